@@ -1,0 +1,347 @@
+"""What an author declares: an Exercise with its tasks, calls, checks, questions and misconceptions.
+
+An exercise is one Python file in ``solutions/NN_module/``; ``CONTRIBUTING.md`` walks through one.
+Nothing here runs learner code or judges anything: these are declarations, read by ``build``
+(what is given to learners), ``grade`` (what is asked of a submission) and ``verify``.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class AuthorError(Exception):
+    """An exercise is declared wrongly; the message says what and where."""
+
+
+# -- arguments ---------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Array:
+    """A hidden array argument: ``shape`` may name dimensions, which the call's ``dims`` give sizes."""
+
+    shape: tuple[int | str, ...]
+    spec: tuple
+    dtype: str
+    draw: str
+    low: int = 0
+    high: int = 0
+
+    def sized(self, dims: Mapping[str, int]) -> tuple[int, ...]:
+        try:
+            return tuple(dims[n] if isinstance(n, str) else n for n in self.shape)
+        except KeyError as missing:
+            raise AuthorError(f"no size given for dimension {missing}") from None
+
+    def sample(self, dims: Mapping[str, int], rng: np.random.Generator) -> np.ndarray:
+        shape = self.sized(dims)
+        if self.draw == "normal":
+            return rng.standard_normal(shape).astype(dtype_of(self.dtype))
+        return rng.integers(self.low, self.high, shape).astype(dtype_of(self.dtype))
+
+
+def dtype_of(name: str) -> np.dtype:
+    """A NumPy dtype by name, bfloat16 and float8 included."""
+    import ml_dtypes
+
+    return np.dtype(getattr(ml_dtypes, name) if hasattr(ml_dtypes, name) else name)
+
+
+def normal(*shape: int | str, spec: Iterable = (), dtype: str = "float32") -> Array:
+    """Standard normal values: ``normal("I", "J", spec=P("x", None))``."""
+    return Array(shape, tuple(spec), dtype, "normal")
+
+
+def integers(low: int, high: int, *shape: int | str, spec: Iterable = (), dtype: str = "int32") -> Array:
+    """Integers in ``low <= n < high``."""
+    return Array(shape, tuple(spec), dtype, "integers", low, high)
+
+
+# -- declarations ------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """Something the learner writes. ``kind`` says how it is asked:
+
+    function: pure Python, called with plain arguments;
+    array: a global JAX function that takes ``mesh`` as a keyword, traced;
+    body: a per-device JAX function, wrapped in ``jax.shard_map`` and traced.
+    """
+
+    name: str
+    kind: Literal["function", "array", "body"]
+    fn: Callable[..., Any]
+    hints: tuple[str, ...] = ()
+    out_specs: Any = None
+    check_vma: bool = False
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.fn(*args, **kwargs)
+
+
+@dataclass(frozen=True, eq=False)
+class Call:
+    """What is asked of a task: array arguments, static keywords, dimensions and meshes.
+
+    ``dims`` are used by ``check``; ``hidden_dims`` (other, still unequal sizes) by ``grade``.
+    ``wrt`` asks for the vjp as well, with ``cotangent`` as the output's cotangent.
+    """
+
+    task: Task
+    args: Mapping[str, Array]
+    static: Mapping[str, Any]
+    meshes: tuple[Mapping[str, int], ...]
+    dims: Mapping[str, int]
+    hidden_dims: Mapping[str, int]
+    wrt: tuple[str, ...] = ()
+    cotangent: Array | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Cases:
+    """Many plain argument sets for a function task: a few public, many hidden (drawn by ``hidden(rng)``)."""
+
+    task: Task
+    public: tuple[dict[str, Any], ...]
+    hidden: Callable[[np.random.Generator], Iterable[dict[str, Any]]]
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """One judged property. ``label`` (the docstring) is what the learner reads."""
+
+    name: str
+    label: str
+    fn: Callable[[Any], None]
+    call: Call | Cases
+    points: float
+    public: bool
+    after: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Number:
+    """A numeric question. ``fn(**params)`` is the answer in SI (seconds, bytes, FLOP, ...)."""
+
+    name: str
+    text: str
+    fn: Callable[..., float]
+    points: float
+    unit: str
+    rtol: float
+    params: Mapping[str, Sequence[Any]]
+    model: str
+    where: Callable[..., bool] | None
+    hints: tuple[str, ...] = ()
+
+    def __call__(self, **params: Any) -> float:
+        return self.fn(**params)
+
+    def variants(self) -> Iterator[dict[str, Any]]:
+        """Every combination of parameters that ``where`` admits, in a fixed order."""
+        import itertools
+
+        for values in itertools.product(*self.params.values()):
+            chosen = dict(zip(self.params, values, strict=True))
+            if self.where is None or self.where(**chosen):
+                yield chosen
+
+
+@dataclass(frozen=True, eq=False)
+class Misconception:
+    """A known wrong answer: its docstring is the hint, its body the mutant that proves the checks."""
+
+    name: str
+    hint: str
+    fn: Callable[..., Any]
+    of: Task | Number
+    fails: tuple[str, ...]
+
+
+@dataclass(eq=False)
+class Exercise:
+    """One exercise. Assigned to the name ``exercise`` at the top of its file.
+
+    Args:
+        meshes: the meshes every call runs on, unless the call names its own.
+        stars: difficulty, 1 to 3.
+        extension: not counted in the module's total.
+    """
+
+    meshes: Sequence[Mapping[str, int]] = ({"x": 4, "y": 2}, {"x": 2, "y": 4})
+    stars: int = 1
+    extension: bool = False
+    id: str = ""
+    module: str = ""
+    statement: str = ""
+    source: str = ""
+    tasks: dict[str, Task] = field(default_factory=dict)
+    numbers: dict[str, Number] = field(default_factory=dict)
+    checks: dict[str, Check] = field(default_factory=dict)
+    misconceptions: dict[str, Misconception] = field(default_factory=dict)
+
+    # tasks
+
+    def task(self, fn: Callable | None = None, *, hints: Sequence[str] = ()) -> Any:
+        """A global JAX function: array arguments by position, ``mesh`` and static keywords by name."""
+        return self._declare(fn, "array", hints=tuple(hints))
+
+    def body(self, *, out_specs: Any, check_vma: bool = False, hints: Sequence[str] = ()) -> Any:
+        """A per-device function; ``in_specs`` are the specs of the call's arguments."""
+        return self._declare(None, "body", hints=tuple(hints), out_specs=out_specs, check_vma=check_vma)
+
+    def function(self, fn: Callable | None = None, *, hints: Sequence[str] = ()) -> Any:
+        """A pure Python function, called by keyword with plain values."""
+        return self._declare(fn, "function", hints=tuple(hints))
+
+    def _declare(self, fn: Callable | None, kind: Any, **options: Any) -> Any:
+        def add(fn: Callable) -> Task:
+            self._new_name(fn.__name__)
+            task = Task(fn.__name__, kind, fn, **options)
+            self.tasks[task.name] = task
+            return task
+
+        return add if fn is None else add(fn)
+
+    def given(self, thing: F) -> F:
+        """A helper function or a literal constant that learners get as it stands."""
+        return thing
+
+    # what is asked
+
+    def call(
+        self,
+        task: Task,
+        *,
+        dims: Mapping[str, int] | None = None,
+        hidden_dims: Mapping[str, int] | None = None,
+        static: Mapping[str, Any] | None = None,
+        meshes: Sequence[Mapping[str, int]] | None = None,
+        wrt: Sequence[str] = (),
+        cotangent: Array | None = None,
+        **args: Array,
+    ) -> Call:
+        """Ask a traced task for its result: ``exercise.call(matmul, a=normal(...), dims={"I": 48})``."""
+        if bool(wrt) != (cotangent is not None):
+            raise AuthorError(f"{task.name}: a call that asks for gradients needs both wrt and cotangent")
+        dims = dict(dims or {})
+        return Call(
+            task, args, dict(static or {}), tuple(dict(m) for m in meshes or self.meshes),
+            dims, dict(hidden_dims or dims), tuple(wrt), cotangent,
+        )  # fmt: skip
+
+    def cases(
+        self,
+        task: Task,
+        *,
+        public: Sequence[dict[str, Any]],
+        hidden: Callable[[np.random.Generator], Iterable[dict[str, Any]]],
+    ) -> Cases:
+        """Ask a function task for many values."""
+        return Cases(task, tuple(public), hidden)
+
+    # what is judged
+
+    def check(
+        self,
+        call: Call | Cases,
+        *,
+        points: float,
+        public: bool = False,
+        after: Check | Sequence[Check] = (),
+    ) -> Callable[[Callable[[Any], None]], Check]:
+        """Judge a call. The function gets a ``Seen`` and raises through the words in ``expect``."""
+
+        def add(fn: Callable[[Any], None]) -> Check:
+            self._new_name(fn.__name__)
+            before = (after,) if isinstance(after, Check) else tuple(after)
+            check = Check(
+                fn.__name__, _first_paragraph(fn), fn, call, points, public, tuple(c.name for c in before)
+            )
+            self.checks[check.name] = check
+            return check
+
+        return add
+
+    def number(
+        self,
+        *,
+        points: float,
+        unit: str,
+        params: Mapping[str, Sequence[Any]],
+        model: str = "",
+        rtol: float = 0.02,
+        where: Callable[..., bool] | None = None,
+        hints: Sequence[str] = (),
+    ) -> Callable[[Callable[..., float]], Number]:
+        """A numeric question; the docstring is its text (Jinja2 over the parameters)."""
+
+        def add(fn: Callable[..., float]) -> Number:
+            self._new_name(fn.__name__)
+            text = inspect.cleandoc(fn.__doc__ or "")
+            if not text:
+                raise AuthorError(f"the question {fn.__name__} has no text (its docstring)")
+            question = Number(
+                fn.__name__, text, fn, points, unit, rtol, dict(params), model, where, tuple(hints)
+            )
+            self.numbers[question.name] = question
+            return question
+
+        return add
+
+    def misconception(
+        self, *, of: Task | Number | None = None, fails: Check | Sequence[Check] = ()
+    ) -> Callable[[Callable[..., Any]], Misconception]:
+        """A known wrong solution of a task (``fails`` names the checks it must fail) or answer."""
+
+        def add(fn: Callable[..., Any]) -> Misconception:
+            self._new_name(fn.__name__)
+            of_ = of or self._only_task(fn.__name__)
+            failing = (fails,) if isinstance(fails, Check) else tuple(fails)
+            if isinstance(of_, Task) and not failing:
+                raise AuthorError(f"the misconception {fn.__name__} names no check that it fails")
+            wrong = Misconception(
+                fn.__name__, _first_paragraph(fn), fn, of_, tuple(c.name for c in failing)
+            )
+            self.misconceptions[wrong.name] = wrong
+            return wrong
+
+        return add
+
+    # helpers
+
+    @property
+    def points(self) -> float:
+        return sum(c.points for c in self.checks.values()) + sum(n.points for n in self.numbers.values())
+
+    @property
+    def digest(self) -> str:
+        """Changes when anything about the exercise changes."""
+        return hashlib.sha256(self.source.encode()).hexdigest()
+
+    def _only_task(self, name: str) -> Task:
+        if len(self.tasks) != 1:
+            raise AuthorError(f"say which task or question the misconception {name} is of: of=...")
+        return next(iter(self.tasks.values()))
+
+    def _new_name(self, name: str) -> None:
+        for kind in (self.tasks, self.numbers, self.checks, self.misconceptions):
+            if name in kind:
+                raise AuthorError(f"the name {name} is declared twice")
+
+
+def _first_paragraph(fn: Callable) -> str:
+    text = inspect.cleandoc(fn.__doc__ or "").split("\n\n")[0].replace("\n", " ").strip()
+    if not text:
+        raise AuthorError(f"{fn.__name__} has no docstring; learners read it as its label")
+    return text

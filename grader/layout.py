@@ -1,0 +1,104 @@
+"""Which slice of an array each device holds: the calculus of PartitionSpecs, in plain Python.
+
+A spec is anything that iterates over one entry per array dimension: ``None``, an axis name, or a
+tuple of axis names (major first); trailing dimensions may be left out, as in JAX.
+A mesh is an ordered mapping from axis name to size; device ``i`` is the ``i``-th coordinate in
+row-major order, as in ``jax.make_mesh`` on simulated devices.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Mapping
+
+Mesh = Mapping[str, int]
+Slices = tuple[tuple[int, int], ...]
+
+
+def entries(spec: Iterable, ndim: int) -> tuple[tuple[str, ...], ...]:
+    """One tuple of axis names per dimension.
+
+    Raises ValueError when the spec is longer than ``ndim``.
+    """
+    named = tuple(() if e is None else (e,) if isinstance(e, str) else tuple(e) for e in spec)
+    if len(named) > ndim:
+        raise ValueError(f"the spec has {len(named)} entries for an array of {ndim} dimensions")
+    return named + ((),) * (ndim - len(named))
+
+
+def coordinates(mesh: Mesh) -> list[dict[str, int]]:
+    """The coordinates of every device, in device order."""
+    return [
+        dict(zip(mesh, point, strict=True))
+        for point in itertools.product(*(range(n) for n in mesh.values()))
+    ]
+
+
+def owner_slices(shape: tuple[int, ...], spec: Iterable, mesh: Mesh) -> list[Slices]:
+    """For each device, the half-open range ``(start, stop)`` it holds along every dimension.
+
+    Raises ValueError when a dimension is not divisible by the axes that cut it.
+    """
+    names = entries(spec, len(shape))
+    for size, axes in zip(shape, names, strict=True):
+        parts = math.prod(mesh[a] for a in axes)
+        if size % parts:
+            raise ValueError(f"a dimension of {size} cannot be cut into {parts} equal parts")
+    return [
+        tuple(
+            _range(size, axes, point, mesh)
+            for size, axes in zip(shape, names, strict=True)
+        )
+        for point in coordinates(mesh)
+    ]
+
+
+def _range(size: int, axes: tuple[str, ...], point: Mapping[str, int], mesh: Mesh) -> tuple[int, int]:
+    index, parts = 0, 1
+    for axis in axes:  # the first axis of a tuple is the major one
+        index = index * mesh[axis] + point[axis]
+        parts *= mesh[axis]
+    step = size // parts
+    return index * step, (index + 1) * step
+
+
+def spec_of(slices: list[Slices], shape: tuple[int, ...], mesh: Mesh) -> tuple | None:
+    """The shortest spec that gives these slices, or None when no spec does.
+
+    Axes of size 1 cut nothing and are never named.
+    """
+    axes = [a for a, n in mesh.items() if n > 1]
+    chosen: list[tuple[str, ...]] = []
+    for dim, size in enumerate(shape):
+        wanted = [device[dim] for device in slices]
+        found = _axes_of(wanted, size, axes, mesh)
+        if found is None:
+            return None
+        chosen.append(found)
+    while chosen and not chosen[-1]:
+        chosen.pop()
+    return tuple(None if not a else a[0] if len(a) == 1 else a for a in chosen)
+
+
+def _axes_of(wanted: list, size: int, axes: list[str], mesh: Mesh) -> tuple[str, ...] | None:
+    points = coordinates(mesh)
+    for count in range(len(axes) + 1):
+        for order in itertools.permutations(axes, count):
+            if size % math.prod(mesh[a] for a in order):
+                continue
+            if [_range(size, order, p, mesh) for p in points] == wanted:
+                return order
+    return None
+
+
+def show_spec(spec: Iterable | None) -> str:
+    """``P('x', None)``, as a learner writes it."""
+    if spec is None:
+        return "no PartitionSpec"
+    return "P(" + ", ".join(repr(e) for e in spec) + ")"
+
+
+def show_device(point: Mapping[str, int]) -> str:
+    """``(x=1, y=0)``."""
+    return "(" + ", ".join(f"{a}={i}" for a, i in point.items()) + ")"

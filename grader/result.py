@@ -1,0 +1,114 @@
+"""Results, and the Report made of them: what every renderer, gradebook and export reads.
+
+The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no time,
+no path and no address: the same submission, course and versions give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict
+
+SCHEMA = 1
+
+Status = Literal["passed", "failed", "blocked", "broken"]
+
+
+class Result(BaseModel):
+    """The verdict on one check or one numeric question.
+
+    Attributes:
+        status: passed; failed (the learner's); blocked (an earlier check it needs did not pass);
+            broken (ours: no points lost, a person must look).
+        points: what it is worth. earned: what it gave, 0 or ``points``.
+        reason: one line for the learner; empty when passed.
+        hint: the matched misconception's hint, else empty.
+        misconception: the matched misconception's name, else empty.
+        where: device, index or source line.
+        expected, actual: plain JSON for the renderers; ``expected`` of hidden checks and of numeric
+            questions is for the staff only.
+        pictures: layouts to draw, each {"title", "mesh", "shape", "slices"}.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    kind: Literal["check", "number"]
+    name: str
+    label: str
+    task: str
+    status: Status
+    points: float
+    earned: float
+    public: bool
+    reason: str = ""
+    hint: str = ""
+    misconception: str = ""
+    where: str = ""
+    expected: Any = None
+    actual: Any = None
+    pictures: list[dict[str, Any]] = []
+
+
+class ExerciseReport(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    exercise: str
+    module: str
+    title: str
+    points: float
+    earned: float
+    pending: float
+    results: list[Result]
+    notes: list[str] = []
+
+
+class Report(BaseModel):
+    """All results of one submission.
+
+    Attributes:
+        isolation: the sandbox tier that was used (sandlock, bwrap or none).
+        fingerprint: SHA-256 over all that the verdicts depend on.
+        pending: points of broken checks, which a person must settle.
+        notes: what was found in the submission that a person may want to know.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    schema_version: int = SCHEMA
+    student: str
+    course: str
+    versions: dict[str, str]
+    isolation: str
+    backend: str
+    fingerprint: str
+    points: float
+    earned: float
+    pending: float
+    exercises: list[ExerciseReport]
+    notes: list[str] = []
+
+    def dumps(self) -> str:
+        """Canonical JSON: sorted keys, two-space indent, a final newline."""
+        return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+    @classmethod
+    def loads(cls, text: str) -> Report:
+        """Raises pydantic.ValidationError for anything that is not a report of this schema."""
+        return cls.model_validate_json(text)
+
+    def for_student(self) -> Report:
+        """Without what only staff may see: expected values of hidden checks and of questions."""
+        hide = [
+            e.model_copy(
+                update={
+                    "results": [
+                        r if r.public and r.kind == "check" else r.model_copy(update={"expected": None})
+                        for r in e.results
+                    ]
+                }
+            )
+            for e in self.exercises
+        ]
+        return self.model_copy(update={"exercises": hide})

@@ -1,0 +1,147 @@
+"""# C3 Both operands cut along the contracting dimension
+
+**Task.** `A[I, J_X] · B[J_X, K]`: every device holds matching slices of `A`'s columns and `B`'s rows,
+so its local product is a full-sized *partial sum* of `C`, written `C[I, K]{U_X}` (unreduced over x).
+Finish the sum in two ways.
+
+**Budget.** `matmul_all_reduce`: one all-reduce over x. `matmul_reduce_scatter`: one reduce-scatter
+over x and nothing else; it moves half the bytes.
+
+```
+        A[I, J_X]          B[J_X, K]         partial C on x=0      C[I, K_X]
+     +----+----+          +--------+          +--------+          +----+----+
+     | x0 | x1 |    ·     |   x0   |    =     |  U_x   |   --->   | x0 | x1 |
+     +----+----+          |   x1   |          +--------+          +----+----+
+                          +--------+
+```
+"""
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import expect_close, expect_collectives, expect_spec
+from grader.hardware import reduce_scatter_time
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=2)
+
+
+@exercise.task(
+    hints=[
+        "What does the local product of the two slices mean on its own?",
+        "It is a partial sum: one collective adds the partial sums of all devices along x.",
+        "Inside shard_map: jax.lax.psum(local_a @ local_b, 'x').",
+    ]
+)
+def matmul_all_reduce(a, b, *, mesh):
+    """Multiply A[I, J_X] by B[J_X, K] into C[I, K], whole on every device.
+
+    Args:
+        a: float32[I, J] sharded P(None, 'x').
+        b: float32[J, K] sharded P('x', None).
+        mesh: the device mesh; it has an axis 'x'.
+
+    Returns:
+        float32[I, K] sharded P(None, None).
+    """
+
+    def local(a, b):
+        return jax.lax.psum(a @ b, "x")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, None))(a, b)
+
+
+@exercise.task(hints=["Which collective adds and cuts at once?"])
+def matmul_reduce_scatter(a, b, *, mesh):
+    """Multiply A[I, J_X] by B[J_X, K] into C[I, K_X].
+
+    Args:
+        a: float32[I, J] sharded P(None, 'x').
+        b: float32[J, K] sharded P('x', None).
+        mesh: the device mesh; it has an axis 'x'.
+
+    Returns:
+        float32[I, K] sharded P(None, 'x').
+    """
+
+    def local(a, b):
+        return jax.lax.psum_scatter(a @ b, "x", scatter_dimension=1, tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, "x"))(a, b)
+
+
+A = normal("I", "J", spec=P(None, "x"))
+B = normal("J", "K", spec=P("x", None))
+DIMS = {"I": 24, "J": 32, "K": 40}
+HIDDEN = {"I": 40, "J": 16, "K": 24}
+
+reduced = exercise.call(matmul_all_reduce, a=A, b=B, dims=DIMS, hidden_dims=HIDDEN)
+scattered = exercise.call(matmul_reduce_scatter, a=A, b=B, dims=DIMS, hidden_dims=HIDDEN)
+
+
+@exercise.check(reduced, points=1, public=True)
+def reduced_value(seen):
+    """matmul_all_reduce: C equals A @ B on every device"""
+    expect_close(seen.out, seen.a @ seen.b)
+
+
+@exercise.check(reduced, points=1, after=reduced_value)
+def reduced_traffic(seen):
+    """matmul_all_reduce: one all-reduce over x and no other collective"""
+    expect_collectives(seen, all_reduce={"x": 1})
+
+
+@exercise.check(scattered, points=1, public=True)
+def scattered_value(seen):
+    """matmul_reduce_scatter: C equals A @ B"""
+    expect_close(seen.out, seen.a @ seen.b)
+
+
+@exercise.check(scattered, points=1, public=True, after=scattered_value)
+def scattered_layout(seen):
+    """matmul_reduce_scatter: C is sharded P(None, 'x')"""
+    expect_spec(seen.out, P(None, "x"))
+
+
+@exercise.check(scattered, points=1, after=scattered_value)
+def scattered_traffic(seen):
+    """matmul_reduce_scatter: one reduce-scatter over x and no other collective"""
+    expect_collectives(seen, reduce_scatter={"x": 1})
+
+
+@exercise.misconception(of=matmul_all_reduce, fails=reduced_value)
+def forgot_psum(a, b, *, mesh):
+    """Each device returned its own partial sum: nothing added the parts together. With check_vma=False JAX does not warn you."""
+    return jax.shard_map(
+        lambda a, b: a @ b, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, None), check_vma=False
+    )(a, b)
+
+
+@exercise.misconception(of=matmul_reduce_scatter, fails=scattered_traffic)
+def psum_then_slice(a, b, *, mesh):
+    """You all-reduced and threw most of it away: a reduce-scatter sends half the bytes."""
+
+    def local(a, b):
+        c = jax.lax.psum(a @ b, "x")
+        width = c.shape[1] // jax.lax.axis_size("x")
+        return jax.lax.dynamic_slice_in_dim(c, jax.lax.axis_index("x") * width, width, 1)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, "x"))(a, b)
+
+
+@exercise.number(
+    points=1,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [2048, 4096], "K": [8192, 16384], "X": [4, 8]},
+    model="bidirectional ring (the axis wraps around), bandwidth only, time = V / W with W both directions of one link",
+)
+def scatter_time(chip, I, K, X):
+    """`C` is bfloat16[{{ I }}, {{ K }}] and lives unreduced on a ring of {{ X }} {{ chip }} chips.
+    How long does the reduce-scatter to `C[I, K_X]` take?"""
+    return reduce_scatter_time(2 * I * K, X, chip, topology="ring", model="book")
+
+
+@exercise.misconception(of=scatter_time)
+def one_way(chip, I, K, X):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return 2 * scatter_time(chip=chip, I=I, K=K, X=X)
