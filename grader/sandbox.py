@@ -1,0 +1,289 @@
+"""Starts, talks to and kills the worker processes, confined by the strongest tier at hand.
+
+Tiers:
+    sandlock: Landlock and seccomp (Linux with Landlock ABI 6); one warm worker, a child per submission
+        in a Landlock domain of its own.
+    bwrap: namespaces (bubblewrap); a fresh sandbox per submission.
+    none: limits on time and memory only. For one's own work.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import platform
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from grader import wire
+
+TIERS = ("sandlock", "bwrap", "none")
+HERE = Path(__file__).resolve().parent
+START_SECONDS = 60.0
+MAX_STDERR = 64 << 10
+
+
+class NoIsolation(Exception):
+    """No sandbox works on this machine; the message says what to do."""
+
+
+class WorkerDied(Exception):
+    """The worker ended or went silent. ``reason`` is timeout, died or garbage; ``stderr`` its last words."""
+
+    def __init__(self, reason: str, stderr: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.stderr = reason, stderr
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Bounds on one submission (seconds of wall time, MiB)."""
+
+    trace_seconds: float = 20.0
+    total_seconds: float = 120.0
+    run_seconds: float = 60.0
+    memory_mib: int = 6144
+    file_mib: int = 16
+
+    def as_dict(self) -> dict[str, float]:
+        return dict(vars(self))
+
+
+# -- tiers -------------------------------------------------------------------------------------
+
+
+@cache
+def available(tier: str) -> str:
+    """Empty when the tier works here, else one line saying why not."""
+    if tier == "none":
+        return ""
+    if sys.platform != "linux":
+        return f"{tier} needs Linux, this is {platform.system()}"
+    return _sandlock_problem() if tier == "sandlock" else _bwrap_problem()
+
+
+def _sandlock_problem() -> str:
+    try:
+        import sandlock
+    except (ImportError, OSError) as error:
+        return f"sandlock is not installed ({error}); pip install sandlock"
+    have, need = sandlock.landlock_abi_version(), sandlock.min_landlock_abi()
+    if have < need:
+        return f"sandlock needs Landlock ABI {need}, this kernel has {have if have > 0 else 'none'}"
+    return ""
+
+
+def _bwrap_problem() -> str:
+    if shutil.which("bwrap") is None:
+        return "bwrap is not installed; apt-get install bubblewrap"
+    probe = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
+    done = subprocess.run(probe, capture_output=True, text=True, timeout=20)
+    return "" if done.returncode == 0 else f"bwrap does not work here: {done.stderr.strip()[:200]}"
+
+
+def best_tier(asked: str = "auto") -> str:
+    """The tier to use. Raises NoIsolation when the one asked for, or any, is not to be had."""
+    if asked != "auto":
+        if asked not in TIERS:
+            raise NoIsolation(f"unknown isolation {asked!r}; choose one of {', '.join(TIERS)}")
+        if problem := available(asked):
+            raise NoIsolation(f"isolation {asked} is not available: {problem}")
+        return asked
+    for tier in ("sandlock", "bwrap"):
+        if not available(tier):
+            return tier
+    raise NoIsolation(
+        "no sandbox works here, so other people's code is not run: "
+        f"{available('sandlock')}; {available('bwrap')}. "
+        "See `shardlings doctor`, or pass --isolation none for code you trust"
+    )
+
+
+def environment(devices: int) -> dict[str, str]:
+    """What a worker's environment holds, and nothing else."""
+    return {
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+        "PYTHONHASHSEED": "0",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+    }
+
+
+def readable() -> list[str]:
+    """What a worker may read: the interpreter, its libraries, this package; no course, no home."""
+    paths = [sys.prefix, sys.base_prefix, str(HERE), "/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache",
+             "/etc/localtime", "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/proc",
+             "/sys/devices/system/cpu", "/sys/fs/cgroup"]  # fmt: skip
+    return [p for p in dict.fromkeys(paths) if os.path.exists(p)]
+
+
+def _command(tier: str, role: str, scratch: str, memory_mib: int) -> list[str]:
+    worker = [sys.executable, "-P", "-s", "-B", str(HERE / "worker.py"), role]
+    if tier == "none":
+        return worker
+    if tier == "sandlock":
+        launcher = [sys.executable, "-P", "-s", "-B", str(HERE / "launcher.py")]
+        return [*launcher, scratch, ":".join(readable()), str(memory_mib), *worker]
+    return [*_bwrap(scratch), *worker]
+
+
+def _bwrap(scratch: str) -> list[str]:
+    command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
+               "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]  # fmt: skip
+    for path in readable():
+        if not path.startswith(("/dev", "/proc")):
+            command += ["--ro-bind", path, path]
+    return [*command, "--bind", scratch, scratch, "--chdir", scratch, "--"]
+
+
+# -- one worker --------------------------------------------------------------------------------
+
+
+class Worker:
+    """A worker process of one role, started when first needed and again after it died."""
+
+    def __init__(self, role: str, tier: str, devices: int, limits: Limits) -> None:
+        self.role, self.tier, self.devices, self.limits = role, tier, devices, limits
+        self._process: subprocess.Popen[bytes] | None = None
+        self._scratch = ""
+        self._stderr: Any = None
+        self._asked = 0
+
+    def start(self) -> None:
+        """Start the process without waiting until it is ready, so that several start side by side."""
+        if self._process is not None:
+            return
+        self._scratch = tempfile.mkdtemp(prefix="shardlings-")
+        self._stderr = tempfile.TemporaryFile()
+        self._process = subprocess.Popen(
+            _command(self.tier, self.role, self._scratch, self.limits.memory_mib),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            env=environment(self.devices) | {"HOME": self._scratch, "TMPDIR": self._scratch},
+            cwd=self._scratch,
+            start_new_session=True,
+        )
+        self._ready = False
+
+    def _await_ready(self) -> None:
+        self.start()
+        if not self._ready:
+            header, _ = self._read(time.monotonic() + START_SECONDS)
+            if not header.get("ready"):
+                raise WorkerDied("garbage", self.last_words())
+            self._ready = True
+
+    def trace(self, source: dict[str, Any], asks: list[dict[str, Any]]) -> Iterator[tuple[dict, list[bytes]]]:
+        """Frames of a fresh child: untrusted ``{"from": "child"}``, then our ``{"end": how}``."""
+        if self.tier == "bwrap" and self._asked:
+            self.kill()  # without Landlock a child could reach its parent: one sandbox per submission
+        self._await_ready()
+        self._asked += 1
+        request = {
+            "source": source,
+            "asks": asks,
+            "limits": self.limits.as_dict(),
+            "env": environment(self.devices),
+            "scratch": self._scratch,
+            "confine": self.tier == "sandlock",
+            "readable": readable(),
+        }
+        deadline = time.monotonic() + self.limits.total_seconds + 10
+        self._write(b"!" + wire.pack(request))
+        while True:
+            header, blobs = self._read(deadline)
+            yield header, blobs
+            if "end" in header:
+                return
+
+    def run(self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]]) -> tuple[dict, list[bytes]]:
+        """One program's facts and outputs."""
+        packed = [[wire.pack_array(a) for a in one] for one in inputs]
+        header = {"ask": ask, "inputs": [[about for about, _ in one] for one in packed]}
+        self._await_ready()
+        self._write(b"!" + wire.pack(header, [program, *(data for one in packed for _, data in one)]))
+        return self._read(time.monotonic() + self.limits.run_seconds)
+
+    # pipes
+
+    def _write(self, data: bytes) -> None:
+        assert self._process is not None and self._process.stdin is not None
+        try:
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+        except OSError:
+            words = self.last_words()
+            self.kill()
+            raise WorkerDied("died", words) from None
+
+    def _read(self, deadline: float) -> tuple[dict, list[bytes]]:
+        assert self._process is not None and self._process.stdout is not None
+        fd = self._process.stdout.fileno()
+
+        def read(n: int) -> bytes:
+            parts, have = [], 0
+            while have < n:
+                left = deadline - time.monotonic()
+                if left <= 0 or not select.select([fd], [], [], left)[0]:
+                    raise TimeoutError
+                part = os.read(fd, min(n - have, 1 << 20))
+                if not part:
+                    raise EOFError
+                parts.append(part)
+                have += len(part)
+            return b"".join(parts)
+
+        try:
+            return wire.read_frame(read)
+        except (TimeoutError, EOFError, wire.BadFrame) as error:
+            words = self.last_words()
+            self.kill()
+            kinds = {TimeoutError: "timeout", EOFError: "died", wire.BadFrame: "garbage"}
+            raise WorkerDied(kinds[type(error)], words) from None
+
+    def last_words(self) -> str:
+        """The end of what the worker wrote to standard error."""
+        if self._stderr is None:
+            return ""
+        size = os.fstat(self._stderr.fileno()).st_size
+        return os.pread(self._stderr.fileno(), MAX_STDERR, max(0, size - MAX_STDERR)).decode("utf-8", "replace")
+
+    def kill(self) -> None:
+        """End the process and all it started; the next request starts a fresh one."""
+        process, self._process = self._process, None
+        if process is None:
+            return
+        for stream in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+        if self.tier == "sandlock":  # the launcher ends its sandbox, orphans included
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        self._asked = 0
+        self._stderr.close()
+        self._stderr = None
+        shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.kill()

@@ -1,0 +1,302 @@
+"""LEARNER PYTHON RUNS HERE, and nowhere else.
+
+Given source text and a list of asks (what to call, on which mesh, with which shapes and specs, never
+with which values), answers each ask with an exported program, with plain values, or with a fault.
+Knows no check, no expected value and no hidden input, so there is nothing here to steal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import linecache
+import re
+import signal
+import traceback
+import types
+from collections.abc import Callable, Iterator
+from functools import partial
+from typing import Any
+
+from grader.wire import NotPlain, decode, encode
+
+Reply = tuple[dict[str, Any], list[bytes]]
+MAX_MESSAGE = 600
+# Names of JAX errors that mean "this needs a value while it is being traced".
+CONCRETE = {
+    "ConcretizationTypeError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "NonConcreteBooleanIndexError",
+}
+
+
+class TimeLimit(BaseException):
+    """Raised inside learner code when its time is over; not an Exception, so that nothing swallows it."""
+
+
+class Program(types.ModuleType):
+    """The namespace in which a source's chunks ran, and what stopped them."""
+
+    faults: list[dict[str, Any]]
+    files: dict[str, str]
+
+
+def load(source: dict[str, Any], seconds: float) -> Program:
+    """Execute the chunks of ``{"name", "chunks": [[name, text], ...]}`` in one namespace.
+
+    A chunk that raises does not stop the next one, as in a notebook; what it defined until then stays.
+    """
+    program = Program("submission")
+    program.faults, program.files = [], {}
+    for name, text in source["chunks"]:
+        program.files[name] = text
+        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+        try:
+            with time_limit(seconds), tolerant_jax():
+                exec(compile(text, name, "exec", dont_inherit=True), program.__dict__)
+        except BaseException as error:  # SystemExit and KeyboardInterrupt of theirs included
+            program.faults.append(fault_of(error, program, seconds) | {"chunk": name})
+    return program
+
+
+def answer(ask: dict[str, Any], program: Program, seconds: float) -> Reply:
+    """Answer one ask: ``{"program"}`` with one blob, ``{"values"}``, ``{"raw"}`` or ``{"fault"}``."""
+    try:
+        with time_limit(seconds), tolerant_jax():
+            if ask["kind"] == "number":
+                return {"raw": raw_answer(program.__dict__.get(ask["task"]))}, []
+            task = program.__dict__.get(ask["task"])
+            if not callable(task):
+                return {"fault": missing(ask["task"], task, program)}, []
+            if ask["kind"] == "function":
+                return {"values": [outcome(task, args, program, seconds) for args in ask["cases"]]}, []
+            return {"program": True}, [export(task, ask)]
+    except BaseException as error:
+        return {"fault": fault_of(error, program, seconds)}, []
+
+
+# -- the three kinds of answers ----------------------------------------------------------------
+
+
+def export(task: Callable, ask: dict[str, Any]) -> bytes:
+    """Trace ``task`` for this mesh and these arguments; the serialized ``jax.export.Exported``."""
+    import jax
+    from jax.sharding import NamedSharding
+
+    mesh = make_mesh(ask["mesh"])
+
+    def abstract(arg: dict[str, Any]) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(
+            tuple(arg["shape"]), jax.numpy.dtype(arg["dtype"]), sharding=NamedSharding(mesh, decode(arg["spec"]))
+        )
+
+    static = {k: decode(v) for k, v in ask["static"].items()}
+    if ask["kind"] == "body":
+        fn = jax.shard_map(
+            partial(task, **static),
+            mesh=mesh,
+            in_specs=tuple(decode(a["spec"]) for a in ask["args"]),
+            out_specs=decode(ask["out_specs"]),
+            check_vma=ask["check_vma"],
+        )
+    else:
+        fn = partial(task, mesh=mesh, **static)
+    arguments = [abstract(a) for a in ask["args"]]
+    if ask["wrt"]:
+        fn = with_vjp(fn, [i for i, a in enumerate(ask["args"]) if a["name"] in ask["wrt"]])
+        arguments.append(abstract(ask["cotangent"]))
+
+    def function(*args):
+        return fn(*args)
+
+    return bytes(jax.export.export(jax.jit(function), platforms=[ask["platform"]])(*arguments).serialize())
+
+
+def with_vjp(fn: Callable, wrt: list[int]) -> Callable:
+    """``(*args, cotangent) -> (out, *gradients)`` for the arguments at positions ``wrt``."""
+    import jax
+
+    def both(*args):
+        *inputs, cotangent = args
+
+        def of(*chosen):
+            full = list(inputs)
+            for position, value in zip(wrt, chosen, strict=True):
+                full[position] = value
+            return fn(*full)
+
+        out, pull = jax.vjp(of, *(inputs[i] for i in wrt))
+        return (out, *pull(cotangent))
+
+    return both
+
+
+def make_mesh(sizes: dict[str, int]) -> Any:
+    """A mesh with Auto axes over the first simulated devices (``jax.make_mesh`` defaults to Explicit)."""
+    import math
+
+    import jax
+    from jax.sharding import AxisType
+
+    need = math.prod(sizes.values())
+    devices = jax.devices()
+    if len(devices) < need:
+        raise RuntimeError(f"the mesh {sizes} needs {need} devices, there are {len(devices)}")
+    auto = (AxisType.Auto,) * len(sizes)
+    return jax.make_mesh(tuple(sizes.values()), tuple(sizes), axis_types=auto, devices=devices[:need])
+
+
+def outcome(task: Callable, args: Any, program: Program, seconds: float) -> dict[str, Any]:
+    """What a pure function did for one argument set: ``{"value"}`` or ``{"error", "message", "line"}``."""
+    try:
+        return {"value": encode(task(**decode(args)))}
+    except NotImplementedError:
+        raise
+    except NotPlain as error:
+        return {"error": "NotPlain", "message": f"returned something that {error}", "line": None}
+    except Exception as error:
+        fault = fault_of(error, program, seconds)
+        return {"error": type(error).__name__, "message": one_line(error), "line": fault["line"]}
+
+
+def raw_answer(value: Any) -> Any:
+    """An answer as plain JSON: number, string, None, or ``{"magnitude", "units"}`` of a pint quantity."""
+    if hasattr(value, "magnitude") and hasattr(value, "units"):
+        return {"magnitude": float(value.magnitude), "units": str(value.units)}
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int):
+        return int(value) if abs(value) < 1 << 53 else float(value)
+    if isinstance(value, float):
+        return float(value) if value == value and abs(value) != float("inf") else str(float(value))
+    if isinstance(value, str):
+        return str(value)[:200]
+    if hasattr(value, "item"):
+        return raw_answer(value.item())
+    return {"type": type(value).__name__}
+
+
+# -- faults ------------------------------------------------------------------------------------
+
+
+def fault_of(error: BaseException, program: Program, seconds: float) -> dict[str, Any]:
+    """A learner's error as data: kind, one line, and the innermost line of theirs."""
+    line, where = innermost(error, program)
+    name = type(error).__name__
+    if isinstance(error, TimeLimit):
+        kind, text = "timeout", f"did not finish within {seconds:g} s"
+    elif isinstance(error, NotImplementedError) and "callback" not in str(error):
+        kind, text = "missing", "not written yet (it raises NotImplementedError)"
+    elif isinstance(error, MemoryError):
+        kind, text = "memory", "ran out of the memory it is allowed"
+    elif name in CONCRETE:
+        kind = "untraceable"
+        text = (
+            "cannot be traced: it needs the values of an array (float(), if, np.asarray, .item() ...), "
+            "but shapes are all there is while tracing; use jnp and jax.lax"
+        )
+    elif "callback" in str(error):
+        kind, text = "untraceable", "uses a host callback, which cannot leave this process; remove it"
+    elif isinstance(error, SyntaxError):
+        kind, line, text = "syntax", error.lineno, f"SyntaxError: {error.msg}"
+        where = error.filename or ""
+    else:
+        kind, text = "raised", f"{name}: {one_line(error)}"
+    return {"kind": kind, "message": text, "line": line, "file": where, "type": name}
+
+
+def innermost(error: BaseException, program: Program) -> tuple[int | None, str]:
+    """Line and chunk of the deepest frame that is the learner's own code."""
+    found: tuple[int | None, str] = (None, "")
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename in program.files:
+            found = (line, frame.f_code.co_filename)
+    return found
+
+
+def one_line(error: BaseException) -> str:
+    """The first paragraph of an error's text, capped, without addresses (reports must be reproducible)."""
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its message cannot be shown)"
+    text = " ".join(text.strip().split("\n\n")[0].split())
+    text = re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
+    return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "..."
+
+
+def missing(name: str, found: Any, program: Program) -> dict[str, Any]:
+    if found is not None:
+        text = f"{name} is a {type(found).__name__}, not a function"
+    elif program.faults:
+        text = f"{name} is not defined: {describe_load(program.faults[0])}"
+    else:
+        text = f"{name} is not defined"
+    return {"kind": "missing", "message": text, "line": None, "file": "", "type": ""}
+
+
+def describe_load(fault: dict[str, Any]) -> str:
+    """``cell 3 stopped at line 2: NameError: ...``."""
+    at = f" at line {fault['line']}" if fault["line"] else ""
+    return f"{fault['chunk']} stopped{at}: {fault['message']}"
+
+
+# -- surroundings ------------------------------------------------------------------------------
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeLimit in this thread after ``seconds`` of wall time, where the system has timers."""
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def over(signum: int, frame: Any) -> None:
+        raise TimeLimit
+
+    try:
+        before = signal.signal(signal.SIGALRM, over)
+    except ValueError:  # not the main thread: whoever called us keeps the time
+        yield
+        return
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
+
+
+@contextlib.contextmanager
+def tolerant_jax() -> Iterator[None]:
+    """JAX as honest learners expect it: prints left in do no harm, old spellings still work.
+
+    ``jax.debug.*`` call the host, which a program that is carried away cannot; they become no-ops.
+    ``jax.lax.pvary`` was removed in 0.10 in favour of ``pcast``.
+    """
+    import warnings
+
+    import jax
+    import jax.debug
+    import jax.export
+
+    def nothing(*args: Any, **kwargs: Any) -> None:
+        return None
+
+    names = [n for n in ("print", "callback", "breakpoint", "visualize_array_sharding", "inspect_array_sharding")]
+    kept = {n: jax.debug.__dict__[n] for n in names if n in jax.debug.__dict__}
+    lax_had = jax.lax.__dict__.get("pvary")
+    for name in kept:
+        setattr(jax.debug, name, nothing)
+    if lax_had is None:
+        jax.lax.pvary = lambda x, axis_name: jax.lax.pcast(x, axis_name, to="varying")  # type: ignore[attr-defined]
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        for name, thing in kept.items():
+            setattr(jax.debug, name, thing)
+        if lax_had is None and "pvary" in jax.lax.__dict__:
+            del jax.lax.pvary  # type: ignore[attr-defined]

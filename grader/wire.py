@@ -1,0 +1,144 @@
+"""Frames between the grader and its workers, and plain values as JSON. No pickle anywhere.
+
+A frame is a JSON header and some blobs of bytes:
+``u32 header length | header | blobs``, where ``header["blobs"]`` lists the blobs' lengths.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+MAX_HEADER = 8 << 20
+MAX_BLOBS = 256 << 20
+MAX_DEPTH = 24
+MAX_DIGITS = 4000
+
+
+class BadFrame(Exception):
+    """Bytes that are no frame: the other side is broken or hostile."""
+
+
+def pack(header: dict[str, Any], blobs: list[bytes] | None = None) -> bytes:
+    blobs = blobs or []
+    text = json.dumps(header | {"blobs": [len(b) for b in blobs]}).encode()
+    return b"".join([struct.pack("<I", len(text)), text, *blobs])
+
+
+def read_frame(
+    read: Callable[[int], bytes], *, max_header: int = MAX_HEADER, max_blobs: int = MAX_BLOBS
+) -> tuple[dict[str, Any], list[bytes]]:
+    """The next frame from ``read(n)``, which returns exactly n bytes or raises EOFError.
+
+    Raises BadFrame for anything that is not a frame within the limits.
+    """
+    (length,) = struct.unpack("<I", read(4))
+    if length > max_header:
+        raise BadFrame(f"a header of {length} bytes")
+    try:
+        header = json.loads(read(length))
+    except (ValueError, RecursionError) as error:
+        raise BadFrame("the header is not JSON") from error
+    sizes = header.pop("blobs", None) if isinstance(header, dict) else None
+    if not isinstance(sizes, list) or not all(type(n) is int and n >= 0 for n in sizes) or sum(sizes) > max_blobs:
+        raise BadFrame("the header does not say how long its blobs are")
+    return header, [read(n) for n in sizes]
+
+
+# -- arrays ------------------------------------------------------------------------------------
+
+
+def pack_array(array: np.ndarray) -> tuple[dict[str, Any], bytes]:
+    return {"shape": list(array.shape), "dtype": array.dtype.name}, np.ascontiguousarray(array).tobytes()
+
+
+def unpack_array(about: dict[str, Any], data: bytes) -> np.ndarray:
+    """Raises BadFrame when the bytes do not fill the shape."""
+    from grader.exercise import dtype_of
+
+    try:
+        dtype, shape = dtype_of(about["dtype"]), tuple(about["shape"])
+        if dtype.hasobject or not all(type(n) is int and n >= 0 for n in shape):
+            raise ValueError("not a plain array")
+        if math.prod(shape) * dtype.itemsize != len(data):
+            raise ValueError("wrong length")
+        return np.frombuffer(data, dtype).reshape(shape)
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise BadFrame(f"not an array: {error}") from error
+
+
+# -- plain values ------------------------------------------------------------------------------
+
+
+class NotPlain(Exception):
+    """A value that is not made of numbers, strings, tuples, lists, dicts, slices and PartitionSpecs."""
+
+
+def encode(value: Any, depth: int = 0) -> Any:
+    """A plain value as JSON that keeps its types. Arrays become lists. Raises NotPlain."""
+    if depth > MAX_DEPTH:
+        raise NotPlain("is nested too deeply")
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        return _encode_int(int(value))
+    if isinstance(value, float):
+        return _encode_float(float(value))
+    kind = type(value).__name__
+    if kind == "PartitionSpec":
+        return {"spec": [encode(e, depth + 1) for e in value]}
+    if isinstance(value, slice):
+        return {"slice": [encode(e, depth + 1) for e in (value.start, value.stop, value.step)]}
+    if isinstance(value, list | tuple):
+        tag = "list" if isinstance(value, list) else "tuple"
+        return {tag: [encode(e, depth + 1) for e in value]}
+    if isinstance(value, dict):
+        return {"dict": [[encode(k, depth + 1), encode(v, depth + 1)] for k, v in value.items()]}
+    if hasattr(value, "tolist") and hasattr(value, "dtype"):  # NumPy and JAX arrays and scalars
+        return encode(value.tolist(), depth + 1)
+    raise NotPlain(f"is of type {kind}")
+
+
+def _encode_int(value: int) -> Any:
+    if abs(value) < 1 << 53:
+        return value
+    if value.bit_length() > 3 * MAX_DIGITS:
+        raise NotPlain("is an integer of thousands of digits")
+    return {"int": str(value)}
+
+
+def _encode_float(value: float) -> Any:
+    return {"float": value.hex()} if math.isfinite(value) else {"float": str(value)}
+
+
+def decode(data: Any, depth: int = 0) -> Any:
+    """The inverse of ``encode``, for JSON from anywhere. Raises BadFrame."""
+    if depth > MAX_DEPTH:
+        raise BadFrame("nested too deeply")
+    if data is None or isinstance(data, bool | int | float | str):
+        return data
+    if not isinstance(data, dict) or len(data) != 1:
+        raise BadFrame("not an encoded value")
+    ((tag, body),) = data.items()
+    try:
+        if tag == "int":
+            return int(body[: MAX_DIGITS + 1])
+        if tag == "float":
+            return float(body) if body in ("nan", "inf", "-inf") else float.fromhex(body)
+        if tag == "dict":
+            return {decode(k, depth + 1): decode(v, depth + 1) for k, v in body}
+        items = [decode(e, depth + 1) for e in body]
+        if tag == "spec":
+            from jax.sharding import PartitionSpec
+
+            return PartitionSpec(*items)
+        return {"slice": lambda: slice(*items), "list": lambda: items, "tuple": lambda: tuple(items)}[tag]()
+    except (TypeError, ValueError, KeyError) as error:
+        raise BadFrame(f"not an encoded value: {error}") from error
