@@ -109,11 +109,15 @@ class Call:
 
 @dataclass(frozen=True, eq=False)
 class Cases:
-    """Many plain argument sets for a function task: a few public, many hidden (drawn by ``hidden(rng)``)."""
+    """Many plain argument sets for a function task: a few public, many hidden (drawn by ``hidden(rng)``).
+
+    ``expected`` holds the public outcomes as JSON where the reference is not at hand.
+    """
 
     task: Task
     public: tuple[dict[str, Any], ...]
-    hidden: Callable[[np.random.Generator], Iterable[dict[str, Any]]]
+    hidden: Callable[[np.random.Generator], Iterable[dict[str, Any]]] | None
+    expected: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,9 +133,12 @@ class Check:
     after: tuple[str, ...]
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class Number:
-    """A numeric question. ``fn(**params)`` is the answer in SI (seconds, bytes, FLOP, ...)."""
+    """A numeric question. ``fn(**params)`` is the answer in SI (seconds, bytes, FLOP, ...).
+
+    ``rtol`` 0 stands for the course's tolerance, filled in when the course is loaded.
+    """
 
     name: str
     text: str
@@ -245,10 +252,17 @@ class Exercise:
         task: Task,
         *,
         public: Sequence[dict[str, Any]],
-        hidden: Callable[[np.random.Generator], Iterable[dict[str, Any]]],
+        hidden: Callable[[np.random.Generator], Iterable[dict[str, Any]]] | None = None,
+        expected: str = "",
     ) -> Cases:
-        """Ask a function task for many values."""
-        return Cases(task, tuple(public), hidden)
+        """Ask a function task for many values.
+
+        Args:
+            public: argument sets shown to learners.
+            hidden: draws more of them; left out of what learners are given.
+            expected: outcomes of the public ones as JSON; written by ``build`` where there is no solution.
+        """
+        return Cases(task, tuple(public), hidden, expected)
 
     # what is judged
 
@@ -280,7 +294,7 @@ class Exercise:
         unit: str,
         params: Mapping[str, Sequence[Any]],
         model: str = "",
-        rtol: float = 0.02,
+        rtol: float = 0.0,
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
     ) -> Callable[[Callable[..., float]], Number]:
@@ -323,6 +337,11 @@ class Exercise:
     @property
     def points(self) -> float:
         return sum(c.points for c in self.checks.values()) + sum(n.points for n in self.numbers.values())
+
+    @property
+    def title(self) -> str:
+        """The first line of the statement."""
+        return self.statement.splitlines()[0].lstrip("# ")
 
     @property
     def digest(self) -> str:

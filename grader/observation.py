@@ -104,6 +104,7 @@ class Fault:
     kind: str
     message: str
     line: int | None = None
+    file: str = ""
     type: str = ""
 
 

@@ -11,9 +11,13 @@ import hashlib
 import re
 from typing import Any
 
+import jax
+import jax.export
 import numpy as np
+from jax.sharding import NamedSharding
 
 from grader import facts
+from grader.trace import make_mesh
 from grader.wire import decode, pack_array, unpack_array
 
 MAX_PROGRAM = 4 << 20
@@ -41,8 +45,6 @@ def run(ask: dict[str, Any], program: bytes, inputs: list[list[np.ndarray]]) -> 
 
 
 def _run(ask: dict[str, Any], program: bytes, inputs: list[list[np.ndarray]]) -> Reply:
-    import jax
-
     if len(program) > MAX_PROGRAM:
         raise facts.Refused(f"the program takes {len(program):,} bytes; {MAX_PROGRAM:,} are the limit")
     exported = deserialize(program)
@@ -59,17 +61,13 @@ def _run(ask: dict[str, Any], program: bytes, inputs: list[list[np.ndarray]]) ->
     if key not in _done:
         if len(_done) > 64:
             _done.clear()
-        _done[key] = execute(jax, ask, exported, module, arguments, inputs)
+        _done[key] = execute(ask, exported, module, arguments, inputs)
     header, blobs = _done[key]
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
     return header | {"collectives": collectives, "flops": found.flops}, blobs
 
 
-def execute(jax: Any, ask: dict, exported: Any, module: Any, arguments: list, inputs: list) -> Reply:
-    from jax.sharding import NamedSharding
-
-    from grader.trace import make_mesh
-
+def execute(ask: dict, exported: Any, module: Any, arguments: list, inputs: list) -> Reply:
     mesh = make_mesh(ask["mesh"])
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
     marked = mark_collectives(exported, module)
@@ -95,8 +93,6 @@ def execute(jax: Any, ask: dict, exported: Any, module: Any, arguments: list, in
 
 
 def deserialize(program: bytes) -> Any:
-    import jax.export
-
     try:
         return jax.export.deserialize(bytearray(program))
     except Exception as error:  # flatbuffers raises many kinds on bytes that are not an Exported

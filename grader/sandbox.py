@@ -121,9 +121,12 @@ def environment(devices: int) -> dict[str, str]:
     }
 
 
-def readable() -> list[str]:
-    """What a worker may read: the interpreter, its libraries, this package; no course, no home."""
-    paths = [sys.prefix, sys.base_prefix, str(HERE), "/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache",
+def readable(*, package: bool = True) -> list[str]:
+    """What a worker may read: the interpreter, its libraries, this package; no course, no home.
+
+    Learner code in a worker may not read this ``package``: it holds formulas they are asked for.
+    """
+    paths = [sys.prefix, sys.base_prefix, *([str(HERE)] if package else []), "/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache",
              "/etc/localtime", "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/proc",
              "/sys/devices/system/cpu", "/sys/fs/cgroup"]  # fmt: skip
     return [p for p in dict.fromkeys(paths) if os.path.exists(p)]
@@ -199,7 +202,7 @@ class Worker:
             "env": environment(self.devices),
             "scratch": self._scratch,
             "confine": self.tier == "sandlock",
-            "readable": readable(),
+            "readable": readable(package=False),
         }
         deadline = time.monotonic() + self.limits.total_seconds + 10
         self._write(b"!" + wire.pack(request))

@@ -9,13 +9,20 @@ from __future__ import annotations
 
 import contextlib
 import linecache
+import math
 import re
 import signal
 import traceback
 import types
+import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Any
+
+import jax
+import jax.debug
+import jax.export
+from jax.sharding import AxisType, NamedSharding
 
 from grader.wire import NotPlain, decode, encode
 
@@ -81,9 +88,6 @@ def answer(ask: dict[str, Any], program: Program, seconds: float) -> Reply:
 
 def export(task: Callable, ask: dict[str, Any]) -> bytes:
     """Trace ``task`` for this mesh and these arguments; the serialized ``jax.export.Exported``."""
-    import jax
-    from jax.sharding import NamedSharding
-
     mesh = make_mesh(ask["mesh"])
 
     def abstract(arg: dict[str, Any]) -> jax.ShapeDtypeStruct:
@@ -115,7 +119,6 @@ def export(task: Callable, ask: dict[str, Any]) -> bytes:
 
 def with_vjp(fn: Callable, wrt: list[int]) -> Callable:
     """``(*args, cotangent) -> (out, *gradients)`` for the arguments at positions ``wrt``."""
-    import jax
 
     def both(*args):
         *inputs, cotangent = args
@@ -134,11 +137,6 @@ def with_vjp(fn: Callable, wrt: list[int]) -> Callable:
 
 def make_mesh(sizes: dict[str, int]) -> Any:
     """A mesh with Auto axes over the first simulated devices (``jax.make_mesh`` defaults to Explicit)."""
-    import math
-
-    import jax
-    from jax.sharding import AxisType
-
     need = math.prod(sizes.values())
     devices = jax.devices()
     if len(devices) < need:
@@ -275,12 +273,6 @@ def tolerant_jax() -> Iterator[None]:
     ``jax.debug.*`` call the host, which a program that is carried away cannot; they become no-ops.
     ``jax.lax.pvary`` was removed in 0.10 in favour of ``pcast``.
     """
-    import warnings
-
-    import jax
-    import jax.debug
-    import jax.export
-
     def nothing(*args: Any, **kwargs: Any) -> None:
         return None
 

@@ -79,6 +79,11 @@ class NotPlain(Exception):
     """A value that is not made of numbers, strings, tuples, lists, dicts, slices and PartitionSpecs."""
 
 
+def is_spec(value: object) -> bool:
+    """Whether this is a jax.sharding.PartitionSpec (its class is called P since JAX 0.8), without importing JAX."""
+    return type(value).__name__ in ("P", "PartitionSpec")
+
+
 def encode(value: Any, depth: int = 0) -> Any:
     """A plain value as JSON that keeps its types. Arrays become lists. Raises NotPlain."""
     if depth > MAX_DEPTH:
@@ -92,7 +97,7 @@ def encode(value: Any, depth: int = 0) -> Any:
     if isinstance(value, float):
         return _encode_float(float(value))
     kind = type(value).__name__
-    if kind == "PartitionSpec":
+    if is_spec(value):
         return {"spec": [encode(e, depth + 1) for e in value]}
     if isinstance(value, slice):
         return {"slice": [encode(e, depth + 1) for e in (value.start, value.stop, value.step)]}

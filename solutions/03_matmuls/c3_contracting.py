@@ -1,19 +1,27 @@
 """# C3 Both operands cut along the contracting dimension
 
-**Task.** `A[I, J_X] · B[J_X, K]`: every device holds matching slices of `A`'s columns and `B`'s rows,
-so its local product is a full-sized *partial sum* of `C`, written `C[I, K]{U_X}` (unreduced over x).
-Finish the sum in two ways.
+**Task.** `A[I, J_X] · B[J_X, K]`: every device holds matching slices of `A`'s columns and `B`'s rows, so its local
+product is a full-sized *partial sum* of `C`, written `C[I, K]{U_X}` (unreduced over x). Finish the sum in two ways.
 
-**Budget.** `matmul_all_reduce`: one all-reduce over x. `matmul_reduce_scatter`: one reduce-scatter
-over x and nothing else; it moves half the bytes.
+**Budget.** `matmul_all_reduce` returns `C[I, K]`: one all-reduce over x and nothing else. `matmul_reduce_scatter`
+returns `C[I, K_X]`: one reduce-scatter over x and nothing else; it sends half the bytes.
 
 ```
-        A[I, J_X]          B[J_X, K]         partial C on x=0      C[I, K_X]
-     +----+----+          +--------+          +--------+          +----+----+
-     | x0 | x1 |    ·     |   x0   |    =     |  U_x   |   --->   | x0 | x1 |
-     +----+----+          |   x1   |          +--------+          +----+----+
-                          +--------+
+        A[I, J_X]          B[J_X, K]         C[I, K]{U_X}           C[I, K_X]
+     +----+----+          +--------+         on x0 and x1         +----+----+
+     | x0 | x1 |    ·     |   x0   |    =     +--------+   --->   | x0 | x1 |
+     +----+----+          |   x1   |          | a part |          +----+----+
+                          +--------+          +--------+
 ```
+
+**Small case.** I=24, J=32, K=40, float32, x=4: each device multiplies [24, 8] by [8, 40] and holds a partial sum of
+24·40·4 = 3840 bytes. The reduce-scatter sends 3/4 · 3840 = 2880 bytes per device and leaves [24, 10] on it; the
+all-reduce sends 5760.
+
+**In real systems**: the second matmul of a tensor-parallel MLP. Megatron ends it with the all-reduce; with sequence
+parallelism it ends with the reduce-scatter.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 3.
 """
 
 import jax
@@ -36,32 +44,28 @@ exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars
 def matmul_all_reduce(a, b, *, mesh):
     """Multiply A[I, J_X] by B[J_X, K] into C[I, K], whole on every device.
 
-    Args:
-        a: float32[I, J] sharded P(None, 'x').
-        b: float32[J, K] sharded P('x', None).
-        mesh: the device mesh; it has an axis 'x'.
-
-    Returns:
-        float32[I, K] sharded P(None, None).
+    Args: a is float32[I, J] sharded P(None, 'x'); b is float32[J, K] sharded P('x', None); mesh has an axis 'x'.
+    Returns: float32[I, K], whole on every device.
     """
 
     def local(a, b):
         return jax.lax.psum(a @ b, "x")
 
-    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, None))(a, b)
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P())(a, b)
 
 
-@exercise.task(hints=["Which collective adds and cuts at once?"])
+@exercise.task(
+    hints=[
+        "You keep only your own columns of C. Must you learn the rest of the sum?",
+        "One collective adds and cuts at once. It cuts dimension 0 unless you say otherwise.",
+        "jax.lax.psum_scatter(local_a @ local_b, 'x', scatter_dimension=1, tiled=True)",
+    ]
+)
 def matmul_reduce_scatter(a, b, *, mesh):
     """Multiply A[I, J_X] by B[J_X, K] into C[I, K_X].
 
-    Args:
-        a: float32[I, J] sharded P(None, 'x').
-        b: float32[J, K] sharded P('x', None).
-        mesh: the device mesh; it has an axis 'x'.
-
-    Returns:
-        float32[I, K] sharded P(None, 'x').
+    Args: as for matmul_all_reduce.
+    Returns: float32[I, K] sharded P(None, 'x').
     """
 
     def local(a, b):
@@ -70,13 +74,11 @@ def matmul_reduce_scatter(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, "x"))(a, b)
 
 
-A = normal("I", "J", spec=P(None, "x"))
-B = normal("J", "K", spec=P("x", None))
+arrays = {"a": normal("I", "J", spec=P(None, "x")), "b": normal("J", "K", spec=P("x", None))}
 DIMS = {"I": 24, "J": 32, "K": 40}
 HIDDEN = {"I": 40, "J": 16, "K": 24}
-
-reduced = exercise.call(matmul_all_reduce, a=A, b=B, dims=DIMS, hidden_dims=HIDDEN)
-scattered = exercise.call(matmul_reduce_scatter, a=A, b=B, dims=DIMS, hidden_dims=HIDDEN)
+reduced = exercise.call(matmul_all_reduce, **arrays, dims=DIMS, hidden_dims=HIDDEN)
+scattered = exercise.call(matmul_reduce_scatter, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 
 
 @exercise.check(reduced, points=1, public=True)
@@ -85,7 +87,7 @@ def reduced_value(seen):
     expect_close(seen.out, seen.a @ seen.b)
 
 
-@exercise.check(reduced, points=1, after=reduced_value)
+@exercise.check(reduced, points=0.5, after=reduced_value)
 def reduced_traffic(seen):
     """matmul_all_reduce: one all-reduce over x and no other collective"""
     expect_collectives(seen, all_reduce={"x": 1})
@@ -97,7 +99,7 @@ def scattered_value(seen):
     expect_close(seen.out, seen.a @ seen.b)
 
 
-@exercise.check(scattered, points=1, public=True, after=scattered_value)
+@exercise.check(scattered, points=0.5, public=True, after=scattered_value)
 def scattered_layout(seen):
     """matmul_reduce_scatter: C is sharded P(None, 'x')"""
     expect_spec(seen.out, P(None, "x"))
@@ -112,9 +114,12 @@ def scattered_traffic(seen):
 @exercise.misconception(of=matmul_all_reduce, fails=reduced_value)
 def forgot_psum(a, b, *, mesh):
     """Each device returned its own partial sum: nothing added the parts together. With check_vma=False JAX does not warn you."""
-    return jax.shard_map(
-        lambda a, b: a @ b, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, None), check_vma=False
-    )(a, b)
+
+    def local(a, b):
+        return a @ b
+
+    specs = (P(None, "x"), P("x", None))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
 
 
 @exercise.misconception(of=matmul_reduce_scatter, fails=scattered_traffic)
@@ -124,7 +129,17 @@ def psum_then_slice(a, b, *, mesh):
     def local(a, b):
         c = jax.lax.psum(a @ b, "x")
         width = c.shape[1] // jax.lax.axis_size("x")
-        return jax.lax.dynamic_slice_in_dim(c, jax.lax.axis_index("x") * width, width, 1)
+        return jax.lax.dynamic_slice_in_dim(c, jax.lax.axis_index("x") * width, width, axis=1)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, "x"))(a, b)
+
+
+@exercise.misconception(of=matmul_reduce_scatter, fails=scattered_value)
+def scattered_dimension_0(a, b, *, mesh):
+    """You scattered rows: scatter_dimension is 0 unless you set it. C[I, K_X] is cut along dimension 1."""
+
+    def local(a, b):
+        return jax.lax.psum_scatter(a @ b, "x", tiled=True)
 
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, "x"))(a, b)
 
@@ -138,10 +153,46 @@ def psum_then_slice(a, b, *, mesh):
 def scatter_time(chip, I, K, X):
     """`C` is bfloat16[{{ I }}, {{ K }}] and lives unreduced on a ring of {{ X }} {{ chip }} chips.
     How long does the reduce-scatter to `C[I, K_X]` take?"""
-    return reduce_scatter_time(2 * I * K, X, chip, topology="ring", model="book")
+    return reduce_scatter_time(2 * I * K, X, chip)
 
 
 @exercise.misconception(of=scatter_time)
-def one_way(chip, I, K, X):
+def scatter_one_way(chip, I, K, X):
     """You used one direction of the link; on a ring data flows both ways."""
-    return 2 * scatter_time(chip=chip, I=I, K=K, X=X)
+    return 2 * reduce_scatter_time(2 * I * K, X, chip)
+
+
+@exercise.misconception(of=scatter_time)
+def scatter_of_shard(chip, I, K, X):
+    """You counted the result, C[I, K_X]. V is the whole array that every device holds a partial sum of."""
+    return reduce_scatter_time(2 * I * K / X, X, chip)
+
+
+@exercise.number(
+    points=1,
+    unit="MB",
+    params={"I": [2048, 4096], "K": [6144, 10240], "X": [4, 8]},
+    model="one-way ring: reduce-scatter, then all-gather, X - 1 steps each; 1 MB is 10^6 bytes",
+)
+def all_reduce_bytes(I, K, X):
+    """`C` is float32[{{ I }}, {{ K }}], unreduced on {{ X }} devices. How many MB does each device send in the
+    all-reduce?"""
+    return 2 * 4 * I * K * (X - 1) / X
+
+
+@exercise.misconception(of=all_reduce_bytes)
+def sent_every_chunk(I, K, X):
+    """You counted X steps. A ring of X devices has gone round after X - 1."""
+    return 2 * 4 * I * K
+
+
+@exercise.misconception(of=all_reduce_bytes)
+def sent_in_one_phase(I, K, X):
+    """That is the reduce-scatter alone. An all-reduce also gathers the summed chunks: twice as much."""
+    return 4 * I * K * (X - 1) / X
+
+
+@exercise.misconception(of=all_reduce_bytes)
+def sent_whole_array_round(I, K, X):
+    """You sent the whole array in every step. A ring sends one chunk of 1/X at a time."""
+    return 4 * I * K * (X - 1)

@@ -1,0 +1,261 @@
+"""course.yaml, and the exercises it lists.
+
+A course is found by walking up from the working directory. In an author's checkout it has
+``solutions/``; what learners are given has only the public part of each exercise, in
+``exercises/<module>/_public/``; an installed package carries the latter inside.
+"""
+
+from __future__ import annotations
+
+import difflib
+import hashlib
+import sys
+import traceback
+import types
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from grader.exercise import AuthorError, Exercise
+from grader.sandbox import Limits
+
+PUBLIC = "_public"
+PACKAGED = Path(__file__).parent / "_course"
+
+
+class CourseError(Exception):
+    """The course cannot be used as it stands; the message is one line: what, where and what to do."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Module(_Strict):
+    """One assignment: its exercises in order; ``weight`` multiplies their points."""
+
+    id: str = Field(pattern=r"^\d\d_[a-z0-9_]+$")
+    title: str
+    exercises: tuple[str, ...] = Field(min_length=1)
+    weight: float = Field(1.0, gt=0)
+    deadline: datetime | None = None
+
+
+class Variants(_Strict):
+    mode: Literal["shared", "per_student"] = "shared"
+    seed: str = "1"
+
+
+class Tolerances(_Strict):
+    numbers: float = Field(0.02, gt=0, lt=0.5)
+
+
+class LimitsConfig(_Strict):
+    trace_seconds: float = Field(20, gt=0)
+    total_seconds: float = Field(300, gt=0)
+    run_seconds: float = Field(60, gt=0)
+    memory_mib: int = Field(6144, ge=1024)
+    file_mib: int = Field(16, ge=1)
+
+
+class Config(_Strict):
+    """All of course.yaml. ``seed`` is secret and absent from what learners are given."""
+
+    name: str
+    seed: str = ""
+    devices: int = Field(8, ge=1, le=512)
+    variants: Variants = Variants()
+    tolerances: Tolerances = Tolerances()
+    limits: LimitsConfig = LimitsConfig()
+    modules: tuple[Module, ...] = Field(min_length=1)
+
+    @field_validator("modules")
+    @classmethod
+    def _names_once(cls, modules: tuple[Module, ...]) -> tuple[Module, ...]:
+        seen: set[str] = set()
+        for name in [m.id for m in modules] + [e for m in modules for e in m.exercises]:
+            if name in seen:
+                raise ValueError(f"{name} is listed twice")
+            seen.add(name)
+        return modules
+
+
+class Course:
+    """A loaded course.
+
+    Attributes:
+        root: the folder of course.yaml.
+        solved: True when the solutions are here (author, TA, self-study), False in a release.
+        exercises: by id, in course order; loaded when first asked for.
+    """
+
+    def __init__(self, root: Path, config: Config) -> None:
+        self.root, self.config = root, config
+        self.solved = (root / "solutions").is_dir()
+        self._loaded: dict[str, Exercise] = {}
+
+    @property
+    def module_of(self) -> dict[str, str]:
+        """Exercise id to module id, in course order."""
+        return {e: m.id for m in self.config.modules for e in m.exercises}
+
+    def module(self, name: str) -> Module:
+        for module in self.config.modules:
+            if module.id == name:
+                return module
+        raise CourseError(f"no module {name!r}{nearest(name, [m.id for m in self.config.modules])}")
+
+    def select(self, names: list[str]) -> list[str]:
+        """Exercise ids for ids, unique beginnings of ids (``c3``) and module ids; all for none.
+
+        Raises CourseError, with the nearest name, for one that is neither.
+        """
+        ids = list(self.module_of)
+        chosen: list[str] = []
+        for name in names:
+            found = [e for e in ids if e == name] or [e for e in ids if self.module_of[e] == name]
+            found = found or [e for e in ids if e.startswith(name + "_")]
+            if not found:
+                raise CourseError(f"no exercise {name!r}{nearest(name, [*ids, *set(self.module_of.values())])}")
+            chosen += found
+        return [e for e in ids if e in chosen] if names else ids
+
+    def path_of(self, exercise: str) -> Path:
+        module = self.module_of[exercise]
+        if self.solved:
+            return self.root / "solutions" / module / f"{exercise}.py"
+        return self.root / module / PUBLIC / f"{exercise}.py"
+
+    def exercise(self, name: str) -> Exercise:
+        """Raises CourseError when its file is missing or declares something wrongly."""
+        if name not in self._loaded:
+            self._loaded[name] = load_exercise(
+                self.path_of(name), name, self.module_of[name], self.config.tolerances.numbers
+            )
+        return self._loaded[name]
+
+    @property
+    def exercises(self) -> dict[str, Exercise]:
+        return {name: self.exercise(name) for name in self.module_of}
+
+    @property
+    def limits(self) -> Limits:
+        return Limits(**self.config.limits.model_dump())
+
+    def weight(self, exercise: str) -> float:
+        return self.module(self.module_of[exercise]).weight
+
+    def digest(self, exercises: list[str]) -> str:
+        """Changes when anything that verdicts depend on changes."""
+        text = self.config.model_dump_json() + "".join(self.exercise(e).digest for e in exercises)
+        return hashlib.sha256(text.encode()).hexdigest()
+
+
+def nearest(name: str, names: list[str]) -> str:
+    """``; did you mean 'c3_contracting'?`` or nothing."""
+    close = difflib.get_close_matches(name, names, 1, 0.5)
+    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sorted(names))}"
+
+
+# -- finding and loading -----------------------------------------------------------------------
+
+
+def find_course(start: Path | None = None) -> Course:
+    """The course at or above ``start``, else the packaged one. Raises CourseError."""
+    here = (start or Path.cwd()).resolve()
+    if start is not None and start.is_file():
+        return load_course(start)
+    for folder in (here, *here.parents):
+        for place in (folder / "course.yaml", folder / "exercises" / "course.yaml"):
+            if place.is_file():
+                return load_course(place)
+    if start is None and (PACKAGED / "course.yaml").is_file():
+        return load_course(PACKAGED / "course.yaml")
+    raise CourseError(f"no course.yaml in {here} or above; go to the course's folder or pass --course")
+
+
+def load_course(path: Path) -> Course:
+    """Raises CourseError naming the file, the line and the field."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        data = yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CourseError(f"{path} cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        at = f":{mark.line + 1}" if mark else ""
+        raise CourseError(f"{path}{at}: not YAML: {getattr(error, 'problem', error)}") from None
+    try:
+        return Course(path.parent, Config.model_validate(data))
+    except ValidationError as error:
+        raise CourseError(_first_problem(path, text, error)) from None
+
+
+def _first_problem(path: Path, text: str, error: ValidationError) -> str:
+    problem = error.errors()[0]
+    field = ".".join(str(p) for p in problem["loc"]) or "the file"
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        known = _known_fields(problem["loc"])
+        message = f"no such field{nearest(str(problem['loc'][-1]), known)}"
+    return f"{path}:{_line_of(text, problem['loc'])}: {field}: {message}"
+
+
+def _known_fields(loc: tuple) -> list[str]:
+    model: Any = Config
+    for part in loc[:-1]:
+        if part in getattr(model, "model_fields", {}):
+            inner = {"variants": Variants, "tolerances": Tolerances, "limits": LimitsConfig, "modules": Module}
+            model = inner.get(str(part), model)
+    return list(model.model_fields)
+
+
+def _line_of(text: str, loc: tuple) -> int:
+    """The line of a YAML node; of the nearest enclosing one when it is missing."""
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    line = 1
+    for part in loc:
+        if isinstance(node, yaml.MappingNode):
+            pair = next(((k, v) for k, v in node.value if k.value == part), None)
+            if pair is None:
+                break
+            line, node = pair[0].start_mark.line + 1, pair[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+    return line
+
+
+def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
+    """Execute one author's file. Raises CourseError with the line at fault."""
+    try:
+        source = path.read_text(encoding="utf-8")
+    except OSError:
+        raise CourseError(f"{path} is missing; write it with `shardlings new {module}/{name}`") from None
+    space = types.ModuleType(f"shardlings_course_{name}")
+    space.__file__ = str(path)
+    sys.modules[space.__name__] = space
+    try:
+        exec(compile(source, str(path), "exec", dont_inherit=True), space.__dict__)
+    except SyntaxError as error:
+        raise CourseError(f"{path}:{error.lineno}: {error.msg}") from None
+    except Exception as error:
+        line = next(
+            (n for frame, n in reversed(list(traceback.walk_tb(error.__traceback__)))
+             if frame.f_code.co_filename == str(path)), 1,
+        )  # fmt: skip
+        kind = "" if isinstance(error, AuthorError) else f"{type(error).__name__}: "
+        raise CourseError(f"{path}:{line}: {kind}{error}") from None
+    exercise = space.__dict__.get("exercise")
+    if not isinstance(exercise, Exercise):
+        raise CourseError(f"{path}: no `exercise = Exercise(...)` at its top")
+    exercise.id, exercise.module, exercise.source = name, module, source
+    exercise.statement = (space.__doc__ or "").strip()
+    if not exercise.statement.startswith("# "):
+        raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
+    for number in exercise.numbers.values():
+        number.rtol = number.rtol or rtol
+    return exercise

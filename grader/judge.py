@@ -1,0 +1,248 @@
+"""RESULTS ARE JUDGED HERE: findings and checks in, results out. NumPy and plain values, no JAX.
+
+A finding is what one ask came to: an observation (a program that ran), outcomes (a function that was
+called), a raw answer (a question), or a fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from grader.exercise import Call, Cases, Check, Exercise, Misconception, Task
+from grader.expect import Failure, same_outcome, show_value
+from grader.layout import show_device
+from grader.observation import Collective, Fault, Observation, Outcome, Seen, Sharded
+from grader.plan import Ask
+from grader.result import Result
+from grader.wire import decode, encode
+
+Finding = Observation | list[Outcome] | Fault
+
+
+@dataclass(frozen=True)
+class Answered:
+    """One ask and what it came to."""
+
+    ask: Ask
+    finding: Finding
+
+
+def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
+    """A result for every check (every public one when ``public``), in the exercise's order."""
+    results: dict[str, Result] = {}
+    for check in exercise.checks.values():
+        if public and not check.public:
+            continue
+        before = [results[name] for name in check.after if name in results]
+        mine = [a for a in answered if a.ask.of is check.call]
+        results[check.name] = _blocked(check, before) or judge_check(check, mine, public=public)
+    return list(results.values())
+
+
+def _blocked(check: Check, before: list[Result]) -> Result | None:
+    for result in before:
+        if result.status == "broken":
+            return _result(check, "broken", f"waits for {result.name!r}, which the grader could not judge")
+        if result.status != "passed":
+            return _result(check, "blocked", f"not tried: first make {result.label!r} pass")
+    return None
+
+
+def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Result:
+    """One check over all meshes and inputs; the first failure is the one told."""
+    if not answered:
+        return _result(check, "broken", "the grader asked nothing for this check")
+    faults = [(a, a.finding) for a in answered if isinstance(a.finding, Fault)]
+    for answer, fault in sorted(faults, key=lambda f: f[1].kind == "broken"):
+        told = _on_mesh(_of_fault(fault, check), answer.ask, all(isinstance(a.finding, Fault) for a in answered))
+        status = "broken" if fault.kind == "broken" else "failed"
+        return _result(check, status, told, where=f"line {fault.line}" if fault.line else "")
+    for answer in answered:
+        for seen in seen_of(answer, public=public):
+            try:
+                check.fn(seen)
+            except Failure as failure:
+                return _failed(check, failure, answer.ask)
+            except Exception as error:  # an author's mistake must not cost a learner points
+                return _result(check, "broken", f"the check itself failed: {type(error).__name__}: {error}")
+    return _result(check, "passed")
+
+
+def _failed(check: Check, failure: Failure, ask: Ask) -> Result:
+    expected, actual = failure.expected, failure.actual
+    pictures = []
+    if isinstance(actual, Sharded):
+        actual = expected = None
+    if isinstance(failure.layouts, tuple):
+        pictures = [_picture(title, layout) for title, layout in zip(("yours", "expected"), failure.layouts, strict=True)]
+    reason = _on_mesh(failure.reason, ask, False)
+    return _result(
+        check, "failed", reason, where=failure.where, expected=_plain(expected), actual=_plain(actual), pictures=pictures
+    )
+
+
+def _picture(title: str, layout: tuple) -> dict[str, Any]:
+    mesh, shape, slices = layout
+    return {"title": title, "mesh": dict(mesh), "shape": list(shape), "slices": [[list(p) for p in s] for s in slices]}
+
+
+def _plain(value: Any) -> Any:
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    if isinstance(value, list | tuple):
+        return [_plain(v) for v in value]
+    if isinstance(value, dict):
+        return {str(k): _plain(v) for k, v in value.items()}
+    if isinstance(value, np.generic):
+        return value.item()
+    return show_value(value)
+
+
+def _on_mesh(text: str, ask: Ask, always: bool) -> str:
+    several = isinstance(ask.of, Call) and len(ask.of.meshes) > 1 and not always
+    return f"on the mesh {show_device(ask.mesh)}, {text}" if several else text
+
+
+def _of_fault(fault: Fault, check: Check) -> str:
+    task = check.call.task.name
+    place = f"line {fault.line}" if fault.line else ""
+    if fault.file.startswith("cell"):
+        place = f"{fault.file}, {place}" if place else fault.file
+    text = fault.message if fault.message.startswith(task) else f"{task}: {fault.message}"
+    return f"{place}: {text}" if place else text
+
+
+def _result(check: Check, status: Any, reason: str = "", **more: Any) -> Result:
+    earned = check.points if status == "passed" else 0
+    return Result(
+        kind="check", name=check.name, label=check.label, task=check.call.task.name, status=status,
+        points=check.points, earned=earned, public=check.public, reason=reason, **more,
+    )  # fmt: skip
+
+
+# -- what a check sees -------------------------------------------------------------------------
+
+
+def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
+    ask, finding = answer.ask, answer.finding
+    if isinstance(ask.of, Cases):
+        assert isinstance(finding, list)
+        wanted = [reference_outcome(ask.of.task, args) for args in ask.cases]
+        if public and ask.of.expected:
+            wanted = expected_outcomes(ask.of)
+        yield Seen({}, outcomes=list(zip(ask.cases, finding, wanted, strict=True)), public=public)
+        return
+    assert isinstance(ask.of, Call) and isinstance(finding, Observation)
+    for inputs, outputs in zip(ask.inputs, finding.outputs, strict=True):
+        results, grads = outputs, {}
+        if ask.of.wrt:
+            cut = len(outputs) - len(ask.of.wrt)
+            results, grads = outputs[:cut], dict(zip(ask.of.wrt, outputs[cut:], strict=True))
+        plain = len(results) == 1 and (bool(ask.of.wrt) or not finding.tuple_out)
+        yield Seen(
+            mesh=ask.mesh,
+            dims=ask.dims,
+            inputs={k: _exact(v) for k, v in inputs.items()},
+            static=ask.of.static,
+            out=results[0] if plain else results,
+            grads=grads,
+            collectives=finding.collectives,
+            memory=finding.memory,
+            flops=finding.flops,
+            public=public,
+        )
+
+
+def _exact(array: np.ndarray) -> np.ndarray:
+    return array if array.dtype.kind in "iub" else array.astype(np.float64)
+
+
+def reference_outcome(task: Task, args: Mapping[str, Any]) -> Outcome:
+    """What the author's function does; its errors are outcomes too."""
+    try:
+        return Outcome(value=decode(encode(task.fn(**args))))
+    except Exception as error:
+        return Outcome(error=type(error).__name__)
+
+
+def encode_outcome(outcome: Outcome) -> dict[str, Any]:
+    return {"error": outcome.error} if outcome.error else {"value": encode(outcome.value)}
+
+
+def expected_outcomes(cases: Cases) -> list[Outcome]:
+    """Outcomes of the public cases as ``build`` wrote them."""
+    import json
+
+    return [
+        Outcome(error=o["error"]) if "error" in o else Outcome(value=decode(o["value"]))
+        for o in json.loads(cases.expected)
+    ]
+
+
+# -- known slips -------------------------------------------------------------------------------
+
+
+def matches(mine: list[Answered], theirs: list[Answered], reference: list[Answered]) -> bool:
+    """Whether a submission behaves like a misconception on the same asks.
+
+    Values decide where the misconception's are wrong; where they are right, what it sends decides.
+    A program that could not be traced matches one that fails with the same error.
+    """
+    if not mine or len(mine) != len(theirs):
+        return False
+    pairs = list(zip(mine, theirs, strict=True))
+    if not all(_same_finding(a.finding, b.finding) for a, b in pairs):
+        return False
+    wrong = not all(
+        _same_finding(a.finding, b.finding) for a, b in zip(theirs, reference, strict=True)
+    )
+    return wrong or all(_same_traffic(a.finding, b.finding) for a, b in pairs)
+
+
+def _same_finding(a: Finding, b: Finding) -> bool:
+    if isinstance(a, Fault) or isinstance(b, Fault):
+        # a missing or unfinished task is nobody's misconception
+        return isinstance(a, Fault) and isinstance(b, Fault) and a.kind == b.kind == "raised" and _gist(a) == _gist(b)
+    if isinstance(a, Observation) and isinstance(b, Observation):
+        return len(a.outputs) == len(b.outputs) and all(
+            len(x) == len(y) and all(_same_array(s, t) for s, t in zip(x, y, strict=True))
+            for x, y in zip(a.outputs, b.outputs, strict=True)
+        )
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(same_outcome(x, y, 1e-6) for x, y in zip(a, b, strict=True))
+    return False
+
+
+def _gist(fault: Fault) -> tuple[str, str]:
+    """An error's type and the part of its message before anything that names shapes or lines."""
+    import re
+
+    return fault.type, re.sub(r"[\d\W_]+", " ", fault.message)[:60]
+
+
+def _same_array(a: Sharded, b: Sharded) -> bool:
+    if a.shape != b.shape or a.slices != b.slices:
+        return False
+    size = max((float(np.max(np.abs(s.astype(np.float64)), initial=0.0)) for s in b.shards), default=0.0)
+    return all(
+        bool(np.all(np.abs(s.astype(np.float64) - t.astype(np.float64)) <= 1e-3 * size))
+        for s, t in zip(a.shards, b.shards, strict=True)
+    )
+
+
+def _same_traffic(a: Finding, b: Finding) -> bool:
+    if not (isinstance(a, Observation) and isinstance(b, Observation)):
+        return True
+
+    def said(cs: list[Collective]) -> list:
+        return sorted((c.kind, c.axes, c.bytes, c.count or 0) for c in cs)
+
+    return said(a.collectives) == said(b.collectives)
+
+
+def with_hint(result: Result, slip: Misconception) -> Result:
+    return result.model_copy(update={"hint": slip.hint, "misconception": slip.name})

@@ -1,0 +1,796 @@
+"""What a learner handed in, read as text: nothing is imported, executed or unpickled here.
+
+``find_submissions`` says who handed in what, ``read`` turns one submission into a Submission.
+Whatever the bytes are, ``read`` raises nothing: what cannot be used is left out and named in a note.
+
+Which file is graded, when several could be, in this order:
+
+1. a file that was changed before one that is as it was handed out (see ``handed_out``);
+2. the exact name; then a name that contains the id between other words ("c3_contracting (1)",
+   "03_matmuls-alice"); then one that differs by a slip of the keyboard ("c3_contracing");
+3. a ``.py`` file before a notebook;
+4. a file named after the exercise before one named after its whole module;
+5. the least deep, then the shortest, then the alphabetically first path.
+
+A ``.py`` file or notebook may be named after an exercise or after a module; a module's serves all its
+exercises.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+import hashlib
+import io
+import json
+import os
+import re
+import stat
+import warnings
+import zipfile
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+MIB = 2**20
+MAX_FILE = 5 * MIB
+MAX_TOTAL = 20 * MIB  # read of one submission; also the largest .zip that is opened
+MAX_FILES = 500  # .py files and notebooks of one submission
+MAX_ENTRIES = 10_000  # files and folders looked at to find them
+MAX_DEPTH = 8
+MAX_ZIPS = 5  # opened in one folder
+MAX_NAME = 500
+MAX_CELL = 200_000  # characters; a longer cell is not searched for IPython syntax
+MAX_NOTES = 100
+
+SUFFIXES = (".py", ".ipynb")
+SKIPPED_FOLDERS = {"__pycache__", "_public", "__MACOSX", "node_modules", "site-packages", "venv"}
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """One ``.py`` file, or one code cell of a notebook.
+
+    ``name`` is shown in messages and is the file name when compiled: "c3_contracting.py" or "cell 7".
+    """
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is executed in one namespace: one ``.py`` file or one notebook.
+
+    ``name`` is the path relative to the submission.
+    """
+
+    name: str
+    chunks: tuple[Chunk, ...]
+
+
+@dataclass(frozen=True)
+class Submission:
+    """One learner's work.
+
+    Attributes:
+        sources: exercise id -> the source in which its tasks are looked for.
+        notes: what was found that a person may want to know.
+        digest: SHA-256 over names and bytes of all files that were read, and over what was chosen and
+            noted: of equal digests, sources and notes are equal.
+    """
+
+    student: str
+    sources: Mapping[str, Source]
+    notes: tuple[str, ...]
+    digest: str
+
+
+class SubmissionError(Exception):
+    """The paths to grade are not usable; the message is one line for the person who typed them."""
+
+
+class NothingToGrade(SubmissionError):
+    """No work was found."""
+
+
+class SameStudent(SubmissionError):
+    """Two paths belong to one student."""
+
+
+class _Refused(Exception):
+    """A file is not used; the message goes on after its name."""
+
+
+# -- reading one submission --------------------------------------------------------------------
+
+
+def read(
+    path: Path, student: str, exercises: Mapping[str, str], handed_out: Collection[str] = frozenset()
+) -> Submission:
+    """Read a ``.py`` file, a notebook, a ``.zip`` or a folder. Raises nothing; see ``notes``.
+
+    Args:
+        path: the file or folder.
+        student: the learner's name.
+        exercises: exercise id -> module id.
+        handed_out: fingerprints of what learners were given (``handed_out``). A file that nobody
+            changed is graded only where there is no other.
+    """
+    notes: list[str] = []
+    candidates, digest = _candidates(Path(path), exercises, notes)
+    sources: dict[str, Source] = {}
+    ignored: dict[_Candidate, dict[str, str]] = {}
+    for exercise in exercises:
+        rivals = [c for c in candidates if exercise in c.serves]
+        if not rivals:
+            continue
+        best = min(rivals, key=lambda c: (fingerprint(c.source) in handed_out, c.rank))
+        sources[exercise] = best.source
+        for other in rivals:
+            if other is not best and fingerprint(other.source) not in handed_out:
+                ignored.setdefault(other, {})[exercise] = best.source.name
+    used = {id(s) for s in sources.values()}
+    for candidate in candidates:
+        if id(candidate.source) in used:
+            notes.extend(candidate.notes)
+    notes.extend(_ignored_note(candidate, instead) for candidate, instead in ignored.items())
+    for text in (*(f"{exercise}: {source.name}" for exercise, source in sources.items()), *notes):
+        _add_to_digest(digest, "", text.encode())
+    return Submission(student, sources, _first(notes), digest.hexdigest())
+
+
+def handed_out(folder: Path, exercises: Mapping[str, str]) -> frozenset[str]:
+    """Fingerprints of the files that learners are given, for ``read``."""
+    candidates, _ = _candidates(folder, exercises, [])
+    return frozenset(fingerprint(c.source) for c in candidates)
+
+
+def fingerprint(source: Source) -> str:
+    """SHA-256 of the code; blanks at line ends, empty cells, file and cell names do not count."""
+    chunks = ["\n".join(line.rstrip() for line in c.text.split("\n")).strip("\n") for c in source.chunks]
+    return hashlib.sha256("\0".join(c for c in chunks if c).encode()).hexdigest()
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A source that could be graded. The lowest ``rank`` comes first."""
+
+    source: Source
+    serves: tuple[str, ...]
+    rank: tuple
+    notes: tuple[str, ...]
+
+
+def _candidates(path: Path, exercises: Mapping[str, str], notes: list[str]) -> tuple[list[_Candidate], Any]:
+    """All sources that were read, best first, and the running digest of the files they were read from."""
+    matched: list[tuple[_File, _Match]] = []
+    strangers: list[str] = []
+    for file in _listing(path, notes):
+        match = _match(file.stem, exercises)
+        if len(match.targets) == 1:
+            matched.append((file, match))
+        elif match.targets:
+            notes.append(f"{file.shown} could be {' or '.join(match.targets)} and is not graded; rename it")
+        else:
+            strangers.append(file.shown)
+    if strangers:
+        notes.append(f"named after no exercise and not graded: {_some(strangers)}")
+    if not matched:
+        notes.append(f"nothing to grade: {_looked_for(exercises)}")
+
+    found: list[_Candidate] = []
+    digest = hashlib.sha256()
+    left = MAX_TOTAL
+    for file, match in sorted(matched, key=lambda m: _rank(*m, exercises)):
+        try:
+            data = file.read()
+            left -= len(data)
+            if left < 0:
+                notes.append(
+                    f"more than {MAX_TOTAL // MIB} MiB were handed in: {file.shown} and what follows was not read"
+                )
+                break
+            _add_to_digest(digest, file.name, data)
+            remarks: list[str] = []
+            source = _source(file, data, remarks)
+        except _Refused as refusal:
+            notes.append(f"{file.shown} {refusal}")
+            continue
+        target = match.targets[0]
+        if match.quality == _NEAR:
+            remarks.insert(0, f"{file.shown} is taken for {target}{file.suffix}")
+        serves = (target,) if target in exercises else tuple(e for e, module in exercises.items() if module == target)
+        found.append(_Candidate(source, serves, _rank(file, match, exercises), tuple(remarks)))
+    return found, digest
+
+
+def _rank(file: _File, match: _Match, exercises: Mapping[str, str]) -> tuple:
+    whole_module = match.targets[0] not in exercises
+    return (match.quality, file.suffix != ".py", whole_module, file.name.count("/"), len(file.name), file.name)
+
+
+def _add_to_digest(digest: Any, name: str, data: bytes) -> None:
+    """Lengths go first, so that no two sets of files give the same stream."""
+    for part in (name.encode("utf-8", "surrogatepass"), data):
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+
+
+def _ignored_note(candidate: _Candidate, instead: Mapping[str, str]) -> str:
+    used = list(dict.fromkeys(instead.values()))
+    return f"{candidate.source.name} is not graded for {_some(list(instead))}: used {_some(used)}"
+
+
+# -- names -------------------------------------------------------------------------------------
+
+_EXACT, _CONTAINS, _NEAR, _NONE = range(4)
+_COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4})$", re.IGNORECASE)  # "x (1)", "x-Copy1", "x copy 2"
+_DELIMITERS = " _-.,+()"
+
+
+@dataclass(frozen=True)
+class _Match:
+    """How well a file name fits; ``targets`` (exercise or module ids) are several when it is ambiguous."""
+
+    quality: int
+    targets: tuple[str, ...] = ()
+
+
+def _match(stem: str, exercises: Mapping[str, str]) -> _Match:
+    modules = tuple(dict.fromkeys(exercises.values()))
+    if stem in exercises or stem in modules:
+        return _Match(_EXACT, (stem,))
+    plain = _without_copy_mark(stem)
+    for ids in (exercises, modules):
+        inside = [i for i in ids if _position(plain, i)]
+        if inside:
+            return _Match(_CONTAINS, (max(inside, key=len),))
+    near = _nearest(plain, (*exercises, *modules))
+    return _Match(_NEAR, near) if near else _Match(_NONE)
+
+
+def _without_copy_mark(stem: str) -> str:
+    while shorter := _COPY.sub("", stem).rstrip(" _-"):
+        if shorter == stem:
+            break
+        stem = shorter
+    return stem
+
+
+def _position(stem: str, name: str) -> re.Match[str] | None:
+    """Where an id stands between other words, upper and lower case being one."""
+    return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", stem, re.IGNORECASE | re.ASCII)
+
+
+def _nearest(stem: str, names: Iterable[str]) -> tuple[str, ...]:
+    """The ids that are a slip of the keyboard away; the digits must be right, since ids differ by them."""
+    digits = re.findall(r"\d+", stem)
+    scores = {
+        name: difflib.SequenceMatcher(None, name.lower(), stem.lower()).ratio()
+        for name in names
+        if len(stem) <= 100 and re.findall(r"\d+", name) == digits
+    }
+    best = max(scores.values(), default=0.0)
+    return tuple(name for name, score in scores.items() if score == best >= 0.85)
+
+
+def _owner(stem: str, exercises: Mapping[str, str]) -> str:
+    """The student's name in a file name: "alice_c3_contracting (1)" is alice's.
+
+    The id itself where the file name holds nothing else.
+    """
+    name = _without_copy_mark(stem)
+    while (match := _match(name, exercises)).quality in (_EXACT, _CONTAINS):
+        place = _position(name, match.targets[0])
+        if place is None:
+            break
+        rest = name[: place.start()].strip(_DELIMITERS) or name[place.end() :].strip(_DELIMITERS)
+        if not rest:
+            break
+        name = rest
+    return name
+
+
+def _show(name: str) -> str:
+    """A name as it may be printed: learners choose names, and terminals obey control characters."""
+    shown = "".join(c if c.isprintable() else "?" for c in name)
+    return shown if len(shown) <= 100 else shown[:97] + "..."
+
+
+def _some(names: Sequence[str], most: int = 5) -> str:
+    text = ", ".join(names[:most])
+    return text if len(names) <= most else f"{text} and {len(names) - most} more"
+
+
+def _first(notes: Sequence[str]) -> tuple[str, ...]:
+    if len(notes) <= MAX_NOTES:
+        return tuple(notes)
+    return (*notes[:MAX_NOTES], f"and {len(notes) - MAX_NOTES} more notes")
+
+
+def _looked_for(exercises: Mapping[str, str]) -> str:
+    modules = dict.fromkeys(exercises.values())
+    return f"looked for {_some([f'{e}.py' for e in exercises], 3)}, or {_some([f'{m}.ipynb' for m in modules], 3)}"
+
+
+# -- files -------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _File:
+    """A ``.py`` file or notebook that was found. ``read`` raises ``_Refused``."""
+
+    name: str
+    read: Callable[[], bytes]
+
+    @property
+    def shown(self) -> str:
+        return _show(self.name)
+
+    @property
+    def stem(self) -> str:
+        return PurePosixPath(self.name).stem
+
+    @property
+    def suffix(self) -> str:
+        return PurePosixPath(self.name).suffix.lower()
+
+
+def _listing(path: Path, notes: list[str]) -> list[_File]:
+    """The files at ``path`` by name, the least deep first; what is refused is noted."""
+    try:
+        # A link that the person typed is followed, one that a learner handed in is not.
+        real = path.resolve(strict=True)
+        is_folder = real.is_dir()
+    except (OSError, RuntimeError, ValueError) as error:
+        notes.append(f"{_show(path.name)} {_why(error)}")
+        return []
+    if is_folder:
+        files = list(_in_folder(real, notes))
+    elif real.suffix.lower() == ".zip":
+        files = _in_zip(real, path.name, "", notes)
+    elif real.suffix.lower() in SUFFIXES:
+        files = [_File(path.name, lambda: _bytes_of(real, MAX_FILE))]
+    else:
+        notes.append(f"{_show(path.name)} is not a .py file, a notebook (.ipynb) or a .zip")
+        files = []
+    if len(files) > MAX_FILES:
+        notes.append(f"more than {MAX_FILES} .py files and notebooks were handed in; the rest was not looked at")
+    return files[:MAX_FILES]
+
+
+def _in_folder(root: Path, notes: list[str]) -> Iterator[_File]:
+    """Walk breadth first, so that a limit cuts off what lies deepest."""
+    folders, seen, zips = [(root, "")], 0, 0
+    for depth in range(MAX_DEPTH + 1):
+        deeper: list[tuple[Path, str]] = []
+        for folder, prefix in folders:
+            for entry in _entries(folder, notes):
+                seen += 1
+                if seen > MAX_ENTRIES:
+                    notes.append(
+                        f"more than {MAX_ENTRIES} files and folders were handed in; the rest was not looked at"
+                    )
+                    return
+                name, place, suffix = prefix + entry.name, Path(entry.path), Path(entry.name).suffix.lower()
+                if entry.is_symlink():
+                    notes.append(f"{_show(name)} is a link and was not followed")
+                elif entry.is_dir(follow_symlinks=False):
+                    deeper.append((place, f"{name}/"))
+                elif suffix == ".zip":
+                    zips += 1
+                    yield from _in_zip(place, name, f"{name}/", notes) if zips <= MAX_ZIPS else ()
+                elif suffix in SUFFIXES:
+                    yield _File(name, lambda place=place: _bytes_of(place, MAX_FILE))
+        folders = deeper
+        if folders and depth == MAX_DEPTH:
+            notes.append(f"folders deeper than {MAX_DEPTH} levels were not looked at")
+    if zips > MAX_ZIPS:
+        notes.append(f"{zips} .zip files were handed in; {MAX_ZIPS} were opened")
+
+
+def _entries(folder: Path, notes: list[str]) -> list[os.DirEntry[str]]:
+    """What a folder holds, by name, without what is never a learner's work."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted((e for e in entries if not _is_skipped(e.name)), key=lambda e: e.name)
+    except OSError as error:
+        notes.append(f"{_show(folder.name)} {_why(error)}")
+        return []
+
+
+def _is_skipped(part: str) -> bool:
+    return (part.startswith(".") and part not in (".", "..")) or part in SKIPPED_FOLDERS
+
+
+def _bytes_of(path: Path, most: int) -> bytes:
+    """Read a plain file; a pipe or device is neither waited for nor read."""
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        with open(os.open(path, flags), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise _Refused("is not a plain file")
+            return _at_most(file.read(most + 1), path.suffix, most)
+    except OSError as error:
+        raise _Refused(_why(error)) from error
+
+
+def _at_most(data: bytes, suffix: str, most: int) -> bytes:
+    if len(data) <= most:
+        return data
+    what = "clear its outputs" if suffix.lower() == ".ipynb" else "make it smaller"
+    raise _Refused(f"is larger than {most // MIB} MiB and was not read; {what} and hand it in again")
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, FileNotFoundError):
+        return "does not exist"
+    reason = error.strerror if isinstance(error, OSError) else None
+    return f"cannot be read ({(reason or type(error).__name__).lower()})"
+
+
+# -- zip archives ------------------------------------------------------------------------------
+
+
+def _in_zip(path: Path, name: str, prefix: str, notes: list[str]) -> list[_File]:
+    """The files in an archive, in memory; names start with ``prefix``."""
+    shown = _show(name)
+    try:
+        archive = _open_zip(_bytes_of(path, MAX_TOTAL))
+    except _Refused as refusal:
+        notes.append(f"{shown} {refusal}")
+        return []
+    files: dict[str, _File] = {}
+    for member in archive.infolist():
+        inside = member.filename.replace("\\", "/")  # some Windows programs write "\\"
+        if member.is_dir() or any(_is_skipped(part) for part in inside.split("/")):
+            continue
+        if why := _unsafe(member, inside.split("/")):
+            notes.append(f"{_show(inside)} in {shown} {why}")
+        elif Path(inside).suffix.lower() in SUFFIXES:
+            if inside in files:
+                notes.append(f"{_show(inside)} is in {shown} twice; the last one counts")
+            files[inside] = _File(prefix + inside, lambda member=member: _member_bytes(archive, member))
+    return sorted(files.values(), key=lambda f: (f.name.count("/"), f.name))
+
+
+def _open_zip(data: bytes) -> zipfile.ZipFile:
+    # The directory's own count can lie, and ZipFile builds an object per member before it can be asked.
+    if data.count(b"PK\x01\x02") > MAX_ENTRIES:
+        raise _Refused(f"holds more than {MAX_ENTRIES} files and was not read; hand in only your work")
+    try:
+        return zipfile.ZipFile(io.BytesIO(data))
+    except Exception as error:  # zipfile raises half a dozen types for damaged archives
+        raise _Refused("is not a .zip archive, or is damaged; make it again") from error
+
+
+def _unsafe(member: zipfile.ZipInfo, parts: Sequence[str]) -> str:
+    """Why a member is not read; empty when it may be."""
+    if parts[0] == "" or ".." in parts or ":" in parts[0]:
+        return "points outside the archive and was not read"
+    if len(member.filename) > MAX_NAME or len(parts) > MAX_DEPTH + 1:
+        return "is nested too deeply and was not read"
+    mode = member.external_attr >> 16
+    if stat.S_IFMT(mode) not in (0, stat.S_IFREG):
+        return "is not a plain file and was not read"
+    if member.flag_bits & 1:
+        return "is encrypted and was not read; hand it in without a password"
+    # bzip2 and lzma let an archive choose how much memory it takes to open it.
+    if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+        return "is compressed in an unusual way and was not read; make a plain .zip"
+    return ""
+
+
+def _member_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
+    """Decompress no more than the limit; the sizes an archive states are not believed."""
+    try:
+        with archive.open(member) as file:
+            data = file.read(MAX_FILE + 1)
+    except Exception as error:  # zlib, struct, EOF, CRC, ... : all mean one thing
+        raise _Refused("is damaged in the archive; make the .zip again") from error
+    return _at_most(data, Path(member.filename).suffix, MAX_FILE)
+
+
+# -- text and notebooks ------------------------------------------------------------------------
+
+
+def _source(file: _File, data: bytes, notes: list[str]) -> Source:
+    """Raises _Refused when nothing of the file can be used."""
+    text = _text(data)
+    if not text.strip():
+        raise _Refused("is empty")
+    if file.suffix == ".py":
+        return Source(file.shown, (Chunk(_show(PurePosixPath(file.name).name), text),))
+    return Source(file.shown, tuple(_code_cells(_notebook_cells(text), file.shown, notes)))
+
+
+def _text(data: bytes) -> str:
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise _Refused("is UTF-16 text; save it as UTF-8")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise _Refused(f"is not UTF-8 text (line {line}); save it as UTF-8") from error
+    if "\0" in text:
+        raise _Refused(f"holds a NUL byte (line {text[: text.index(chr(0))].count(chr(10)) + 1}); save it as text")
+    return _unix_lines(text)
+
+
+def _unix_lines(text: str) -> str:
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _notebook_cells(text: str) -> list[Any]:
+    """The cells of a notebook of any version. Validation would refuse what can still be graded."""
+    try:
+        # No whole number is needed, and huge ones would raise.
+        document = json.loads(text, parse_int=lambda digits: 0)
+    except json.JSONDecodeError as error:
+        raise _Refused(f"is not a notebook: line {error.lineno} is not JSON; export it again from Jupyter") from error
+    except RecursionError as error:
+        raise _Refused("is not a notebook: it is nested too deeply; export it again from Jupyter") from error
+    if isinstance(document, dict):
+        if isinstance(document.get("cells"), list):
+            return document["cells"]
+        sheets = document.get("worksheets")  # notebooks of version 3 and before
+        if isinstance(sheets, list):
+            lists = [s.get("cells") for s in sheets if isinstance(s, dict)]
+            return [cell for cells in lists if isinstance(cells, list) for cell in cells]
+    raise _Refused("is not a notebook: it has no list of cells; export it again from Jupyter")
+
+
+def _code_cells(cells: Sequence[Any], notebook: str, notes: list[str]) -> Iterator[Chunk]:
+    """The learner's code, cells counted from 1 over all cells, as a person counts them in Jupyter."""
+    damaged: list[str] = []
+    for number, cell in enumerate(cells, start=1):
+        kind = cell.get("cell_type") if isinstance(cell, dict) else None
+        if kind in ("markdown", "raw", "heading") or _is_test_cell(cell):
+            continue
+        text = _cell_text(cell) if kind == "code" else None
+        if text is None:
+            damaged.append(str(number))
+            continue
+        text, left_out = neutralise(text)
+        if left_out:
+            notes.append(f"cell {number} of {notebook}: left out {_some([_show(line) for line in left_out], 2)}")
+        yield Chunk(f"cell {number}", text)
+    if damaged:
+        notes.append(f"damaged cells of {notebook} were left out: {_some(damaged)}")
+
+
+def _is_test_cell(cell: Any) -> bool:
+    """An nbgrader cell of tests: it is ours, not the learner's."""
+    metadata = cell.get("metadata") if isinstance(cell, dict) else None
+    marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+    return isinstance(marks, dict) and marks.get("grade") is True and marks.get("solution") is False
+
+
+def _cell_text(cell: Mapping[str, Any]) -> str | None:
+    """A cell's code, None when it is not text that Python could read."""
+    text = cell.get("source", cell.get("input"))  # "input" in version 3
+    if isinstance(text, list) and all(isinstance(line, str) for line in text):
+        text = "".join(text)
+    if not isinstance(text, str) or "\0" in text or re.search("[\ud800-\udfff]", text):
+        return None
+    return _unix_lines(text.removeprefix("\ufeff"))
+
+
+# -- IPython syntax ----------------------------------------------------------------------------
+
+_KEPT_CELL_MAGICS = {"%%time", "%%timeit", "%%capture", "%%prun"}  # their cell is Python
+_INSTALL = re.compile(r"(?:pip3?|conda|mamba|uv)[ \t]+(?:install|list|show|pip)\b")  # works without a "%"
+_HELP = re.compile(r"%{0,2}[A-Za-z_*][\w.*\[\]]*\?{1,2}[ \t]*(?=\n|\Z)")
+_TARGET = r"\*?[^\W\d]\w*(?:\.\w+|\[[^\[\],=\n]*\])*[ \t]*"
+_ASSIGN = re.compile(rf"(?P<names>{_TARGET}(?:,[ \t]*{_TARGET})*(?:,[ \t]*)?)=[ \t]*[!%]")
+_BLANKS = re.compile(r"[ \t]*")
+_TO_LINE_END = re.compile(r"(?:\\\n|[^\n])*")  # a backslash at its end continues a magic, as in IPython
+_SKIP = re.compile(
+    r"""
+    \#[^\n]*                                  # a comment
+    | \"{3} (?:\\.|[^\\])*? (?:\"{3}|\Z)      # strings; an unfinished one ends with its line or the text
+    | '{3}  (?:\\.|[^\\])*? (?:'{3}|\Z)
+    | "     (?:\\.|[^"\\\n])* "?
+    | '     (?:\\.|[^'\\\n])* '?
+    | \\\n | [()\[\]{}] | \n
+    """,
+    re.VERBOSE | re.DOTALL,
+)
+
+
+def neutralise(text: str) -> tuple[str, list[str]]:
+    """Replace what only IPython understands; also returns the lines that were left out.
+
+    A cell that is Python is not touched. Line numbers stay, unless the whole cell is of another
+    language: then it is empty.
+    """
+    if len(text) > MAX_CELL or _is_python(text):
+        return text, []
+    left_out: list[str] = []
+    lines = text.split("\n")
+    for i, line in enumerate(lines):
+        if not line.strip():
+            continue
+        if not line.lstrip().startswith("%%") or _HELP.fullmatch(line.strip()):
+            break
+        left_out.append(line.strip())
+        if line.split()[0] not in _KEPT_CELL_MAGICS:
+            return "", left_out
+        lines[i] = f"# {line.strip()}"
+    return _without_line_magics("\n".join(lines), left_out), left_out
+
+
+def _is_python(text: str) -> bool:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a "\d" in a learner's string is no concern of ours
+            ast.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return False
+    return True
+
+
+def _without_line_magics(text: str, left_out: list[str]) -> str:
+    """Only where a statement starts can a magic stand: not in a string, brackets or a continued line."""
+    done: list[str] = []
+    at = 0
+    while at < len(text):
+        start = _end_of(_BLANKS, text, at)
+        replacement = _replacement(text, start)
+        if replacement is None:
+            end = _statement_end(text, start)
+            done.append(text[at:end])
+        else:
+            whole = text[start : _end_of(_TO_LINE_END, text, start)]
+            left_out.append(whole.split("\n")[0].strip())
+            done.append(text[at:start] + replacement)
+            end = start + len(whole)
+            if end < len(text):
+                done.append("\n")
+                end += 1
+        at = end
+    return "".join(done)
+
+
+def _end_of(pattern: re.Pattern[str], text: str, start: int) -> int:
+    match = pattern.match(text, start)
+    return match.end() if match else start
+
+
+def _replacement(text: str, start: int) -> str | None:
+    """Python to stand in for the magic that starts here; None when there is none."""
+    assignment = _ASSIGN.match(text, start)
+    is_magic = text[start : start + 1] in ("%", "!", "?") or _HELP.match(text, start) or _INSTALL.match(text, start)
+    if not assignment and not is_magic:
+        return None
+    whole = text[start : _end_of(_TO_LINE_END, text, start)]
+    first, *more = whole.split("\n")
+    if re.match(r"%time[ \t]+\S", first):
+        return whole[len("%time") :].lstrip(" \t")  # it runs the statement after it
+    stand_in = "pass"
+    if assignment:
+        names = [name.strip(" \t*") for name in assignment["names"].split(",")]
+        stand_in = " = ".join([name for name in names if name] + ["None"])
+    return "\n".join([f"{stand_in}  # {first}", *(f"# {line}" for line in more)])
+
+
+def _statement_end(text: str, start: int) -> int:
+    """Just after the newline that ends the statement that starts here."""
+    depth = 0
+    for token in _SKIP.finditer(text, start):
+        if token.group() in "([{":
+            depth += 1
+        elif token.group() in ")]}":
+            depth = max(0, depth - 1)
+        elif token.group() == "\n" and depth == 0:
+            return token.end()
+    return len(text)
+
+
+# -- finding submissions -----------------------------------------------------------------------
+
+_STUDENT = re.compile(r"(?!\.)[A-Za-z0-9._@ +-]{1,100}")
+
+
+def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str]) -> tuple[list[tuple[str, Path]], list[str]]:
+    """Who handed in what: (student, path) by student, and notes on what was skipped.
+
+    A file is one student's, named by the file without the exercise or module ("alice_c3_contracting.py").
+    A folder is one student's when it directly holds work under its own name, a module's folder or
+    ``exercises/``; else every sub-folder, ``.zip`` and file with a student's name in it is a student's.
+
+    Raises:
+        NothingToGrade: a path does not exist, or nothing was found.
+        SameStudent: two paths belong to one student.
+    """
+    notes: list[str] = []
+    found: dict[str, Path] = {}
+    for path in map(Path, paths):
+        if not os.path.exists(path):  # unlike Path.exists, False for names that no file can have
+            raise NothingToGrade(f"no such file or folder: {_show(str(path))}{_did_you_mean(path)}")
+        for student, place in _students_at(path, exercises, notes):
+            if not _STUDENT.fullmatch(student) or student != student.strip():
+                notes.append(
+                    f"skipped {_show(str(place))}: a student's name may hold A-Z a-z 0-9 . _ @ + - and blanks, "
+                    "100 at most, and starts with no dot; rename it"
+                )
+            elif student in found and found[student].resolve() != place.resolve():
+                raise SameStudent(
+                    f"{student} is there twice: {_show(str(found[student]))} and {_show(str(place))}; "
+                    "put them into one folder or rename one"
+                )
+            else:
+                found.setdefault(student, place)
+    if not found:
+        raise NothingToGrade("; ".join(notes) or "nothing to grade: name a folder of submissions")
+    return sorted(found.items()), list(_first(notes))
+
+
+def _did_you_mean(path: Path) -> str:
+    try:
+        near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
+    except OSError:
+        return ""
+    return f"; did you mean {_show(str(path.parent / near[0]))}?" if near else ""
+
+
+def _students_at(path: Path, exercises: Mapping[str, str], notes: list[str]) -> list[tuple[str, Path]]:
+    if not path.is_dir():
+        if path.suffix.lower() in (*SUFFIXES, ".zip"):
+            return [(_owner(path.stem, exercises), path)]
+        notes.append(f"skipped {_show(str(path))}: it is not a .py file, a notebook (.ipynb) or a .zip")
+        return []
+    folders, zips, named = _sort_entries(path, exercises, notes)
+    if _is_one_student(folders, zips, named, exercises):
+        return [(path.resolve().name, path)]
+    loose = [(_owner(file.stem, exercises), file) for file in (*zips, *named)]
+    if loose or any(_holds_work(folder, exercises) for folder in folders):
+        # A student whose folder holds no work is graded too: zero with a reason, not forgotten.
+        return [*((folder.name, folder) for folder in folders), *loose]
+    example = f"{_show(path.resolve().name)}/alice/{next(iter(exercises), 'exercise')}.py"
+    notes.append(f"nothing to grade in {_show(str(path))}: {_looked_for(exercises)}, as in {example}")
+    return []
+
+
+def _sort_entries(
+    folder: Path, exercises: Mapping[str, str], notes: list[str]
+) -> tuple[list[Path], list[Path], list[Path]]:
+    """The sub-folders, archives, and files named after an exercise or module of a folder."""
+    folders: list[Path] = []
+    zips: list[Path] = []
+    named: list[Path] = []
+    for entry in _entries(folder, notes):
+        path = folder / entry.name
+        if entry.is_symlink():
+            notes.append(f"skipped {_show(str(path))}: it is a link")
+        elif entry.is_dir(follow_symlinks=False):
+            folders.append(path)
+        elif path.suffix.lower() == ".zip":
+            zips.append(path)
+        elif path.suffix.lower() in SUFFIXES and _match(path.stem, exercises).quality != _NONE:
+            named.append(path)
+    return folders, zips, named
+
+
+def _is_one_student(
+    folders: Sequence[Path], zips: Sequence[Path], named: Sequence[Path], exercises: Mapping[str, str]
+) -> bool:
+    modules = set(exercises.values())
+    if any(f.name in modules or f.name == "exercises" for f in folders):
+        return True
+    if any(_is_unsigned(f.stem, exercises) for f in named):
+        return True
+    owners = {_owner(f.stem, exercises) for f in named}
+    return len(named) > 1 and len(owners) == 1 and not folders and not zips
+
+
+def _is_unsigned(stem: str, exercises: Mapping[str, str]) -> bool:
+    """A file name that is an exercise or module and no student's name besides."""
+    match = _match(stem, exercises)
+    return match.quality in (_EXACT, _NEAR) or _owner(stem, exercises).lower() == match.targets[0].lower()
+
+
+def _holds_work(folder: Path, exercises: Mapping[str, str]) -> bool:
+    return any(_match(file.stem, exercises).quality != _NONE for file in _in_folder(folder, []))

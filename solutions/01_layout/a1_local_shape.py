@@ -1,0 +1,167 @@
+"""# A1 The shape that one device holds
+
+A subscript names the mesh axis that cuts a dimension: in `A[I_X, J]` the rows are cut along axis `x` and the columns
+are whole. JAX writes it `P("x", None)`, one entry per dimension.
+
+**Task.** Write `local_shape(shape, spec, mesh_shape)`, the shape of one device's block.
+
+- An entry of the spec is `None` (whole), an axis, or a tuple of axes (the dimension is cut by all of them).
+- The spec may be shorter than the shape: the dimensions it leaves out are whole.
+- An axis that the spec does not name cuts nothing; along it devices hold copies.
+- When a dimension cannot be cut into equal blocks, raise `ValueError`.
+
+```
+    A[I_X, J] with 8 rows         y=0          y=1          y=2
+    on the mesh x=2, y=3   x=0   rows 0:4     rows 0:4     rows 0:4
+                           x=1   rows 4:8     rows 4:8     rows 4:8
+```
+
+**Small case.** `A[I_XY, J]` of shape (24, 10) on the mesh x=4, y=2, z=3: 24 / (4·2) = 3, so (3, 10), and every
+block is held three times.
+
+**In real systems** this is the shape you meet inside `shard_map` and in out-of-memory messages.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
+"""
+
+import math
+
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+from grader.hardware import hbm_time
+from grader.layout import entries
+
+exercise = Exercise(stars=1)
+
+
+@exercise.function(
+    hints=[
+        "Go through the dimensions and the entries together. Which axes of the mesh do you never look up?",
+        "Bring the three kinds of entry to one form, a tuple of axes, and divide by the size of each axis in it.",
+        "for axis in axes: raise ValueError if local[dim] % mesh_shape[axis], else local[dim] //= mesh_shape[axis]",
+    ]
+)
+def local_shape(shape, spec, mesh_shape):
+    """The shape of the block that one device holds.
+
+    Args:
+        shape: the global shape, a tuple of ints.
+        spec: a PartitionSpec.
+        mesh_shape: the size of every mesh axis, such as {"x": 4, "y": 2}.
+
+    Returns:
+        A tuple of ints.
+    """
+    local = list(shape)
+    for dim, entry in enumerate(spec):
+        axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
+        for axis in axes:
+            if local[dim] % mesh_shape[axis]:
+                raise ValueError(f"a dimension of {shape[dim]} does not divide evenly over {axes}")
+            local[dim] //= mesh_shape[axis]
+    return tuple(local)
+
+
+def drawn(rng, specs, spare=0):
+    """Shapes that the spec cuts evenly, but for ``spare`` rows too many in one dimension."""
+    for turn in range(60):
+        mesh_shape = dict(zip("xyz", rng.permutation([2, 3, 4, 5]).tolist(), strict=False))
+        spec = specs[turn % len(specs)]
+        cuts = [math.prod(mesh_shape[axis] for axis in axes) for axes in entries(spec, 3)]
+        shape = [cut * int(rng.integers(1, 9)) for cut in cuts]
+        shape[np.argmax(cuts)] += spare
+        yield {"shape": tuple(shape), "spec": spec, "mesh_shape": mesh_shape}
+
+
+MESH = {"x": 4, "y": 2, "z": 3}
+axes_cases = exercise.cases(
+    local_shape,
+    public=[
+        {"shape": (24, 10, 6), "spec": P("x", None, "z"), "mesh_shape": MESH},
+        {"shape": (24, 10, 6), "spec": P(None, "y"), "mesh_shape": MESH},
+    ],
+    hidden=lambda rng: drawn(rng, [P("z", None, "x"), P(None, "z"), P("y"), P()]),
+)
+tuple_cases = exercise.cases(
+    local_shape,
+    public=[{"shape": (24, 10, 6), "spec": P(("x", "y")), "mesh_shape": MESH}],
+    hidden=lambda rng: drawn(rng, [P(("x", "z")), P(None, "x", ("z", "y")), P(("x", "y", "z"), None)]),
+)
+uneven_cases = exercise.cases(
+    local_shape,
+    public=[{"shape": (26, 10, 6), "spec": P("x", "y"), "mesh_shape": MESH}],
+    hidden=lambda rng: drawn(rng, [P("y", "x"), P(("x", "y")), P(None, "z")], spare=1),
+)
+
+
+@exercise.check(axes_cases, points=0.5, public=True)
+def local_shape_axes(seen):
+    """local_shape: an axis cuts the dimension that names it and no other"""
+    expect_outcomes(seen)
+
+
+@exercise.check(tuple_cases, points=0.5)
+def local_shape_tuples(seen):
+    """local_shape: a tuple of axes cuts one dimension by all of them"""
+    expect_outcomes(seen)
+
+
+@exercise.check(uneven_cases, points=0.5, public=True)
+def local_shape_uneven(seen):
+    """local_shape: ValueError when a dimension does not divide evenly"""
+    expect_outcomes(seen)
+
+
+@exercise.misconception(fails=[local_shape_axes, local_shape_tuples])
+def local_shape_by_every_axis(shape, spec, mesh_shape):
+    """You divided by every axis of the mesh. Only the axes in a dimension's own entry cut it; along the others there are copies."""
+    devices = math.prod(mesh_shape.values())
+    local = list(shape)
+    for dim, entry in enumerate(spec):
+        if entry is not None and shape[dim] % devices:
+            raise ValueError("uneven")
+        local[dim] = shape[dim] if entry is None else shape[dim] // devices
+    return tuple(local)
+
+
+@exercise.misconception(fails=local_shape_uneven)
+def local_shape_rounded(shape, spec, mesh_shape):
+    """You rounded an uneven block. All devices must hold equal blocks, so JAX refuses such a sharding."""
+    local = list(shape)
+    for dim, entry in enumerate(spec):
+        axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
+        local[dim] //= math.prod(mesh_shape[axis] for axis in axes)
+    return tuple(local)
+
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v5e", "v5p"], "I": [4096, 8192], "J": [2048, 4096], "X": [2, 4], "Y": [4, 8], "Z": [8, 16]},
+    model="HBM bandwidth only: time = bytes / bandwidth",
+)
+def local_load_time(chip, I, J, X, Y, Z):
+    """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_XY, J]` on a mesh of {{ chip }} chips with x={{ X }}, y={{ Y }},
+    z={{ Z }}. How long does one chip need to read its block from HBM?"""
+    return hbm_time(4 * I * J / (X * Y), chip)
+
+
+@exercise.misconception(of=local_load_time)
+def load_cut_by_z(chip, I, J, X, Y, Z):
+    """You divided by Z too. The spec does not name z, so along z every chip holds a copy of the block."""
+    return hbm_time(4 * I * J / (X * Y * Z), chip)
+
+
+@exercise.misconception(of=local_load_time)
+def load_cut_by_x_only(chip, I, J, X, Y, Z):
+    """You divided by X only. Both axes of I_XY cut the rows."""
+    return hbm_time(4 * I * J / X, chip)
+
+
+@exercise.misconception(of=local_load_time)
+def load_two_bytes(chip, I, J, X, Y, Z):
+    """You counted 2 bytes a number. The array is float32: 4 bytes."""
+    return hbm_time(2 * I * J / (X * Y), chip)

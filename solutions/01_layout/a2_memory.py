@@ -1,0 +1,167 @@
+"""# A2 What a sharding costs in memory
+
+**Task.** Write `memory(shape, dtype, spec, mesh_shape)`. It returns `(per_device, total)`: the bytes that one device
+holds, and the bytes that all devices of the mesh hold together.
+
+Every axis that the spec does not name multiplies the total: along it, devices hold copies of the same block. `dtype`
+is a name such as `"bfloat16"`. All dimensions divide evenly.
+
+```
+    A[I_X] on the mesh x=2, y=3          one copy of A:   upper + lower
+                                         held in total:   3 · (upper + lower)
+           y=0     y=1     y=2
+    x=0   upper   upper   upper          per device:      upper
+    x=1   lower   lower   lower
+```
+
+**Small case.** `A[I_XY, J]` is int8[128, 2048] on the mesh x=2, y=8, z=2. One device holds 128/16 · 2048 = 16384 bytes.
+All 32 devices hold 524288 bytes: two copies, because z=2 is not named.
+
+**In real systems** this decides between pure data parallelism, which keeps a copy of all weights on every chip, and
+FSDP, which keeps one copy in all.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *ZeRO: Memory Optimizations Toward
+Training Trillion Parameter Models*.
+"""
+
+import math
+
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+from grader.layout import entries
+
+exercise = Exercise(stars=1)
+
+
+def named_axes(spec):
+    """All axes of the mesh that a spec names, in a list."""
+    return [axis for entry in spec if entry for axis in ((entry,) if isinstance(entry, str) else entry)]
+
+
+@exercise.function(
+    hints=[
+        "How many devices does the mesh have, and what does each of them hold?",
+        "Divide the bytes of the whole array by the sizes of all axes that the spec names; then count every device.",
+        "total = per_device * math.prod(mesh_shape.values()), and jnp.dtype(dtype).itemsize is the size of one number.",
+    ]
+)
+def memory(shape, dtype, spec, mesh_shape):
+    """Bytes on one device, and on all devices together.
+
+    Args:
+        shape: the global shape, a tuple of ints.
+        dtype: the name of a dtype.
+        spec: a PartitionSpec.
+        mesh_shape: the size of every mesh axis, such as {"x": 4, "y": 2}.
+
+    Returns:
+        A tuple of two ints.
+    """
+    whole = math.prod(shape) * jnp.dtype(dtype).itemsize
+    per_device = whole // math.prod(mesh_shape[axis] for axis in named_axes(spec))
+    return per_device, per_device * math.prod(mesh_shape.values())
+
+
+def drawn(rng, specs, dtypes):
+    for turn in range(60):
+        mesh_shape = dict(zip("xyz", rng.permutation([2, 3, 4, 5]).tolist(), strict=False))
+        spec, dtype = specs[turn % len(specs)], dtypes[turn % len(dtypes)]
+        cuts = [math.prod(mesh_shape[axis] for axis in axes) for axes in entries(spec, 3)]
+        shape = tuple(cut * int(rng.integers(1, 9)) for cut in cuts)
+        yield {"shape": shape, "dtype": dtype, "spec": spec, "mesh_shape": mesh_shape}
+
+
+MESH = {"x": 2, "y": 3, "z": 4}
+SPREAD = [P(("x", "y"), "z"), P("z", "x", "y"), P(None, ("z", "x", "y"))]
+spread_cases = exercise.cases(
+    memory,
+    public=[{"shape": (24, 30, 8), "dtype": "float32", "spec": P("x", "y", "z"), "mesh_shape": MESH}],
+    hidden=lambda rng: drawn(rng, SPREAD, ["float32"]),
+)
+dtype_cases = exercise.cases(
+    memory,
+    public=[{"shape": (24, 30, 8), "dtype": "bfloat16", "spec": P(("x", "y"), None, "z"), "mesh_shape": MESH}],
+    hidden=lambda rng: drawn(rng, SPREAD, ["bfloat16", "int8"]),
+)
+copy_cases = exercise.cases(
+    memory,
+    public=[
+        {"shape": (24, 30, 8), "dtype": "float32", "spec": P("x"), "mesh_shape": MESH},
+        {"shape": (24, 30, 8), "dtype": "bfloat16", "spec": P(None, "y", "z"), "mesh_shape": MESH},
+    ],
+    hidden=lambda rng: drawn(
+        rng, [P("y"), P(None, ("z", "x")), P("z", None, "y"), P()], ["float32", "bfloat16", "int8"]
+    ),
+)
+
+
+@exercise.check(spread_cases, points=1, public=True)
+def memory_spread(seen):
+    """memory: float32, cut by every axis of the mesh"""
+    expect_outcomes(seen)
+
+
+@exercise.check(dtype_cases, points=0.5)
+def memory_dtypes(seen):
+    """memory: other dtypes take fewer bytes"""
+    expect_outcomes(seen)
+
+
+@exercise.check(copy_cases, points=1.5, public=True)
+def memory_copies(seen):
+    """memory: an axis that the spec does not name makes copies, and they count in the total"""
+    expect_outcomes(seen)
+
+
+@exercise.misconception(fails=memory_copies)
+def memory_one_copy(shape, dtype, spec, mesh_shape):
+    """Your total counts one copy of the array. Along an axis that the spec does not name, every device holds its own."""
+    whole = math.prod(shape) * jnp.dtype(dtype).itemsize
+    return whole // math.prod(mesh_shape[axis] for axis in named_axes(spec)), whole
+
+
+@exercise.misconception(fails=memory_copies)
+def memory_shared_by_all(shape, dtype, spec, mesh_shape):
+    """You divided by all devices. Only the axes that the spec names cut the array."""
+    whole = math.prod(shape) * jnp.dtype(dtype).itemsize
+    return whole // math.prod(mesh_shape.values()), whole
+
+
+@exercise.misconception(fails=[memory_dtypes, memory_copies])
+def memory_four_bytes(shape, dtype, spec, mesh_shape):
+    """You took 4 bytes for every dtype: bfloat16 has 2, int8 has 1."""
+    per_device = 4 * math.prod(shape) // math.prod(mesh_shape[axis] for axis in named_axes(spec))
+    return per_device, per_device * math.prod(mesh_shape.values())
+
+
+@exercise.number(
+    points=1,
+    unit="MB",
+    params={"I": [8192, 16384], "J": [4096, 12288], "X": [2, 16], "Y": [4, 8], "Z": [4, 16]},
+    model="1 MB is 10^6 bytes",
+)
+def weights_in_all(I, J, X, Y, Z):
+    """`W` is bfloat16[{{ I }}, {{ J }}], sharded `W[I_X, J]` on a mesh with x={{ X }}, y={{ Y }}, z={{ Z }}.
+    How many MB do all chips hold together?"""
+    return 2 * I * J * Y * Z
+
+
+@exercise.misconception(of=weights_in_all)
+def weights_one_copy(I, J, X, Y, Z):
+    """That is one copy. y and z are not named, so the mesh holds Y·Z copies."""
+    return 2 * I * J
+
+
+@exercise.misconception(of=weights_in_all)
+def weights_elements(I, J, X, Y, Z):
+    """You counted numbers, not bytes. A bfloat16 takes 2."""
+    return I * J * Y * Z
+
+
+@exercise.misconception(of=weights_in_all)
+def weights_in_mebibytes(I, J, X, Y, Z):
+    """You divided by 2^20, which gives MiB. Write the unit, or divide by 10^6."""
+    return weights_in_all(I=I, J=J, X=X, Y=Y, Z=Z) * 1e6 / 2**20

@@ -1,0 +1,213 @@
+"""# B1 The four collectives
+
+**Task.** Write four bodies for `shard_map`, functions of the block of one device. The mesh axis is `x`.
+
+| body | block you get | block you return | what the group does |
+|---|---|---|---|
+| `all_gather_body(a, dim)` | a shard of `A`, cut along `dim` | the whole `A` | join the shards |
+| `all_reduce_body(a)` | one partial sum, `A{U_X}` | the whole `A` | add |
+| `reduce_scatter_body(a)` | one partial sum, `A[I, J]{U_X}` | `A[I, J_X]` | add, keep your columns |
+| `all_to_all_body(a)` | a shard of `A[I_X, J]` | a shard of `A[I, J_X]` | trade |
+
+**Budget.** In each body one collective over x, of the kind its name says, and no other.
+
+```
+  all-gather          all-reduce         reduce-scatter       all-to-all
+  x0: a   -> abc      x0: p -> p+q+r     x0: p -> (p+q+r)_0   x0: a0 a1 a2 -> a0 b0 c0
+  x1: b   -> abc      x1: q -> p+q+r     x1: q -> (p+q+r)_1   x1: b0 b1 b2 -> a1 b1 c1
+  x2: c   -> abc      x2: r -> p+q+r     x2: r -> (p+q+r)_2   x2: c0 c1 c2 -> a2 b2 c2
+```
+
+**Small case.** x=4, a partial sum of [2, 40] on each device. The reduce-scatter returns [2, 10] and sends 3/4 of the
+block; the all-reduce returns [2, 40] and sends twice that, because it is a reduce-scatter and then an all-gather.
+
+**In real systems.** All-gather: FSDP weights. All-reduce: data-parallel gradients. Reduce-scatter: ZeRO gradients.
+All-to-all: tokens on their way to experts.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; `jax.lax` parallel operators.
+"""
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import expect_close, expect_collectives
+from grader.hardware import all_to_all_time
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=1)
+
+
+@exercise.body(
+    out_specs=P(),
+    hints=[
+        "Joining shards is one call of jax.lax.",
+        "jax.lax.all_gather needs to know the axis of the mesh, the dimension, and that shards are joined, not stacked.",
+        "jax.lax.all_gather(a, 'x', axis=dim, tiled=True)",
+    ],
+)
+def all_gather_body(a, *, dim):
+    """A shard of A, cut along `dim` over x -> the whole A."""
+    return jax.lax.all_gather(a, "x", axis=dim, tiled=True)
+
+
+@exercise.body(
+    out_specs=P(), hints=["Which function of jax.lax adds?", "A parallel sum over the axis.", "jax.lax.psum(a, 'x')"]
+)
+def all_reduce_body(a):
+    """A partial sum [I, J] on every device of x -> their sum [I, J]."""
+    return jax.lax.psum(a, "x")
+
+
+@exercise.body(
+    out_specs=P(None, "x"),
+    hints=[
+        "One function of jax.lax adds and cuts at once.",
+        "jax.lax.psum_scatter; its scatter_dimension is 0 unless you say otherwise, and it has `tiled` too.",
+        "jax.lax.psum_scatter(a, 'x', scatter_dimension=1, tiled=True)",
+    ],
+)
+def reduce_scatter_body(a):
+    """A partial sum [I, J] on every device of x -> their sum [I, J_X]."""
+    return jax.lax.psum_scatter(a, "x", scatter_dimension=1, tiled=True)
+
+
+@exercise.body(
+    out_specs=P(None, "x"),
+    hints=[
+        "Every device sends a piece of its block to every other. Along which dimension do you cut, along which join?",
+        "jax.lax.all_to_all: split the dimension that shall be cut, concatenate the one that was.",
+        "jax.lax.all_to_all(a, 'x', split_axis=1, concat_axis=0, tiled=True)",
+    ],
+)
+def all_to_all_body(a):
+    """A shard of A[I_X, J] -> a shard of A[I, J_X]."""
+    return jax.lax.all_to_all(a, "x", split_axis=1, concat_axis=0, tiled=True)
+
+
+DIMS = {"I": 64, "J": 40, "K": 16}
+HIDDEN = {"I": 128, "J": 24, "K": 8}
+rows = normal("I", "J", spec=P("x"))
+last = normal("I", "J", "K", spec=P(None, None, "x"))
+gather_rows = exercise.call(all_gather_body, a=rows, static={"dim": 0}, dims=DIMS, hidden_dims=HIDDEN)
+gather_last = exercise.call(all_gather_body, a=last, static={"dim": 2}, dims=DIMS, hidden_dims=HIDDEN)
+reduce = exercise.call(all_reduce_body, a=rows, dims=DIMS, hidden_dims=HIDDEN)
+scatter = exercise.call(reduce_scatter_body, a=rows, dims=DIMS, hidden_dims=HIDDEN)
+trade = exercise.call(all_to_all_body, a=rows, dims=DIMS, hidden_dims=HIDDEN)
+
+
+@exercise.check(gather_rows, points=0.5, public=True)
+def all_gather_value(seen):
+    """all_gather_body: every device holds the whole A (dim=0)"""
+    expect_close(seen.out, seen.a)
+
+
+@exercise.check(gather_last, points=0.5)
+def all_gather_other_dim(seen):
+    """all_gather_body: the same for an array cut along its last dimension"""
+    expect_close(seen.out, seen.a)
+
+
+@exercise.check(gather_rows, points=0.5, after=all_gather_value)
+def all_gather_traffic(seen):
+    """all_gather_body: one all-gather over x and no other collective"""
+    expect_collectives(seen, all_gather={"x": 1})
+
+
+@exercise.check(reduce, points=0.5, public=True)
+def all_reduce_value(seen):
+    """all_reduce_body: every device holds the sum"""
+    parts = seen.a.reshape(seen.mesh["x"], -1, seen.a.shape[1])
+    expect_close(seen.out, parts.sum(0))
+
+
+@exercise.check(reduce, points=0.5, after=all_reduce_value)
+def all_reduce_traffic(seen):
+    """all_reduce_body: one all-reduce over x and no other collective"""
+    expect_collectives(seen, all_reduce={"x": 1})
+
+
+@exercise.check(scatter, points=0.5, public=True)
+def reduce_scatter_value(seen):
+    """reduce_scatter_body: every device holds its columns of the sum"""
+    parts = seen.a.reshape(seen.mesh["x"], -1, seen.a.shape[1])
+    expect_close(seen.out, parts.sum(0))
+
+
+@exercise.check(scatter, points=0.5, after=reduce_scatter_value)
+def reduce_scatter_traffic(seen):
+    """reduce_scatter_body: one reduce-scatter over x and no other collective"""
+    expect_collectives(seen, reduce_scatter={"x": 1})
+
+
+@exercise.check(trade, points=0.5, public=True)
+def all_to_all_value(seen):
+    """all_to_all_body: rows were cut, now columns are"""
+    expect_close(seen.out, seen.a)
+
+
+@exercise.check(trade, points=0.5, after=all_to_all_value)
+def all_to_all_traffic(seen):
+    """all_to_all_body: one all-to-all over x and no other collective"""
+    expect_collectives(seen, all_to_all={"x": 1})
+
+
+@exercise.misconception(of=all_gather_body, fails=[all_gather_value, all_gather_other_dim])
+def gathered_untiled(a, *, dim):
+    """You stacked the shards along a new dimension. tiled=True joins them along the one that was cut."""
+    return jax.lax.all_gather(a, "x", axis=dim)
+
+
+@exercise.misconception(of=all_gather_body, fails=all_gather_other_dim)
+def gathered_rows_only(a, *, dim):
+    """You joined along dimension 0, whatever `dim` says."""
+    return jax.lax.all_gather(a, "x", tiled=True)
+
+
+@exercise.misconception(of=all_reduce_body, fails=all_reduce_value)
+def averaged(a):
+    """You took the mean. The partial sums of a matmul have to be added."""
+    return jax.lax.pmean(a, "x")
+
+
+@exercise.misconception(of=reduce_scatter_body, fails=reduce_scatter_value)
+def scattered_rows(a):
+    """You kept rows: scatter_dimension is 0 unless you set it. The result is A[I, J_X]: dimension 1."""
+    return jax.lax.psum_scatter(a, "x", tiled=True)
+
+
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_value)
+def traded_backwards(a):
+    """You swapped split_axis and concat_axis. Split the dimension that shall be cut, join the one that was."""
+    return jax.lax.all_to_all(a, "x", split_axis=0, concat_axis=1, tiled=True)
+
+
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_traffic)
+def gathered_then_sliced(a):
+    """You gathered everything and kept 1/X of it. An all-to-all sends only what each device keeps."""
+    a = jax.lax.all_gather(a, "x", tiled=True)
+    width = a.shape[1] // jax.lax.axis_size("x")
+    return jax.lax.dynamic_slice_in_dim(a, jax.lax.axis_index("x") * width, width, axis=1)
+
+
+@exercise.number(
+    points=1,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [8192, 14336], "X": [8, 16]},
+    model="bidirectional ring (the axis wraps around), bandwidth only, V / (4·W) with W both directions of one link",
+)
+def all_to_all_on_ring(chip, I, J, X):
+    """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does `A[I_X, J] → A[I, J_X]`
+    take?"""
+    return all_to_all_time(2 * I * J, X, chip)
+
+
+@exercise.misconception(of=all_to_all_on_ring)
+def all_to_all_as_all_gather(chip, I, J, X):
+    """That is the all-gather. In an all-to-all a chunk travels only to the one device that wants it: a quarter of the traffic."""
+    return 4 * all_to_all_time(2 * I * J, X, chip)
+
+
+@exercise.misconception(of=all_to_all_on_ring)
+def all_to_all_one_way(chip, I, J, X):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return 2 * all_to_all_time(2 * I * J, X, chip)

@@ -1,0 +1,141 @@
+"""# C1 A matmul in which nobody talks
+
+**Task.** `A[I_X, J] · B[J, K_Y] → C[I_X, K_Y]`. The contracting dimension `J` is whole on every device: each device
+can compute its block of `C` from what it holds.
+
+**Budget.** No collective, and 2·I·J·K / (X·Y) FLOPs on each device.
+
+```
+       A[I_X, J]             B[J, K_Y]              C[I_X, K_Y]
+     +----------+         +-----+-----+          +-------+-------+
+     |    x0    |         |     |     |          | x0 y0 | x0 y1 |
+     +----------+    ·    | y0  | y1  |     =    +-------+-------+
+     |    x1    |         |     |     |          | x1 y0 | x1 y1 |
+     +----------+         +-----+-----+          +-------+-------+
+```
+
+**Small case.** I=16, J=24, K=40 on the mesh x=4, y=2: device (1, 1) multiplies rows 4:8 of `A` by columns 20:40 of `B`.
+That is 2·4·24·20 = 3840 FLOPs, an eighth of 2·16·24·40 = 30720.
+
+**In real systems**: the first matmul of a tensor-parallel MLP, batch cut over the data axis, `W_in[D, F_Y]` over the
+model axis.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 1.
+"""
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import expect_close, expect_flops, expect_no_collectives, expect_spec
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}], stars=1)
+
+
+@exercise.task(
+    hints=[
+        "Which rows of A and which columns of B does one element of C need? Who holds them?",
+        "The product of the two local blocks is the local block of C.",
+        "jax.shard_map(jnp.matmul, mesh=mesh, in_specs=(two specs), out_specs=P('x', 'y'))(a, b)",
+    ]
+)
+def matmul_local(a, b, *, mesh):
+    """Multiply A[I_X, J] by B[J, K_Y] into C[I_X, K_Y].
+
+    Args:
+        a: float32[I, J] sharded P('x', None).
+        b: float32[J, K] sharded P(None, 'y').
+        mesh: the device mesh, with axes 'x' and 'y'.
+
+    Returns:
+        float32[I, K] sharded P('x', 'y').
+    """
+
+    def local(a, b):
+        return a @ b
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "y")), out_specs=P("x", "y"))(a, b)
+
+
+product = exercise.call(
+    matmul_local,
+    a=normal("I", "J", spec=P("x", None)),
+    b=normal("J", "K", spec=P(None, "y")),
+    dims={"I": 16, "J": 24, "K": 40},
+    hidden_dims={"I": 40, "J": 12, "K": 24},
+)
+
+
+@exercise.check(product, points=1, public=True)
+def local_value(seen):
+    """matmul_local: C equals A @ B"""
+    expect_close(seen.out, seen.a @ seen.b)
+
+
+@exercise.check(product, points=0.5, public=True, after=local_value)
+def local_layout(seen):
+    """matmul_local: C is sharded P('x', 'y')"""
+    expect_spec(seen.out, P("x", "y"))
+
+
+@exercise.check(product, points=1, after=local_value)
+def local_traffic(seen):
+    """matmul_local: no collective"""
+    expect_no_collectives(seen)
+
+
+@exercise.check(product, points=0.5, after=local_value)
+def local_flops(seen):
+    """matmul_local: each device multiplies only for its own block of C"""
+    expect_flops(seen, at_most=2 * seen.a.size * seen.b.shape[1] / (seen.mesh["x"] * seen.mesh["y"]))
+
+
+@exercise.misconception(fails=[local_traffic, local_flops])
+def gathered_without_need(a, b, *, mesh):
+    """You gathered all columns of B and kept a few of the product's. Your own columns of C need only your own columns of B."""
+
+    def local(a, b):
+        c = a @ jax.lax.all_gather(b, "y", axis=1, tiled=True)
+        return jax.lax.dynamic_slice_in_dim(c, jax.lax.axis_index("y") * b.shape[1], b.shape[1], axis=1)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "y")), out_specs=P("x", "y"))(a, b)
+
+
+@exercise.misconception(fails=[local_layout, local_traffic, local_flops])
+def wrong_in_specs(a, b, *, mesh):
+    """Your in_specs say that B is whole, so JAX gathers it before your function starts. Name the axis that cuts it."""
+
+    def local(a, b):
+        return a @ b
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, None)), out_specs=P("x", None))(a, b)
+
+
+@exercise.number(
+    points=1,
+    unit="GFLOP",
+    params={"I": [2048, 8192], "J": [4096, 6144], "K": [8192, 16384], "X": [2, 16], "Y": [4, 8], "Z": [4, 16]},
+    model="a matmul of [I, J] by [J, K] costs 2·I·J·K",
+)
+def flops_per_device(I, J, K, X, Y, Z):
+    """The same matmul, `A[I_X, J] · B[J, K_Y]` with I={{ I }}, J={{ J }}, K={{ K }}, runs on a mesh with three axes,
+    x={{ X }}, y={{ Y }} and z={{ Z }}. How many GFLOP does each device spend?"""
+    return 2 * I * J * K / (X * Y)
+
+
+@exercise.misconception(of=flops_per_device)
+def flops_shared_by_z(I, J, K, X, Y, Z):
+    """You divided by Z. Nothing is cut over z: the devices along it all do the same work."""
+    return 2 * I * J * K / (X * Y * Z)
+
+
+@exercise.misconception(of=flops_per_device)
+def flops_without_additions(I, J, K, X, Y, Z):
+    """You forgot the factor 2: every term is one multiplication and one addition."""
+    return I * J * K / (X * Y)
+
+
+@exercise.misconception(of=flops_per_device)
+def flops_of_all_columns(I, J, K, X, Y, Z):
+    """You divided by X only. The columns of C are cut too."""
+    return 2 * I * J * K / X

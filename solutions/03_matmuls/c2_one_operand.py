@@ -1,0 +1,175 @@
+"""# C2 One operand cut along the contracting dimension
+
+**Task.** `A[I, J_X] · B[J, K] → C[I, K]`: `A` is cut along the dimension you sum over, `B` is whole everywhere and `C`
+must be whole everywhere. There are two ways; write both.
+
+**Budget.** `matmul_gather_first`: one all-gather over x, of `A`, and nothing else. `matmul_slice_first`: one all-reduce
+over x and nothing else; each device spends 2·I·J·K / X FLOPs.
+
+```
+     A[I, J_X]         B[J, K]       gather first:  A[I, J_X] --all-gather--> A[I, J],  C = A · B
+    +----+----+       +-------+
+    | x0 | x1 |   ·   | rows0 |      slice first:   device x takes rows x of its B (free),
+    +----+----+       | rows1 |                     A_x · B_x = C{U_X} --all-reduce--> C
+                      +-------+
+```
+
+**Small case.** I=24, J=32, K=40, float32, X=4. Gathering `A` (3072 bytes) sends 3/4 · 3072 = 2304 bytes per device;
+reducing `C` (3840 bytes) sends 2 · 3/4 · 3840 = 5760, but each device multiplies a quarter as much.
+
+**JAX.** After an all-gather every device holds the same value, but `shard_map` cannot tell: `out_specs=P()` then
+needs `check_vma=False`. After `psum` it can.
+
+**In real systems**: gather first is FSDP's matmul; slice first is how a tensor-parallel layer ends.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.
+"""
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import expect_close, expect_collectives, expect_flops, expect_traffic
+from grader.hardware import all_gather_time, all_reduce_time
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=2)
+
+
+@exercise.task(
+    hints=[
+        "What does a device lack to compute C alone?",
+        "The other columns of A: bring them with one collective, joined along dimension 1.",
+        "a = jax.lax.all_gather(a, 'x', axis=1, tiled=True), then a @ b; out_specs=P(), check_vma=False.",
+    ]
+)
+def matmul_gather_first(a, b, *, mesh):
+    """Multiply A[I, J_X] by B[J, K] into C[I, K]: gather A, then multiply.
+
+    Args: a is float32[I, J] sharded P(None, 'x'); b is float32[J, K], whole; mesh has an axis 'x'.
+    Returns: float32[I, K], whole on every device.
+    """
+
+    def local(a, b):
+        return jax.lax.all_gather(a, "x", axis=1, tiled=True) @ b
+
+    specs = (P(None, "x"), P())
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
+
+
+@exercise.task(
+    hints=[
+        "A device holds some columns of A. Which rows of B do they meet?",
+        "Say in in_specs that B's rows are cut over x: cutting what is whole costs nothing. The products are partial sums.",
+        "in_specs=(P(None, 'x'), P('x', None)) and jax.lax.psum(a @ b, 'x').",
+    ]
+)
+def matmul_slice_first(a, b, *, mesh):
+    """Multiply A[I, J_X] by B[J, K] into C[I, K]: slice B, multiply, all-reduce.
+
+    Args and Returns: as for matmul_gather_first.
+    """
+
+    def local(a, b):
+        return jax.lax.psum(a @ b, "x")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P())(a, b)
+
+
+arrays = {"a": normal("I", "J", spec=P(None, "x")), "b": normal("J", "K", spec=P())}
+DIMS = {"I": 24, "J": 32, "K": 40}
+HIDDEN = {"I": 40, "J": 16, "K": 24}
+gathered = exercise.call(matmul_gather_first, **arrays, dims=DIMS, hidden_dims=HIDDEN)
+sliced = exercise.call(matmul_slice_first, **arrays, dims=DIMS, hidden_dims=HIDDEN)
+
+
+@exercise.check(gathered, points=1, public=True)
+def gather_first_value(seen):
+    """matmul_gather_first: C equals A @ B on every device"""
+    expect_close(seen.out, seen.a @ seen.b)
+
+
+@exercise.check(gathered, points=1, after=gather_first_value)
+def gather_first_traffic(seen):
+    """matmul_gather_first: one all-gather of A over x and no other collective"""
+    expect_collectives(seen, all_gather={"x": 1})
+    expect_traffic(seen, at_most=4 * seen.a.size * (1 - 1 / seen.mesh["x"]))
+
+
+@exercise.check(sliced, points=1, public=True)
+def slice_first_value(seen):
+    """matmul_slice_first: C equals A @ B on every device"""
+    expect_close(seen.out, seen.a @ seen.b)
+
+
+@exercise.check(sliced, points=1, after=slice_first_value)
+def slice_first_traffic(seen):
+    """matmul_slice_first: one all-reduce over x and no other collective, 1/X of the FLOPs"""
+    expect_collectives(seen, all_reduce={"x": 1})
+    expect_flops(seen, at_most=2 * seen.a.size * seen.b.shape[1] / seen.mesh["x"])
+
+
+@exercise.misconception(of=matmul_gather_first, fails=gather_first_traffic)
+def gathered_b_too(a, b, *, mesh):
+    """You cut B and gathered it again. B was whole on every device; only A has to travel."""
+
+    def local(a, b):
+        return jax.lax.all_gather(a, "x", axis=1, tiled=True) @ jax.lax.all_gather(b, "x", tiled=True)
+
+    specs = (P(None, "x"), P("x", None))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
+
+
+@exercise.misconception(of=matmul_slice_first, fails=slice_first_value)
+def first_rows_on_every_device(a, b, *, mesh):
+    """Every device took the first rows of B. Device x holds the columns of A that meet block x of the rows: use axis_index."""
+
+    def local(a, b):
+        return jax.lax.psum(a @ b[: a.shape[1]], "x")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P()), out_specs=P())(a, b)
+
+
+question = {
+    "points": 1,
+    "unit": "us",
+    "params": {"chip": ["v4p", "v5p"], "I": [2048, 4096], "J": [8192, 16384], "K": [6144, 12288], "X": [4, 8]},
+    "model": "ring (the axis wraps around), bandwidth only, every array counts V / W with W both directions of a link",
+}
+
+
+@exercise.number(**question)
+def gather_first_time(chip, I, J, K, X):
+    """In bfloat16, with I={{ I }}, J={{ J }}, K={{ K }} on a ring of {{ X }} {{ chip }} chips: how long does the
+    communication of `matmul_gather_first` take?"""
+    return all_gather_time(2 * I * J, X, chip)
+
+
+@exercise.number(**question)
+def slice_first_time(chip, I, J, K, X):
+    """On the same ring ({{ X }} {{ chip }} chips, bfloat16, I={{ I }}, J={{ J }}, K={{ K }}): how long does the
+    communication of `matmul_slice_first` take?"""
+    return all_reduce_time(2 * I * K, X, chip)
+
+
+@exercise.misconception(of=gather_first_time)
+def gather_time_of_b(chip, I, J, K, X):
+    """You gathered B. It is whole on every device; A is the one that is cut."""
+    return all_gather_time(2 * J * K, X, chip)
+
+
+@exercise.misconception(of=gather_first_time)
+def gather_time_of_shard(chip, I, J, K, X):
+    """You counted one shard. V is the whole array that the group gathers."""
+    return all_gather_time(2 * I * J / X, X, chip)
+
+
+@exercise.misconception(of=slice_first_time)
+def reduce_time_once(chip, I, J, K, X):
+    """You counted the all-reduce once. It is a reduce-scatter and an all-gather: twice V / W."""
+    return all_reduce_time(2 * I * K, X, chip) / 2
+
+
+@exercise.misconception(of=slice_first_time)
+def reduce_time_of_a(chip, I, J, K, X):
+    """You reduced A. What is unreduced is the product, C[I, K]."""
+    return all_reduce_time(2 * I * J, X, chip)

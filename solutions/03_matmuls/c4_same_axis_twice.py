@@ -1,0 +1,180 @@
+"""# C4 The same axis on two outer dimensions
+
+**Task.** `A[I_X, J] · B[J, K_X]`: rows of `A` and columns of `B` are cut over the same axis. Multiplying local blocks
+gives only the diagonal blocks of `C`, and `C[I_X, K_X]` is no sharding at all, since an axis may cut one dimension
+only. So one operand has to be gathered, and which one decides how `C` ends up: write both.
+
+**Budget.** `matmul_keep_rows` returns `C[I_X, K]`, `matmul_keep_columns` returns `C[I, K_X]`. Each: one all-gather over
+x and no other collective, 2·I·J·K / X FLOPs on each device.
+
+```
+      A[I_X, J]        B[J, K_X]        local products         gather B          gather A
+     +---------+     +-----+-----+      +-----+-----+        +-----------+     +-----+-----+
+     |   x0    |     |     |     |      | x0  |  ?  |        |    x0     |     |     |     |
+     +---------+  ·  | x0  | x1  |  =   +-----+-----+        +-----------+     | x0  | x1  |
+     |   x1    |     |     |     |      |  ?  | x1  |        |    x1     |     |     |     |
+     +---------+     +-----+-----+      +-----+-----+        +-----------+     +-----+-----+
+```
+
+**Small case.** I=24, J=32, K=40 on x=4: the local product is [6, 10], a block of the diagonal, 60 of the 240 elements
+of a row block. Gathering `B` sends 3/4 · 32·40·4 = 3840 bytes per device, gathering `A` 3/4 · 24·32·4 = 2304.
+
+**In real systems**: FSDP. The batch and the weights are cut over one axis, and the weights are the ones to gather.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 4.
+"""
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import expect_close, expect_collectives, expect_flops, expect_spec
+from grader.hardware import all_gather_time
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=2)
+
+
+@exercise.task(
+    hints=[
+        "Device x shall end with whole rows of C. Which part of B does it lack?",
+        "All columns of B: gather them along dimension 1, then multiply.",
+        "local_a @ jax.lax.all_gather(local_b, 'x', axis=1, tiled=True), with out_specs=P('x', None).",
+    ]
+)
+def matmul_keep_rows(a, b, *, mesh):
+    """Multiply A[I_X, J] by B[J, K_X] into C[I_X, K].
+
+    Args: a is float32[I, J] sharded P('x', None); b is float32[J, K] sharded P(None, 'x'); mesh has an axis 'x'.
+    Returns: float32[I, K] sharded P('x', None).
+    """
+
+    def local(a, b):
+        return a @ jax.lax.all_gather(b, "x", axis=1, tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P("x", None))(a, b)
+
+
+@exercise.task(
+    hints=[
+        "Now device x shall end with whole columns of C. Which part of A does it lack?",
+        "All rows of A: gather them along dimension 0, then multiply.",
+        "jax.lax.all_gather(local_a, 'x', axis=0, tiled=True) @ local_b, with out_specs=P(None, 'x').",
+    ]
+)
+def matmul_keep_columns(a, b, *, mesh):
+    """Multiply A[I_X, J] by B[J, K_X] into C[I, K_X].
+
+    Args: as for matmul_keep_rows.
+    Returns: float32[I, K] sharded P(None, 'x').
+    """
+
+    def local(a, b):
+        return jax.lax.all_gather(a, "x", axis=0, tiled=True) @ b
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P(None, "x"))(a, b)
+
+
+arrays = {"a": normal("I", "J", spec=P("x", None)), "b": normal("J", "K", spec=P(None, "x"))}
+DIMS = {"I": 24, "J": 32, "K": 40}
+HIDDEN = {"I": 40, "J": 12, "K": 16}
+rows = exercise.call(matmul_keep_rows, **arrays, dims=DIMS, hidden_dims=HIDDEN)
+columns = exercise.call(matmul_keep_columns, **arrays, dims=DIMS, hidden_dims=HIDDEN)
+
+
+@exercise.check(rows, points=1, public=True)
+def keep_rows_value(seen):
+    """matmul_keep_rows: C equals A @ B"""
+    expect_close(seen.out, seen.a @ seen.b)
+
+
+@exercise.check(rows, points=0.5, after=keep_rows_value)
+def keep_rows_layout(seen):
+    """matmul_keep_rows: C is sharded P('x', None)"""
+    expect_spec(seen.out, P("x", None))
+
+
+@exercise.check(rows, points=1, after=keep_rows_value)
+def keep_rows_budget(seen):
+    """matmul_keep_rows: one all-gather over x, no other collective, 1/X of the FLOPs"""
+    expect_collectives(seen, all_gather={"x": 1})
+    expect_flops(seen, at_most=2 * seen.a.size * seen.b.shape[1] / seen.mesh["x"])
+
+
+@exercise.check(columns, points=1, public=True)
+def keep_columns_value(seen):
+    """matmul_keep_columns: C equals A @ B"""
+    expect_close(seen.out, seen.a @ seen.b)
+
+
+@exercise.check(columns, points=0.5, after=keep_columns_value)
+def keep_columns_layout(seen):
+    """matmul_keep_columns: C is sharded P(None, 'x')"""
+    expect_spec(seen.out, P(None, "x"))
+
+
+@exercise.check(columns, points=1, after=keep_columns_value)
+def keep_columns_budget(seen):
+    """matmul_keep_columns: one all-gather over x, no other collective, 1/X of the FLOPs"""
+    expect_collectives(seen, all_gather={"x": 1})
+    expect_flops(seen, at_most=2 * seen.a.size * seen.b.shape[1] / seen.mesh["x"])
+
+
+@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_value)
+def diagonal_blocks(a, b, *, mesh):
+    """You multiplied the local blocks: device x knows block (x, x) of C and nothing beside the diagonal."""
+
+    def local(a, b):
+        return a @ b
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P("x", None))(a, b)
+
+
+@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_layout)
+def gathered_rows_for_rows(a, b, *, mesh):
+    """You gathered A, so C came out cut by columns. To keep the rows of A, gather B."""
+
+    def local(a, b):
+        return jax.lax.all_gather(a, "x", axis=0, tiled=True) @ b
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P(None, "x"))(a, b)
+
+
+@exercise.misconception(of=matmul_keep_columns, fails=keep_columns_budget)
+def gathered_both(a, b, *, mesh):
+    """You gathered both operands and every device computed all of C. One gather is enough: your columns of C need only your columns of B."""
+
+    def local(a, b):
+        c = jax.lax.all_gather(a, "x", axis=0, tiled=True) @ jax.lax.all_gather(b, "x", axis=1, tiled=True)
+        return jax.lax.dynamic_slice_in_dim(c, jax.lax.axis_index("x") * b.shape[1], b.shape[1], axis=1)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P(None, "x"))(a, b)
+
+
+@exercise.number(
+    points=1,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [2048, 4096], "J": [4096, 8192], "K": [12288, 24576], "X": [4, 8]},
+    model="bidirectional ring (the axis wraps around), bandwidth only, time = V / W with W both directions of one link",
+)
+def cheaper_gather_time(chip, I, J, K, X):
+    """`A[I_X, J] · B[J, K_X]` in bfloat16 with I={{ I }}, J={{ J }}, K={{ K }} on a ring of {{ X }} {{ chip }} chips.
+    You may leave `C` either way. How long does the cheaper of the two all-gathers take?"""
+    return all_gather_time(2 * min(I, K) * J, X, chip)
+
+
+@exercise.misconception(of=cheaper_gather_time)
+def dearer_gather(chip, I, J, K, X):
+    """You gathered B, the larger operand."""
+    return all_gather_time(2 * max(I, K) * J, X, chip)
+
+
+@exercise.misconception(of=cheaper_gather_time)
+def gather_one_way(chip, I, J, K, X):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return 2 * all_gather_time(2 * I * J, X, chip)
+
+
+@exercise.misconception(of=cheaper_gather_time)
+def gather_elements(chip, I, J, K, X):
+    """You counted numbers, not bytes. A bfloat16 takes 2."""
+    return all_gather_time(I * J, X, chip)

@@ -1,0 +1,155 @@
+"""# C5 Gather first or reduce last?
+
+`X[B, D] · Y[D_X, F] → Z[B, F]` in bfloat16, on a ring of X chips; `X[B, D]` is whole on every chip and so must `Z` be.
+
+1. All-gather `Y`, then every chip computes all of `Z`.
+2. Every chip multiplies its slice of `X` by its rows of `Y`, then an all-reduce adds the partial `Z[B, F]{U_X}`.
+
+**Task.** Write `choose(B, D, F, X, flops, bandwidth)`: return 1 or 2, the faster one.
+
+- A strategy takes the longer of its arithmetic and its communication, since they overlap.
+- Arithmetic runs at `flops` FLOP/s on each chip, and a matmul has 2 FLOPs per term.
+- Gathering an array of V bytes takes V / `bandwidth`, all-reducing one takes twice as long.
+
+```
+    1    Y[D_X, F] --all-gather--> Y[D, F]        X[B, D] · Y[D, F]      = Z[B, F]
+    2    X[B, D_X] · Y[D_X, F] = Z[B, F]{U_X}     --all-reduce-->          Z[B, F]
+```
+
+**Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1: arithmetic 150 µs, gathering 134 MB
+746 µs. Strategy 2: arithmetic 37 µs, reducing 16.8 MB 186 µs. So 2.
+
+Checked below and above B = `flops` / `bandwidth`, where another side of strategy 1 is the longer one. In no case are
+the two within 5 %.
+
+**In real systems**: move the weights or the activations? Training batches move weights, decoding moves activations.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", problem 4.
+"""
+
+import itertools
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+from grader.hardware import CHIPS, all_gather_time, all_reduce_time, matmul_time
+
+exercise = Exercise(stars=2, extension=True)
+
+
+@exercise.function(
+    hints=[
+        "Write down four times: arithmetic and communication of each strategy. Which dimensions travel in each?",
+        "Strategy 1 moves 2·D·F bytes once; strategy 2 moves 2·B·F bytes twice, but has 1/X of the arithmetic.",
+        "first = max(2*B*D*F / flops, 2*D*F / bandwidth); second likewise; compare them.",
+    ]
+)
+def choose(B, D, F, X, flops, bandwidth):
+    """The faster strategy, 1 or 2.
+
+    Args:
+        B, D, F: dimensions of X[B, D], Y[D, F] and Z[B, F].
+        X: chips on the ring.
+        flops: FLOP/s of one chip.
+        bandwidth: bytes/s of one link, both directions.
+    """
+    gather_first = max(2 * B * D * F / flops, 2 * D * F / bandwidth)
+    reduce_last = max(2 * B * D * F / X / flops, 2 * (2 * B * F) / bandwidth)
+    return 1 if gather_first < reduce_last else 2
+
+
+def drawn(rng, batches):
+    chips = ["v4p", "v5p", "v5e"]
+    sizes = itertools.product(chips, batches, [1536, 4096, 8192, 65536], [1024, 16384], [2, 16])
+    for chip, B, D, F, X in sizes:
+        B, F = (n // 8 * int(rng.integers(8, 12)) for n in (B, F))
+        yield {"B": B, "D": D, "F": F, "X": X, "flops": CHIPS[chip].bf16, "bandwidth": CHIPS[chip].ici_both}
+
+
+v5p = {"flops": 4.59e14, "bandwidth": 1.8e11}
+small = exercise.cases(
+    choose,
+    public=[{"B": 384, "D": 4096, "F": 16384, "X": 4, **v5p}, {"B": 1024, "D": 1536, "F": 2048, "X": 8, **v5p}],
+    hidden=lambda rng: drawn(rng, [256, 1024]),
+)
+large = exercise.cases(
+    choose,
+    public=[{"B": 8192, "D": 8192, "F": 16384, "X": 8, **v5p}, {"B": 16384, "D": 4096, "F": 1024, "X": 4, **v5p}],
+    hidden=lambda rng: drawn(rng, [8192, 32768]),
+)
+
+
+@exercise.check(small, points=2, public=True)
+def choose_small_batch(seen):
+    """choose: batches below flops / bandwidth"""
+    expect_outcomes(seen)
+
+
+@exercise.check(large, points=3)
+def choose_large_batch(seen):
+    """choose: batches above flops / bandwidth"""
+    expect_outcomes(seen)
+
+
+@exercise.misconception(of=choose, fails=[choose_small_batch, choose_large_batch])
+def choose_by_width(B, D, F, X, flops, bandwidth):
+    """You asked whether F < C/W. F divides out of every comparison here; what counts is B against C/W, and D."""
+    return 1 if flops / bandwidth <= F else 2
+
+
+@exercise.misconception(of=choose, fails=choose_large_batch)
+def choose_by_bytes(B, D, F, X, flops, bandwidth):
+    """You compared only the bytes. With a large batch, strategy 1 is held up by its arithmetic, which every chip does in full."""
+    return 2 if 2 * B < D else 1
+
+
+@exercise.misconception(of=choose, fails=[choose_small_batch, choose_large_batch])
+def choose_reduced_once(B, D, F, X, flops, bandwidth):
+    """You counted the all-reduce once. It is a reduce-scatter and an all-gather: twice V / W."""
+    gather_first = max(2 * B * D * F / flops, 2 * D * F / bandwidth)
+    return 1 if gather_first < max(2 * B * D * F / X / flops, 2 * B * F / bandwidth) else 2
+
+
+question = {
+    "points": 1.5,
+    "unit": "us",
+    "params": {"chip": ["v4p", "v5p"], "B": [384, 640], "D": [4096, 8192], "F": [16384, 28672], "X": [4, 8]},
+    "model": "the longer of arithmetic and communication; ring, V / W for an all-gather, W both directions of a link",
+}
+
+
+@exercise.number(**question)
+def gather_first_total(chip, B, D, F, X):
+    """B={{ B }}, D={{ D }}, F={{ F }} on a ring of {{ X }} {{ chip }} chips, in bfloat16. How long does strategy 1
+    take, arithmetic and communication overlapped?"""
+    return max(matmul_time(2 * B * D * F, chip), all_gather_time(2 * D * F, X, chip))
+
+
+@exercise.number(**question)
+def reduce_last_total(chip, B, D, F, X):
+    """The same for strategy 2: B={{ B }}, D={{ D }}, F={{ F }} on a ring of {{ X }} {{ chip }} chips, in bfloat16.
+    How long does it take?"""
+    return max(matmul_time(2 * B * D * F / X, chip), all_reduce_time(2 * B * F, X, chip))
+
+
+@exercise.misconception(of=gather_first_total)
+def gather_first_added(chip, B, D, F, X):
+    """You added the two times. They overlap, so the longer one counts."""
+    return matmul_time(2 * B * D * F, chip) + all_gather_time(2 * D * F, X, chip)
+
+
+@exercise.misconception(of=gather_first_total)
+def gather_first_one_way(chip, B, D, F, X):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return max(matmul_time(2 * B * D * F, chip), 2 * all_gather_time(2 * D * F, X, chip))
+
+
+@exercise.misconception(of=reduce_last_total)
+def reduce_last_added(chip, B, D, F, X):
+    """You added the two times. They overlap, so the longer one counts."""
+    return matmul_time(2 * B * D * F / X, chip) + all_reduce_time(2 * B * F, X, chip)
+
+
+@exercise.misconception(of=reduce_last_total)
+def reduce_last_once(chip, B, D, F, X):
+    """You counted the all-reduce once. It is a reduce-scatter and an all-gather: twice V / W."""
+    return max(matmul_time(2 * B * D * F / X, chip), all_reduce_time(2 * B * F, X, chip) / 2)

@@ -1,0 +1,485 @@
+"""# D1 How long a collective takes on a ring and on a line
+
+**Task.** Write `axis_collective_time`, the bandwidth time of an all-gather, a reduce-scatter and an
+all-reduce over one mesh axis, then answer six questions about real chips.
+
+**What counts.** `V` is the number of bytes of the *full logical array over that axis*: for
+`A[I_X, J]` gathered over x it is all of `A`; for `A[I_X, J_Y]` gathered over x alone, the other axis
+has already cut it: `V = bytes(A) / Y`. It is not one chip's shard. What flows is what the dtype says:
+2 bytes for each bfloat16, 4 for each float32.
+
+**The wires.** A link carries `W1` bytes/s in each direction at once, `W = 2·W1` in all.
+
+```
+   ring of 4 (the axis wraps around)          line of 4 (it does not)
+
+      +---- 0 <---> 1 ----+                   0 <---> 1 <---> 2 <---> 3
+      |                   |
+      +---- 3 <---> 2 ----+                   chip 0 hears everything
+   every chip hears from two sides            through one link
+```
+
+**The time model.** A chip must receive the `(N-1)/N` of `V` that it does not have yet.
+
+| | ring, exact | ring, book | line |
+|---|---|---|---|
+| all-gather `[A_X] -> [A]` | `(N-1)/N · V/W` | `V/W` | `(N-1)/N · V/W1` |
+| reduce-scatter `[A]{U_X} -> [A_X]` | the same | the same | the same |
+| all-reduce `[A]{U_X} -> [A]` | twice that | twice that | twice that |
+
+"Book" drops the `(N-1)/N`, or, which is the same for an even `N`, sends whole shards in `N/2` rounds.
+The two differ by 25 % at `N = 4`, so every question below says which one it means. All of this is
+bandwidth only: hops of about 1 µs matter when shards are tiny, and not here.
+
+**Which axes wrap?** On v5e and v6e only an axis of 16. On v4p, v5p and 7x an axis that is a multiple
+of 4, in a slice made of full 4x4x4 cubes.
+
+**A small case.** `bfloat16[1536_X, 4096]` is `V = 2 · 1536 · 4096 = 12.6 MB`. Gathered over a v4p ring
+of 4, `W = 9.0e10`: `V/W = 140 µs` by the book, `3/4` of it, 105 µs, exactly. Gathered over 4 chips of
+a v5e, which are a line, `W1 = 4.5e10`: three shards of 3.15 MB pass the last link, 210 µs.
+"""
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+from grader.hardware import all_gather_time, all_reduce_time, reduce_scatter_time, wraps
+
+exercise = Exercise(stars=1)
+
+
+# -- the function ------------------------------------------------------------------------------
+
+
+@exercise.function(
+    hints=[
+        "How many bytes must one chip receive that it does not have yet?",
+        "Over how many incoming links at once? Two on a ring, one at the end of a line.",
+        "An all-reduce is a reduce-scatter followed by an all-gather.",
+    ]
+)
+def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
+    """Seconds a collective takes over one mesh axis: the exact bandwidth time, no latency.
+
+    Args:
+        kind: "all_gather", "reduce_scatter" or "all_reduce"; anything else raises ValueError.
+        bytes: V, the full logical array over this axis, in bytes.
+        axis_size: N, chips along the axis; with 1 nothing moves and the time is 0.
+        one_way_bandwidth: W1, bytes/s of one link in one direction.
+        wraps: True when the axis is a ring, False when it is a line.
+
+    Returns:
+        Seconds, a float.
+    """
+    passes = {"all_gather": 1, "reduce_scatter": 1, "all_reduce": 2}
+    if kind not in passes:
+        raise ValueError(f"unknown collective {kind!r}")
+    links = 2 if wraps else 1
+    received = bytes * (axis_size - 1) / axis_size
+    return passes[kind] * received / (links * one_way_bandwidth)
+
+
+KINDS = ("all_gather", "reduce_scatter", "all_reduce")
+
+
+def case(kind, bytes, axis_size, one_way_bandwidth, wraps):
+    """One set of arguments, by name."""
+    return {
+        "kind": kind, "bytes": bytes, "axis_size": axis_size, "one_way_bandwidth": one_way_bandwidth, "wraps": wraps
+    }  # fmt: skip
+
+
+def hidden_cases(rng):
+    """Every kind on rings and lines, even and odd, a lone chip of each, and names that are no collective."""
+    for kind in KINDS:
+        for wrapped in (True, False):
+            for size in (2, 3, 4, 5, 8, 16):
+                megabytes, bandwidth = int(rng.integers(1, 500)), float(rng.integers(10, 200))
+                yield case(kind, megabytes * 1_000_003, size, bandwidth * 1e9, wrapped)
+            yield case(kind, int(rng.integers(1, 500)) * 1_000_003, 1, 4.5e10, wrapped)
+    for kind in ("gather", "ALL_GATHER", "all_to_all", ""):
+        yield case(kind, 1_000_000, 4, 4.5e10, True)
+
+
+PUBLIC = [
+    *(case(kind, 12_582_912, 4, 4.5e10, wrapped) for kind in KINDS for wrapped in (True, False)),
+    *(case(kind, 7_000_000, 5, 9.0e10, wrapped) for kind in KINDS for wrapped in (True, False)),
+    case("all_gather", 12_582_912, 1, 4.5e10, False),
+    case("all_mixed", 12_582_912, 4, 4.5e10, True),
+]
+
+times = exercise.cases(axis_collective_time, public=PUBLIC, hidden=hidden_cases)
+
+
+@exercise.check(times, points=0.25, public=True)
+def ring_gather_seconds(seen):
+    """the all-gather's time on a ring"""
+    expect_outcomes(seen, where=lambda a: a["kind"] == "all_gather" and a["wraps"] and a["axis_size"] > 1, rtol=1e-6)
+
+
+@exercise.check(times, points=0.25, public=True)
+def line_gather_seconds(seen):
+    """the all-gather's time on a line"""
+    expect_outcomes(
+        seen, where=lambda a: a["kind"] == "all_gather" and not a["wraps"] and a["axis_size"] > 1, rtol=1e-6
+    )
+
+
+@exercise.check(times, points=0.25)
+def scatter_seconds(seen):
+    """the reduce-scatter's time, on rings and lines"""
+    expect_outcomes(seen, where=lambda a: a["kind"] == "reduce_scatter" and a["axis_size"] > 1, rtol=1e-6)
+
+
+@exercise.check(times, points=0.25)
+def reduce_seconds(seen):
+    """the all-reduce's time, on rings and lines"""
+    expect_outcomes(seen, where=lambda a: a["kind"] == "all_reduce" and a["axis_size"] > 1, rtol=1e-6)
+
+
+@exercise.check(times, points=0.25, public=True)
+def lone_chip_seconds(seen):
+    """on an axis of one chip nothing moves: 0 seconds"""
+    expect_outcomes(seen, where=lambda a: a["kind"] in KINDS and a["axis_size"] == 1)
+
+
+@exercise.check(times, points=0.25, public=True)
+def unknown_kind_refused(seen):
+    """an unknown collective raises ValueError"""
+    expect_outcomes(seen, where=lambda a: a["kind"] not in KINDS)
+
+
+def passes_of(kind):
+    """How often the bytes go round; ValueError for what is no collective."""
+    if kind not in KINDS:
+        raise ValueError(f"unknown collective {kind!r}")
+    return 2 if kind == "all_reduce" else 1
+
+
+BANDWIDTH_CHECKS = [ring_gather_seconds, line_gather_seconds, scatter_seconds, reduce_seconds]
+
+
+@exercise.misconception(of=axis_collective_time, fails=[ring_gather_seconds, scatter_seconds, reduce_seconds])
+def one_way_on_ring(kind, bytes, axis_size, one_way_bandwidth, wraps):
+    """You used one direction of the links on the ring; data flows both ways round at once, so W = 2·W1."""
+    return passes_of(kind) * bytes * (axis_size - 1) / axis_size / one_way_bandwidth
+
+
+@exercise.misconception(of=axis_collective_time, fails=[line_gather_seconds, scatter_seconds, reduce_seconds])
+def both_ways_on_line(kind, bytes, axis_size, one_way_bandwidth, wraps):
+    """You did not look at `wraps`: the last chip of a line has one neighbour, so all it lacks comes in at W1."""
+    return passes_of(kind) * bytes * (axis_size - 1) / axis_size / (2 * one_way_bandwidth)
+
+
+@exercise.misconception(of=axis_collective_time, fails=[*BANDWIDTH_CHECKS, lone_chip_seconds])
+def own_shard_sent_too(kind, bytes, axis_size, one_way_bandwidth, wraps):
+    """You let each chip receive all of V; it already has its own shard, so (N-1)/N of V moves (and nothing on an axis of 1)."""
+    return passes_of(kind) * bytes / ((2 if wraps else 1) * one_way_bandwidth)
+
+
+@exercise.misconception(of=axis_collective_time, fails=BANDWIDTH_CHECKS)
+def shard_for_array(kind, bytes, axis_size, one_way_bandwidth, wraps):
+    """You divided by N once too often: `bytes` is the full array, of which each chip receives N-1 shards, not one part of a shard."""
+    return axis_collective_time(kind, bytes / axis_size, axis_size, one_way_bandwidth, wraps)
+
+
+@exercise.misconception(of=axis_collective_time, fails=reduce_seconds)
+def reduce_counted_once(kind, bytes, axis_size, one_way_bandwidth, wraps):
+    """You counted the all-reduce once: it is a reduce-scatter and then an all-gather."""
+    return axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps) / passes_of(kind)
+
+
+@exercise.misconception(of=axis_collective_time, fails=scatter_seconds)
+def scatter_thought_cheaper(kind, bytes, axis_size, one_way_bandwidth, wraps):
+    """You made the reduce-scatter cheaper than the all-gather: it sends partial sums as large as the shards, one per hop."""
+    seconds = axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps)
+    return seconds / 2 if kind == "reduce_scatter" else seconds
+
+
+# -- rings -------------------------------------------------------------------------------------
+
+BOOK_RING = "bidirectional ring, bandwidth only, V/W with W both directions of one link"
+EXACT_RING = "bidirectional ring, bandwidth only, exact: (N-1)/N · V/W with W both directions of one link"
+EXACT_LINE = "bandwidth only, exact for what the axis is: a ring (N-1)/N · V/W, a line (N-1)/N · V/W1"
+
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={
+        "chip": ["v4p", "v5p", "v5e", "v6e"],
+        "N": [8, 16],
+        "R": [1280, 1536, 2560, 3072, 4608, 5120, 6656],
+        "C": [3584, 4096, 7168, 10240, 13824],
+    },
+    model=BOOK_RING,
+    where=lambda chip, N, R, C: wraps(chip, N),
+)
+def ring_gather_time(chip, N, R, C):
+    """`A` is float32[{{ R }}, {{ C }}], sharded `A[I_X, J]` over a ring of {{ N }} {{ chip }} chips (the axis wraps around).
+    How long does the all-gather to `A[I, J]` take?"""
+    return all_gather_time(4 * R * C, N, chip, topology="ring", model="book")
+
+
+@exercise.misconception(of=ring_gather_time)
+def ring_gather_one_way(chip, N, R, C):
+    """You used one direction of the link; on a ring shards travel both ways round at once, so divide by W = 2·W1."""
+    return 2 * ring_gather_time(chip=chip, N=N, R=R, C=C)
+
+
+@exercise.misconception(of=ring_gather_time)
+def ring_gather_two_bytes(chip, N, R, C):
+    """You counted 2 bytes per element; the array is float32, 4 bytes each."""
+    return ring_gather_time(chip=chip, N=N, R=R, C=C) / 2
+
+
+@exercise.misconception(of=ring_gather_time)
+def ring_gather_elements(chip, N, R, C):
+    """You counted elements where bytes flow: multiply by the size of the dtype."""
+    return ring_gather_time(chip=chip, N=N, R=R, C=C) / 4
+
+
+@exercise.misconception(of=ring_gather_time)
+def ring_gather_shard(chip, N, R, C):
+    """You took V as one chip's shard; V is the full array: each chip receives all the other shards too."""
+    return ring_gather_time(chip=chip, N=N, R=R, C=C) / N
+
+
+@exercise.misconception(of=ring_gather_time)
+def ring_gather_exact(chip, N, R, C):
+    """You took (N-1)/N of V. That is what must move at the least, but this question's model is V/W."""
+    return all_gather_time(4 * R * C, N, chip, topology="ring", model="exact")
+
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={
+        "chip": ["v4p", "v5p", "7x"],
+        "X": [4, 8, 16],
+        "Y": [4, 8, 16],
+        "I": [3840, 4096, 6144, 7168, 10240],
+        "K": [9216, 11264, 14336, 18432],
+    },
+    model=EXACT_RING,
+    where=lambda chip, X, Y, I, K: X != Y and (chip != "7x" or Y == 4),
+)
+def ring_scatter_time(chip, X, Y, I, K):
+    """`C` is bfloat16[{{ I }}, {{ K }}] on {{ chip }} with a mesh of X={{ X }} and Y={{ Y }} (both axes wrap around):
+    it is unreduced over x and its rows are cut over y, `C[I_Y, K]{U_X}`. How long does the reduce-scatter over x to `C[I_Y, K_X]` take?"""
+    return reduce_scatter_time(2 * I * K / Y, X, chip, topology="ring", model="exact")
+
+
+@exercise.misconception(of=ring_scatter_time)
+def ring_scatter_one_way(chip, X, Y, I, K):
+    """You used one direction of the link; on a ring partial sums travel both ways round at once, so divide by W = 2·W1."""
+    return 2 * ring_scatter_time(chip=chip, X=X, Y=Y, I=I, K=K)
+
+
+@exercise.misconception(of=ring_scatter_time)
+def ring_scatter_elements(chip, X, Y, I, K):
+    """You counted one byte per element; a bfloat16 has two."""
+    return ring_scatter_time(chip=chip, X=X, Y=Y, I=I, K=K) / 2
+
+
+@exercise.misconception(of=ring_scatter_time)
+def ring_scatter_whole_rows(chip, X, Y, I, K):
+    """You forgot that y has already cut the array: each ring along x works on its own 1/Y of C."""
+    return Y * ring_scatter_time(chip=chip, X=X, Y=Y, I=I, K=K)
+
+
+@exercise.misconception(of=ring_scatter_time)
+def ring_scatter_shard(chip, X, Y, I, K):
+    """You took V as the shard that is left at the end; V is the array before the scatter cuts it over x."""
+    return ring_scatter_time(chip=chip, X=X, Y=Y, I=I, K=K) / X
+
+
+@exercise.misconception(of=ring_scatter_time)
+def ring_scatter_book(chip, X, Y, I, K):
+    """You used V/W; this question's model is exact: only (N-1)/N of V has to move."""
+    return reduce_scatter_time(2 * I * K / Y, X, chip, topology="ring", model="book")
+
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={
+        "chip": ["v4p", "v5p", "v5e", "v6e"],
+        "N": [4, 8, 16],
+        "D": [2304, 2560, 3584, 4096, 5120, 6656],
+        "F": [6144, 11264, 12288, 13824, 20480],
+    },
+    model="bidirectional ring, bandwidth only, the all-reduce as a reduce-scatter and an all-gather of V/W each",
+    where=lambda chip, N, D, F: wraps(chip, N),
+)
+def ring_reduce_time(chip, N, D, F):
+    """Every chip on a ring of {{ N }} {{ chip }} chips holds its own partial sum of a gradient, bfloat16[{{ D }}, {{ F }}]`{U_X}`.
+    How long does the all-reduce take?"""
+    return all_reduce_time(2 * D * F, N, chip, topology="ring", model="book")
+
+
+@exercise.misconception(of=ring_reduce_time)
+def ring_reduce_one_way(chip, N, D, F):
+    """You used one direction of the link; on a ring data flows both ways round at once, so divide by W = 2·W1."""
+    return 2 * ring_reduce_time(chip=chip, N=N, D=D, F=F)
+
+
+@exercise.misconception(of=ring_reduce_time)
+def ring_reduce_once(chip, N, D, F):
+    """You are a factor of two short: an all-reduce is a reduce-scatter and an all-gather (and a bfloat16 is two bytes)."""
+    return ring_reduce_time(chip=chip, N=N, D=D, F=F) / 2
+
+
+@exercise.misconception(of=ring_reduce_time)
+def ring_reduce_shard(chip, N, D, F):
+    """You took V as 1/N of the array; every chip starts with a partial sum of the whole array."""
+    return ring_reduce_time(chip=chip, N=N, D=D, F=F) / N
+
+
+@exercise.misconception(of=ring_reduce_time)
+def ring_reduce_exact(chip, N, D, F):
+    """You took (N-1)/N of V. That is what must move at the least, but this question's model is V/W."""
+    return all_reduce_time(2 * D * F, N, chip, topology="ring", model="exact")
+
+
+# -- lines -------------------------------------------------------------------------------------
+
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={
+        "chip": ["v5e", "v6e"],
+        "X": [4, 8, 16],
+        "Y": [4, 8],
+        "R": [1024, 1536, 3072, 5120, 6144],
+        "C": [4096, 6144, 10240, 12288],
+    },
+    model=EXACT_LINE,
+    where=lambda chip, X, Y, R, C: (X, Y) in {(8, 4), (4, 8), (16, 8)},
+)
+def line_gather_time(chip, X, Y, R, C):
+    """On a {{ X }}x{{ Y }} slice of {{ chip }} with mesh axes x and y, `A` is bfloat16[{{ R }}, {{ C }}] sharded `A[I_Y, J]`.
+    How long does the all-gather over y to `A[I, J]` take?"""
+    return all_gather_time(2 * R * C, Y, chip, topology="line", model="exact")
+
+
+@exercise.misconception(of=line_gather_time)
+def line_gather_wrapped(chip, X, Y, R, C):
+    """You took y for a ring and used V/W: on this chip only an axis of 16 wraps around, so y is a line and the last chip hears through one link."""
+    return all_gather_time(2 * R * C, Y, chip, topology="ring", model="book")
+
+
+@exercise.misconception(of=line_gather_time)
+def line_gather_both_ways(chip, X, Y, R, C):
+    """You used both directions of the link on a line: at its end data comes in from one side only, so divide by W1."""
+    return all_gather_time(2 * R * C, Y, chip, topology="ring", model="exact")
+
+
+@exercise.misconception(of=line_gather_time)
+def line_gather_all_of_it(chip, X, Y, R, C):
+    """You used V/W1. The last chip already has its own shard: N-1 shards pass its link, not N."""
+    return line_gather_time(chip=chip, X=X, Y=Y, R=R, C=C) * Y / (Y - 1)
+
+
+@exercise.misconception(of=line_gather_time)
+def line_gather_four_bytes(chip, X, Y, R, C):
+    """You counted 4 bytes per element; a bfloat16 has two."""
+    return 2 * line_gather_time(chip=chip, X=X, Y=Y, R=R, C=C)
+
+
+@exercise.misconception(of=line_gather_time)
+def line_gather_shard(chip, X, Y, R, C):
+    """You took V as one chip's shard; V is the full array: each chip receives all the other shards too."""
+    return line_gather_time(chip=chip, X=X, Y=Y, R=R, C=C) / Y
+
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={
+        "chip": ["v4p", "v5p", "7x"],
+        "slice": ["2x2x4", "2x4x4"],
+        "I": [3072, 4096, 6144, 7168, 10240],
+        "K": [5120, 9216, 12288, 18432],
+    },
+    model=EXACT_LINE,
+)
+def line_scatter_time(chip, slice, I, K):
+    """On a {{ slice }} slice of {{ chip }} with mesh axes x (2), y and z (4), `C` is bfloat16[{{ I }}, {{ K }}]:
+    unreduced over z, its rows cut over x, `C[I_X, K]{U_Z}`. How long does the reduce-scatter over z to `C[I_X, K_Z]` take?"""
+    return reduce_scatter_time(2 * I * K / 2, 4, chip, topology="line", model="exact")
+
+
+@exercise.misconception(of=line_scatter_time)
+def line_scatter_wrapped(chip, slice, I, K):
+    """You took z for a ring and used V/W: an axis of 4 wraps around only in a slice made of full 4x4x4 cubes, and this one is not."""
+    return reduce_scatter_time(2 * I * K / 2, 4, chip, topology="ring", model="book")
+
+
+@exercise.misconception(of=line_scatter_time)
+def line_scatter_both_ways(chip, slice, I, K):
+    """You used both directions of the link on a line: at its end data flows on one side only, so divide by W1 (and check that you counted 2 bytes per bfloat16)."""
+    return reduce_scatter_time(2 * I * K / 2, 4, chip, topology="ring", model="exact")
+
+
+@exercise.misconception(of=line_scatter_time)
+def line_scatter_all_of_it(chip, slice, I, K):
+    """You used V/W1. The chip at the end keeps its own part: N-1 of the N parts pass its link."""
+    return line_scatter_time(chip=chip, slice=slice, I=I, K=K) * 4 / 3
+
+
+@exercise.misconception(of=line_scatter_time)
+def line_scatter_whole_rows(chip, slice, I, K):
+    """You forgot that x has already cut the array: each line along z works on its own half of C."""
+    return 2 * line_scatter_time(chip=chip, slice=slice, I=I, K=K)
+
+
+@exercise.misconception(of=line_scatter_time)
+def line_scatter_shard(chip, slice, I, K):
+    """You took V as the shard that is left at the end; V is the array before the scatter cuts it over z."""
+    return line_scatter_time(chip=chip, slice=slice, I=I, K=K) / 4
+
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={
+        "chip": ["v5e", "v6e"],
+        "D": [1536, 2560, 3072, 4096, 5120, 7168],
+        "F": [4096, 6144, 10240, 12288, 14336, 20480],
+    },
+    model="bandwidth only, exact for what the axis is, the all-reduce as a reduce-scatter and an all-gather",
+)
+def line_reduce_time(chip, D, F):
+    """On a 4x8 slice of {{ chip }} with mesh axes x (4) and y (8), every chip holds its own partial sum of a gradient that is
+    not cut at all, float32[{{ D }}, {{ F }}]`{U_Y}`. How long does the all-reduce over y take?"""
+    return all_reduce_time(4 * D * F, 8, chip, topology="line", model="exact")
+
+
+@exercise.misconception(of=line_reduce_time)
+def line_reduce_wrapped(chip, D, F):
+    """You took y for a ring and used 2·V/W: on this chip only an axis of 16 wraps around, so 8 chips in a row are a line."""
+    return all_reduce_time(4 * D * F, 8, chip, topology="ring", model="book")
+
+
+@exercise.misconception(of=line_reduce_time)
+def line_reduce_half(chip, D, F):
+    """You are a factor of two short: an all-reduce goes over the line twice (reduce-scatter, all-gather), and at a line's end data comes in at W1, not W."""
+    return line_reduce_time(chip=chip, D=D, F=F) / 2
+
+
+@exercise.misconception(of=line_reduce_time)
+def line_reduce_all_of_it(chip, D, F):
+    """You used 2·V/W1. N-1 of the N parts pass the last link on the way there and on the way back, not N."""
+    return line_reduce_time(chip=chip, D=D, F=F) * 8 / 7
+
+
+@exercise.misconception(of=line_reduce_time)
+def line_reduce_elements(chip, D, F):
+    """You counted elements where bytes flow: multiply by the size of the dtype."""
+    return line_reduce_time(chip=chip, D=D, F=F) / 4
+
+
+@exercise.misconception(of=line_reduce_time)
+def line_reduce_shard(chip, D, F):
+    """You took V as 1/N of the array; every chip starts with a partial sum of the whole array."""
+    return line_reduce_time(chip=chip, D=D, F=F) / 8

@@ -1,0 +1,232 @@
+"""A network that moves chunks step by step: the independent witness for the formulas in grader/hardware.py.
+
+It knows nodes, directed wires with a bandwidth, and messages. In one step every wire carries what the
+schedule puts on it; the step lasts as long as the busiest wire needs. Nothing here divides by W.
+
+Gathers are written down as schedules and *executed*: a node may only send what it holds, and at the end
+every node must hold everything. A reduce-scatter executes the same schedule backwards with partial sums
+and must end with every contribution exactly once. An all-to-all is routed greedily, one chunk per wire and step.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+Node = int
+Wire = Hashable
+Chunk = tuple[int, int]
+"""(owner, half): a shard travels in two halves, so that an even ring can split its last round."""
+
+
+@dataclass(frozen=True)
+class Message:
+    source: Node
+    target: Node
+    wires: tuple[Wire, ...]
+    chunk: Chunk
+
+
+Step = list[Message]
+
+
+@dataclass
+class Network:
+    """Wires of one bandwidth (bytes/s) and a clock (seconds)."""
+
+    bandwidth: float
+    clock: float = 0.0
+    steps: int = 0
+    sent: dict[Wire, float] = field(default_factory=dict)
+
+    def step(self, loads: Iterable[tuple[Sequence[Wire], float]]) -> None:
+        """Put bytes on wires, all at once; wait for the busiest."""
+        busy: dict[Wire, float] = {}
+        for wires, size in loads:
+            for wire in wires:
+                busy[wire] = busy.get(wire, 0.0) + size
+        if busy:
+            self.clock += max(busy.values()) / self.bandwidth
+            for wire, size in busy.items():
+                self.sent[wire] = self.sent.get(wire, 0.0) + size
+        self.steps += 1
+
+
+# -- who can talk to whom ----------------------------------------------------------------------
+
+
+def clockwise(n: int, i: Node) -> tuple[Node, tuple[Wire, ...]]:
+    return (i + 1) % n, (("+", i),)
+
+
+def anticlockwise(n: int, i: Node) -> tuple[Node, tuple[Wire, ...]]:
+    return (i - 1) % n, (("-", i),)
+
+
+def _message(move, n: int, i: Node, owner: int, half: int) -> Message:
+    target, wires = move(n, i)
+    return Message(i, target, wires, (owner % n, half))
+
+
+# -- gather schedules --------------------------------------------------------------------------
+
+
+def ring_whole_shards(n: int) -> Iterator[Step]:
+    """Both ways round, whole shards, ⌊n/2⌋ steps; on an even ring the opposite shard comes one way only."""
+    for t in range(1, n // 2 + 1):
+        last = n % 2 == 0 and t == n // 2
+        step = [_message(clockwise, n, i, i - t + 1, h) for i in range(n) for h in (0, 1)]
+        if not last:
+            step += [_message(anticlockwise, n, i, i + t - 1, h) for i in range(n) for h in (0, 1)]
+        yield step
+
+
+def ring_split_last(n: int) -> Iterator[Step]:
+    """As above, but on an even ring half of the opposite shard comes each way in the last step."""
+    for t in range(1, n // 2 + 1):
+        last = n % 2 == 0 and t == n // 2
+        yield [
+            *(_message(clockwise, n, i, i - t + 1, h) for i in range(n) for h in ((0,) if last else (0, 1))),
+            *(_message(anticlockwise, n, i, i + t - 1, h) for i in range(n) for h in ((1,) if last else (0, 1))),
+        ]
+
+
+def one_way_ring(n: int) -> Iterator[Step]:
+    for t in range(1, n):
+        yield [_message(clockwise, n, i, i - t + 1, h) for i in range(n) for h in (0, 1)]
+
+
+def line(n: int) -> Iterator[Step]:
+    """Every node passes on, both ways, what came in last; there is no wire between the ends."""
+    for t in range(1, n):
+        right = [(i, i - t + 1) for i in range(n - 1) if i - t + 1 >= 0]
+        left = [(i, i + t - 1) for i in range(1, n) if i + t - 1 < n]
+        yield [
+            *(_message(clockwise, n, i, owner, h) for i, owner in right for h in (0, 1)),
+            *(_message(anticlockwise, n, i, owner, h) for i, owner in left for h in (0, 1)),
+        ]
+
+
+def switch(n: int) -> Iterator[Step]:
+    """In step t every node sends its shard to the t-th after it: one wire into the switch, one out of it."""
+    for t in range(1, n):
+        yield [Message(i, (i + t) % n, (("up", i), ("down", (i + t) % n)), (i, h)) for i in range(n) for h in (0, 1)]
+
+
+GATHERS = {
+    "ring whole": ring_whole_shards,
+    "ring": ring_split_last,
+    "one_way_ring": one_way_ring,
+    "line": line,
+    "switch": switch,
+}
+
+
+# -- executing them ----------------------------------------------------------------------------
+
+
+def all_gather(network: Network, how: str, n: int, array_bytes: float) -> None:
+    """Run a schedule and see that everybody ends with everything."""
+    whole = {(owner, half) for owner in range(n) for half in (0, 1)}
+    held = [{(i, 0), (i, 1)} for i in range(n)]
+    for step in GATHERS[how](n):
+        for m in step:
+            assert m.chunk in held[m.source], f"{m.source} cannot send {m.chunk} yet"
+        for m in step:
+            held[m.target].add(m.chunk)
+        network.step((m.wires, array_bytes / (2 * n)) for m in step)
+    assert all(h == whole for h in held)
+
+
+def reduce_scatter(network: Network, how: str, n: int, array_bytes: float) -> None:
+    """The same schedule backwards, on the wires of the other direction, adding: each part sums every node once."""
+    partial = [{(owner, half): Counter([i]) for owner in range(n) for half in (0, 1)} for i in range(n)]
+    for step in reversed(list(GATHERS[how](n))):
+        arriving = [(m, partial[m.target].pop(m.chunk)) for m in step]  # a partial sum is sent once
+        for m, terms in arriving:
+            partial[m.source][m.chunk].update(terms)
+        network.step((tuple(_back(w) for w in m.wires), array_bytes / (2 * n)) for m in step)
+    once = Counter(range(n))
+    assert all(partial[i] == {(i, 0): once, (i, 1): once} for i in range(n))
+
+
+def _back(wire: Wire) -> Wire:
+    """The wire beside this one that carries the other way."""
+    return ("back", wire)
+
+
+def all_reduce(network: Network, how: str, n: int, array_bytes: float) -> None:
+    reduce_scatter(network, how, n, array_bytes)
+    all_gather(network, how, n, array_bytes)
+
+
+# -- all-to-all --------------------------------------------------------------------------------
+
+
+def all_to_all(network: Network, how: str, n: int, array_bytes: float) -> None:
+    """Every node sends 1/n² of the array to every other, over the shortest way, one chunk per wire and step."""
+    half = array_bytes / (2 * n * n)
+    if how == "switch":
+        for t in range(1, n):
+            network.step(((("up", i), ("down", (i + t) % n)), 2 * half) for i in range(n))
+        return
+    routes = [r for a, b in itertools.permutations(range(n), 2) for r in _ways(how, n, a, b)]
+    greedy(network, routes, half)
+
+
+def _ways(how: str, n: int, a: Node, b: Node) -> Iterator[list[Wire]]:
+    """The ways of the two halves of one chunk."""
+    for part in (0, 1):
+        if how == "line":
+            up = a < b
+        elif how == "one_way_ring":
+            up = True
+        else:
+            right = (b - a) % n
+            up = part == 0 if 2 * right == n else 2 * right < n
+        yield _walk(n, a, b, up)
+
+
+def _walk(n: int, a: Node, b: Node, up: bool) -> list[Wire]:
+    count = (b - a) % n if up else (a - b) % n
+    return [("+" if up else "-", (a + (k if up else -k)) % n) for k in range(count)]
+
+
+def torus_all_to_all(network: Network, sizes: Sequence[int], array_bytes: float) -> None:
+    """On a torus of two wrapping axes: along the first axis, then along the second."""
+    rows, columns = sizes
+    nodes = list(itertools.product(range(rows), range(columns)))
+    routes = []
+    for (a, b), (c, d) in itertools.permutations(nodes, 2):
+        first, second = list(_torus_ways(rows, a, c)), list(_torus_ways(columns, b, d))
+        for part in (0, 1):
+            down = [("rows", b, w) for w in first[part]]
+            along = [("columns", c, w) for w in second[part]]
+            routes.append(down + along)
+    greedy(network, routes, array_bytes / (2 * len(nodes) ** 2))
+
+
+def _torus_ways(n: int, a: Node, b: Node) -> Iterator[list[Wire]]:
+    return _ways("ring", n, a, b) if a != b else iter(([], []))
+
+
+def greedy(network: Network, routes: Iterable[list[Wire]], size: float) -> None:
+    """Store and forward: each wire carries one chunk a step, of those waiting the one with the longest way to go."""
+    waiting: dict[Wire, list[deque[Wire]]] = {}
+    for route in routes:
+        waiting.setdefault(route[0], []).append(deque(route))
+    while waiting:
+        moved = []
+        for wire in list(waiting):
+            chosen = max(waiting[wire], key=len)
+            waiting[wire].remove(chosen)
+            if not waiting[wire]:
+                del waiting[wire]
+            moved.append((wire, chosen))
+        for _, route in moved:
+            route.popleft()
+            if route:
+                waiting.setdefault(route[0], []).append(route)
+        network.step(((wire,), size) for wire, _ in moved)
