@@ -10,6 +10,7 @@ from __future__ import annotations
 import difflib
 import hashlib
 import sys
+import threading
 import traceback
 import types
 from datetime import datetime
@@ -62,7 +63,10 @@ class LimitsConfig(_Strict):
 
 
 class Config(_Strict):
-    """All of course.yaml. ``seed`` is secret and absent from what learners are given."""
+    """All of course.yaml. ``seed`` is secret and absent from what learners are given.
+
+    ``handed_out`` is written by ``build``: fingerprints of untouched stubs and notebooks.
+    """
 
     name: str
     seed: str = ""
@@ -71,6 +75,7 @@ class Config(_Strict):
     tolerances: Tolerances = Tolerances()
     limits: LimitsConfig = LimitsConfig()
     modules: tuple[Module, ...] = Field(min_length=1)
+    handed_out: tuple[str, ...] = ()
 
     @field_validator("modules")
     @classmethod
@@ -96,6 +101,7 @@ class Course:
         self.root, self.config = root, config
         self.solved = (root / "solutions").is_dir()
         self._loaded: dict[str, Exercise] = {}
+        self._lock = threading.RLock()
 
     @property
     def module_of(self) -> dict[str, str]:
@@ -131,15 +137,23 @@ class Course:
 
     def exercise(self, name: str) -> Exercise:
         """Raises CourseError when its file is missing or declares something wrongly."""
-        if name not in self._loaded:
-            self._loaded[name] = load_exercise(
-                self.path_of(name), name, self.module_of[name], self.config.tolerances.numbers
-            )
-        return self._loaded[name]
+        with self._lock:  # imports inside imports, from two threads, fail
+            if name not in self._loaded:
+                path, rtol = self.path_of(name), self.config.tolerances.numbers
+                self._loaded[name] = load_exercise(path, name, self.module_of[name], rtol)
+            return self._loaded[name]
 
     @property
     def exercises(self) -> dict[str, Exercise]:
         return {name: self.exercise(name) for name in self.module_of}
+
+    @property
+    def handed_out(self) -> frozenset[str]:
+        """Fingerprints of untouched stubs and notebooks, which give way to work that was done."""
+        given = self.root / "exercises" / "course.yaml"
+        if self.solved and given.is_file():
+            return load_course(given).handed_out
+        return frozenset(self.config.handed_out)
 
     @property
     def limits(self) -> Limits:

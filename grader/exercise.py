@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import inspect
+import itertools
+import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 import numpy as np
+
+from grader.wire import decode, dtype_of
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -47,13 +51,6 @@ class Array:
         if self.draw == "normal":
             return rng.standard_normal(shape).astype(dtype_of(self.dtype))
         return rng.integers(self.low, self.high, shape).astype(dtype_of(self.dtype))
-
-
-def dtype_of(name: str) -> np.dtype:
-    """A NumPy dtype by name, bfloat16 and float8 included."""
-    import ml_dtypes
-
-    return np.dtype(getattr(ml_dtypes, name) if hasattr(ml_dtypes, name) else name)
 
 
 def normal(*shape: int | str, spec: Iterable = (), dtype: str = "float32") -> Array:
@@ -111,13 +108,13 @@ class Call:
 class Cases:
     """Many plain argument sets for a function task: a few public, many hidden (drawn by ``hidden(rng)``).
 
-    ``expected`` holds the public outcomes as JSON where the reference is not at hand.
+    ``expected`` holds the outcomes of the public ones, encoded, where the reference is not at hand.
     """
 
     task: Task
     public: tuple[dict[str, Any], ...]
     hidden: Callable[[np.random.Generator], Iterable[dict[str, Any]]] | None
-    expected: str = ""
+    expected: tuple[dict[str, Any], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,8 +153,6 @@ class Number:
 
     def variants(self) -> Iterator[dict[str, Any]]:
         """Every combination of parameters that ``where`` admits, in a fixed order."""
-        import itertools
-
         for values in itertools.product(*self.params.values()):
             chosen = dict(zip(self.params, values, strict=True))
             if self.where is None or self.where(**chosen):
@@ -251,18 +246,19 @@ class Exercise:
         self,
         task: Task,
         *,
-        public: Sequence[dict[str, Any]],
+        public: Sequence[dict[str, Any]] | str,
         hidden: Callable[[np.random.Generator], Iterable[dict[str, Any]]] | None = None,
-        expected: str = "",
     ) -> Cases:
         """Ask a function task for many values.
 
         Args:
-            public: argument sets shown to learners.
+            public: argument sets shown to learners (or, in what ``build`` writes, JSON of them with outcomes).
             hidden: draws more of them; left out of what learners are given.
-            expected: outcomes of the public ones as JSON; written by ``build`` where there is no solution.
         """
-        return Cases(task, tuple(public), hidden, expected)
+        if isinstance(public, str):
+            pairs = json.loads(public)
+            return Cases(task, tuple(decode(args) for args, _ in pairs), hidden, tuple(o for _, o in pairs))
+        return Cases(task, tuple(public), hidden)
 
     # what is judged
 
@@ -279,9 +275,7 @@ class Exercise:
         def add(fn: Callable[[Any], None]) -> Check:
             self._new_name(fn.__name__)
             before = (after,) if isinstance(after, Check) else tuple(after)
-            check = Check(
-                fn.__name__, _first_paragraph(fn), fn, call, points, public, tuple(c.name for c in before)
-            )
+            check = Check(fn.__name__, _first_paragraph(fn), fn, call, points, public, tuple(c.name for c in before))
             self.checks[check.name] = check
             return check
 
@@ -305,9 +299,7 @@ class Exercise:
             text = inspect.cleandoc(fn.__doc__ or "")
             if not text:
                 raise AuthorError(f"the question {fn.__name__} has no text (its docstring)")
-            question = Number(
-                fn.__name__, text, fn, points, unit, rtol, dict(params), model, where, tuple(hints)
-            )
+            question = Number(fn.__name__, text, fn, points, unit, rtol, dict(params), model, where, tuple(hints))
             self.numbers[question.name] = question
             return question
 
@@ -324,9 +316,7 @@ class Exercise:
             failing = (fails,) if isinstance(fails, Check) else tuple(fails)
             if isinstance(of_, Task) and not failing:
                 raise AuthorError(f"the misconception {fn.__name__} names no check that it fails")
-            wrong = Misconception(
-                fn.__name__, _first_paragraph(fn), fn, of_, tuple(c.name for c in failing)
-            )
+            wrong = Misconception(fn.__name__, _first_paragraph(fn), fn, of_, tuple(c.name for c in failing))
             self.misconceptions[wrong.name] = wrong
             return wrong
 

@@ -86,9 +86,7 @@ def _expect_array(got: Any, want: np.ndarray) -> None:
         raise Failure(f"the result should be one array, not {_describe(got)}")
     want = np.asarray(want)
     if got.shape != want.shape:
-        raise Failure(
-            f"the result has shape {got.shape}, expected {want.shape}", expected=want.shape, actual=got.shape
-        )
+        raise Failure(f"the result has shape {got.shape}, expected {want.shape}", expected=want.shape, actual=got.shape)
     if not np.isfinite(want.astype(np.float64)).all():
         raise ValueError("the reference of this check is not finite")
 
@@ -311,7 +309,9 @@ def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0) -> None
     if seen.public:
         raise Failure(told, expected=show_outcome(want), actual=show_outcome(got), where=_at_line(got))
     said = show_outcome(got) if got.error else "gives a wrong value"
-    raise Failure(f"in {len(wrong)} of {len(cases)} hidden cases it is wrong: {said}", expected=told, where=_at_line(got))
+    raise Failure(
+        f"in {len(wrong)} of {len(cases)} hidden cases it is wrong: {said}", expected=told, where=_at_line(got)
+    )
 
 
 def _at_line(outcome: Outcome) -> str:
@@ -333,9 +333,7 @@ def _same(got: Any, want: Any, rtol: float) -> bool:
             and all(_same(g, w, rtol) for g, w in zip(got, want, strict=True))
         )
     if isinstance(want, dict):
-        return (
-            isinstance(got, dict) and got.keys() == want.keys() and all(_same(got[k], want[k], rtol) for k in want)
-        )
+        return isinstance(got, dict) and got.keys() == want.keys() and all(_same(got[k], want[k], rtol) for k in want)
     if isinstance(want, bool) or isinstance(got, bool) or want is None or isinstance(want, str):
         return type(got) is type(want) and got == want
     if is_spec(want):

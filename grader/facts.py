@@ -60,9 +60,7 @@ def parse(serialized: bytes) -> Any:
 
 def admit(module: Any) -> None:
     """Raises Refused when the program could do more than compute, or is too large to compile."""
-    ops = 0
-    for op in walk(module.operation):
-        ops += 1
+    for ops, op in enumerate(walk(module.operation), 1):
         if ops > MAX_OPS:
             raise Refused(f"the program has more than {MAX_OPS:,} operations; use lax.fori_loop or lax.scan")
         name = op.name
@@ -102,9 +100,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
         files: names of the learner's chunks, to find their lines in source locations.
     """
     functions = {
-        str(op.attributes["sym_name"]).strip('"'): op
-        for op in walk(module.operation)
-        if op.name == "func.func"
+        str(op.attributes["sym_name"]).strip('"'): op for op in walk(module.operation) if op.name == "func.func"
     }
     reader = _Reader(functions, mesh, files)
     reader.visit(functions["main"], 1)
@@ -243,12 +239,7 @@ def fibres(axes: tuple[str, ...], mesh: Mapping[str, int]) -> list[list[int]]:
 def permute_axes(pairs: list[list[int]], mesh: Mapping[str, int]) -> tuple[tuple[str, ...], int]:
     """The axes along which any pair's coordinates differ; 2 members unless nobody sends to another."""
     points = list(itertools.product(*(range(n) for n in mesh.values())))
-    moved = {
-        axis
-        for a, b in pairs
-        for axis, i, j in zip(mesh, points[a], points[b], strict=True)
-        if i != j
-    }
+    moved = {axis for a, b in pairs for axis, i, j in zip(mesh, points[a], points[b], strict=True) if i != j}
     return tuple(a for a in mesh if a in moved), 2 if moved else 1
 
 
@@ -257,7 +248,7 @@ def permute_axes(pairs: list[list[int]], mesh: Mapping[str, int]) -> tuple[tuple
 
 def trip_count(loop: Any) -> int | None:
     """Rounds of a counting loop ``for i in range(constant, constant)``; None when it is not one."""
-    condition, body = (list(region)[0] for region in loop.regions)
+    condition, body = (next(iter(region)) for region in loop.regions)
     *_, result = list(condition)
     compared = _defining(result.operands[0])
     if compared is None or compared.name != "stablehlo.compare":

@@ -40,11 +40,11 @@ class Grader:
     """
 
     def __init__(self, course: Course, tier: str, lanes: int = 1) -> None:
-        self.course, self.tier = course, tier
-        self._lanes: SimpleQueue[_Lane] = SimpleQueue()
+        self.course, self.tier, self.lanes = course, tier, lanes
+        self._free: SimpleQueue[_Lane] = SimpleQueue()
         self._all = [_Lane(course, tier) for _ in range(lanes)]
         for lane in self._all:
-            self._lanes.put(lane)
+            self._free.put(lane)
         self._known: dict[Any, list[Answered]] = {}
         self._lock = threading.RLock()
 
@@ -63,11 +63,11 @@ class Grader:
 
     @contextmanager
     def _lane(self) -> Iterator[_Lane]:
-        lane = self._lanes.get()
+        lane = self._free.get()
         try:
             yield lane
         finally:
-            self._lanes.put(lane)
+            self._free.put(lane)
 
     # one submission
 
@@ -197,9 +197,7 @@ class Grader:
                     return slip
         return None
 
-    def known(
-        self, exercise: Exercise, slip: Misconception | None, lane: _Lane, public: bool
-    ) -> list[Answered]:
+    def known(self, exercise: Exercise, slip: Misconception | None, lane: _Lane, public: bool) -> list[Answered]:
         """What the reference (``slip`` None) or a misconception comes to; found once."""
         key = (exercise.id, slip.name if slip else None, public)
         with self._lock:
@@ -245,7 +243,11 @@ def versions() -> dict[str, str]:
 def _recorded(question: Number, params: dict[str, Any], raw: Any) -> Result:
     """Without the answers at hand, an answer can only be read back."""
     try:
-        text = "not answered yet" if raw is None else f"read as {numbers.parse(raw, question.unit)}; judged after you submit"
+        text = (
+            "not answered yet"
+            if raw is None
+            else f"read as {numbers.parse(raw, question.unit)}; judged after you submit"
+        )
     except numbers.BadAnswer as error:
         text = str(error)
     return Result(
@@ -423,7 +425,9 @@ def _outcomes(values: Any, count: int) -> list[Outcome]:
         if "error" in value:
             line = value.get("line")
             message = str(value.get("message", ""))[:300]
-            found.append(Outcome(error=str(value["error"])[:100], message=message, line=line if type(line) is int else None))
+            found.append(
+                Outcome(error=str(value["error"])[:100], message=message, line=line if type(line) is int else None)
+            )
         else:
             found.append(Outcome(value=decode(value["value"])))
     return found
@@ -443,7 +447,8 @@ def _observation(ask: Ask, header: dict, blobs: list[bytes]) -> Finding:
         for about in run:
             slices = [tuple((int(a), int(b)) for a, b in device) for device in about["slices"]]
             shards = [
-                unpack_array({"shape": [b - a for a, b in where], "dtype": about["dtype"]}, next(rest)) for where in slices
+                unpack_array({"shape": [b - a for a, b in where], "dtype": about["dtype"]}, next(rest))
+                for where in slices
             ]
             if len(slices) != devices:
                 raise BadFrame("not one shard per device")
@@ -453,6 +458,7 @@ def _observation(ask: Ask, header: dict, blobs: list[bytes]) -> Finding:
         raise BadFrame("not one output per run")
     names = {f.name for f in fields(Collective)}
     collectives = [
-        Collective(**{k: tuple(v) if k == "axes" else v for k, v in c.items() if k in names}) for c in header["collectives"]
+        Collective(**{k: tuple(v) if k == "axes" else v for k, v in c.items() if k in names})
+        for c in header["collectives"]
     ]
     return Observation(outputs, bool(header["tuple_out"]), collectives, int(header["memory"]), int(header["flops"]))

@@ -78,16 +78,29 @@ def _failed(check: Check, failure: Failure, ask: Ask) -> Result:
     if isinstance(actual, Sharded):
         actual = expected = None
     if isinstance(failure.layouts, tuple):
-        pictures = [_picture(title, layout) for title, layout in zip(("yours", "expected"), failure.layouts, strict=True)]
+        pictures = [
+            _picture(title, layout) for title, layout in zip(("actual", "expected"), failure.layouts, strict=True)
+        ]
     reason = _on_mesh(failure.reason, ask, False)
     return _result(
-        check, "failed", reason, where=failure.where, expected=_plain(expected), actual=_plain(actual), pictures=pictures
+        check,
+        "failed",
+        reason,
+        where=failure.where,
+        expected=_plain(expected),
+        actual=_plain(actual),
+        pictures=pictures,
     )
 
 
 def _picture(title: str, layout: tuple) -> dict[str, Any]:
     mesh, shape, slices = layout
-    return {"title": title, "mesh": dict(mesh), "shape": list(shape), "slices": [[list(p) for p in s] for s in slices]}
+    return {
+        "title": title,
+        "mesh": [[a, n] for a, n in mesh.items()],
+        "shape": list(shape),
+        "slices": [[list(p) for p in s] for s in slices],
+    }
 
 
 def _plain(value: Any) -> Any:
@@ -131,9 +144,8 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
     ask, finding = answer.ask, answer.finding
     if isinstance(ask.of, Cases):
         assert isinstance(finding, list)
-        wanted = [reference_outcome(ask.of.task, args) for args in ask.cases]
-        if public and ask.of.expected:
-            wanted = expected_outcomes(ask.of)
+        known = public and ask.of.expected
+        wanted = expected_outcomes(ask.of) if known else [reference_outcome(ask.of.task, a) for a in ask.cases]
         yield Seen({}, outcomes=list(zip(ask.cases, finding, wanted, strict=True)), public=public)
         return
     assert isinstance(ask.of, Call) and isinstance(finding, Observation)
@@ -175,12 +187,7 @@ def encode_outcome(outcome: Outcome) -> dict[str, Any]:
 
 def expected_outcomes(cases: Cases) -> list[Outcome]:
     """Outcomes of the public cases as ``build`` wrote them."""
-    import json
-
-    return [
-        Outcome(error=o["error"]) if "error" in o else Outcome(value=decode(o["value"]))
-        for o in json.loads(cases.expected)
-    ]
+    return [Outcome(error=o["error"]) if "error" in o else Outcome(value=decode(o["value"])) for o in cases.expected]
 
 
 # -- known slips -------------------------------------------------------------------------------
@@ -197,9 +204,7 @@ def matches(mine: list[Answered], theirs: list[Answered], reference: list[Answer
     pairs = list(zip(mine, theirs, strict=True))
     if not all(_same_finding(a.finding, b.finding) for a, b in pairs):
         return False
-    wrong = not all(
-        _same_finding(a.finding, b.finding) for a, b in zip(theirs, reference, strict=True)
-    )
+    wrong = not all(_same_finding(a.finding, b.finding) for a, b in zip(theirs, reference, strict=True))
     return wrong or all(_same_traffic(a.finding, b.finding) for a, b in pairs)
 
 

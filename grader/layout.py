@@ -29,10 +29,7 @@ def entries(spec: Iterable, ndim: int) -> tuple[tuple[str, ...], ...]:
 
 def coordinates(mesh: Mesh) -> list[dict[str, int]]:
     """The coordinates of every device, in device order."""
-    return [
-        dict(zip(mesh, point, strict=True))
-        for point in itertools.product(*(range(n) for n in mesh.values()))
-    ]
+    return [dict(zip(mesh, point, strict=True)) for point in itertools.product(*(range(n) for n in mesh.values()))]
 
 
 def owner_slices(shape: tuple[int, ...], spec: Iterable, mesh: Mesh) -> list[Slices]:
@@ -46,10 +43,7 @@ def owner_slices(shape: tuple[int, ...], spec: Iterable, mesh: Mesh) -> list[Sli
         if size % parts:
             raise ValueError(f"a dimension of {size} cannot be cut into {parts} equal parts")
     return [
-        tuple(
-            _range(size, axes, point, mesh)
-            for size, axes in zip(shape, names, strict=True)
-        )
+        tuple(_range(size, axes, point, mesh) for size, axes in zip(shape, names, strict=True))
         for point in coordinates(mesh)
     ]
 

@@ -20,6 +20,7 @@ import unicodedata
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from itertools import zip_longest
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -320,7 +321,7 @@ class _Paper:
         return "".join(c for c in simple if not unicodedata.combining(c)).encode("ascii", "replace").decode()
 
     def line(self, *parts: Text, indent: int = 0) -> None:
-        self.console.print(Padding(Text("", overflow="fold").join(parts), (0, 0, 0, indent)))
+        self.console.print(Padding(Text("", overflow="fold").join(parts), (0, 0, 0, indent), expand=False))
 
 
 def print_report(report: Report, console: Console, *, audience: Audience = "student") -> None:
@@ -353,7 +354,7 @@ def _print_result(paper: _Paper, result: Result, audience: Audience) -> None:
     row = Table.grid(padding=(0, 1, 0, 0))  # a label of several lines hangs beside its mark
     worth = Text(f"  {_short_score(result.earned, result.points)}", style="bright_black")
     row.add_row(Text(mark, style=f"bold {colour}"), paper.text(result.label, limit=400).append_text(worth))
-    paper.console.print(Padding(row, (0, 0, 0, 2)))
+    paper.console.print(Padding(row, (0, 0, 0, 2), expand=False))
     if result.status == "passed":
         return
     if audience == "staff" and not result.public:
@@ -481,6 +482,7 @@ def _inline(name: str) -> Markup:
     return Markup('style="{}"').format(_INLINE[name])
 
 
+@cache
 def _environment() -> Environment:
     environment = Environment(
         loader=FileSystemLoader(Path(__file__).parent / "templates"),

@@ -11,8 +11,6 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-SCHEMA = 1
-
 Status = Literal["passed", "failed", "blocked", "broken"]
 
 
@@ -50,6 +48,13 @@ class Result(BaseModel):
     actual: Any = None
     pictures: list[dict[str, Any]] = []
 
+    def for_student(self) -> Result:
+        """Without the expected value and its picture, unless the check is public."""
+        if self.public and self.kind == "check":
+            return self
+        mine = [p for p in self.pictures if str(p.get("title")).startswith("actual")]
+        return self.model_copy(update={"expected": None, "pictures": mine})
+
 
 class ExerciseReport(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -76,7 +81,7 @@ class Report(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    schema_version: int = SCHEMA
+    schema_version: Literal[1] = 1
     student: str
     course: str
     versions: dict[str, str]
@@ -90,8 +95,8 @@ class Report(BaseModel):
     notes: list[str] = []
 
     def dumps(self) -> str:
-        """Canonical JSON: sorted keys, two-space indent, a final newline."""
-        return json.dumps(self.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        """Canonical JSON: fields in the order of the schema, two-space indent, a final newline."""
+        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
 
     @classmethod
     def loads(cls, text: str) -> Report:
@@ -99,16 +104,6 @@ class Report(BaseModel):
         return cls.model_validate_json(text)
 
     def for_student(self) -> Report:
-        """Without what only staff may see: expected values of hidden checks and of questions."""
-        hide = [
-            e.model_copy(
-                update={
-                    "results": [
-                        r if r.public and r.kind == "check" else r.model_copy(update={"expected": None})
-                        for r in e.results
-                    ]
-                }
-            )
-            for e in self.exercises
-        ]
+        """Without what only staff may see: what hidden checks and questions expect."""
+        hide = [e.model_copy(update={"results": [r.for_student() for r in e.results]}) for e in self.exercises]
         return self.model_copy(update={"exercises": hide})

@@ -169,7 +169,7 @@ class Worker:
         if self._process is not None:
             return
         self._scratch = tempfile.mkdtemp(prefix="shardlings-")
-        self._stderr = tempfile.TemporaryFile()
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed in kill()
         self._process = subprocess.Popen(
             _command(self.tier, self.role, self._scratch, self.limits.memory_mib),
             stdin=subprocess.PIPE,

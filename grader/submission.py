@@ -120,16 +120,17 @@ def read(
     """
     notes: list[str] = []
     candidates, digest = _candidates(Path(path), exercises, notes)
+    unchanged = {c for c in candidates if handed_out and fingerprint(c.source) in handed_out}
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
     for exercise in exercises:
         rivals = [c for c in candidates if exercise in c.serves]
         if not rivals:
             continue
-        best = min(rivals, key=lambda c: (fingerprint(c.source) in handed_out, c.rank))
+        best = min(rivals, key=lambda c: (c in unchanged, c.rank))
         sources[exercise] = best.source
         for other in rivals:
-            if other is not best and fingerprint(other.source) not in handed_out:
+            if other is not best and other not in unchanged:
                 ignored.setdefault(other, {})[exercise] = best.source.name
     used = {id(s) for s in sources.values()}
     for candidate in candidates:
@@ -444,7 +445,7 @@ def _in_zip(path: Path, name: str, prefix: str, notes: list[str]) -> list[_File]
         return []
     files: dict[str, _File] = {}
     for member in archive.infolist():
-        inside = member.filename.replace("\\", "/")  # some Windows programs write "\\"
+        inside = member.filename.replace("\\", "/")  # some Windows programs write "\"
         if member.is_dir() or any(_is_skipped(part) for part in inside.split("/")):
             continue
         if why := _unsafe(member, inside.split("/")):

@@ -273,10 +273,11 @@ def tolerant_jax() -> Iterator[None]:
     ``jax.debug.*`` call the host, which a program that is carried away cannot; they become no-ops.
     ``jax.lax.pvary`` was removed in 0.10 in favour of ``pcast``.
     """
+
     def nothing(*args: Any, **kwargs: Any) -> None:
         return None
 
-    names = [n for n in ("print", "callback", "breakpoint", "visualize_array_sharding", "inspect_array_sharding")]
+    names = ("print", "callback", "breakpoint", "visualize_array_sharding", "inspect_array_sharding")
     kept = {n: jax.debug.__dict__[n] for n in names if n in jax.debug.__dict__}
     lax_had = jax.lax.__dict__.get("pvary")
     for name in kept:

@@ -351,11 +351,8 @@ def test_terminal_says_all_that_matters() -> None:
     assert "note: a cell was left out" in text
     assert "│ x=0, y=0..1 │" in text
     assert text.rstrip().splitlines()[-2:] == [
-        line.ljust(100).rstrip()
-        for line in (
-            "Score: 2 / 8 (25%)",
-            "2 points are pending: the grader itself failed there, a person will look",
-        )
+        "Score: 2 / 8 (25%)",
+        "2 points are pending: the grader itself failed there, a person will look",
     ]
 
 
@@ -495,7 +492,7 @@ def test_grades_are_ordered_and_complete(tmp_path: Path) -> None:
 
 def test_a_student_named_like_a_formula_is_text(tmp_path: Path) -> None:
     write_grades_csv([make_report(student='=HYPERLINK("http://a.b","x")')], tmp_path / "g.csv")
-    lines = list(csv.reader((tmp_path / "g.csv").open(encoding="utf-8")))
+    lines = list(csv.reader(io.StringIO((tmp_path / "g.csv").read_text(encoding="utf-8"))))
     assert lines[1][0] == '\'=HYPERLINK("http://a.b","x")'
 
 

@@ -47,13 +47,8 @@ exercise = Exercise(stars=1)
 def local_shape(shape, spec, mesh_shape):
     """The shape of the block that one device holds.
 
-    Args:
-        shape: the global shape, a tuple of ints.
-        spec: a PartitionSpec.
-        mesh_shape: the size of every mesh axis, such as {"x": 4, "y": 2}.
-
-    Returns:
-        A tuple of ints.
+    Args: shape is a tuple of ints, spec a PartitionSpec, mesh_shape the size of every axis, such as {"x": 4, "y": 2}.
+    Returns: a tuple of ints.
     """
     local = list(shape)
     for dim, entry in enumerate(spec):

@@ -51,14 +51,8 @@ def named_axes(spec):
 def memory(shape, dtype, spec, mesh_shape):
     """Bytes on one device, and on all devices together.
 
-    Args:
-        shape: the global shape, a tuple of ints.
-        dtype: the name of a dtype.
-        spec: a PartitionSpec.
-        mesh_shape: the size of every mesh axis, such as {"x": 4, "y": 2}.
-
-    Returns:
-        A tuple of two ints.
+    Args: shape is a tuple of ints, dtype a name, spec a PartitionSpec, mesh_shape such as {"x": 4, "y": 2}.
+    Returns: a tuple of two ints.
     """
     whole = math.prod(shape) * jnp.dtype(dtype).itemsize
     per_device = whole // math.prod(mesh_shape[axis] for axis in named_axes(spec))
@@ -162,6 +156,6 @@ def weights_elements(I, J, X, Y, Z):
 
 
 @exercise.misconception(of=weights_in_all)
-def weights_in_mebibytes(I, J, X, Y, Z):
-    """You divided by 2^20, which gives MiB. Write the unit, or divide by 10^6."""
-    return weights_in_all(I=I, J=J, X=X, Y=Y, Z=Z) * 1e6 / 2**20
+def weights_copied_along_z(I, J, X, Y, Z):
+    """You counted the copies along z only. y is not named either."""
+    return 2 * I * J * Z

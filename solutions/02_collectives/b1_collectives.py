@@ -1,6 +1,7 @@
 """# B1 The four collectives
 
-**Task.** Write four bodies for `shard_map`, functions of the block of one device. The mesh axis is `x`.
+**Task.** Write four bodies for `shard_map`: functions of the block of one device. They are wrapped for you, with
+`check_vma=False`. The mesh axis is `x`; gathered arrays have two or three dimensions.
 
 | body | block you get | block you return | what the group does |
 |---|---|---|---|
@@ -19,7 +20,8 @@
 ```
 
 **Small case.** x=4, a partial sum of [2, 40] on each device. The reduce-scatter returns [2, 10] and sends 3/4 of the
-block; the all-reduce returns [2, 40] and sends twice that, because it is a reduce-scatter and then an all-gather.
+block; the all-reduce returns [2, 40] and sends twice that, because it is a reduce-scatter and then an all-gather. The
+all-to-all sends a chunk only as far as the one device that wants it: on a ring, a quarter of an all-gather's time.
 
 **In real systems.** All-gather: FSDP weights. All-reduce: data-parallel gradients. Reduce-scatter: ZeRO gradients.
 All-to-all: tokens on their way to experts.
@@ -193,7 +195,7 @@ def gathered_then_sliced(a):
     points=1,
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [8192, 14336], "X": [8, 16]},
-    model="bidirectional ring (the axis wraps around), bandwidth only, V / (4·W) with W both directions of one link",
+    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
 )
 def all_to_all_on_ring(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does `A[I_X, J] → A[I, J_X]`

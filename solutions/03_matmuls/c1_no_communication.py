@@ -1,9 +1,9 @@
 """# C1 A matmul in which nobody talks
 
-**Task.** `A[I_X, J] · B[J, K_Y] → C[I_X, K_Y]`. The contracting dimension `J` is whole on every device: each device
-can compute its block of `C` from what it holds.
+**Task.** With `jax.shard_map`, compute `A[I_X, J] · B[J, K_Y] → C[I_X, K_Y]`. The contracting dimension `J` is whole on
+every device: each can compute its block of `C` from what it holds.
 
-**Budget.** No collective, and 2·I·J·K / (X·Y) FLOPs on each device.
+**Budget.** No collective; 2·I·J·K / (X·Y) FLOPs on each device, counted in the body of `shard_map`.
 
 ```
        A[I_X, J]             B[J, K_Y]              C[I_X, K_Y]

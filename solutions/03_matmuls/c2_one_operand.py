@@ -1,7 +1,7 @@
 """# C2 One operand cut along the contracting dimension
 
 **Task.** `A[I, J_X] · B[J, K] → C[I, K]`: `A` is cut along the dimension you sum over, `B` is whole everywhere and `C`
-must be whole everywhere. There are two ways; write both.
+must be whole everywhere. There are two ways; write both with `jax.shard_map`.
 
 **Budget.** `matmul_gather_first`: one all-gather over x, of `A`, and nothing else. `matmul_slice_first`: one all-reduce
 over x and nothing else; each device spends 2·I·J·K / X FLOPs.
@@ -133,7 +133,7 @@ question = {
     "points": 1,
     "unit": "us",
     "params": {"chip": ["v4p", "v5p"], "I": [2048, 4096], "J": [8192, 16384], "K": [6144, 12288], "X": [4, 8]},
-    "model": "ring (the axis wraps around), bandwidth only, every array counts V / W with W both directions of a link",
+    "model": "ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
 }
 
 

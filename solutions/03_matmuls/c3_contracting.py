@@ -1,7 +1,8 @@
 """# C3 Both operands cut along the contracting dimension
 
 **Task.** `A[I, J_X] · B[J_X, K]`: every device holds matching slices of `A`'s columns and `B`'s rows, so its local
-product is a full-sized *partial sum* of `C`, written `C[I, K]{U_X}` (unreduced over x). Finish the sum in two ways.
+product is a full-sized *partial sum* of `C`, written `C[I, K]{U_X}` (unreduced over x). With `jax.shard_map`, multiply
+and finish the sum, in two ways.
 
 **Budget.** `matmul_all_reduce` returns `C[I, K]`: one all-reduce over x and nothing else. `matmul_reduce_scatter`
 returns `C[I, K_X]`: one reduce-scatter over x and nothing else; it sends half the bytes.
@@ -122,6 +123,17 @@ def forgot_psum(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
 
 
+@exercise.misconception(of=matmul_all_reduce, fails=reduced_value)
+def summed_twice(a, b, *, mesh):
+    """You summed twice. After the first psum every device holds all of C; a second one adds X copies of it."""
+
+    def local(a, b):
+        return jax.lax.psum(jax.lax.psum(a @ b, "x"), "x")
+
+    specs = (P(None, "x"), P("x", None))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
+
+
 @exercise.misconception(of=matmul_reduce_scatter, fails=scattered_traffic)
 def psum_then_slice(a, b, *, mesh):
     """You all-reduced and threw most of it away: a reduce-scatter sends half the bytes."""
@@ -134,21 +146,11 @@ def psum_then_slice(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, "x"))(a, b)
 
 
-@exercise.misconception(of=matmul_reduce_scatter, fails=scattered_value)
-def scattered_dimension_0(a, b, *, mesh):
-    """You scattered rows: scatter_dimension is 0 unless you set it. C[I, K_X] is cut along dimension 1."""
-
-    def local(a, b):
-        return jax.lax.psum_scatter(a @ b, "x", tiled=True)
-
-    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, "x"))(a, b)
-
-
 @exercise.number(
     points=1,
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [2048, 4096], "K": [8192, 16384], "X": [4, 8]},
-    model="bidirectional ring (the axis wraps around), bandwidth only, time = V / W with W both directions of one link",
+    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
 )
 def scatter_time(chip, I, K, X):
     """`C` is bfloat16[{{ I }}, {{ K }}] and lives unreduced on a ring of {{ X }} {{ chip }} chips.
@@ -166,6 +168,12 @@ def scatter_one_way(chip, I, K, X):
 def scatter_of_shard(chip, I, K, X):
     """You counted the result, C[I, K_X]. V is the whole array that every device holds a partial sum of."""
     return reduce_scatter_time(2 * I * K / X, X, chip)
+
+
+@exercise.misconception(of=scatter_time)
+def scatter_half_a_gather(chip, I, K, X):
+    """You made it cheaper than an all-gather. It is the same way backwards, with partial sums as large as the shards."""
+    return reduce_scatter_time(2 * I * K, X, chip) / 2
 
 
 @exercise.number(

@@ -2,7 +2,7 @@
 
 **Task.** `A[I_X, J] · B[J, K_X]`: rows of `A` and columns of `B` are cut over the same axis. Multiplying local blocks
 gives only the diagonal blocks of `C`, and `C[I_X, K_X]` is no sharding at all, since an axis may cut one dimension
-only. So one operand has to be gathered, and which one decides how `C` ends up: write both.
+only. So one operand has to be gathered, and which one decides how `C` ends up. Write both with `jax.shard_map`.
 
 **Budget.** `matmul_keep_rows` returns `C[I_X, K]`, `matmul_keep_columns` returns `C[I, K_X]`. Each: one all-gather over
 x and no other collective, 2·I·J·K / X FLOPs on each device.
@@ -154,7 +154,7 @@ def gathered_both(a, b, *, mesh):
     points=1,
     unit="us",
     params={"chip": ["v4p", "v5p"], "I": [2048, 4096], "J": [4096, 8192], "K": [12288, 24576], "X": [4, 8]},
-    model="bidirectional ring (the axis wraps around), bandwidth only, time = V / W with W both directions of one link",
+    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
 )
 def cheaper_gather_time(chip, I, J, K, X):
     """`A[I_X, J] · B[J, K_X]` in bfloat16 with I={{ I }}, J={{ J }}, K={{ K }} on a ring of {{ X }} {{ chip }} chips.

@@ -1,9 +1,9 @@
 """# C5 Gather first or reduce last?
 
-`X[B, D] · Y[D_X, F] → Z[B, F]` in bfloat16, on a ring of X chips; `X[B, D]` is whole on every chip and so must `Z` be.
+`In[B, D] · W[D_X, F] → Out[B, F]` in bfloat16 on a ring of X chips. Every chip holds all of `In` and needs all of `Out`.
 
-1. All-gather `Y`, then every chip computes all of `Z`.
-2. Every chip multiplies its slice of `X` by its rows of `Y`, then an all-reduce adds the partial `Z[B, F]{U_X}`.
+1. Gather `W`, then every chip computes all of `Out`.
+2. Every chip multiplies its columns of `In` by its rows of `W`, then an all-reduce adds the partial `Out[B, F]{U_X}`.
 
 **Task.** Write `choose(B, D, F, X, flops, bandwidth)`: return 1 or 2, the faster one.
 
@@ -12,15 +12,14 @@
 - Gathering an array of V bytes takes V / `bandwidth`, all-reducing one takes twice as long.
 
 ```
-    1    Y[D_X, F] --all-gather--> Y[D, F]        X[B, D] · Y[D, F]      = Z[B, F]
-    2    X[B, D_X] · Y[D_X, F] = Z[B, F]{U_X}     --all-reduce-->          Z[B, F]
+    1    W[D_X, F] --all-gather--> W[D, F]           In[B, D] · W[D, F] = Out[B, F]
+    2    In[B, D_X] · W[D_X, F] = Out[B, F]{U_X}     --all-reduce-->      Out[B, F]
 ```
 
 **Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1: arithmetic 150 µs, gathering 134 MB
 746 µs. Strategy 2: arithmetic 37 µs, reducing 16.8 MB 186 µs. So 2.
 
-Checked below and above B = `flops` / `bandwidth`, where another side of strategy 1 is the longer one. In no case are
-the two within 5 %.
+Checked on both sides of B = `flops` / `bandwidth`; in no case are the two strategies within 5 % of each other.
 
 **In real systems**: move the weights or the activations? Training batches move weights, decoding moves activations.
 
@@ -47,7 +46,7 @@ def choose(B, D, F, X, flops, bandwidth):
     """The faster strategy, 1 or 2.
 
     Args:
-        B, D, F: dimensions of X[B, D], Y[D, F] and Z[B, F].
+        B, D, F: dimensions of In[B, D] and W[D, F].
         X: chips on the ring.
         flops: FLOP/s of one chip.
         bandwidth: bytes/s of one link, both directions.
@@ -113,7 +112,7 @@ question = {
     "points": 1.5,
     "unit": "us",
     "params": {"chip": ["v4p", "v5p"], "B": [384, 640], "D": [4096, 8192], "F": [16384, 28672], "X": [4, 8]},
-    "model": "the longer of arithmetic and communication; ring, V / W for an all-gather, W both directions of a link",
+    "model": "the longer of arithmetic and communication; on a ring an all-gather takes V / W, with W both directions of one link",
 }
 
 

@@ -1,0 +1,75 @@
+"""# C2 One operand cut along the contracting dimension
+
+**Task.** `A[I, J_X] · B[J, K] → C[I, K]`: `A` is cut along the dimension you sum over, `B` is whole everywhere and `C`
+must be whole everywhere. There are two ways; write both with `jax.shard_map`.
+
+**Budget.** `matmul_gather_first`: one all-gather over x, of `A`, and nothing else. `matmul_slice_first`: one all-reduce
+over x and nothing else; each device spends 2·I·J·K / X FLOPs.
+
+```
+     A[I, J_X]         B[J, K]       gather first:  A[I, J_X] --all-gather--> A[I, J],  C = A · B
+    +----+----+       +-------+
+    | x0 | x1 |   ·   | rows0 |      slice first:   device x takes rows x of its B (free),
+    +----+----+       | rows1 |                     A_x · B_x = C{U_X} --all-reduce--> C
+                      +-------+
+```
+
+**Small case.** I=24, J=32, K=40, float32, X=4. Gathering `A` (3072 bytes) sends 3/4 · 3072 = 2304 bytes per device;
+reducing `C` (3840 bytes) sends 2 · 3/4 · 3840 = 5760, but each device multiplies a quarter as much.
+
+**JAX.** After an all-gather every device holds the same value, but `shard_map` cannot tell: `out_specs=P()` then
+needs `check_vma=False`. After `psum` it can.
+
+**In real systems**: gather first is FSDP's matmul; slice first is how a tensor-parallel layer ends.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.
+
+Check your work: shardlings check c2_one_operand
+"""
+
+from jax.sharding import PartitionSpec as P
+
+
+def matmul_gather_first(a, b, *, mesh):
+    """Multiply A[I, J_X] by B[J, K] into C[I, K]: gather A, then multiply.
+
+    Args: a is float32[I, J] sharded P(None, 'x'); b is float32[J, K], whole; mesh has an axis 'x'.
+    Returns: float32[I, K], whole on every device.
+    """
+    # TODO: write this function
+    raise NotImplementedError("matmul_gather_first")
+
+
+def matmul_slice_first(a, b, *, mesh):
+    """Multiply A[I, J_X] by B[J, K] into C[I, K]: slice B, multiply, all-reduce.
+
+    Args and Returns: as for matmul_gather_first.
+    """
+    # TODO: write this function
+    raise NotImplementedError("matmul_slice_first")
+
+
+# Question gather_first_time [us]
+# In bfloat16, with I=4096, J=16384, K=6144 on a ring of 8 v4p chips: how long does the
+# communication of `matmul_gather_first` take?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
+# directions of one link.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+gather_first_time = None  # TODO: your answer
+
+
+# Question slice_first_time [us]
+# On the same ring (8 v4p chips, bfloat16, I=4096, J=8192, K=6144): how long does the
+# communication of `matmul_slice_first` take?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
+# directions of one link.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+slice_first_time = None  # TODO: your answer

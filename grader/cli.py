@@ -1,0 +1,343 @@
+"""The commands. Each reads its input, calls one module, prints, and sets the exit code.
+
+Exit codes: 0 all is well; 1 the work graded or the course proved has failures; 2 the command could
+not be carried out (one line says why); 3 the grader itself failed for some submission.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.console import Console
+from rich.markdown import Markdown
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from grader import build as builder
+from grader import doctor as doctors
+from grader import numbers, report, scaffold, store
+from grader import verify as verifier
+from grader.course import Course, CourseError, find_course
+from grader.exercise import AuthorError
+from grader.grade import Grader
+from grader.result import Report
+from grader.sandbox import NoIsolation, best_tier
+from grader.submission import SubmissionError, find_submissions, read
+
+app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, rich_markup_mode=None)
+out = Console()
+err = Console(stderr=True)
+
+FAILED, UNUSABLE, BROKEN = 1, 2, 3
+
+CourseOption = Annotated[Path | None, typer.Option("--course", help="course.yaml or its folder; found by walking up")]
+Isolation = Annotated[str, typer.Option("--isolation", help="auto, sandlock, bwrap or none")]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead")]
+Student = Annotated[
+    str, typer.Option("--student", envvar="SHARDLINGS_STUDENT", help="who you are, where numbers differ")
+]
+Names = Annotated[list[str] | None, typer.Argument(help="exercises or modules; a unique beginning will do")]
+
+
+def main() -> None:
+    """Run a command; a user's mistake is one line, never a traceback."""
+    try:
+        app()
+    except (CourseError, AuthorError, SubmissionError, NoIsolation, scaffold.ScaffoldError) as error:
+        err.print(f"shardlings: {report.clean(error)}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(UNUSABLE)
+    except KeyboardInterrupt:
+        err.print("shardlings: stopped; run the same command again to go on")
+        sys.exit(130)
+
+
+def points(value: float) -> str:
+    """``1.5``, and ``2`` rather than ``2.0``."""
+    return f"{value:g}"
+
+
+def course_at(path: Path | None) -> Course:
+    if problem := doctors.jax_problem():
+        raise CourseError(problem)
+    return find_course(path)
+
+
+@app.command("list")
+def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
+    """List modules and exercises."""
+    found = course_at(course)
+    rows = [
+        {
+            "module": module.id,
+            "exercise": name,
+            "title": found.exercise(name).title,
+            "stars": found.exercise(name).stars,
+            "points": found.exercise(name).points * module.weight,
+            "extension": found.exercise(name).extension,
+            "deadline": module.deadline.isoformat() if module.deadline else None,
+        }
+        for module in found.config.modules
+        for name in module.exercises
+    ]
+    if as_json:
+        print_json(rows)
+        return
+    for module in found.config.modules:
+        due = f" — due {module.deadline:%Y-%m-%d %H:%M}" if module.deadline else ""
+        out.print(f"\n[bold]{module.id}[/bold]  {module.title}{due}", highlight=False)
+        for row in rows:
+            if row["module"] == module.id:
+                extra = "  (extension)" if row["extension"] else ""
+                stars = "*" * row["stars"]
+                out.print(
+                    f"  {row['exercise']:26} {stars:4} {points(row['points']) + ' points':>10}  {row['title']}{extra}",
+                    highlight=False,
+                    markup=False,
+                )
+
+
+@app.command()
+def show(
+    name: Annotated[str, typer.Argument(help="an exercise or a question")],
+    hint: Annotated[int, typer.Option("--hint", help="show the first N hints of each task")] = 0,
+    course: CourseOption = None,
+    student: Student = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show an exercise: its statement, my numbers, what is checked, and hints when asked for."""
+    found = course_at(course)
+    owners = [e for e in found.module_of if name in found.exercise(e).numbers]
+    exercise = found.exercise(owners[0] if owners else found.select([name])[0])
+    me = student_name(found, student)
+    questions = [
+        {
+            "name": q.name,
+            "points": q.points,
+            "unit": q.unit,
+            "text": numbers.render_question(q, params_of(found, q, me)),
+        }
+        for q in exercise.numbers.values()
+        if not owners or q.name == name
+    ]
+    checks = [{"label": c.label, "points": c.points} for c in exercise.checks.values()]
+    hints = {t.name: list(t.hints[:hint]) for t in exercise.tasks.values()} if hint else {}
+    if as_json:
+        print_json({"exercise": exercise.id, "statement": exercise.statement, "checks": checks,
+                    "questions": questions, "hints": hints})  # fmt: skip
+        return
+    if not owners:
+        out.print(Markdown(exercise.statement))
+        out.print("\n[bold]Checked" + ("" if found.solved else " before you submit") + "[/bold]")
+        for check in checks:
+            out.print(f"  {points(check['points']):>4}  {check['label']}", markup=False, highlight=False)
+    for question in questions:
+        out.print(f"\nQuestion {question['name']} ({points(question['points'])} points)", style="bold")
+        out.print(question["text"], markup=False, highlight=False)
+    for task, told in hints.items():
+        for number, text in enumerate(told, 1):
+            out.print(f"\nHint {number} for {task}: {text}", markup=False, highlight=False)
+    if exercise.tasks and not hints and not owners:
+        out.print(f"\nStuck? shardlings show {exercise.id} --hint 1", style="dim")
+
+
+def student_name(course: Course, student: str) -> str:
+    if course.config.variants.mode == "per_student" and not student:
+        raise CourseError("this course gives everyone their own numbers: say who you are with --student NAME "
+                          "or export SHARDLINGS_STUDENT=NAME")  # fmt: skip
+    return student or "me"
+
+
+def params_of(course: Course, question: Any, student: str) -> dict[str, Any]:
+    from grader import variants
+
+    who = student if course.config.variants.mode == "per_student" else None
+    return variants.params_for(question, seed=course.config.variants.seed, student=who)
+
+
+@app.command()
+def check(
+    names: Names = None,
+    work: Annotated[
+        Path | None, typer.Option("--work", help="your folder or notebook; default: exercises/ or here")
+    ] = None,
+    course: CourseOption = None,
+    student: Student = "",
+    as_json: AsJson = False,
+) -> None:
+    """Check my own work with the public checks. Needs no isolation: it is your code on your machine."""
+    found = course_at(course)
+    chosen = found.select(names or [])
+    place = work or (found.root / "exercises" if found.solved else found.root)
+    if not place.exists():
+        raise CourseError(f"no such file or folder: {place}")
+    me = student_name(found, student)
+    submission = read(place, me, found.module_of, found.handed_out)
+    if not names:
+        chosen = [e for e in chosen if e in submission.sources]
+    if not chosen:
+        raise CourseError(
+            f"nothing to check in {place}: it holds no file named like an exercise, such as c3_contracting.py"
+        )
+    with Grader(found, "none") as grader:
+        graded = grader.grade(submission, chosen, public=True)
+    if as_json:
+        typer.echo(graded.dumps(), nl=False)
+    else:
+        report.print_report(graded, out)
+    raise typer.Exit(exit_code([graded], student=True))
+
+
+@app.command()
+def grade(
+    paths: Annotated[list[Path], typer.Argument(help="folders with one folder per student, or students' files")],
+    to: Annotated[Path, typer.Option("--out", help="where reports go; an interrupted run is resumed there")],
+    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, max=64, help="submissions graded at a time")] = 1,
+    only: Annotated[list[str] | None, typer.Option("--only", help="grade only these exercises or modules")] = None,
+    isolation: Isolation = "auto",
+    course: CourseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Grade submissions with all checks, in a sandbox. Writes a report for each, grades.csv and a summary."""
+    found = course_at(course)
+    if not found.solved:
+        raise CourseError("grading needs the solutions; this is what learners are given")
+    names = found.select(only or [])
+    tier = best_tier(isolation)
+    students, notes = find_submissions(paths, found.module_of)
+    given = found.handed_out
+
+    def reader(student: str, path: Path) -> Any:
+        return lambda: read(path, student, found.module_of, given)
+
+    for note in notes:
+        err.print(f"note: {report.clean(note)}", markup=False, highlight=False, soft_wrap=True)
+    with store.Folder(to) as folder, Grader(found, tier, jobs) as grader:
+        reports, failures = store.grade_batch(
+            grader, folder, {s: reader(s, p) for s, p in students}, names, lambda total: progress(total, quiet=as_json)
+        )
+        summary = report.summarise(reports)
+        folder.finish(reports, summary)
+    if as_json:
+        typer.echo(json.dumps(summary.model_dump(mode="json"), indent=2, sort_keys=True))
+    else:
+        report.print_summary(summary, out)
+        out.print(f"\nReports: {to}/index.html, {to}/grades.csv  (isolation: {tier})", highlight=False, soft_wrap=True)
+    for student, error in failures.items():
+        err.print(f"shardlings: {student} was not graded: {report.clean(error)}", markup=False, soft_wrap=True)
+    raise typer.Exit(BROKEN if failures else exit_code(reports))
+
+
+@contextlib.contextmanager
+def progress(total: int, *, quiet: bool) -> Iterator[Any]:
+    """A bar with the time left; yields a function to call after each submission."""
+    columns = (
+        TextColumn("grading"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[who]}"),
+    )
+    with Progress(*columns, console=err, disable=quiet, transient=True) as bar:
+        task = bar.add_task("grading", total=total, who="")
+        yield lambda who: bar.update(task, advance=1, who=report.clean(who, 40))
+
+
+def exit_code(reports: list[Report], *, student: bool = False) -> int:
+    """A batch with wrong answers is a success; one's own work with failures is not."""
+    results = [r for one in reports for e in one.exercises for r in e.results]
+    if any(r.status == "broken" for r in results):
+        return BROKEN
+    failed = any(r.status == "failed" or (r.status == "blocked" and r.kind == "check") for r in results)
+    return FAILED if student and failed else 0
+
+
+@app.command()
+def build(course: CourseOption = None, as_json: AsJson = False) -> None:
+    """Write exercises/ from solutions/."""
+    changed = builder.build(course_at(course))
+    if as_json:
+        print_json(changed)
+        return
+    for path in changed:
+        out.print(f"exercises/{path}", highlight=False, markup=False)
+    out.print(f"{len(changed)} files changed" if changed else "exercises/ is current")
+
+
+@app.command()
+def verify(
+    names: Names = None,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, max=64)] = 2,
+    isolation: Isolation = "none",
+    course: CourseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prove the course: references, stubs, misconceptions, questions, and that nothing leaks."""
+    found = course_at(course)
+    if not found.solved:
+        raise CourseError("there is no solutions/ here to prove")
+    chosen = found.select(names or [])
+    told: dict[str, list[str]] = {}
+
+    def tell(name: str, problems: list[str]) -> None:
+        told[name] = problems
+        if not as_json:
+            out.print(f"{'✗' if problems else '✓'} {name}", highlight=False)
+            for problem in problems:
+                out.print(f"    {report.clean(problem)}", markup=False, highlight=False, soft_wrap=True)
+
+    with Grader(found, best_tier(isolation), jobs) as grader:
+        count = verifier.verify(found, grader, chosen, tell)
+    if as_json:
+        print_json(told)
+    else:
+        slips = sum(len(found.exercise(n).misconceptions) for n in chosen)
+        what = f"{len(chosen)} exercises, {slips} misconceptions"
+        out.print(f"{what}: {'nothing to mend' if not count else f'{count} problems'}")
+    raise typer.Exit(FAILED if count else 0)
+
+
+@app.command()
+def new(
+    name: Annotated[str, typer.Argument(help="MODULE/EXERCISE, such as 03_matmuls/c6_batched")],
+    course: CourseOption = None,
+) -> None:
+    """Start a new exercise from a scaffold that passes verify."""
+    path = scaffold.new(course_at(course), name)
+    out.print(
+        f"wrote {path}; edit it, then: shardlings build && shardlings verify {path.stem}",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+@app.command()
+def doctor(course: CourseOption = None, as_json: AsJson = False) -> None:
+    """Say what works on this machine and what to install."""
+    try:
+        devices = course_at(course).config.devices
+    except CourseError:
+        devices = 8
+    lines = doctors.examine(devices)
+    if as_json:
+        print_json([vars(line) for line in lines])
+    else:
+        for line in lines:
+            out.print(
+                f"{'✓' if line.ok else '✗'} {line.name}: {line.told}", markup=False, highlight=False, soft_wrap=True
+            )
+    raise typer.Exit(FAILED if any(line.needed and not line.ok for line in lines) else 0)
+
+
+def print_json(data: Any) -> None:
+    typer.echo(json.dumps(data, indent=2, sort_keys=True, default=str))
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    main()

@@ -1,0 +1,235 @@
+"""Prove the course: what an author promises is tried, with the real tracing, running and judging.
+
+For every exercise: the reference passes everything with full marks on every mesh; the stub earns
+nothing; every misconception fails exactly the checks it names and gets its own hint; no two answers
+of a question lie within its tolerance. For the course: names are unique, ``exercises/`` is current,
+and what learners are given holds no line of a solution, no hidden check and no seed.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+from grader import build, numbers
+from grader.course import Course, CourseError
+from grader.exercise import Exercise, Misconception, Number
+from grader.grade import Grader
+from grader.result import Report
+from grader.submission import Chunk, Source, Submission
+
+LEAST_HINTS = 1
+
+
+def verify(course: Course, grader: Grader, names: list[str], tell: Callable[[str, list[str]], None]) -> int:
+    """Prove these exercises, then the course; ``tell`` gets each exercise's problems. Returns their number."""
+    total = 0
+    with ThreadPoolExecutor(grader.lanes) as pool:
+        proofs = {name: pool.submit(lambda n=name: list(exercise_problems(course, grader, n))) for name in names}
+        for name, proof in proofs.items():
+            problems = proof.result()
+            tell(name, problems)
+            total += len(problems)
+    problems = list(course_problems(course))
+    tell("course", problems)
+    return total + len(problems)
+
+
+# -- one exercise ------------------------------------------------------------------------------
+
+
+def exercise_problems(course: Course, grader: Grader, name: str) -> Iterator[str]:
+    exercise = course.exercise(name)
+    yield from _declared(exercise)
+    yield from _reference(course, grader, exercise)
+    yield from _stub(course, grader, exercise)
+    for slip in exercise.misconceptions.values():
+        yield from _slip(course, grader, exercise, slip)
+    for question in exercise.numbers.values():
+        yield from numbers.question_problems(question, exercise.misconceptions.values())
+
+
+def _declared(exercise: Exercise) -> Iterator[str]:
+    if not exercise.tasks:
+        yield "has no task to write"
+    if not exercise.numbers:
+        yield "has no numeric question"
+    if not any(c.public for c in exercise.checks.values()):
+        yield "has no public check: learners could check nothing"
+    for task in exercise.tasks.values():
+        if len(task.hints) < LEAST_HINTS:
+            yield f"{task.name} has no hint"
+        if not any(c.call.task is task for c in exercise.checks.values()):
+            yield f"{task.name} is checked by nothing"
+        if not any(s.of is task for s in exercise.misconceptions.values()):
+            yield f"{task.name} has no misconception to prove its checks"
+    for check in exercise.checks.values():
+        if check.points <= 0:
+            yield f"{check.name} is worth nothing"
+
+
+def answers(course: Course, grader: Grader, exercise: Exercise, student: str) -> dict[str, str]:
+    """The right answers to a student's questions, as text with a unit."""
+    return {q.name: answer_text(q, q(**grader.params(q, student))) for q in exercise.numbers.values()}
+
+
+def answer_text(question: Number, value: float) -> str:
+    """``value`` (in the course's base units) in the question's unit."""
+    factor, _ = numbers.unit_of(question.unit)
+    return f"{value / factor!r} {question.unit}".strip()
+
+
+def _submission(name: str, text: str, student: str = "verify") -> Submission:
+    return Submission(student, {name: Source(f"{name}.py", (Chunk(f"{name}.py", text),))}, (), "")
+
+
+def _grade(grader: Grader, name: str, text: str, *, public: bool = False) -> Report:
+    return grader.grade(_submission(name, text), [name], public=public)
+
+
+def _reference(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
+    text = build.reference_source(exercise, answers(course, grader, exercise, "verify"))
+    for public in (True, False):
+        report = _grade(grader, exercise.id, text, public=public)
+        for result in report.exercises[0].results:
+            if result.status != "passed":
+                yield f"the reference does not pass {result.name}: {result.reason}"
+        for note in report.exercises[0].notes:
+            yield f"the reference does not load: {note}"
+
+
+def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
+    report = _grade(grader, exercise.id, build.stub_source(course, exercise))
+    for result in report.exercises[0].results:
+        if result.status not in ("failed", "blocked"):
+            yield f"the stub gets {result.status!r} for {result.name}"
+    for note in report.exercises[0].notes:
+        yield f"the stub does not load: {note}"
+
+
+def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconception) -> Iterator[str]:
+    if isinstance(slip.of, Number):
+        yield from _number_slip(course, grader, exercise, slip)
+        return
+    text = build.reference_source(exercise, answers(course, grader, exercise, "verify"), slip)
+    results = {r.name: r for r in _grade(grader, exercise.id, text).exercises[0].results}
+    failed = {n for n, r in results.items() if r.status == "failed"}
+    broken = [f"{n} ({r.reason})" for n, r in results.items() if r.status == "broken"]
+    if broken:
+        yield f"the misconception {slip.name} breaks {', '.join(broken)}"
+    if failed != set(slip.fails):
+        told = "; ".join(f"{n}: {results[n].reason}" for n in sorted(failed - set(slip.fails)))
+        yield (
+            f"the misconception {slip.name} fails {_list(failed)}, it names {_list(slip.fails)}"
+            + (f" ({told})" if told else "")
+        )
+    for name in sorted(failed & set(slip.fails)):
+        if results[name].misconception != slip.name:
+            yield f"the misconception {slip.name} gets the hint of {results[name].misconception or 'none'} in {name}"
+
+
+def _number_slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconception) -> Iterator[str]:
+    question = slip.of
+    assert isinstance(question, Number)
+    params = grader.params(question, "verify")
+    text = answer_text(question, slip.fn(**params))
+    result = numbers.judge(question, params, exercise.misconceptions.values(), text, public=False)
+    if result.status != "failed" or result.misconception != slip.name:
+        yield f"the answer of {slip.name} gets {result.status}, hint {result.misconception or 'none'}"
+
+
+def _list(names: Iterable[str]) -> str:
+    return ", ".join(sorted(names)) or "nothing"
+
+
+# -- the whole course --------------------------------------------------------------------------
+
+
+def course_problems(course: Course) -> Iterator[str]:
+    yield from _names(course)
+    try:
+        made = build.products(course)
+    except CourseError as error:
+        yield str(error)
+        return
+    for path in build.stale(course, made):
+        yield f"exercises/{path} is not current; run `shardlings build`"
+    yield from leaks(course, made)
+    known = {f"{m}/{e}.py" for e, m in course.module_of.items()}
+    for path in sorted((course.root / "solutions").rglob("*.py")):
+        name = path.relative_to(course.root / "solutions").as_posix()
+        if name not in known and "__pycache__" not in name:
+            yield f"solutions/{name} is not listed in course.yaml"
+
+
+def _names(course: Course) -> Iterator[str]:
+    """Tasks and questions share the namespace of a notebook, so their names are used once in the course."""
+    owner: dict[str, str] = {}
+    for exercise in course.exercises.values():
+        for name in [*exercise.tasks, *exercise.numbers]:
+            if name in owner:
+                yield f"the name {name} is used by {owner[name]} and by {exercise.id}"
+            owner[name] = exercise.id
+
+
+def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
+    """Lines that learners must not get, found in what they are given."""
+    secrets = dict(secret_lines(course))
+    for path, text in made.items():
+        for line in text.splitlines():
+            found = secrets.get(normal_form(line))
+            if found:
+                yield f"exercises/{path} holds a line of {found}: {line.strip()[:80]}"
+    seed = course.config.seed
+    for path, text in made.items():
+        if len(seed) > 3 and seed in text:
+            yield f"exercises/{path} holds the course's seed"
+
+
+def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
+    """Telling lines of solutions, hidden checks, hidden cases, answers and misconceptions, and whose they are.
+
+    Lines that occur in what learners are meant to get are no secrets; nor are short or common ones.
+    """
+    for exercise in course.exercises.values():
+        parts = build.statements(exercise)
+        public = {c.name for c in exercise.checks.values() if c.public}
+        told = {normal_form(line) for p in parts for line in _told(p, public).splitlines()}
+        told |= {normal_form(line) for task in exercise.tasks.values() for hint in task.hints for line in [hint]}
+        for part in parts:
+            for line in _secret(part, public):
+                if len(normal_form(line)) >= 16 and normal_form(line) not in told:
+                    yield normal_form(line), f"{exercise.id}/{part.name}"
+
+
+def normal_form(line: str) -> str:
+    """A line without blanks and comment, so that formatting does not hide it."""
+    return "".join(line.split("  #")[0].split())
+
+
+def _told(part: build.Statement, public: set[str]) -> str:
+    """The text of a statement that learners are given."""
+    if part.kind in ("given", "import", "exercise", "doc") or part.name in public:
+        return part.text
+    if part.kind in ("task", "number", "check", "misconception") and isinstance(part.node, ast.FunctionDef):
+        node = part.node
+        first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+        body = node.body[0].end_lineno or node.lineno
+        return "\n".join(part.text.splitlines()[: body - first + 1]) if part.kind in ("task", "number") else ""
+    return ""
+
+
+def _secret(part: build.Statement, public: set[str]) -> list[str]:
+    """Body lines of solutions, answers, misconceptions, hidden checks and private functions."""
+    if not isinstance(part.node, ast.FunctionDef) or part.kind == "given" or part.name in public:
+        return []
+    lines = part.text.splitlines()
+    first = min([part.node.lineno, *(d.lineno for d in part.node.decorator_list)])
+    start = part.node.body[0]
+    skip = (
+        (start.end_lineno or 0)
+        if ast.get_docstring(part.node) and part.kind in ("task", "number")
+        else part.node.lineno
+    )
+    return lines[skip - first + 1 :]
