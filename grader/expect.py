@@ -308,7 +308,7 @@ def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0) -> None
     told = f"for {call} it {show_outcome(got)}, expected: it {show_outcome(want)}"
     if seen.public:
         raise Failure(told, expected=show_outcome(want), actual=show_outcome(got), where=_at_line(got))
-    said = show_outcome(got) if got.error else "gives a wrong value"
+    said = show_outcome(got) if got.error else f"it should raise {want.error}" if want.error else "gives a wrong value"
     raise Failure(
         f"in {len(wrong)} of {len(cases)} hidden cases it is wrong: {said}", expected=told, where=_at_line(got)
     )
@@ -321,7 +321,7 @@ def _at_line(outcome: Outcome) -> str:
 def same_outcome(got: Outcome, want: Outcome, rtol: float = 0.0) -> bool:
     """True when both returned the same value, or both raised the same kind of error."""
     if want.error or got.error:
-        return got.error == want.error
+        return want.error is not None and want.error in (got.error, *got.kinds)
     return _same(got.value, want.value, rtol)
 
 

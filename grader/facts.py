@@ -42,8 +42,10 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Facts:
+    """``flops`` is None when products lie outside shard_map: only the compiler knows each device's share."""
+
     collectives: list[Collective]
-    flops: int
+    flops: int | None
 
 
 def parse(serialized: bytes) -> Any:
@@ -104,7 +106,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
     }
     reader = _Reader(functions, mesh, files)
     reader.visit(functions["main"], 1)
-    return Facts(reader.collectives, reader.flops)
+    return Facts(reader.collectives, None if reader.auto else reader.flops)
 
 
 class _Reader:
@@ -115,6 +117,8 @@ class _Reader:
         self.collectives: list[Collective] = []
         self.flops = 0
         self.depth = 0
+        self.manual = False
+        self.auto = False
 
     def visit(self, op: Any, times: int | None) -> None:
         self.depth += 1
@@ -131,6 +135,11 @@ class _Reader:
             self.collectives.append(self.collective(op, times))
         elif op.name == "stablehlo.dot_general":
             self.flops += dot_flops(op) * (times or 1)
+            self.auto = self.auto or not self.manual
+        elif op.name == "sdy.manual_computation":
+            before, self.manual = self.manual, True
+            self.visit(op, times)
+            self.manual = before
         elif op.name == "func.call":
             self.visit(self.functions[str(op.attributes["callee"]).lstrip("@").strip('"')], times)
         elif op.name == "stablehlo.while":
@@ -345,6 +354,24 @@ def added_by_compiler(hlo: str, mesh: Mapping[str, int]) -> list[Collective]:
         if members > 1:
             found.append(Collective(kind, axes, size, sent_bytes(kind, size, members), by_compiler=True))
     return found
+
+
+_DOT = re.compile(r"= (?P<out>\w+\[[\d,]*\])\S* dot\(%?(?P<left>[\w.-]+).*?lhs_contracting_dims=\{(?P<dims>[\d,]*)\}")
+
+
+def compiled_flops(hlo: str) -> int:
+    """FLOPs of the matrix products one device executes, from the compiled program; loops count once."""
+    shapes = {n: _dims(s) for n, s in re.findall(r"%?([\w.-]+)(?: = |: )(\w+\[[\d,]*\])", hlo)}
+    total = 0
+    for dot in _DOT.finditer(hlo):
+        left = shapes.get(dot["left"], [])
+        contracted = [left[int(d)] for d in dot["dims"].split(",") if d and int(d) < len(left)]
+        total += 2 * math.prod(_dims(dot["out"])) * math.prod(contracted)
+    return total
+
+
+def _dims(shape: str) -> list[int]:
+    return [int(n) for n in shape[shape.index("[") + 1 : -1].split(",") if n]
 
 
 def hlo_bytes(shape: str) -> int:

@@ -423,14 +423,20 @@ def _outcomes(values: Any, count: int) -> list[Outcome]:
     found = []
     for value in values:
         if "error" in value:
-            line = value.get("line")
-            message = str(value.get("message", ""))[:300]
-            found.append(
-                Outcome(error=str(value["error"])[:100], message=message, line=line if type(line) is int else None)
-            )
+            found.append(_error_outcome(value))
         else:
             found.append(Outcome(value=decode(value["value"])))
     return found
+
+
+def _error_outcome(value: dict) -> Outcome:
+    line, kinds = value.get("line"), value.get("kinds", [])
+    return Outcome(
+        error=str(value["error"])[:100],
+        kinds=tuple(str(k)[:100] for k in kinds[:20]) if isinstance(kinds, list) else (),
+        message=str(value.get("message", ""))[:300],
+        line=line if type(line) is int else None,
+    )
 
 
 def _observation(ask: Ask, header: dict, blobs: list[bytes]) -> Finding:

@@ -83,10 +83,14 @@ class Observation:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a pure Python function did for one set of arguments: a value, or an error's name."""
+    """What a pure Python function did for one set of arguments: a value, or an error's name.
+
+    ``kinds`` are the names of the error's classes, itself first.
+    """
 
     value: Any = None
     error: str | None = None
+    kinds: tuple[str, ...] = ()
     message: str = ""
     line: int | None = None
 

@@ -64,7 +64,8 @@ def _run(ask: dict[str, Any], program: bytes, inputs: list[list[np.ndarray]]) ->
         _done[key] = execute(ask, exported, module, arguments, inputs)
     header, blobs = _done[key]
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
-    return header | {"collectives": collectives, "flops": found.flops}, blobs
+    flops = header["compiled_flops"] if found.flops is None else found.flops
+    return header | {"collectives": collectives, "flops": flops}, blobs
 
 
 def execute(ask: dict, exported: Any, module: Any, arguments: list, inputs: list) -> Reply:
@@ -83,12 +84,14 @@ def execute(ask: dict, exported: Any, module: Any, arguments: list, inputs: list
         placed = [jax.device_put(v, s) for v, s in zip(values, shardings, strict=True)]
         out = jax.block_until_ready(compiled(*placed))
         runs.append([describe(leaf, mesh, blobs) for leaf in jax.tree.leaves(out)])
-    added = facts.added_by_compiler(compiled.as_text(), ask["mesh"])
+    hlo = compiled.as_text()
+    added = facts.added_by_compiler(hlo, ask["mesh"])
     return {
         "outputs": runs,
         "tuple_out": not jax.tree_util.treedef_is_leaf(exported.out_tree),
         "memory": int(memory.temp_size_in_bytes) if memory is not None else 0,
         "added": [dataclasses.asdict(c) for c in added],
+        "compiled_flops": facts.compiled_flops(hlo),
     }, blobs
 
 

@@ -146,7 +146,10 @@ def make_mesh(sizes: dict[str, int]) -> Any:
 
 
 def outcome(task: Callable, args: Any, program: Program, seconds: float) -> dict[str, Any]:
-    """What a pure function did for one argument set: ``{"value"}`` or ``{"error", "message", "line"}``."""
+    """What a pure function did for one argument set: ``{"value"}`` or ``{"error", "kinds", "message", "line"}``.
+
+    ``kinds`` are the error's base classes too: a subclass of ValueError is a ValueError.
+    """
     try:
         return {"value": encode(task(**decode(args)))}
     except NotImplementedError:
@@ -155,7 +158,8 @@ def outcome(task: Callable, args: Any, program: Program, seconds: float) -> dict
         return {"error": "NotPlain", "message": f"returned something that {error}", "line": None}
     except Exception as error:
         fault = fault_of(error, program, seconds)
-        return {"error": type(error).__name__, "message": one_line(error), "line": fault["line"]}
+        kinds = [kind.__name__ for kind in type(error).__mro__[:-3]]
+        return {"error": type(error).__name__, "kinds": kinds, "message": one_line(error), "line": fault["line"]}
 
 
 def raw_answer(value: Any) -> Any:

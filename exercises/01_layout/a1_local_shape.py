@@ -26,6 +26,8 @@ block is held three times.
 Check your work: shardlings check a1_local_shape
 """
 
+import math
+
 
 def local_shape(shape, spec, mesh_shape):
     """The shape of the block that one device holds.
@@ -38,8 +40,8 @@ def local_shape(shape, spec, mesh_shape):
 
 
 # Question local_load_time [us]
-# `A` is float32[8192, 4096], sharded `A[I_XY, J]` on a mesh of v5p chips with x=2, y=4,
-# z=16. How long does one chip need to read its block from HBM?
+# `A` is float32[8192, 4096], sharded `A[I_XY, J]` on a mesh of v5p chips with x=2, y=4, z=16. How
+# long does one chip need to read its block from HBM?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: HBM bandwidth only: time = bytes / bandwidth.

@@ -26,6 +26,8 @@ Training Trillion Parameter Models*.
 Check your work: shardlings check a2_memory
 """
 
+import math
+
 
 def memory(shape, dtype, spec, mesh_shape):
     """Bytes on one device, and on all devices together.
@@ -38,8 +40,8 @@ def memory(shape, dtype, spec, mesh_shape):
 
 
 # Question weights_in_all [MB]
-# `W` is bfloat16[8192, 12288], sharded `W[I_X, J]` on a mesh with x=2, y=8, z=16.
-# How many MB do all chips hold together?
+# `W` is bfloat16[8192, 12288], sharded `W[I_X, J]` on a mesh with x=2, y=8, z=16. How many MB do
+# all chips hold together?
 #
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.

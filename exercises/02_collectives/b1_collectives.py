@@ -31,6 +31,10 @@ All-to-all: tokens on their way to experts.
 Check your work: shardlings check b1_collectives
 """
 
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
 
 def all_gather_body(a, *, dim):
     """A shard of A, cut along `dim` over x -> the whole A."""

@@ -25,6 +25,8 @@ model axis.
 Check your work: shardlings check c1_no_communication
 """
 
+import jax
+import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 
@@ -45,8 +47,7 @@ def matmul_local(a, b, *, mesh):
 
 # Question flops_per_device [GFLOP]
 # The same matmul, `A[I_X, J] · B[J, K_Y]` with I=8192, J=4096, K=8192, runs on a mesh with three
-# axes,
-# x=2, y=8 and z=16. How many GFLOP does each device spend?
+# axes, x=2, y=8 and z=16. How many GFLOP does each device spend?
 #
 # Answer in GFLOP (a bare number), or with a unit.
 # Model: a matmul of [I, J] by [J, K] costs 2·I·J·K.

@@ -27,6 +27,8 @@ needs `check_vma=False`. After `psum` it can.
 Check your work: shardlings check c2_one_operand
 """
 
+import jax
+import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 

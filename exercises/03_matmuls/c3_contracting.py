@@ -27,6 +27,8 @@ parallelism it ends with the reduce-scatter.
 Check your work: shardlings check c3_contracting
 """
 
+import jax
+import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 
@@ -51,8 +53,8 @@ def matmul_reduce_scatter(a, b, *, mesh):
 
 
 # Question scatter_time [us]
-# `C` is bfloat16[2048, 16384] and lives unreduced on a ring of 4 v5p chips.
-# How long does the reduce-scatter to `C[I, K_X]` take?
+# `C` is bfloat16[2048, 16384] and lives unreduced on a ring of 4 v5p chips. How long does the
+# reduce-scatter to `C[I, K_X]` take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both

@@ -26,6 +26,8 @@ of a row block. Gathering `B` sends 3/4 · 32·40·4 = 3840 bytes per device, ga
 Check your work: shardlings check c4_same_axis_twice
 """
 
+import jax
+import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 
@@ -50,8 +52,8 @@ def matmul_keep_columns(a, b, *, mesh):
 
 
 # Question cheaper_gather_time [us]
-# `A[I_X, J] · B[J, K_X]` in bfloat16 with I=2048, J=4096, K=12288 on a ring of 4 v5p chips.
-# You may leave `C` either way. How long does the cheaper of the two all-gathers take?
+# `A[I_X, J] · B[J, K_X]` in bfloat16 with I=2048, J=4096, K=12288 on a ring of 4 v5p chips. You
+# may leave `C` either way. How long does the cheaper of the two all-gathers take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both

@@ -28,6 +28,8 @@ Checked on both sides of B = `flops` / `bandwidth`; in no case are the two strat
 Check your work: shardlings check c5_choose
 """
 
+import math
+
 
 def choose(B, D, F, X, flops, bandwidth):
     """The faster strategy, 1 or 2.
@@ -43,8 +45,8 @@ def choose(B, D, F, X, flops, bandwidth):
 
 
 # Question gather_first_total [us]
-# B=640, D=8192, F=16384 on a ring of 8 v4p chips, in bfloat16. How long does strategy 1
-# take, arithmetic and communication overlapped?
+# B=640, D=8192, F=16384 on a ring of 8 v4p chips, in bfloat16. How long does strategy 1 take,
+# arithmetic and communication overlapped?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: the longer of arithmetic and communication; on a ring an all-gather takes V / W, with W
@@ -56,8 +58,8 @@ gather_first_total = None  # TODO: your answer
 
 
 # Question reduce_last_total [us]
-# The same for strategy 2: B=384, D=4096, F=28672 on a ring of 4 v5p chips, in bfloat16.
-# How long does it take?
+# The same for strategy 2: B=384, D=4096, F=28672 on a ring of 4 v5p chips, in bfloat16. How long
+# does it take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: the longer of arithmetic and communication; on a ring an all-gather takes V / W, with W

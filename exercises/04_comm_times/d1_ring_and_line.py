@@ -41,6 +41,8 @@ a v5e, which are a line, `W1 = 4.5e10`: three shards of 3.15 MB pass the last li
 Check your work: shardlings check d1_ring_and_line
 """
 
+import math
+
 
 def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """Seconds a collective takes over one mesh axis: the exact bandwidth time, no latency.
@@ -61,8 +63,7 @@ def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
 
 # Question ring_gather_time [us]
 # `A` is float32[2560, 7168], sharded `A[I_X, J]` over a ring of 16 v4p chips (the axis wraps
-# around).
-# How long does the all-gather to `A[I, J]` take?
+# around). How long does the all-gather to `A[I, J]` take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bidirectional ring, bandwidth only, V/W with W both directions of one link.
@@ -73,9 +74,9 @@ ring_gather_time = None  # TODO: your answer
 
 
 # Question ring_scatter_time [us]
-# `C` is bfloat16[10240, 18432] on v5p with a mesh of X=4 and Y=16 (both axes wrap around):
-# it is unreduced over x and its rows are cut over y, `C[I_Y, K]{U_X}`. How long does the reduce-
-# scatter over x to `C[I_Y, K_X]` take?
+# `C` is bfloat16[10240, 18432] on v5p with a mesh of X=4 and Y=16 (both axes wrap around): it is
+# unreduced over x and its rows are cut over y, `C[I_Y, K]{U_X}`. How long does the reduce-scatter
+# over x to `C[I_Y, K_X]` take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bidirectional ring, bandwidth only, exact: (N-1)/N · V/W with W both directions of one
@@ -88,8 +89,7 @@ ring_scatter_time = None  # TODO: your answer
 
 # Question ring_reduce_time [us]
 # Every chip on a ring of 16 v5e chips holds its own partial sum of a gradient, bfloat16[5120,
-# 11264]`{U_X}`.
-# How long does the all-reduce take?
+# 11264]`{U_X}`. How long does the all-reduce take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bidirectional ring, bandwidth only, the all-reduce as a reduce-scatter and an all-gather
@@ -125,8 +125,8 @@ line_scatter_time = None  # TODO: your answer
 
 # Question line_reduce_time [us]
 # On a 4x8 slice of v6e with mesh axes x (4) and y (8), every chip holds its own partial sum of a
-# gradient that is
-# not cut at all, float32[2560, 20480]`{U_Y}`. How long does the all-reduce over y take?
+# gradient that is not cut at all, float32[2560, 20480]`{U_Y}`. How long does the all-reduce over
+# y take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact for what the axis is, the all-reduce as a reduce-scatter and an
