@@ -41,7 +41,7 @@ class Module(_Strict):
     id: str = Field(pattern=r"^\d\d_[a-z0-9_]+$")
     title: str
     exercises: tuple[str, ...] = Field(min_length=1)
-    weight: float = Field(1.0, gt=0)
+    weight: float = Field(default=1.0, gt=0)
     deadline: datetime | None = None
 
 
@@ -51,15 +51,15 @@ class Variants(_Strict):
 
 
 class Tolerances(_Strict):
-    numbers: float = Field(0.02, gt=0, lt=0.5)
+    numbers: float = Field(default=0.02, gt=0, lt=0.5)
 
 
 class LimitsConfig(_Strict):
-    trace_seconds: float = Field(20, gt=0)
-    total_seconds: float = Field(300, gt=0)
-    run_seconds: float = Field(60, gt=0)
-    memory_mib: int = Field(6144, ge=1024)
-    file_mib: int = Field(16, ge=1)
+    trace_seconds: float = Field(default=20, gt=0)
+    total_seconds: float = Field(default=300, gt=0)
+    run_seconds: float = Field(default=60, gt=0)
+    memory_mib: int = Field(default=6144, ge=1024)
+    file_mib: int = Field(default=16, ge=1)
 
 
 class Config(_Strict):
@@ -70,7 +70,7 @@ class Config(_Strict):
 
     name: str
     seed: str = ""
-    devices: int = Field(8, ge=1, le=512)
+    devices: int = Field(default=8, ge=1, le=512)
     variants: Variants = Variants()
     tolerances: Tolerances = Tolerances()
     limits: LimitsConfig = LimitsConfig()

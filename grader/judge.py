@@ -123,7 +123,7 @@ def _on_mesh(text: str, ask: Ask, always: bool) -> str:
 def _of_fault(fault: Fault, check: Check) -> str:
     task = check.call.task.name
     place = f"line {fault.line}" if fault.line else ""
-    if fault.file.startswith("cell"):
+    if fault.file.startswith("cell"):  # a .py file's name says nothing that its line does not
         place = f"{fault.file}, {place}" if place else fault.file
     text = fault.message if fault.message.startswith(task) else f"{task}: {fault.message}"
     return f"{place}: {text}" if place else text

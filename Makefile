@@ -1,0 +1,47 @@
+# Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
+PYTHON ?= python3
+JOBS ?= 2
+BIN := .venv/bin
+# Elsewhere than on Linux there is no sandbox; the examples are ours, so they may run without one.
+ISOLATION ?= $(if $(filter Linux,$(shell uname -s)),auto,none)
+
+.PHONY: demo test test-fast lint verify install lock bench clean
+
+install: .venv/.installed
+
+.venv/.installed: requirements.lock pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv .venv
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+demo: install
+	$(BIN)/shardlings grade examples/submissions --out graded -j $(JOBS) --isolation $(ISOLATION)
+	@echo "Open graded/index.html"
+
+test: lint verify
+	$(BIN)/python -m pytest -n $(JOBS)
+
+test-fast: install
+	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+
+lint: install
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/pyright
+
+verify: install
+	$(BIN)/shardlings verify -j $(JOBS)
+	$(BIN)/shardlings mutants -j $(JOBS)
+
+lock: install
+	$(BIN)/uv pip compile --universal --no-annotate --no-header --python-version 3.11 --group dev --extra nbgrader \
+	  --upgrade --quiet -o requirements.lock pyproject.toml
+
+bench: install
+	for file in bench/*.py; do $(BIN)/python $$file; done
+
+clean:
+	rm -rf .venv graded .pytest_cache .ruff_cache .hypothesis

@@ -1,0 +1,123 @@
+"""How much slower is `check` than tracing, compiling and running the same functions by hand?
+
+Both sides do module 03_matmuls: the same functions, meshes, shapes and inputs, alternately, in one run.
+
+warm  one process that has JAX and its devices up. By hand: jit, lower, compile, run. Ours: the whole
+      of `check` (read, trace, export, admit, compile, run, judge) by warm workers, caches missed.
+cold  a new process each time. By hand: `import jax` and the same work. Ours: `shardlings check`.
+
+Prints seconds and ratios; the machine is noisy, so medians of alternating rounds.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from grader import grade
+from grader.build import reference_source
+from grader.course import Course, find_course
+from grader.exercise import Call
+from grader.plan import plan
+from grader.submission import Chunk, Source, Submission
+from grader.trace import make_mesh
+
+ROUNDS = 7
+MODULE = "03_matmuls"
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def by_hand(course: Course, seed: str) -> int:
+    """What a learner would do without us: trace, compile and run every public call on every mesh."""
+    import jax
+    from jax.sharding import NamedSharding, PartitionSpec
+
+    jax.clear_caches()
+    done = 0
+    for name in course.module(MODULE).exercises:
+        for ask in plan(course.exercise(name), public=True, seed=seed):
+            if not isinstance(ask.of, Call):
+                continue
+            mesh, task, static = make_mesh(dict(ask.mesh)), ask.of.task.fn, ask.of.static
+            shardings = [NamedSharding(mesh, PartitionSpec(*a.spec)) for a in ask.of.args.values()]
+
+            def function(*args: Any, task=task, mesh=mesh, static=static) -> Any:
+                return task(*args, mesh=mesh, **static)
+
+            for values in ask.arrays():
+                placed = [jax.device_put(v, s) for v, s in zip(values, shardings, strict=True)]
+                jax.block_until_ready(jax.jit(function).lower(*placed).compile()(*placed))
+                done += 1
+    return done
+
+
+def perfect(course: Course) -> Submission:
+    names = course.module(MODULE).exercises
+    sources = {n: Source(f"{n}.py", (Chunk(f"{n}.py", reference_source(course.exercise(n), {})),)) for n in names}
+    return Submission("bench", sources, (), "")
+
+
+def alternate(rounds: int, *sides: Callable[[int], object]) -> list[float]:
+    """The median seconds of each side, one round of each after the other."""
+    times: list[list[float]] = [[] for _ in sides]
+    for number in range(rounds):
+        for side, kept in zip(sides, times, strict=True):
+            start = time.perf_counter()
+            side(number)
+            kept.append(time.perf_counter() - start)
+    return [statistics.median(t) for t in times]
+
+
+def warm(course: Course) -> None:
+    submission, names = perfect(course), list(course.module(MODULE).exercises)
+    with grade.Grader(course, "none") as grader:
+
+        def ours(number: int) -> None:
+            grade.PUBLIC_SEED = f"bench {number}"  # other inputs: no result is remembered
+            report = grader.grade(submission, names, public=True)
+            assert all(r.status == "passed" for e in report.exercises for r in e.results if r.kind == "check")
+
+        ours(-1)
+        count = by_hand(course, "bench -1")
+        hand, check = alternate(ROUNDS, lambda n: by_hand(course, f"bench {n}"), ours)
+    print(f"warm  {count} programs   by hand {hand:.2f} s   check {check:.2f} s   ratio {check / hand:.2f}")
+
+
+def cold(course: Course) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        for name, source in perfect(course).sources.items():
+            (Path(folder) / f"{name}.py").write_text(source.chunks[0].text)
+        clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
+
+        def ours(number: int) -> None:
+            command = [sys.executable, "-m", "grader.cli", "check", "--work", folder, "--json", MODULE]
+            subprocess.run(command, cwd=ROOT, env=clean, capture_output=True, check=False)
+
+        def hand(number: int) -> None:
+            subprocess.run([sys.executable, __file__, "--by-hand"], cwd=ROOT, env=clean, check=True)
+
+        def jax_only(number: int) -> None:
+            subprocess.run([sys.executable, "-c", "import jax"], cwd=ROOT, env=clean, check=True)
+
+        importing, by, check = alternate(3, jax_only, hand, ours)
+    print(f"cold  import jax {importing:.2f} s   by hand {by:.2f} s   check {check:.2f} s   ratio {check / by:.2f}")
+
+
+if __name__ == "__main__":
+    here = find_course(ROOT)
+    if "--by-hand" in sys.argv:
+        by_hand(here, "bench")
+    else:
+        warm(here)
+        cold(here)

@@ -1,0 +1,278 @@
+"""Asks in, findings out: through a pair of workers, or in this process for one's own notebook.
+
+What comes back from a worker is untrusted: every reply is checked for its kind, and a fault of
+theirs can never claim to be one of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import fields
+from typing import Any
+
+from grader.course import Course
+from grader.exercise import Cases, Number
+from grader.judge import Answered, Finding
+from grader.observation import Collective, Fault, Observation, Outcome, Sharded
+from grader.plan import Ask
+from grader.sandbox import Worker, WorkerDied
+from grader.submission import Source
+from grader.wire import BadFrame, decode, unpack_array
+
+MAX_RESTARTS = 8
+NO_LIMIT = 3600.0
+Reply = Fault | tuple[dict[str, Any], list[bytes]]
+
+
+class Lane:
+    """A tracer and a runner, used by one submission at a time."""
+
+    def __init__(self, course: Course, tier: str) -> None:
+        limits, devices = course.limits, course.config.devices
+        self.limits = limits
+        self.tracer = Worker("trace", tier, devices, limits)
+        self.runner = Worker("run", tier, devices, limits)
+
+    def close(self) -> None:
+        self.tracer.kill()
+        self.runner.kill()
+
+    def collect(self, source: Source, asks: list[Ask]) -> tuple[list[Answered], list[str]]:
+        """Ask everything of one source; also what stopped it while loading, as notes."""
+        files = [c.name for c in source.chunks]
+        with ThreadPoolExecutor(1) as pool:  # programs run while the next ones are traced
+            runs: dict[int, Future[Finding]] = {}
+
+            def on_reply(i: int, reply: Reply) -> None:
+                if not isinstance(reply, Fault):
+                    runs[i] = pool.submit(self._finding, asks[i], files, *reply)
+
+            replies, notes = self._trace(source, [a.for_tracer(files) for a in asks], on_reply)
+            findings = [r if isinstance(r, Fault) else runs[i].result() for i, r in enumerate(replies)]
+        return [Answered(ask, finding) for ask, finding in zip(asks, findings, strict=True)], notes
+
+    def _trace(
+        self, source: Source, asks: list[dict], on_reply: Callable[[int, Reply], None]
+    ) -> tuple[list[Reply], list[str]]:
+        """A reply or a fault for every ask. An ask that ends the child is tried once more, alone."""
+        wire_source = {"name": source.name, "chunks": [[c.name, c.text] for c in source.chunks]}
+        replies: dict[int, Reply] = {}
+        notes: list[str] = []
+        suspect, failed_loads = -1, 0
+        for _ in range(MAX_RESTARTS):
+            left = [i for i in range(len(asks)) if i not in replies]
+            if not left:
+                break
+            chosen = [suspect] if suspect in left else left
+            loaded, ended = self._one_child(wire_source, asks, chosen, replies, notes, on_reply)
+            left = [i for i in chosen if i not in replies]
+            if not left:
+                continue
+            if not loaded:
+                failed_loads += 1
+                if failed_loads == 2:
+                    told = _ended(ended, "your file, while it was loaded,", self.limits.trace_seconds)
+                    replies |= dict.fromkeys(left, told)
+            elif left[0] == suspect:
+                replies[suspect] = _ended(ended, "it", self.limits.trace_seconds)
+            else:
+                suspect = left[0]
+        given_up = Fault("crashed", "not asked: too many other tasks of this file ended the process")
+        return [replies.get(i, given_up) for i in range(len(asks))], notes
+
+    def _one_child(
+        self,
+        source: dict,
+        asks: list[dict],
+        chosen: list[int],
+        replies: dict[int, Reply],
+        notes: list[str],
+        on_reply: Callable[[int, Reply], None],
+    ) -> tuple[bool, str]:
+        """Run one child over the chosen asks; fills ``replies``. Returns whether it loaded, and how it ended."""
+        started, loaded, expected = False, False, 0
+        try:
+            for frame, blobs in self.tracer.trace(source, [asks[i] for i in chosen]):
+                if frame.get("from") == "worker":
+                    return loaded, str(frame.get("end", "garbage")) if started else "worker"
+                body = frame.get("body", {})
+                if body.get("started"):
+                    started = True
+                elif body.get("loaded"):
+                    loaded = True
+                    if not notes:
+                        notes += _load_notes(body.get("faults"))
+                elif body.get("number") == expected and expected < len(chosen):  # each ask once, in order
+                    replies[chosen[expected]] = reply = _reply(body, blobs)
+                    on_reply(chosen[expected], reply)
+                    expected += 1
+        except WorkerDied:
+            return loaded, "worker"
+        return loaded, "garbage"
+
+    def _finding(self, ask: Ask, files: list[str], body: dict, blobs: list[bytes]) -> Finding:
+        try:
+            return _decoded(ask, body, blobs, lambda program: self._run(ask.for_tracer(files), program, ask))
+        except WorkerDied as died:
+            return _run_fault(died, self.limits.run_seconds)
+
+    def _run(self, request: dict, program: bytes, ask: Ask) -> tuple[dict, list[bytes]]:
+        """Run a program; a worker that dies or hangs gets one more chance, alone and fresh."""
+        try:
+            return self.runner.run(request, program, ask.arrays())
+        except WorkerDied:
+            return self.runner.run(request, program, ask.arrays())
+
+
+class Here:
+    """Asks answered in this very process, for one's own notebook: no limits, no isolation."""
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self.namespace = namespace
+
+    def collect(self, source: Source, asks: list[Ask]) -> tuple[list[Answered], list[str]]:
+        """As ``Lane.collect``; a source without chunks stands for the notebook's own namespace."""
+        from grader import run, trace
+
+        chunks = [[c.name, c.text] for c in source.chunks]
+        program = trace.load({"name": source.name, "chunks": chunks}, NO_LIMIT)
+        if not chunks:
+            program.__dict__.update(self.namespace)
+            program.files = {f.__code__.co_filename: "" for f in self.namespace.values() if hasattr(f, "__code__")}
+        files, answered = list(program.files), []
+        for ask in asks:
+            request = ask.for_tracer(files)
+            body, blobs = trace.answer(request, program, NO_LIMIT)
+            finding = (
+                _fault(body["fault"])
+                if "fault" in body
+                else _decoded(ask, body, blobs, lambda p, r=request, a=ask: run.run(r, p, a.arrays()))
+            )
+            answered.append(Answered(ask, finding))
+        return answered, _load_notes(program.faults)
+
+
+def _decoded(ask: Ask, body: dict, blobs: list[bytes], run: Callable[[bytes], tuple[dict, list[bytes]]]) -> Finding:
+    """A reply as a finding; programs are run."""
+    try:
+        if isinstance(ask.of, Number):
+            return [Outcome(value=_plain_raw(body["raw"]))]
+        if isinstance(ask.of, Cases):
+            return _outcomes(body["values"], len(ask.cases))
+        return _observation(ask, *run(blobs[0]))
+    except (KeyError, IndexError, TypeError, ValueError, BadFrame):
+        return Fault("refused", "the answer is not of the kind that was asked for")
+
+
+def _ended(how: str, what: str, seconds: float) -> Fault:
+    if how == "worker":
+        return Fault("broken", "the tracing process died twice; a person must look")
+    if how == "timeout":
+        return Fault("timeout", f"{what} did not finish within {seconds:g} s")
+    told = {"flood": "sent back more than 16 MiB", "garbage": "sent back what nobody can read"}.get(how, how)
+    return Fault("crashed", f"{what} ended the process: {told}")
+
+
+def _run_fault(died: WorkerDied, seconds: float) -> Fault:
+    from grader.run import crash_reason
+
+    if "rendezvous" in died.stderr.lower() or "stuck" in died.stderr.lower():
+        return Fault(
+            "timeout", "the devices waited for each other for ever: some of them never take part in a collective"
+        )
+    if died.reason == "timeout":
+        return Fault("timeout", f"the program did not finish within {seconds:g} s, twice")
+    told = crash_reason(died.stderr)
+    return Fault("broken", f"XLA ended the process twice while running this program{': ' + told if told else ''}")
+
+
+def _load_notes(faults: Any) -> list[str]:
+    """What stopped the source while it was loaded, one line each."""
+    from grader.trace import describe_load
+
+    notes = []
+    for fault in faults if isinstance(faults, list) else []:
+        if isinstance(fault, dict) and {"chunk", "line", "message"} <= set(fault):
+            notes.append(describe_load({k: fault[k] for k in ("chunk", "line", "message")})[:400])
+    return notes[:5]
+
+
+def _reply(body: dict, blobs: list[bytes]) -> Reply:
+    fault = body.get("fault")
+    return (body, blobs) if fault is None else _fault(fault)
+
+
+def _fault(data: Any) -> Fault:
+    """A fault from an untrusted process: never ``broken``, whatever it says."""
+    if not isinstance(data, dict):
+        return Fault("raised", "failed")
+    line = data.get("line")
+    return Fault(
+        kind=str(data.get("kind")) if data.get("kind") != "broken" else "raised",
+        message=str(data.get("message"))[:700],
+        line=line if type(line) is int else None,
+        file=str(data.get("file", ""))[:100],
+        type=str(data.get("type", ""))[:100],
+    )
+
+
+def _plain_raw(raw: Any) -> Any:
+    if isinstance(raw, dict):
+        return {str(k): v for k, v in list(raw.items())[:4]}
+    return raw if raw is None or isinstance(raw, bool | int | float | str) else str(raw)
+
+
+def _outcomes(values: Any, count: int) -> list[Outcome]:
+    if not isinstance(values, list) or len(values) != count:
+        raise BadFrame("not one outcome per case")
+    found = []
+    for value in values:
+        if "error" in value:
+            found.append(_error_outcome(value))
+        else:
+            found.append(Outcome(value=decode(value["value"])))
+    return found
+
+
+def _error_outcome(value: dict) -> Outcome:
+    line, kinds = value.get("line"), value.get("kinds", [])
+    return Outcome(
+        error=str(value["error"])[:100],
+        kinds=tuple(str(k)[:100] for k in kinds[:20]) if isinstance(kinds, list) else (),
+        message=str(value.get("message", ""))[:300],
+        line=line if type(line) is int else None,
+    )
+
+
+def _observation(ask: Ask, header: dict, blobs: list[bytes]) -> Finding:
+    """What the runner saw. It is ours, but it handles hostile programs: nothing in it is taken on trust."""
+    if "fault" in header:
+        return _fault(header["fault"])
+    devices = 1
+    for size in ask.mesh.values():
+        devices *= size
+    rest = iter(blobs)
+    outputs = []
+    for run in header["outputs"]:
+        arrays = []
+        for about in run:
+            slices = [tuple((int(a), int(b)) for a, b in device) for device in about["slices"]]
+            shards = [
+                unpack_array({"shape": [b - a for a, b in where], "dtype": about["dtype"]}, next(rest))
+                for where in slices
+            ]
+            if len(slices) != devices:
+                raise BadFrame("not one shard per device")
+            arrays.append(Sharded(tuple(about["shape"]), shards[0].dtype, dict(ask.mesh), slices, shards))
+        outputs.append(arrays)
+    if len(outputs) != len(ask.inputs):
+        raise BadFrame("not one output per run")
+    collectives = [_collective(c) for c in header["collectives"]]
+    return Observation(outputs, bool(header["tuple_out"]), collectives, int(header["memory"]), int(header["flops"]))
+
+
+def _collective(data: dict[str, Any]) -> Collective:
+    known: dict[str, Any] = {f.name: data[f.name] for f in fields(Collective) if f.name in data}
+    known["axes"] = tuple(data["axes"])
+    return Collective(**known)
