@@ -334,8 +334,62 @@ def doctor(course: CourseOption = None, as_json: AsJson = False) -> None:
     raise typer.Exit(FAILED if any(line.needed and not line.ok for line in lines) else 0)
 
 
+nbgrader_app = typer.Typer(no_args_is_help=True, help="Course folders for nbgrader.", rich_markup_mode=None)
+app.add_typer(nbgrader_app, name="nbgrader")
+
+
+@nbgrader_app.command("init")
+def nbgrader_init(
+    folder: Annotated[Path, typer.Argument(help="the course folder to make or refresh")],
+    course: CourseOption = None,
+) -> None:
+    """Make a course folder for nbgrader: one assignment per module, and the grader plugged in."""
+    from grader.integrations.nbgrader import folder as folders
+
+    changed = folders.init(course_at(course), folder)
+    for path in changed:
+        out.print(f"{folder}/{path}", highlight=False, markup=False, soft_wrap=True)
+    out.print(f"{len(changed)} files written" if changed else f"{folder} is current")
+    if changed:
+        out.print(f"next: cd {folder} && nbgrader generate_assignment MODULE", style="dim", soft_wrap=True)
+
+
 def print_json(data: Any) -> None:
     typer.echo(json.dumps(data, indent=2, sort_keys=True, default=str))
+
+
+@app.command()
+def mutants(
+    names: Names = None,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, max=64)] = 2,
+    isolation: Isolation = "none",
+    course: CourseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prove the checks: change every reference a little, in every way we know, and see that it fails."""
+    from grader import mutants as mutation
+
+    found = course_at(course)
+    if not found.solved:
+        raise CourseError("there is no solutions/ here to change")
+    chosen, listed = found.select(names or []), mutation.equivalents(found)
+    found = mutation.impatient(found)
+    total = sum(len(mutation.mutants_of(found.exercise(n))) for n in chosen)
+    with Grader(found, best_tier(isolation), jobs) as grader, progress(total, quiet=as_json) as step:
+        proofs = mutation.prove(grader, chosen, listed, step)
+    others = list(mutation.course_problems(found, proofs, listed))
+    if as_json:
+        print_json(mutation.as_json(proofs, others))
+    else:
+        out.print(f"{'exercise':26} {'mutants':>8} {'killed':>8} {'equivalent':>11} {'survived':>9}", highlight=False)
+        for proof in proofs:
+            killed, same, alive = (proof.count(fate) for fate in ("killed", "equivalent", "survived"))
+            out.print(f"{proof.exercise:26} {len(proof.verdicts):8} {killed:8} {same:11} {alive:9}", highlight=False)
+            for problem in proof.problems:
+                out.print(f"    {report.clean(problem, 400)}", markup=False, highlight=False, soft_wrap=True)
+        for problem in others:
+            out.print(report.clean(problem), markup=False, highlight=False, soft_wrap=True)
+    raise typer.Exit(FAILED if others or any(p.problems for p in proofs) else 0)
 
 
 if __name__ == "__main__":

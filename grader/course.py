@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import math
 import sys
 import threading
 import traceback
@@ -20,7 +21,7 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from grader.exercise import AuthorError, Exercise
+from grader.exercise import AuthorError, Call, Exercise
 from grader.sandbox import Limits
 
 PUBLIC = "_public"
@@ -140,8 +141,20 @@ class Course:
         with self._lock:  # imports inside imports, from two threads, fail
             if name not in self._loaded:
                 path, rtol = self.path_of(name), self.config.tolerances.numbers
-                self._loaded[name] = load_exercise(path, name, self.module_of[name], rtol)
+                exercise = load_exercise(path, name, self.module_of[name], rtol)
+                self._expect_devices(exercise)
+                self._loaded[name] = exercise
             return self._loaded[name]
+
+    def _expect_devices(self, exercise: Exercise) -> None:
+        calls = [c.call for c in exercise.checks.values() if isinstance(c.call, Call)]
+        for mesh in (m for call in calls for m in call.meshes):
+            need = math.prod(mesh.values())
+            if need > self.config.devices:
+                raise CourseError(
+                    f"{exercise.id} needs {need} devices for its mesh {dict(mesh)}, "
+                    f"course.yaml says devices: {self.config.devices}"
+                )
 
     @property
     def exercises(self) -> dict[str, Exercise]:

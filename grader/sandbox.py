@@ -121,31 +121,48 @@ def environment(devices: int) -> dict[str, str]:
     }
 
 
-def readable(*, package: bool = True) -> list[str]:
-    """What a worker may read: the interpreter, its libraries, this package; no course, no home.
+def readable() -> list[str]:
+    """What learner code may read: the interpreter and its libraries; no course, no home, not this package.
 
-    Learner code in a worker may not read this ``package``: it holds formulas they are asked for.
+    This package holds formulas that learners are asked for, wherever it is installed.
     """
-    paths = [sys.prefix, sys.base_prefix, *([str(HERE)] if package else []), "/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache",
-             "/etc/localtime", "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/proc",
+    paths = [sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/localtime",
+             "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/proc",
              "/sys/devices/system/cpu", "/sys/fs/cgroup"]  # fmt: skip
-    return [p for p in dict.fromkeys(paths) if os.path.exists(p)]
+    found = (part for path in dict.fromkeys(paths) for part in _without(Path(path), HERE))
+    return [str(p) for p in found if p.exists()]
+
+
+def _without(folder: Path, hole: Path) -> list[Path]:
+    """The folder, or all of its parts but ``hole`` when that lies inside."""
+    if folder == hole:
+        return []
+    if folder not in hole.parents:
+        return [folder]
+    return [part for inner in folder.iterdir() for part in _without(inner, hole)]
+
+
+def _package(role: str) -> list[str]:
+    """The files of this package that a worker of this role needs before learner code starts."""
+    if role == "run":
+        return [str(HERE)]
+    return [str(HERE / f"{name}.py") for name in ("__init__", "worker", "trace", "wire")]
 
 
 def _command(tier: str, role: str, scratch: str, memory_mib: int) -> list[str]:
     worker = [sys.executable, "-P", "-s", "-B", str(HERE / "worker.py"), role]
     if tier == "none":
         return worker
-    if tier == "sandlock":
+    if tier == "sandlock":  # the child that learner code runs in is confined again, without the package
         launcher = [sys.executable, "-P", "-s", "-B", str(HERE / "launcher.py")]
-        return [*launcher, scratch, ":".join(readable()), str(memory_mib), *worker]
-    return [*_bwrap(scratch), *worker]
+        return [*launcher, scratch, ":".join([*readable(), str(HERE)]), str(memory_mib), *worker]
+    return [*_bwrap(scratch, [*readable(), *_package(role)]), *worker]
 
 
-def _bwrap(scratch: str) -> list[str]:
+def _bwrap(scratch: str, paths: list[str]) -> list[str]:
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
                "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]  # fmt: skip
-    for path in readable():
+    for path in paths:
         if not path.startswith(("/dev", "/proc")):
             command += ["--ro-bind", path, path]
     return [*command, "--bind", scratch, scratch, "--chdir", scratch, "--"]
@@ -202,7 +219,7 @@ class Worker:
             "env": environment(self.devices),
             "scratch": self._scratch,
             "confine": self.tier == "sandlock",
-            "readable": readable(package=False),
+            "readable": readable(),
         }
         deadline = time.monotonic() + self.limits.total_seconds + 10
         self._write(b"!" + wire.pack(request))

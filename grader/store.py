@@ -45,6 +45,7 @@ class Folder:
         try:
             fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
+            self._lock.close()
             raise CourseError(
                 f"another grader is writing to {self.path}; wait for it or choose another --out"
             ) from None

@@ -51,7 +51,10 @@ PR_SET_DUMPABLE = 4
 
 def main(role: str) -> None:
     asks, answers = _own_streams()
-    from grader import run, trace  # noqa: F401  all that a confined child needs, before it is confined
+    if role == "trace":  # all that a confined child needs, before it is confined, and no more
+        from grader import trace  # noqa: F401
+    else:
+        from grader import run  # noqa: F401
 
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     send = _sender(answers)

@@ -1,0 +1,1 @@
+"""One optional dependency, one place that imports it: gradebooks and upload formats of others."""

@@ -1,0 +1,12 @@
+"""nbgrader: its own commands and pages work unchanged, and no learner code enters a kernel.
+
+folder    writes the course folder (``shardlings nbgrader init``)
+check     ``check`` in a released notebook
+mend      a submitted notebook, however damaged -> cells for the gradebook, code for the grader
+cells     a report -> outputs of grade cells, comments of solution cells
+plugin    what nbgrader_config.py plugs in: the classes that nbgrader calls
+book      rows of the gradebook
+batch     a class graded in parallel (``shardlings grade --nbgrader``)
+
+Only ``plugin``, ``book`` and ``batch`` import nbgrader, and only this package does.
+"""

@@ -1,0 +1,86 @@
+"""Rows of nbgrader's gradebook: the cells it knows, and what a graded notebook puts into it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbgrader.api import Gradebook
+
+from grader.integrations.nbgrader import cells, folder
+from grader.integrations.nbgrader.desk import Shardlings, Work
+from grader.integrations.nbgrader.mend import Known
+from grader.result import Report
+
+NO_RESPONSE = "No response."
+
+
+def known_cells(gradebook: Gradebook, assignment: str, notebook: str) -> list[Known]:
+    """The cells that the gradebook knows of a notebook, in the order of the released notebook."""
+    found: Any = gradebook.find_notebook(notebook, assignment)
+    points = {c.name: c.max_score for c in (*found.grade_cells, *found.task_cells)}
+    solutions = {c.name for c in found.solution_cells}
+    tasks = {c.name for c in found.task_cells}
+    return [
+        Known(
+            name=c.name,
+            kind=c.cell_type,
+            source=c.source,
+            checksum=c.checksum,
+            points=points.get(c.name),
+            solution=c.name in solutions,
+            task=c.name in tasks,
+            locked=bool(c.locked),
+        )
+        for c in found.source_cells
+    ]
+
+
+def in_order(known: list[Known], released: Path) -> list[Known]:
+    """The database keeps no order; the released notebook does."""
+    try:
+        nodes = nbformat.read(released, as_version=4).cells
+    except Exception:
+        return known
+    order = {n.metadata.get("nbgrader", {}).get("grade_id"): i for i, n in enumerate(nodes)}
+    return sorted(known, key=lambda k: order.get(k.name, len(order)))
+
+
+def annotate(submitted: Any, desk: Shardlings, work: Work, report: Report) -> None:
+    """What nbgrader's own saving leaves out: reasons as comments, extra credit, what a person must look at.
+
+    Manual scores and comments are never touched. Commits nothing.
+
+    Args:
+        submitted: nbgrader's SubmittedNotebook.
+    """
+    found = {e.exercise: e for e in report.exercises}
+    comments = {c.name: c for c in submitted.comments}
+    for name in work.names:
+        for task, cell in folder.solution_cells(desk.loaded.exercise(name)).items():
+            if cell in comments and cell not in work.mended.untouched:
+                comments[cell].auto_comment = cells.comment(found[name], task)
+    for grade in submitted.grades:
+        exercise = found.get(work.exercise_of.get(grade.name, ""))
+        if exercise is None:
+            continue
+        if desk.loaded.exercise(exercise.exercise).extension:
+            grade.extra_credit = exercise.earned
+        if exercise.pending:
+            grade.needs_manual_grade = True
+
+
+def save(submitted: Any, nodes: list[Any], work: Work) -> None:
+    """As nbgrader's SaveAutoGrades, for all cells at once. Commits nothing."""
+    from nbgrader.utils import determine_grade
+
+    graded = {n.metadata.nbgrader["grade_id"]: n for n in nodes if n.metadata.get("nbgrader", {}).get("grade")}
+    for grade in submitted.grades:
+        node = graded.get(grade.name)
+        if node is None:
+            continue
+        grade.auto_score = determine_grade(node)[0]
+        grade.needs_manual_grade = grade.manual_score is not None or grade.auto_score is None
+    for comment in submitted.comments:
+        comment.auto_comment = NO_RESPONSE if comment.name in work.mended.untouched else None

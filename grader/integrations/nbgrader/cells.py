@@ -1,0 +1,112 @@
+"""A report as nbgrader's cells: outputs of grade cells, comments of solution cells.
+
+nbgrader gives full marks to a graded cell without an output it can read, so each gets either one
+number, a plain float between 0 and its points, or an error.
+"""
+
+from __future__ import annotations
+
+import html
+import io
+import math
+import re
+from typing import Any
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+from rich.console import Console
+
+from grader import report as reports
+from grader.result import ExerciseReport, Report, Result
+
+MAX_COMMENT = 4000
+
+
+def outputs(report: Report, exercise: ExerciseReport, points: float, *, notes: bool) -> list[NotebookNode]:
+    """What a grade cell shows, and the number that nbgrader reads.
+
+    Args:
+        points: what the cell is worth to nbgrader.
+        notes: whether the notes on the whole submission are shown here.
+    """
+    if not math.isfinite(exercise.earned):
+        return [error("the grader gave no number")]
+    told = list(report.notes) if notes else []
+    shown = exercise.model_copy(update={"notes": [*exercise.notes, *told]})
+    text = _as_text(report, shown)
+    page = reports.render_fragment(shown)
+    value = min(max(float(exercise.earned), 0.0), float(points))
+    new = nbformat.v4.new_output
+    return [
+        new("display_data", data={"text/html": page, "text/plain": text}),
+        new("execute_result", data={"text/plain": repr(value)}, execution_count=None),
+    ]
+
+
+def error(reason: str) -> NotebookNode:
+    """Zero points, and the reason."""
+    told = reports.clean(reason)
+    return nbformat.v4.new_output("error", ename="NotGraded", evalue=told, traceback=[f"NotGraded: {told}"])
+
+
+def _as_text(report: Report, exercise: ExerciseReport) -> str:
+    one = report.model_copy(
+        update={"exercises": [exercise], "notes": [], "points": exercise.points, "earned": exercise.earned,
+                "pending": exercise.pending}
+    )  # fmt: skip
+    paper = io.StringIO()
+    reports.print_report(one, Console(file=paper, width=100, color_system=None, force_terminal=False))
+    return paper.getvalue().rstrip()
+
+
+# -- comments ----------------------------------------------------------------------------------
+
+
+def comment(exercise: ExerciseReport, task: str) -> str | None:
+    """What a task's or question's cell is told; None when all is well."""
+    results = [r for r in exercise.results if r.task == task and r.status != "passed"]
+    failed = [r for r in results if r.status != "blocked"]
+    lines = [f"- {_line(r)}" for r in failed or results]
+    text = "\n".join(dict.fromkeys(lines))
+    return text[:MAX_COMMENT] or None
+
+
+def _line(result: Result) -> str:
+    if result.status == "broken":
+        return escaped(f"{result.label}: pending, the grader itself failed here and a person will look")
+    hint = f" Hint: {result.hint}" if result.hint else ""
+    return escaped(f"{result.label}: {result.reason or reports.BLOCKED}.{hint}")
+
+
+def escaped(text: str) -> str:
+    """Text that neither Markdown nor HTML makes anything of: the feedback page renders comments as both."""
+    plain = html.escape(reports.clean(text).replace("`", "'"), quote=False)
+    return re.sub(r"[\\\[\]!$]|(?<![A-Za-z0-9])[*_~]|[*_~](?![A-Za-z0-9])", lambda m: f"&#{ord(m[0])};", plain)
+
+
+def fill(nodes: list[NotebookNode], report: Report, by_cell: dict[str, str], points: dict[str, float]) -> None:
+    """Give every graded code cell its outputs; one that is not ours gets an error, not full marks.
+
+    Args:
+        by_cell: grade cell -> exercise.
+        points: grade cell -> what the gradebook says it is worth.
+    """
+    found = {e.exercise: e for e in report.exercises}
+    first = True
+    for node in nodes:
+        name = graded_code(node)
+        if name is None:
+            continue
+        exercise = found.get(by_cell.get(name, ""))
+        if exercise is None:
+            node["outputs"] = [error("this cell is no part of the course; a person must grade it")]
+        else:
+            node["outputs"] = outputs(report, exercise, points[name], notes=first)
+            first = False
+
+
+def graded_code(node: Any) -> str | None:
+    """The name of a cell whose score nbgrader reads from its outputs."""
+    marks = node.metadata.get("nbgrader", {})
+    is_one = node.cell_type == "code" and marks.get("grade") and not marks.get("solution")
+    return marks.get("grade_id") if is_one else None

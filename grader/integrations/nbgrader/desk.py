@@ -1,0 +1,170 @@
+"""Where submissions are graded behind nbgrader's back: settings, workers, and the reports kept.
+
+Reports are kept by fingerprint below DIR/.shardlings/, for the staff alone: what was graded once, by
+``nbgrader autograde`` or by ``shardlings grade --nbgrader``, is not graded again until it changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+from traitlets import Integer, Unicode
+from traitlets.config import LoggingConfigurable
+
+from grader.course import Course, CourseError, find_course
+from grader.files import write_atomic
+from grader.grade import Grader
+from grader.integrations.nbgrader import folder
+from grader.integrations.nbgrader.mend import Known, Mended, mend
+from grader.result import Report
+from grader.sandbox import best_tier
+
+KEPT = ".shardlings"
+
+
+@dataclass(frozen=True)
+class Work:
+    """One submitted notebook, read and mended, and what its verdict depends on.
+
+    ``points`` and ``exercise_of`` are by grade cell.
+    """
+
+    student: str
+    assignment: str
+    notebook: str
+    mended: Mended
+    names: list[str]
+    fingerprint: str
+    points: dict[str, float]
+    exercise_of: dict[str, str]
+
+
+class Shardlings(LoggingConfigurable):
+    """How submissions are graded."""
+
+    course = Unicode("", help="course.yaml of the course, with its solutions").tag(config=True)
+    isolation = Unicode("auto", help="auto, sandlock, bwrap, or none (only for work you trust)").tag(config=True)
+    jobs = Integer(2, min=1, max=64, help="submissions graded at a time").tag(config=True)
+
+    def __init__(self, root: str = "", **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self.root = Path(root or ".")
+        self._lock = threading.Lock()
+        self._grader: Grader | None = None
+
+    @cached_property
+    def loaded(self) -> Course:
+        os.environ.setdefault("JAX_PLATFORMS", "cpu")
+        if not self.course:
+            raise CourseError("nbgrader_config.py names no course: set c.Shardlings.course to its course.yaml")
+        course = find_course(Path(self.course))
+        if not course.solved:
+            raise CourseError(f"{self.course} has no solutions/ beside it; grading needs them")
+        return course
+
+    @cached_property
+    def tier(self) -> str:
+        return best_tier(self.isolation)
+
+    @property
+    def grader(self) -> Grader:
+        """The workers, started when they are first needed."""
+        with self._lock:
+            if self._grader is None:
+                self._grader = Grader(self.loaded, self.tier, self.jobs)
+            return self._grader
+
+    def close(self) -> None:
+        with self._lock:
+            if self._grader is not None:
+                self._grader.__exit__()
+                self._grader = None
+
+    # one notebook
+
+    def is_ours(self, notebook: str) -> bool:
+        return any(m.id == notebook for m in self.loaded.config.modules)
+
+    def read(self, path: Path, student: str, assignment: str, notebook: str, known: Sequence[Known]) -> Work:
+        """Read and mend a submitted notebook. Raises CourseError where gradebook and course disagree."""
+        course = self.loaded
+        names = list(course.module(notebook).exercises) if self.is_ours(notebook) else []
+        exercise_of = {folder.check_cell(name): name for name in names}
+        points = {k.name: k.points for k in known if k.graded and k.points is not None}
+        self._agree(assignment, exercise_of, points)
+        given = folder.texts_given(course, notebook) if names else frozenset()
+        mended = mend(path, student, known, names, given)
+        fingerprint = self.grader.fingerprint(mended.submission, names)
+        return Work(student, assignment, notebook, mended, names, fingerprint, points, exercise_of)
+
+    def _agree(self, assignment: str, exercise_of: Mapping[str, str], points: Mapping[str, float]) -> None:
+        again = "run: shardlings nbgrader init DIR && nbgrader generate_assignment --force " + assignment
+        for cell, name in exercise_of.items():
+            worth = folder.cell_points(self.loaded, name)
+            if cell not in points:
+                raise CourseError(f"the gradebook has no cell for {name}; {again}")
+            if abs(points[cell] - worth) > 1e-6:
+                raise CourseError(f"{name} is worth {worth:g} points in the course, {points[cell]:g} in the gradebook; {again}")  # fmt: skip
+
+    def report(self, work: Work) -> Report:
+        """The report, from what was kept or from grading now."""
+        found = self.kept(work.fingerprint)
+        if found is None:
+            found = self.grader.grade(work.mended.submission, work.names)
+            self.keep(work.fingerprint, found)
+        return found
+
+    # what was graded before
+
+    def _place(self, fingerprint: str) -> Path:
+        return self.root / KEPT / "reports" / fingerprint[:2] / f"{fingerprint}.json"
+
+    def kept(self, fingerprint: str) -> Report | None:
+        try:
+            found = Report.loads(self._place(fingerprint).read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, ValidationError):
+            return None
+        return found if found.fingerprint == fingerprint and not found.pending else None
+
+    def keep(self, fingerprint: str, report: Report) -> None:
+        place = self._place(fingerprint)
+        private = self.root / KEPT
+        if not private.is_dir():
+            private.mkdir(parents=True, exist_ok=True, mode=0o700)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(place, report.dumps())
+
+    def batch(self, works: Sequence[Work], done: Callable[[Work, Report | Exception], None]) -> None:
+        """Grade in parallel what was not kept; ``done`` is called in this thread for every work."""
+        left: dict[str, Work] = {}
+        for work in works:
+            found = self.kept(work.fingerprint)
+            if found is None:
+                left[work.student] = work
+            else:
+                done(work, found)
+
+        def finished(student: str, result: Report | Exception) -> None:
+            if isinstance(result, Report):
+                self.keep(left[student].fingerprint, result)
+            done(left[student], result)
+
+        if left:
+            names = next(iter(left.values())).names
+            self.grader.batch({s: lambda w=w: w.mended.submission for s, w in left.items()}, names, finished)
+
+
+def stamp(work: Work, known: Sequence[Known], dates: Sequence[object]) -> str:
+    """Changes when anything that the graded notebook or its rows depend on changes."""
+    cells = [(k.name, k.kind, k.source, k.points, k.solution, k.task, k.locked) for k in known]
+    parts = [work.fingerprint, work.mended.digest, work.mended.submission.notes, cells, [str(d) for d in dates]]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

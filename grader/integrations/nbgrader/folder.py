@@ -1,0 +1,152 @@
+"""``shardlings nbgrader init``: a course folder in nbgrader's layout, one assignment per module.
+
+Everything written comes from ``exercises/``, which holds only what learners may see, so whatever
+nbgrader releases from here may be released.
+
+    DIR/nbgrader_config.py                     plugs the grader in; yours to edit, never overwritten
+    DIR/source/<module>/<module>.ipynb         the module's notebook with nbgrader's marks
+    DIR/source/<module>/course.yaml, _public/  what ``check`` in that notebook needs
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+
+from grader import build
+from grader.course import PUBLIC, Course, CourseError
+from grader.exercise import Exercise
+from grader.files import write_atomic
+
+OUR_CHECK = "from grader.integrations.nbgrader.check import check"
+CONFIG = '''\
+"""nbgrader's settings for this course. `nbgrader --help-all` lists what else can be set."""
+
+from grader.integrations.nbgrader.plugin import configure
+
+c = get_config()  # noqa: F821  nbgrader defines it
+c.CourseDirectory.course_id = {course_id!r}
+
+# Submissions are graded by shardlings, in a sandbox; no notebook is executed.
+configure(c, course={course!r})
+
+# The course's checkout, with its solutions. Isolation: auto, sandlock, bwrap, or none (never for a class).
+# c.Shardlings.course = {course!r}
+# c.Shardlings.isolation = "auto"
+# Submissions graded at a time behind `nbgrader autograde`.
+# c.Shardlings.jobs = 2
+
+# c.Exchange.root = "/srv/nbgrader/exchange"
+# c.LateSubmissionPlugin.penalty_method = "zero"
+'''
+
+
+def cell_name(exercise: str, name: str) -> str:
+    """The id of an exercise's cell: of a task, of a question, or of its ``check``."""
+    return build._cell("markdown", f"{exercise}-{name}", "").id
+
+
+def check_cell(exercise: str) -> str:
+    return cell_name(exercise, "check")
+
+
+def solution_cells(exercise: Exercise) -> dict[str, str]:
+    """Task or question -> the id of the cell it is written in."""
+    return {name: cell_name(exercise.id, name) for name in (*exercise.tasks, *exercise.numbers)}
+
+
+def cell_points(course: Course, exercise: str) -> float:
+    """What an exercise's check cell is worth; an extension is worth nothing and earns extra credit."""
+    found = course.exercise(exercise)
+    return 0.0 if found.extension else round(found.points * course.weight(exercise), 6)
+
+
+def init(course: Course, folder: Path) -> list[str]:
+    """Write or refresh the folder; the paths that changed. ``nbgrader_config.py`` is written only once."""
+    if not course.solved:
+        raise CourseError("an nbgrader course is made from the author's checkout; this one has no solutions/")
+    if build.stale(course):
+        raise CourseError("exercises/ is not current; run: shardlings build")
+    config = CONFIG.format(course_id=course.config.name, course=str(course.root / "course.yaml"))
+    made = {} if (folder / "nbgrader_config.py").exists() else {"nbgrader_config.py": config}
+    for module in course.config.modules:
+        made |= {f"source/{module.id}/{path}": text for path, text in _assignment(course, module.id).items()}
+    changed = [path for path, text in made.items() if _differs(folder / path, text)]
+    for path in changed:
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(folder / path, made[path])
+    return changed
+
+
+def _differs(path: Path, text: str) -> bool:
+    return not path.is_file() or path.read_text(encoding="utf-8") != text
+
+
+def _assignment(course: Course, module: str) -> dict[str, str]:
+    """The files of one assignment: the notebook, and the public part of this module alone."""
+    given = course.root / "exercises"
+    listed = course.module(module).exercises
+    public = yaml.safe_load((given / "course.yaml").read_text(encoding="utf-8"))
+    public["modules"] = [m for m in public["modules"] if m["id"] == module]
+    files = {f"{module}/{PUBLIC}/{e}.py": (given / module / PUBLIC / f"{e}.py").read_text("utf-8") for e in listed}
+    files["course.yaml"] = build.HEADER + yaml.safe_dump(public, sort_keys=False, allow_unicode=True)
+    files[f"{module}.ipynb"] = source_notebook(course, module)
+    return files
+
+
+def source_notebook(course: Course, module: str) -> str:
+    """The module's notebook as learners get it, with nbgrader's marks on its cells."""
+    book = nbformat.reads(build.notebook(course, module), as_version=4)
+    roles: dict[str, Any] = {}
+    for name in course.module(module).exercises:
+        exercise = course.exercise(name)
+        roles |= {ident: _marks(ident, solution=True) for ident in solution_cells(exercise).values()}
+        roles[check_cell(name)] = _marks(check_cell(name), points=cell_points(course, name))
+    for cell in book.cells:
+        cell.source = cell.source.replace("from grader.notebook import check", OUR_CHECK)
+        if cell.id in roles:
+            cell.metadata["nbgrader"] = roles[cell.id]
+        else:
+            cell.metadata.update(deletable=False, editable=cell.cell_type == "code")
+    for name in course.module(module).exercises:
+        cell = next(c for c in book.cells if c.id == check_cell(name))
+        cell.source = f"{in_plain_words(course, name)}\n{cell.source}"
+    nbformat.validate(book)
+    return nbformat.writes(book) + "\n"
+
+
+def _marks(ident: str, *, solution: bool = False, points: float | None = None) -> dict[str, Any]:
+    graded = {} if points is None else {"points": points}
+    grade = points is not None
+    return {"schema_version": 3, "grade_id": ident, "grade": grade, "solution": solution, "locked": grade,
+            "task": False} | graded  # fmt: skip
+
+
+def in_plain_words(course: Course, name: str) -> str:
+    """What an exercise's points are for, as comment lines; of hidden checks only what they are worth."""
+    exercise, weight = course.exercise(name), course.weight(name)
+    total = round(exercise.points * weight, 6)
+    worth = f"{total:g} points" + (", extra credit" if exercise.extension else "")
+    lines = [f"# What {name} is graded on ({worth}), here on your data, later on data you do not see:"]
+    public = [c for c in exercise.checks.values() if c.public]
+    lines += [f"# {c.points * weight:>5g}  {c.label}" for c in public]
+    hidden = sum(c.points * weight for c in exercise.checks.values() if not c.public)
+    if hidden:
+        lines.append(f"# {round(hidden, 6):>5g}  more, once you have handed in: what the statement asks beyond that")
+    lines += [f"# {q.points * weight:>5g}  {_asked(q)}" for q in exercise.numbers.values()]
+    return "\n".join(lines)
+
+
+def _asked(question: Any) -> str:
+    return (
+        f"question {question.name}, within {100 * question.rtol:g}%" if question.rtol else f"question {question.name}"
+    )
+
+
+def texts_given(course: Course, module: str) -> frozenset[str]:
+    """The code cells learners are given that are nobody's work: they are not graded again and again."""
+    setup = build.SETUP.format(devices=course.config.devices)
+    return frozenset(text.strip() for text in (setup, setup.replace("from grader.notebook import check", OUR_CHECK)))

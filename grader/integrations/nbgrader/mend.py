@@ -1,0 +1,295 @@
+"""A submitted notebook, however damaged: cells for the gradebook, and code for the grader.
+
+The grader gets every code cell that the learner wrote, whatever nbgrader's marks on it say: a task is
+graded by the function that is there, not by the cell it is in. The gradebook gets every cell it knows
+exactly once: found by what it defines, else by its marks, else by its id, else put back. Nothing here
+raises, and nothing here runs anything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat.notebooknode import NotebookNode
+
+from grader.submission import (
+    MAX_FILE,
+    MAX_TOTAL,
+    MIB,
+    Chunk,
+    Source,
+    Submission,
+    _bytes_of,
+    _cell_text,
+    _first,
+    _notebook_cells,
+    _Refused,
+    _show,
+    _some,
+    _text,
+    neutralise,
+)
+
+# `check` is ours and has nothing to say while grading; a cell that calls it is not at fault.
+NO_CHECK = Chunk("the check cells", "def check(*args, **kwargs):\n    return None\n")
+_IMPORT_CHECK = re.compile(r"^([ \t]*)from grader\.[\w.]+ import check\b[^\n]*", re.MULTILINE)
+_DEFINES = re.compile(r"^(?:(?:async\s+)?def\s+(\w+)|(\w+)\s*(?::[^=\n]+)?=(?!=))", re.MULTILINE)
+KINDS = ("code", "markdown", "raw")
+PUT_BACK = "This cell was missing in what was handed in; it was put back, empty, to hold the comment."
+
+
+@dataclass(frozen=True)
+class Known:
+    """A cell that the gradebook knows, as it was released."""
+
+    name: str
+    kind: str
+    source: str
+    checksum: str | None
+    points: float | None = None  # of a graded cell
+    solution: bool = False
+    task: bool = False
+    locked: bool = False
+
+    @property
+    def graded(self) -> bool:
+        return self.points is not None and not self.task
+
+    @property
+    def restored(self) -> bool:
+        """Whether its text is ours."""
+        return self.locked or (self.graded and not self.solution)
+
+    @property
+    def defines(self) -> set[str]:
+        return _defined(self.source) if self.solution and self.kind == "code" else set()
+
+    def marks(self) -> dict[str, Any]:
+        found: dict[str, Any] = {
+            "schema_version": 3, "grade_id": self.name, "grade": self.graded, "solution": self.solution,
+            "locked": self.locked, "task": self.task, "cell_type": self.kind,
+        }  # fmt: skip
+        if self.checksum:
+            found["checksum"] = self.checksum
+        return found if self.points is None else found | {"points": self.points}
+
+
+@dataclass
+class Cell:
+    """A submitted cell; ``number`` counts from 1 over all cells, as a person counts them."""
+
+    number: int
+    kind: str
+    text: str
+    marked: str = ""  # the known cell its marks name
+    ident: str = ""
+    known: Known | None = None
+
+
+@dataclass(frozen=True)
+class Mended:
+    """``untouched``: names of solution cells that are as they were released."""
+
+    cells: list[NotebookNode]
+    submission: Submission
+    digest: str
+    untouched: frozenset[str] = frozenset()
+    missing: frozenset[str] = field(default=frozenset())
+
+
+def mend(
+    path: Path, student: str, known: Sequence[Known], exercises: Iterable[str], given: frozenset[str] = frozenset()
+) -> Mended:
+    """Read the notebook at ``path``; see the module.
+
+    Args:
+        known: the cells that the gradebook knows, in the notebook's order.
+        exercises: what the notebook is graded for.
+        given: texts of cells that are not the learner's work.
+    """
+    notes: list[str] = []
+    raw = _read(path, notes)
+    cells = _cells(raw, known, notes)
+    _recognise(cells, known, notes)
+    code = [c for c in cells if c.kind == "code" or (c.known and c.known.solution and c.known.kind == "code")]
+    ours = given | {k.source.strip() for k in known if k.restored}
+    chunks = _chunks([c for c in code if c.text.strip() and c.text.strip() not in ours], notes)
+    source = Source(path.name, (NO_CHECK, *chunks))
+    found = _first(notes)
+    digest = hashlib.sha256(json.dumps([[[c.name, c.text] for c in chunks], found]).encode()).hexdigest()
+    submission = Submission(student, dict.fromkeys(exercises, source) if chunks else {}, found, digest)
+    missing = [k for k in known if not any(c.known is k for c in cells)]
+    return Mended(
+        _nodes(cells, known),
+        submission,
+        hashlib.sha256(json.dumps([[c.kind, c.text, c.known.name if c.known else ""] for c in cells]).encode()).hexdigest(),
+        frozenset(c.known.name for c in cells if c.known and c.known.solution and c.text == c.known.source),
+        frozenset(k.name for k in missing),
+    )  # fmt: skip
+
+
+# -- reading -----------------------------------------------------------------------------------
+
+
+def _read(path: Path, notes: list[str]) -> list[Any]:
+    try:
+        text = _text(_bytes_of(path, MAX_TOTAL))
+        if not text.strip():
+            raise _Refused("is empty")
+        return _notebook_cells(text)
+    except _Refused as refusal:
+        notes.append(f"{_show(path.name)} {refusal}")
+    except RecursionError:
+        notes.append(f"{_show(path.name)} is not a notebook: it is nested too deeply; export it again from Jupyter")
+    return []
+
+
+def _cells(raw: list[Any], known: Sequence[Known], notes: list[str]) -> list[Cell]:
+    names = {k.name for k in known}
+    cells: list[Cell] = []
+    damaged: list[str] = []
+    for number, cell in enumerate(raw, start=1):
+        text = _cell_text(cell) if isinstance(cell, dict) else None
+        kind = cell.get("cell_type") if isinstance(cell, dict) else None
+        if text is None or not isinstance(kind, str):
+            damaged.append(str(number))
+            continue
+        metadata = cell.get("metadata")
+        marks = metadata.get("nbgrader") if isinstance(metadata, dict) else None
+        marked = marks.get("grade_id") if isinstance(marks, dict) else None
+        ident = cell.get("id")
+        cells.append(
+            Cell(
+                number,
+                kind if kind in KINDS else "markdown",
+                text,
+                marked if isinstance(marked, str) and marked in names else "",
+                ident if isinstance(ident, str) and ident in names else "",
+            )
+        )
+    if damaged:
+        notes.append(f"damaged cells were left out: {_some(damaged)}")
+    return cells
+
+
+# -- which cell is which -----------------------------------------------------------------------
+
+
+def _defined(text: str) -> set[str]:
+    return {a or b for a, b in _DEFINES.findall(text)}
+
+
+def _recognise(cells: list[Cell], known: Sequence[Known], notes: list[str]) -> None:
+    """Give each known cell the submitted one that is it, and say what was found out of place."""
+    for cell in known:
+        if cell.restored or not cell.defines:
+            continue
+        rivals = [c for c in cells if c.known is None and c.kind == "code" and cell.defines & _defined(c.text)]
+        if len(rivals) > 1:
+            told = _some([str(c.number) for c in rivals])
+            notes.append(f"{_some(sorted(cell.defines))} is defined in cells {told}; the last one counts")
+        if rivals:
+            rivals[-1].known = cell
+            _note_marks(rivals[-1], cell, notes)
+    taken = {c.known.name for c in cells if c.known}
+    for cell in (k for k in known if k.name not in taken):
+        free = [c for c in cells if c.known is None]
+        if found := _by_marks(cell, free):
+            found.known = cell
+            _note_change(found, cell, notes)
+        elif cell.graded or cell.solution:
+            notes.append(f"the cell {cell.name} was missing and was put back")
+    _note_copies(cells, notes)
+
+
+def _by_marks(cell: Known, free: list[Cell]) -> Cell | None:
+    """By its very text where that is ours, by nbgrader's marks, by the cell's id: the last of them."""
+    same = [c for c in free if cell.restored and c.text.strip() == cell.source.strip()]
+    marked = [c for c in free if c.marked == cell.name]
+    by_id = [c for c in free if c.ident == cell.name and not c.marked]
+    for found in (same, marked, by_id):
+        if found:
+            return found[-1]
+    return None
+
+
+def _note_marks(found: Cell, cell: Known, notes: list[str]) -> None:
+    if found.marked != cell.name:
+        what = f"were those of {found.marked}" if found.marked else "were lost"
+        notes.append(f"cell {found.number}: nbgrader's marks {what}; it is {cell.name}, by what it defines")
+
+
+def _note_change(found: Cell, cell: Known, notes: list[str]) -> None:
+    if found.kind != cell.kind:
+        notes.append(f"cell {found.number} ({cell.name}) had been turned into {found.kind}; read as {cell.kind}")
+    if cell.restored and found.text.strip() != cell.source.strip():
+        notes.append(f"cell {found.number} ({cell.name}) had been changed; it is not yours to change and was put back")
+    elif found.marked != cell.name:
+        notes.append(f"cell {found.number}: nbgrader's marks were lost; it is {cell.name}, by its {'text' if cell.restored else 'id'}")  # fmt: skip
+
+
+def _note_copies(cells: list[Cell], notes: list[str]) -> None:
+    copies = [str(c.number) for c in cells if c.marked and c.known is None]
+    if copies:
+        notes.append(f"copies of graded cells count as ordinary cells: {_some(copies)}")
+
+
+# -- what comes of it --------------------------------------------------------------------------
+
+
+def _chunks(cells: list[Cell], notes: list[str]) -> list[Chunk]:
+    chunks: list[Chunk] = []
+    size = 0
+    for cell in cells:
+        size += len(cell.text)
+        if size > MAX_FILE:
+            notes.append(f"more than {MAX_FILE // MIB} MiB of code; cell {cell.number} and what follows was not read")
+            break
+        text, left_out = neutralise(_IMPORT_CHECK.sub(r"\1pass", cell.text))
+        if left_out:
+            notes.append(f"cell {cell.number}: left out {_some([_show(line) for line in left_out], 2)}")
+        chunks.append(Chunk(f"cell {cell.number}", text))
+    return chunks
+
+
+def _nodes(cells: list[Cell], known: Sequence[Known]) -> list[NotebookNode]:
+    """The notebook's cells: the learner's in their order, missing ones after the known cell before them."""
+    nodes = [_node(c) for c in cells]
+    there = {c.known.name for c in cells if c.known}
+    at = 0
+    for cell in known:
+        if cell.name in there:
+            at = 1 + next(i for i, n in enumerate(nodes) if n.metadata.get("nbgrader", {}).get("grade_id") == cell.name)
+        else:
+            nodes.insert(at, _new(cell.kind, _put_back(cell), cell.name, cell))
+            at += 1
+    return nodes
+
+
+def _put_back(cell: Known) -> str:
+    if cell.restored or cell.task:
+        return cell.source
+    return f"# {PUT_BACK}" if cell.kind == "code" else PUT_BACK
+
+
+def _node(cell: Cell) -> NotebookNode:
+    if cell.known is None:
+        return _new(cell.kind, cell.text, f"cell-{cell.number}", None)
+    ours = cell.known.restored
+    return _new(cell.known.kind, cell.known.source if ours else cell.text, cell.known.name, cell.known)
+
+
+def _new(kind: str, text: str, ident: str, known: Known | None) -> NotebookNode:
+    make = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}.get(
+        kind, nbformat.v4.new_raw_cell
+    )
+    safe = ident if re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", ident) else hashlib.sha256(ident.encode()).hexdigest()[:16]
+    metadata = NotebookNode({"nbgrader": NotebookNode(known.marks())} if known else {})
+    return make(source=text, id=safe, metadata=metadata)

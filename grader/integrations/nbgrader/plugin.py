@@ -1,0 +1,187 @@
+"""What nbgrader_config.py plugs into nbgrader: the classes that its commands call.
+
+``nbgrader autograde`` goes over each submission twice. First it is made sound: ``Exporter`` reads even
+what is no notebook, ``Mend`` rebuilds the cells. Then it is graded: ``Grade`` stands where nbgrader's
+``Execute`` starts a kernel, nbgrader's ``SaveAutoGrades`` reads the numbers, ``SaveComments`` adds the
+reasons. ``ClearSolutions`` is nbgrader's, and leaves alone what is already as learners get it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbconvert.exporters import NotebookExporter
+from nbgrader.api import Gradebook
+from nbgrader.preprocessors import ClearSolutions as NbgraderClearSolutions
+from nbgrader.preprocessors import NbGraderPreprocessor
+
+from grader.integrations.nbgrader import book, cells
+from grader.integrations.nbgrader.desk import Shardlings, Work, stamp
+from grader.integrations.nbgrader.mend import Known
+from grader.result import Report
+
+HERE = "grader.integrations.nbgrader.plugin"
+METADATA = "shardlings"
+
+
+def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) -> None:
+    """Plug the grader into nbgrader's configuration.
+
+    Args:
+        c: what ``get_config()`` gave.
+        course: the course's course.yaml, with solutions/ beside it.
+    """
+    c.Shardlings.course, c.Shardlings.isolation, c.Shardlings.jobs = course, isolation, jobs
+    c.Autograde.exporter_class = f"{HERE}.Exporter"
+    theirs = "nbgrader.preprocessors"
+    c.Autograde.sanitize_preprocessors = [
+        f"{HERE}.Mend",
+        *(f"{theirs}.{name}" for name in ("ClearOutput", "OverwriteKernelspec", "OverwriteCells", "CheckCellMetadata")),
+    ]
+    c.Autograde.autograde_preprocessors = [
+        f"{HERE}.Grade",
+        *(f"{theirs}.{name}" for name in ("LimitOutput", "SaveAutoGrades")),
+        f"{HERE}.SaveComments",
+        *(f"{theirs}.{name}" for name in ("AssignLatePenalties", "CheckCellMetadata")),
+    ]
+    names = ["IncludeHeaderFooter", "InstantiateTests", "LockCells", "ClearSolutions", "ClearOutput",
+             "CheckCellMetadata", "ComputeChecksums", "SaveCells", "ClearHiddenTests", "ClearMarkScheme",
+             "ComputeChecksums", "CheckCellMetadata"]  # fmt: skip
+    c.GenerateAssignment.preprocessors = [f"{HERE}.{n}" if n == "ClearSolutions" else f"{theirs}.{n}" for n in names]
+
+
+# -- the desk behind a converter ---------------------------------------------------------------
+
+_DESKS: weakref.WeakKeyDictionary[Any, Desk] = weakref.WeakKeyDictionary()
+
+
+class Desk:
+    """One run of a converter: its course folder, the grader, and the notebook in hand."""
+
+    def __init__(self, coursedir: Any, parent: Any = None) -> None:
+        self.coursedir = coursedir
+        self.shardlings = Shardlings(root=coursedir.root, parent=parent)
+        self.works: dict[tuple[str, str, str], tuple[Work, Report]] = {}
+
+    @classmethod
+    def of(cls, preprocessor: Any) -> Desk:
+        converter = preprocessor.parent.parent  # preprocessor -> exporter -> converter
+        if converter not in _DESKS:
+            desk = cls(converter.coursedir, converter)
+            weakref.finalize(converter, desk.shardlings.close)
+            _DESKS[converter] = desk
+        return _DESKS[converter]
+
+    def known(self, gradebook: Gradebook, assignment: str, notebook: str) -> list[Known]:
+        released = self.path(self.coursedir.release_directory, ".", assignment, notebook)
+        return book.in_order(book.known_cells(gradebook, assignment, notebook), released)
+
+    def path(self, step: str, student: str, assignment: str, notebook: str) -> Path:
+        return Path(self.coursedir.format_path(step, student, assignment)) / f"{notebook}.ipynb"
+
+    def read(self, gradebook: Gradebook, student: str, assignment: str, notebook: str) -> tuple[Work, list[Known]]:
+        known = self.known(gradebook, assignment, notebook)
+        path = self.path(self.coursedir.submitted_directory, student, assignment, notebook)
+        return self.shardlings.read(path, student, assignment, notebook, known), known
+
+    def stamp(self, gradebook: Gradebook, work: Work, known: list[Known]) -> str:
+        found: Any = gradebook.find_submission(work.assignment, work.student)
+        return stamp(work, known, [found.timestamp, found.duedate])
+
+
+def _where(resources: Any) -> tuple[str, str, str]:
+    ours = resources["nbgrader"]
+    return ours["student"], ours["assignment"], ours["notebook"]
+
+
+def rebuild(nb: Any, work: Work) -> None:
+    """Put the mended cells in place of the submitted ones; nothing else of the file is kept."""
+    nb.cells = work.mended.cells
+    nb.nbformat, nb.nbformat_minor = 4, 5
+    nb.metadata = nbformat.from_dict({"language_info": {"name": "python"}})
+
+
+def graded(nb: Any, work: Work, report: Report, mark: str) -> None:
+    """Fill the notebook with the report."""
+    cells.fill(nb.cells, report, work.exercise_of, work.points)
+    nb.metadata[METADATA] = {"fingerprint": work.fingerprint, "stamp": mark}
+
+
+# -- what nbgrader calls -----------------------------------------------------------------------
+
+
+class Exporter(NotebookExporter):
+    """Reads any file: what is no notebook is an empty one, and ``Mend`` says why."""
+
+    def from_filename(self, filename: str, resources: Any = None, **kw: Any) -> Any:
+        try:
+            node = nbformat.reads(Path(filename).read_text(encoding="utf-8"), as_version=4)
+            assert isinstance(node.cells, list)
+        except Exception:
+            node = nbformat.v4.new_notebook()
+        return self.from_notebook_node(node, resources=resources, **kw)
+
+
+class Mend(NbGraderPreprocessor):
+    """Rebuilds a submitted notebook, see ``mend``."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        desk = Desk.of(self)
+        with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
+            work, _ = desk.read(gradebook, *_where(resources))
+        for note in work.mended.submission.notes:
+            self.log.warning(note)
+        rebuild(nb, work)
+        return nb, resources
+
+
+class Grade(NbGraderPreprocessor):
+    """Stands in for ``Execute``: the submission is graded in the sandbox, no kernel is started."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        desk = Desk.of(self)
+        with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
+            work, known = desk.read(gradebook, *_where(resources))
+            mark = desk.stamp(gradebook, work, known)
+        report = desk.shardlings.report(work)
+        desk.works[_where(resources)] = work, report
+        graded(nb, work, report, mark)
+        return nb, resources
+
+
+class SaveComments(NbGraderPreprocessor):
+    """Reasons and hints as comments; after ``SaveAutoGrades``, which resets them."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        desk = Desk.of(self)
+        student, assignment, notebook = _where(resources)
+        work, report = desk.works[student, assignment, notebook]
+        with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
+            submitted = gradebook.find_submission_notebook(notebook, assignment, student)
+            book.annotate(submitted, desk.shardlings, work, report)
+            gradebook.db.commit()
+        return nb, resources
+
+
+class ClearSolutions(NbgraderClearSolutions):
+    """nbgrader's, except for cells that are already what learners get."""
+
+    def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
+        self._given = self._texts_given(_where(resources)[2])
+        return super().preprocess(nb, resources)
+
+    def preprocess_cell(self, cell: Any, resources: Any, cell_index: int) -> tuple[Any, Any]:
+        if cell.source in self._given:
+            return cell, resources
+        return super().preprocess_cell(cell, resources, cell_index)
+
+    def _texts_given(self, notebook: str) -> set[str]:
+        course = Path(Shardlings(parent=self.parent).course)
+        try:
+            book = nbformat.read(course.parent / "exercises" / notebook / f"{notebook}.ipynb", as_version=4)
+        except Exception:
+            return set()
+        return {c.source for c in book.cells}

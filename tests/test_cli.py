@@ -1,0 +1,183 @@
+"""The commands as a person types them: what they print, what they write, how they exit."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.course import Course, find_course
+
+ROOT = Path(__file__).resolve().parent.parent
+
+
+def shardlings(*words: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "grader.cli", *words]
+    clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS", "SHARDLINGS_STUDENT")}
+    return subprocess.run(command, cwd=cwd, env=clean | env, capture_output=True, text=True, timeout=300, check=False)
+
+
+def one_line(done: subprocess.CompletedProcess[str]) -> str:
+    """The complaint of a command that could not be carried out: one line, exit code 2, no traceback."""
+    assert done.returncode == 2, done.stdout + done.stderr
+    lines = done.stderr.strip().splitlines()
+    assert len(lines) == 1, done.stderr
+    assert "Traceback" not in done.stderr
+    return lines[0]
+
+
+@pytest.fixture(scope="session")
+def course() -> Course:
+    return find_course(ROOT)
+
+
+@pytest.fixture
+def small(tmp_path: Path) -> Path:
+    """A checkout with one module of one exercise, solved."""
+    (tmp_path / "solutions" / "03_matmuls").mkdir(parents=True)
+    shutil.copy(ROOT / "solutions" / "03_matmuls" / "c1_no_communication.py", tmp_path / "solutions" / "03_matmuls")
+    (tmp_path / "course.yaml").write_text(
+        "name: small\nseed: a-secret-seed\nmodules:\n"
+        "  - id: 03_matmuls\n    title: Matmuls\n    exercises: [c1_no_communication]\n"
+    )
+    return tmp_path
+
+
+# -- bad input ---------------------------------------------------------------------------------
+
+
+def test_a_path_that_does_not_exist_names_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "submissions").mkdir()
+    done = shardlings("grade", str(tmp_path / "submisions"), "--out", str(tmp_path / "out"))
+    assert "no such file or folder" in one_line(done) and "submissions" in one_line(done)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_nothing_to_grade_says_what_was_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "notes.txt").write_text("nothing")
+    assert "nothing to grade" in one_line(shardlings("grade", str(tmp_path / "work"), "--out", str(tmp_path / "out")))
+
+
+def test_a_misspelt_exercise_gets_the_near_one() -> None:
+    line = one_line(shardlings("check", "c3_contracing"))
+    assert line == "shardlings: no exercise 'c3_contracing'; did you mean 'c3_contracting'?"
+
+
+def test_a_wrong_field_in_course_yaml_is_named_with_its_line(small: Path) -> None:
+    text = (small / "course.yaml").read_text().replace("name: small\n", "name: small\ndevcies: 8\n")
+    (small / "course.yaml").write_text(text)
+    line = one_line(shardlings("list", cwd=small))
+    assert line.endswith("course.yaml:2: devcies: no such field; did you mean 'devices'?")
+
+
+def test_a_value_of_the_wrong_kind_in_course_yaml_is_named_with_its_line(small: Path) -> None:
+    (small / "course.yaml").write_text((small / "course.yaml").read_text() + "limits:\n  run_seconds: -3\n")
+    assert ":8: limits.run_seconds: Input should be greater than 0" in one_line(shardlings("list", cwd=small))
+
+
+def test_an_exercise_that_does_not_load_is_named_with_its_line(small: Path) -> None:
+    path = small / "solutions" / "03_matmuls" / "c1_no_communication.py"
+    path.write_text(path.read_text().replace("import jax\n", "import jaxx\n"))
+    line = one_line(shardlings("list", cwd=small))
+    assert "c1_no_communication.py:" in line and "No module named 'jaxx'" in line
+
+
+def test_a_notebook_that_is_not_json_costs_its_author_only(small: Path, tmp_path: Path) -> None:
+    work = tmp_path / "class" / "ada"
+    work.mkdir(parents=True)
+    (work / "03_matmuls.ipynb").write_text("not json")
+    done = shardlings("grade", str(work.parent), "--out", str(tmp_path / "out"), "--isolation", "none", cwd=small)
+    report = json.loads((tmp_path / "out" / "reports" / "ada.json").read_text())
+    assert done.returncode == 0, done.stderr
+    assert report["earned"] == 0
+    assert any("03_matmuls.ipynb" in note and "JSON" in note for note in report["notes"])
+
+
+def test_isolation_that_is_not_to_be_had_is_refused(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "ada").mkdir()
+    (tmp_path / "ada" / "c1_no_communication.py").write_text("")
+    done = shardlings("grade", str(tmp_path / "ada"), "--out", str(tmp_path / "o"), "--isolation", "docker", cwd=small)
+    assert "unknown isolation 'docker'; choose one of sandlock, bwrap, none" in one_line(done)
+
+
+def test_too_few_devices_are_the_graders_fault_not_the_learners(small: Path, tmp_path: Path) -> None:
+    """Four devices for a mesh of eight: no point is lost, a person is called."""
+    (small / "course.yaml").write_text((small / "course.yaml").read_text() + "devices: 4\n")
+    work = tmp_path / "class" / "ada"
+    work.mkdir(parents=True)
+    shutil.copy(small / "solutions" / "03_matmuls" / "c1_no_communication.py", work)
+    done = shardlings("grade", str(work.parent), "--out", str(tmp_path / "out"), "--isolation", "none", cwd=small)
+    line = one_line(done)
+    assert "needs 8 devices" in line and "devices: 4" in line
+
+
+# -- what a student does -----------------------------------------------------------------------
+
+
+def test_list_shows_every_exercise(course: Course) -> None:
+    rows = json.loads(shardlings("list", "--json").stdout)
+    assert [r["exercise"] for r in rows] == list(course.module_of)
+
+
+def test_show_prints_statement_numbers_and_hints_on_request() -> None:
+    told = shardlings("show", "c1", "--hint", "1").stdout
+    assert "Hint 1 for matmul_local" in told and "Question" in told
+    assert "Hint 2" not in told
+
+
+def test_check_exits_with_1_while_work_is_unfinished(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "exercises" / "03_matmuls" / "c1_no_communication.py", tmp_path)
+    done = shardlings("check", "--work", str(tmp_path))
+    assert done.returncode == 1
+    assert "not written yet" in done.stdout
+
+
+def test_what_learners_are_given_can_be_checked_by_itself(tmp_path: Path) -> None:
+    """A release has no solutions: values are still judged, answers are read back."""
+    shutil.copytree(ROOT / "exercises", tmp_path / "exercises")
+    stub = tmp_path / "exercises" / "03_matmuls" / "c1_no_communication.py"
+    body = (
+        "return jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=(P('x', None), P(None, 'y')),"
+        " out_specs=P('x', 'y'))(a, b)"
+    )
+    text = stub.read_text().replace('raise NotImplementedError("matmul_local")', body)
+    stub.write_text(text.replace("= None  # TODO: your answer", '= "12 MB"'))
+    done = shardlings("check", "c1", "--json", cwd=tmp_path / "exercises")
+    results = json.loads(done.stdout)["exercises"][0]["results"]
+    assert {r["status"] for r in results if r["kind"] == "check"} == {"passed"}
+    assert any("judged after you submit" in r["reason"] for r in results if r["kind"] == "number")
+
+
+def test_per_student_numbers_need_a_name_and_differ(small: Path) -> None:
+    (small / "course.yaml").write_text((small / "course.yaml").read_text() + "variants: {mode: per_student, seed: s}\n")
+    assert "--student NAME" in one_line(shardlings("show", "c1", cwd=small))
+    texts = {shardlings("show", "c1", "--json", "--student", f"s{i}", cwd=small).stdout for i in range(4)}
+    assert len(texts) > 1
+
+
+# -- what an author does -----------------------------------------------------------------------
+
+
+def test_a_new_exercise_passes_verify_as_it_stands(small: Path) -> None:
+    assert shardlings("new", "03_matmuls/c9_extra", cwd=small).returncode == 0
+    assert shardlings("build", cwd=small).returncode == 0
+    done = shardlings("verify", cwd=small)
+    assert done.returncode == 0, done.stdout
+    assert "c9_extra" in done.stdout
+
+
+def test_new_refuses_what_is_there(small: Path) -> None:
+    assert "is there already" in one_line(shardlings("new", "03_matmuls/c1_no_communication", cwd=small))
+    assert "is not MODULE/EXERCISE" in one_line(shardlings("new", "C9", cwd=small))
+
+
+def test_doctor_tells_devices_and_isolation() -> None:
+    lines = {line["name"]: line for line in json.loads(shardlings("doctor", "--json").stdout)}
+    assert lines["devices"]["told"] == "8 simulated devices"
+    assert {"isolation sandlock", "isolation bwrap", "JAX"} <= set(lines)

@@ -1,0 +1,57 @@
+"""The generated notebooks: they run in Jupyter, and their checks judge what the cells define."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import nbformat
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+SOLVED = """
+def matmul_local(a, b, *, mesh):
+    return jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=(P("x", None), P(None, "y")), out_specs=P("x", "y"))(a, b)
+"""
+
+PROBE = """
+import jax
+from jax.sharding import PartitionSpec as P
+{solved}
+from grader.notebook import check, graded
+check("c1_no_communication")
+report = graded("c1", globals())
+print([r.status for r in report.exercises[0].results if r.kind == "check"])
+"""
+
+
+def test_check_judges_the_callers_own_functions() -> None:
+    env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE.format(solved=SOLVED)],
+        cwd=ROOT,
+        env=env,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.splitlines()[-1] == "['passed', 'passed']"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", sorted(ROOT.glob("exercises/*/*.ipynb")), ids=lambda p: p.stem)
+@pytest.mark.filterwarnings("ignore")  # what Jupyter's own packages warn of is not ours
+def test_every_notebook_runs_from_top_to_bottom(path: Path) -> None:
+    """Fresh from the author, each check cell shows a report in which nothing is passed."""
+    from nbclient import NotebookClient
+
+    book = nbformat.read(path, as_version=4)
+    NotebookClient(book, timeout=300, resources={"metadata": {"path": str(path.parent)}}).execute()
+    checks = [c for c in book.cells if c.id.endswith("-check")]
+    assert checks
+    for cell in checks:
+        (shown,) = cell.outputs
+        assert "text/html" in shown["data"]
+        assert "not written yet" in shown["data"]["text/html"]

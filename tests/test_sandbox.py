@@ -1,0 +1,166 @@
+"""Workers in every tier that works here: they answer, they are confined, they die without a trace."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.sandbox import TIERS, Limits, NoIsolation, Worker, WorkerDied, _without, available, best_tier
+
+WORKING = [tier for tier in TIERS if not available(tier)]
+CONFINED = [tier for tier in WORKING if tier != "none"]
+LIMITS = Limits(trace_seconds=3, total_seconds=12, run_seconds=20)
+
+
+def ask(text: str, worker: Worker, cases: int = 1) -> list[dict]:
+    """Frames that come back for a file whose function ``f()`` is called."""
+    question = {"kind": "function", "task": "f", "cases": [{"dict": []}] * cases}
+    return [frame for frame, _ in worker.trace({"name": "a.py", "chunks": [["a.py", text]]}, [question])]
+
+
+def value(frames: list[dict]) -> object:
+    return next(f["body"]["values"][0] for f in frames if "values" in f.get("body", {}))["value"]
+
+
+@pytest.fixture(scope="module", params=WORKING)
+def worker(request: pytest.FixtureRequest) -> Iterator[Worker]:
+    with Worker("trace", request.param, 8, LIMITS) as made:
+        yield made
+
+
+@pytest.fixture(scope="module", params=CONFINED)
+def confined(request: pytest.FixtureRequest) -> Iterator[Worker]:
+    with Worker("trace", request.param, 8, LIMITS) as made:
+        yield made
+
+
+def test_at_least_one_sandbox_works_here() -> None:
+    """On the machines that grade. Where none does, `grade` refuses; so must this suite."""
+    assert CONFINED, [available(t) for t in TIERS]
+
+
+def test_a_function_is_called(worker: Worker) -> None:
+    frames = ask("def f(): return 41 + 1", worker)
+    assert value(frames) == 42
+    assert frames[-1] == {"from": "worker", "end": "done"}
+
+
+def test_submissions_do_not_see_each_other(worker: Worker) -> None:
+    ask("import builtins, jax; builtins.left = 1; jax.left = 1\ndef f(): return 1", worker)
+    text = "import builtins, jax\ndef f(): return [hasattr(builtins, 'left'), hasattr(jax, 'left')]"
+    assert value(ask(text, worker)) == {"list": [False, False]}
+
+
+def test_a_loop_that_never_ends_is_ended(worker: Worker) -> None:
+    fault = next(
+        f["body"]["fault"] for f in ask("def f():\n    while True: pass", worker) if "fault" in f.get("body", {})
+    )
+    assert fault["kind"] == "timeout" and fault["line"] == 2
+    assert fault["message"] == "did not finish within 3 s"
+
+
+def test_a_loop_that_swallows_the_alarm_is_killed(worker: Worker) -> None:
+    text = "def f():\n    while True:\n        try:\n            while True: pass\n        except BaseException: pass"
+    frames = ask(text, worker)
+    assert not any("values" in f.get("body", {}) for f in frames)
+    faults = [f["body"]["fault"]["kind"] for f in frames if "fault" in f.get("body", {})]
+    assert faults == ["timeout"] or frames[-1]["end"] == "timeout"
+
+
+def test_the_package_cannot_be_imported(confined: Worker) -> None:
+    """It holds formulas that learners are asked for."""
+    text = (
+        "def f():\n    try:\n        import grader.hardware\n    except ImportError: pass\n    else: return 'imported'\n"
+        f"    try: open({str(Path(__file__).parent.parent / 'grader' / 'hardware.py')!r})\n"
+        "    except OSError as e: return type(e).__name__\n    return 'read'"
+    )
+    assert value(ask(text, confined)) in ("PermissionError", "FileNotFoundError")
+
+
+def test_files_outside_the_scratch_folder_are_out_of_reach(confined: Worker, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("42")
+    text = (
+        f"def f():\n    out = []\n    for go in (lambda: open({str(secret)!r}).read(),"
+        f" lambda: open({str(tmp_path / 'made')!r}, 'w')):\n"
+        "        try: go(); out.append('done')\n        except OSError as e: out.append(type(e).__name__)\n    return out"
+    )
+    assert "done" not in value(ask(text, confined))["list"]  # type: ignore[index]
+    assert not (tmp_path / "made").exists()
+
+
+def test_the_network_is_out_of_reach(confined: Worker) -> None:
+    text = (
+        "import socket\ndef f():\n    s = None\n    try:\n        s = socket.socket()\n        s.settimeout(1)\n"
+        "        s.connect(('127.0.0.1', 9))\n    except ConnectionRefusedError: return 'reached'\n"
+        "    except OSError as e: return 'denied'\n    return 'reached'"
+    )
+    if confined.tier == "bwrap":
+        pytest.skip("a network namespace of its own: its loopback refuses, and leads nowhere")
+    assert value(ask(text, confined)) == "denied"
+
+
+def test_an_installed_package_is_left_out_of_what_may_be_read(tmp_path: Path) -> None:
+    """Also where it lies among the libraries."""
+    for name in ("lib/jax", "lib/grader", "bin"):
+        (tmp_path / name).mkdir(parents=True)
+    kept = _without(tmp_path, tmp_path / "lib" / "grader")
+    assert sorted(kept) == [tmp_path / "bin", tmp_path / "lib" / "jax"]
+
+
+def test_nothing_outlives_its_submission(worker: Worker) -> None:
+    """A daemon that left its session and ignores signals is dead when the next submission starts."""
+    text = (
+        "import os, signal, time\npid = os.fork()\nif pid == 0:\n    os.setsid()\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
+        "    if os.fork(): os._exit(0)\n    time.sleep(3600)\nos.waitpid(pid, 0)\ndef f(): return 1"
+    )
+    ask(text, worker)
+    deadline = time.monotonic() + 5
+    while _sleepers() and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert not _sleepers()
+
+
+def _sleepers() -> list[str]:
+    """Processes that sleep in a submission's scratch folder."""
+    found = []
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            where = os.readlink(f"/proc/{pid}/cwd")
+        except OSError:
+            continue
+        if where.startswith("/tmp/shardlings-") and "/work" in where:
+            found.append(pid)
+    return found
+
+
+def test_a_killed_worker_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
+    for tier in WORKING:
+        worker = Worker("trace", tier, 8, LIMITS)
+        ask("def f(): return 1", worker)
+        process, scratch = worker._process, worker._scratch
+        worker.kill()
+        assert process is not None and process.poll() is not None
+        assert not os.path.exists(scratch)
+
+
+def test_a_worker_that_died_says_so_and_starts_again() -> None:
+    with Worker("trace", "none", 8, LIMITS) as worker:
+        ask("def f(): return 1", worker)
+        assert worker._process is not None
+        worker._process.kill()
+        with pytest.raises(WorkerDied):
+            ask("def f(): return 1", worker)
+        assert value(ask("def f(): return 2", worker)) == 2
+
+
+def test_without_any_sandbox_grading_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grader.sandbox.available", lambda tier: f"{tier} is not here")
+    with pytest.raises(
+        NoIsolation, match=r"no sandbox works here, so other people's code is not run.*--isolation none"
+    ):
+        best_tier()

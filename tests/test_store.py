@@ -1,0 +1,45 @@
+"""The output folder of a batch: reports are whole, kept while valid, and one grader writes at a time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grader.course import CourseError
+from grader.result import Report
+from grader.store import Folder
+
+
+def a_report(student: str, fingerprint: str = "f") -> Report:
+    return Report(
+        student=student, course="c", versions={}, isolation="none", backend="cpu", fingerprint=fingerprint,
+        points=0, earned=0, pending=0, exercises=[],
+    )  # fmt: skip
+
+
+def test_a_report_is_kept_while_its_fingerprint_fits(tmp_path: Path) -> None:
+    with Folder(tmp_path / "out") as folder:
+        folder.keep(a_report("ada"))
+        assert folder.kept("ada", "f") == a_report("ada")
+        assert folder.kept("ada", "another") is None
+        assert folder.kept("bo", "f") is None
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"schema_version": 2}', "null"])
+def test_a_damaged_report_is_made_anew(tmp_path: Path, damage: str) -> None:
+    with Folder(tmp_path) as folder:
+        folder.keep(a_report("ada"))
+        (tmp_path / "reports" / "ada.json").write_text(damage)
+        assert folder.kept("ada", "f") is None
+
+
+def test_pages_for_students_and_staff_are_written(tmp_path: Path) -> None:
+    with Folder(tmp_path) as folder:
+        folder.keep(a_report("ada"))
+    assert (tmp_path / "ada.html").is_file() and (tmp_path / "students" / "ada.html").is_file()
+
+
+def test_a_second_grader_on_one_folder_is_refused(tmp_path: Path) -> None:
+    with Folder(tmp_path), pytest.raises(CourseError, match="another grader is writing to"), Folder(tmp_path):
+        pass
