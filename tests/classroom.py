@@ -1,0 +1,110 @@
+"""Submitted notebooks, made from the course's own solutions and known slips. Not a test file."""
+
+from __future__ import annotations
+
+import ast
+import json
+import random
+from pathlib import Path
+from typing import Any
+
+from grader.build import reference_source
+from grader.course import Course
+from grader.exercise import Exercise, Misconception, Number, Task
+from grader.integrations.nbgrader.folder import cell_name
+from grader.variants import params_for
+
+DONE, LEFT = "done", "left"
+
+
+def answers(course: Course, exercise: Exercise, slip: Misconception | None, rng: random.Random | None) -> dict[str, str]:
+    """Right answers to an exercise's questions, in SI units written out; one of them may be a slip's."""
+    found = {}
+    for question in exercise.numbers.values():
+        params = params_for(question, seed=course.config.variants.seed, student=None)
+        answer = slip.fn if slip is not None and slip.of is question else question
+        value = answer(**params) * (1 + (rng.uniform(-1e-3, 1e-3) if rng else 0))
+        found[question.name] = in_unit(question, value)
+    return found
+
+
+def in_unit(question: Number, value: float) -> str:
+    from grader.numbers import unit_of
+
+    return repr(value / unit_of(question.unit)[0])
+
+
+def pieces(course: Course, name: str, choice: str, rng: random.Random | None = None) -> dict[str, str]:
+    """Task or question -> the text of its cell. ``choice``: done, left (the stub), or a misconception."""
+    if choice == LEFT:
+        return {}
+    exercise = course.exercise(name)
+    slip = exercise.misconceptions.get(choice)
+    text = reference_source(exercise, {}, slip if slip and isinstance(slip.of, Task) else None)
+    lines = text.splitlines(keepends=True)
+    found: dict[str, str] = {}
+    loose: list[str] = []
+    for node in ast.parse(text).body:
+        part = "".join(lines[node.lineno - 1 : node.end_lineno])
+        if isinstance(node, ast.FunctionDef) and node.name in exercise.tasks:
+            found[node.name] = part
+        else:
+            loose.append(part)
+    if loose and found:
+        first = next(iter(found))
+        found[first] = "".join(loose) + "\n\n" + found[first]
+    return found | {q: f"{q} = {a}" for q, a in answers(course, exercise, slip, rng).items()}
+
+
+def fill(book: dict[str, Any], course: Course, module: str, choices: dict[str, str], rng: random.Random | None = None) -> dict[str, Any]:  # fmt: skip
+    """The released notebook with these exercises done in these ways; the others are left."""
+    book = json.loads(json.dumps(book))
+    texts = {
+        cell_name(name, piece): text
+        for name in course.module(module).exercises
+        for piece, text in pieces(course, name, choices.get(name, LEFT), rng).items()
+    }
+    for cell in book["cells"]:
+        grade_id = cell["metadata"].get("nbgrader", {}).get("grade_id")
+        if grade_id in texts:
+            cell["source"] = texts[grade_id]
+    return book
+
+
+def drawn(course: Course, module: str, seed: int) -> dict[str, str]:
+    """How one student of a class did: mostly right, some slips, some left undone."""
+    rng = random.Random(seed)
+    choices = {}
+    for name in course.module(module).exercises:
+        slips = list(course.exercise(name).misconceptions)
+        choices[name] = rng.choices([DONE, LEFT, rng.choice(slips or [DONE])], [5, 1, 4])[0]
+    return choices
+
+
+def touched(book: dict[str, Any], rng: random.Random) -> dict[str, Any]:
+    """Every solution as somebody else would have typed it: another comment, so that no two are equal."""
+    for cell in book["cells"]:
+        if cell["metadata"].get("nbgrader", {}).get("solution"):
+            text = "".join(cell["source"])
+            cell["source"] = f"# take {rng.randrange(10**9)}\n{text}"
+    return book
+
+
+def hand_in(root: Path, student: str, module: str, book: dict[str, Any] | bytes, timestamp: str = "") -> Path:
+    """Put a notebook where nbgrader collects it."""
+    place = root / "submitted" / student / module
+    place.mkdir(parents=True, exist_ok=True)
+    path = place / f"{module}.ipynb"
+    path.write_bytes(book if isinstance(book, bytes) else json.dumps(book).encode())
+    if timestamp:
+        (place / "timestamp.txt").write_text(timestamp)
+    return path
+
+
+def make_class(course: Course, root: Path, module: str, students: int, start: int = 0) -> None:
+    """``students`` submissions, the same ones every time."""
+    book = json.loads((root / "release" / module / f"{module}.ipynb").read_text(encoding="utf-8"))
+    for seed in range(start, start + students):
+        rng = random.Random(f"touch {seed}")
+        done = fill(book, course, module, drawn(course, module, seed), rng)
+        hand_in(root, f"student{seed:03}", module, touched(done, rng), "2026-11-01 10:00:00 UTC")
