@@ -26,8 +26,9 @@ from grader import verify as verifier
 from grader.course import Course, CourseError, find_course
 from grader.exercise import AuthorError
 from grader.grade import Grader
+from grader.lane import Here
 from grader.result import Report
-from grader.sandbox import NoIsolation, best_tier
+from grader.sandbox import NoIsolation, best_tier, environment
 from grader.submission import SubmissionError, find_submissions, read
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, rich_markup_mode=None)
@@ -184,13 +185,21 @@ def check(
         raise CourseError(
             f"nothing to check in {place}: it holds no file named like an exercise, such as c3_contracting.py"
         )
-    with Grader(found, "none") as grader:
+    with own_grader(found) as grader:
         graded = grader.grade(submission, chosen, public=True)
     if as_json:
         typer.echo(graded.dumps(), nl=False)
     else:
         report.print_report(graded, out)
     raise typer.Exit(exit_code([graded], student=True))
+
+
+def own_grader(course: Course) -> Grader:
+    """For one's own work: without isolation, and in this process where there is no fork (Windows)."""
+    if hasattr(os, "fork"):
+        return Grader(course, "none")
+    os.environ.update(environment(course.config.devices) | {"PATH": os.environ.get("PATH", "")})
+    return Grader(course, "none", here=Here({}))
 
 
 @app.command()
@@ -381,12 +390,16 @@ def mutants(
     if as_json:
         print_json(mutation.as_json(proofs, others))
     else:
-        out.print(f"{'exercise':26} {'mutants':>8} {'killed':>8} {'equivalent':>11} {'survived':>9}", highlight=False)
+        head = f"{'exercise':26} {'mutants':>8} {'killed':>8} {'(not run)':>10} {'equivalent':>11} {'survived':>9}"
+        out.print(head, highlight=False)
         for proof in proofs:
             killed, same, alive = (proof.count(fate) for fate in ("killed", "equivalent", "survived"))
-            out.print(f"{proof.exercise:26} {len(proof.verdicts):8} {killed:8} {same:11} {alive:9}", highlight=False)
+            dead = f"{len(proof.verdicts):8} {killed:8} {proof.not_run:10}"
+            out.print(f"{proof.exercise:26} {dead} {same:11} {alive:9}", highlight=False)
             for problem in proof.problems:
                 out.print(f"    {report.clean(problem, 400)}", markup=False, highlight=False, soft_wrap=True)
+            for name in proof.unproven:
+                out.print(f"    nothing proves that {name} can fail", markup=False, highlight=False)
         for problem in others:
             out.print(report.clean(problem), markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(FAILED if others or any(p.problems for p in proofs) else 0)

@@ -118,6 +118,7 @@ def environment(devices: int) -> dict[str, str]:
         "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "2",
+        "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # macOS: we fork before there is a backend
     }
 
 

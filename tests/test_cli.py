@@ -138,6 +138,18 @@ def test_check_exits_with_1_while_work_is_unfinished(tmp_path: Path) -> None:
     assert "not written yet" in done.stdout
 
 
+def test_check_works_where_there_is_no_fork(tmp_path: Path) -> None:
+    """As on Windows: in the command's own process, with its simulated devices."""
+    shutil.copy(ROOT / "solutions" / "03_matmuls" / "c1_no_communication.py", tmp_path / "c1_no_communication.py")
+    code = f"import os, sys; del os.fork; from grader import cli; sys.argv = ['s', 'check', '--json', '--work', {str(tmp_path)!r}]; cli.main()"
+    clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=clean, capture_output=True, text=True, check=False
+    )
+    results = json.loads(done.stdout)["exercises"][0]["results"]
+    assert {r["status"] for r in results if r["kind"] == "check"} == {"passed"}, done.stdout
+
+
 def test_what_learners_are_given_can_be_checked_by_itself(tmp_path: Path) -> None:
     """A release has no solutions: values are still judged, answers are read back."""
     shutil.copytree(ROOT / "exercises", tmp_path / "exercises")

@@ -69,11 +69,13 @@ def drawn(rng, specs, dtypes):
 
 
 MESH = {"x": 2, "y": 3, "z": 4}
+LONG_MESH = {"data": 4, "model": 2}
+LONG_NAMES = {"shape": (24, 10), "dtype": "float32", "spec": P("data", "model"), "mesh_shape": LONG_MESH}
 SPREAD = [P(("x", "y"), "z"), P("z", "x", "y"), P(None, ("z", "x", "y"))]
 spread_cases = exercise.cases(
     memory,
     public=[{"shape": (24, 30, 8), "dtype": "float32", "spec": P("x", "y", "z"), "mesh_shape": MESH}],
-    hidden=lambda rng: drawn(rng, SPREAD, ["float32"]),
+    hidden=lambda rng: [LONG_NAMES, *drawn(rng, SPREAD, ["float32"])],
 )
 dtype_cases = exercise.cases(
     memory,

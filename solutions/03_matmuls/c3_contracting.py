@@ -90,8 +90,9 @@ def reduced_value(seen):
 
 @exercise.check(reduced, points=0.5, after=reduced_value)
 def reduced_traffic(seen):
-    """matmul_all_reduce: one all-reduce over x and no other collective"""
+    """matmul_all_reduce: one all-reduce over x and no other collective; C is whole on every device"""
     expect_collectives(seen, all_reduce={"x": 1})
+    expect_spec(seen.out, P())
 
 
 @exercise.check(scattered, points=1, public=True)
