@@ -205,14 +205,24 @@ def own_grader(course: Course) -> Grader:
 @app.command()
 def grade(
     paths: Annotated[list[Path], typer.Argument(help="folders with one folder per student, or students' files")],
-    to: Annotated[Path, typer.Option("--out", help="where reports go; an interrupted run is resumed there")],
+    to: Annotated[
+        Path | None, typer.Option("--out", help="where reports go; an interrupted run is resumed there")
+    ] = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, max=64, help="submissions graded at a time")] = 1,
     only: Annotated[list[str] | None, typer.Option("--only", help="grade only these exercises or modules")] = None,
     isolation: Isolation = "auto",
+    nbgrader: Annotated[
+        Path | None, typer.Option("--nbgrader", help="an nbgrader course folder; PATHS is then one assignment")
+    ] = None,
+    again: Annotated[bool, typer.Option("--again", help="with --nbgrader: write unchanged submissions anew")] = False,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Grade submissions with all checks, in a sandbox. Writes a report for each, grades.csv and a summary."""
+    if nbgrader is not None:
+        raise typer.Exit(grade_nbgrader(nbgrader, [str(p) for p in paths], jobs, isolation, again, as_json))
+    if to is None:
+        raise CourseError("say where the reports go: --out FOLDER")
     found = course_at(course)
     if not found.solved:
         raise CourseError("grading needs the solutions; this is what learners are given")
@@ -341,6 +351,36 @@ def doctor(course: CourseOption = None, as_json: AsJson = False) -> None:
                 f"{'✓' if line.ok else '✗'} {line.name}: {line.told}", markup=False, highlight=False, soft_wrap=True
             )
     raise typer.Exit(FAILED if any(line.needed and not line.ok for line in lines) else 0)
+
+
+def grade_nbgrader(
+    folder: Path, assignments: list[str], jobs: int, isolation: str, again: bool, as_json: bool
+) -> int:
+    """Grade an nbgrader assignment into its gradebook; the exit code."""
+    if problem := doctors.jax_problem():
+        raise CourseError(problem)
+    if len(assignments) != 1:
+        raise CourseError("with --nbgrader DIR, name one assignment: shardlings grade --nbgrader DIR ASSIGNMENT")
+    try:
+        from grader.integrations.nbgrader import batch
+    except ModuleNotFoundError as missing:
+        raise CourseError(f"{missing.name} is not installed; run: pip install 'shardlings[nbgrader]'") from None
+    asked = "" if isolation == "auto" else isolation
+    done = batch.grade(
+        folder, assignments[0], lambda total: progress(total, quiet=as_json), jobs=jobs, isolation=asked, again=again
+    )
+    if as_json:
+        print_json(vars(done))
+    else:
+        told = f"{len(done.graded)} graded, {len(done.kept)} as before  (isolation: {done.tier})"
+        out.print(told, highlight=False)
+        out.print(f"next: cd {folder} && nbgrader generate_feedback {assignments[0]}", style="dim", soft_wrap=True)
+    for student in done.pending:
+        err.print(f"shardlings: {report.clean(student)} waits for a person: the grader itself failed there")
+    for student, error in done.failures.items():
+        told = f"shardlings: {report.clean(student)} was not graded: {report.clean(error)}"
+        err.print(told, markup=False, highlight=False, soft_wrap=True)
+    return BROKEN if done.failures or done.pending else 0
 
 
 nbgrader_app = typer.Typer(no_args_is_help=True, help="Course folders for nbgrader.", rich_markup_mode=None)

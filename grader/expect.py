@@ -340,8 +340,8 @@ def _same(got: Any, want: Any, rtol: float) -> bool:
         return is_spec(got) and _trimmed(got) == _trimmed(want)
     if isinstance(want, slice):
         return isinstance(got, slice) and got == want
-    if not isinstance(got, int | float):
-        return False
+    if not isinstance(got, int | float) or (rtol == 0 and isinstance(want, int) and isinstance(got, float)):
+        return False  # 3.0 is no shape, no count and no index
     return abs(got - want) <= rtol * abs(want)
 
 

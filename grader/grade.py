@@ -147,6 +147,7 @@ class Grader:
             pending=_sum(r.points for r in results if r.status == "broken"),
             results=results,
             notes=notes,
+            handed_in=name in submission.sources,
         )
 
     # questions

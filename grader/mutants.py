@@ -144,9 +144,11 @@ class About:
 
 def called(node: ast.AST) -> str:
     """``psum`` for ``psum(...)`` and ``jax.lax.psum(...)``, else nothing."""
-    if not isinstance(node, ast.Call):
-        return ""
-    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+    return last_name(node.func) if isinstance(node, ast.Call) else ""
+
+
+def last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
 def with_args(call: ast.Call, args: Iterable[ast.expr]) -> ast.Call:
@@ -581,10 +583,8 @@ def unchecked(text: str) -> str:
 
 def maps_devices(call: ast.Call) -> bool:
     """``shard_map(...)`` or ``partial(shard_map, ...)``."""
-    name = called(call)
-    return name == "shard_map" or (
-        name == "partial" and bool(call.args) and called(ast.Call(call.args[0])) == "shard_map"
-    )
+    made = called(call)
+    return made == "shard_map" or (made == "partial" and bool(call.args) and last_name(call.args[0]) == "shard_map")
 
 
 def never_ran(result: Result) -> bool:

@@ -341,6 +341,9 @@ def print_report(report: Report, console: Console, *, audience: Audience = "stud
 def _print_exercise(paper: _Paper, exercise: ExerciseReport, audience: Audience) -> None:
     score = f"  {_short_score(exercise.earned, exercise.points)}"
     paper.line(paper.text(exercise.title, "bold", 200), Text(score, style="bold cyan"))
+    if not exercise.handed_in:
+        paper.line(paper.text("nothing was handed in for this exercise"), indent=2)
+        return
     for result in exercise.results:
         _print_result(paper, result, audience)
     for note in exercise.notes[:50]:

@@ -57,6 +57,8 @@ class Result(BaseModel):
 
 
 class ExerciseReport(BaseModel):
+    """The results of one exercise; ``handed_in`` is False where the submission held nothing for it."""
+
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     exercise: str
@@ -67,6 +69,7 @@ class ExerciseReport(BaseModel):
     pending: float
     results: list[Result]
     notes: list[str] = []
+    handed_in: bool = True
 
 
 class Report(BaseModel):

@@ -128,7 +128,7 @@ def readable() -> list[str]:
     This package holds formulas that learners are asked for, wherever it is installed.
     """
     paths = [sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/localtime",
-             "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random", "/proc",
+             "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
              "/sys/devices/system/cpu", "/sys/fs/cgroup"]  # fmt: skip
     found = (part for path in dict.fromkeys(paths) for part in _without(Path(path), HERE))
     return [str(p) for p in found if p.exists()]
@@ -219,7 +219,7 @@ class Worker:
             "limits": self.limits.as_dict(),
             "env": environment(self.devices),
             "scratch": self._scratch,
-            "confine": self.tier == "sandlock",
+            "tier": self.tier,
             "readable": readable(),
         }
         deadline = time.monotonic() + self.limits.total_seconds + 10

@@ -4,8 +4,9 @@ Started by ``sandbox.start`` as a script, confined before it runs. Two roles:
 
 trace: imports JAX, starts no backend (a fork is sound only until one exists), and forks a keeper per
     submission, which forks the child before it reads a word of the submission. So no child ever finds
-    an earlier submission in its memory. The child is confined once more, to its own scratch folder; it
-    can neither signal nor read its keeper, and what it leaves running is killed.
+    an earlier submission in its memory. The child is confined once more, to its own scratch folder, and
+    loses the system calls with which one process changes another or a file that it cannot write; it can
+    neither signal nor read its keeper, and what it leaves running is killed.
 run: compiles and executes programs, one after another; learner Python never comes here.
 
 Every answer is a frame with ``from``: ``child`` is untrusted (it passed through learner hands),
@@ -32,10 +33,11 @@ if __name__ == "__main__":  # started by path: make the package importable witho
 import contextlib
 import ctypes
 import os
+import platform
 import resource
 import select
-import shutil
 import signal
+import struct
 import sys
 import time
 from collections.abc import Callable
@@ -45,8 +47,16 @@ from grader import wire
 
 GRACE = 2.0
 MAX_ANSWER = 16 << 20
+MAX_HEADER = 2 << 20
+MAX_SCRATCH = 64 << 20
+MAX_SCRATCH_FILES = 1000
+LOOK_SECONDS = 0.1
+MAX_OPEN = 64
+MAX_THREADS = 1024
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_DUMPABLE = 4
+PR_SET_SECCOMP = 22
+PR_SET_NO_NEW_PRIVS = 38
 
 
 def main(role: str) -> None:
@@ -57,6 +67,7 @@ def main(role: str) -> None:
         from grader import run  # noqa: F401
 
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
+    _prctl(PR_SET_DUMPABLE, 0)  # bwrap: no Landlock keeps a child from our memory (sandlock does not grant it)
     send = _sender(answers)
     send({"ready": True}, [])
     while os.read(asks, 1):
@@ -65,11 +76,14 @@ def main(role: str) -> None:
             continue
         keeper = os.fork()
         if keeper == 0:
+            code = 1
             try:
                 _keep(asks, send)
+                code = 0
             finally:
-                os._exit(0)
-        os.waitpid(keeper, 0)
+                os._exit(code)
+        if os.waitpid(keeper, 0)[1] != 0:  # something may be left behind: with us the whole sandbox ends
+            return
 
 
 def _own_streams() -> tuple[int, BinaryIO]:
@@ -138,14 +152,16 @@ def _keep(asks: int, send: Callable) -> None:
     os.close(outlet)
     header, _ = wire.read_frame(_reader(asks))
     scratch = os.path.join(header["scratch"], "work")
-    shutil.rmtree(scratch, ignore_errors=True)
+    remove_tree(scratch)
     os.makedirs(scratch)
     with contextlib.suppress(BrokenPipeError), os.fdopen(to_child, "wb") as stream:
         stream.write(wire.pack(header | {"scratch": scratch}))
-    ended = _relay(out, pid, header["limits"], send)
-    _kill_all(pid)
-    shutil.rmtree(scratch, ignore_errors=True)
+    ended = _relay(out, pid, header["limits"], scratch, send)
+    clean = _kill_all(pid)
+    remove_tree(scratch)
     send({"end": ended}, [])
+    if not clean:
+        raise RuntimeError("something of the submission is still running")
 
 
 def _child(inlet: int, outlet: int) -> None:
@@ -161,9 +177,11 @@ def _child(inlet: int, outlet: int) -> None:
     _cap(resource.RLIMIT_FSIZE, int(limits["file_mib"]) << 20)
     _cap(resource.RLIMIT_AS, int(limits["memory_mib"]) << 20)
     _cap(resource.RLIMIT_CPU, int(limits["total_seconds"]) + 5)
-    if header["confine"]:
-        _prctl(PR_SET_DUMPABLE, 0)
+    _cap(resource.RLIMIT_NOFILE, MAX_OPEN)
+    if header["tier"] == "sandlock":
         _confine(header["readable"], scratch)
+    if header["tier"] != "none":
+        forbid_calls()
     from grader import trace
 
     _hide_grader()
@@ -193,6 +211,84 @@ def _confine(readable: list[str], scratch: str) -> None:
     confine(Sandbox(fs_readable=readable, fs_writable=[scratch, "/dev/null"]))
 
 
+# Landlock stops neither of these, and no solution of an exercise needs them: system call numbers on x86_64 and
+# aarch64 (None: not there). What a process may do to itself stays; see ``filter_program``.
+FORBIDDEN_CALLS: dict[str, tuple[int | None, int | None]] = {
+    # another file's mode, owner, times and attributes
+    "chmod": (90, None), "fchmod": (91, 52), "fchmodat": (268, 53), "fchmodat2": (452, 452),
+    "chown": (92, None), "fchown": (93, 55), "lchown": (94, None), "fchownat": (260, 54),
+    "utime": (132, None), "utimes": (235, None), "futimesat": (261, None), "utimensat": (280, 88),
+    "setxattr": (188, 5), "lsetxattr": (189, 6), "fsetxattr": (190, 7), "setxattrat": (463, 463),
+    "removexattr": (197, 14), "lremovexattr": (198, 15), "fremovexattr": (199, 16), "removexattrat": (466, 466),
+    "mknod": (133, None), "mknodat": (259, 33), "inotify_add_watch": (254, 27), "fanotify_init": (300, 262),
+    # another process's priority, processors and memory; signals that do not go through kill
+    "setpriority": (141, 140), "ioprio_set": (251, 30), "sched_setparam": (142, 118),
+    "sched_setscheduler": (144, 119), "sched_setattr": (314, 274), "sched_setaffinity": (203, 122),
+    "ptrace": (101, 117), "process_vm_readv": (310, 270), "process_vm_writev": (311, 271),
+    "process_madvise": (440, 440), "kcmp": (312, 272), "pidfd_open": (434, 434), "pidfd_getfd": (438, 438),
+    "pidfd_send_signal": (424, 424), "tkill": (200, 130), "rt_sigqueueinfo": (129, 138),
+    "rt_tgsigqueueinfo": (297, 240), "migrate_pages": (256, 238), "move_pages": (279, 239),
+    # more processes, other programs, sessions
+    "fork": (57, None), "vfork": (58, None), "execve": (59, 221), "execveat": (322, 281),
+    "setsid": (112, 157), "setpgid": (109, 154), "unshare": (272, 97), "setns": (308, 268), "chroot": (161, 51),
+    # networks, memory that no limit counts, the machine
+    "socket": (41, 198), "io_uring_setup": (425, 425), "memfd_create": (319, 279), "memfd_secret": (447, 447),
+    "shmget": (29, 194), "shmat": (30, 196), "msgget": (68, 186), "semget": (64, 190), "mq_open": (240, 180),
+    "add_key": (248, 217), "request_key": (249, 218), "keyctl": (250, 219), "bpf": (321, 280),
+    "perf_event_open": (298, 241), "userfaultfd": (323, 282), "syslog": (103, 116), "clock_settime": (227, 112),
+    "settimeofday": (164, 170), "adjtimex": (159, 171), "clock_adjtime": (305, 266),
+}  # fmt: skip
+ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+SELF_ONLY = {"kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261)}
+CLONE, CLONE3, CLONE_THREAD = (56, 220), (435, 435), 0x10000
+EPERM, ENOSYS = 1, 38
+
+
+def filter_program(machine: str, pid: int) -> bytes:
+    """The seccomp filter as bytes; empty on a machine whose numbers we do not know.
+
+    Threads may be started, processes not. Signals and limits reach this process alone.
+    """
+    if machine not in ARCHITECTURES:
+        return b""
+    column, architecture = ARCHITECTURES[machine]
+    load, equal, at_least, any_bit, answer = 0x20, 0x15, 0x35, 0x45, 0x06
+    allow, kill = 0x7FFF0000, 0x80000000
+    number, first, arch = 0, 16, 4  # offsets in struct seccomp_data; of an argument its lower half
+    refuse = (answer, 0, 0, 0x50000 | EPERM)
+    code = [(load, 0, 0, arch), (equal, 1, 0, architecture), (answer, 0, 0, kill), (load, 0, 0, number)]
+    if machine == "x86_64":  # the x32 numbers
+        code += [(at_least, 0, 1, 0x40000000), refuse]
+    for numbers in FORBIDDEN_CALLS.values():
+        if (call := numbers[column]) is not None:
+            code += [(equal, 0, 1, call), refuse]
+    code += [(equal, 0, 1, CLONE3[column]), (answer, 0, 0, 0x50000 | ENOSYS)]  # libc then falls back to clone
+    code += [(equal, 0, 4, CLONE[column]), (load, 0, 0, first), (any_bit, 1, 0, CLONE_THREAD), refuse,
+             (answer, 0, 0, allow)]  # fmt: skip
+    for name, numbers in SELF_ONLY.items():
+        code += [(equal, 0, 5, numbers[column]), (load, 0, 0, first), (equal, 2, 0, pid)]
+        code += [(equal, 1, 0, 0 if name == "prlimit64" else pid), refuse, (answer, 0, 0, allow)]
+    code.append((answer, 0, 0, allow))
+    return b"".join(struct.pack("HBBI", *line) for line in code)
+
+
+def forbid_calls() -> None:
+    """Install the filter; there is no way back. Where seccomp is refused, so is the submission."""
+    program = filter_program(platform.machine(), os.getpid())
+    if not program:
+        return
+    libc = ctypes.CDLL(None, use_errno=True)
+    code = ctypes.create_string_buffer(program, len(program))
+
+    class Program(ctypes.Structure):
+        _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
+
+    about = Program(len(program) // 8, ctypes.addressof(code))
+    libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
+    if libc.prctl(PR_SET_SECCOMP, 2, ctypes.byref(about), 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "cannot install the system call filter")
+
+
 def _close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
     """Descriptors 10 and 11 are the way in and out; 0, 1 and 2 lead nowhere; all others are closed."""
     null = os.open(os.devnull, os.O_RDWR)
@@ -210,38 +306,47 @@ def _cap(what: int, limit: int) -> None:
         resource.setrlimit(what, (limit, limit))
 
 
-def _relay(out: int, pid: int, limits: dict[str, float], send: Callable) -> str:
-    """Pass the child's frames on; says how it ended: done, timeout, flood, garbage or died."""
-    received = 0
+def _relay(out: int, pid: int, limits: dict[str, float], scratch: str, send: Callable) -> str:
+    """Pass the child's frames on; says how it ended: done, timeout, flood, disk, garbage or died."""
+    received, looked = 0, time.monotonic()
     deadline = time.monotonic() + limits["total_seconds"]
 
     def read(n: int) -> bytes:
-        nonlocal received
+        nonlocal received, looked
         received += n
         if received > MAX_ANSWER:
             raise wire.BadFrame("flood")
-        data = b""
+        data = bytearray()
         while len(data) < n:
-            left = min(frame_deadline, deadline) - time.monotonic()
-            if left <= 0 or not select.select([out], [], [], left)[0]:
+            now = time.monotonic()
+            if now > looked + LOOK_SECONDS:
+                looked = now
+                if is_over_quota(scratch):
+                    raise wire.BadFrame("disk")
+                if _threads(pid) > MAX_THREADS:
+                    raise wire.BadFrame("threads")
+            left = min(frame_deadline, deadline) - now
+            if left <= 0:
                 raise TimeoutError
+            if not select.select([out], [], [], min(left, LOOK_SECONDS))[0]:
+                continue
             part = os.read(out, n - len(data))
             if not part:
                 raise EOFError
             data += part
-        return data
+        return bytes(data)
 
     sent = 0
     while True:
         frame_deadline = time.monotonic() + limits["trace_seconds"] + GRACE
         try:
-            header, blobs = wire.read_frame(read, max_header=MAX_ANSWER, max_blobs=MAX_ANSWER)
+            header, blobs = wire.read_frame(read, max_header=MAX_HEADER, max_blobs=MAX_ANSWER)
         except TimeoutError:
             return "timeout"
         except EOFError:
             return "done" if _exit_status(pid) == 0 else _how_it_died(pid)
         except wire.BadFrame as error:
-            return "flood" if str(error) == "flood" else "garbage"
+            return str(error) if str(error) in ("flood", "disk", "threads") else "garbage"
         sent += 1
         if sent > 100_000:
             return "flood"
@@ -272,8 +377,8 @@ def _how_it_died(pid: int) -> str:
     return f"exited with {os.WEXITSTATUS(status)}"
 
 
-def _kill_all(pid: int) -> None:
-    """Kill every descendant: orphans come to us, because we are their subreaper."""
+def _kill_all(pid: int) -> bool:
+    """Kill every descendant: orphans come to us, because we are their subreaper. False when some are left."""
     for _ in range(1000):
         for child in _children() or [pid]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
@@ -282,9 +387,10 @@ def _kill_all(pid: int) -> None:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         except ChildProcessError:
-            break
+            _statuses.pop(pid, None)
+            return True
         time.sleep(0.002)
-    _statuses.pop(pid, None)
+    return False
 
 
 def _children() -> list[int]:
@@ -292,8 +398,68 @@ def _children() -> list[int]:
     try:
         with open(f"/proc/self/task/{os.getpid()}/children") as listing:
             return [int(n) for n in listing.read().split()]
-    except OSError:  # macOS, or a kernel without this file
+    except OSError:  # macOS, or a sandbox without /proc: there the one child cannot fork
         return []
+
+
+def _threads(pid: int) -> int:
+    """Threads of a process; 0 where /proc is not to be had (there the launcher counts)."""
+    try:
+        with open(f"/proc/{pid}/status") as status:
+            return next((int(line.split()[1]) for line in status if line.startswith("Threads:")), 0)
+    except OSError:
+        return 0
+
+
+# -- the scratch folder ------------------------------------------------------------------------
+
+
+def is_over_quota(folder: str) -> bool:
+    """More than MAX_SCRATCH bytes or MAX_SCRATCH_FILES entries, or a folder that cannot be looked into."""
+    size, entries, folders = 0, 0, [folder]
+    while folders:
+        try:
+            with os.scandir(folders.pop()) as listing:
+                for entry in listing:
+                    entries += 1
+                    if entry.is_dir(follow_symlinks=False):
+                        folders.append(entry.path)
+                    else:
+                        size += entry.stat(follow_symlinks=False).st_blocks * 512
+                    if size > MAX_SCRATCH or entries > MAX_SCRATCH_FILES:
+                        return True
+        except FileNotFoundError:  # deleted while we looked
+            continue
+        except OSError:
+            return True
+    return False
+
+
+def remove_tree(root: str) -> None:
+    """Delete a folder of a stranger's: of any depth, with folders that may not be listed."""
+    moved = 0
+    while True:
+        try:
+            os.chmod(root, 0o700)
+            inside = list(os.scandir(root))
+        except FileNotFoundError:
+            return
+        folders = [e.path for e in inside if e.is_dir(follow_symlinks=False)]
+        for entry in inside:
+            if entry.path not in folders:
+                os.unlink(entry.path)
+        for folder in folders:  # lift what is inside, so that no path grows long
+            os.chmod(folder, 0o700)
+            for deeper in list(os.scandir(folder)):
+                if deeper.is_dir(follow_symlinks=False):
+                    os.rename(deeper.path, os.path.join(root, f".{moved}.{os.getpid()}"))
+                    moved += 1
+                else:
+                    os.unlink(deeper.path)
+            os.rmdir(folder)
+        if not folders:
+            os.rmdir(root)
+            return
 
 
 def _prctl(option: int, value: int) -> None:

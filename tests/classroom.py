@@ -5,19 +5,34 @@ from __future__ import annotations
 import ast
 import json
 import random
+import shutil
 from pathlib import Path
 from typing import Any
 
+from grader import build
 from grader.build import reference_source
-from grader.course import Course
+from grader.course import Course, find_course
 from grader.exercise import Exercise, Misconception, Number, Task
 from grader.integrations.nbgrader.folder import cell_name
 from grader.variants import params_for
 
 DONE, LEFT = "done", "left"
+ROOT = Path(__file__).resolve().parent.parent
 
 
-def answers(course: Course, exercise: Exercise, slip: Misconception | None, rng: random.Random | None) -> dict[str, str]:
+def copied(folder: Path) -> Course:
+    """The repository's course in another place, built."""
+    folder.mkdir(parents=True)
+    shutil.copytree(ROOT / "solutions", folder / "solutions", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "course.yaml", folder)
+    course = find_course(folder)
+    build.build(course)
+    return find_course(folder)
+
+
+def answers(
+    course: Course, exercise: Exercise, slip: Misconception | None, rng: random.Random | None
+) -> dict[str, str]:
     """Right answers to an exercise's questions, in SI units written out; one of them may be a slip's."""
     found = {}
     for question in exercise.numbers.values():

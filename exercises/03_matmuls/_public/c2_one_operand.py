@@ -27,7 +27,7 @@ needs `check_vma=False`. After `psum` it can.
 import jax
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_collectives, expect_flops, expect_traffic
+from grader.expect import expect_close, expect_collectives, expect_flops, expect_spec, expect_traffic
 from grader.hardware import all_gather_time, all_reduce_time
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8}], stars=2)
 

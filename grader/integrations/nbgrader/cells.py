@@ -36,11 +36,14 @@ def outputs(report: Report, exercise: ExerciseReport, points: float, *, notes: b
     text = _as_text(report, shown)
     page = reports.render_fragment(shown)
     value = min(max(float(exercise.earned), 0.0), float(points))
-    new = nbformat.v4.new_output
     return [
-        new("display_data", data={"text/html": page, "text/plain": text}),
-        new("execute_result", data={"text/plain": repr(value)}, execution_count=None),
+        _output("display_data", {"text/html": page, "text/plain": text}),
+        NotebookNode(_output("execute_result", {"text/plain": repr(value)}), execution_count=None),
     ]
+
+
+def _output(kind: str, data: dict[str, str]) -> NotebookNode:
+    return NotebookNode(output_type=kind, metadata=NotebookNode(), data=NotebookNode(data))
 
 
 def error(reason: str) -> NotebookNode:
@@ -72,16 +75,19 @@ def comment(exercise: ExerciseReport, task: str) -> str | None:
 
 
 def _line(result: Result) -> str:
+    label = f"question {result.name}" if result.kind == "number" else result.label
     if result.status == "broken":
-        return escaped(f"{result.label}: pending, the grader itself failed here and a person will look")
+        return escaped(f"{label}: pending, the grader itself failed here and a person will look")
     hint = f" Hint: {result.hint}" if result.hint else ""
-    return escaped(f"{result.label}: {result.reason or reports.BLOCKED}.{hint}")
+    return escaped(f"{label}: {result.reason or reports.BLOCKED}.{hint}")
 
 
 def escaped(text: str) -> str:
     """Text that neither Markdown nor HTML makes anything of: the feedback page renders comments as both."""
     plain = html.escape(reports.clean(text).replace("`", "'"), quote=False)
-    return re.sub(r"[\\\[\]!$]|(?<![A-Za-z0-9])[*_~]|[*_~](?![A-Za-z0-9])", lambda m: f"&#{ord(m[0])};", plain)
+    return re.sub(
+        r"[\\$]|(?<=\])\(|(?<![A-Za-z0-9])[*_~](?=\S)|(?<=\S)[*_~](?![A-Za-z0-9])", lambda m: f"&#{ord(m[0])};", plain
+    )
 
 
 def fill(nodes: list[NotebookNode], report: Report, by_cell: dict[str, str], points: dict[str, float]) -> None:

@@ -11,6 +11,7 @@ import json
 import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import CancelledError, Future
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -27,6 +28,7 @@ from grader.integrations.nbgrader import folder
 from grader.integrations.nbgrader.mend import Known, Mended, mend
 from grader.result import Report
 from grader.sandbox import best_tier
+from grader.submission import Submission
 
 KEPT = ".shardlings"
 
@@ -60,6 +62,8 @@ class Shardlings(LoggingConfigurable):
         self.root = Path(root or ".")
         self._lock = threading.Lock()
         self._grader: Grader | None = None
+        self._coming: dict[str, Future[Report]] = {}
+        self._stopped = False
 
     @cached_property
     def loaded(self) -> Course:
@@ -84,6 +88,7 @@ class Shardlings(LoggingConfigurable):
             return self._grader
 
     def close(self) -> None:
+        self._stopped = True
         with self._lock:
             if self._grader is not None:
                 self._grader.__exit__()
@@ -118,10 +123,26 @@ class Shardlings(LoggingConfigurable):
     def report(self, work: Work) -> Report:
         """The report, from what was kept or from grading now."""
         found = self.kept(work.fingerprint)
+        if found is None and work.fingerprint in self._coming:
+            found = self._coming[work.fingerprint].result()
         if found is None:
             found = self.grader.grade(work.mended.submission, work.names)
             self.keep(work.fingerprint, found)
         return found
+
+    def ahead(self, works: Sequence[Work]) -> None:
+        """Grade these in the background; ``report`` waits for its own."""
+        left = [w for w in works if self.kept(w.fingerprint) is None]
+        self._coming = {w.fingerprint: Future() for w in left}
+
+        def done(work: Work, result: Report | Exception) -> None:
+            coming = self._coming[work.fingerprint]
+            coming.set_result(result) if isinstance(result, Report) else coming.set_exception(result)
+
+        if len(left) > 1:
+            threading.Thread(target=self.batch, args=(left, done), daemon=True).start()
+        else:
+            self._coming = {}
 
     # what was graded before
 
@@ -160,7 +181,12 @@ class Shardlings(LoggingConfigurable):
 
         if left:
             names = next(iter(left.values())).names
-            self.grader.batch({s: lambda w=w: w.mended.submission for s, w in left.items()}, names, finished)
+            self.grader.batch({s: lambda w=w: self._next(w) for s, w in left.items()}, names, finished)
+
+    def _next(self, work: Work) -> Submission:
+        if self._stopped:
+            raise CancelledError
+        return work.mended.submission
 
 
 def stamp(work: Work, known: Sequence[Known], dates: Sequence[object]) -> str:

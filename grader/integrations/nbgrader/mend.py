@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import nbformat
 from nbformat.notebooknode import NotebookNode
 
 from grader.submission import (
@@ -287,9 +286,10 @@ def _node(cell: Cell) -> NotebookNode:
 
 
 def _new(kind: str, text: str, ident: str, known: Known | None) -> NotebookNode:
-    make = {"code": nbformat.v4.new_code_cell, "markdown": nbformat.v4.new_markdown_cell}.get(
-        kind, nbformat.v4.new_raw_cell
-    )
     safe = ident if re.fullmatch(r"[a-zA-Z0-9_-]{1,64}", ident) else hashlib.sha256(ident.encode()).hexdigest()[:16]
-    metadata = NotebookNode({"nbgrader": NotebookNode(known.marks())} if known else {})
-    return make(source=text, id=safe, metadata=metadata)
+    node = NotebookNode(id=safe, cell_type=kind, metadata=NotebookNode(), source=text)
+    if known:
+        node.metadata["nbgrader"] = NotebookNode(known.marks())
+    if kind == "code":
+        node.outputs, node.execution_count = [], None
+    return node

@@ -39,13 +39,13 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
     theirs = "nbgrader.preprocessors"
     c.Autograde.sanitize_preprocessors = [
         f"{HERE}.Mend",
-        *(f"{theirs}.{name}" for name in ("ClearOutput", "OverwriteKernelspec", "OverwriteCells", "CheckCellMetadata")),
+        f"{theirs}.OverwriteKernelspec",
     ]
     c.Autograde.autograde_preprocessors = [
         f"{HERE}.Grade",
-        *(f"{theirs}.{name}" for name in ("LimitOutput", "SaveAutoGrades")),
+        f"{theirs}.SaveAutoGrades",
         f"{HERE}.SaveComments",
-        *(f"{theirs}.{name}" for name in ("AssignLatePenalties", "CheckCellMetadata")),
+        f"{theirs}.AssignLatePenalties",
     ]
     names = ["IncludeHeaderFooter", "InstantiateTests", "LockCells", "ClearSolutions", "ClearOutput",
              "CheckCellMetadata", "ComputeChecksums", "SaveCells", "ClearHiddenTests", "ClearMarkScheme",
@@ -64,11 +64,13 @@ class Desk:
     def __init__(self, coursedir: Any, parent: Any = None) -> None:
         self.coursedir = coursedir
         self.shardlings = Shardlings(root=coursedir.root, parent=parent)
+        self.known_of: dict[tuple[str, str], list[Known]] = {}
         self.works: dict[tuple[str, str, str], tuple[Work, Report]] = {}
+        self.started = False
 
     @classmethod
     def of(cls, preprocessor: Any) -> Desk:
-        converter = preprocessor.parent.parent  # preprocessor -> exporter -> converter
+        converter = _converter(preprocessor)
         if converter not in _DESKS:
             desk = cls(converter.coursedir, converter)
             weakref.finalize(converter, desk.shardlings.close)
@@ -83,13 +85,31 @@ class Desk:
         return Path(self.coursedir.format_path(step, student, assignment)) / f"{notebook}.ipynb"
 
     def read(self, gradebook: Gradebook, student: str, assignment: str, notebook: str) -> tuple[Work, list[Known]]:
-        known = self.known(gradebook, assignment, notebook)
+        if (assignment, notebook) not in self.known_of:
+            self.known_of[assignment, notebook] = self.known(gradebook, assignment, notebook)
+        known = self.known_of[assignment, notebook]
         path = self.path(self.coursedir.submitted_directory, student, assignment, notebook)
         return self.shardlings.read(path, student, assignment, notebook, known), known
+
+    def look_ahead(self, converter: Any, assignment: str, notebook: str) -> None:
+        """Have the submissions that nbgrader comes to later graded in the meantime."""
+        if self.started:
+            return
+        self.started = True
+        known = self.known_of[assignment, notebook]
+        works = []
+        for place, notebooks in sorted(converter.assignments.items()):
+            for path in (Path(n) for n in notebooks if Path(n).stem == notebook):
+                works.append(self.shardlings.read(path, Path(place).parent.name, assignment, notebook, known))
+        self.shardlings.ahead(works)
 
     def stamp(self, gradebook: Gradebook, work: Work, known: list[Known]) -> str:
         found: Any = gradebook.find_submission(work.assignment, work.student)
         return stamp(work, known, [found.timestamp, found.duedate])
+
+
+def _converter(preprocessor: Any) -> Any:
+    return preprocessor.parent.parent  # its parent is the exporter
 
 
 def _where(resources: Any) -> tuple[str, str, str]:
@@ -146,6 +166,7 @@ class Grade(NbGraderPreprocessor):
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
             work, known = desk.read(gradebook, *_where(resources))
             mark = desk.stamp(gradebook, work, known)
+        desk.look_ahead(_converter(self), work.assignment, work.notebook)
         report = desk.shardlings.report(work)
         desk.works[_where(resources)] = work, report
         graded(nb, work, report, mark)

@@ -1,0 +1,285 @@
+"""``shardlings grade --nbgrader``: a class graded in parallel, into the gradebook row for row as by nbgrader.
+
+Workers grade side by side; this one process reads, and writes the gradebook and ``autograded/``. A
+student is done when their notebook in ``autograded/`` bears the stamp of this very work; it is written
+last. So a batch killed at any moment is resumed by running it again, and nobody is graded twice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import json
+import os
+import re
+import shutil
+import sys
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbgrader import utils
+from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.apps import AutogradeApp
+from nbgrader.converters import Autograde
+from nbgrader.converters.base import BaseConverter, NbGraderException
+from nbgrader.preprocessors import AssignLatePenalties
+
+from grader.course import CourseError
+from grader.files import write_atomic
+from grader.integrations.nbgrader import book
+from grader.integrations.nbgrader.desk import KEPT, Work, stamp
+from grader.integrations.nbgrader.mend import Known
+from grader.integrations.nbgrader.plugin import METADATA, Desk, graded, rebuild
+from grader.result import Report
+
+Bar = Callable[[int], AbstractContextManager[Callable[[str], None]]]
+
+
+@dataclass
+class Outcome:
+    """Students by what was done: graded now, as before, or why they could not be."""
+
+    graded: list[str] = field(default_factory=list)
+    kept: list[str] = field(default_factory=list)
+    failures: dict[str, str] = field(default_factory=dict)
+    pending: list[str] = field(default_factory=list)
+    tier: str = ""
+
+
+@dataclass
+class _Student:
+    """One student's submission: its notebooks, read, and the reports that have come in."""
+
+    name: str
+    works: dict[str, Work]
+    timestamp: Any
+    stamps: dict[str, str]
+    reports: dict[str, Report] = field(default_factory=dict)
+
+
+def grade(
+    folder: Path, assignment: str, bar: Bar, *, jobs: int = 0, isolation: str = "", again: bool = False
+) -> Outcome:
+    """Grade what is new or changed in ``submitted/*/<assignment>/``.
+
+    Args:
+        jobs: submissions graded at a time; 0: as nbgrader_config.py says.
+        isolation: empty: as nbgrader_config.py says.
+        again: also what is as it was (reports are still kept; the rows are written anew).
+    """
+    if not (folder / "nbgrader_config.py").is_file():
+        raise CourseError(f"{folder} has no nbgrader_config.py; make it with: shardlings nbgrader init {folder}")
+    with _locked(folder.resolve()):
+        batch = _Batch(folder.resolve(), assignment, jobs, isolation)
+        try:
+            return batch.run(bar, again)
+        finally:
+            batch.desk.shardlings.close()
+
+
+@contextlib.contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    (folder / KEPT).mkdir(mode=0o700, exist_ok=True)
+    with open(folder / KEPT / "lock", "w") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            raise CourseError(f"another grader is at work in {folder}; wait for it") from None
+        yield
+
+
+class _Batch:
+    """One run over one assignment; everything here happens in one thread."""
+
+    def __init__(self, folder: Path, assignment: str, jobs: int, isolation: str) -> None:
+        os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', '')}"  # for alembic
+        self.assignment = assignment
+        app = AutogradeApp()
+        app.initialize(["--log-level=ERROR"], root=str(folder))
+        self.coursedir: Any = app.coursedir
+        self.coursedir.assignment_id = assignment
+        self.converter: Any = Autograde(coursedir=self.coursedir, parent=app)
+        self.desk = Desk(self.coursedir, self.converter)
+        settings = self.desk.shardlings
+        settings.jobs, settings.isolation = jobs or settings.jobs, isolation or settings.isolation
+        self.late: Any = AssignLatePenalties(parent=self.converter)
+        self.late.init_plugin()
+
+    def run(self, bar: Bar, again: bool) -> Outcome:
+        outcome = Outcome(tier=self.desk.shardlings.tier)
+        with warnings.catch_warnings(), Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
+            warnings.simplefilter("ignore")  # SQLAlchemy, on how nbgrader builds its rows
+            self.gradebook = gradebook
+            self._load_assignment()
+            places = self._places()
+            with bar(len(places)) as advance:
+                left: list[_Student] = []
+                for name, place in places.items():
+                    student = self._read(name, place)
+                    if not student.works:
+                        outcome.failures[name] = "no notebook of this assignment was handed in"
+                    elif not again and self._is_done(student):
+                        outcome.kept.append(name)
+                    else:
+                        left.append(student)
+                        continue
+                    advance(name)
+                self._grade(left, outcome, advance)
+        return outcome
+
+    # what there is
+
+    def _load_assignment(self) -> None:
+        try:
+            found: Any = self.gradebook.find_assignment(self.assignment)
+        except MissingEntry:
+            raise CourseError(
+                f"the gradebook knows no assignment {self.assignment!r}; run: nbgrader generate_assignment {self.assignment}"
+            ) from None
+        self.duedate = found.duedate
+        self.kernels = {n.name: json.loads(n.kernelspec or "null") for n in found.notebooks}
+        self.known: dict[str, list[Known]] = {
+            n: self.desk.known(self.gradebook, self.assignment, n) for n in self.kernels
+        }
+
+    def _places(self) -> dict[str, list[Path]]:
+        """Student -> notebooks handed in, as nbgrader finds them."""
+        try:
+            self.converter.init_notebooks()
+        except NbGraderException:
+            raise CourseError(
+                f"nothing was handed in for {self.assignment}: {self.coursedir.root}/submitted/*/{self.assignment}/ is empty"
+            ) from None
+        pattern = self.converter._format_source("(?P<assignment_id>.*)", "(?P<student_id>.*)", escape=True)
+        found = {}
+        for place in sorted(self.converter.assignments):
+            match = re.match(pattern, place)
+            if match:
+                found[match["student_id"]] = [Path(p) for p in sorted(self.converter.assignments[place])]
+        return found
+
+    def _read(self, name: str, notebooks: list[Path]) -> _Student:
+        works = {
+            n.stem: self.desk.shardlings.read(n, name, self.assignment, n.stem, self.known[n.stem])
+            for n in notebooks
+            if n.stem in self.known
+        }
+        timestamp = self.coursedir.get_existing_timestamp(self.converter._format_source(self.assignment, name))
+        found = self._submission(name)
+        dates = [timestamp or (found and found.timestamp), found.duedate if found else self.duedate]
+        stamps = {n: stamp(w, self.known[n], dates) for n, w in works.items()}
+        return _Student(name, works, timestamp, stamps)
+
+    def _submission(self, name: str) -> Any:
+        try:
+            return self.gradebook.find_submission(self.assignment, name)
+        except MissingEntry:
+            return None
+
+    def _is_done(self, student: _Student) -> bool:
+        found = self._submission(student.name)
+        if found is None:
+            return False
+        return all(self._stamp_in(student.name, n) == mark for n, mark in student.stamps.items())
+
+    def _stamp_in(self, name: str, notebook: str) -> str:
+        path = self.desk.path(self.coursedir.autograded_directory, name, self.assignment, notebook)
+        try:
+            return str(json.loads(path.read_text(encoding="utf-8"))["metadata"][METADATA]["stamp"])
+        except (OSError, ValueError, KeyError, TypeError):
+            return ""
+
+    # grading
+
+    def _grade(self, students: list[_Student], outcome: Outcome, advance: Callable[[str], None]) -> None:
+        by_name = {s.name: s for s in students}
+
+        def done(work: Work, result: Report | Exception) -> None:
+            student = by_name[work.student]
+            if isinstance(result, Exception):
+                outcome.failures[student.name] = f"{type(result).__name__}: {result}"
+            else:
+                student.reports[work.notebook] = result
+            if set(student.reports) == set(student.works):
+                self._record(student)
+                outcome.graded.append(student.name)
+                if any(r.pending for r in student.reports.values()):
+                    outcome.pending.append(student.name)
+                advance(student.name)
+
+        for notebook in self.known:
+            self.desk.shardlings.batch([s.works[notebook] for s in students if notebook in s.works], done)
+        outcome.graded.sort()
+
+    def _record(self, student: _Student) -> None:
+        """Rows first, then the files, the notebook with its stamp last."""
+        found = self._rows(student)
+        nodes: dict[str, Any] = {}
+        for submitted in found.notebooks:
+            work = student.works.get(submitted.name)
+            if work is None:
+                for grade in submitted.grades:
+                    grade.auto_score, grade.needs_manual_grade = 0, False
+                continue
+            nodes[submitted.name] = self._notebook(student, work)
+            book.save(submitted, nodes[submitted.name].cells, work)
+            book.annotate(submitted, self.desk.shardlings, work, student.reports[submitted.name])
+        self.gradebook.db.commit()
+        self._penalise(found, student)
+        self._write(student.name, nodes)
+
+    def _rows(self, student: _Student) -> Any:
+        self.gradebook.update_or_create_student(student.name)
+        dated = {"timestamp": student.timestamp} if student.timestamp else {}
+        return self.gradebook.update_or_create_submission(self.assignment, student.name, **dated)
+
+    def _notebook(self, student: _Student, work: Work) -> Any:
+        node = nbformat.v4.new_notebook()
+        rebuild(node, work)
+        if self.kernels[work.notebook]:
+            node.metadata["kernelspec"] = self.kernels[work.notebook]
+        graded(node, work, student.reports[work.notebook], student.stamps[work.notebook])
+        return node
+
+    def _penalise(self, found: Any, student: _Student) -> None:
+        """As nbgrader's AssignLatePenalties, with the plugin that is configured."""
+        late = found.total_seconds_late
+        for submitted in found.notebooks:
+            if submitted.name not in student.works:
+                continue
+            submitted.late_submission_penalty = None
+            if late > 0:
+                penalty = self.late.plugin_inst.late_submission_penalty(student.name, submitted.score, late)
+                if penalty is not None:
+                    submitted.late_submission_penalty = self.late._check_late_penalty(submitted, penalty)
+        self.gradebook.db.commit()
+
+    # files
+
+    def _write(self, name: str, nodes: dict[str, Any]) -> None:
+        target = Path(self.converter._format_dest(self.assignment, name))
+        if target.is_dir():
+            utils.rmtree(str(target))
+        target.mkdir(parents=True)
+        BaseConverter.init_assignment(self.converter, self.assignment, name)
+        self._copy_source(target)
+        self.converter.set_permissions(self.assignment, name)
+        for notebook, node in nodes.items():
+            path = target / f"{notebook}.ipynb"
+            write_atomic(path, nbformat.writes(node) + "\n")
+            os.chmod(path, int(str(self.converter.permissions), 8))
+
+    def _copy_source(self, target: Path) -> None:
+        """The assignment's own files take the place of what was handed in under their names."""
+        source = Path(self.coursedir.format_path(self.coursedir.source_directory, ".", self.assignment))
+        spared = {str(source / name) for name in self.converter.exclude_overwriting.get(self.assignment, [])}
+        for file in sorted(set(utils.find_all_files(str(source), [*self.coursedir.ignore, "*.ipynb"])) - spared):
+            place = target / Path(file).relative_to(source)
+            place.parent.mkdir(parents=True, exist_ok=True)
+            place.unlink(missing_ok=True)
+            shutil.copy(file, place)
