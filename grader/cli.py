@@ -246,6 +246,9 @@ def grade(
         typer.echo(json.dumps(summary.model_dump(mode="json"), indent=2, sort_keys=True))
     else:
         report.print_summary(summary, out)
+        if folder.suspicions:
+            told = f"{folder.suspicions} wrong answers are right for another student's numbers: {to}/integrity.json"
+            out.print(told, highlight=False, soft_wrap=True)
         out.print(f"\nReports: {to}/index.html, {to}/grades.csv  (isolation: {tier})", highlight=False, soft_wrap=True)
     for student, error in failures.items():
         err.print(f"shardlings: {student} was not graded: {report.clean(error)}", markup=False, soft_wrap=True)
@@ -353,9 +356,7 @@ def doctor(course: CourseOption = None, as_json: AsJson = False) -> None:
     raise typer.Exit(FAILED if any(line.needed and not line.ok for line in lines) else 0)
 
 
-def grade_nbgrader(
-    folder: Path, assignments: list[str], jobs: int, isolation: str, again: bool, as_json: bool
-) -> int:
+def grade_nbgrader(folder: Path, assignments: list[str], jobs: int, isolation: str, again: bool, as_json: bool) -> int:
     """Grade an nbgrader assignment into its gradebook; the exit code."""
     if problem := doctors.jax_problem():
         raise CourseError(problem)
@@ -440,6 +441,8 @@ def mutants(
                 out.print(f"    {report.clean(problem, 400)}", markup=False, highlight=False, soft_wrap=True)
             for name in proof.unproven:
                 out.print(f"    nothing proves that {name} can fail", markup=False, highlight=False)
+        total, killed = sum(len(p.verdicts) for p in proofs), sum(p.count("killed") for p in proofs)
+        out.print(f"{total} mutants, {killed} killed ({killed / max(total, 1):.1%})", highlight=False)
         for problem in others:
             out.print(report.clean(problem), markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(FAILED if others or any(p.problems for p in proofs) else 0)
