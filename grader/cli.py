@@ -384,6 +384,70 @@ def grade_nbgrader(folder: Path, assignments: list[str], jobs: int, isolation: s
     return BROKEN if done.failures or done.pending else 0
 
 
+@app.command()
+def submit(
+    module: Annotated[str, typer.Argument(help="the module to hand in")],
+    work: Annotated[
+        Path | None, typer.Option("--work", help="your folder or notebook; default: exercises/ or here")
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="write a zip there, even where nbgrader could take the work")
+    ] = None,
+    course: CourseOption = None,
+    student: Student = "",
+) -> None:
+    """Hand in a module: runs the public checks, says what is missing, and gives it to nbgrader or makes a zip."""
+    from grader import submit as submitting
+    from grader.integrations.nbgrader import exchange
+
+    found = course_at(course)
+    listed = found.module(module)
+    place = work or (found.root / "exercises" if found.solved else found.root)
+    with own_grader(found) as grader:
+        ready = submitting.prepare(found, listed.id, place, student_name(found, student), grader)
+    report.print_report(ready.report, out)
+    for exercise, tasks in ready.missing.items():
+        told = f"missing in {exercise}: {report.clean(', '.join(tasks))}"
+        out.print(told, style="yellow", markup=False, highlight=False, soft_wrap=True)
+    near = (place.resolve(), place.resolve() / listed.id)
+    inside = next((p for p in near if (p / f"{listed.id}.ipynb").is_file()), None)
+    if to is None and inside is not None and inside.name == listed.id and exchange.configured():
+        told = f"handed in: {exchange.submit(inside)}"
+    else:
+        path = submitting.write_zip(found, listed.id, place, ready, to or Path())
+        told = f"wrote {path}; upload it as it is"
+    out.print(told, style="bold", markup=False, highlight=False, soft_wrap=True)
+
+
+@app.command("export")
+def export_(
+    folder: Annotated[Path, typer.Argument(metavar="OUT", help="what grade wrote; for gradescope: the zip to write")],
+    to: Annotated[str, typer.Option("--to", help="csv, canvas or gradescope")],
+    file: Annotated[Path | None, typer.Option("--file", help="where to write; default: in OUT")] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="gradescope: these exercises or modules")] = None,
+    isolation: Isolation = "auto",
+    course: CourseOption = None,
+) -> None:
+    """Write grades for others to import: csv (a line per check), canvas, or a Gradescope autograder."""
+    from grader import export
+    from grader.integrations import gradescope
+
+    if to == "gradescope":
+        path = folder if folder.suffix == ".zip" else folder / "autograder.zip"
+        found = course_at(course)
+        gradescope.write_zip(found, found.select(only or []), path, isolation=isolation)
+    elif to == "csv":
+        path = file or folder / "results.csv"
+        export.write_csv(export.load(folder), path)
+    elif to == "canvas":
+        path, found = file or folder / "canvas.csv", course_at(course)
+        extensions = frozenset(e for e in found.module_of if found.exercise(e).extension)
+        export.write_canvas(export.load(folder), path, extensions)
+    else:
+        raise CourseError(f"no format {to!r}; there are csv, canvas and gradescope")
+    out.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
+
+
 nbgrader_app = typer.Typer(no_args_is_help=True, help="Course folders for nbgrader.", rich_markup_mode=None)
 app.add_typer(nbgrader_app, name="nbgrader")
 

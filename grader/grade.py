@@ -9,6 +9,8 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
@@ -74,7 +76,7 @@ class Grader:
     def grade(self, submission: Submission, names: list[str], *, public: bool = False) -> Report:
         """Grade these exercises of one submission; ``public``: only what learners may see."""
         with self._lane() as lane:
-            done = self._grade_sources(submission, names, lane, public)
+            done, notes = self._grade_sources(submission, names, lane, public)
         exercises = [done[name] for name in names]
         counted = [e for e in exercises if not self.course.exercise(e.exercise).extension]
         return Report(
@@ -88,21 +90,31 @@ class Grader:
             earned=_sum(e.earned for e in exercises),
             pending=_sum(e.pending for e in exercises),
             exercises=exercises,
-            notes=list(submission.notes),
+            notes=[*submission.notes, *notes],
         )
 
     def fingerprint(self, submission: Submission, names: list[str], *, public: bool = False) -> str:
         """SHA-256 over all that the report depends on."""
-        parts = [submission.student, submission.digest, self.course.digest(names), names, versions(), self.tier, public]
+        parts = [
+            submission.student,
+            submission.digest,
+            self.course.digest(names),
+            names,
+            versions(),
+            own_digest(),
+            self.tier,
+            public,
+        ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _grade_sources(
         self, submission: Submission, names: list[str], lane: Lane | Here, public: bool
-    ) -> dict[str, ExerciseReport]:
-        """Exercises that share a source (a notebook) share one process."""
+    ) -> tuple[dict[str, ExerciseReport], list[str]]:
+        """Exercises that share a source (a notebook) share one process, and what stopped it is noted once."""
         plans = {name: self._plan(name, public) for name in names}
         groups: dict[Source, list[str]] = {}
         done: dict[str, ExerciseReport] = {}
+        shared: list[str] = []
         for name in names:
             source = submission.sources.get(name)
             if source is None:
@@ -113,10 +125,13 @@ class Grader:
         for source, members in groups.items():
             asks = [ask for name in members for ask in plans[name]]
             answered, notes = lane.collect(source, asks)
+            if len(members) > 1:
+                shared += [f"{source.name}: {note}" for note in notes]
+                notes = []
             for name in members:
                 mine = [a for a in answered if any(a.ask is ask for ask in plans[name])]
                 done[name] = self._report(submission, name, mine, notes, lane, public)
-        return done
+        return done, shared
 
     def _plan(self, name: str, public: bool) -> list[Ask]:
         seed = PUBLIC_SEED if public else f"{self.course.config.seed}/hidden"
@@ -239,6 +254,13 @@ class Grader:
 
 def _sum(values: Any) -> float:
     return round(float(sum(values)), 6)
+
+
+@cache
+def own_digest() -> str:
+    """SHA-256 over this package's code: a verdict of other code is not kept."""
+    files = sorted(Path(__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
 
 
 def versions() -> dict[str, str]:

@@ -22,6 +22,8 @@ from grader.wire import decode, pack_array, unpack_array
 
 MAX_PROGRAM = 4 << 20
 MAX_OUTPUT = 64 << 20
+MAX_MEMORY = 512 << 20  # well below the least memory_mib of a course
+MAX_REMEMBERED = 4 << 20
 # Code is generated for small inputs and runs three times: optimizing it takes longer than it saves.
 # Collectives and memory are settled before code generation and stay as they are.
 QUICKLY: Any = {"xla_backend_optimization_level": 0}
@@ -66,6 +68,8 @@ def _run(ask: dict[str, Any], program: bytes, inputs: list[list[np.ndarray]]) ->
             _done.clear()
         _done[key] = execute(ask, exported, module, arguments, inputs)
     header, blobs = _done[key]
+    if sum(map(len, blobs)) > MAX_REMEMBERED:
+        del _done[key]
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
     flops = header["compiled_flops"] if found.flops is None else found.flops
     return header | {"collectives": collectives, "flops": flops}, blobs
@@ -81,6 +85,13 @@ def execute(ask: dict, exported: Any, module: Any, arguments: list, inputs: list
     ]
     compiled = jax.jit(marked.call).lower(*abstract).compile(compiler_options=QUICKLY)
     memory = compiled.memory_analysis()
+    if memory is not None:
+        each = memory.temp_size_in_bytes + memory.output_size_in_bytes + memory.argument_size_in_bytes
+        if each * mesh.size > MAX_MEMORY:
+            raise facts.Refused(
+                f"the program needs {each * mesh.size / 2**20:,.0f} MiB over all devices; "
+                f"{MAX_MEMORY >> 20} MiB are the limit"
+            )
     blobs: list[bytes] = []
     runs = []
     for values in inputs:
@@ -137,8 +148,8 @@ def mark_collectives(exported: Any, module: Any) -> Any:
 
 def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
     """Shape, dtype, and per device (in mesh order) the slice it holds and its data."""
-    if leaf.nbytes * len(leaf.sharding.device_set) > MAX_OUTPUT:
-        raise facts.Refused("the result is larger than 64 MiB over all devices")
+    if leaf.nbytes * len(leaf.sharding.device_set) + sum(map(len, blobs)) > MAX_OUTPUT:
+        raise facts.Refused("the results are larger than 64 MiB over all devices and runs")
     shards = {s.device: s for s in leaf.addressable_shards}
     places, about = [], {"shape": list(leaf.shape), "dtype": leaf.dtype.name}
     for device in mesh.devices.flat:

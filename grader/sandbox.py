@@ -125,7 +125,8 @@ def environment(devices: int) -> dict[str, str]:
 def readable() -> list[str]:
     """What learner code may read: the interpreter and its libraries; no course, no home, not this package.
 
-    This package holds formulas that learners are asked for, wherever it is installed.
+    This package holds formulas that learners are asked for, wherever it is installed. Not /proc: sandlock opens
+    itself what it allows there, and would open the memory of a child's keeper.
     """
     paths = [sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/localtime",
              "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
@@ -180,6 +181,7 @@ class Worker:
         self._process: subprocess.Popen[bytes] | None = None
         self._scratch = ""
         self._stderr: Any = None
+        self._told = 0  # length of standard error when the current request was made
         self._asked = 0
 
     def start(self) -> None:
@@ -197,7 +199,7 @@ class Worker:
             cwd=self._scratch,
             start_new_session=True,
         )
-        self._ready = False
+        self._ready, self._told = False, 0
 
     def _await_ready(self) -> None:
         self.start()
@@ -242,6 +244,7 @@ class Worker:
 
     def _write(self, data: bytes) -> None:
         assert self._process is not None and self._process.stdin is not None
+        self._told = os.fstat(self._stderr.fileno()).st_size
         try:
             self._process.stdin.write(data)
             self._process.stdin.flush()
@@ -280,7 +283,8 @@ class Worker:
         if self._stderr is None:
             return ""
         size = os.fstat(self._stderr.fileno()).st_size
-        return os.pread(self._stderr.fileno(), MAX_STDERR, max(0, size - MAX_STDERR)).decode("utf-8", "replace")
+        start = max(self._told, size - MAX_STDERR)  # nothing that was said about an earlier submission
+        return os.pread(self._stderr.fileno(), MAX_STDERR, start).decode("utf-8", "replace")
 
     def kill(self) -> None:
         """End the process and all it started; the next request starts a fresh one."""

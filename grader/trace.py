@@ -8,6 +8,7 @@ Knows no check, no expected value and no hidden input, so there is nothing here 
 from __future__ import annotations
 
 import contextlib
+import difflib
 import linecache
 import math
 import re
@@ -231,10 +232,12 @@ def one_line(error: BaseException) -> str:
 def missing(name: str, found: Any, program: Program) -> dict[str, Any]:
     if found is not None:
         text = f"{name} is a {type(found).__name__}, not a function"
-    elif program.faults:
-        text = f"{name} is not defined: {describe_load(program.faults[0])}"
+    elif stopped := next((f for f in program.faults if name in program.files[f["chunk"]]), None):
+        text = f"{name} is not defined: {describe_load(stopped)}"
     else:
-        text = f"{name} is not defined"
+        defined = [n for n, thing in program.__dict__.items() if callable(thing) and not n.startswith("_")]
+        near = difflib.get_close_matches(name, defined, 1, 0.8)
+        text = f"{name} is not defined" + (f"; is {near[0]} meant to be it? rename it" if near else "")
     return {"kind": "missing", "message": text, "line": None, "file": "", "type": ""}
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import struct
 from collections.abc import Callable
 from typing import Any
@@ -18,6 +19,7 @@ import numpy as np
 MAX_HEADER = 8 << 20
 MAX_BLOBS = 256 << 20
 MAX_DEPTH = 24
+MAX_NESTING = 120  # brackets in a header; ``encode`` needs three for a level
 MAX_DIGITS = 4000
 
 
@@ -42,13 +44,31 @@ def read_frame(
     if length > max_header:
         raise BadFrame(f"a header of {length} bytes")
     try:
-        header = json.loads(read(length))
+        text = read(length).decode("utf-8")  # json.loads would let half a surrogate pair through
+        if nesting(text) > MAX_NESTING:
+            raise BadFrame("the header is nested too deeply")
+        header = json.loads(text)
+        if _SURROGATE.search(text):  # as an escape it got through
+            header = json.loads(json.dumps(header, ensure_ascii=False).encode("utf-8", "replace"))
     except (ValueError, RecursionError) as error:
         raise BadFrame("the header is not JSON") from error
     sizes = header.pop("blobs", None) if isinstance(header, dict) else None
     if not isinstance(sizes, list) or not all(type(n) is int and n >= 0 for n in sizes) or sum(sizes) > max_blobs:
         raise BadFrame("the header does not say how long its blobs are")
     return header, [read(n) for n in sizes]
+
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
+
+
+def nesting(text: str) -> int:
+    """How deep the brackets of a JSON text go, without recursion."""
+    if text.count("[") + text.count("{") <= MAX_NESTING:
+        return 0
+    marks = np.frombuffer(_STRING.sub("", text).encode(), np.uint8)
+    opens, closes = np.isin(marks, [91, 123]), np.isin(marks, [93, 125])
+    return int(np.max(np.cumsum(opens.astype(np.int32) - closes), initial=0))
 
 
 # -- arrays ------------------------------------------------------------------------------------
@@ -66,13 +86,17 @@ def pack_array(array: np.ndarray) -> tuple[dict[str, Any], bytes]:
 def unpack_array(about: dict[str, Any], data: bytes) -> np.ndarray:
     """Raises BadFrame when the bytes do not fill the shape."""
     try:
-        dtype, shape = dtype_of(about["dtype"]), tuple(about["shape"])
-        if dtype.hasobject or not all(type(n) is int and n >= 0 for n in shape):
+        name, shape = about["dtype"], tuple(about["shape"])
+        if not re.fullmatch("[a-z][a-z0-9_]*", name):
+            raise ValueError("no such type")
+        dtype = dtype_of(name)
+        plain = dtype.kind in "biufc" or (dtype.kind == "V" and hasattr(ml_dtypes, name))
+        if not plain or not all(type(n) is int and n >= 0 for n in shape):
             raise ValueError("not a plain array")
         if math.prod(shape) * dtype.itemsize != len(data):
             raise ValueError("wrong length")
         return np.frombuffer(data, dtype).reshape(shape)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
         raise BadFrame(f"not an array: {error}") from error
 
 
@@ -149,5 +173,5 @@ def decode(data: Any, depth: int = 0) -> Any:
 
             return PartitionSpec(*items)
         return {"slice": lambda: slice(*items), "list": lambda: items, "tuple": lambda: tuple(items)}[tag]()
-    except (TypeError, ValueError, KeyError) as error:
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
         raise BadFrame(f"not an encoded value: {error}") from error

@@ -9,6 +9,8 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from grader import build
 from grader.build import reference_source
 from grader.course import Course, find_course
@@ -20,13 +22,20 @@ DONE, LEFT = "done", "left"
 ROOT = Path(__file__).resolve().parent.parent
 
 
-def copied(folder: Path) -> Course:
-    """The repository's course in another place, built."""
+def copied(folder: Path, **modules: list[str]) -> Course:
+    """The repository's course in another place, built; only these exercises of these modules when named."""
     folder.mkdir(parents=True)
-    shutil.copytree(ROOT / "solutions", folder / "solutions", ignore=shutil.ignore_patterns("__pycache__"))
-    shutil.copy(ROOT / "course.yaml", folder)
-    course = find_course(folder)
-    build.build(course)
+    settings = yaml.safe_load((ROOT / "course.yaml").read_text(encoding="utf-8"))
+    if modules:
+        kept = [m for m in settings["modules"] if m["id"] in modules]
+        settings["modules"] = [m | {"exercises": modules[m["id"]]} for m in kept]
+    (folder / "course.yaml").write_text(yaml.safe_dump(settings))
+    for module in settings["modules"]:
+        for name in module["exercises"]:
+            place = Path("solutions", module["id"], f"{name}.py")
+            (folder / place).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / place, folder / place)
+    build.build(find_course(folder))
     return find_course(folder)
 
 

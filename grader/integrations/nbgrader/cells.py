@@ -20,6 +20,9 @@ from grader import report as reports
 from grader.result import ExerciseReport, Report, Result
 
 MAX_COMMENT = 4000
+# MathJax would run TeX, and TeX can hold links; it reads the page as shown, so entities do not help.
+_LOOKALIKES = str.maketrans({"`": "'", "$": "\uff04", "\\": "\u29f5"})
+_NO_TEX = '<div class="tex2jax_ignore mathjax_ignore">\n{}</div>\n'
 
 
 def outputs(report: Report, exercise: ExerciseReport, points: float, *, notes: bool) -> list[NotebookNode]:
@@ -34,7 +37,7 @@ def outputs(report: Report, exercise: ExerciseReport, points: float, *, notes: b
     told = list(report.notes) if notes else []
     shown = exercise.model_copy(update={"notes": [*exercise.notes, *told]})
     text = _as_text(report, shown)
-    page = reports.render_fragment(shown)
+    page = _NO_TEX.format(reports.render_fragment(shown))
     value = min(max(float(exercise.earned), 0.0), float(points))
     return [
         _output("display_data", {"text/html": page, "text/plain": text}),
@@ -83,11 +86,10 @@ def _line(result: Result) -> str:
 
 
 def escaped(text: str) -> str:
-    """Text that neither Markdown nor HTML makes anything of: the feedback page renders comments as both."""
-    plain = html.escape(reports.clean(text).replace("`", "'"), quote=False)
-    return re.sub(
-        r"[\\$]|(?<=\])\(|(?<![A-Za-z0-9])[*_~](?=\S)|(?<=\S)[*_~](?![A-Za-z0-9])", lambda m: f"&#{ord(m[0])};", plain
-    )
+    """Text that neither Markdown, HTML nor MathJax makes anything of: the feedback page tries all three."""
+    plain = reports.clean(text).translate(_LOOKALIKES)
+    marks = r"(?<=\])\(|(?<![A-Za-z0-9])[*_~](?=\S)|(?<=\S)[*_~](?![A-Za-z0-9])"
+    return re.sub(marks, lambda m: f"&#{ord(m[0])};", html.escape(plain, quote=False))
 
 
 def fill(nodes: list[NotebookNode], report: Report, by_cell: dict[str, str], points: dict[str, float]) -> None:

@@ -1,0 +1,203 @@
+"""Gradescope: the autograder zip, and what runs in it.
+
+``write_zip`` packs setup.sh, run_autograder, this package and the course with its solutions; the
+versions that are installed here are pinned, so that verdicts are the same there. On Gradescope,
+``python -m grader.integrations.gradescope /autograder`` reads the submission and writes results.json.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import io
+import json
+import os
+import re
+import sys
+import tomllib
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from grader.course import Course, CourseError, find_course
+from grader.files import write_atomic
+from grader.grade import Grader
+from grader.report import BLOCKED, clean
+from grader.result import ExerciseReport, Report, Result
+from grader.sandbox import NoIsolation, best_tier
+from grader.submission import read
+
+PACKAGE = Path(__file__).resolve().parent.parent
+SETTINGS = "gradescope.json"
+LONG_AGO = (1980, 1, 1, 0, 0, 0)
+SETUP = """\
+#!/usr/bin/env bash
+# Runs once, when Gradescope builds the autograder.
+set -euo pipefail
+apt-get update -qq
+apt-get install -y -qq python3.11 python3.11-venv bubblewrap || apt-get install -y -qq python3 python3-venv bubblewrap
+"$(command -v python3.11 || command -v python3)" -m venv /autograder/venv
+/autograder/venv/bin/pip install --quiet {requirements}
+"""
+RUN = """\
+#!/usr/bin/env bash
+# Runs for each submission.
+root="${AUTOGRADER_ROOT:-/autograder}"
+python="$root/venv/bin/python"
+[ -x "$python" ] || python="${PYTHON:-python3}"
+cd "$root/source"
+JAX_PLATFORMS=cpu PYTHONPATH="$root/source" exec "$python" -m grader.integrations.gradescope "$root"
+"""
+
+
+# -- the zip -----------------------------------------------------------------------------------
+
+
+def write_zip(course: Course, names: list[str], path: Path, *, isolation: str = "auto") -> None:
+    """Write the autograder for these exercises.
+
+    Args:
+        isolation: none, for a Gradescope image where no sandbox works; then code of learners runs unconfined.
+    """
+    if not course.solved:
+        raise CourseError("an autograder needs the solutions; this is what learners are given")
+    settings = json.dumps({"exercises": names, "isolation": isolation}, indent=2) + "\n"
+    scripts = {"setup.sh": SETUP.format(requirements=" ".join(requirements())), "run_autograder": RUN}
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, text in scripts.items():
+            _add(archive, name, text.encode(), 0o755)
+        _add(archive, SETTINGS, settings.encode())
+        for name, file in sorted({**_package(), **_course(course)}.items()):
+            _add(archive, name, file.read_bytes())
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(path, buffer.getvalue())
+
+
+def _add(archive: zipfile.ZipFile, name: str, data: bytes, mode: int = 0o644) -> None:
+    info = zipfile.ZipInfo(name, LONG_AGO)
+    info.external_attr = (0o100000 | mode) << 16
+    archive.writestr(info, data, zipfile.ZIP_DEFLATED)
+
+
+def _package() -> dict[str, Path]:
+    return {f"grader/{p.relative_to(PACKAGE)}": p for p in _files(PACKAGE) if "_course" not in p.parts}
+
+
+def _course(course: Course) -> dict[str, Path]:
+    found = {"course/course.yaml": course.root / "course.yaml"}
+    for part in ("solutions", "exercises"):
+        found |= {f"course/{part}/{p.relative_to(course.root / part)}": p for p in _files(course.root / part)}
+    return found
+
+
+def _files(folder: Path) -> Iterator[Path]:
+    for path in folder.rglob("*"):
+        if path.is_file() and not any(p.startswith((".", "__pycache__")) for p in path.relative_to(folder).parts):
+            yield path
+
+
+def requirements() -> list[str]:
+    """What the package needs, at the versions that are installed here."""
+    found = []
+    for line in _dependencies():
+        name = re.split(r"[\s<>=!~;\[]", line, maxsplit=1)[0]
+        try:
+            found.append(f"{name}=={importlib.metadata.version(name)}")
+        except importlib.metadata.PackageNotFoundError:
+            found.append(f"'{line}'")
+    return [*found, f"jaxlib=={importlib.metadata.version('jaxlib')}"]
+
+
+def _dependencies() -> list[str]:
+    project = PACKAGE.parent / "pyproject.toml"
+    if project.is_file():
+        return tomllib.loads(project.read_text(encoding="utf-8"))["project"]["dependencies"]
+    try:
+        listed = importlib.metadata.requires("shardlings") or []
+    except importlib.metadata.PackageNotFoundError:
+        raise CourseError("cannot find out what shardlings depends on; install it with pip") from None
+    return [line for line in listed if "extra ==" not in line]
+
+
+# -- on Gradescope -----------------------------------------------------------------------------
+
+
+def main(root: Path) -> None:
+    """Grade the submission below ``root`` and write results/results.json; whatever happens, it is written."""
+    try:
+        results = results_of(graded(root))
+    except (CourseError, NoIsolation) as error:
+        results = not_graded(clean(error))
+    except Exception as error:  # a traceback would be all that anybody sees
+        results = not_graded(f"{type(error).__name__}: {clean(error)}")
+    (root / "results").mkdir(exist_ok=True)
+    write_atomic(root / "results" / "results.json", json.dumps(results, indent=2, ensure_ascii=False) + "\n")
+
+
+def graded(root: Path) -> Report:
+    settings = json.loads((root / "source" / SETTINGS).read_text(encoding="utf-8"))
+    course = find_course(root / "source" / "course")
+    student = student_in(root / "submission_metadata.json")
+    submission = read(root / "submission", student, course.module_of, course.handed_out)
+    with Grader(course, best_tier(settings["isolation"])) as grader:
+        return grader.grade(submission, settings["exercises"])
+
+
+def student_in(path: Path) -> str:
+    """Who submitted: the e-mail address before the @, which is what courses know people by."""
+    try:
+        users = json.loads(path.read_text(encoding="utf-8"))["users"]
+        return str(users[0]["email"]).split("@")[0] or "me"
+    except (OSError, ValueError, LookupError, TypeError):
+        return "me"
+
+
+def results_of(report: Report) -> dict[str, Any]:
+    """A report as Gradescope wants it: one test per result; hidden ones show once grades are published."""
+    notes = [*report.notes, *(f"{e.exercise}: {n}" for e in report.exercises for n in e.notes)]
+    pending = f"{report.pending:g} points are pending: the grader itself failed there, a person will look"
+    told = [f"note: {clean(n)}" for n in dict.fromkeys(notes)] + ([pending] if report.pending else [])
+    return {
+        "score": min(max(report.earned, 0.0), sum(e.points for e in report.exercises)),
+        "output": "\n".join(told),
+        "output_format": "text",
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "tests": [_test(e, r) for e in report.for_student().exercises for r in e.results],
+    }
+
+
+def _test(exercise: ExerciseReport, result: Result) -> dict[str, Any]:
+    reason = result.reason or (BLOCKED if result.status == "blocked" else "")
+    lines = [reason, f"hint: {result.hint}" if result.hint else "", result.where if result.where not in reason else ""]
+    if result.status == "broken":
+        lines.insert(0, "pending: the grader itself failed here, a person will look")
+    return {
+        "name": f"{exercise.exercise}: {clean(result.label)}",
+        "name_format": "text",
+        "score": result.earned,
+        "max_score": result.points,
+        "status": "passed" if result.status == "passed" else "failed",
+        "output": "\n".join(clean(line) for line in lines if line),
+        "output_format": "text",
+        "visibility": "visible" if result.public else "after_published",
+        "tags": [exercise.module, exercise.exercise, result.name],
+    }
+
+
+def not_graded(reason: str) -> dict[str, Any]:
+    """No score at all: Gradescope shows such a submission as one the autograder failed on."""
+    return {
+        "output": "The grader itself failed; a person will look. Your work is safe.",
+        "output_format": "text",
+        "visibility": "visible",
+        "stdout_visibility": "hidden",
+        "tests": [],
+        "extra_data": {"reason": reason},
+    }
+
+
+if __name__ == "__main__":
+    os.environ.setdefault("JAX_PLATFORMS", "cpu")
+    main(Path(sys.argv[1] if len(sys.argv) > 1 else "/autograder"))

@@ -1,0 +1,92 @@
+"""``shardlings submit``: the public checks once more, what is missing, and the work handed over.
+
+Where nbgrader is set up, the module's folder goes to its exchange; anywhere else one zip is written
+that can be uploaded as it is and that ``shardlings grade`` reads.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.course import Course, CourseError
+from grader.files import write_atomic
+from grader.grade import Grader, versions
+from grader.report import page_name
+from grader.result import Report
+from grader.submission import Submission, read
+
+MANIFEST = "manifest.json"
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # so that the same work makes the same file
+UNFINISHED = ("not written yet", "not answered yet", "nothing was handed in")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Work that can be handed over: what the checks say, and what is not done yet, by exercise."""
+
+    submission: Submission
+    report: Report
+    missing: dict[str, list[str]]
+
+
+def prepare(course: Course, module: str, work: Path, student: str, grader: Grader) -> Ready:
+    """Run the module's public checks. Raises CourseError when there is nothing of it in ``work``."""
+    names = list(course.module(module).exercises)
+    if not work.exists():
+        raise CourseError(f"no such file or folder: {work}")
+    submission = read(work, student, {e: m for e, m in course.module_of.items() if m == module}, course.handed_out)
+    if not submission.sources:
+        raise CourseError(f"nothing of {module} in {work}; go to your work or pass --work FOLDER")
+    report = grader.grade(submission, names, public=True)
+    return Ready(submission, report, missing(report))
+
+
+def missing(report: Report) -> dict[str, list[str]]:
+    """Tasks and questions that are not there or not begun, by exercise."""
+    found = {
+        e.exercise: list(dict.fromkeys(r.task for r in e.results if any(word in r.reason for word in UNFINISHED)))
+        for e in report.exercises
+    }
+    return {exercise: tasks for exercise, tasks in found.items() if tasks}
+
+
+def write_zip(course: Course, module: str, work: Path, ready: Ready, to: Path) -> Path:
+    """Write the zip; ``to`` may be a folder. Only the files that would be graded go in."""
+    files = {name: _bytes(work, name) for name in sorted({s.name for s in ready.submission.sources.values()})}
+    manifest = manifest_of(course, module, ready.submission.student, files)
+    stem = page_name(f"{ready.submission.student}_{module}").removesuffix(".html")
+    target = to / f"{stem}.zip" if to.is_dir() or not to.suffix else to
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in ((MANIFEST, manifest.encode()), *files.items()):
+            archive.writestr(zipfile.ZipInfo(name, LONG_AGO), data, zipfile.ZIP_DEFLATED)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(target, buffer.getvalue())
+    return target
+
+
+def manifest_of(course: Course, module: str, student: str, files: dict[str, bytes]) -> str:
+    """Who handed in what, with which numbers and versions; for people, and never believed."""
+    variants = course.config.variants
+    data = {
+        "student": student,
+        "course": course.config.name,
+        "module": module,
+        "variant": {"mode": variants.mode, "seed": variants.seed},
+        "versions": versions(),
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+    }
+    return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _bytes(work: Path, name: str) -> bytes:
+    path = work if work.is_file() else work / name
+    try:
+        return path.read_bytes()
+    except OSError:
+        raise CourseError(f"{name} lies in an archive; unpack it and submit again") from None

@@ -1,0 +1,139 @@
+"""A grader of the usual kind: it runs a submission in its own process, next to the tests and the answers.
+
+The positive control for ``tests/submissions/hostile``: what an attack gains here is what it is for.
+Run as ``naive.py FOLDER...``; prints one JSON line per submission. Every submission has a fork of its
+own with limits and a few seconds, and whatever it leaves running is killed: this machine stays as it is.
+Never run it on anything but that corpus.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from pathlib import Path
+
+SECONDS = 5.0
+STATE = {"earlier_submission": "CANARY-of-bob: twice = lambda n: n + n"}
+TABLE = {"reference_of": "twice", "fn": lambda n: 2 * n}
+
+
+def reference_twice(n: int) -> int:
+    return 2 * n
+
+
+def twice_is_right(fn) -> bool:
+    n = 123457
+    want = 2 * n
+    return fn(n) == want
+
+
+def grade(folder: Path) -> float:
+    """The whole grader: import, call, compare, add up."""
+    import jax
+    import numpy as np
+
+    score, space = 0.0, {"__name__": "h1_total"}
+    source = (folder / "h1_total.py").read_text(encoding="utf-8")
+    exec(compile(source, "h1_total.py", "exec"), space)
+    mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))
+    a = np.random.default_rng(4711).normal(size=(12, 10)).astype("float32")
+    if "total" in space:
+        placed = jax.device_put(a, jax.NamedSharding(mesh, jax.P("x")))
+        function = jax.jit(lambda a: space["total"](a, mesh=mesh))
+        np.testing.assert_allclose(function(placed), a.sum(0), rtol=1e-4, atol=1e-4)
+        score += 2
+        score += function.lower(placed).as_text().count('"stablehlo.all_reduce"') == 1
+    if "twice" in space and twice_is_right(space["twice"]):
+        score += 1
+    if "megabytes" in space and abs(space["megabytes"] - 10) <= 0.2:
+        score += 1
+    return score
+
+
+# -- what keeps the machine safe from it -------------------------------------------------------
+
+
+def run(folder: Path) -> dict:
+    """One submission in a fork; ``{"name", "score", "output", "died", "survivors"}``."""
+    with tempfile.TemporaryFile() as output, tempfile.TemporaryDirectory() as home:
+        pid = os.fork()
+        if pid == 0:
+            _inside(folder, output.fileno(), home)
+        ended = _wait(pid, time.monotonic() + SECONDS)
+        left = [c for c in _children() if c != pid]
+        _kill_all(pid)
+        output.seek(max(0, output.seek(0, 2) - 100_000))
+        text = output.read().decode("utf-8", "replace")
+    said = [line for line in text.splitlines() if line.startswith("SCORE ")]
+    score = float(said[-1].split()[1]) if said else 0.0
+    return {"name": folder.name, "score": score, "output": text[-4000:], "survivors": len(left),
+            "died": not ended or not said}  # fmt: skip
+
+
+def _inside(folder: Path, output: int, home: str) -> None:
+    os.setsid()
+    os.chdir(home)
+    for fd in (1, 2):
+        os.dup2(output, fd)
+    for what, limit in ((resource.RLIMIT_AS, 4 << 30), (resource.RLIMIT_FSIZE, 16 << 20), (resource.RLIMIT_CORE, 0),
+                        (resource.RLIMIT_CPU, 10)):  # fmt: skip
+        resource.setrlimit(what, (limit, limit))
+    sys.stdout = sys.stderr = os.fdopen(1, "w")
+    score = 0.0
+    try:
+        score = grade(folder)
+    except Exception as error:
+        print(type(error).__name__, error)
+        traceback.print_exc(limit=-1)
+    print("SCORE", score, flush=True)
+    sys.exit(0)
+
+
+def _wait(pid: int, until: float) -> bool:
+    while time.monotonic() < until:
+        if os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT):
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def _children() -> list[int]:
+    return [int(n) for n in Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()]
+
+
+def _kill_all(pid: int) -> None:
+    """Orphans come to us: we are their subreaper."""
+    for _ in range(2000):
+        for child in _children():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(child, signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return
+        time.sleep(0.005)
+
+
+def main(folders: list[str]) -> None:
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+    import jax  # noqa: F401  once; no backend starts before the forks
+
+    libc = ctypes.CDLL(None)
+    libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+    libc.strdup(b"CANARY-in-the-memory-of-the-grader")
+    for folder in folders:
+        print(json.dumps(run(Path(folder))), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,2 @@
+while True:
+    print("x" * 100_000)

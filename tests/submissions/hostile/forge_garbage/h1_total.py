@@ -1,0 +1,3 @@
+import os
+
+os.write(11, b"\xff" * 4096)

@@ -1,0 +1,3 @@
+def twice(n):
+    while True:
+        pass

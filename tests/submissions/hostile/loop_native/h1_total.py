@@ -1,0 +1,2 @@
+def twice(n):
+    return sum(range(10**13))

@@ -1,0 +1,7 @@
+def twice(n):
+    while True:
+        try:
+            while True:
+                pass
+        except BaseException:
+            pass

@@ -1,0 +1,5 @@
+for place in ("/dev/shm/shardlings-@PORT@", "@TARGET@/message"):
+    try:
+        open(place, "w").write("hello")
+    except OSError:
+        pass

@@ -1,0 +1,3 @@
+import socket
+
+socket.socket(socket.AF_UNIX).connect("@TARGET@/unix.sock")

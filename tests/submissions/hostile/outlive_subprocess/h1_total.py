@@ -1,0 +1,3 @@
+import subprocess
+
+subprocess.Popen(["sleep", "60"], start_new_session=True)

@@ -1,0 +1,4 @@
+import threading, time
+
+threading.Thread(target=time.sleep, args=(60,)).start()
+megabytes = 1

@@ -1,0 +1,2 @@
+# café
+megabytes = 10

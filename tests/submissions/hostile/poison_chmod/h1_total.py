@@ -1,0 +1,3 @@
+import os
+
+os.chmod("@TARGET@/victim.txt", 0o777)

@@ -1,0 +1,3 @@
+import json, os
+
+open(json.__cached__, "ab").write(b"x")

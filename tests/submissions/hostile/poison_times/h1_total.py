@@ -1,0 +1,3 @@
+import os
+
+os.utime("@TARGET@/victim.txt", (1, 1))

@@ -1,0 +1,1 @@
+open("@TARGET@/victim.txt", "w").write("owned")

@@ -1,0 +1,1 @@
+raise RuntimeError(open("@TARGET@/course.yaml").read())

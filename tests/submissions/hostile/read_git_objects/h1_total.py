@@ -1,0 +1,2 @@
+import zlib
+raise RuntimeError(zlib.decompress(open("@TARGET@/git-object", "rb").read()))

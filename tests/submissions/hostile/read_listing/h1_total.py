@@ -1,0 +1,2 @@
+import os
+raise RuntimeError(os.listdir("@TARGET@/submitted"))

@@ -1,0 +1,1 @@
+raise RuntimeError(open("@TARGET@/submitted/bob/h1_total.py").read())

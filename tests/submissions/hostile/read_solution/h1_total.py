@@ -1,0 +1,1 @@
+raise RuntimeError(open("@TARGET@/solutions/h1_total.py").read())

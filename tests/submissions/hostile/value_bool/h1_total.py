@@ -1,0 +1,5 @@
+def twice(n):
+    return True
+
+
+megabytes = True

@@ -1,0 +1,9 @@
+loop = []
+loop.append(loop)
+
+
+def twice(n):
+    return loop
+
+
+megabytes = {"magnitude": loop}

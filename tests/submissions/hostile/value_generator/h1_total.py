@@ -1,0 +1,8 @@
+import itertools
+
+
+def twice(n):
+    return itertools.count()
+
+
+megabytes = itertools.count()

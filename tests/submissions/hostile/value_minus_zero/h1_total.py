@@ -1,0 +1,5 @@
+def twice(n):
+    return -0.0
+
+
+megabytes = -10

@@ -1,0 +1,5 @@
+def twice(n):
+    return float("nan")
+
+
+megabytes = float("nan")

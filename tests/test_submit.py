@@ -1,0 +1,80 @@
+"""Handing in: the zip that anybody can make, and nbgrader's exchange."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import classroom
+import pytest
+from typer.testing import CliRunner
+
+from grader import build, submit
+from grader.cli import app
+from grader.course import Course, CourseError
+from grader.grade import Grader
+from grader.submission import find_submissions, read
+
+MODULE, C1, D1 = "03_matmuls", "c1_no_communication", "c3_contracting"
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    return classroom.copied(tmp_path_factory.mktemp("course") / "c", **{MODULE: [C1, D1]})
+
+
+@pytest.fixture(scope="module")
+def grader(course: Course):
+    with Grader(course, "none") as grader:
+        yield grader
+
+
+@pytest.fixture
+def work(course: Course, tmp_path: Path) -> Path:
+    """One exercise done, one left."""
+    (tmp_path / "work").mkdir()
+    exercise = course.exercise(C1)
+    answers = classroom.answers(course, exercise, None, None)
+    (tmp_path / "work" / f"{C1}.py").write_text(build.reference_source(exercise, answers))
+    (tmp_path / "work" / f"{D1}.py").write_text(build.stub_source(course, course.exercise(D1)))
+    return tmp_path / "work"
+
+
+def test_says_what_is_missing(course: Course, grader: Grader, work: Path) -> None:
+    ready = submit.prepare(course, MODULE, work, "ada", grader)
+    exercise = course.exercise(D1)
+    assert ready.missing == {D1: [*exercise.tasks, *exercise.numbers]}
+
+
+def test_the_zip_is_graded_as_the_folder_would_be(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
+    ready = submit.prepare(course, MODULE, work, "ada", grader)
+    path = submit.write_zip(course, MODULE, work, ready, tmp_path)
+    assert path.name == f"ada_{MODULE}.zip"
+    (found,), _ = find_submissions([path], course.module_of)
+    assert found == ("ada", path)
+    assert read(path, "ada", course.module_of).sources == ready.submission.sources
+    with zipfile.ZipFile(path) as archive:
+        manifest = json.loads(archive.read(submit.MANIFEST))
+    assert manifest["student"] == "ada" and manifest["module"] == MODULE
+    assert set(manifest["files"]) == {f"{C1}.py", f"{D1}.py"}
+    assert {"jax", "numpy", "shardlings"} <= set(manifest["versions"])
+    assert course.config.seed not in json.dumps(manifest)
+
+
+def test_the_same_work_makes_the_same_zip(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
+    ready = submit.prepare(course, MODULE, work, "ada", grader)
+    first = submit.write_zip(course, MODULE, work, ready, tmp_path / "a.zip").read_bytes()
+    assert submit.write_zip(course, MODULE, work, ready, tmp_path / "b.zip").read_bytes() == first
+
+
+def test_nothing_to_hand_in_is_an_error(course: Course, grader: Grader, tmp_path: Path) -> None:
+    with pytest.raises(CourseError, match="nothing of 03_matmuls"):
+        submit.prepare(course, MODULE, tmp_path, "ada", grader)
+
+
+def test_the_command(course: Course, work: Path, tmp_path: Path) -> None:
+    args = ["submit", MODULE, "--work", str(work), "--to", str(tmp_path), "--student", "ada"]
+    done = CliRunner().invoke(app, [*args, "--course", str(course.root)])
+    assert done.exit_code == 0, done.output
+    assert f"missing in {D1}" in done.output and "upload it as it is" in done.output
