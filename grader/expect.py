@@ -24,6 +24,7 @@ class Failure(Exception):
         reason: one line, lower case, for the learner; no hidden expected value in it.
         expected, actual: data for the renderer (None when there is nothing to show).
         where: device, index or source line.
+        staff: one line for staff only, such as a hidden case.
         layouts: two of ``(mesh, shape, slices)`` to draw, the learner's and the expected one.
     """
 
@@ -34,9 +35,11 @@ class Failure(Exception):
         expected: Any = None,
         actual: Any = None,
         where: str = "",
+        staff: str = "",
         layouts: tuple[tuple, tuple] | None = None,
     ) -> None:
         super().__init__(reason)
+        self.staff = staff
         self.reason, self.expected, self.actual, self.where = reason, expected, actual, where
         self.layouts = layouts
 
@@ -310,7 +313,7 @@ def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0) -> None
         raise Failure(told, expected=show_outcome(want), actual=show_outcome(got), where=_at_line(got))
     said = show_outcome(got) if got.error else f"it should raise {want.error}" if want.error else "gives a wrong value"
     raise Failure(
-        f"in {len(wrong)} of {len(cases)} hidden cases it is wrong: {said}", expected=told, where=_at_line(got)
+        f"in {len(wrong)} of {len(cases)} hidden cases it is wrong: {said}", staff=told, where=_at_line(got)
     )
 
 

@@ -87,6 +87,7 @@ def _failed(check: Check, failure: Failure, ask: Ask) -> Result:
         "failed",
         reason,
         where=failure.where,
+        staff=failure.staff,
         expected=_plain(expected),
         actual=_plain(actual),
         pictures=pictures,

@@ -116,20 +116,12 @@ def _pending(points: float) -> str:
 # -- who may see what --------------------------------------------------------------------------
 
 
-def _result_for(result: Result, audience: Audience) -> Result:
-    """For a student, hidden checks and questions lose what was expected, drawn or written."""
-    if audience == "staff" or (result.public and result.kind == "check"):
-        return result
-    own = [p for p in result.pictures if str(p.get("title", "")).startswith(("actual", "your"))]
-    return result.model_copy(update={"expected": None, "pictures": own})
-
-
 def _exercise_for(exercise: ExerciseReport, audience: Audience) -> ExerciseReport:
-    return exercise.model_copy(update={"results": [_result_for(r, audience) for r in exercise.results]})
+    return exercise if audience == "staff" else exercise.for_student()
 
 
 def _report_for(report: Report, audience: Audience) -> Report:
-    return report.model_copy(update={"exercises": [_exercise_for(e, audience) for e in report.exercises]})
+    return report if audience == "staff" else report.for_student()
 
 
 def _word(result: Result, audience: Audience) -> str:
@@ -220,7 +212,7 @@ def _picture(raw: dict[str, Any]) -> Picture | None:
 
 def _data_pairs(result: Result) -> list[tuple[str, str]]:
     """Expected and actual data as text, where a failed result has any that is not a picture."""
-    pairs = (("expected", result.expected), ("yours", result.actual))
+    pairs = (("expected", result.expected), ("yours", result.actual), ("for staff", result.staff or None))
     return [
         (name, show_data(data))
         for name, data in pairs

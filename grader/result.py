@@ -27,6 +27,7 @@ class Result(BaseModel):
         where: device, index or source line.
         expected, actual: plain JSON for the renderers; ``expected`` of hidden checks and of numeric
             questions is for the staff only.
+        staff: what only staff may read, such as the hidden case that failed.
         pictures: layouts to draw, each {"title", "mesh", "shape", "slices"}.
     """
 
@@ -46,14 +47,15 @@ class Result(BaseModel):
     where: str = ""
     expected: Any = None
     actual: Any = None
+    staff: str = ""
     pictures: list[dict[str, Any]] = []
 
     def for_student(self) -> Result:
-        """Without the expected value and its picture, unless the check is public."""
+        """Without what is for staff, and the expected value and its picture unless the check is public."""
         if self.public and self.kind == "check":
-            return self
-        mine = [p for p in self.pictures if str(p.get("title")).startswith("actual")]
-        return self.model_copy(update={"expected": None, "pictures": mine})
+            return self.model_copy(update={"staff": ""})
+        mine = [p for p in self.pictures if str(p.get("title")).startswith(("actual", "your"))]
+        return self.model_copy(update={"expected": None, "staff": "", "pictures": mine})
 
 
 class ExerciseReport(BaseModel):
@@ -70,6 +72,10 @@ class ExerciseReport(BaseModel):
     results: list[Result]
     notes: list[str] = []
     handed_in: bool = True
+
+    def for_student(self) -> ExerciseReport:
+        """Without what is for staff."""
+        return self.model_copy(update={"results": [r.for_student() for r in self.results]})
 
 
 class Report(BaseModel):
@@ -108,5 +114,4 @@ class Report(BaseModel):
 
     def for_student(self) -> Report:
         """Without what only staff may see: what hidden checks and questions expect."""
-        hide = [e.model_copy(update={"results": [r.for_student() for r in e.results]}) for e in self.exercises]
-        return self.model_copy(update={"exercises": hide})
+        return self.model_copy(update={"exercises": [e.for_student() for e in self.exercises]})

@@ -32,6 +32,7 @@ if __name__ == "__main__":  # started by path: make the package importable witho
 
 import contextlib
 import ctypes
+import fcntl
 import os
 import platform
 import resource
@@ -305,7 +306,7 @@ def _close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
     null = os.open(os.devnull, os.O_RDWR)
     for fd in (0, 1, 2):  # first: any of these numbers may be 10 or 11
         os.dup2(null, fd)
-    inlet, outlet = os.dup(inlet), os.dup(outlet)  # free numbers above the two that are about to be taken
+    inlet, outlet = (fcntl.fcntl(fd, fcntl.F_DUPFD, 20) for fd in (inlet, outlet))
     os.dup2(inlet, 10)
     os.dup2(outlet, 11)
     os.closerange(3, 10)

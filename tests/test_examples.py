@@ -75,5 +75,5 @@ def test_reports_do_not_depend_on_how_they_were_made(graded: Path, tmp_path: Pat
     for other in (one, killed):
         names = {str(p.relative_to(graded)) for p in graded.rglob("*") if p.is_file()}
         assert names == {str(p.relative_to(other)) for p in other.rglob("*") if p.is_file()}
-        same, different, missing = filecmp.cmpfiles(graded, other, names, shallow=False)
+        _, different, missing = filecmp.cmpfiles(graded, other, names, shallow=False)
         assert (different, missing) == ([], []), other

@@ -64,6 +64,7 @@ class Desk:
     def __init__(self, coursedir: Any, parent: Any = None) -> None:
         self.coursedir = coursedir
         self.shardlings = Shardlings(root=coursedir.root, parent=parent)
+        self.shardlings.parent = None  # it has its settings; holding on to the converter would keep both for ever
         self.known_of: dict[tuple[str, str], list[Known]] = {}
         self.works: dict[tuple[str, str, str], tuple[Work, Report]] = {}
         self.started = False
