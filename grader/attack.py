@@ -22,6 +22,7 @@ import threading
 import time
 import zlib
 from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -269,27 +270,32 @@ def _texts(value: Any) -> Iterator[str]:
 
 def run_controls(rows: list[Row], verdicts: dict[str, dict[str, Any]], place: Path) -> None:
     """Replace each row's ``before`` by what the attack gained from the naive grader; 'nothing' is a defect."""
-    for row in rows:
-        promised = verdicts[row.name]["control"]
-        if promised.startswith("none"):
-            continue
-        aim = place / "control" / row.name
-        with Target(aim / "target") as target:
-            build(aim / "hostile", [row.name], target)
-            env = os.environ | {"CANARY_ENVIRONMENT": "CANARY-of-the-environment"}
-            done = subprocess.run([sys.executable, str(NAIVE), str(aim / "hostile" / row.name)],
-                                  capture_output=True, text=True, errors="replace", env=env, timeout=60)  # fmt: skip
-            time.sleep(0.1)
-            seen = json.loads(done.stdout) if done.returncode == 0 else {"died": True, "score": 0, "output": "", "survivors": 0}
-            gained = {
-                "score": f"{seen['score']:g} points" if seen["score"] > verdicts[row.name]["earned"] else "",
-                "leak": "told a secret" if "CANARY" in seen["output"] else "",
-                "write": "changed a file" if any(h.startswith("changed") for h in target.harm()) else "",
-                "network": "reached a socket" if target.arrived else "",
-                "survives": "went on running" if seen["survivors"] else "",
-                "dies": "stopped the grader" if seen["died"] else "",
-            }
-        row.before = gained[promised] or "nothing"
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda row: _control(row, verdicts[row.name], place / "control" / row.name), rows))
+
+
+def _control(row: Row, verdict: dict[str, Any], aim: Path) -> None:
+    promised = verdict["control"]
+    if promised.startswith("none"):
+        return
+    with Target(aim / "target") as target:
+        build(aim / "hostile", [row.name], target)
+        env = os.environ | {"CANARY_ENVIRONMENT": "CANARY-of-the-environment"}
+        done = subprocess.run([sys.executable, str(NAIVE), str(aim / "hostile" / row.name)],
+                              capture_output=True, text=True, errors="replace", env=env, timeout=60)  # fmt: skip
+        time.sleep(0.1)
+        seen = {"died": True, "score": 0, "output": "", "survivors": 0}
+        with contextlib.suppress(ValueError):
+            seen |= json.loads(done.stdout.splitlines()[-1] if done.stdout else "")
+        gained = {
+            "score": f"{seen['score']:g} points" if seen["score"] > verdict["earned"] else "",
+            "leak": "told a secret" if "CANARY" in seen["output"] else "",
+            "write": "changed a file" if any(h.startswith("changed") for h in target.harm()) else "",
+            "network": "reached a socket" if target.arrived else "",
+            "survives": "went on running" if seen["survivors"] else "",
+            "dies": "stopped the grader" if seen["died"] else "",
+        }
+    row.before = gained[promised] or "nothing"
 
 
 def table(outcome: Outcome) -> str:
@@ -306,7 +312,8 @@ def table(outcome: Outcome) -> str:
         lines.append(f"| {kind} | {' | '.join(map(str, numbers))} |")
     lines.append(f"| **all** | {' | '.join(f'**{n}**' for n in totals)} |")
     told = [f"- {row.name}: {row.now}" for row in outcome.rows if row.now] + [f"- {harm}" for harm in outcome.loose]
-    return "\n".join([*lines, *(["", "**Gained:**", *told] if told else [])])
+    idle = [f"- {row.name}: its control gains nothing" for row in outcome.rows if row.before == "nothing"]
+    return "\n".join([*lines, *(["", "**Gained:**", *told] if told else []), *(["", *idle] if idle else [])])
 
 
 def main() -> None:

@@ -19,9 +19,10 @@ import tempfile
 import time
 import traceback
 from pathlib import Path
+from typing import Any
 
 SECONDS = 5.0
-STATE = {"earlier_submission": "CANARY-of-bob: twice = lambda n: n + n"}
+STATE = {"earlier_submission": "CANARY-of-bob: twice = lambda n: n + n", "scores": []}
 TABLE = {"reference_of": "twice", "fn": lambda n: 2 * n}
 
 
@@ -40,7 +41,8 @@ def grade(folder: Path) -> float:
     import jax
     import numpy as np
 
-    score, space = 0.0, {"__name__": "h1_total"}
+    score = 0.0
+    space: dict[str, Any] = {"__name__": "h1_total"}
     source = (folder / "h1_total.py").read_text(encoding="utf-8")
     exec(compile(source, "h1_total.py", "exec"), space)
     mesh = jax.make_mesh((4,), ("x",), axis_types=(jax.sharding.AxisType.Auto,))

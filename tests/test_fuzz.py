@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import struct
@@ -101,12 +102,10 @@ def test_no_half_of_a_surrogate_pair_gets_through(text: bytes):
 
 encoded = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
-    lambda inner: (
-        st.builds(
-            lambda tag, body: {tag: body},
-            st.sampled_from(["int", "float", "dict", "spec", "slice", "list", "tuple", "no"]),
-            inner | st.lists(inner, max_size=4) | st.text(max_size=10),
-        )
+    lambda inner: st.builds(
+        lambda tag, body: {tag: body},
+        st.sampled_from(["int", "float", "dict", "spec", "slice", "list", "tuple", "no"]),
+        inner | st.lists(inner, max_size=4) | st.text(max_size=10),
     ),
     max_leaves=8,
 )
@@ -120,10 +119,8 @@ encoded = st.recursive(
 @example({"spec": ["x", "x", {"tuple": [["x"]]}]})
 @example({"dict": [[{"list": []}, 1]]})
 def test_any_json_is_a_value_or_refused(data: Any):
-    try:
+    with contextlib.suppress(BadFrame):
         wire.decode(data)
-    except BadFrame:
-        pass
 
 
 @MANY
@@ -192,7 +189,9 @@ observation = st.fixed_dictionaries(
         "outputs": plain
         | st.lists(
             st.lists(
-                st.fixed_dictionaries({"shape": plain, "dtype": st.sampled_from(["float32", "object", ""]), "slices": plain}),
+                st.fixed_dictionaries(
+                    {"shape": plain, "dtype": st.sampled_from(["float32", "object", ""]), "slices": plain}
+                ),
                 max_size=2,
             ),
             max_size=3,
@@ -297,7 +296,7 @@ def test_mutated_programs_are_run_or_refused():
     while done < count and aborts < 10:
         ended = subprocess.run(
             [sys.executable, "-c", MUTATE, str(done), str(count - done)],
-            capture_output=True, text=True, cwd=root, timeout=240, env=os.environ | {"PYTHONPATH": str(root)},
+            capture_output=True, text=True, errors="replace", cwd=root, timeout=240, env=os.environ | {"PYTHONPATH": str(root)},
         )  # fmt: skip
         tried = len(ended.stdout.split())
         assert tried or ended.returncode < 0, ended.stderr[-2000:]

@@ -6,7 +6,6 @@ from jax.sharding import PartitionSpec as P
 import builtins
 
 builtins.abs = lambda x: 0
-builtins.all = lambda x: True
 megabytes = 1
 
 

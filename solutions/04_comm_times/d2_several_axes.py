@@ -1,0 +1,324 @@
+"""# D2 Collectives over several axes, and arrays that other axes cut too
+
+A mesh has several axes. A collective talks over some of them, and the array may be cut by others that stay silent.
+Two questions settle the time:
+
+1. **How much talks?** A group is the chips that differ only along the axes that talk. `V` is what one group holds
+   together: the bytes of the array divided by the axes that cut it and stay *silent*.
+2. **Over how many links?** Each axis that talks adds a ring of its own: `n` axes give every chip `n·W`.
+
+```
+    A[I_X, J_Y] on x=4, y=2, gathered over x:        time = V / (n·W),  twice that for an all-reduce
+
+    y=0   0 -- 1 -- 2 -- 3     this row gathers the left half of A's columns ...
+    y=1   4 -- 5 -- 6 -- 7     ... while this one gathers the right half: V = bytes / Y, n = 1
+```
+
+| collective | before → after | V | n |
+|---|---|---|---|
+| all-gather over x | `A[I_X, J_Y] → A[I, J_Y]` | bytes / Y | 1 |
+| all-gather over x, y | `A[I_XY, J_Z] → A[I, J_Z]` | bytes / Z | 2 |
+| all-reduce over z | `A[I_X, J_Y]{U_Z} → A[I_X, J_Y]` | bytes / (X·Y) | 1, two passes |
+
+**Task.** Write `axes_time`. An all-gather talks over axes that cut the array; a reduce-scatter or all-reduce over axes
+that do not (its input is unreduced there). Anything else raises `ValueError`. An axis of one chip has no links.
+
+**Small case.** `A` is bfloat16[2048, 8192], 33.6 MB, on v4p (W = 9.0e10) with x=4, y=8. Gathering `A[I_X, J_Y]` over x:
+33.6 / 8 = 4.2 MB, 47 µs. Forget y and it is 373 µs; divide by x instead of y and it is 93 µs. On a 4x4 mesh the last
+two mistakes would hide each other, so no two axes are equal here. Gathering `A[I_XY, J]` over both axes: 186 µs.
+
+**In real systems** the FSDP axis gathers weights that the tensor axis has already cut, and folding two or three torus axes
+into one mesh axis is how a TPU slice gets its bandwidth.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 2.
+"""
+
+import itertools
+import math
+
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+from grader.hardware import all_gather_time, all_reduce_time
+
+exercise = Exercise(stars=2)
+
+
+@exercise.given
+def cutting_axes(spec):
+    """All axes that a spec names, in a list."""
+    return [axis for entry in spec if entry for axis in ((entry,) if isinstance(entry, str) else entry)]
+
+
+@exercise.function(
+    hints=[
+        "Which axes cut the array? Of those, which talk and which stay silent?",
+        "V = bytes / (silent axes that cut); the bandwidth is W = 2·W1 for every talking axis of more than one chip.",
+        "silent = math.prod(mesh_shape[a] for a in cuts if a not in over); n = sum(mesh_shape[a] > 1 for a in over)",
+    ]
+)
+def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
+    """Seconds of a collective over one or more axes of a torus, all of them rings; bandwidth only, V / (n·W).
+
+    Args:
+        kind: "all_gather", "reduce_scatter" or "all_reduce".
+        shape: of the whole array; itemsize: bytes of one element.
+        spec: PartitionSpec of the array *before* the collective.
+        over: tuple of the axes that talk; mesh_shape: such as {"x": 4, "y": 2}.
+        one_way_bandwidth: W1, bytes/s of one link in one direction.
+    """
+    cuts = cutting_axes(spec)
+    if any((axis in cuts) != (kind == "all_gather") for axis in over):
+        raise ValueError("gather over axes that cut the array, reduce over axes that do not")
+    silent = math.prod(mesh_shape[axis] for axis in cuts if axis not in over)
+    rings = sum(mesh_shape[axis] > 1 for axis in over)
+    passes = 2 if kind == "all_reduce" else 1
+    group_bytes = math.prod(shape) * itemsize / silent
+    return passes * group_bytes / (rings * 2 * one_way_bandwidth) if rings else 0.0
+
+
+SPECS = [P("x", "y"), P(("x", "y"), "z"), P("z", ("y", "x")), P(None, "y"), P(("z", "x")), P("y", "z")]
+OVER = [("x",), ("y",), ("z",), ("x", "y"), ("z", "x"), ("z", "y", "x")]
+
+
+def example(kind, spec, over, mesh_shape, rows=3, columns=5):
+    return {
+        "kind": kind, "shape": (768 * rows, 768 * columns), "itemsize": 2, "spec": spec, "over": over,
+        "mesh_shape": dict(zip("xyz", mesh_shape, strict=True)), "one_way_bandwidth": 4.5e10,
+    }  # fmt: skip
+
+
+def drawn(rng, kinds, admit, sizes=(2, 3, 4, 8, 16)):
+    """Every kind, spec and set of talking axes that ``admit(cuts that talk, cuts that are silent, over)`` lets through."""
+    for kind, spec, over in itertools.product(kinds, SPECS * 3, OVER):
+        silent = [axis for axis in cutting_axes(spec) if axis not in over]
+        if admit(len(cutting_axes(spec)) - len(silent), len(silent), len(over)):
+            mesh_shape = rng.choice(sizes, 3, replace=False).tolist()
+            yield example(kind, spec, over, mesh_shape, *rng.integers(1, 30, 2).tolist()) | {
+                "itemsize": int(rng.choice([1, 2, 4])), "one_way_bandwidth": float(rng.choice([4.5e10, 9e10]))
+            }  # fmt: skip
+
+
+REDUCTIONS = ["reduce_scatter", "all_reduce"]
+one_axis = exercise.cases(
+    axes_time,
+    public=[example("all_gather", P("x", "y"), over, (4, 8, 2)) for over in [("x",), ("y",)]],
+    hidden=lambda rng: drawn(rng, ["all_gather"], lambda talk, silent, n: talk == n == 1 and silent),
+)
+many_axes = exercise.cases(
+    axes_time,
+    public=[example("all_gather", spec, ("x", "y"), (4, 8, 2)) for spec in [P(("x", "y")), P(("x", "y"), "z")]],
+    hidden=lambda rng: drawn(rng, ["all_gather"], lambda talk, silent, n: talk == n > 1),
+)
+reductions = exercise.cases(
+    axes_time,
+    public=[example(kind, P("x", "y"), ("z",), (4, 8, 16)) for kind in REDUCTIONS],
+    hidden=lambda rng: drawn(rng, REDUCTIONS, lambda talk, silent, n: talk == 0),
+)
+thin = exercise.cases(
+    axes_time,
+    public=[example("all_gather", P(("x", "y"), "z"), ("x", "y"), (1, 8, 4))],
+    hidden=lambda rng: drawn(rng, ["all_gather"], lambda talk, silent, n: talk == n, sizes=(1, 1, 1, 4, 8)),
+)
+misplaced = exercise.cases(
+    axes_time,
+    public=[example("all_gather", P("x"), ("y",), (4, 8, 2)), example("all_reduce", P("x", "y"), ("x",), (4, 8, 2))],
+    hidden=lambda rng: itertools.chain(
+        drawn(rng, ["all_gather"], lambda talk, silent, n: talk < n),
+        drawn(rng, REDUCTIONS, lambda talk, silent, n: talk),
+    ),
+)
+
+
+@exercise.check(one_axis, points=0.5, public=True)
+def axes_cut_elsewhere(seen):
+    """axes_time: an all-gather over one axis, other axes cut the array too"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(many_axes, points=0.5)
+def axes_together(seen):
+    """axes_time: an all-gather over two or three axes at once"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(reductions, points=0.5, public=True)
+def axes_reduced(seen):
+    """axes_time: reduce-scatter and all-reduce of an array that other axes cut"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(thin, points=0.25)
+def axes_of_one(seen):
+    """axes_time: an axis of one chip has no links; alone, it takes no time"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(misplaced, points=0.25, public=True)
+def axes_misplaced(seen):
+    """axes_time: gathering over an axis that does not cut, or reducing over one that does, raises ValueError"""
+    expect_outcomes(seen)
+
+
+TIMES = [axes_cut_elsewhere, axes_together, axes_reduced]
+
+
+@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
+def axes_whole_array(spec, over, mesh_shape, **rest):
+    """You sent the whole array over each ring. Axes that cut it and do not talk have divided the work already."""
+    right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
+    return right * math.prod(mesh_shape[axis] for axis in cutting_axes(spec) if axis not in over)
+
+
+@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
+def axes_divided_by_talking(spec, over, mesh_shape, **rest):
+    """You divided by the axes that talk. What they hold is put together; divide by the axes that cut and stay silent."""
+    right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
+    silent = math.prod(mesh_shape[axis] for axis in cutting_axes(spec) if axis not in over)
+    return right * silent / math.prod(mesh_shape[axis] for axis in over)
+
+
+@exercise.misconception(of=axes_time, fails=[axes_together, axes_reduced, axes_of_one])
+def axes_one_ring(over, mesh_shape, **rest):
+    """You used the links of one axis only. All axes that talk carry data at the same time: n·W."""
+    right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
+    return right * sum(mesh_shape[axis] > 1 for axis in over)
+
+
+@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
+def axes_all_rings(over, mesh_shape, **rest):
+    """You counted the links of every axis of the mesh. Only the axes that the collective talks over carry its data."""
+    right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
+    rings = sum(mesh_shape[axis] > 1 for axis in over)
+    return right * rings / max(1, sum(size > 1 for size in mesh_shape.values()))
+
+
+@exercise.misconception(of=axes_time, fails=axes_of_one)
+def axes_ring_of_one(over, mesh_shape, **rest):
+    """You counted links along an axis of one chip. There is nobody to talk to."""
+    right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
+    return right * sum(mesh_shape[axis] > 1 for axis in over) / len(over)
+
+
+@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
+def axes_one_direction(**call):
+    """You used one direction of the links. On a ring data flows both ways round at once: W = 2·W1."""
+    return 2 * axes_time(**call)
+
+
+@exercise.misconception(of=axes_time, fails=axes_reduced)
+def axes_reduced_once(kind, **rest):
+    """You counted the all-reduce once: it is a reduce-scatter and an all-gather."""
+    right = axes_time(kind=kind, **rest)
+    return right / 2 if kind == "all_reduce" else right
+
+
+question = {
+    "unit": "us",
+    "params": {
+        "chip": ["v4p", "v5p"], "X": [4, 12, 16], "Y": [4, 12, 16], "Z": [4, 12, 16],
+        "I": [1536, 3072, 6144], "J": [9216, 12288, 18432],
+    },
+    "where": lambda chip, X, Y, Z, I, J: len({X, Y, Z}) == 3,
+    "model": "every axis is a ring; bandwidth only, V / (n·W) for n axes at once, with W both directions of one link",
+}  # fmt: skip
+
+
+@exercise.number(points=0.25, **question)
+def gather_cut_elsewhere_time(chip, X, Y, Z, I, J):
+    """`A` is bfloat16[{{ I }}, {{ J }}], sharded `A[I_X, J_Y]` on a {{ chip }} slice with x={{ X }}, y={{ Y }}, z={{ Z }}.
+    How long does the all-gather over x to `A[I, J_Y]` take?"""
+    return all_gather_time(2 * I * J / Y, X, chip)
+
+
+@exercise.misconception(of=gather_cut_elsewhere_time)
+def gather_cut_ignored(Y, **rest):
+    """You gathered all of A. y has cut it already: each ring along x brings together 1/Y of the array."""
+    return Y * gather_cut_elsewhere_time(Y=Y, **rest)
+
+
+@exercise.misconception(of=gather_cut_elsewhere_time)
+def gather_cut_by_its_own_axis(X, Y, **rest):
+    """You divided by x, the axis that is gathered. Divide by y, which cuts the array and stays silent."""
+    return Y / X * gather_cut_elsewhere_time(X=X, Y=Y, **rest)
+
+
+@exercise.misconception(of=gather_cut_elsewhere_time)
+def gather_cut_twice(X, **rest):
+    """You took V as one chip's shard. V is what the ring along x holds together."""
+    return gather_cut_elsewhere_time(X=X, **rest) / X
+
+
+@exercise.misconception(of=gather_cut_elsewhere_time)
+def gather_cut_one_way(**params):
+    """You are a factor of two too slow: both directions of a ring carry data (W = 2·W1), and a bfloat16 has 2 bytes."""
+    return 2 * gather_cut_elsewhere_time(**params)
+
+
+@exercise.misconception(of=gather_cut_elsewhere_time)
+def gather_cut_elements(**params):
+    """You counted elements where bytes flow: a bfloat16 has two."""
+    return gather_cut_elsewhere_time(**params) / 2
+
+
+@exercise.number(points=0.25, **question)
+def gather_two_axes_time(chip, X, Y, Z, I, J):
+    """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_XY, J_Z]` on a {{ chip }} slice with x={{ X }}, y={{ Y }}, z={{ Z }}.
+    How long does the all-gather over x and y to `A[I, J_Z]` take?"""
+    return all_gather_time(4 * I * J / Z, X * Y, chip, axes=2)
+
+
+@exercise.misconception(of=gather_two_axes_time)
+def gather_two_on_one(**params):
+    """You are a factor of two too slow: x and y both carry data, in both directions. That is four links, 2·W."""
+    return 2 * gather_two_axes_time(**params)
+
+
+@exercise.misconception(of=gather_two_axes_time)
+def gather_two_on_three(**params):
+    """You counted the links of z too. Only x and y talk."""
+    return 2 / 3 * gather_two_axes_time(**params)
+
+
+@exercise.misconception(of=gather_two_axes_time)
+def gather_two_ignoring_z(Z, **rest):
+    """You gathered all of A. z has cut it already: each group brings together 1/Z of the array."""
+    return Z * gather_two_axes_time(Z=Z, **rest)
+
+
+@exercise.misconception(of=gather_two_axes_time)
+def gather_two_by_their_own(X, Y, Z, **rest):
+    """You divided by x and y, which are gathered. Divide by z, which cuts the array and stays silent."""
+    return Z / (X * Y) * gather_two_axes_time(X=X, Y=Y, Z=Z, **rest)
+
+
+@exercise.number(points=0.5, **question)
+def reduce_cut_elsewhere_time(chip, X, Y, Z, I, J):
+    """`C` is float32[{{ I }}, {{ J }}], sharded `C[I_X, J_Y]` and unreduced over z, `{U_Z}`, on a {{ chip }} slice with
+    x={{ X }}, y={{ Y }}, z={{ Z }}. How long does the all-reduce over z take?"""
+    return all_reduce_time(4 * I * J / (X * Y), Z, chip)
+
+
+@exercise.misconception(of=reduce_cut_elsewhere_time)
+def reduce_cut_ignored(X, Y, **rest):
+    """You reduced all of C. x and y have cut it already: each ring along z adds up 1/(X·Y) of it."""
+    return X * Y * reduce_cut_elsewhere_time(X=X, Y=Y, **rest)
+
+
+@exercise.misconception(of=reduce_cut_elsewhere_time)
+def reduce_cut_by_z(X, Y, Z, **rest):
+    """You divided by z. Every chip along z holds a partial sum of the same block: divide by x and y, which cut C."""
+    return X * Y / Z * reduce_cut_elsewhere_time(X=X, Y=Y, Z=Z, **rest)
+
+
+@exercise.misconception(of=reduce_cut_elsewhere_time)
+def reduce_cut_once(**params):
+    """You are a factor of two short: an all-reduce is a reduce-scatter and an all-gather (and a float32 has 4 bytes)."""
+    return reduce_cut_elsewhere_time(**params) / 2
+
+
+@exercise.misconception(of=reduce_cut_elsewhere_time)
+def reduce_cut_one_way(**params):
+    """You used one direction of the link; on a ring data flows both ways round at once: W = 2·W1."""
+    return 2 * reduce_cut_elsewhere_time(**params)

@@ -1,0 +1,452 @@
+"""The hostile corpus by the real command, and each layer against it alone.
+
+The corpus: ``tests/submissions/hostile`` with its verdicts. What a submission gains from a grader in one
+process is shown by ``naive.py``; here it must gain nothing. ``grader/attack.py`` runs and looks.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import struct
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from grader import attack, facts, launcher, sandbox, worker
+from grader.sandbox import Limits, Worker
+from grader.wire import decode
+
+ROOT = Path(__file__).resolve().parent.parent
+VERDICTS = attack.read_verdicts()
+TIERS = [t for t in ("sandlock", "bwrap") if not sandbox.available(t)]
+LINUX = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes need Linux")
+# One or more of each class, for the tiers and users that the whole corpus would take too long for.
+SAMPLE = [
+    "read_course", "read_proc_environ", "read_subprocess", "memory_of_parent", "memory_ptrace", "forge_passed",
+    "forge_deep_frame", "facts_composite", "facts_io_callback", "value_surrogate", "payload_zip_slip", "loop_swallows",
+    "bomb_fork", "bomb_disk", "bomb_inodes", "bomb_print", "outlive_daemon", "outlive_signals", "net_tcp", "net_unix",
+    "net_raw_calls", "poison_chmod", "poison_limits", "poison_device_file", "poison_site_packages", "notebook_magics",
+]  # fmt: skip
+
+
+# -- the corpus --------------------------------------------------------------------------------
+
+
+def test_every_attack_has_a_verdict_and_every_class_has_several():
+    folders = {p.name for p in attack.CORPUS.iterdir() if p.is_dir()}
+    assert folders == set(VERDICTS)
+    assert len(folders) >= 90
+    assert min(Counter(v["class"] for v in VERDICTS.values()).values()) >= 6
+    kinds = {"score", "leak", "write", "network", "survives", "dies"}
+    for verdict in VERDICTS.values():
+        assert verdict["control"] in kinds or verdict["control"].startswith("none: ")
+    assert set(SAMPLE) <= folders
+
+
+def told(outcome: attack.Outcome) -> list[str]:
+    return [f"{row.name}: {row.now}" for row in outcome.rows if row.now] + outcome.loose
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("sandlock" not in TIERS, reason="needs sandlock")
+def test_no_attack_gains_anything():
+    assert told(attack.attack("sandlock")) == []
+
+
+@pytest.mark.slow
+@pytest.mark.skipif("bwrap" not in TIERS, reason="needs bwrap")
+def test_no_attack_gains_anything_in_namespaces():
+    assert told(attack.attack("bwrap", only=SAMPLE)) == []
+
+
+@pytest.mark.slow
+@LINUX
+def test_every_attack_works_where_nothing_stops_it(tmp_path: Path):
+    rows = [attack.Row(n, v["class"], v["does"], v["control"]) for n, v in VERDICTS.items()]
+    attack.run_controls(rows, VERDICTS, tmp_path)
+    assert [row.name for row in rows if row.before == "nothing"] == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tier", TIERS)
+@pytest.mark.skipif(sys.platform != "linux" or os.geteuid() != 0, reason="only root can become somebody else")
+def test_no_attack_gains_anything_from_an_unprivileged_grader(tier: str, tmp_path: Path):
+    nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"]
+    able = [*nobody, sys.executable, "-c", "import jax, grader.attack"]
+    env = os.environ | {"PYTHONPATH": str(ROOT), "HOME": "/tmp", "PYTHONDONTWRITEBYTECODE": "1"}
+    if shutil.which("setpriv") is None or subprocess.run(able, env=env, cwd="/", capture_output=True).returncode:
+        pytest.skip("nobody may not use this Python or this checkout")
+    command = [*nobody, sys.executable, "-m", "grader.attack", tier, *SAMPLE]
+    done = subprocess.run(command, env=env, cwd="/", capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+# -- one child ---------------------------------------------------------------------------------
+
+SMALL = Limits(trace_seconds=4, total_seconds=8, run_seconds=10, memory_mib=3072)
+
+
+def ask_child(tier: str, source: str, *, beside: Worker | None = None) -> tuple[list[Any], str]:
+    """What ``go()`` of a source returns in a sandbox, and how its process ended."""
+    asked = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
+    values: list[Any] = []
+    ended = ""
+    with beside or Worker("trace", tier, 2, SMALL) as one:
+        for frame, _ in one.trace({"name": "x.py", "chunks": [["x.py", source]]}, [asked]):
+            body = frame.get("body", {})
+            values += [decode(v["value"]) if "value" in v else v["error"] for v in body.get("values", [])]
+            values += [f["message"] for f in body.get("faults", [])]
+            ended = frame.get("end", ended)
+    return values, ended
+
+
+@pytest.mark.parametrize("tier", TIERS)
+def test_a_child_prints_computes_and_writes_to_its_own_folder(tier: str):
+    source = """
+import jax, tempfile, threading
+def go():
+    print("x" * 100_000, flush=True)
+    with tempfile.NamedTemporaryFile() as file:
+        file.write(b"x" * 1000)
+    thread = threading.Thread(target=print)
+    thread.start()
+    thread.join()
+    return len(jax.devices()) + float(jax.numpy.ones(3).sum())
+"""
+    assert ask_child(tier, source) == ([5.0], "done")
+
+
+@pytest.mark.parametrize(
+    ("body", "ended"),
+    [
+        ("import os\nos.write(11, b'\\xff' * 5000)", "garbage"),
+        ("import os, struct\nwhile True: os.write(11, struct.pack('<I', 60012) + b'{\"x\":\"' + b'y' * 59990 + b'\",\"blobs\":[]}')", "garbage"),
+        ("import os, struct\nfor i in range(10**6): os.write(11, struct.pack('<I', 12) + b'{\"blobs\":[]}')", "flood"),
+        ("import os, time\nfor i in range(40): open(str(i), 'wb').write(b'x' * (4 << 20))\ntime.sleep(9)", "disk"),
+        ("import os, time\nfor i in range(5000): open(str(i), 'w')\ntime.sleep(9)", "disk"),
+        ("import os, time\nos.mkdir('d', 0o300)\nwhile True: time.sleep(1)", None),
+        ("import os\nos._exit(3)", "exited with 3"),
+        ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "died of signal 11"),
+    ],
+)  # fmt: skip
+def test_how_a_child_ends_is_told_apart(body: str, ended: str | None):
+    if "sandlock" not in TIERS:
+        pytest.skip("needs sandlock")
+    _, how = ask_child("sandlock", body)
+    assert how == ended or ended is None
+    if "60012" in body:
+        assert how in ("flood", "garbage")
+
+
+@pytest.mark.skipif("sandlock" not in TIERS, reason="needs sandlock")
+def test_a_sibling_cannot_be_seen_signalled_or_written_to():
+    with Worker("trace", "sandlock", 2, SMALL) as victim:
+        victim._await_ready()
+        assert victim._process is not None
+        pid, scratch = victim._process.pid, victim._scratch
+        (Path(scratch) / "work.txt").write_text("CANARY")
+        source = f"""
+import os, resource
+def refused(act):
+    try:
+        return repr(act())
+    except (OSError, ValueError) as error:
+        return ""
+def go():
+    pid, scratch = {pid}, {scratch!r}
+    return [refused(a) for a in (
+        lambda: os.kill(pid, 0), lambda: os.kill(pid, 9), lambda: os.killpg(pid, 18), lambda: os.kill(-1, 18),
+        lambda: open(f"/proc/{{pid}}/status").read(), lambda: open(f"/proc/{{pid}}/mem", "rb").read(1),
+        lambda: os.listdir(f"/proc/{{pid}}/fd"), lambda: os.listdir("/proc"), lambda: os.listdir("/tmp"),
+        lambda: open(scratch + "/work.txt").read(), lambda: open(scratch + "/planted", "w"),
+        lambda: os.listdir(scratch), lambda: os.rename(scratch, scratch + "x"), lambda: os.chmod(scratch, 0),
+        lambda: os.utime(scratch), lambda: resource.prlimit(pid, resource.RLIMIT_CPU, (1, 1)),
+        lambda: os.setpriority(os.PRIO_PROCESS, pid, 19), lambda: os.sched_setaffinity(pid, {{0}}),
+        lambda: os.sched_setaffinity(os.getppid(), {{0}}), lambda: open(f"/proc/{{os.getppid()}}/mem", "rb").read(1),
+        lambda: open(f"/proc/{{os.getppid()}}/environ").read(), lambda: os.fork(), lambda: os.setsid(),
+        lambda: os.memfd_create("x"), lambda: os.open("/dev/kmsg", os.O_RDONLY),
+    )]
+"""
+        assert ask_child("sandlock", source) == ([[""] * 25], "done")
+        assert victim._process.poll() is None
+        assert sorted(p.name for p in Path(scratch).iterdir()) == ["work.txt"]
+
+
+@pytest.mark.skipif("sandlock" not in TIERS, reason="needs sandlock")
+def test_a_hog_does_not_slow_a_sibling_past_its_limit():
+    hog = "import threading\ndef spin():\n    while True: sum(range(10**6))\nfor _ in range(60): threading.Thread(target=spin).start()\nspin()"
+    thread = threading.Thread(target=ask_child, args=("sandlock", hog))
+    thread.start()
+    time.sleep(1)
+    honest = "import jax\ndef go():\n    return float(jax.jit(lambda x: x.sum())(jax.numpy.ones(5)))"
+    assert ask_child("sandlock", honest) == ([5.0], "done")
+    thread.join()
+
+
+@pytest.mark.skipif("sandlock" not in TIERS, reason="needs sandlock")
+def test_nothing_of_one_submission_is_left_for_the_next():
+    with Worker("trace", "sandlock", 2, SMALL) as one:
+        process = one.start() or one._process
+        source = "mark = 'CANARY-' + 'first'\nopen('left', 'w').write(mark)\nimport jax\njax.leak = mark\ndef go(): return 1\n"
+        list(one.trace({"name": "x", "chunks": [["x", source]]}, []))
+        seen = "import gc, os, jax\ndef go(): return [os.listdir('.'), hasattr(jax, 'leak'), sum(isinstance(o, dict) and 'CANARY-' + 'first' in o.values() for o in gc.get_objects() if type(o) is dict and len(o) < 9 and all(type(v) is str for v in o.values()))]"
+        assert ask_child("sandlock", seen, beside=one) == ([[[], False, 0]], "done")
+        assert process is not None and process.returncode is not None  # leaving the block ended it
+
+
+# -- the system call filter, without any sandbox -----------------------------------------------
+
+
+def in_fork(act: Callable[[], int]) -> int:
+    pid = os.fork()
+    if pid == 0:
+        code = 255
+        try:
+            code = act()
+        finally:
+            os._exit(code)
+    return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+@LINUX
+@pytest.mark.skipif(os.uname().machine not in worker.ARCHITECTURES, reason="no filter for this processor")
+def test_the_filter_refuses_what_landlock_lets_through(tmp_path: Path):
+    victim = tmp_path / "victim"
+    victim.write_text("x")
+
+    def act() -> int:
+        worker.forbid_calls()
+        libc = ctypes.CDLL(None, use_errno=True)
+        refused = 0
+        column = worker.ARCHITECTURES[os.uname().machine][0]
+        for numbers in worker.FORBIDDEN_CALLS.values():
+            if (number := numbers[column]) is not None:
+                assert libc.syscall(number, 0, 0, 0, 0, 0, 0) == -1
+                refused += ctypes.get_errno() == 1
+        assert refused == sum(n[column] is not None for n in worker.FORBIDDEN_CALLS.values())
+        for pid, allowed in ((os.getpid(), True), (os.getppid(), False), (0, False), (-1, False)):
+            assert (libc.syscall(worker.SELF_ONLY["kill"][column], pid, 0) == 0) is allowed
+        thread = threading.Thread(target=lambda: None)
+        thread.start()
+        thread.join()
+        return 7
+
+    assert in_fork(act) == 7
+    assert victim.read_text() == "x"
+
+
+def test_filters_fit_the_machines_they_are_for():
+    for machine in worker.ARCHITECTURES:
+        program = worker.filter_program(machine, 4711)
+        assert len(program) % 8 == 0 and 0 < len(program) // 8 < 4096
+        lines = [struct.unpack("HBBI", program[i : i + 8]) for i in range(0, len(program), 8)]
+        for at, (code, yes, no, _) in enumerate(lines):
+            if code & 7 == 5:  # a jump ends inside
+                assert at + 1 + max(yes, no) < len(lines)
+        assert lines[-1] == (6, 0, 0, 0x7FFF0000)
+    assert worker.filter_program("riscv64", 1) == b""
+
+
+@LINUX
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has capabilities to drop")
+def test_root_in_the_sandbox_has_no_powers():
+    def act() -> int:
+        launcher.drop_capabilities()
+        about = Path("/proc/self/status").read_text()
+        kept = {line.split()[1] for line in about.splitlines() if line.startswith(("CapPrm", "CapEff", "CapBnd"))}
+        return 7 if {int(k, 16) for k in kept} == {1 << launcher.CAP_DAC_READ_SEARCH} else 1
+
+    assert in_fork(act) == 7
+
+
+# -- the scratch folder ------------------------------------------------------------------------
+
+
+def test_a_folder_over_its_quota_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    assert not worker.is_over_quota(str(tmp_path))
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "file").write_bytes(b"x" * 100_000)
+    (tmp_path / "link").symlink_to("/")
+    assert not worker.is_over_quota(str(tmp_path))
+    monkeypatch.setattr(worker, "MAX_SCRATCH", 50_000)
+    assert worker.is_over_quota(str(tmp_path))
+    monkeypatch.setattr(worker, "MAX_SCRATCH", 1 << 30)
+    monkeypatch.setattr(worker, "MAX_SCRATCH_FILES", 2)
+    assert worker.is_over_quota(str(tmp_path))
+    assert not worker.is_over_quota(str(tmp_path / "gone"))
+
+
+@LINUX
+def test_any_tree_can_be_removed(tmp_path: Path):
+    outside = tmp_path / "outside"
+    outside.mkdir()
+    (outside / "kept").touch()
+    root = tmp_path / "root"
+    root.mkdir()
+    (root / "link").symlink_to(outside)
+    (root / "closed").mkdir(0o300)
+    (root / "closed" / "x").touch()
+    here = os.getcwd()
+    os.chdir(root)
+    try:
+        for _ in range(3000):
+            os.mkdir("d")
+            os.chdir("d")
+    finally:
+        os.chdir(here)
+    worker.remove_tree(str(root))
+    worker.remove_tree(str(root))
+    assert not root.exists() and (outside / "kept").exists()
+
+
+# -- admission of programs ---------------------------------------------------------------------
+
+MESH = {"x": 4}
+ALL_REDUCE = """"stablehlo.all_reduce"({of}) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>,
+  replica_groups = dense<{groups}> : tensor<{shape}xi64>{more}}}> ({{
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %lr = stablehlo.add %l, %r : tensor<f32>
+    stablehlo.return %lr : tensor<f32>
+  }}) : (tensor<8xf32>) -> tensor<8xf32>"""
+
+
+def all_reduce(
+    of: str, groups: str = "[[0, 1, 2, 3]]", shape: str = "1x4", more: str = ", use_global_device_ids"
+) -> str:
+    return ALL_REDUCE.format(of=of, groups=groups, shape=shape, more=more)
+
+
+def module(body: str, functions: str = "", result: str = "tensor<8xf32>") -> Any:
+    from jax.interpreters.mlir import make_ir_context
+    from jaxlib.mlir import ir
+
+    context = make_ir_context()  # with every dialect that JAX knows
+    context.allow_unregistered_dialects = True
+    text = f"module {{ func.func public @main(%a: tensor<8xf32>) -> {result} {{ {body} }} {functions} }}"
+    with context:
+        return ir.Module.parse(text)
+
+
+def look(*args: str, **more: str) -> facts.Facts:
+    made = module(*args, **more)
+    facts.admit(made)
+    return facts.read(made, MESH, set())
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ('%0 = stablehlo.custom_call @xla_python_cpu_callback(%a) : (tensor<8xf32>) -> tensor<8xf32>', "outside XLA"),
+        ('%0 = stablehlo.custom_call @xla_ffi_python_cpu_callback(%a) {api_version = 4 : i32} : (tensor<8xf32>) -> tensor<8xf32>', "outside XLA"),
+        ('%0 = stablehlo.custom_call @lapack_sgetrf_ffi(%a) : (tensor<8xf32>) -> tensor<8xf32>', "outside XLA"),
+        ('%0 = stablehlo.custom_call @"Sharding\\00x"(%a) : (tensor<8xf32>) -> tensor<8xf32>', "outside XLA"),
+        ('%t = stablehlo.create_token : !stablehlo.token\n%o = "stablehlo.outfeed"(%a, %t) <{outfeed_config = ""}> : (tensor<8xf32>, !stablehlo.token) -> !stablehlo.token\n%0 = stablehlo.negate %a : tensor<8xf32>', "not allowed"),
+        ('%t = stablehlo.after_all : !stablehlo.token\n%0 = stablehlo.negate %a : tensor<8xf32>', "not allowed"),
+        ('%0 = "vendor.evil"(%a) : (tensor<8xf32>) -> tensor<8xf32>', "vendor.evil"),
+        ("%0 = arith.negf %a : tensor<8xf32>", "arith.negf"),
+        ('%b = stablehlo.iota dim = 0 : tensor<1000000000000xf32>\n%0 = stablehlo.negate %a : tensor<8xf32>', "GiB"),
+        ('%b = stablehlo.constant dense<(0.0, 0.0)> : tensor<400000x400000xcomplex<f32>>\n%0 = stablehlo.negate %a : tensor<8xf32>', "GiB"),
+        ('%b = stablehlo.constant dense<0> : tensor<2000000000xi4>\n%0 = stablehlo.negate %a : tensor<8xf32>', "GiB"),
+        ('%b = "stablehlo.convert"(%a) : (tensor<8xf32>) -> tensor<?xf32>\n%0 = stablehlo.negate %a : tensor<8xf32>', "not fixed"),
+        (f"%0 = {all_reduce('%a', '[[0, 1]]', '1x2')}", "every device"),
+        (f"%0 = {all_reduce('%a', '[[0, 1], [2, -1]]', '2x2')}", "every device"),
+        (f"%0 = {all_reduce('%a', '[[0]]', '1x1')}", "every device"),
+        (f"%0 = {all_reduce('%a', more='')}", "every device"),
+        ('%0 = "stablehlo.collective_permute"(%a) <{channel_handle = #stablehlo.channel_handle<handle = 1, type = 0>, source_target_pairs = dense<[[0, 7]]> : tensor<1x2xi64>}> : (tensor<8xf32>) -> tensor<8xf32>', "does not have"),
+        ("%0 = func.call @main(%a) : (tensor<8xf32>) -> tensor<8xf32>", "nested too deeply"),
+    ],
+)  # fmt: skip
+def test_unfit_programs_are_refused(body: str, reason: str):
+    with pytest.raises(facts.Refused, match=reason):
+        look(body + "\nreturn %0 : tensor<8xf32>")
+
+
+def test_too_many_operations_are_refused(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(facts, "MAX_OPS", 50)
+    body = "\n".join(f"%{i + 1} = stablehlo.negate %{i} : tensor<8xf32>" for i in range(60))
+    with pytest.raises(facts.Refused, match="operations"):
+        look(f"%0 = stablehlo.negate %a : tensor<8xf32>\n{body}\nreturn %60 : tensor<8xf32>")
+
+
+def test_a_few_calls_that_stand_for_very_many_are_refused():
+    function = "func.func private @f{i}(%a: tensor<8xf32>) -> tensor<8xf32> {{ %0 = func.call @f{j}(%a) : (tensor<8xf32>) -> tensor<8xf32> %1 = func.call @f{j}(%0) : (tensor<8xf32>) -> tensor<8xf32> return %1 : tensor<8xf32> }}"
+    functions = "\n".join(function.format(i=i, j=i + 1) for i in range(60))
+    last = "func.func private @f60(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> }"
+    with pytest.raises(facts.Refused, match="written out"):
+        look("%0 = func.call @f0(%a) : (tensor<8xf32>) -> tensor<8xf32>\nreturn %0 : tensor<8xf32>", functions + last)
+
+
+def test_collectives_behind_calls_and_composites_are_counted():
+    hidden = f"func.func private @g(%a: tensor<8xf32>) -> tensor<8xf32> {{ %0 = {all_reduce('%a')} return %0 : tensor<8xf32> }}"
+    body = """%0 = stablehlo.composite "x.y" %a {decomposition = @g} : (tensor<8xf32>) -> tensor<8xf32>
+      %1 = func.call @g(%0) : (tensor<8xf32>) -> tensor<8xf32>
+      return %1 : tensor<8xf32>"""
+    found = look(body, hidden)
+    assert [(c.kind, c.axes, c.count) for c in found.collectives] == [("all_reduce", ("x",), 1)] * 2
+
+
+@pytest.mark.parametrize(
+    ("kind", "start", "bound", "step", "rounds"),
+    [
+        ("i32", "0", "5", "1", 5),
+        ("i32", "0", "7", "3", 3),
+        ("ui8", "250", "255", "1", 5),
+        ("ui8", "250", "255", "3", None),  # 250, 253, 0, ...: it goes on
+        ("i8", "0", "120", "100", None),
+        ("i8", "0", "0", "1", 0),
+    ],
+)  # fmt: skip
+def test_rounds_are_counted_only_where_the_counter_cannot_overflow(kind, start, bound, step, rounds):
+    body = f"""%s = stablehlo.constant dense<{start}> : tensor<{kind}>
+      %r:2 = stablehlo.while(%i = %s, %v = %a) : tensor<{kind}>, tensor<8xf32>
+      cond {{ %b = stablehlo.constant dense<{bound}> : tensor<{kind}>
+        %c = stablehlo.compare LT, %i, %b : (tensor<{kind}>, tensor<{kind}>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1> }}
+      do {{ %d = stablehlo.constant dense<{step}> : tensor<{kind}>
+        %n = stablehlo.add %i, %d : tensor<{kind}>
+        %w = {all_reduce("%v")}
+        stablehlo.return %n, %w : tensor<{kind}>, tensor<8xf32> }}
+      return %r#1 : tensor<8xf32>"""
+    assert [c.count for c in look(body).collectives] == [rounds]
+
+
+def test_a_converted_constant_counts_as_what_it_becomes():
+    body = f"""%big = stablehlo.constant dense<256> : tensor<i32>
+      %s = stablehlo.convert %big : (tensor<i32>) -> tensor<ui8>
+      %r:2 = stablehlo.while(%i = %s, %v = %a) : tensor<ui8>, tensor<8xf32>
+      cond {{ %b = stablehlo.constant dense<4> : tensor<ui8>
+        %c = stablehlo.compare LT, %i, %b : (tensor<ui8>, tensor<ui8>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1> }}
+      do {{ %d = stablehlo.constant dense<1> : tensor<ui8>
+        %n = stablehlo.add %i, %d : tensor<ui8>
+        %w = {all_reduce("%v")}
+        stablehlo.return %n, %w : tensor<ui8>, tensor<8xf32> }}
+      return %r#1 : tensor<8xf32>"""
+    assert [c.count for c in look(body).collectives] == [None]
+
+
+@pytest.mark.parametrize(
+    ("kind", "size"),
+    [("8xf32", 32), ("8xbf16", 16), ("8xcomplex<f32>", 64), ("8xcomplex<f64>", 128), ("8xi1", 8), ("8xi4", 8),
+     ("8xui64", 64), ("2x3xf8E4M3FN", 6), ("f32", 4), ("8xf32, #x.y<1>", 32)],
+)  # fmt: skip
+def test_sizes_are_those_of_the_type(kind: str, size: int):
+    assert facts.array_bytes(f"tensor<{kind}>") == size
+
+
+def test_the_mark_cannot_be_guessed():
+    assert len(facts.MARK) > 20 and facts.MARK != "by_hand"
+
+
+def test_verdicts_are_plain_yaml():
+    assert yaml.safe_load((attack.CORPUS / "verdicts.yaml").read_text()) == VERDICTS
