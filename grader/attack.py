@@ -128,7 +128,9 @@ def build(to: Path, names: Iterable[str], target: Target) -> None:
         for file in (to / name).rglob("*"):
             if file.is_file():
                 text = file.read_bytes()
-                aimed = text.replace(b"@TARGET@", str(target.path).encode()).replace(b"@PORT@", str(target.port).encode())
+                aimed = text.replace(b"@TARGET@", str(target.path).encode()).replace(
+                    b"@PORT@", str(target.port).encode()
+                )
                 if file.suffix != ".zip" and aimed != text:
                     file.write_bytes(aimed)
 
@@ -300,7 +302,10 @@ def _control(row: Row, verdict: dict[str, Any], aim: Path) -> None:
 
 def table(outcome: Outcome) -> str:
     """The table of SECURITY.md: classes, attacks, gains before and now."""
-    lines = ["| class | attacks | gained from a grader in one process | no control applies | gained now |", "|---|--:|--:|--:|--:|"]
+    lines = [
+        "| class | attacks | gained from a grader in one process | no control applies | gained now |",
+        "|---|--:|--:|--:|--:|",
+    ]
     kinds = list(dict.fromkeys(row.kind for row in outcome.rows))
     totals = [0, 0, 0, 0]
     for kind in kinds:

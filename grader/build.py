@@ -23,6 +23,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import jinja2
 import nbformat
 import yaml
 
@@ -144,12 +145,20 @@ def _stub_imports(parts: list[Statement], exercise: Exercise, code: str) -> str:
     return "\n".join([*usual, *(line for line in used if line not in usual)]) or "import math"
 
 
+def question_text(question: Number, params: dict[str, Any]) -> str:
+    """The rendered question. Raises CourseError when its text is no template over its parameters."""
+    try:
+        return numbers.render_question(question, params)
+    except jinja2.TemplateError as error:
+        raise CourseError(f"the text of {question.name} cannot be rendered: {error}") from None
+
+
 def question_comment(question: Number, params: dict[str, Any] | None) -> str:
     """A question as a comment above its answer; without numbers when everyone has their own."""
     if params is None:
         text = f"Your numbers: run `shardlings show {question.name}`."
     else:
-        text = numbers.render_question(question, params)
+        text = question_text(question, params)
     paragraphs = text.split("\n\n")  # the author's line breaks mean nothing here
     lines = [line for p in paragraphs for part in _sentences(p) for line in (textwrap.wrap(part, 96) or [""])]
     return "\n".join(f"# {line}".rstrip() for line in lines)
@@ -269,7 +278,9 @@ def public_source(course: Course, exercise: Exercise) -> str:
     module = ast.Module(body=[_docstring(exercise.statement), *kept], type_ignores=[])
     code = ast.unparse(ast.fix_missing_locations(module))
     if re.search(r"\bhidden(_dims)?\b['\"]?\s*[=:]", code):
-        raise CourseError(f"{exercise.id}: hidden_dims and hidden must be keywords of the call itself, not in a ** dict")
+        raise CourseError(
+            f"{exercise.id}: hidden_dims and hidden must be keywords of the call itself, not in a ** dict"
+        )
     return HEADER + code + "\n"
 
 
@@ -396,7 +407,7 @@ def _exercise_cells(course: Course, exercise: Exercise) -> Iterator[Any]:
         yield _cell("code", f"{exercise.id}-{name}", text.rstrip("\n"))
     for question in exercise.numbers.values():
         params = shared_params(course, question)
-        text = f"Your numbers: run `shardlings show {exercise.id}`." if params is None else numbers.render_question(question, params)  # fmt: skip
+        text = f"Your numbers: run `shardlings show {exercise.id}`." if params is None else question_text(question, params)  # fmt: skip
         yield _cell("markdown", f"{exercise.id}-{question.name}-text", f"**Question `{question.name}`.** {text}")
         yield _cell("code", f"{exercise.id}-{question.name}", f"{question.name} = None  # TODO: your answer")
     yield _cell("code", f"{exercise.id}-check", f'check("{exercise.id}")')

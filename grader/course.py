@@ -222,7 +222,7 @@ def load_course(path: Path) -> Course:
 
 
 def _first_problem(path: Path, text: str, error: ValidationError) -> str:
-    problem = error.errors()[0]
+    problem = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")  # a misspelt field, not the missing one
     field = ".".join(str(p) for p in problem["loc"]) or "the file"
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":

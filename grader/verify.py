@@ -42,12 +42,15 @@ def verify(course: Course, grader: Grader, names: list[str], tell: Callable[[str
 def exercise_problems(course: Course, grader: Grader, name: str) -> Iterator[str]:
     exercise = course.exercise(name)
     yield from _declared(exercise)
-    yield from _reference(course, grader, exercise)
-    yield from _stub(course, grader, exercise)
-    for slip in exercise.misconceptions.values():
-        yield from _slip(course, grader, exercise, slip)
     for question in exercise.numbers.values():
         yield from numbers.question_problems(question, exercise.misconceptions.values())
+    try:
+        yield from _reference(course, grader, exercise)
+        yield from _stub(course, grader, exercise)
+        for slip in exercise.misconceptions.values():
+            yield from _slip(course, grader, exercise, slip)
+    except CourseError as error:
+        yield str(error)
 
 
 def _declared(exercise: Exercise) -> Iterator[str]:

@@ -1,0 +1,296 @@
+"""# D4 How long an all-to-all takes
+
+In an all-to-all every chip has another message for every other chip. It moves a sharding from one dimension to
+another, `A[I_X, J] → A[I, J_X]`, and tokens to their experts. Of an array of `V` bytes, each of N chips holds V/N and
+keeps V/N² for each chip: *chunks*.
+
+**Count chunks on the busiest wire.** A chunk for a far chip passes every wire on the way, so the network's shape counts.
+
+```
+    line of 4: the middle wire carries         ring of 4, both ways: one wire carries clockwise
+    2·2 chunks to the right                    1 chunk for each next chip, and of each chunk for the
+                                               opposite chip half: 1/2 · 2 hops
+    0 --- 1 -=- 2 --- 3   0→2 0→3 1→2 1→3      in all 2 = N²/8 chunks
+```
+
+| | chunks on the busiest wire | even N | to compare: all-gather |
+|---|---|---|---|
+| ring, both ways | ⌊N/2⌋·⌈N/2⌉ / 2 | V / (4·W) | V / W |
+| ring, one way | N·(N−1) / 2 | about V / (2·W1) | V / W1 |
+| line | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | V / W1 |
+| switch | N − 1 | about V / (N·W1) | V / W1 |
+
+Each chunk is V/N² bytes and each wire carries W1 in its direction; W = 2·W1. The quarter of an all-gather belongs to
+rings and lines: behind a switch every chunk takes one wire up and one down, and the more chips, the better.
+
+**Several axes.** Chunks go along one axis, then the next. The rings along an axis of n share the array: each works on
+V · n / (all chips), and all axes work at once, so the *longest* axis decides: V · max / (4 · N · W).
+
+**Task.** Write `exchange_time`.
+
+**Small case.** bfloat16[1024, 8192], 16.8 MB, on 8 chips. v4p ring (W = 9.0e10): 47 µs, where an all-gather takes 186.
+v5e line of 8 (W1 = 4.5e10): 93 µs. H100 node (450 GB/s): 7/64 · 16.8 MB / 4.5e11 = 4.1 µs.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (question 10), "How to Think About GPUs".
+"""
+
+import math
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+from grader.hardware import CHIPS, GPUS, all_gather_time, all_to_all_time
+
+exercise = Exercise(stars=2)
+
+
+@exercise.function(
+    hints=[
+        "How many chunks does the busiest wire carry, and how large is a chunk?",
+        "On a line the middle wire: every chip on its left sends to every chip on its right. A ring has half as many.",
+        "For an axis of n: chunks(n) * share / n**2, where share = bytes * n / math.prod(sizes); then the largest.",
+    ]
+)
+def exchange_time(bytes, sizes, network, one_way_bandwidth):
+    """Seconds of an all-to-all, bandwidth only: the chunks on the busiest wire.
+
+    Args:
+        bytes: V, the full logical array over the chips that talk.
+        sizes: tuple of the sizes of the axes; behind a switch, one number.
+        network: "ring" (both ways), "one_way_ring", "line" or "switch".
+        one_way_bandwidth: W1, bytes/s of one wire in its direction.
+    """
+
+    def chunks(n):
+        across = (n // 2) * ((n + 1) // 2)
+        return {"ring": across / 2, "one_way_ring": n * (n - 1) / 2, "line": across, "switch": n - 1}[network]
+
+    total = math.prod(sizes)
+    return max(chunks(n) / n**2 * bytes * n / total for n in sizes) / one_way_bandwidth
+
+
+def drawn(rng, networks, lengths, axes=1):
+    for network in networks * 20:
+        sizes = tuple(rng.choice(lengths, axes, replace=False).tolist())
+        bandwidth = float(rng.choice([4.5e10, 9e10, 4.5e11]))
+        yield {
+            "bytes": int(rng.integers(1, 500)) * 10**6, "sizes": sizes, "network": network, "one_way_bandwidth": bandwidth
+        }  # fmt: skip
+
+
+def example(network, *sizes):
+    return {"bytes": 16_777_216, "sizes": sizes, "network": network, "one_way_bandwidth": 4.5e10}
+
+
+rings = exercise.cases(
+    exchange_time,
+    public=[example("ring", 8), example("ring", 5), example("one_way_ring", 8)],
+    hidden=lambda rng: drawn(rng, ["ring", "ring", "one_way_ring"], [2, 3, 4, 5, 7, 8, 16]),
+)
+lines = exercise.cases(
+    exchange_time,
+    public=[example("line", 8), example("line", 5)],
+    hidden=lambda rng: drawn(rng, ["line"] * 2, [2, 3, 4, 5, 7, 8, 12]),
+)
+switches = exercise.cases(
+    exchange_time, public=[example("switch", 8)], hidden=lambda rng: drawn(rng, ["switch"] * 2, [2, 3, 5, 8, 36, 72])
+)
+meshes = exercise.cases(
+    exchange_time,
+    public=[example("ring", 4, 8)],
+    hidden=lambda rng: [
+        *drawn(rng, ["ring", "line"], [3, 4, 5, 8, 16], 2), *drawn(rng, ["ring", "line"], [2, 4, 8, 12], 3)
+    ],
+)  # fmt: skip
+
+
+@exercise.check(rings, points=0.25, public=True)
+def exchange_rings(seen):
+    """exchange_time: rings, both ways and one way, even and odd"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(lines, points=0.25, public=True)
+def exchange_lines(seen):
+    """exchange_time: lines"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(switches, points=0.25)
+def exchange_switches(seen):
+    """exchange_time: behind a switch"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(meshes, points=0.25)
+def exchange_axes(seen):
+    """exchange_time: over two and three unequal axes"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+EVERY = [exchange_rings, exchange_lines, exchange_switches, exchange_axes]
+
+
+@exercise.misconception(of=exchange_time, fails=EVERY)
+def exchange_as_gather(bytes, sizes, network, one_way_bandwidth):
+    """You took the all-gather's time. There every chip needs everything; here it needs one chunk from each."""
+    total = math.prod(sizes)
+    return bytes * (total - 1) / total / (len(sizes) * (2 if network == "ring" else 1) * one_way_bandwidth)
+
+
+@exercise.misconception(of=exchange_time, fails=EVERY)
+def exchange_quarter_everywhere(bytes, sizes, network, one_way_bandwidth):
+    """You used V/(4·W) everywhere. It is the rule of a ring of even size with both directions of its links."""
+    return bytes * max(sizes) / math.prod(sizes) / (8 * one_way_bandwidth)
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_switches)
+def exchange_switch_as_line(network, **rest):
+    """You sent chunks through a switch as along a line. Nothing is passed on there: each chunk takes one wire up and one down."""
+    return exchange_time(network="line" if network == "switch" else network, **rest)
+
+
+@exercise.misconception(of=exchange_time, fails=[exchange_rings, exchange_lines, exchange_axes])
+def exchange_even_only(bytes, sizes, network, one_way_bandwidth):
+    """You used the formula for even sizes. With an odd number of chips the halves are unequal: ⌊N/2⌋·⌈N/2⌉ pairs, not N²/4."""
+    n, total = max(sizes), math.prod(sizes)
+    chunks = {"ring": n * n / 8, "line": n * n / 4, "one_way_ring": n * (n - 1) / 2, "switch": n - 1}[network]
+    return chunks / n**2 * bytes * n / total / one_way_bandwidth
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_axes)
+def exchange_whole_array_per_axis(bytes, sizes, **rest):
+    """You sent the whole array along the longest axis. The rings along it share the array: each has n / (all chips) of it."""
+    return exchange_time(bytes=bytes, sizes=(max(sizes),), **rest)
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_axes)
+def exchange_shortest_axis(bytes, sizes, **rest):
+    """You let the shortest axis decide. On the longest one chunks have the longest way, so its wires are the busiest."""
+    return exchange_time(bytes=bytes * min(sizes) / math.prod(sizes), sizes=(min(sizes),), **rest)
+
+
+# -- questions ---------------------------------------------------------------------------------
+
+ARRAY = {"I": [1536, 3072, 5120, 6144], "J": [4096, 7168, 10240]}
+
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "N": [8, 16], **ARRAY},
+    model="bidirectional ring, bandwidth only, V / (4·W) with W both directions of one link",
+)
+def ring_exchange_time(chip, N, I, J):
+    """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ N }} {{ chip }} chips. How long does the all-to-all
+    `A[I_X, J] → A[I, J_X]` take?"""
+    return all_to_all_time(2 * I * J, N, chip)
+
+
+@exercise.misconception(of=ring_exchange_time)
+def ring_exchange_as_gather(chip, N, I, J):
+    """You took the all-gather's time. A chunk goes to one chip only, N/4 hops on average: a quarter of it."""
+    return all_gather_time(2 * I * J, N, chip)
+
+
+@exercise.misconception(of=ring_exchange_time)
+def ring_exchange_half(**params):
+    """You are a factor of two too slow: half an all-gather is the rule of a one-way ring; both ways round it is a quarter."""
+    return 2 * ring_exchange_time(**params)
+
+
+@exercise.misconception(of=ring_exchange_time)
+def ring_exchange_shard(N, **rest):
+    """You took V as one chip's shard; V is the full array over the ring."""
+    return ring_exchange_time(N=N, **rest) / N
+
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={"chip": ["v5e", "v6e"], "X": [4, 8], **ARRAY},
+    model="bandwidth only, exact for what the axis is: a ring V / (4·W), a line as many chunks as pass its middle wire",
+)
+def line_exchange_time(chip, X, I, J):
+    """On a {{ X }}x16 slice of {{ chip }} with mesh axes x and y, `A` is bfloat16[{{ I }}, {{ J }}], whole along y. How long does
+    the all-to-all over x, `A[I_X, J] → A[I, J_X]`, take?"""
+    return all_to_all_time(2 * I * J, X, chip, topology="line", model="exact")
+
+
+@exercise.misconception(of=line_exchange_time)
+def line_exchange_as_ring(**params):
+    """You used a quarter of V/W. On this chip only an axis of 16 wraps around: x is a line, and its middle wire takes V/4 at W1."""
+    return line_exchange_time(**params) / 2
+
+
+@exercise.misconception(of=line_exchange_time)
+def line_exchange_as_gather(chip, X, I, J):
+    """You took the all-gather's time on a line. Only a quarter of V has to cross the middle wire."""
+    return all_gather_time(2 * I * J, X, chip, topology="line")
+
+
+@exercise.misconception(of=line_exchange_time)
+def line_exchange_half(**params):
+    """You are a factor of two too slow: of V, a quarter crosses the middle to the right and another to the left, at the same time."""
+    return 2 * line_exchange_time(**params)
+
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={"chip": ["A100", "H100", "B200", "GB200 NVL72"], "N": [8, 36, 72], **ARRAY},
+    where=lambda chip, N, I, J: (N == 8) == (GPUS[chip].node == 8),
+    model="one switch, bandwidth only, exact: each GPU sends V/N² to each of the others at its egress bandwidth",
+)
+def switch_exchange_time(chip, N, I, J):
+    """{{ N }} {{ chip }} GPUs of one node change `A`, bfloat16[{{ I }}, {{ J }}], from `A[I_X, J]` to `A[I, J_X]` with an all-to-all.
+    How long does it take?"""
+    return all_to_all_time(2 * I * J, N, chip, topology="switch")
+
+
+@exercise.misconception(of=switch_exchange_time)
+def switch_exchange_as_ring(N, **rest):
+    """You took a quarter of the all-gather. That is the rule of a ring; behind a switch nothing is passed on: 1/N of it."""
+    return N / 4 * switch_exchange_time(N=N, **rest)
+
+
+@exercise.misconception(of=switch_exchange_time)
+def switch_exchange_as_gather(N, **rest):
+    """You took the all-gather's time. Each GPU sends V/N² to each of the others, not V/N."""
+    return N * switch_exchange_time(N=N, **rest)
+
+
+@exercise.misconception(of=switch_exchange_time)
+def switch_exchange_elements(**params):
+    """You are a factor of two short: a bfloat16 has two bytes, and a GPU's egress is one direction of its links."""
+    return switch_exchange_time(**params) / 2
+
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "X": [4, 8, 12], "Y": [8, 12, 16], **ARRAY},
+    where=lambda chip, X, Y, I, J: X < Y,
+    model="two rings, bandwidth only, V · max / (4 · N · W) for N chips in all, W both directions of one link",
+)
+def torus_exchange_time(chip, X, Y, I, J):
+    """`A` is bfloat16[{{ I }}, {{ J }}] on {{ chip }} with two wrapping axes, x={{ X }} and y={{ Y }}. How long does the all-to-all
+    over both, `A[I_XY, J] → A[I, J_XY]`, take?"""
+    return all_to_all_time(2 * I * J, (X, Y), chip)
+
+
+@exercise.misconception(of=torus_exchange_time)
+def torus_exchange_one_ring(chip, X, Y, I, J):
+    """You used V/(4·W), one ring for everything. The rings along the longer axis share the array."""
+    return all_to_all_time(2 * I * J, Y, chip)
+
+
+@exercise.misconception(of=torus_exchange_time)
+def torus_exchange_shorter(X, Y, **rest):
+    """You let the shorter axis decide. On the longer one chunks have the longer way, so its wires are the busiest."""
+    return X / Y * torus_exchange_time(X=X, Y=Y, **rest)
+
+
+@exercise.misconception(of=torus_exchange_time)
+def torus_exchange_as_gather(chip, X, Y, I, J):
+    """You took the all-gather's time over two axes, V/(2·W). A chunk goes to one chip only."""
+    return 2 * I * J / (2 * CHIPS[chip].ici_both)

@@ -1,0 +1,102 @@
+"""A small course, written to a folder, for the tests of what builds and proves one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from grader.course import Course, load_course
+
+EXERCISE = '''\
+"""# X1 Gather
+
+Say what to do.
+"""
+
+import math
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import expect_close, expect_collectives
+from grader.hardware import all_gather_time
+
+exercise = Exercise(meshes=[{"x": 4}, {"x": 2}])
+ROWS = exercise.given(8)
+
+
+@exercise.given
+def helper(a):
+    """Given."""
+    return math.prod(a.shape)  # a comment that stays
+
+
+def secret_helper(a):
+    return jax.lax.all_gather(a, "x", axis=0, tiled=True)
+
+
+@exercise.task(hints=["a nudge"])
+def gather(a, *, mesh):
+    """Gather A[I_X, J] into A[I, J]."""
+    return jax.shard_map(secret_helper, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
+
+
+A = normal("I", "J", spec=P("x", None))
+call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1016, "J": 5})
+
+
+@exercise.check(call, points=1, public=True)
+def value(seen):
+    """it is whole"""
+    expect_close(seen.out, seen.a)
+
+
+@exercise.check(call, points=1, after=value)
+def traffic(seen):
+    """one all-gather"""
+    expect_collectives(seen, all_gather={"x": 1})
+
+
+@exercise.misconception(fails=value)
+def zeroed(a, *, mesh):
+    """You returned zeros."""
+    return jax.numpy.zeros(a.shape)
+
+
+@exercise.misconception(fails=traffic)
+def gathered_twice(a, *, mesh):
+    """You gathered and summed."""
+    local = lambda a: jax.lax.pmax(secret_helper(a), "x")
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
+
+
+@exercise.number(points=1, unit="us", params={"I": [1 << 20, 1 << 22]}, model="ring, bandwidth only")
+def gather_time(I):
+    """How long do {{ I }} bytes take on a ring of 4 v5p chips?"""
+    return all_gather_time(I, 4, "v5p")
+
+
+@exercise.misconception(of=gather_time)
+def one_way(I):
+    """You used one direction."""
+    return 2 * all_gather_time(I, 4, "v5p")
+'''
+
+COURSE = """\
+name: small
+seed: a-secret-seed
+modules:
+  - id: 01_gather
+    title: Gather
+    exercises: [x1_gather]
+"""
+
+
+def made_up(folder: Path, was: str = "", becomes: str = "") -> Course:
+    """The course, with one text of its exercise replaced."""
+    place = folder / "solutions" / "01_gather"
+    place.mkdir(parents=True, exist_ok=True)
+    assert was in EXERCISE
+    (place / "x1_gather.py").write_text(EXERCISE.replace(was, becomes) if was else EXERCISE)
+    (folder / "course.yaml").write_text(COURSE)
+    return load_course(folder / "course.yaml")
