@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.markdown import Markdown
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
+from grader import attack as attacks
 from grader import build as builder
 from grader import doctor as doctors
 from grader import numbers, report, scaffold, store
@@ -50,7 +51,7 @@ def main() -> None:
     """Run a command; a user's mistake is one line, never a traceback."""
     try:
         app()
-    except (CourseError, AuthorError, SubmissionError, NoIsolation, scaffold.ScaffoldError) as error:
+    except (attacks.NoCorpus, CourseError, AuthorError, SubmissionError, NoIsolation, scaffold.ScaffoldError) as error:
         err.print(f"shardlings: {report.clean(error)}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(UNUSABLE)
     except KeyboardInterrupt:
@@ -339,8 +340,20 @@ def new(
 
 
 @app.command()
-def doctor(course: CourseOption = None, as_json: AsJson = False) -> None:
-    """Say what works on this machine and what to install."""
+def doctor(
+    attack: Annotated[
+        bool, typer.Option("--attack", help="run the attack corpus here and print what it gained")
+    ] = False,
+    isolation: Isolation = "auto",
+    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, max=64)] = 2,
+    course: CourseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what works on this machine and what to install; with --attack, try to break it."""
+    if attack:
+        outcome = attacks.attack(best_tier(isolation), jobs)
+        out.print(attacks.table(outcome), markup=False, highlight=False, soft_wrap=True)
+        raise typer.Exit(0 if outcome.ok else FAILED)
     try:
         devices = course_at(course).config.devices
     except CourseError:

@@ -284,5 +284,5 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
     if not exercise.statement.startswith("# "):
         raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
     for number in exercise.numbers.values():
-        number.rtol = number.rtol or rtol
+        number.rtol = rtol if number.usual_rtol else number.rtol
     return exercise

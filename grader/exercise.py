@@ -19,6 +19,7 @@ import numpy as np
 
 from grader.wire import decode, dtype_of
 
+USUAL_RTOL = 0.02
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -134,7 +135,7 @@ class Check:
 class Number:
     """A numeric question. ``fn(**params)`` is the answer in SI (seconds, bytes, FLOP, ...).
 
-    ``rtol`` 0 stands for the course's tolerance, filled in when the course is loaded.
+    Where its author named no tolerance (``usual_rtol``), the course's takes the place of ``rtol``.
     """
 
     name: str
@@ -147,6 +148,7 @@ class Number:
     model: str
     where: Callable[..., bool] | None
     hints: tuple[str, ...] = ()
+    usual_rtol: bool = False
 
     def __call__(self, **params: Any) -> float:
         return self.fn(**params)
@@ -288,7 +290,7 @@ class Exercise:
         unit: str,
         params: Mapping[str, Sequence[Any]],
         model: str = "",
-        rtol: float = 0.0,
+        rtol: float | None = None,
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
     ) -> Callable[[Callable[..., float]], Number]:
@@ -299,7 +301,10 @@ class Exercise:
             text = inspect.cleandoc(fn.__doc__ or "")
             if not text:
                 raise AuthorError(f"the question {fn.__name__} has no text (its docstring)")
-            question = Number(fn.__name__, text, fn, points, unit, rtol, dict(params), model, where, tuple(hints))
+            question = Number(
+                fn.__name__, text, fn, points, unit, USUAL_RTOL if rtol is None else rtol, dict(params), model, where,
+                tuple(hints), usual_rtol=rtol is None,
+            )  # fmt: skip
             self.numbers[question.name] = question
             return question
 

@@ -6,6 +6,7 @@ theirs can never claim to be one of ours.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields
@@ -22,6 +23,10 @@ from grader.wire import BadFrame, decode, unpack_array
 
 MAX_RESTARTS = 8
 NO_LIMIT = 3600.0
+# What taking an untrusted reply apart can raise, besides what says so.
+NOT_ONE = (
+    KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
+)  # fmt: skip
 Reply = Fault | tuple[dict[str, Any], list[bytes]]
 
 
@@ -43,10 +48,17 @@ class Lane:
         files = [c.name for c in source.chunks]
         with ThreadPoolExecutor(1) as pool:  # programs run while the next ones are traced
             runs: dict[int, Future[Finding]] = {}
+            hung: dict[str, Fault] = {}  # a task whose program hangs on one mesh is not run on the next
+
+            def run(ask: Ask, body: dict, blobs: list[bytes]) -> Finding:
+                finding = hung.get(ask.task) or self._finding(ask, files, body, blobs)
+                if isinstance(finding, Fault) and finding.kind == "timeout":
+                    hung[ask.task] = finding
+                return finding
 
             def on_reply(i: int, reply: Reply) -> None:
                 if not isinstance(reply, Fault):
-                    runs[i] = pool.submit(self._finding, asks[i], files, *reply)
+                    runs[i] = pool.submit(run, asks[i], *reply)
 
             replies, notes = self._trace(source, [a.for_tracer(files) for a in asks], on_reply)
             findings = [r if isinstance(r, Fault) else runs[i].result() for i, r in enumerate(replies)]
@@ -60,9 +72,10 @@ class Lane:
         replies: dict[int, Reply] = {}
         notes: list[str] = []
         suspect, failed_loads = -1, 0
+        over = time.monotonic() + self.limits.total_seconds
         for _ in range(MAX_RESTARTS):
             left = [i for i in range(len(asks)) if i not in replies]
-            if not left:
+            if not left or time.monotonic() > over:
                 break
             chosen = [suspect] if suspect in left else left
             loaded, ended = self._one_child(wire_source, asks, chosen, replies, notes, on_reply)
@@ -78,7 +91,7 @@ class Lane:
                 replies[suspect] = _ended(ended, "it", self.limits.trace_seconds)
             else:
                 suspect = left[0]
-        given_up = Fault("crashed", "not asked: too many other tasks of this file ended the process")
+        given_up = Fault("crashed", "not asked: other tasks of this file ended the process or used up its time")
         return [replies.get(i, given_up) for i in range(len(asks))], notes
 
     def _one_child(
@@ -161,7 +174,7 @@ def _decoded(ask: Ask, body: dict, blobs: list[bytes], run: Callable[[bytes], tu
         if isinstance(ask.of, Cases):
             return _outcomes(body["values"], len(ask.cases))
         return _observation(ask, *run(blobs[0]))
-    except (KeyError, IndexError, TypeError, ValueError, BadFrame):
+    except NOT_ONE:
         return Fault("refused", "the answer is not of the kind that was asked for")
 
 

@@ -189,6 +189,7 @@ def fault_of(error: BaseException, program: Program, seconds: float) -> dict[str
     name = type(error).__name__
     if isinstance(error, TimeLimit):
         kind, text = "timeout", f"did not finish within {seconds:g} s"
+        line = None  # where it was when time was over is chance, and reports must be reproducible
     elif isinstance(error, NotImplementedError) and "callback" not in str(error):
         kind, text = "missing", "not written yet (it raises NotImplementedError)"
     elif isinstance(error, MemoryError):

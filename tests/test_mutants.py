@@ -202,7 +202,6 @@ def survivors(proof) -> set[tuple[str, str, int]]:
 
 def test_holes_are_found_with_the_authors_lines(proof):
     assert survivors(proof) == {
-        ("arithmetic", "return n / 2", line_of("return n // 2")),  # no odd number is asked
         ("comparison", "if n <= 0:", line_of("if n < 0")),  # no 0, and nothing negative
         ("constant", "if n < 1:", line_of("if n < 0")),
         ("constant", "if n < -1:", line_of("if n < 0")),
@@ -230,24 +229,27 @@ def entry(**changes: str) -> Equivalent:
     known = {
         "exercise": "two",
         "task": "pairs",
-        "was": "return n // 2",
-        "becomes": "return n / 2",
-        "reason": "numbers are compared",
+        "was": "if n < 0:",
+        "becomes": "if n <= 0:",
+        "reason": "0 is not asked",
     }
     return Equivalent.model_validate(known | changes)
 
 
 def test_listed_survivors_are_no_problem_and_stale_entries_are(holes):
-    stale = entry(becomes="return n * 2")
+    stale = entry(was="return n // 2", becomes="return n * 2")
     with Grader(mutants.impatient(holes), "none") as grader:
         exercise = grader.course.exercise("two")
-        half = [m for m in mutants.mutants_of(exercise) if m.was == "return n // 2"]
+        half = [m for m in mutants.mutants_of(exercise) if m.was in ("return n // 2", "if n < 0:")]
         known = {mutants.key(entry()), mutants.key(stale)}
         verdicts = [mutants.judge_mutant(grader, m, mutants.key(m) in known) for m in half]
         told = list(mutants.problems(grader, exercise, verdicts, [entry(), stale]))
-    assert [v.fate for v in verdicts if v.mutant.becomes == "return n / 2"] == ["equivalent"]
+    assert [v.fate for v in verdicts if v.mutant.becomes == "if n <= 0:"] == ["equivalent"]
     assert [v.fate for v in verdicts if v.mutant.becomes == "return n * 2"] == ["killed"]
-    assert told == ["equivalent_mutants.yaml lists a mutant of pairs that does not survive: `return n // 2` -> `return n * 2`"]  # fmt: skip
+    stale_line = (
+        "equivalent_mutants.yaml lists a mutant of pairs that does not survive: `return n // 2` -> `return n * 2`"
+    )
+    assert [t for t in told if "equivalent" in t] == [stale_line]
 
 
 def test_entries_of_no_exercise_and_too_many_survivors(holes, proof):
@@ -281,9 +283,9 @@ def test_the_command_fails_on_holes_and_says_where(holes):
     done = CliRunner().invoke(app, ["mutants", "two", "-j", "1", "--json", "--course", str(holes.root)])
     assert done.exit_code == 1
     (row,) = json.loads(done.stdout)["exercises"]
-    assert row["survived"] == 8 and row["mutants"] == row["killed"] + 8
-    line = line_of("return n // 2")
-    assert f"line {line}, arithmetic: `return n // 2` -> `return n / 2` passes every check of pairs" in row["problems"]
+    assert row["survived"] == 7 and row["mutants"] == row["killed"] + 7
+    line = line_of("if n < 0")
+    assert f"line {line}, comparison: `if n < 0:` -> `if n <= 0:` passes every check of pairs" in row["problems"]
 
 
 def test_the_courses_own_list_fits_its_references():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
 
@@ -18,7 +19,7 @@ def an_exercise(*, second: bool = True) -> Exercise:
     def f(a, b, *, mesh):
         """f"""
 
-    args = {"a": normal("I", 8, spec=("x", None)), "b": integers(0, 9, "I")}
+    args: dict[str, Any] = {"a": normal("I", 8, spec=("x", None)), "b": integers(0, 9, "I")}
     call = exercise.call(f, dims={"I": 16}, hidden_dims={"I": 24}, static={"dim": (0, 1)}, **args)
     other = exercise.call(f, dims={"I": 16}, **args)
 

@@ -59,7 +59,7 @@ def test_a_loop_that_never_ends_is_ended(worker: Worker) -> None:
     fault = next(
         f["body"]["fault"] for f in ask("def f():\n    while True: pass", worker) if "fault" in f.get("body", {})
     )
-    assert fault["kind"] == "timeout" and fault["line"] == 2
+    assert fault["kind"] == "timeout" and fault["line"] is None
     assert fault["message"] == "did not finish within 3 s"
 
 

@@ -205,7 +205,7 @@ def tiny_gather_summed(chip, N, R, C):
 @exercise.number(
     points=0.25,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "X": [4, 8, 12], "Y": [8, 12, 16], "R": [512, 672], "C": [768, 1056, 1280]},
+    params={"chip": ["v4p", "v5p"], "X": [4, 8, 12], "Y": [8, 12, 16], "R": [512, 640], "C": [896, 960, 1216]},
     where=lambda chip, X, Y, R, C: X < Y and 0.25 < 2 * R * C / (2 * CHIPS[chip].ici_both) / latency((X, Y)) < 0.9,
     model="max(latency, bandwidth): latency is 1 us per hop, bandwidth V / (2·W) over two rings at once",
 )

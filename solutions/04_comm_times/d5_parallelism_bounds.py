@@ -1,0 +1,382 @@
+"""# D5 When does communication stop hiding?
+
+Arithmetic and communication of a training step overlap; what is longer shows. Dividing one by the other gives the
+*bounds* that decide how a model is split: how small a batch, how many tensor-parallel chips, before links set the pace.
+
+**The layer**: `In[B, D] · W_in[D, F] · W_out[F, D] → Out[B, D]` in bfloat16, B in tokens, on N = X·Y chips. The batch is
+cut over x, the weights' F over y. Per layer, with α = C/W (FLOP/s over the bytes/s of one link, both directions):
+
+```
+              y=0            y=1           FSDP moves weights along x:      AllGather_X(W_in[D_X, F_Y])
+    x=0   batch 0, F 0   batch 0, F 1      tensor parallelism moves
+    x=1   batch 1, F 0   batch 1, F 1      activations along y:             AllGather_Y(In[B_X, D_Y])
+```
+
+| | forward | backward |
+|---|---|---|
+| arithmetic (2 FLOPs a term, two matmuls; backward twice that: gradients of inputs *and* weights) | 4BDF / (XY·C) | 8BDF / (XY·C) |
+| weights over x, if they are cut (FSDP): gather both; backward gather again, reduce-scatter gradients | 4DF / (Y·M_X·W) | 8DF / (Y·M_X·W) |
+| weights over x, if they are whole (DP): all-reduce gradients | 0 | 8DF / (Y·M_X·W) |
+| activations over y: all-gather in, reduce-scatter out | 4BD / (X·M_Y·W) | 4BD / (X·M_Y·W) |
+
+M_X, M_Y are the torus axes that x and y use (each brings its links). Setting arithmetic equal to communication:
+
+- DP or FSDP alone: hidden if B/X > α / M_X. TP alone: if Y < M_Y · F/α.
+- FSDP and TP together, each hidden on its own axes: at best B/N > α² / (M_X·M_Y·F), with X = √(B·N·M_X / (F·M_Y)).
+- DP between slices over the data-centre network: B per *slice* > C / W_dcn, both per chip.
+
+**Tasks.** Write `mlp_times`, which returns the three times of a pass, and `best_split`, which finds X and Y.
+
+**Small case.** v5p, α = 2550, F = 32768. FSDP alone on one axis: 2550 tokens per chip; on three, 850. TP alone on one
+axis: Y < 12.8. Together on two and one: 99 tokens per chip.
+
+**Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training". An earlier edition adds the two
+communications instead of overlapping them, which asks for four times the batch.
+"""
+
+import math
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+from grader.hardware import CHIPS, link_intensity
+
+exercise = Exercise(stars=2)
+
+
+@exercise.function(
+    hints=[
+        "Three products: FLOPs of a chip, bytes over x, bytes over y. Which of B, D, F is cut by what?",
+        "Forward: 4·B·D·F/(X·Y) FLOPs; 4·D·F/Y bytes of weights over MX axes; 4·B·D/X bytes of activations over MY axes.",
+        "weights = (2 if backward else 1 if fsdp else 0) * 4 * D * F / Y / (MX * bandwidth) if X > 1 else 0.0",
+    ]
+)
+def mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth):
+    """Seconds of arithmetic, weight traffic and activation traffic of one layer's pass.
+
+    Args:
+        backward: False for the forward pass. fsdp: False when weights are whole over x (plain data parallelism).
+        B, D, F: tokens in the *global* batch, model and hidden dimension. X, Y: chips along x and y; along an axis of 1
+            nothing moves.
+        MX, MY: torus axes that x and y use. flops: C. bandwidth: W, bytes/s of one link, both directions.
+
+    Returns:
+        (arithmetic, weights, activations).
+    """
+    arithmetic = (2 if backward else 1) * 4 * B * D * F / (X * Y * flops)
+    rounds = 2 if backward else 1 if fsdp else 0
+    weights = rounds * 4 * D * F / Y / (MX * bandwidth) if X > 1 else 0.0
+    activations = 4 * B * D / X / (MY * bandwidth) if Y > 1 else 0.0
+    return arithmetic, weights, activations
+
+
+@exercise.function(
+    hints=[
+        "Try every X. What do the weights cost, what the activations, up to common factors?",
+        "Forward, without 4·D/W: F / (Y·MX) for the weights and B / (X·MY) for the activations. The longer one counts.",
+        "min(powers_of_two, key=lambda X: max(F * X / N / MX, B / X / MY))",
+    ]
+)
+def best_split(B, F, N, MX, MY):
+    """The (X, Y) whose slower forward communication, weights (FSDP) or activations, is the fastest.
+
+    Args: as for mlp_times; N chips, a power of two, as are X and Y; X·Y = N, from (1, N) to (N, 1).
+    """
+    X = min((2**k for k in range(N.bit_length())), key=lambda X: max(F * X / N / MX, B / X / MY))
+    return X, N // X
+
+
+def layer(backward, fsdp, B=524_288, D=8192, F=32_768, X=64, Y=4, MX=2, MY=1, flops=4.59e14, bandwidth=1.8e11):
+    return {
+        "backward": backward, "fsdp": fsdp, "B": B, "D": D, "F": F, "X": X, "Y": Y, "MX": MX, "MY": MY,
+        "flops": flops, "bandwidth": bandwidth,
+    }  # fmt: skip
+
+
+def drawn(rng, backward, fsdp):
+    for turn in range(60):
+        chip = CHIPS[str(rng.choice(["v4p", "v5p", "v5e"]))]
+        X, Y = (int(2 ** rng.integers(1, 9)) for _ in "XY")
+        X, Y = [(X, Y), (X, 1), (1, Y)][turn % 6 if turn % 6 < 3 else 0]  # each scheme alone, and often both
+        B, D, F = (int(rng.integers(3, 60)) * unit for unit in (8192, 256, 1024))
+        MX, MY = [(1, 1), (2, 1), (1, 2)][turn % 3]
+        yield layer(backward, fsdp, B, D, F, X, Y, MX, MY, chip.bf16, chip.ici_both)
+
+
+forward = exercise.cases(
+    mlp_times,
+    public=[layer(False, True), layer(False, True, X=256, Y=1, MX=3), layer(False, True, X=1, Y=8)],
+    hidden=lambda rng: drawn(rng, False, True),
+)
+backward = exercise.cases(
+    mlp_times,
+    public=[layer(True, True), layer(True, True, X=1, Y=8)],
+    hidden=lambda rng: [*drawn(rng, True, True), layer(False, True)],
+)
+plain = exercise.cases(
+    mlp_times,
+    public=[layer(False, False), layer(True, False)],
+    hidden=lambda rng: [*drawn(rng, False, False), *drawn(rng, True, False)],
+)
+splits = exercise.cases(
+    best_split,
+    public=[{"B": 3_000_000, "F": 32_768, "N": 4096, "MX": 2, "MY": 1}, {"B": 48_000, "F": 30_000, "N": 64, "MX": 1, "MY": 1}],
+    hidden=lambda rng: [
+        {"B": int(10 ** rng.uniform(1, 8)), "F": int(rng.integers(5, 60)) * 1023, "N": int(N), "MX": MX, "MY": MY}
+        for N in rng.choice([32, 64, 256, 1024, 4096], 60)
+        for MX, MY in [(2, 1), (1, 1), (1, 2)]
+    ],
+)  # fmt: skip
+
+
+@exercise.check(forward, points=0.5, public=True)
+def mlp_forward(seen):
+    """mlp_times: the forward pass with FSDP, tensor parallelism and both"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(backward, points=0.5)
+def mlp_backward(seen):
+    """mlp_times: the backward pass with FSDP, tensor parallelism and both"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(plain, points=0.25)
+def mlp_plain(seen):
+    """mlp_times: plain data parallelism, with and without tensor parallelism"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(splits, points=0.75, public=True)
+def split_best(seen):
+    """best_split: X and Y for small and large batches, widths and meshes"""
+    expect_outcomes(seen)
+
+
+PASSES = [mlp_forward, mlp_backward, mlp_plain]
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_one_flop(**call):
+    """You counted one FLOP per term of a matmul: it is a multiplication and an addition, two."""
+    arithmetic, weights, activations = mlp_times(**call)
+    return arithmetic / 2, weights, activations
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_batch_per_chip(X, B, **rest):
+    """You took B as the batch of one chip. It is the global batch, and x has cut it."""
+    return mlp_times(X=X, B=B * X, **rest)
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_repeated_along_y(Y, **rest):
+    """You divided the arithmetic by X only. Along y each chip computes its own part of F, not all of it."""
+    arithmetic, weights, activations = mlp_times(Y=Y, **rest)
+    return arithmetic * Y, weights, activations
+
+
+@exercise.misconception(of=mlp_times, fails=[mlp_backward, mlp_plain])
+def mlp_backward_like_forward(**call):
+    """You gave the backward pass the forward's FLOPs. It has twice as many: gradients of the inputs and of the weights."""
+    arithmetic, weights, activations = mlp_times(**call)
+    return arithmetic / (2 if call["backward"] else 1), weights, activations
+
+
+@exercise.misconception(of=mlp_times, fails=mlp_plain)
+def mlp_plain_gathers(fsdp, **rest):
+    """You let plain data parallelism gather weights in the forward pass. They are whole on every chip; only gradients travel."""
+    return mlp_times(fsdp=True, **rest)
+
+
+@exercise.misconception(of=mlp_times, fails=PASSES)
+def mlp_whole_weights(Y, **rest):
+    """You moved all of the weights over x. y has cut them: 1/Y of them travels."""
+    arithmetic, weights, activations = mlp_times(Y=Y, **rest)
+    return arithmetic, weights * Y, activations
+
+
+@exercise.misconception(of=best_split, fails=split_best)
+def split_swapped(**call):
+    """You swapped X and Y: x cuts the batch (and the weights, FSDP), y is tensor-parallel."""
+    return best_split(**call)[::-1]
+
+
+@exercise.misconception(of=best_split, fails=split_best)
+def split_one_axis_each(MX, MY, **rest):
+    """You left out MX and MY. A mesh axis made of two torus axes has twice the bandwidth."""
+    return best_split(MX=1, MY=1, **rest)
+
+
+@exercise.misconception(of=best_split, fails=split_best)
+def split_data_only(N, **rest):
+    """You gave all chips to FSDP. With a small batch each chip computes little and the weights no longer hide: let y help."""
+    return N, 1
+
+
+# -- questions ---------------------------------------------------------------------------------
+
+BOOK = "arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus axes, W both directions"
+
+
+@exercise.number(
+    points=0.4,
+    unit="token",
+    params={"chip": ["v4p", "v5p"], "N": [384, 640, 1536, 2560], "T": [4096, 8192]},
+    model=BOOK,
+)
+def fsdp_least_batch(chip, N, T):
+    """A model trains with pure FSDP over all three axes of {{ N }} {{ chip }} chips, on sequences of {{ T }} tokens. From which
+    *global* batch on, in tokens, does the communication hide?"""
+    return N * link_intensity(chip) / 3
+
+
+@exercise.misconception(of=fsdp_least_batch)
+def fsdp_batch_per_chip(N, **rest):
+    """That is the batch of one chip. The question is about the global batch, of all chips."""
+    return fsdp_least_batch(N=N, **rest) / N
+
+
+@exercise.misconception(of=fsdp_least_batch)
+def fsdp_batch_in_sequences(T, **rest):
+    """You counted sequences. Batches are counted in tokens here."""
+    return fsdp_least_batch(T=T, **rest) / T
+
+
+@exercise.misconception(of=fsdp_least_batch)
+def fsdp_batch_one_axis(**params):
+    """You used the links of one axis. FSDP over three axes has 3·W."""
+    return 3 * fsdp_least_batch(**params)
+
+
+@exercise.misconception(of=fsdp_least_batch)
+def fsdp_batch_doubled(**params):
+    """You are a factor of two too high: a matmul has 2 FLOPs per term, the backward pass twice the forward's, and W is both directions."""
+    return 2 * fsdp_least_batch(**params)
+
+
+@exercise.number(
+    points=0.4,
+    unit="chip",
+    params={"chip": ["v4p", "v5p", "v5e"], "D": [4096, 5120, 8192], "F": [14336, 20480, 28672, 53248]},
+    model=BOOK + "; M = 1",
+)
+def tensor_most_chips(chip, D, F):
+    """`In[B, D] · W_in[D, F] · W_out[F, D]` with D={{ D }}, F={{ F }} on {{ chip }} (take y as a ring): up to how many tensor-parallel chips
+    (not rounded) does the communication hide?"""
+    return F / link_intensity(chip)
+
+
+@exercise.misconception(of=tensor_most_chips)
+def tensor_by_model_width(chip, D, F):
+    """You used D. The activations that travel are B·D, the arithmetic is B·D·F: D divides out, F stays."""
+    return D / link_intensity(chip)
+
+
+@exercise.misconception(of=tensor_most_chips)
+def tensor_halved(**params):
+    """You are a factor of two short: a matmul has 2 FLOPs per term, and W is both directions of the link."""
+    return tensor_most_chips(**params) / 2
+
+
+@exercise.number(
+    points=0.4,
+    unit="token",
+    params={"chip": ["v4p", "v5p"], "N": [1024, 4096], "F": [14336, 20480, 28672, 32768]},
+    model=BOOK + "; weights and activations travel on different axes and overlap with each other too",
+)
+def mixed_least_batch(chip, N, F):
+    """FSDP over two torus axes and tensor parallelism over the third, {{ N }} {{ chip }} chips in all, F={{ F }}, X and Y at their best:
+    from how many tokens *per chip* on does the communication hide?"""
+    return link_intensity(chip) ** 2 / (2 * 1 * F)
+
+
+@exercise.misconception(of=mixed_least_batch)
+def mixed_as_fsdp(chip, N, F):
+    """That is the bound of FSDP alone. Tensor parallelism makes the weights that travel smaller by Y."""
+    return link_intensity(chip) / 2
+
+
+@exercise.misconception(of=mixed_least_batch)
+def mixed_global(N, **rest):
+    """That is the global batch. The question is about the tokens of one chip."""
+    return N * mixed_least_batch(N=N, **rest)
+
+
+@exercise.misconception(of=mixed_least_batch)
+def mixed_one_axis(**params):
+    """You left out the torus axes: FSDP over two of them has 2·W."""
+    return 2 * mixed_least_batch(**params)
+
+
+@exercise.misconception(of=mixed_least_batch)
+def mixed_not_overlapped(**params):
+    """You are a factor of four too high: weights and activations overlap, so do not add their times, and W is both directions."""
+    return 4 * mixed_least_batch(**params)
+
+
+@exercise.number(
+    points=0.4,
+    unit="chip",
+    params={"B": [48_000, 600_000, 3_000_000], "F": [14336, 28672, 32768], "N": [128, 1024, 4096]},
+    where=lambda B, F, N: 4 < math.sqrt(2 * B * N / F) < N / 3,
+    model=BOOK + "; the best X makes weights and activations take equally long",
+)
+def best_fsdp_chips(B, F, N):
+    """FSDP over two torus axes and tensor parallelism over the third, {{ N }} chips in all, F={{ F }}, {{ B }} tokens in the global
+    batch: which X (chips along the FSDP axis, not rounded) is best?"""
+    return math.sqrt(B * N * 2 / F)
+
+
+@exercise.misconception(of=best_fsdp_chips)
+def best_tensor_chips(B, F, N):
+    """That is Y, the tensor-parallel axis. The question is about X = N / Y."""
+    return N / best_fsdp_chips(B=B, F=F, N=N)
+
+
+@exercise.misconception(of=best_fsdp_chips)
+def best_fsdp_one_axis(**params):
+    """You left out the torus axes: FSDP has two of them, tensor parallelism one."""
+    return best_fsdp_chips(**params) / math.sqrt(2)
+
+
+@exercise.misconception(of=best_fsdp_chips)
+def best_fsdp_batch_per_chip(B, F, N):
+    """You used the batch of one chip. B is the global batch."""
+    return math.sqrt(B * 2 / F)
+
+
+@exercise.number(
+    points=0.4,
+    unit="token",
+    params={"chip": ["v5p", "v5e", "v6e"], "dcn": [6.25, 3.125, 12.5], "P": [3, 4, 6], "n": [256, 128]},
+    where=lambda chip, dcn, P, n: CHIPS[chip].dcn == dcn * 1e9,
+    model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's DCN bandwidth",
+)
+def dcn_least_batch(chip, dcn, P, n):
+    """{{ P }} slices of {{ n }} {{ chip }} chips train one model, each chip with {{ dcn }} GB/s of data-centre network; between slices only
+    gradients are all-reduced. From which global batch of *all slices* on, in tokens, does that hide?"""
+    return P * CHIPS[chip].bf16 / (dcn * 1e9)
+
+
+@exercise.misconception(of=dcn_least_batch)
+def dcn_one_slice(P, **rest):
+    """That is the batch of one slice. The question is about all of them."""
+    return dcn_least_batch(P=P, **rest) / P
+
+
+@exercise.misconception(of=dcn_least_batch)
+def dcn_per_chip(n, **rest):
+    """You took C / W_dcn for the batch of one chip. The gradients leave a slice once, over the network of all its chips."""
+    return n * dcn_least_batch(n=n, **rest)
+
+
+@exercise.misconception(of=dcn_least_batch)
+def dcn_over_ici(chip, dcn, P, n):
+    """You used the links inside a slice. Between slices there is only the data-centre network."""
+    return P * link_intensity(chip)
+
+
+@exercise.misconception(of=dcn_least_batch)
+def dcn_in_bits(**params):
+    """You are a factor of eight too high: the network's GB/s are bytes, not bits."""
+    return 8 * dcn_least_batch(**params)

@@ -1,0 +1,353 @@
+"""# D6 Collectives on GPUs: nodes, switches, and the network between nodes
+
+GPUs have no torus. Inside a node every GPU hangs on switches and sends to *any* other at its full egress bandwidth;
+nodes hang on more switches, and each GPU has its own network card to them. Two levels, each with its bandwidth.
+
+```
+                spine and leaf switches (fat tree: every node can use its full egress)
+               /          |                       \\
+      400 GB/s |          | 400 GB/s = 8 cards of 400 Gb/s each
+            node 0      node 1   ...
+          /  |    \\                                450 GB/s out of each GPU (18 links of 25 GB/s), and as
+       gpu  gpu .. gpu  (8)                        much in at the same time: "900 GB/s NVLink" counts both
+```
+
+Levels work at the same time (a pipeline), so the slower one sets the time. For an array of V bytes over N GPUs in M
+nodes of d GPUs, with W_gpu out of a GPU and W_node out of a node:
+
+| | one node (N GPUs) | M nodes |
+|---|---|---|
+| all-gather, reduce-scatter | V·(N−1)/(N·W_gpu) | V · max((d−1)/(d·W_gpu), (M−1)/(M·W_node)) |
+| all-reduce | twice that | twice that |
+| all-reduce in the switches (SHARP) | V / W_gpu | V / min(W_gpu, W_node) |
+| all-to-all | V·(N−1)/(N²·W_gpu) | V·(M−1)/(M²·W_node) |
+
+With SHARP the switch adds what all send and sends the sum back: each array goes up once and comes down once, however
+many GPUs there are. Published measurements show about 30 % of gain instead of the nearly 2 × of this model.
+
+A *ragged* all-to-all sends to at most k of the parts (GPUs in one node, nodes otherwise): times min(k / parts, 1). That is
+a mixture of experts with k experts per token.
+
+**Task.** Write `cluster_time`.
+
+**Small case.** bfloat16[1024, 16384], 33.6 MB, on H100. One node, all-gather: 7/8 · 33.6 MB / 450 GB/s = 65 µs. Two nodes:
+the node level still needs 65 µs, between nodes 1/2 · 33.6 MB / 400 GB/s = 42 µs: 65 µs. Four nodes: max(65, 63) = 65. 32
+nodes: 81 µs.
+
+**In real systems** this is why two-node data parallelism is cheap, and experts are kept to few nodes.
+
+**Read on.** *How To Scale Your Model*, "How to Think About GPUs".
+"""
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+from grader.hardware import GPUS, all_gather_time, all_reduce_time, all_to_all_time, matmul_time, tree_time
+
+exercise = Exercise(stars=2)
+
+
+@exercise.function(
+    hints=[
+        "How many GPUs talk inside a node, and how many nodes? Each level has its own time.",
+        "inside = min(gpus, node) and nodes = gpus // node or 1; a level of one member takes no time.",
+        "max((inside - 1) / (inside * gpu_egress), (nodes - 1) / (nodes * node_egress)) is the gather's time per byte.",
+    ]
+)
+def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
+    """Seconds of a collective on GPUs, bandwidth only; levels overlap.
+
+    Args:
+        kind: "all_gather", "reduce_scatter", "all_reduce", "sharp_all_reduce" or "all_to_all".
+        bytes: V, the full logical array. gpus: how many talk, at most ``node`` or a multiple of it.
+        node: GPUs in one node. gpu_egress, node_egress: bytes/s out of a GPU and out of a node.
+        k: for an all-to-all, the most parts that one row has data for (GPUs in one node, nodes otherwise).
+    """
+    inside, nodes = min(gpus, node), max(gpus // node, 1)
+    if kind == "all_to_all":
+        parts, egress = (nodes, node_egress) if nodes > 1 else (inside, gpu_egress)
+        return bytes * (parts - 1) / (parts**2 * egress) * min(k / parts, 1)
+    if kind == "sharp_all_reduce":
+        return bytes / (min(gpu_egress, node_egress) if nodes > 1 else gpu_egress)
+    slower = max((inside - 1) / (inside * gpu_egress), (nodes - 1) / (nodes * node_egress))
+    return bytes * slower * (2 if kind == "all_reduce" else 1)
+
+
+def job(kind, gpus, megabytes=33, node=8, gpu_egress=450e9, node_egress=400e9, k=10**6):
+    return {
+        "kind": kind, "bytes": megabytes * 10**6, "gpus": gpus, "node": node, "gpu_egress": gpu_egress,
+        "node_egress": node_egress, "k": k,
+    }  # fmt: skip
+
+
+def drawn(rng, kinds, sizes, ragged=False):
+    """``sizes``: GPUs of one node that talk (below 1: that share of them) or, from 2 on, nodes."""
+    for kind in kinds * 8:
+        for name in ("H100", "B200", "GB200 NVL72"):
+            row, size = GPUS[name], rng.choice(sizes)
+            gpus = int(row.node * size)
+            k = int(rng.integers(1, 10)) if ragged else 10**6
+            assert row.node_egress
+            yield job(kind, gpus, int(rng.integers(1, 900)), row.node, row.egress, row.node_egress, k)
+
+
+IN_NODE, NODES = [0.25, 0.5, 0.75, 1], [2, 3, 4, 8, 16, 32]
+GATHERS = ["all_gather", "reduce_scatter", "all_reduce"]
+one_node = exercise.cases(
+    cluster_time,
+    public=[job("all_gather", 8), job("all_reduce", 4), job("sharp_all_reduce", 8)],
+    hidden=lambda rng: drawn(rng, [*GATHERS, "sharp_all_reduce"], IN_NODE),
+)
+many_nodes = exercise.cases(
+    cluster_time,
+    public=[job("all_gather", 16), job("all_gather", 256), job("all_reduce", 64)],
+    hidden=lambda rng: drawn(rng, GATHERS, NODES),
+)
+in_switches = exercise.cases(
+    cluster_time,
+    public=[job("sharp_all_reduce", 64)],
+    hidden=lambda rng: drawn(rng, ["sharp_all_reduce"] * 3, NODES),
+)
+exchanges = exercise.cases(
+    cluster_time,
+    public=[job("all_to_all", 8), job("all_to_all", 32), job("all_to_all", 8, k=2)],
+    hidden=lambda rng: [
+        *drawn(rng, ["all_to_all"], IN_NODE), *drawn(rng, ["all_to_all"], NODES),
+        *drawn(rng, ["all_to_all"], IN_NODE, ragged=True), *drawn(rng, ["all_to_all"], NODES, ragged=True),
+    ],
+)  # fmt: skip
+
+
+@exercise.check(one_node, points=0.25, public=True)
+def cluster_one_node(seen):
+    """cluster_time: gathers and reductions inside one node"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(many_nodes, points=0.25, public=True)
+def cluster_many_nodes(seen):
+    """cluster_time: gathers and reductions over 2 to 32 nodes"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(in_switches, points=0.25)
+def cluster_sharp(seen):
+    """cluster_time: all-reduces over nodes whose switches add (SHARP)"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(exchanges, points=0.25)
+def cluster_exchange(seen):
+    """cluster_time: all-to-alls, dense and ragged, in one node and over many"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_many_nodes)
+def cluster_network_only(gpus, node, gpu_egress, node_egress, **rest):
+    """You looked at the network only. With few nodes the switches inside them need longer: take the slower level."""
+    fast = gpu_egress if gpus <= node or rest["kind"] == "sharp_all_reduce" else 1e30
+    return cluster_time(gpus=gpus, node=node, gpu_egress=fast, node_egress=node_egress, **rest)
+
+
+@exercise.misconception(of=cluster_time, fails=[cluster_many_nodes, cluster_sharp, cluster_exchange])
+def cluster_flat(gpus, node, node_egress, **rest):
+    """You took the cluster for one big node. Between nodes all GPUs of a node share its egress."""
+    return cluster_time(gpus=gpus, node=gpus, node_egress=node_egress, **rest)
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_many_nodes)
+def cluster_levels_added(gpus, node, gpu_egress, node_egress, kind, **rest):
+    """You added the levels. They work at the same time on different parts, so the slower one counts."""
+    both = {"gpu_egress": gpu_egress, "node_egress": node_egress}
+    whole = cluster_time(kind=kind, gpus=gpus, node=node, **both, **rest)
+    if gpus <= node or kind in ("all_to_all", "sharp_all_reduce"):
+        return whole
+    inside = cluster_time(kind=kind, gpus=node, node=node, **both, **rest)
+    both["gpu_egress"] = 1e30
+    return inside + cluster_time(kind=kind, gpus=gpus, node=node, **both, **rest)
+
+
+@exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_sharp])
+def cluster_sharp_as_two_passes(kind, **rest):
+    """You let an all-reduce in the switches take two passes. The switch adds, so every array goes up once: V / W."""
+    return cluster_time(kind="all_reduce" if kind == "sharp_all_reduce" else kind, **rest)
+
+
+@exercise.misconception(of=cluster_time, fails=[cluster_one_node, cluster_many_nodes, cluster_sharp, cluster_exchange])
+def cluster_both_directions(gpu_egress, node_egress, **rest):
+    """You doubled the bandwidth. Behind a switch a GPU receives as much as it sends, at the same time: count one direction."""
+    return cluster_time(gpu_egress=2 * gpu_egress, node_egress=2 * node_egress, **rest)
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_exchange)
+def cluster_dense_exchange(k, **rest):
+    """You sent everything. In a ragged all-to-all only k of the parts have data: times min(k / parts, 1)."""
+    return cluster_time(k=10**6, **rest)
+
+
+@exercise.misconception(of=cluster_time, fails=cluster_exchange)
+def cluster_ring_exchange(kind, bytes, gpus, node, gpu_egress, node_egress, k):
+    """You took a quarter of an all-gather for the all-to-all. That is a ring's rule; behind switches it is 1/N, or 1/M of nodes."""
+    right = cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k)
+    return right * (gpus if gpus <= node else gpus // node) / 4 if kind == "all_to_all" else right
+
+
+# -- questions ---------------------------------------------------------------------------------
+
+ARRAY = {"I": [4096, 6144, 8192], "J": [14336, 20480, 28672]}
+EXACT = "bandwidth only, exact; levels overlap, the slower one counts"
+
+
+@exercise.number(points=0.4, unit="us", params={"chip": ["A100", "H100", "B200"], **ARRAY}, model=EXACT)
+def node_gather_time(chip, I, J):
+    """`W` is bfloat16[{{ I }}, {{ J }}], sharded `W[I_X, J]` over the 8 GPUs of one {{ chip }} node. How long does its all-gather take?"""
+    return all_gather_time(2 * I * J, 8, chip, topology="switch")
+
+
+@exercise.misconception(of=node_gather_time)
+def node_gather_both_ways(**params):
+    """You are a factor of two short: the NVLink figure of the data sheet counts both directions, egress is half; and a bfloat16 has 2 bytes."""
+    return node_gather_time(**params) / 2
+
+
+@exercise.misconception(of=node_gather_time)
+def node_gather_all_of_it(chip, I, J):
+    """You used V/W. Each GPU already has its own eighth: 7/8 of V comes in."""
+    return 2 * I * J / GPUS[chip].egress
+
+
+@exercise.misconception(of=node_gather_time)
+def node_gather_in_bits(**params):
+    """You took GB/s for gigabits per second. The table's figures are bytes."""
+    return 8 * node_gather_time(**params)
+
+
+@exercise.number(
+    points=0.4,
+    unit="us",
+    params={"chip": ["H100", "H200", "B200"], "M": [6, 8, 12], **ARRAY},
+    model=EXACT + "; the network between nodes gives each node its full egress",
+)
+def nodes_gather_time(chip, M, I, J):
+    """`W` is bfloat16[{{ I }}, {{ J }}], sharded over all GPUs of {{ M }} {{ chip }} nodes; each node has 8 GPUs and 8 network cards of 400 Gb/s.
+    How long does the all-gather take?"""
+    return tree_time(2 * I * J, [(8, GPUS[chip].egress), (M, 400e9)])
+
+
+@exercise.misconception(of=nodes_gather_time)
+def nodes_gather_cards_in_bytes(chip, M, I, J):
+    """You took the cards' 400 Gb/s for 400 GB/s. A byte has 8 bits: eight cards give a node 400 GB/s, not 3200."""
+    return tree_time(2 * I * J, [(8, GPUS[chip].egress), (M, 3200e9)])
+
+
+@exercise.misconception(of=nodes_gather_time)
+def nodes_gather_one_card(M, **rest):
+    """You used one network card, 50 GB/s. All eight of a node send at once."""
+    return 8 * nodes_gather_time(M=M, **rest)
+
+
+@exercise.misconception(of=nodes_gather_time)
+def nodes_gather_all_of_it(chip, M, I, J):
+    """You used V/W. Each node already has its own part: (M-1)/M of V comes in."""
+    return 2 * I * J / 400e9
+
+
+@exercise.misconception(of=nodes_gather_time)
+def nodes_gather_added(chip, M, I, J):
+    """You added the levels. They work at the same time on different parts, so the slower one counts."""
+    return tree_time(2 * I * J, [(8, GPUS[chip].egress)]) + tree_time(2 * I * J, [(M, 400e9)])
+
+
+@exercise.number(
+    points=0.4,
+    unit="us",
+    params={"chip": ["H100", "B200"], **ARRAY},
+    model="bandwidth only; the switches add and send the sum to all (SHARP), at what the hardware promises",
+)
+def sharp_reduce_time(chip, I, J):
+    """All 8 GPUs of a {{ chip }} node hold a partial sum of a gradient, bfloat16[{{ I }}, {{ J }}]. How long does the all-reduce take?"""
+    return all_reduce_time(2 * I * J, 8, chip, topology="switch", sharp=True)
+
+
+@exercise.misconception(of=sharp_reduce_time)
+def sharp_reduce_two_passes(chip, I, J):
+    """You reduced without the switch's help. With it every GPU sends its array once and receives the sum once."""
+    return all_reduce_time(2 * I * J, 8, chip, topology="switch")
+
+
+@exercise.misconception(of=sharp_reduce_time)
+def sharp_reduce_twice(**params):
+    """You are a factor of two too slow: a reduce-scatter and an all-gather are what SHARP saves; each array goes up once."""
+    return 2 * sharp_reduce_time(**params)
+
+
+@exercise.misconception(of=sharp_reduce_time)
+def sharp_reduce_without_own(**params):
+    """You left out the own eighth. The switch needs every GPU's part of every element, so all of V goes up."""
+    return 7 / 8 * sharp_reduce_time(**params)
+
+
+@exercise.number(
+    points=0.4,
+    unit="us",
+    params={"chip": ["H100", "B200"], "B": [4096, 8192, 16384], "D": [5120, 7168], "k": [1, 2, 3]},
+    model="one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times min(k / N, 1)",
+)
+def ragged_exchange_time(chip, B, D, k):
+    """Tokens go to experts on the 8 GPUs of a {{ chip }} node, at most {{ k }} of them per token. Stored with a place for every expert, the
+    array is bfloat16[{{ B }}, 8, {{ D }}]. How long does the ragged all-to-all take?"""
+    return all_to_all_time(2 * B * 8 * D, 8, chip, topology="switch") * k / 8
+
+
+@exercise.misconception(of=ragged_exchange_time)
+def ragged_exchange_dense(chip, B, D, k):
+    """You sent the empty places too. Only k of 8 experts of a token have data."""
+    return all_to_all_time(2 * B * 8 * D, 8, chip, topology="switch")
+
+
+@exercise.misconception(of=ragged_exchange_time)
+def ragged_exchange_as_ring(**params):
+    """You took a quarter of an all-gather. That is a ring's rule; behind a switch it is 1/N, here an eighth."""
+    return 2 * ragged_exchange_time(**params)
+
+
+@exercise.misconception(of=ragged_exchange_time)
+def ragged_exchange_as_gather(**params):
+    """You took the all-gather's time. Each GPU sends V/N² to each of the others, not V/N."""
+    return 8 * ragged_exchange_time(**params)
+
+
+@exercise.number(
+    points=0.4,
+    unit="token",
+    params={"chip": ["H100", "B200"], "sheet": [1.98, 4.6], "N": [256, 512, 1024]},
+    where=lambda chip, sheet, N: round(GPUS[chip].bf16 / 1e12) == round(sheet * 500),
+    model="FSDP hides when arithmetic, 4·B·D·F/(N·C) with dense FLOP/s, is longer than the gathers of V / W_node between nodes",
+)
+def gpu_least_batch(chip, sheet, N):
+    """{{ N }} {{ chip }} GPUs in nodes of 8 train with FSDP over all of them. The data sheet says {{ sheet }} PFLOP/s in bfloat16 "with sparsity". From
+    how many tokens per GPU on does the communication hide?"""
+    return matmul_time(1, chip) ** -1 / 400e9
+
+
+@exercise.misconception(of=gpu_least_batch)
+def gpu_batch_sparse(**params):
+    """You used the data sheet's figure with sparsity. Dense matmuls, and ours are dense, reach half of it."""
+    return 2 * gpu_least_batch(**params)
+
+
+@exercise.misconception(of=gpu_least_batch)
+def gpu_batch_in_node(chip, sheet, N):
+    """You used the bandwidth inside a node. The GPUs are in many nodes, and the network between them is slower."""
+    return matmul_time(1, chip) ** -1 / GPUS[chip].egress
+
+
+@exercise.misconception(of=gpu_least_batch)
+def gpu_batch_global(N, **rest):
+    """That is the global batch. The question is about the tokens of one GPU."""
+    return N * gpu_least_batch(N=N, **rest)
+
+
+@exercise.misconception(of=gpu_least_batch)
+def gpu_batch_one_card(**params):
+    """You used one network card, 50 GB/s. What leaves a node goes over all eight of them."""
+    return 8 * gpu_least_batch(**params)
