@@ -1,8 +1,11 @@
-"""Eight simulated devices for every test, asked for before anything imports JAX."""
+"""Eight simulated devices for every test, asked for before anything imports JAX; learner text, traced."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
@@ -11,10 +14,73 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    # JAX warns of every fork once a backend exists; the tests that fork make a few system calls in the child and end it.
+    config.addinivalue_line("filterwarnings", r"ignore:os\.fork\(\) was called:RuntimeWarning")
+
+
 @pytest.fixture(scope="session")
 def devices() -> int:
-    """The number of devices, which is asked for above and asserted here: a flag that came too late is ignored."""
+    """The number of devices. A flag that comes too late is ignored, so it is asserted and never assumed."""
     import jax
 
     assert jax.device_count() == DEVICES
     return DEVICES
+
+
+@dataclass(frozen=True)
+class Traced:
+    """What ``grader.trace`` answered: the request it was given, its reply, and the program of an honest one."""
+
+    request: dict[str, Any]
+    reply: dict[str, Any]
+    blobs: list[bytes]
+    loading: list[dict[str, Any]]
+
+    @property
+    def program(self) -> bytes:
+        assert self.reply == {"program": True}, self.reply
+        return self.blobs[0]
+
+    @property
+    def fault(self) -> dict[str, Any]:
+        return self.reply["fault"]
+
+
+def trace_text(
+    text: str | list[str],
+    *args: Any,
+    mesh: dict[str, int] | None = None,
+    kind: Any = "array",
+    seconds: float = 60,
+    cases: list[dict[str, Any]] | None = None,
+    static: dict[str, Any] | None = None,
+    wrt: tuple[str, ...] = (),
+    cotangent: Any = None,
+    **task: Any,
+) -> Traced:
+    """Trace the task ``f`` of a ``.py`` file (of a notebook, for a list of cells), with arrays ``a``, ``b``, ..."""
+    from grader import trace
+    from grader.exercise import Call, Cases, Task
+    from grader.plan import Ask
+
+    def unused() -> None: ...
+
+    chunks = [("a.py", text)] if isinstance(text, str) else [(f"cell {i}", t) for i, t in enumerate(text, 1)]
+    asked = Task("f", kind, unused, **task)
+    if cases is not None:
+        ask = Ask(Cases(asked, (), None), cases=cases)
+    else:
+        arrays = dict(zip("abcd", args, strict=False))
+        call = Call(asked, arrays, static or {}, (), {}, {}, wrt, cotangent)
+        ask = Ask(call, mesh or {"x": 4, "y": 2}, {})
+    request = ask.for_tracer([name for name, _ in chunks])
+    program = trace.load({"name": "a", "chunks": chunks}, seconds)
+    reply, blobs = trace.answer(request, program, seconds)
+    return Traced(request, reply, blobs, program.faults)
+
+
+@pytest.fixture
+def traced(devices: int) -> Callable[..., Traced]:
+    """``traced(text, normal(8, spec=P("x")), mesh={"x": 4})``."""
+    return trace_text

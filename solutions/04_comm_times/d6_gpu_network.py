@@ -39,6 +39,8 @@ nodes: 81 µs.
 **Read on.** *How To Scale Your Model*, "How to Think About GPUs".
 """
 
+import math
+
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
 from grader.hardware import GPUS, all_gather_time, all_reduce_time, all_to_all_time, matmul_time, tree_time
@@ -49,7 +51,7 @@ exercise = Exercise(stars=2)
 @exercise.function(
     hints=[
         "How many GPUs talk inside a node, and how many nodes? Each level has its own time.",
-        "inside = min(gpus, node) and nodes = gpus // node or 1; a level of one member takes no time.",
+        "inside = min(gpus, node) and nodes = math.ceil(gpus / node); a level of one member takes no time.",
         "max((inside - 1) / (inside * gpu_egress), (nodes - 1) / (nodes * node_egress)) is the gather's time per byte.",
     ]
 )
@@ -62,7 +64,7 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
         node: GPUs in one node. gpu_egress, node_egress: bytes/s out of a GPU and out of a node.
         k: for an all-to-all, the most parts that one row has data for (GPUs in one node, nodes otherwise).
     """
-    inside, nodes = min(gpus, node), max(gpus // node, 1)
+    inside, nodes = min(gpus, node), math.ceil(gpus / node)
     if kind == "all_to_all":
         parts, egress = (nodes, node_egress) if nodes > 1 else (inside, gpu_egress)
         return bytes * (parts - 1) / (parts**2 * egress) * min(k / parts, 1)
@@ -289,7 +291,7 @@ def sharp_reduce_without_own(**params):
 @exercise.number(
     points=0.4,
     unit="us",
-    params={"chip": ["H100", "B200"], "B": [4096, 8192, 16384], "D": [5120, 7168], "k": [1, 2, 3]},
+    params={"chip": ["H100", "B200"], "B": [4096, 8192, 16384], "D": [5120, 7168], "k": [2, 3, 5]},
     model="one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times min(k / N, 1)",
 )
 def ragged_exchange_time(chip, B, D, k):

@@ -1,0 +1,102 @@
+"""# D4 How long an all-to-all takes
+
+In an all-to-all every chip has another message for every other chip. It moves a sharding from one dimension to
+another, `A[I_X, J] → A[I, J_X]`, and tokens to their experts. Of an array of `V` bytes, each of N chips holds V/N and
+keeps V/N² for each chip: *chunks*.
+
+**Count chunks on the busiest wire.** A chunk for a far chip passes every wire on the way, so the network's shape counts.
+
+```
+    line of 4: the middle wire carries         ring of 4, both ways: the wire 0→1 carries 0→1 whole, and half of
+    2·2 chunks to the right,                   0→2 and 3→1 (opposite chips: half goes each way round),
+                                               in all 2 = N²/8 chunks
+    0 --- 1 === 2 --- 3
+    0→2 0→3 1→2 1→3, and 4 to the left         3 --- 0 === 1 --- 2 --- (3)
+```
+
+| | chunks on the busiest wire | even N | to compare: all-gather |
+|---|---|---|---|
+| ring, both ways | ⌊N/2⌋·⌈N/2⌉ / 2 | V / (4·W) | V / W |
+| ring, one way | N·(N−1) / 2 | about V / (2·W1) | V / W1 |
+| line | ⌊N/2⌋·⌈N/2⌉ | V / (4·W1) | V / W1 |
+| switch | N − 1 | about V / (N·W1) | V / W1 |
+
+Each chunk is V/N² bytes and each wire carries W1 in its direction; W = 2·W1. The quarter of an all-gather belongs to
+rings and lines: behind a switch every chunk takes one wire up and one down, and the more chips, the better.
+
+**Several axes.** Chunks go along one axis, then the next. The rings along an axis of n share the array: each works on
+V · n / (all chips), and all axes work at once, so the *longest* axis decides: V · max / (4 · N · W).
+
+**Task.** Write `exchange_time`.
+
+**Small case.** bfloat16[1024, 8192], 16.8 MB, on 8 chips. v4p ring (W = 9.0e10): 47 µs, where an all-gather takes 186.
+v5e line of 8 (W1 = 4.5e10): 93 µs. H100 node (450 GB/s): 7/64 · 16.8 MB / 4.5e11 = 4.1 µs.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (question 10), "How to Think About GPUs".
+
+Check your work: shardlings check d4_all_to_all
+"""
+
+import math
+
+
+def exchange_time(bytes, sizes, network, one_way_bandwidth):
+    """Seconds of an all-to-all, bandwidth only: the chunks on the busiest wire.
+
+    Args:
+        bytes: V, the full logical array over the chips that talk.
+        sizes: tuple of the sizes of the axes; behind a switch, one number.
+        network: "ring" (both ways), "one_way_ring", "line" or "switch".
+        one_way_bandwidth: W1, bytes/s of one wire in its direction.
+    """
+    # TODO: write this function
+    raise NotImplementedError("exchange_time")
+
+
+# Question ring_exchange_time [us]
+# `A` is bfloat16[3072, 10240] on a ring of 16 v4p chips. How long does the all-to-all `A[I_X, J]
+# → A[I, J_X]` take?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: bidirectional ring, bandwidth only, V / (4·W) with W both directions of one link.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+ring_exchange_time = None  # TODO: your answer
+
+
+# Question line_exchange_time [us]
+# On a 4x16 slice of v6e with mesh axes x and y, `A` is bfloat16[1536, 10240], whole along y. How
+# long does the all-to-all over x, `A[I_X, J] → A[I, J_X]`, take?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: bandwidth only, exact for what the axis is: a ring V / (4·W), a line as many chunks as
+# pass its middle wire.
+# Hardware: v6e: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 2D torus, wraps only on
+# an axis of 16; HBM 32 GB at 1.6e12 B/s; bf16 9.2e14 FLOP/s; hop 1 us; table 2026-11.
+line_exchange_time = None  # TODO: your answer
+
+
+# Question switch_exchange_time [us]
+# 8 H100 GPUs of one node change `A`, bfloat16[5120, 7168], from `A[I_X, J]` to `A[I, J_X]` with
+# an all-to-all. How long does it take?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: one switch, bandwidth only, exact: each GPU sends V/N² to each of the others at its
+# egress bandwidth.
+# Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
+# node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11.
+switch_exchange_time = None  # TODO: your answer
+
+
+# Question torus_exchange_time [us]
+# `A` is bfloat16[5120, 7168] on v4p with two wrapping axes, x=4 and y=8. How long does the all-
+# to-all over both, `A[I_XY, J] → A[I, J_XY]`, take?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: two rings, bandwidth only, V · max / (4 · N · W) for N chips in all, W both directions of
+# one link.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+torus_exchange_time = None  # TODO: your answer

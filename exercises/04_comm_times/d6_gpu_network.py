@@ -1,0 +1,117 @@
+"""# D6 Collectives on GPUs: nodes, switches, and the network between nodes
+
+GPUs have no torus. Inside a node every GPU hangs on switches and sends to *any* other at its full egress bandwidth;
+nodes hang on more switches, and each GPU has its own network card to them. Two levels, each with its bandwidth.
+
+```
+                spine and leaf switches (fat tree: every node can use its full egress)
+               /          |                       \
+      400 GB/s |          | 400 GB/s = 8 cards of 400 Gb/s each
+            node 0      node 1   ...
+          /  |    \                                450 GB/s out of each GPU (18 links of 25 GB/s), and as
+       gpu  gpu .. gpu  (8)                        much in at the same time: "900 GB/s NVLink" counts both
+```
+
+Levels work at the same time (a pipeline), so the slower one sets the time. For an array of V bytes over N GPUs in M
+nodes of d GPUs, with W_gpu out of a GPU and W_node out of a node:
+
+| | one node (N GPUs) | M nodes |
+|---|---|---|
+| all-gather, reduce-scatter | V·(N−1)/(N·W_gpu) | V · max((d−1)/(d·W_gpu), (M−1)/(M·W_node)) |
+| all-reduce | twice that | twice that |
+| all-reduce in the switches (SHARP) | V / W_gpu | V / min(W_gpu, W_node) |
+| all-to-all | V·(N−1)/(N²·W_gpu) | V·(M−1)/(M²·W_node) |
+
+With SHARP the switch adds what all send and sends the sum back: each array goes up once and comes down once, however
+many GPUs there are. Published measurements show about 30 % of gain instead of the nearly 2 × of this model.
+
+A *ragged* all-to-all sends to at most k of the parts (GPUs in one node, nodes otherwise): times min(k / parts, 1). That is
+a mixture of experts with k experts per token.
+
+**Task.** Write `cluster_time`.
+
+**Small case.** bfloat16[1024, 16384], 33.6 MB, on H100. One node, all-gather: 7/8 · 33.6 MB / 450 GB/s = 65 µs. Two nodes:
+the node level still needs 65 µs, between nodes 1/2 · 33.6 MB / 400 GB/s = 42 µs: 65 µs. Four nodes: max(65, 63) = 65. 32
+nodes: 81 µs.
+
+**In real systems** this is why two-node data parallelism is cheap, and experts are kept to few nodes.
+
+**Read on.** *How To Scale Your Model*, "How to Think About GPUs".
+
+Check your work: shardlings check d6_gpu_network
+"""
+
+import math
+
+
+def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
+    """Seconds of a collective on GPUs, bandwidth only; levels overlap.
+
+    Args:
+        kind: "all_gather", "reduce_scatter", "all_reduce", "sharp_all_reduce" or "all_to_all".
+        bytes: V, the full logical array. gpus: how many talk, at most ``node`` or a multiple of it.
+        node: GPUs in one node. gpu_egress, node_egress: bytes/s out of a GPU and out of a node.
+        k: for an all-to-all, the most parts that one row has data for (GPUs in one node, nodes otherwise).
+    """
+    # TODO: write this function
+    raise NotImplementedError("cluster_time")
+
+
+# Question node_gather_time [us]
+# `W` is bfloat16[8192, 28672], sharded `W[I_X, J]` over the 8 GPUs of one H100 node. How long
+# does its all-gather take?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: bandwidth only, exact; levels overlap, the slower one counts.
+# Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
+# node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11.
+node_gather_time = None  # TODO: your answer
+
+
+# Question nodes_gather_time [us]
+# `W` is bfloat16[8192, 20480], sharded over all GPUs of 12 B200 nodes; each node has 8 GPUs and 8
+# network cards of 400 Gb/s. How long does the all-gather take?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: bandwidth only, exact; levels overlap, the slower one counts; the network between nodes
+# gives each node its full egress.
+# Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
+# node; HBM 192 GB at 8.0e12 B/s; bf16 2.3e15 FLOP/s dense; table 2026-11.
+nodes_gather_time = None  # TODO: your answer
+
+
+# Question sharp_reduce_time [us]
+# All 8 GPUs of a B200 node hold a partial sum of a gradient, bfloat16[4096, 28672]. How long does
+# the all-reduce take?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: bandwidth only; the switches add and send the sum to all (SHARP), at what the hardware
+# promises.
+# Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
+# node; HBM 192 GB at 8.0e12 B/s; bf16 2.3e15 FLOP/s dense; table 2026-11.
+sharp_reduce_time = None  # TODO: your answer
+
+
+# Question ragged_exchange_time [us]
+# Tokens go to experts on the 8 GPUs of a H100 node, at most 5 of them per token. Stored with a
+# place for every expert, the array is bfloat16[8192, 8, 7168]. How long does the ragged all-to-
+# all take?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times min(k / N,
+# 1).
+# Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
+# node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11.
+ragged_exchange_time = None  # TODO: your answer
+
+
+# Question gpu_least_batch [token]
+# 1024 H100 GPUs in nodes of 8 train with FSDP over all of them. The data sheet says 1.98 PFLOP/s
+# in bfloat16 "with sparsity". From how many tokens per GPU on does the communication hide?
+#
+# Answer in token (a bare number), or with a unit.
+# Model: FSDP hides when arithmetic, 4·B·D·F/(N·C) with dense FLOP/s, is longer than the gathers
+# of V / W_node between nodes.
+# Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
+# node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11.
+gpu_least_batch = None  # TODO: your answer

@@ -1,0 +1,80 @@
+"""# D7 Algorithm bandwidth, bus bandwidth, and a benchmark that looks four times too slow
+
+A benchmark measures bytes and seconds. Their quotient is the **algorithm bandwidth**, `algbw = S / t`. It cannot be compared
+with the wires: an all-reduce of `S` bytes sends more than `S` through each of them, and how much depends on the ranks. So
+benchmarks also print the **bus bandwidth**, `busbw = algbw · factor`, the bytes that a rank must really send, over time:
+
+| collective over n ranks | S, per rank | a rank sends at least | factor |
+|---|---|---|---|
+| all-reduce | the array, in = out | 2·(n−1)/n · S | 2·(n−1)/n |
+| reduce-scatter | the array that goes *in*, n times what comes out | (n−1)/n · S | (n−1)/n |
+| all-gather | the array that comes *out*, n times what goes in | (n−1)/n · S | (n−1)/n |
+| all-to-all | the rank's buffer, in = out | (n−1)/n · S | (n−1)/n |
+| broadcast, reduce | the array | S (the root, or each in a chain) | 1 |
+
+```
+   reduce-scatter on 4 ranks: in 4 parts, out 1      a rank sends 3 parts: 3/4 of S = in,
+   [p0 p1 p2 p3] -> [sum of p2]                       but 3 times out
+```
+
+**A puzzle from a lecture.** The same array and the same 4 GPUs: the all-reduce shows 277 GB/s, the reduce-scatter 70. Nobody
+in the room could say why. Its formula was `out · (n−1)/n / t`: right factor, wrong S. With S = in = 4·out it reads 280 GB/s,
+and the wires were as busy as ever. Nothing was slow but the formula.
+
+**Task.** Write `bandwidths`: both numbers from what a rank puts in and what it gets out.
+
+**Small case.** 4 ranks, float32, 100·2²⁰ elements in: S = 419 MB in either case. An all-reduce of 2.27 ms has
+algbw 185 GB/s and busbw 277; a reduce-scatter of 1.12 ms has algbw 374, busbw 281, and out is 105 MB.
+
+**In real systems** nccl-tests prints both columns; compare busbw with the links, algbw with your training step.
+
+**Read on.** *Performance reported by NCCL tests*; Stanford CS336, the lecture on parallelism and assignment 2.
+
+Check your work: shardlings check d7_bus_bandwidth
+"""
+
+import math
+
+
+def bandwidths(kind, bytes_in, bytes_out, ranks, seconds):
+    """Algorithm bandwidth and bus bandwidth of one collective, in bytes/s.
+
+    Args:
+        kind: "all_reduce", "reduce_scatter", "all_gather", "all_to_all", "broadcast" or "reduce".
+        bytes_in: what one rank (for a broadcast: the root) puts in. bytes_out: what one rank (for a reduce: the root)
+            has at the end.
+        ranks: n. seconds: t.
+
+    Returns:
+        (algbw, busbw).
+    """
+    # TODO: write this function
+    raise NotImplementedError("bandwidths")
+
+
+# Question reduce_bus_bandwidth [GB/s]
+# 4 GPUs all-reduce an array of 900 MB in 2.4 ms. Which bus bandwidth is that?
+#
+# Answer in GB/s (a bare number), or with a unit.
+# Model: algbw = S / t; busbw = algbw · factor as in the table, S the whole array; 1 MB is 10^6
+# bytes.
+reduce_bus_bandwidth = None  # TODO: your answer
+
+
+# Question scatter_from_bus_time [ms]
+# A reduce-scatter over 6 GPUs reaches a bus bandwidth of 270 GB/s and leaves 150 MB on each GPU.
+# How long does it take?
+#
+# Answer in ms (a bare number), or with a unit.
+# Model: algbw = S / t; busbw = algbw · factor as in the table, S the whole array.
+scatter_from_bus_time = None  # TODO: your answer
+
+
+# Question puzzle_bus_bandwidth [GB/s]
+# A benchmark on 4 GPUs prints 355 GB/s for an all-reduce, its bus bandwidth, and 78.1 GB/s for a
+# reduce-scatter, computed as (bytes that *come out* of a rank) · (n-1)/n / t. What is the reduce-
+# scatter's bus bandwidth?
+#
+# Answer in GB/s (a bare number), or with a unit.
+# Model: bus bandwidth: the bytes that a rank must send, over time.
+puzzle_bus_bandwidth = None  # TODO: your answer

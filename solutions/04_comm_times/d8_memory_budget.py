@@ -1,0 +1,279 @@
+"""# D8 What fits: optimizer state, KV cache, and the time of a decode step
+
+Before asking how fast, ask whether it fits. Three sums answer most of it; 1 GB is 10⁹ bytes here, not 2³⁰ (7 % more).
+
+**Training** keeps, per parameter: bfloat16 weights and Adam's two float32 moments, 2 + 4 + 4 = **10 bytes**; or everything in
+float32, weights, gradients and two moments, **16 bytes**. FSDP (ZeRO-3) cuts that over all chips; plain data parallelism
+keeps all of it on each. v5p has 96 GB: 9.6e9 parameters at 10 bytes.
+
+**The KV cache** keeps, for each token of each sequence, one key and one value per layer and *KV* head:
+
+    2 · layers · KV heads · head dimension · bytes  per token
+
+**Decoding** makes one token per sequence and step. Every chip reads its part of the weights and of the cache once per step:
+
+```
+    step:   | read the KV cache, B · tokens · bytes per token |  weights: the longer of reading and computing  |
+              attention, always bound by HBM                    read P·bytes   or   2·B·P FLOPs
+```
+
+step time = (KV bytes)/(N·W_hbm) + **max**( (weight bytes)/(N·W_hbm), 2·B·P/(N·C) ), for B sequences, P parameters, N chips.
+Small batches wait for the weights, large ones for the cache.
+
+**Tasks.** Write `kv_cache_bytes` and `decode_step_time`.
+
+**Small case.** 30e9 parameters in int8 with bfloat16 arithmetic on 16 v5e chips, 8192 tokens of context, 100 kB of cache per
+token. 4 sequences: 3.3 GB of cache and 30 GB of weights over 16 · 8.2e11 B/s: 2.5 ms. 256 sequences: 210 GB of cache,
+16 ms, and now arithmetic is longer than reading weights (4.9 against 2.3 ms): 21 ms. (210 + 30 GB fit into 16 · 16 GB.)
+
+**In real systems**: grouped-query attention (fewer KV heads than query heads) and int8 caches exist for this sum.
+
+**Read on.** *How To Scale Your Model*, "All About Transformer Inference"; Stanford CS336 assignment 2, memory accounting.
+"""
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+from grader.hardware import CHIPS
+
+exercise = Exercise(stars=2, extension=True)
+
+
+@exercise.function(
+    hints=[
+        "What is kept for one token in one layer? For how many tokens and layers?",
+        "A key and a value, each KV heads · head dimension numbers; in every layer, for every token of every sequence.",
+        "2 * layers * kv_heads * head_dim * itemsize is one token; times sequences * tokens.",
+    ]
+)
+def kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences, tokens):
+    """Bytes of the KV cache of ``sequences`` sequences of ``tokens`` tokens each, on all chips together (an int).
+
+    Args: itemsize is the bytes of one number; query_heads share kv_heads (grouped-query attention).
+    """
+    return 2 * layers * kv_heads * head_dim * itemsize * sequences * tokens
+
+
+@exercise.function(
+    hints=[
+        "What has to be read from HBM in one step, and what computed?",
+        "The cache is always read; reading weights and computing with them overlap, so the longer one counts.",
+        "cache / hbm + max(weights / hbm, 2 * sequences * params / flops), with chips times each bandwidth and rate.",
+    ]
+)
+def decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chips, flops, hbm_bandwidth):
+    """Seconds to decode one token of each sequence, at the least.
+
+    Args:
+        params: parameters; weight_bytes: bytes of *one* of them.
+        kv_bytes_per_token: over all layers. sequences: B; tokens: of context in each.
+        chips: N, over which weights and cache are cut evenly. flops, hbm_bandwidth: of one chip.
+    """
+    attention = kv_bytes_per_token * sequences * tokens / (chips * hbm_bandwidth)
+    reading = params * weight_bytes / (chips * hbm_bandwidth)
+    computing = 2 * sequences * params / (chips * flops)
+    return attention + max(reading, computing)
+
+
+def drawn_caches(rng):
+    for _ in range(120):
+        kv_heads = int(rng.choice([1, 4, 8]))
+        yield {
+            "layers": int(rng.integers(12, 127)), "query_heads": kv_heads * int(rng.choice([3, 4, 8])), "kv_heads": kv_heads,
+            "head_dim": int(rng.choice([64, 128, 256])), "itemsize": int(rng.choice([1, 2, 4])),
+            "sequences": int(rng.integers(2, 500)), "tokens": int(rng.integers(1000, 100_000)),
+        }  # fmt: skip
+
+
+def step(sequences, params=30_000_000_000, weight_bytes=1, kv_bytes=100_000, tokens=8192, chips=16, chip=CHIPS["v5e"]):
+    return {
+        "params": params, "weight_bytes": weight_bytes, "kv_bytes_per_token": kv_bytes, "sequences": sequences,
+        "tokens": tokens, "chips": chips, "flops": chip.bf16, "hbm_bandwidth": chip.hbm_bw,
+    }  # fmt: skip
+
+
+def drawn_steps(rng, low, high):
+    """Batches between ``low`` and ``high`` times the one at which arithmetic and reading weights take equally long."""
+    for _ in range(80):
+        chip, weight_bytes = CHIPS[str(rng.choice(["v5e", "v5p", "v6e"]))], int(rng.choice([1, 2]))
+        batch = max(2, int(rng.uniform(low, high) * weight_bytes * chip.bf16 / chip.hbm_bw / 2))
+        params, kv_bytes = int(rng.integers(5, 400)) * 10**9, int(rng.integers(20, 600)) * 1000
+        yield step(
+            batch, params, weight_bytes, kv_bytes, int(rng.integers(500, 9000)), int(rng.choice([4, 8, 16, 64])), chip
+        )
+
+
+caches = exercise.cases(
+    kv_cache_bytes,
+    public=[{"layers": 40, "query_heads": 40, "kv_heads": 8, "head_dim": 128, "itemsize": 2, "sequences": 16, "tokens": 8192}],
+    hidden=drawn_caches,
+)  # fmt: skip
+small_steps = exercise.cases(decode_step_time, public=[step(4)], hidden=lambda rng: drawn_steps(rng, 0.02, 0.9))
+large_steps = exercise.cases(decode_step_time, public=[step(256)], hidden=lambda rng: drawn_steps(rng, 1.1, 6))
+
+
+@exercise.check(caches, points=0.5, public=True)
+def cache_bytes(seen):
+    """kv_cache_bytes: many models, dtypes and batches"""
+    expect_outcomes(seen)
+
+
+@exercise.check(small_steps, points=0.5, public=True)
+def step_small_batch(seen):
+    """decode_step_time: batches that wait for the weights"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(large_steps, points=0.5)
+def step_large_batch(seen):
+    """decode_step_time: batches large enough to be bound by arithmetic"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
+def cache_keys_only(**call):
+    """You counted keys or values. Each token leaves both."""
+    return kv_cache_bytes(**call) // 2
+
+
+@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
+def cache_of_query_heads(query_heads, kv_heads, **rest):
+    """You counted query heads. Several of them share one KV head, and only KV heads are cached."""
+    return kv_cache_bytes(query_heads=query_heads, kv_heads=query_heads, **rest)
+
+
+@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
+def cache_per_sequence(tokens, **rest):
+    """You counted sequences, not tokens. Every token of every sequence leaves a key and a value."""
+    return kv_cache_bytes(tokens=1, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+def step_one_sequence_cached(sequences, tokens, **rest):
+    """You read the cache of one sequence. Weights are shared by the batch, caches are not: each sequence has its own."""
+    return decode_step_time(sequences=sequences, tokens=tokens / sequences, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=step_large_batch)
+def step_never_computes(flops, **rest):
+    """You read weights and cache and forgot the arithmetic. For large batches 2·B·P FLOPs take longer than reading weights."""
+    return decode_step_time(flops=1e30, **rest)
+
+
+@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
+def step_all_added(params, weight_bytes, chips, hbm_bandwidth, flops, **rest):
+    """You added reading the weights and computing with them. They overlap: the longer one counts."""
+    call = {"params": params, "chips": chips, "hbm_bandwidth": hbm_bandwidth, **rest}
+    computed = decode_step_time(weight_bytes=0, flops=flops, **call)
+    return computed + params * weight_bytes / (chips * hbm_bandwidth)
+
+
+@exercise.misconception(of=decode_step_time, fails=step_large_batch)
+def step_all_overlapped(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chips, flops, hbm_bandwidth):
+    """You overlapped everything. Attention reads its cache when the matmuls are done: its time adds to theirs."""
+    reading = (params * weight_bytes + kv_bytes_per_token * sequences * tokens) / (chips * hbm_bandwidth)
+    return max(reading, 2 * sequences * params / (chips * flops))
+
+
+# -- questions ---------------------------------------------------------------------------------
+
+
+@exercise.number(
+    points=0.5,
+    unit="GB",
+    params={"P": [13, 34, 70, 405], "N": [64, 128, 512], "kept": ["bf16", "f32"]},
+    model="state only (no activations), cut evenly over all chips; 1 GB is 10^9 bytes",
+)
+def state_per_chip(P, N, kept):
+    """A model of {{ P }} billion parameters trains with FSDP on {{ N }} chips and keeps {% if kept == "bf16" %}bfloat16 weights and two float32 moments{% else
+    %}weights, gradients and two moments, all in float32{% endif %}. How much state does one chip hold?"""
+    return P * 1e9 * (10 if kept == "bf16" else 16) / N
+
+
+@exercise.misconception(of=state_per_chip)
+def state_other_recipe(P, N, kept):
+    """You used the other recipe's bytes per parameter: 2 + 4 + 4 = 10 here, 4 + 4 + 4 + 4 = 16 there."""
+    return P * 1e9 * (16 if kept == "bf16" else 10) / N
+
+
+@exercise.misconception(of=state_per_chip)
+def state_weights_only(P, N, kept):
+    """You counted the weights only. The optimizer keeps two moments per parameter too."""
+    return P * 1e9 * (2 if kept == "bf16" else 4) / N
+
+
+@exercise.misconception(of=state_per_chip)
+def state_in_gib(**params):
+    """You divided by 2³⁰. That is a GiB; 1 GB is 10⁹ bytes."""
+    return state_per_chip(**params) * 1e9 / 2**30
+
+
+@exercise.misconception(of=state_per_chip)
+def state_on_every_chip(N, **rest):
+    """You kept all of the state on every chip, as plain data parallelism does. FSDP cuts it."""
+    return N * state_per_chip(N=N, **rest)
+
+
+@exercise.number(
+    points=0.5,
+    unit="GB",
+    params={"L": [40, 61, 80], "H": [40, 64], "K": [5, 8], "T": [4096, 8192, 32768], "B": [12, 24, 96]},
+    model="all chips together; 1 GB is 10^9 bytes",
+)
+def cache_of_batch(L, H, K, T, B):
+    """A model has {{ L }} layers, {{ H }} query heads, {{ K }} KV heads of dimension 128, and a bfloat16 cache. How large is it for {{ B }} sequences of {{ T }} tokens?"""
+    return 2 * L * K * 128 * 2 * B * T
+
+
+@exercise.misconception(of=cache_of_batch)
+def cache_of_batch_half(**params):
+    """You are a factor of two short: each token leaves a key and a value, and a bfloat16 has two bytes."""
+    return cache_of_batch(**params) / 2
+
+
+@exercise.misconception(of=cache_of_batch)
+def cache_of_batch_query_heads(H, K, **rest):
+    """You counted query heads. Only KV heads are cached."""
+    return H / K * cache_of_batch(H=H, K=K, **rest)
+
+
+@exercise.misconception(of=cache_of_batch)
+def cache_of_batch_one(B, **rest):
+    """That is the cache of one sequence. Every sequence of the batch has its own."""
+    return cache_of_batch(B=B, **rest) / B
+
+
+@exercise.misconception(of=cache_of_batch)
+def cache_of_batch_in_gib(**params):
+    """You divided by 2³⁰. That is a GiB; 1 GB is 10⁹ bytes."""
+    return cache_of_batch(**params) * 1e9 / 2**30
+
+
+@exercise.number(
+    points=0.5,
+    unit="ms",
+    params={"chip": ["v5e", "v6e"], "P": [13, 30, 70], "N": [8, 16], "T": [4096, 8192], "B": [6, 12, 24], "kB": [100, 160]},
+    model="weights and cache are read once per step; attention, then the longer of reading weights and computing; 1 kB is 10^3 bytes",
+)  # fmt: skip
+def decode_step(chip, P, N, T, B, kB):
+    """A model of {{ P }} billion parameters in int8, computing in bfloat16, with {{ kB }} kB of KV cache per token, decodes {{ B }} sequences with
+    {{ T }} tokens of context each, cut over {{ N }} {{ chip }} chips. How long does one step take at least?"""
+    row = CHIPS[chip]
+    return kB * 1e3 * B * T / (N * row.hbm_bw) + max(P * 1e9 / (N * row.hbm_bw), 2 * B * P * 1e9 / (N * row.bf16))
+
+
+@exercise.misconception(of=decode_step)
+def decode_one_cache(chip, P, N, T, B, kB):
+    """You read the weights and at most one sequence's cache. Weights are shared by the batch, caches are not."""
+    return (P * 1e9 + kB * 1e3 * T) / (N * CHIPS[chip].hbm_bw)
+
+
+@exercise.misconception(of=decode_step)
+def decode_two_byte_weights(chip, P, N, T, B, kB):
+    """You counted two bytes per weight. They are int8; only the arithmetic is in bfloat16."""
+    return (2 * P * 1e9 + kB * 1e3 * B * T) / (N * CHIPS[chip].hbm_bw)
+
+
+@exercise.misconception(of=decode_step)
+def decode_on_one_chip(N, **rest):
+    """You used one chip's bandwidth. Weights and cache are cut over all chips, which read at the same time."""
+    return N * decode_step(N=N, **rest)

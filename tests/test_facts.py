@@ -1,0 +1,499 @@
+"""Facts read from programs: who talks to whom, how much, how often, on which line; and what is refused."""
+
+from __future__ import annotations
+
+import math
+import textwrap
+from collections.abc import Callable
+from typing import Any
+
+import jax.export
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from grader import facts, run
+from grader.exercise import Array, normal
+from grader.observation import Collective
+
+MESH = {"x": 4, "y": 2}
+BLOCK = normal(8, 16, spec=("x", "y"))  # 2 x 8 floats, 64 bytes, on each device
+TRACED = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+IMPORTS = """\
+from functools import partial
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec as P
+"""
+
+
+def text_of(body: str, specs: str = "P('x', 'y')", out: str = "P('x', 'y')") -> str:
+    """A submission whose per-device function has this body."""
+    local = textwrap.indent(textwrap.dedent(body).strip("\n"), "    ")
+    return (
+        f"{IMPORTS}\ndef local(a):\n{local}\n\ndef f(a, *, mesh):\n"
+        f"    return jax.shard_map(local, mesh=mesh, in_specs={specs}, out_specs={out}, check_vma=False)(a)\n"
+    )
+
+
+@pytest.fixture
+def look(traced: Callable[..., Any]) -> Callable[..., facts.Facts]:
+    """The facts of a program: of a per-device body, or of a whole text."""
+
+    def look(body: str, *args: Array, mesh: dict[str, int] | None = None, **specs: str) -> facts.Facts:
+        text = body if "def f(" in body else text_of(body, **specs)
+        made = traced(text, *(args or [BLOCK]), mesh=mesh or MESH)
+        module = facts.parse(jax.export.deserialize(bytearray(made.program)).mlir_module_serialized)
+        facts.admit(module)
+        return facts.read(module, mesh or MESH, {"a.py"})
+
+    return look
+
+
+@pytest.fixture
+def execute(traced: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
+    """What the runner says of a whole text: what the compiler added is known only there."""
+
+    def execute(text: str, *args: Array, mesh: dict[str, int] | None = None) -> dict[str, Any]:
+        made = traced(text, *args, mesh=mesh or MESH)
+        rng = np.random.default_rng(0)
+        header, _ = run.run(made.request, made.program, [[a.sample({}, rng) for a in args]])
+        return header
+
+    return execute
+
+
+def counts(found: facts.Facts) -> list[tuple[str, int | None]]:
+    return [(c.kind, c.count) for c in found.collectives]
+
+
+def line_of(text: str, part: str) -> int:
+    (line,) = [n for n, line in enumerate(text.splitlines(), 1) if part in line]
+    return line
+
+
+# -- one collective ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "axes", "sent"),
+    [
+        ("lax.psum(a, 'x')", "all_reduce", ("x",), 96),
+        ("lax.psum(a, ('x', 'y'))", "all_reduce", ("x", "y"), 112),
+        ("lax.psum(a, ('y', 'x'))", "all_reduce", ("x", "y"), 112),
+        ("lax.pmax(a, 'y')", "all_reduce", ("y",), 64),
+        ("lax.pmin(a, 'y')", "all_reduce", ("y",), 64),
+        ("lax.pmean(a, 'y')", "all_reduce", ("y",), 64),
+        ("lax.all_gather(a, 'x', axis=0, tiled=True)", "all_gather", ("x",), 192),
+        ("lax.all_gather(a, 'y')", "all_gather", ("y",), 64),
+        ("lax.all_gather(a, ('x', 'y'), axis=0, tiled=True)", "all_gather", ("x", "y"), 448),
+        ("lax.psum_scatter(a, 'x', scatter_dimension=1, tiled=True)", "reduce_scatter", ("x",), 48),
+        ("lax.psum_scatter(a, 'y', scatter_dimension=0, tiled=True)", "reduce_scatter", ("y",), 32),
+        ("lax.all_to_all(a, 'y', 0, 1, tiled=True)", "all_to_all", ("y",), 32),
+        ("lax.all_to_all(a, 'x', 1, 0, tiled=True)", "all_to_all", ("x",), 48),
+        ("lax.ppermute(a, 'x', [(i, (i + 1) % 4) for i in range(4)])", "permute", ("x",), 64),
+        ("lax.pshuffle(a, 'y', [1, 0])", "permute", ("y",), 64),
+        ("lax.pbroadcast(a, 'y', 1)", "broadcast", ("y",), 64),
+    ],
+)  # fmt: skip
+def test_a_collective_has_kind_axes_bytes_and_line(
+    look: Callable, body: str, kind: str, axes: tuple, sent: int
+) -> None:
+    text = text_of(f"b = 2 * a\nc = {body}  # here\nreturn jnp.sum(c) + b", out="P('x', 'y')")
+    assert look(text).collectives == [Collective(kind, axes, 64, sent, 1, line_of(text, "# here"), "a.py")]
+
+
+def test_bytes_follow_the_dtype(look: Callable) -> None:
+    half = normal(8, 16, spec=("x", "y"), dtype="bfloat16")
+    assert look("return lax.psum(a, 'x')", half).collectives[0].bytes == 32
+
+
+def test_collectives_are_in_program_order(look: Callable) -> None:
+    found = look("a = lax.psum(a, 'x')\na = lax.pmax(a, 'y')\nreturn lax.psum(a, 'x')")
+    assert [c.axes for c in found.collectives] == [("x",), ("y",), ("x",)]
+
+
+def test_two_sums_of_two_arrays_are_two_collectives(look: Callable) -> None:
+    """As written: XLA would merge them."""
+    found = look("return lax.psum(a, 'x') + lax.psum(2 * a, 'x')")
+    assert counts(found) == [("all_reduce", 1)] * 2
+
+
+def test_a_program_without_communication_has_no_collective(look: Callable) -> None:
+    assert look("return a + lax.axis_index('x')").collectives == []
+
+
+def test_one_device_is_in_a_group_of_its_own_and_sends_nothing(look: Callable) -> None:
+    """An axis of size 1."""
+    found = look("return lax.psum(a, 'y')", mesh={"x": 8, "y": 1})
+    assert [(c.axes, c.sent) for c in found.collectives] in ([], [((), 0)])
+
+
+def test_a_joint_group_with_an_axis_of_size_1_names_the_other(look: Callable) -> None:
+    found = look("return lax.psum(a, ('x', 'y'))", mesh={"x": 8, "y": 1})
+    assert [(c.kind, c.axes) for c in found.collectives] == [("all_reduce", ("x",))]
+
+
+def test_three_axes_are_told_apart(look: Callable) -> None:
+    mesh = {"x": 2, "y": 2, "z": 2}
+    found = look(
+        "return lax.psum(lax.psum(a, ('x', 'z')), 'y')", normal(8, 16), mesh=mesh, specs="P()", out="P()"
+    )
+    assert [c.axes for c in found.collectives] == [("x", "z"), ("y",)]
+
+
+def test_a_line_in_a_helper_is_the_helpers(look: Callable) -> None:
+    text = text_of("return helper(a)") + "\ndef helper(a):\n    return lax.psum(a, 'x')  # here\n"
+    assert look(text).collectives[0].line == line_of(text, "# here")
+
+
+def test_lines_of_other_files_are_not_told() -> None:
+    location = '"lax.psum"("/usr/lib/jax/x.py":7:1 to "a.py":3:5)'
+    assert facts.source_line(location, {"a.py"}) == (3, "a.py")
+    assert facts.source_line(location, {"b.py"}) == (None, None)
+
+
+# -- loops -------------------------------------------------------------------------------------
+
+SUM = "lax.psum(a, 'x') * 0.5"
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        (f"return lax.fori_loop(0, 3, lambda i, a: {SUM}, a)", 3),
+        (f"return lax.fori_loop(2, 7, lambda i, a: {SUM}, a)", 5),
+        (f"return lax.fori_loop(-2, 2, lambda i, a: {SUM}, a)", 4),
+        (f"return lax.fori_loop(0, 4, lambda i, a: {SUM}, a, unroll=2)", [2, 2]),
+        (f"return lax.scan(lambda a, _: ({SUM}, None), a, length=5)[0]", 5),
+        (f"return lax.scan(lambda a, _: ({SUM}, None), a, jnp.arange(6))[0]", 6),
+        (f"return lax.scan(lambda a, _: ({SUM}, None), a, jnp.arange(6), reverse=True)[0]", 6),
+        (f"return lax.scan(lambda a, _: ({SUM}, a), a, length=5, unroll=5)[0]", [1] * 5),
+        (f"return lax.map(lambda a: {SUM}, a)", 2),
+        (f"for _ in range(4):\n    a = {SUM}\nreturn a", [1] * 4),
+        (f"return lax.while_loop(lambda s: s[0] < 4, lambda s: (s[0] + 1, one(s[1])), (0, a))[1]\none = lambda a: {SUM}", 4),
+        (f"return lax.while_loop(lambda s: s[0] <= 4, lambda s: (s[0] + 2, one(s[1])), (0, a))[1]\none = lambda a: {SUM}", 3),
+        (f"return lax.fori_loop(0, 2, lambda i, a: lax.fori_loop(0, 3, lambda j, a: {SUM}, a), a)", 6),
+        (f"return lax.fori_loop(0, 2, lambda i, a: lax.scan(lambda a, _: ({SUM}, None), a, length=5)[0], a)", 10),
+    ],
+)  # fmt: skip
+def test_rounds_of_loops_are_multiplied_out(look: Callable, body: str, count: int | list[int]) -> None:
+    first, _, rest = body.partition("\none = ")
+    found = look(f"one = {rest}\n{first}" if rest else body)
+    assert counts(found) == [("all_reduce", n) for n in (count if isinstance(count, list) else [count])]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return lax.while_loop(lambda a: jnp.sum(a) < 9, lambda a: lax.psum(a, 'x'), a)",
+        "return lax.while_loop(lambda s: s[0] != 4, lambda s: (s[0] + 1, lax.psum(s[1], 'x')), (0, a))[1]",
+        "return lax.while_loop(lambda s: s[0] < 64, lambda s: (s[0] * 2, lax.psum(s[1], 'x')), (1, a))[1]",
+        "return lax.while_loop(lambda s: (s[0] < 4) & (s[1][0, 0] < 9), lambda s: (s[0] + 1, lax.psum(s[1], 'x')), (0, a))[1]",
+        "return lax.fori_loop(0, a[0, 0].astype(int), lambda i, a: lax.psum(a, 'x'), a)",
+        "return lax.fori_loop(0, lax.axis_index('x'), lambda i, a: lax.psum(a, 'y'), a)",
+        "one = lambda i, a: lax.psum(a, 'x')\nreturn lax.while_loop(lambda a: jnp.sum(a) < 9, lambda a: lax.fori_loop(0, 3, one, a), a)",
+        "more = lambda a: lax.while_loop(lambda a: jnp.sum(a) < 9, lambda a: lax.psum(a, 'x'), a)\nreturn lax.fori_loop(0, 3, lambda i, a: more(a), a)",
+    ],
+)  # fmt: skip
+def test_rounds_that_depend_on_data_are_unknown(look: Callable, body: str) -> None:
+    """Never guessed: a check that counts then fails with a reason."""
+    assert [c.count for c in look(body).collectives] == [None]
+
+
+@TRACED
+@given(start=st.integers(-5, 5), bound=st.integers(-5, 12), step=st.integers(1, 4))
+def test_a_counting_loop_runs_as_often_as_a_range(look: Callable, start: int, bound: int, step: int) -> None:
+    body = (
+        f"return lax.while_loop(lambda s: s[0] < {bound}, lambda s: (s[0] + {step}, lax.psum(s[1], 'x')), ({start}, a))[1]"
+    )
+    assert counts(look(body)) == [("all_reduce", len(range(start, bound, step)))]
+
+
+def test_of_branches_the_one_that_sends_most_counts(look: Callable) -> None:
+    """One of them runs; which one, the program does not say."""
+    little, much = "lambda a: lax.psum(a, 'y')", "lambda a: lax.psum(lax.psum(a, 'x'), 'y')"
+    for branches in (f"{little}, {much}", f"{much}, {little}"):
+        found = look(f"return lax.cond(a[0, 0] > 0, {branches}, a)")
+        assert [c.axes for c in found.collectives] == [("x",), ("y",)]
+
+
+def test_of_a_switch_the_branch_that_sends_most_counts(look: Callable) -> None:
+    branches = "[lambda a: a, lambda a: lax.fori_loop(0, 9, lambda i, a: lax.psum(a, 'y'), a), lambda a: lax.psum(a, 'x')]"
+    assert counts(look(f"return lax.switch(lax.axis_index('x') % 3, {branches}, a)")) == [("all_reduce", 9)]
+
+
+def test_a_branch_in_a_loop_counts_every_round(look: Callable) -> None:
+    body = "step = lambda i, a: lax.cond(i > 1, lambda a: lax.psum(a, 'x'), lambda a: a, a)\nreturn lax.fori_loop(0, 3, step, a)"
+    assert counts(look(body)) == [("all_reduce", 3)]
+
+
+def test_what_comes_before_and_after_a_branch_is_kept(look: Callable) -> None:
+    body = "a = lax.pmax(a, 'y')\na = lax.cond(a[0, 0] > 0, lambda a: lax.psum(a, 'x'), lambda a: a, a)\nreturn lax.pmin(a, 'y')"
+    assert [c.axes for c in look(body).collectives] == [("y",), ("x",), ("y",)]
+
+
+# -- functions in functions --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("wrapped", "count"),
+    [
+        ("jax.jit(one)", 1),
+        ("jax.jit(jax.jit(one))", 1),
+        ("jax.checkpoint(one)", 1),
+        ("jax.custom_jvp(one)", 1),
+        ("jax.custom_vjp(one)", 1),
+        ("partial(lax.fori_loop, 0, 3, lambda i, a: jax.jit(one)(a))", 3),
+        ("lambda a: jax.closure_convert(one, a)[0](a)", 1),
+    ],
+)
+def test_collectives_in_wrapped_functions_are_found(look: Callable, wrapped: str, count: int) -> None:
+    assert counts(look(f"one = lambda a: lax.psum(a, 'x')\nreturn ({wrapped})(a)")) == [("all_reduce", count)]
+
+
+def test_a_function_called_twice_counts_twice(look: Callable) -> None:
+    """Though its text is in the program once."""
+    body = "one = jax.jit(lambda a: lax.psum(a, 'x'))\nreturn one(one(a))"
+    assert counts(look(body)) == [("all_reduce", 1)] * 2
+    assert counts(look(f"{body.replace('return one(one(a))', 'return lax.fori_loop(0, 3, lambda i, a: one(one(a)), a)')}")) == [("all_reduce", 3)] * 2  # fmt: skip
+
+
+def test_a_jitted_task_and_two_shard_maps_are_read(look: Callable) -> None:
+    text = f"""{IMPORTS}
+def f(a, *, mesh):
+    on = partial(jax.shard_map, mesh=mesh, in_specs=P('x', 'y'), out_specs=P('x', 'y'), check_vma=False)
+    @jax.jit
+    def twice(a):
+        return on(lambda a: lax.psum(a, 'y'))(on(lambda a: lax.psum(a, 'x'))(a))
+    return twice(a)
+"""
+    assert [c.axes for c in look(text).collectives] == [("x",), ("y",)]
+
+
+# -- FLOPs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("body", "flops"),
+    [
+        ("return a", 0),
+        ("return a + (a @ a.T).sum()", 2 * 2 * 2 * 8),
+        ("return a + jnp.einsum('ij,kj->ik', a, a).sum()", 2 * 2 * 2 * 8),
+        ("return a + jnp.einsum('ij,ij->i', a, a).sum()", 2 * 2 * 8),
+        ("return a + jnp.vdot(a, a)", 2 * 16),
+        ("return lax.fori_loop(0, 3, lambda i, a: a + (a @ a.T).sum(), a)", 3 * 64),
+        ("return lax.fori_loop(0, 2, lambda i, a: lax.fori_loop(0, 5, lambda j, a: a + (a @ a.T).sum(), a), a)", 10 * 64),
+        ("mul = jax.jit(lambda a: a + (a @ a.T).sum())\nreturn mul(mul(a))", 2 * 64),
+        ("return lax.cond(a[0, 0] > 0, lambda a: a + (a @ a.T).sum(), lambda a: a, a)", 64),
+    ],
+)  # fmt: skip
+def test_flops_of_products_on_one_device_loops_multiplied_out(look: Callable, body: str, flops: int) -> None:
+    assert look(body).flops == flops
+
+
+def test_a_loop_that_never_runs_costs_nothing(look: Callable) -> None:
+    assert look("return lax.fori_loop(0, 0, lambda i, a: a + (a @ a.T).sum(), a)").flops == 0
+
+
+def test_of_branches_one_that_never_sends_does_not_win(look: Callable) -> None:
+    body = """
+    none = lambda a: lax.fori_loop(0, 0, lambda i, a: lax.psum(lax.all_gather(a, 'x', axis=0), 'x')[0], a)
+    return lax.cond(a[0, 0] > 0, none, lambda a: lax.psum(a, 'y'), a)
+    """
+    assert counts(look(body)) == [("all_reduce", 1)]
+
+
+def test_products_outside_shard_map_are_left_to_the_compiler(look: Callable, execute: Callable) -> None:
+    text = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return a @ b\n"
+    args = normal(8, 12, spec=("x", None)), normal(12, 6, spec=(None, "y"))
+    assert look(text, *args).flops is None
+    assert execute(text, *args)["flops"] == 2 * 8 * 12 * 6 // 8
+
+
+# -- what the compiler adds --------------------------------------------------------------------
+
+AUTO = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P()))\n"
+
+
+def told(header: dict[str, Any]) -> list[tuple[str, tuple[str, ...], int, bool]]:
+    return [(c["kind"], tuple(c["axes"]), c["bytes"], c["by_compiler"]) for c in header["collectives"]]
+
+
+def test_the_compilers_sum_over_a_contracted_axis_is_seen(execute: Callable) -> None:
+    found = execute(AUTO, normal(8, 12, spec=(None, "x")), normal(12, 6, spec=("x", None)))
+    assert told(found) == [("all_reduce", ("x",), 8 * 6 * 4, True)]
+    assert found["collectives"][0]["line"] is None and found["collectives"][0]["sent"] == 2 * 8 * 6 * 4 * 3 // 4
+
+
+def test_the_compilers_gather_where_in_specs_do_not_match_is_seen(execute: Callable) -> None:
+    """The author's own collective is there once, not a second time as the compiler's."""
+    found = execute(text_of("return lax.psum(a, 'x')", "P()", "P()"), BLOCK)
+    assert ("all_reduce", ("x",), 512, False) in told(found)
+    added = [c for c in found["collectives"] if c["by_compiler"]]
+    assert added and {c["kind"] for c in added} == {"all_gather"}
+    assert {axis for c in added for axis in c["axes"]} == {"x", "y"}
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return lax.psum(a, 'x')",
+        "return lax.psum(a, ('x', 'y'))",
+        "return lax.psum(a, 'x') + lax.psum(2 * a, 'x')",
+        "return a + lax.all_gather(a, 'x', axis=0, tiled=True).sum()",
+        "return a + lax.psum_scatter(a, 'y', scatter_dimension=0, tiled=True)",
+        "return a + lax.all_to_all(a, 'y', 0, 1, tiled=True).sum()",
+        "return lax.fori_loop(0, 3, lambda i, a: lax.ppermute(a, 'x', [(j, (j + 1) % 4) for j in range(4)]), a)",
+        "return lax.cond(a[0, 0] > 0, lambda a: lax.psum(a, 'x'), lambda a: a, lax.pmax(a, ('x', 'y')))",
+    ],
+)
+def test_collectives_written_by_hand_are_not_the_compilers(execute: Callable, body: str) -> None:
+    found = told(execute(text_of(body), BLOCK))
+    assert found and not any(by_compiler for *_, by_compiler in found)
+
+
+# -- who talks to whom -------------------------------------------------------------------------
+
+meshes = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(lambda ns: dict(zip("xyz", ns, strict=False)))
+
+
+@given(meshes, st.data())
+def test_groups_along_axes_are_recognised_in_any_order(mesh: dict[str, int], data: st.DataObject) -> None:
+    real = [a for a, n in mesh.items() if n > 1]
+    axes = tuple(a for a in real if data.draw(st.booleans()))
+    groups = [data.draw(st.permutations(g)) for g in facts.fibres(axes, mesh)]
+    found = facts.group_axes(data.draw(st.permutations(groups)), mesh)
+    assert found == (axes, math.prod(mesh[a] for a in axes))
+
+
+def test_groups_that_follow_no_axis_have_no_name() -> None:
+    assert facts.group_axes([[0, 3], [1, 2]], {"x": 2, "y": 2}) == ((), 2)
+
+
+@given(meshes, st.data())
+def test_a_shift_along_an_axis_is_a_permute_over_it(mesh: dict[str, int], data: st.DataObject) -> None:
+    axis = data.draw(st.sampled_from(list(mesh)))
+    by = data.draw(st.integers(0, 4))
+    rows = facts.fibres((axis,), mesh)
+    pairs = [[row[i], row[(i + by) % len(row)]] for row in rows for i in range(len(row))]
+    moves = by % mesh[axis] != 0
+    assert facts.permute_axes(pairs, mesh) == (((axis,), 2) if moves else ((), 1))
+
+
+@given(st.integers(0, 1 << 20), st.integers(2, 64))
+def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(part: int, members: int) -> None:
+    """On a ring: of ``members`` parts, each device sends all but one, once or twice."""
+    size = part * members
+    scatter = facts.sent_bytes("reduce_scatter", size, members)
+    assert scatter == facts.sent_bytes("all_gather", part, members) == size - part
+    assert facts.sent_bytes("all_reduce", size, members) == 2 * scatter
+
+
+@pytest.mark.parametrize("kind", sorted({*facts.KINDS.values()}))
+def test_a_group_of_one_sends_nothing(kind: str) -> None:
+    assert facts.sent_bytes(kind, 64, 1) == 0
+
+
+# -- the compiler's text -----------------------------------------------------------------------
+
+
+@given(meshes, st.data())
+def test_spellings_of_groups_are_one(mesh: dict[str, int], data: st.DataObject) -> None:
+    """``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` and ``mesh['x'=4,'y'=2] {'x'}``."""
+    axes = tuple(a for a in mesh if data.draw(st.booleans()))
+    wanted = facts.fibres(axes, mesh)
+    listed = ",".join("{" + ",".join(map(str, g)) + "}" for g in wanted)
+    order = [i for i, a in enumerate(mesh) if a not in axes] + [i for i, a in enumerate(mesh) if a in axes]
+    sizes, turn = ",".join(map(str, mesh.values())), ",".join(map(str, order))
+    named = ",".join(f"'{a}'={n}" for a, n in mesh.items())
+    for text in (
+        f"replica_groups={{{listed}}}, x",
+        f"replica_groups=[{len(wanted)},{len(wanted[0])}]<=[{sizes}]T({turn}), x",
+        f"replica_groups=mesh[{named}] {{{','.join(repr(a) for a in axes)}}}, x",
+    ):
+        assert facts.replica_groups(text, mesh) == wanted, text
+
+
+def test_no_groups_are_all_devices() -> None:
+    assert facts.replica_groups("all-reduce(%a), replica_groups={}", {"x": 4}) == [[0, 1, 2, 3]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "size"),
+    [("f32[16,24]", 1536), ("bf16[3]", 6), ("pred[8]", 8), ("s4[8]", 8), ("f32[]", 4), ("c64[2]", 16), ("u8[5]", 5)],
+)
+def test_sizes_in_the_compilers_text(shape: str, size: int) -> None:
+    assert facts.hlo_bytes(shape) == size
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "size"),
+    [
+        ("%g = f32[8,4]{1,0} all-gather(%p), replica_groups={{0,1,2,3}}, dimensions={0}", "all_gather", 32),
+        ("%g = f32[2,4]{1,0} reduce-scatter(%p), replica_groups={{0,1,2,3}}, dimensions={0}", "reduce_scatter", 128),
+        ("%g = f32[8]{0} all-reduce-start(%p), replica_groups=[1,4]<=[4], to_apply=%add", "all_reduce", 32),
+        ("%g = f32[8]{0} collective-permute(%p), source_target_pairs={{0,1},{1,2},{2,3},{3,0}}", "permute", 32),
+        ("%g = (f32[2]{0}, f32[2]{0}) all-to-all(%p, %q), replica_groups={{0,1,2,3}}", "all_to_all", 16),
+    ],
+)
+def test_a_line_of_the_compiler_is_a_collective(line: str, kind: str, size: int) -> None:
+    (found,) = facts.added_by_compiler(line, {"x": 4})
+    assert (found.kind, found.axes, found.bytes, found.by_compiler) == (kind, ("x",), size, True)
+
+
+def test_a_line_with_the_mark_and_one_that_moves_nothing_are_left_out() -> None:
+    line = "%g = f32[8]{0} all-reduce(%p), replica_groups={{0},{1}}, to_apply=%add"
+    assert facts.added_by_compiler(line, {"x": 2}) == []
+    marked = line.replace("{{0},{1}}", "{{0,1}}") + f', metadata={{op_name="{facts.MARK}"}}'
+    assert facts.added_by_compiler(marked, {"x": 2}) == []
+    assert len(facts.added_by_compiler(marked.replace(facts.MARK, "by_hand"), {"x": 2})) == 1
+
+
+# -- admission ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return jnp.sort(a) + jnp.argsort(a) + jnp.cumsum(a, 1)",
+        "return a + lax.top_k(a, 2)[0].sum()",
+        "return jax.nn.gelu(a) + jax.nn.softmax(a) + jax.scipy.special.erf(a) + jnp.tanh(a)",
+        "return a + jax.random.normal(jax.random.key(0), a.shape)",
+        "return a.at[0].set(1) + jnp.take_along_axis(a, jnp.argmax(a, 1, keepdims=True), 1)",
+        "return jnp.where(a > 0, a, lax.dynamic_slice(a, (0, lax.axis_index('x')), (2, 1)))",
+        "return (a.astype(jnp.bfloat16) * 2).astype(jnp.float32) + jnp.abs(jnp.fft.fft(a))",
+        "return a + lax.reduce_window(a, 0.0, lax.add, (1, 2), (1, 1), 'SAME')",
+        "return a + jax.lax.stop_gradient(jax.grad(lambda a: jnp.sum(a @ a.T))(a))",
+    ],
+)
+def test_honest_programs_are_admitted(look: Callable, body: str) -> None:
+    assert look(body).collectives == []
+
+
+@pytest.mark.parametrize(
+    ("body", "reason"),
+    [
+        ("return a + jnp.linalg.cholesky(a @ a.T).sum()", r"the program calls 'lapack_\w+' outside XLA, which is not"),
+        ("return a + jnp.zeros((1 << 28) + 1).sum()", r"makes an array of 1\.0 GiB; 1 GiB is the limit"),
+        ("return a + jnp.zeros((1 << 16, 1 << 16), bool).any()", r"makes an array of 4\.0 GiB"),
+        ("for i in range(200):\n    a = a + i\nreturn a", "more than 100 operations; use lax.fori_loop or lax.scan"),
+    ],
+)
+def test_programs_that_do_more_than_compute_or_too_much_are_refused(
+    look: Callable, monkeypatch: pytest.MonkeyPatch, body: str, reason: str
+) -> None:
+    monkeypatch.setattr(facts, "MAX_OPS", 100)
+    with pytest.raises(facts.Refused, match=reason):
+        look(body)
+
+
+def test_a_gibibyte_is_admitted(look: Callable) -> None:
+    assert look("return a + jnp.zeros(1 << 28).sum()").collectives == []
+
+
+def test_a_permute_to_oneself_is_over_no_axis(look: Callable) -> None:
+    (found,) = look("return lax.ppermute(a, 'x', [(i, i) for i in range(4)])").collectives
+    assert (found.axes, found.sent) == ((), 0)
