@@ -181,11 +181,13 @@ class _Reader:
         kind = KINDS[op.name]
         size = sum(array_bytes(o.type) for o in op.operands)
         devices = list(range(math.prod(self.mesh.values())))
+        shift = None
         if kind == "permute":
             pairs = numbers(op.attributes["source_target_pairs"])
             if not {d for pair in pairs for d in pair} <= set(devices):
                 raise Refused(f"a {kind} names a device that the mesh does not have")
             axes, members = permute_axes(pairs, self.mesh)
+            shift = cyclic_shift(pairs, self.mesh)
         else:
             groups = numbers(op.attributes["replica_groups"])
             # Other spellings of groups mean something else, and a device left out would hold arbitrary memory.
@@ -194,7 +196,7 @@ class _Reader:
                 raise Refused(f"a {kind} does not name every device of the mesh once")
             axes, members = group_axes(groups, self.mesh)
         line, file = source_line(op.location, self.files)
-        return Collective(kind, axes, size, sent_bytes(kind, size, members), times, line, file)
+        return Collective(kind, axes, size, sent_bytes(kind, size, members), times, line, file, shift=shift)
 
 
 # -- sizes -------------------------------------------------------------------------------------
@@ -276,6 +278,23 @@ def permute_axes(pairs: list[list[int]], mesh: Mapping[str, int]) -> tuple[tuple
     points = list(itertools.product(*(range(n) for n in mesh.values())))
     moved = {axis for a, b in pairs for axis, i, j in zip(mesh, points[a], points[b], strict=True) if i != j}
     return tuple(a for a in mesh if a in moved), 2 if moved else 1
+
+
+def cyclic_shift(pairs: list[list[int]], mesh: Mapping[str, int]) -> int | None:
+    """By how many places every device sends round one and the same axis, the shorter way; None when not so.
+
+    From -N/2 (left out) to N/2 on an axis of N: halfway round has no shorter way and counts as forwards.
+    """
+    axes, _ = permute_axes(pairs, mesh)
+    if len(axes) != 1 or {a for a, _ in pairs} != set(range(math.prod(mesh.values()))):
+        return None
+    place, size = list(mesh).index(axes[0]), mesh[axes[0]]
+    points = list(itertools.product(*(range(n) for n in mesh.values())))
+    steps = {(points[b][place] - points[a][place]) % size for a, b in pairs}
+    if len(steps) != 1:
+        return None
+    step = steps.pop()
+    return step if 2 * step <= size else step - size
 
 
 # -- loops and lines ---------------------------------------------------------------------------

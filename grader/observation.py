@@ -50,6 +50,8 @@ class Collective:
         sent: bytes one device sends for one execution on a ring of its group.
         count: how often it runs (the product of the loops around it); None when not readable.
         line: line in the learner's source; None when the compiler put it there.
+        shift: of a permute that moves every device's data equally far round its one axis: how many places,
+            the shorter way (1 to the next device, -1 to the one before); else None.
     """
 
     kind: str
@@ -60,6 +62,7 @@ class Collective:
     line: int | None = None
     file: str | None = None
     by_compiler: bool = False
+    shift: int | None = None
 
 
 @dataclass(frozen=True)

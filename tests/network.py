@@ -140,6 +140,19 @@ def all_gather(network: Network, how: str, n: int, array_bytes: float) -> None:
     assert all(h == whole for h in held)
 
 
+def mesh_all_gather_loads(how: str, sizes: Sequence[int], array_bytes: float, bandwidth: float) -> list[list[float]]:
+    """Seconds that the wires of each axis are busy, for every order in which the axes can be gathered one after another."""
+    loads = []
+    for order in itertools.permutations(range(len(sizes))):
+        busy, held = [0.0] * len(sizes), array_bytes
+        for axis in reversed(order):  # the last axis brings the whole array together, the one before it a part
+            one = Network(bandwidth)
+            all_gather(one, how, sizes[axis], held)
+            busy[axis], held = one.clock, held / sizes[axis]
+        loads.append(busy)
+    return loads
+
+
 def reduce_scatter(network: Network, how: str, n: int, array_bytes: float) -> None:
     """The same schedule backwards, on the wires of the other direction, adding: each part sums every node once."""
     partial = [{(owner, half): Counter([i]) for owner in range(n) for half in (0, 1)} for i in range(n)]
@@ -194,22 +207,20 @@ def _walk(n: int, a: Node, b: Node, up: bool) -> list[Wire]:
     return [("+" if up else "-", (a + (k if up else -k)) % n) for k in range(count)]
 
 
-def torus_all_to_all(network: Network, sizes: Sequence[int], array_bytes: float) -> None:
-    """On a torus of two wrapping axes: along the first axis, then along the second."""
-    rows, columns = sizes
-    nodes = list(itertools.product(range(rows), range(columns)))
+def torus_all_to_all(network: Network, sizes: Sequence[int], array_bytes: float, how: str = "ring") -> None:
+    """On a mesh of axes that are all rings or all lines: along the first axis, then along the second, and so on."""
+    nodes = list(itertools.product(*map(range, sizes)))
     routes = []
-    for (a, b), (c, d) in itertools.permutations(nodes, 2):
-        first, second = list(_torus_ways(rows, a, c)), list(_torus_ways(columns, b, d))
+    for a, b in itertools.permutations(nodes, 2):
+        ways = [list(_axis_ways(how, n, i, j)) for n, i, j in zip(sizes, a, b, strict=True)]
         for part in (0, 1):
-            down = [("rows", b, w) for w in first[part]]
-            along = [("columns", c, w) for w in second[part]]
-            routes.append(down + along)
+            # on axis k a chunk has arrived on the axes before it and not yet left on those after it
+            routes.append([(k, b[:k], a[k + 1 :], w) for k, way in enumerate(ways) for w in way[part]])
     greedy(network, routes, array_bytes / (2 * len(nodes) ** 2))
 
 
-def _torus_ways(n: int, a: Node, b: Node) -> Iterator[list[Wire]]:
-    return _ways("ring", n, a, b) if a != b else iter(([], []))
+def _axis_ways(how: str, n: int, a: Node, b: Node) -> Iterator[list[Wire]]:
+    return _ways(how, n, a, b) if a != b else iter(([], []))
 
 
 def greedy(network: Network, routes: Iterable[list[Wire]], size: float) -> None:

@@ -7,15 +7,20 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import jax.export
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from jax.sharding import AxisType, NamedSharding
+from jax.sharding import PartitionSpec as P
 
 from grader import facts, run
 from grader.exercise import Array, normal
-from grader.observation import Collective
+from grader.expect import expect_no_collectives
+from grader.observation import Seen
 
 MESH = {"x": 4, "y": 2}
 BLOCK = normal(8, 16, spec=("x", "y"))  # 2 x 8 floats, 64 bytes, on each device
@@ -95,14 +100,15 @@ def line_of(text: str, part: str) -> int:
         ("lax.all_to_all(a, 'x', 1, 0, tiled=True)", "all_to_all", ("x",), 48),
         ("lax.ppermute(a, 'x', [(i, (i + 1) % 4) for i in range(4)])", "permute", ("x",), 64),
         ("lax.pshuffle(a, 'y', [1, 0])", "permute", ("y",), 64),
-        ("lax.pbroadcast(a, 'y', 1)", "broadcast", ("y",), 64),
     ],
 )  # fmt: skip
 def test_a_collective_has_kind_axes_bytes_and_line(
     look: Callable, body: str, kind: str, axes: tuple, sent: int
 ) -> None:
     text = text_of(f"b = 2 * a\nc = {body}  # here\nreturn jnp.sum(c) + b", out="P('x', 'y')")
-    assert look(text).collectives == [Collective(kind, axes, 64, sent, 1, line_of(text, "# here"), "a.py")]
+    (found,) = look(text).collectives
+    assert (found.kind, found.axes, found.bytes, found.sent, found.count) == (kind, axes, 64, sent, 1)
+    assert (found.line, found.file, found.by_compiler) == (line_of(text, "# here"), "a.py", False)
 
 
 def test_bytes_follow_the_dtype(look: Callable) -> None:
@@ -125,10 +131,22 @@ def test_a_program_without_communication_has_no_collective(look: Callable) -> No
     assert look("return a + lax.axis_index('x')").collectives == []
 
 
-def test_one_device_is_in_a_group_of_its_own_and_sends_nothing(look: Callable) -> None:
-    """An axis of size 1."""
-    found = look("return lax.psum(a, 'y')", mesh={"x": 8, "y": 1})
-    assert [(c.axes, c.sent) for c in found.collectives] in ([], [((), 0)])
+@pytest.mark.xfail(
+    strict=True, reason="facts.py: a collective among one device is kept, with no axes, and fails checks"
+)
+@pytest.mark.parametrize(
+    "body",
+    [
+        "return lax.psum(a, 'y')",
+        "return lax.all_gather(a, 'y', axis=0, tiled=True)",
+        "return lax.psum_scatter(a, 'y', scatter_dimension=0, tiled=True)",
+        "return lax.ppermute(a, 'y', [(0, 0)])",
+    ],
+)
+def test_an_axis_of_size_1_moves_nothing(look: Callable, body: str) -> None:
+    """So the same solution fits a budget on meshes with and without it."""
+    mesh = {"x": 8, "y": 1}
+    expect_no_collectives(Seen(mesh, collectives=look(body, mesh=mesh).collectives))
 
 
 def test_a_joint_group_with_an_axis_of_size_1_names_the_other(look: Callable) -> None:
@@ -138,9 +156,7 @@ def test_a_joint_group_with_an_axis_of_size_1_names_the_other(look: Callable) ->
 
 def test_three_axes_are_told_apart(look: Callable) -> None:
     mesh = {"x": 2, "y": 2, "z": 2}
-    found = look(
-        "return lax.psum(lax.psum(a, ('x', 'z')), 'y')", normal(8, 16), mesh=mesh, specs="P()", out="P()"
-    )
+    found = look("return lax.psum(lax.psum(a, ('x', 'z')), 'y')", normal(8, 16), mesh=mesh, specs="P()", out="P()")
     assert [c.axes for c in found.collectives] == [("x", "z"), ("y",)]
 
 
@@ -206,9 +222,7 @@ def test_rounds_that_depend_on_data_are_unknown(look: Callable, body: str) -> No
 @TRACED
 @given(start=st.integers(-5, 5), bound=st.integers(-5, 12), step=st.integers(1, 4))
 def test_a_counting_loop_runs_as_often_as_a_range(look: Callable, start: int, bound: int, step: int) -> None:
-    body = (
-        f"return lax.while_loop(lambda s: s[0] < {bound}, lambda s: (s[0] + {step}, lax.psum(s[1], 'x')), ({start}, a))[1]"
-    )
+    body = f"return lax.while_loop(lambda s: s[0] < {bound}, lambda s: (s[0] + {step}, lax.psum(s[1], 'x')), ({start}, a))[1]"
     assert counts(look(body)) == [("all_reduce", len(range(start, bound, step)))]
 
 
@@ -221,7 +235,9 @@ def test_of_branches_the_one_that_sends_most_counts(look: Callable) -> None:
 
 
 def test_of_a_switch_the_branch_that_sends_most_counts(look: Callable) -> None:
-    branches = "[lambda a: a, lambda a: lax.fori_loop(0, 9, lambda i, a: lax.psum(a, 'y'), a), lambda a: lax.psum(a, 'x')]"
+    branches = (
+        "[lambda a: a, lambda a: lax.fori_loop(0, 9, lambda i, a: lax.psum(a, 'y'), a), lambda a: lax.psum(a, 'x')]"
+    )
     assert counts(look(f"return lax.switch(lax.axis_index('x') % 3, {branches}, a)")) == [("all_reduce", 9)]
 
 
@@ -244,14 +260,21 @@ def test_what_comes_before_and_after_a_branch_is_kept(look: Callable) -> None:
         ("jax.jit(one)", 1),
         ("jax.jit(jax.jit(one))", 1),
         ("jax.checkpoint(one)", 1),
-        ("jax.custom_jvp(one)", 1),
-        ("jax.custom_vjp(one)", 1),
+        ("with_jvp(one)", 1),
         ("partial(lax.fori_loop, 0, 3, lambda i, a: jax.jit(one)(a))", 3),
         ("lambda a: jax.closure_convert(one, a)[0](a)", 1),
     ],
 )
 def test_collectives_in_wrapped_functions_are_found(look: Callable, wrapped: str, count: int) -> None:
-    assert counts(look(f"one = lambda a: lax.psum(a, 'x')\nreturn ({wrapped})(a)")) == [("all_reduce", count)]
+    body = f"""
+    one = lambda a: lax.psum(a, 'x')
+    def with_jvp(fn):
+        wrapped = jax.custom_jvp(fn)
+        wrapped.defjvps(lambda t, out, a: t)
+        return wrapped
+    return ({wrapped})(a)
+    """
+    assert counts(look(body)) == [("all_reduce", count)]
 
 
 def test_a_function_called_twice_counts_twice(look: Callable) -> None:
@@ -294,16 +317,22 @@ def test_flops_of_products_on_one_device_loops_multiplied_out(look: Callable, bo
     assert look(body).flops == flops
 
 
+NEVER = "lambda a: lax.while_loop(lambda s: s[0] < 0, lambda s: (s[0] + 1, work(s[1])), (0, a))[1]"
+
+
+@pytest.mark.xfail(strict=True, reason="facts.py, one(): `times or 1` takes 0 rounds for 1")
 def test_a_loop_that_never_runs_costs_nothing(look: Callable) -> None:
-    assert look("return lax.fori_loop(0, 0, lambda i, a: a + (a @ a.T).sum(), a)").flops == 0
+    assert look(f"work = lambda a: a + (a @ a.T).sum()\nreturn ({NEVER})(a)").flops == 0
 
 
+@pytest.mark.xfail(strict=True, reason="facts.py, branches(): `count or 1` takes 0 rounds for 1")
 def test_of_branches_one_that_never_sends_does_not_win(look: Callable) -> None:
-    body = """
-    none = lambda a: lax.fori_loop(0, 0, lambda i, a: lax.psum(lax.all_gather(a, 'x', axis=0), 'x')[0], a)
-    return lax.cond(a[0, 0] > 0, none, lambda a: lax.psum(a, 'y'), a)
-    """
-    assert counts(look(body)) == [("all_reduce", 1)]
+    body = f"work = lambda a: lax.psum(a, 'x')\nreturn lax.cond(a[0, 0] > 0, {NEVER}, lambda a: lax.psum(a, 'y'), a)"
+    assert [(c.axes, c.count) for c in look(body).collectives] == [(("y",), 1)]
+
+
+def test_a_loop_that_is_left_at_once_sends_nothing(look: Callable) -> None:
+    assert counts(look(f"work = lambda a: lax.psum(a, 'x')\nreturn ({NEVER})(a)")) == [("all_reduce", 0)]
 
 
 def test_products_outside_shard_map_are_left_to_the_compiler(look: Callable, execute: Callable) -> None:
@@ -347,7 +376,7 @@ def test_the_compilers_gather_where_in_specs_do_not_match_is_seen(execute: Calla
         "return a + lax.psum_scatter(a, 'y', scatter_dimension=0, tiled=True)",
         "return a + lax.all_to_all(a, 'y', 0, 1, tiled=True).sum()",
         "return lax.fori_loop(0, 3, lambda i, a: lax.ppermute(a, 'x', [(j, (j + 1) % 4) for j in range(4)]), a)",
-        "return lax.cond(a[0, 0] > 0, lambda a: lax.psum(a, 'x'), lambda a: a, lax.pmax(a, ('x', 'y')))",
+        "a = lax.pmax(a, ('x', 'y'))  # so that all devices take the same branch\nreturn lax.cond(a[0, 0] > 0, lambda a: lax.psum(a, 'x'), lambda a: a, a)",
     ],
 )
 def test_collectives_written_by_hand_are_not_the_compilers(execute: Callable, body: str) -> None:
@@ -497,3 +526,62 @@ def test_a_gibibyte_is_admitted(look: Callable) -> None:
 def test_a_permute_to_oneself_is_over_no_axis(look: Callable) -> None:
     (found,) = look("return lax.ppermute(a, 'x', [(i, i) for i in range(4)])").collectives
     assert (found.axes, found.sent) == ((), 0)
+
+
+# -- which way a permute goes -------------------------------------------------------------------
+
+
+def facts_of(body, mesh_shape: dict[str, int], spec: P) -> facts.Facts:
+    """The facts of a per-device function whose argument is float32 and cut by ``spec``."""
+    sizes, names = tuple(mesh_shape.values()), tuple(mesh_shape)
+    mesh = jax.sharding.AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
+    fn = jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
+    argument = jax.ShapeDtypeStruct((120, 8), jnp.float32, sharding=NamedSharding(mesh, spec))
+    exported = jax.export.export(jax.jit(fn), platforms=["cpu"])(argument)
+    return facts.read(facts.parse(exported.mlir_module_serialized), mesh_shape, set())
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 8])
+def test_a_rotation_is_named_by_its_shorter_way(size: int):
+    for places in range(-size, 2 * size):
+        pairs = [[d, (d + places) % size] for d in range(size)]
+        ways = [step for step in range(-size, size + 1) if (places - step) % size == 0]
+        shortest = min(ways, key=lambda step: (abs(step), step < 0))
+        assert facts.cyclic_shift(pairs, {"x": size}) == (shortest or None)
+
+
+@pytest.mark.parametrize(("axis", "size"), [("x", 4), ("y", 2)])
+def test_a_rotation_along_one_of_two_axes(axis: str, size: int):
+    ring = [(d, (d - 1) % size) for d in range(size)]
+    (hop,) = facts_of(lambda a: jax.lax.ppermute(a, axis, ring), {"x": 4, "y": 2}, P("x", "y")).collectives
+    assert (hop.kind, hop.axes, hop.shift) == ("permute", (axis,), -1 if size > 2 else 1)
+
+
+@pytest.mark.parametrize(
+    ("pairs", "mesh"),
+    [
+        ([[0, 1], [1, 2], [2, 3]], {"x": 4}),  # nothing comes round
+        ([[0, 1], [1, 0], [2, 3], [3, 2]], {"x": 4}),  # some forwards, some backwards
+        ([[0, 1], [1, 2], [2, 0], [3, 3]], {"x": 4}),  # one stays out
+        ([[0, 3], [3, 0], [1, 2], [2, 1]], {"x": 2, "y": 2}),  # along two axes
+        ([[0, 2], [2, 0], [1, 1], [3, 3]], {"x": 2, "y": 2}),  # one fibre of two
+        ([[0, 0], [1, 1]], {"x": 2}),  # nobody moves
+    ],
+)
+def test_what_is_no_rotation_has_no_shift(pairs: list[list[int]], mesh: dict[str, int]):
+    assert facts.cyclic_shift(pairs, mesh) is None
+
+
+def test_only_permutes_have_a_shift():
+    (sum_,) = facts_of(lambda a: jax.lax.psum(a, "x"), {"x": 4}, P("x")).collectives
+    assert sum_.shift is None
+
+
+def test_a_loop_of_hops_keeps_its_shift_and_is_multiplied_out():
+    ring = [(d, (d + 1) % 5) for d in range(5)]
+
+    def body(a):
+        return jax.lax.fori_loop(0, 4, lambda _, a: jax.lax.ppermute(a, "x", ring), a)
+
+    (hop,) = facts_of(body, {"x": 5}, P("x")).collectives
+    assert (hop.count, hop.shift, hop.bytes) == (4, 1, 4 * 24 * 8)

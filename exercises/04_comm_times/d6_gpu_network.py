@@ -4,12 +4,13 @@ GPUs have no torus. Inside a node every GPU hangs on switches and sends to *any*
 nodes hang on more switches, and each GPU has its own network card to them. Two levels, each with its bandwidth.
 
 ```
-                spine and leaf switches (fat tree: every node can use its full egress)
-               /          |                       \
-      400 GB/s |          | 400 GB/s = 8 cards of 400 Gb/s each
-            node 0      node 1   ...
-          /  |    \                                450 GB/s out of each GPU (18 links of 25 GB/s), and as
-       gpu  gpu .. gpu  (8)                        much in at the same time: "900 GB/s NVLink" counts both
+              leaf and spine switches (a fat tree: every node can use its full egress)
+               |                       |
+               | 400 GB/s              | 400 GB/s = 8 network cards of 400 Gb/s, one per GPU
+        +-- node 0 --+          +-- node 1 --+
+        |  switches  |          |  switches  |   450 GB/s out of each GPU (18 links of 25 GB/s), and as much in
+        | g g g .. g |          | g g g .. g |   at the same time: "900 GB/s of NVLink" counts both
+        +------------+          +------------+
 ```
 
 Levels work at the same time (a pipeline), so the slower one sets the time. For an array of V bytes over N GPUs in M
@@ -106,12 +107,13 @@ ragged_exchange_time = None  # TODO: your answer
 
 
 # Question gpu_least_batch [token]
-# 1024 H100 GPUs in nodes of 8 train with FSDP over all of them. The data sheet says 1.98 PFLOP/s
-# in bfloat16 "with sparsity". From how many tokens per GPU on does the communication hide?
+# 512 H100 GPUs in nodes of 8 train a mixture of 16 experts, 3 per token, with FSDP over all GPUs.
+# The data sheet says 1.98 PFLOP/s in bfloat16 "with sparsity". From how many tokens *per GPU* on
+# does the communication hide?
 #
 # Answer in token (a bare number), or with a unit.
-# Model: FSDP hides when arithmetic, 4·B·D·F/(N·C) with dense FLOP/s, is longer than the gathers
-# of V / W_node between nodes.
+# Model: per layer k·4·B·D·F / (N·C) of arithmetic, dense FLOP/s, hides gathers of V = E·4·D·F
+# bytes in V / W_node, between nodes.
 # Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
 # node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11.
 gpu_least_batch = None  # TODO: your answer

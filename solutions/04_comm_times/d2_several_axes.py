@@ -93,9 +93,9 @@ def example(kind, spec, over, mesh_shape, rows=3, columns=5):
     }  # fmt: skip
 
 
-def drawn(rng, kinds, admit, sizes=(2, 3, 4, 8, 16)):
+def drawn(rng, kinds, admit, sizes=(2, 3, 4, 8, 16), repeats=8):
     """Every kind, spec and set of talking axes that ``admit(cuts that talk, cuts that are silent, over)`` lets through."""
-    for kind, spec, over in itertools.product(kinds, SPECS * 3, OVER):
+    for kind, spec, over in itertools.product(kinds, SPECS * repeats, OVER):
         silent = [axis for axis in cutting_axes(spec) if axis not in over]
         if admit(len(cutting_axes(spec)) - len(silent), len(silent), len(over)):
             mesh_shape = rng.choice(sizes, 3, replace=False).tolist()
@@ -123,14 +123,14 @@ reductions = exercise.cases(
 thin = exercise.cases(
     axes_time,
     public=[example("all_gather", P(("x", "y"), "z"), ("x", "y"), (1, 8, 4))],
-    hidden=lambda rng: drawn(rng, ["all_gather"], lambda talk, silent, n: talk == n, sizes=(1, 1, 1, 4, 8)),
+    hidden=lambda rng: drawn(rng, ["all_gather"], lambda talk, silent, n: talk == n, (1, 1, 1, 4, 8), 5),
 )
 misplaced = exercise.cases(
     axes_time,
     public=[example("all_gather", P("x"), ("y",), (4, 8, 2)), example("all_reduce", P("x", "y"), ("x",), (4, 8, 2))],
     hidden=lambda rng: itertools.chain(
-        drawn(rng, ["all_gather"], lambda talk, silent, n: talk < n),
-        drawn(rng, REDUCTIONS, lambda talk, silent, n: talk),
+        drawn(rng, ["all_gather"], lambda talk, silent, n: talk < n, repeats=2),
+        drawn(rng, REDUCTIONS, lambda talk, silent, n: talk, repeats=2),
     ),
 )
 

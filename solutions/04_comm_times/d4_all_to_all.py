@@ -70,7 +70,7 @@ def exchange_time(bytes, sizes, network, one_way_bandwidth):
 
 
 def drawn(rng, networks, lengths, axes=1):
-    for network in networks * 20:
+    for network in networks * 40:
         sizes = tuple(rng.choice(lengths, axes, replace=False).tolist())
         bandwidth = float(rng.choice([4.5e10, 9e10, 4.5e11]))
         yield {

@@ -93,7 +93,7 @@ def layer(backward, fsdp, B=524_288, D=8192, F=32_768, X=64, Y=4, MX=2, MY=1, fl
 
 
 def drawn(rng, backward, fsdp):
-    for turn in range(60):
+    for turn in range(120):
         chip = CHIPS[str(rng.choice(["v4p", "v5p", "v5e"]))]
         X, Y = (int(2 ** rng.integers(1, 9)) for _ in "XY")
         X, Y = [(X, Y), (X, 1), (1, Y)][turn % 6 if turn % 6 < 3 else 0]  # each scheme alone, and often both

@@ -72,7 +72,7 @@ def run(kind, ranks, part, seconds):
 
 
 def drawn(rng, kinds):
-    for kind in kinds * 30:
+    for kind in kinds * 50:
         ranks, part = int(rng.choice([2, 3, 4, 6, 8, 16, 64])), int(rng.integers(1, 500)) * 2**20
         yield run(kind, ranks, part, ranks * part / float(rng.uniform(1e9, 9e11)))
 

@@ -5,12 +5,13 @@ GPUs have no torus. Inside a node every GPU hangs on switches and sends to *any*
 nodes hang on more switches, and each GPU has its own network card to them. Two levels, each with its bandwidth.
 
 ```
-                spine and leaf switches (fat tree: every node can use its full egress)
-               /          |                       \\
-      400 GB/s |          | 400 GB/s = 8 cards of 400 Gb/s each
-            node 0      node 1   ...
-          /  |    \\                                450 GB/s out of each GPU (18 links of 25 GB/s), and as
-       gpu  gpu .. gpu  (8)                        much in at the same time: "900 GB/s NVLink" counts both
+              leaf and spine switches (a fat tree: every node can use its full egress)
+               |                       |
+               | 400 GB/s              | 400 GB/s = 8 network cards of 400 Gb/s, one per GPU
+        +-- node 0 --+          +-- node 1 --+
+        |  switches  |          |  switches  |   450 GB/s out of each GPU (18 links of 25 GB/s), and as much in
+        | g g g .. g |          | g g g .. g |   at the same time: "900 GB/s of NVLink" counts both
+        +------------+          +------------+
 ```
 
 Levels work at the same time (a pipeline), so the slower one sets the time. For an array of V bytes over N GPUs in M
@@ -92,8 +93,8 @@ def ragged_exchange_time(chip, B, D, k):
     array is bfloat16[{{ B }}, 8, {{ D }}]. How long does the ragged all-to-all take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.4, unit='token', params={'chip': ['H100', 'B200'], 'sheet': [1.98, 4.6], 'N': [256, 512, 1024]}, where=lambda chip, sheet, N: round(GPUS[chip].bf16 / 1000000000000.0) == round(sheet * 500), model='FSDP hides when arithmetic, 4·B·D·F/(N·C) with dense FLOP/s, is longer than the gathers of V / W_node between nodes')
-def gpu_least_batch(chip, sheet, N):
-    """{{ N }} {{ chip }} GPUs in nodes of 8 train with FSDP over all of them. The data sheet says {{ sheet }} PFLOP/s in bfloat16 "with sparsity". From
-    how many tokens per GPU on does the communication hide?"""
+@exercise.number(points=0.4, unit='token', params={'chip': ['H100', 'B200'], 'sheet': [1.98, 4.6], 'N': [512, 1024], 'E': [16, 32, 64], 'k': [1, 2, 3]}, where=lambda chip, sheet, N, E, k: round(GPUS[chip].bf16 / 1000000000000.0) == round(sheet * 500), model='per layer k·4·B·D·F / (N·C) of arithmetic, dense FLOP/s, hides gathers of V = E·4·D·F bytes in V / W_node, between nodes')
+def gpu_least_batch(chip, sheet, N, E, k):
+    """{{ N }} {{ chip }} GPUs in nodes of 8 train a mixture of {{ E }} experts, {{ k }} per token, with FSDP over all GPUs. The data sheet says
+    {{ sheet }} PFLOP/s in bfloat16 "with sparsity". From how many tokens *per GPU* on does the communication hide?"""
     raise NotImplementedError()
