@@ -27,7 +27,7 @@ import jinja2
 import nbformat
 import yaml
 
-from grader import numbers, variants
+from grader import numbers, syntax, variants
 from grader.course import PUBLIC, Course, CourseError
 from grader.exercise import Cases, Exercise, Misconception, Number, Task
 from grader.files import write_atomic
@@ -59,7 +59,7 @@ class Statement:
 def statements(exercise: Exercise) -> list[Statement]:
     lines = exercise.source.splitlines(keepends=True)
     found = []
-    for node in ast.parse(exercise.source).body:
+    for node in syntax.parse(exercise.source).body:
         decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
         start = min([node.lineno, *(d.lineno for d in decorators)]) - 1
         found.append(Statement(_kind(node), node, "".join(lines[start : node.end_lineno])))
@@ -193,7 +193,8 @@ def stub_source(course: Course, exercise: Exercise) -> str:
     body += [_stub(p) for p in parts if p.kind == "task"]
     body += [_question_stub(q, shared_params(course, q)) for q in exercise.numbers.values()]
     code = "\n\n".join(b.strip("\n") + "\n" for b in body)
-    doc = f'"""{exercise.statement}\n\nCheck your work: shardlings check {exercise.id}\n"""\n'
+    statement = exercise.statement.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')
+    doc = f'"""{statement}\n\nCheck your work: shardlings check {exercise.id}\n"""\n'
     return f"{doc}\n{_stub_imports(parts, exercise, code)}\n\n\n{code}"
 
 
@@ -209,7 +210,11 @@ def reference_source(exercise: Exercise, answers: dict[str, str], replaced: Misc
     chosen = [p for p in parts if p.kind in ("given", "task")]
     if replaced is not None and isinstance(replaced.of, Task) and wrong is not None:
         chosen = [wrong if p.name == replaced.of.name else p for p in chosen]
-    body = [p.text if p.kind == "private" else _undecorated(p) for p in _with_helpers(chosen, parts)]
+    needed = chosen  # a misconception that calls its own task needs what the right one needs
+    if wrong is not None and replaced is not None:
+        needed = chosen + [p for p in parts if p.kind == "task" and p.name == replaced.of.name]
+    helpers = [p for p in _with_helpers(needed, parts) if p.kind == "private"]
+    body = [p.text for p in helpers] + [_undecorated(p) for p in chosen]
     if replaced is not None and wrong is not None and isinstance(replaced.of, Task):
         body = _in_its_place(body, _undecorated(wrong), replaced, parts)
     body.append("".join(f"{name} = {value!r}\n" for name, value in answers.items()))

@@ -146,9 +146,11 @@ class _Reader:
         if self.steps > MAX_STEPS:
             raise Refused("the program is too large with every call written out; use lax.fori_loop or lax.scan")
         if op.name in KINDS:
-            self.collectives.append(self.collective(op, times))
+            collective, members = self.collective(op, times)
+            if members > 1:  # over an axis of size 1 nothing moves
+                self.collectives.append(collective)
         elif op.name == "stablehlo.dot_general":
-            self.flops += dot_flops(op) * (times or 1)
+            self.flops += dot_flops(op) * (1 if times is None else times)
             self.auto = self.auto or not self.manual
         elif op.name == "sdy.manual_computation":
             before, self.manual = self.manual, True
@@ -173,11 +175,18 @@ class _Reader:
             for block in region:
                 for inner in block:
                     self.one(inner.operation, times)
-            options.append((sum(c.sent * (c.count or 1) for c in self.collectives), self.flops, self.collectives))
+            options.append(
+                (
+                    sum(c.sent * (1 if c.count is None else c.count) for c in self.collectives),
+                    self.flops,
+                    self.collectives,
+                )
+            )
         _, most, sent = max(options, key=lambda o: o[:2], default=(0, 0, []))
         self.collectives, self.flops = before + sent, flops + most
 
-    def collective(self, op: Any, times: int | None) -> Collective:
+    def collective(self, op: Any, times: int | None) -> tuple[Collective, int]:
+        """The collective and how many devices take part in it."""
         kind = KINDS[op.name]
         size = sum(array_bytes(o.type) for o in op.operands)
         devices = list(range(math.prod(self.mesh.values())))
@@ -196,7 +205,7 @@ class _Reader:
                 raise Refused(f"a {kind} does not name every device of the mesh once")
             axes, members = group_axes(groups, self.mesh)
         line, file = source_line(op.location, self.files)
-        return Collective(kind, axes, size, sent_bytes(kind, size, members), times, line, file, shift=shift)
+        return Collective(kind, axes, size, sent_bytes(kind, size, members), times, line, file, shift=shift), members
 
 
 # -- sizes -------------------------------------------------------------------------------------

@@ -23,6 +23,7 @@ from grader.wire import BadFrame, decode, unpack_array
 
 MAX_RESTARTS = 8
 NO_LIMIT = 3600.0
+LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
 # What taking an untrusted reply apart can raise, besides what says so.
 NOT_ONE = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
@@ -222,7 +223,7 @@ def _fault(data: Any) -> Fault:
         return Fault("raised", "failed")
     line = data.get("line")
     return Fault(
-        kind=str(data.get("kind")) if data.get("kind") != "broken" else "raised",
+        kind=data["kind"] if data.get("kind") in LEARNERS_FAULTS else "raised",
         message=str(data.get("message"))[:700],
         line=line if type(line) is int else None,
         file=str(data.get("file", ""))[:100],

@@ -23,7 +23,7 @@ from typing import Any, Literal, get_args
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from grader import build
+from grader import build, syntax
 from grader.course import Course, CourseError
 from grader.exercise import Call, Exercise, Task
 from grader.grade import Grader
@@ -371,7 +371,7 @@ def relaid(node: ast.AST, about: About) -> Iterator[ast.AST]:
 
 def wrapped(template: str, a: str, value: ast.expr) -> ast.Return:
     """``return template`` with ``value`` in the place of ``_``."""
-    tree = ast.parse(template.format(a), mode="eval")
+    tree = syntax.expression(template.format(a))
     return ast.Return(_InPlaceOf(value).visit(tree).body)
 
 
@@ -425,7 +425,7 @@ def task_module(exercise: Exercise, task: Task) -> tuple[ast.Module, dict[str, i
     Other tasks stay out unless this one uses them: they need not be traced for each mutant.
     """
     parts = build.statements(exercise)
-    module = ast.parse(build.reference_source(exercise, {}))
+    module = syntax.parse(build.reference_source(exercise, {}))
     ours = {defined(s): s for s in module.body if defined(s)}
     needed, queue = {task.name}, [task.name]
     while queue:
@@ -573,7 +573,7 @@ def results_of(grader: Grader, exercise: str, task: str, text: str) -> list[Resu
 
 def unchecked(text: str) -> str:
     """The same with ``check_vma=False``, as a learner writes when JAX refuses; nothing where that changes nothing."""
-    tree, changed = ast.parse(text), False
+    tree, changed = syntax.parse(text), False
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and maps_devices(node) and not any(k.arg == "check_vma" for k in node.keywords):
             node.keywords.append(ast.keyword("check_vma", ast.Constant(False)))

@@ -148,7 +148,8 @@ def mark_collectives(exported: Any, module: Any) -> Any:
 
 def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
     """Shape, dtype, and per device (in mesh order) the slice it holds and its data."""
-    if leaf.nbytes * len(leaf.sharding.device_set) + sum(map(len, blobs)) > MAX_OUTPUT:
+    held = sum(shard.data.nbytes for shard in leaf.addressable_shards)
+    if held + sum(map(len, blobs)) > MAX_OUTPUT:
         raise facts.Refused("the results are larger than 64 MiB over all devices and runs")
     shards = {s.device: s for s in leaf.addressable_shards}
     places, about = [], {"shape": list(leaf.shape), "dtype": leaf.dtype.name}

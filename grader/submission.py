@@ -18,7 +18,6 @@ exercises.
 
 from __future__ import annotations
 
-import ast
 import difflib
 import hashlib
 import io
@@ -33,7 +32,10 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
+from grader import syntax
+
 MIB = 2**20
+
 MAX_FILE = 5 * MIB
 MAX_TOTAL = 20 * MIB  # read of one submission; also the largest .zip that is opened
 MAX_FILES = 500  # .py files and notebooks of one submission
@@ -627,7 +629,7 @@ def _is_python(text: str) -> bool:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a "\d" in a learner's string is no concern of ours
-            ast.parse(text)
+            syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
     return True

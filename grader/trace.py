@@ -189,8 +189,8 @@ def fault_of(error: BaseException, program: Program, seconds: float) -> dict[str
     name = type(error).__name__
     if isinstance(error, TimeLimit):
         kind, text = "timeout", f"did not finish within {seconds:g} s"
-        line = None  # where it was when time was over is chance, and reports must be reproducible
-    elif isinstance(error, NotImplementedError) and "callback" not in str(error):
+        line, where = None, ""  # where it was when time was over is chance, and reports must be reproducible
+    elif isinstance(error, NotImplementedError) and raised_by_learner(error, program):
         kind, text = "missing", "not written yet (it raises NotImplementedError)"
     elif isinstance(error, MemoryError):
         kind, text = "memory", "ran out of the memory it is allowed"
@@ -200,14 +200,20 @@ def fault_of(error: BaseException, program: Program, seconds: float) -> dict[str
             "cannot be traced: it needs the values of an array (float(), if, np.asarray, .item() ...), "
             "but shapes are all there is while tracing; use jnp and jax.lax"
         )
-    elif "callback" in str(error):
+    elif isinstance(error, NotImplementedError) and "callback" in one_line(error):  # jax.export says so
         kind, text = "untraceable", "uses a host callback, which cannot leave this process; remove it"
     elif isinstance(error, SyntaxError):
         kind, line, text = "syntax", error.lineno, f"SyntaxError: {error.msg}"
         where = error.filename or ""
     else:
-        kind, text = "raised", f"{name}: {one_line(error)}"
+        kind, text = "raised", f"{name}: {one_line(error)}".removesuffix(": ")
     return {"kind": kind, "message": text, "line": line, "file": where, "type": name}
+
+
+def raised_by_learner(error: BaseException, program: Program) -> bool:
+    """Whether the deepest frame is the learner's own code, and not JAX's."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and frames[-1].f_code.co_filename in program.files
 
 
 def innermost(error: BaseException, program: Program) -> tuple[int | None, str]:
@@ -220,13 +226,15 @@ def innermost(error: BaseException, program: Program) -> tuple[int | None, str]:
 
 
 def one_line(error: BaseException) -> str:
-    """The first paragraph of an error's text, capped, without addresses (reports must be reproducible)."""
+    """The first paragraph of an error's text, capped, without addresses and folders: reports are the same anywhere."""
     try:
         text = str(error)
     except Exception:
         text = "(its message cannot be shown)"
     text = " ".join(text.strip().split("\n\n")[0].split())
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
+    text = re.sub(r" (?:at|from) /[^\s,;]*", "", text)  # JAX says where our own code called it
+    text = re.sub(r"(?<![\w.])/(?:[\w.+-]+/)+", "", text)
     return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "..."
 
 
