@@ -211,13 +211,14 @@ class Grader:
         mine = [a for a in answered if a.ask.of is call]
         if all(isinstance(a.finding, Fault) and a.finding.kind != "raised" for a in mine):
             return None
+        fits: list[tuple[int, Misconception]] = []
         for slip in exercise.misconceptions.values():
             if slip.of is call.task and result.name in slip.fails:
                 theirs, right = (self.known(exercise, s, lane, public) for s in (slip, None))
                 of_call = [[a for a in known if a.ask.of is call] for known in (theirs, right)]
-                if matches(mine, *of_call):
-                    return slip
-        return None
+                fits.append((matches(mine, *of_call), slip))
+        best = max(fits, key=lambda fit: fit[0], default=(0, None))  # of equals the first
+        return best[1] if best[0] else None
 
     def known(self, exercise: Exercise, slip: Misconception | None, lane: Lane | Here, public: bool) -> list[Answered]:
         """What the reference (``slip`` None) or a misconception comes to; found once."""

@@ -194,19 +194,21 @@ def expected_outcomes(cases: Cases) -> list[Outcome]:
 # -- known slips -------------------------------------------------------------------------------
 
 
-def matches(mine: list[Answered], theirs: list[Answered], reference: list[Answered]) -> bool:
-    """Whether a submission behaves like a misconception on the same asks.
+def matches(mine: list[Answered], theirs: list[Answered], reference: list[Answered]) -> int:
+    """How well a submission fits a misconception on the same asks: 0 not, 1 by its results, 2 by its traffic too.
 
-    Values decide where the misconception's are wrong; where they are right, what it sends decides.
-    A program that could not be traced matches one that fails with the same error.
+    Results decide only where the misconception's are wrong; where they are right, what it sends must fit.
+    A program that could not be traced fits one that fails with the same error.
     """
     if not mine or len(mine) != len(theirs):
-        return False
+        return 0
     pairs = list(zip(mine, theirs, strict=True))
     if not all(_same_finding(a.finding, b.finding) for a, b in pairs):
-        return False
-    wrong = not all(_same_finding(a.finding, b.finding) for a, b in zip(theirs, reference, strict=True))
-    return wrong or all(_same_traffic(a.finding, b.finding) for a, b in pairs)
+        return 0
+    if all(_same_traffic(a.finding, b.finding) for a, b in pairs):
+        return 2
+    right = all(_same_finding(a.finding, b.finding) for a, b in zip(theirs, reference, strict=True))
+    return 0 if right else 1
 
 
 def _same_finding(a: Finding, b: Finding) -> bool:

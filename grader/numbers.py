@@ -12,6 +12,7 @@ import itertools
 import math
 import random
 import re
+import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -113,6 +114,9 @@ UNIT_TEXT = re.compile(rf"(?:{UNIT_NAME})(?:\s*(?:/|\*|·|\sper\s)\s*(?:{UNIT_NA
 SAME = str.maketrans({"µ": "u", "μ": "u", "−": "-", "\u00a0": " ", "\u202f": " "})
 
 
+_pint = threading.Lock()
+
+
 @functools.cache
 def _registry() -> pint.UnitRegistry:
     registry = pint.UnitRegistry(None)  # pyright: ignore[reportArgumentType]  # None is "empty", as pint documents
@@ -121,13 +125,18 @@ def _registry() -> pint.UnitRegistry:
     return registry
 
 
-@functools.lru_cache(maxsize=1024)
 def unit_of(unit: str) -> tuple[float, str]:
     """A unit's factor to the base units and the kind of quantity it measures: ``("us") -> (1e-6, "a time")``.
 
     Raises:
         BadAnswer: no such unit.
     """
+    with _pint:  # a registry is not made for several threads, and there must be only one
+        return _unit_of(unit)
+
+
+@functools.lru_cache(maxsize=1024)
+def _unit_of(unit: str) -> tuple[float, str]:
     text = unit.translate(SAME).strip()
     if text in ("", "1", "dimensionless"):
         return 1.0, DIMENSIONS[()]

@@ -9,6 +9,7 @@ and what learners are given holds no line of a solution, no hidden check and no 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
@@ -193,17 +194,28 @@ def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
 def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
     """Telling lines of solutions, hidden checks, hidden cases, answers and misconceptions, and whose they are.
 
-    Lines that occur in what learners are meant to get are no secrets; nor are short or common ones.
+    Lines that occur in what learners are meant to get are no secrets; nor are short ones, and those that
+    three exercises share: they are idioms.
     """
+    used = Counter(
+        line for e in course.exercises.values() for line in {normal_form(text) for text in e.source.splitlines()}
+    )
+    shown = {normal_form(line) for e in course.exercises.values() for line in _public_checks(e)}
     for exercise in course.exercises.values():
         parts = build.statements(exercise)
         public = {c.name for c in exercise.checks.values() if c.public}
-        told = {normal_form(line) for p in parts for line in _told(p, public).splitlines()}
+        told = shown | {normal_form(line) for p in parts for line in _told(p, public).splitlines()}
         told |= {normal_form(line) for task in exercise.tasks.values() for hint in task.hints for line in [hint]}
         for part in parts:
             for line in _secret(part, public):
-                if len(normal_form(line)) >= 16 and normal_form(line) not in told:
+                if len(normal_form(line)) >= 16 and normal_form(line) not in told and used[normal_form(line)] < 3:
                     yield normal_form(line), f"{exercise.id}/{part.name}"
+
+
+def _public_checks(exercise: Exercise) -> list[str]:
+    """Lines of public checks: a hidden check of another exercise that says the same is no secret."""
+    public = {c.name for c in exercise.checks.values() if c.public}
+    return [line for p in build.statements(exercise) if p.name in public for line in p.text.splitlines()]
 
 
 def normal_form(line: str) -> str:

@@ -6,7 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import Course, CourseError, find_course, load_course
+from grader import build
+from grader import course as course_module
+from grader.course import Course, CourseError, find_course, load_course, nearest
+from tests.made_up import COURSE, made_up
 
 ROOT = Path(__file__).resolve().parent.parent
 GOOD = """\
@@ -108,3 +111,140 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
     )
     with pytest.raises(CourseError, match=r"a1_local_shape.py:5: ZeroDivisionError: division by zero"):
         course.exercise("a1_local_shape")
+
+
+# -- one exercise's file
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "told"),
+    [
+        ("exercise = Exercise(", "exercise = Exercise((", ":15: invalid syntax"),
+        ('@exercise.task(hints=["a nudge"])', "@exercise.tusk", ":29: AttributeError: 'Exercise' object has no attribute 'tusk'"),
+        ("def one_way(I):", "def gather_time(I):", ": the name gather_time is declared twice"),
+        ('    """it is whole"""\n', "", ": value has no docstring; learners read it as its label"),
+        ('    """You returned zeros."""\n', "", ": zeroed has no docstring; learners read it as its label"),
+        ('    """How long do {{ I }} bytes take on a ring of 4 v5p chips?"""\n', "", ": the question gather_time has no text (its docstring)"),
+        ("@exercise.misconception(fails=value)", "@exercise.misconception()", ": the misconception zeroed names no check that it fails"),
+        ("call = exercise.call(gather, a=A,", "call = exercise.call(gather, a=A, wrt=('a',),", ": gather: a call that asks for gradients needs both wrt and cotangent"),
+        ("import math\n", "import nowhere_to_be_found\n", ":6: ModuleNotFoundError: No module named 'nowhere_to_be_found'"),
+        ("# X1 Gather", "X1 Gather", ": its docstring must be the statement and start with '# Title'"),
+        ('meshes=[{"x": 4}, {"x": 2}]', 'meshes=[{"x": 4}, {"x": 4, "y": 4}]', "x1_gather needs 16 devices for its mesh {'x': 4, 'y': 4}, course.yaml says devices: 8"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_an_exercise_is_told_in_one_line(tmp_path: Path, was: str, becomes: str, told: str) -> None:
+    course = made_up(tmp_path, was, becomes)
+    with pytest.raises(CourseError) as error:
+        course.exercise("x1_gather")
+    message = str(error.value)
+    assert told in message and "\n" not in message
+    assert message.startswith("x1_gather" if "devices" in told else f"{tmp_path}/solutions/01_gather/x1_gather.py:")
+
+
+def test_an_exercise_is_executed_once(tmp_path: Path) -> None:
+    course = made_up(tmp_path)
+    assert course.exercise("x1_gather") is course.exercise("x1_gather")
+    assert course.exercise("x1_gather").title == "X1 Gather"
+
+
+def test_a_question_without_a_tolerance_has_the_courses(tmp_path: Path) -> None:
+    made_up(tmp_path, 'unit="us", params', 'unit="us", rtol=0.3, params')
+    (tmp_path / "course.yaml").write_text(f"{COURSE}tolerances: {{numbers: 0.04}}\n")
+    assert load_course(tmp_path / "course.yaml").exercise("x1_gather").numbers["gather_time"].rtol == 0.3
+    made_up(tmp_path)
+    (tmp_path / "course.yaml").write_text(f"{COURSE}tolerances: {{numbers: 0.04}}\n")
+    assert load_course(tmp_path / "course.yaml").exercise("x1_gather").numbers["gather_time"].rtol == 0.04
+
+
+# -- names
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("c3_contractin", "no exercise 'c3_contractin'; did you mean 'c3_contracting'?"),
+        ("C3_contracting", "no exercise 'C3_contracting'; did you mean 'c3_contracting'?"),
+        ("02_collective", "no exercise '02_collective'; did you mean '02_collectives'?"),
+        ("c", "no exercise 'c'; there are "),
+    ],
+)
+def test_a_name_that_is_none_gets_the_nearest(course: Course, name: str, told: str) -> None:
+    with pytest.raises(CourseError) as error:
+        course.select([name])
+    assert str(error.value).startswith(told)
+
+
+def test_a_beginning_ends_at_an_underscore(tmp_path: Path) -> None:
+    """``a1`` is not ``a10_more``."""
+    text = GOOD.replace("[a1_local_shape]", "[a10_more, a1_local_shape, a1_another]")
+    small = load_course(written(tmp_path, text))
+    assert small.select(["a1"]) == ["a1_local_shape", "a1_another"]
+    assert small.select(["a10"]) == ["a10_more"]
+    assert small.select(["a1_another", "a10", "a1_another"]) == ["a10_more", "a1_another"]
+
+
+def test_a_module_that_is_none_gets_the_nearest(course: Course) -> None:
+    with pytest.raises(CourseError, match=r"^no module '01_layouts'; did you mean '01_layout'\?$"):
+        course.module("01_layouts")
+
+
+def test_all_names_are_told_where_none_is_near() -> None:
+    assert nearest("zzz", ["b", "a"]) == "; there are a, b"
+
+
+# -- places
+
+
+def test_a_course_is_found_from_any_folder_inside(tmp_path: Path) -> None:
+    made_up(tmp_path)
+    deep = tmp_path / "solutions" / "01_gather"
+    assert find_course(deep).root == tmp_path
+    assert find_course(tmp_path / "course.yaml").root == tmp_path
+
+
+def test_a_release_is_found_above_its_exercises(tmp_path: Path) -> None:
+    build.build(made_up(tmp_path / "author"))
+    (tmp_path / "learner").mkdir()
+    (tmp_path / "author" / "exercises").rename(tmp_path / "learner" / "exercises")
+    found = find_course(tmp_path / "learner")
+    assert (found.root, found.solved) == (tmp_path / "learner" / "exercises", False)
+    assert list(found.exercises) == ["x1_gather"] and found.exercise("x1_gather").points == 2
+    assert find_course(tmp_path / "learner" / "exercises" / "01_gather").root == found.root
+
+
+def test_an_installed_package_brings_its_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build.build(made_up(tmp_path / "author"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setattr(course_module, "PACKAGED", tmp_path / "author" / "exercises")
+    found = find_course()
+    assert not found.solved and found.select(["x1"]) == ["x1_gather"]
+    assert set(found.exercise("x1_gather").checks) == {"value"}
+    with pytest.raises(CourseError, match=r"no course\.yaml in"):
+        find_course(tmp_path / "elsewhere")
+
+
+def test_what_was_handed_out_is_known_to_author_and_learner(tmp_path: Path) -> None:
+    author = made_up(tmp_path)
+    assert author.handed_out == frozenset()
+    build.build(author)
+    learner = load_course(tmp_path / "exercises" / "course.yaml")
+    assert len(author.handed_out) == 2 and author.handed_out == learner.handed_out
+
+
+@pytest.mark.parametrize("data", [b"\xff\xfe\x00", b"name: \xe9"])
+def test_a_file_in_another_encoding_is_told(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / "course.yaml").write_bytes(data)
+    with pytest.raises(CourseError, match=r"course.yaml cannot be read: "):
+        load_course(tmp_path / "course.yaml")
+
+
+def test_a_digest_changes_with_the_configuration_and_the_sources(tmp_path: Path) -> None:
+    names = ["x1_gather"]
+    digests = [
+        made_up(tmp_path).digest(names),
+        made_up(tmp_path, "ROWS = exercise.given(8)", "ROWS = exercise.given(9)").digest(names),
+    ]
+    (tmp_path / "course.yaml").write_text(f"{COURSE}devices: 16\n")
+    digests.append(load_course(tmp_path / "course.yaml").digest(names))
+    assert len({*digests}) == 3 and made_up(tmp_path).digest(names) == digests[0]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_outcomes
-from grader.judge import Answered, judge_checks, matches
+from grader.exercise import Exercise, Misconception, integers, normal
+from grader.expect import Failure, expect_close, expect_outcomes
+from grader.judge import Answered, judge_checks, matches, reference_outcome, with_hint
 from grader.observation import Fault, Observation, Outcome
 from grader.plan import Ask, plan
 from grader.result import Result
@@ -178,3 +178,174 @@ def test_a_picture_shows_both_layouts() -> None:
     result = judged(exercise, observed)["value"]
     assert [p["title"] for p in result.pictures] == ["actual", "expected"]
     assert result.pictures[0]["mesh"] == [["x", 4], ["y", 2]]
+
+
+# -- what a check is given
+
+
+def test_floats_are_given_as_float64_exactly_and_integers_as_they_are() -> None:
+    exercise, found = Exercise(meshes=[{"x": 4, "y": 2}]), []
+
+    @exercise.task
+    def f(a, n, *, mesh):
+        """f"""
+
+    call = exercise.call(f, a=normal(8, 2, dtype="bfloat16"), n=integers(0, 9, 8), static={"dim": 3})
+
+    @exercise.check(call, points=1)
+    def look(seen):
+        """looks"""
+        found.append(seen)
+
+    asks = plan(exercise, public=False, seed="s")
+    results = judge_checks(exercise, [Answered(a, observed(a)) for a in asks], public=False)
+    assert [r.status for r in results] == ["passed"] and len(found) == 3
+    assert found[0].a.dtype == np.float64 and found[0].n.dtype == np.int32 and found[0].dim == 3
+    assert (found[0].a.astype(asks[0].inputs[0]["a"].dtype) == asks[0].inputs[0]["a"]).all()
+    with pytest.raises(AttributeError, match="this check's call has no argument 'b'"):
+        _ = found[0].b
+
+
+def test_gradients_are_given_by_the_names_of_their_arguments() -> None:
+    exercise, found = Exercise(meshes=[{"x": 4, "y": 2}]), []
+
+    @exercise.task
+    def f(a, b, *, mesh):
+        """f"""
+
+    call = exercise.call(f, a=normal(8), b=normal(4), wrt=("b",), cotangent=normal(8))
+
+    @exercise.check(call, points=1)
+    def look(seen):
+        """looks"""
+        found.append(seen)
+
+    asks = plan(exercise, public=False, seed="s")
+    answered = [
+        Answered(a, Observation([[sharded(one["a"]), sharded(one["b"])] for one in a.inputs], True, [], 0, 0))
+        for a in asks
+    ]
+    assert judge_checks(exercise, answered, public=False)[0].status == "passed"
+    assert found[0].out.shape == (8,) and found[0].grads["b"].shape == (4,)
+    assert found[0].cotangent.shape == (8,)
+
+
+def test_a_tuple_of_one_is_still_a_tuple() -> None:
+    def tupled(ask: Ask) -> Observation:
+        return Observation(observed(ask).outputs, True, [], 0, 0)
+
+    assert judged(an_exercise(), tupled)["value"].reason.endswith("the result should be one array, not a tuple of 1")
+
+
+# -- how failures are told
+
+
+def failing(failure: Failure) -> Result:
+    def fail(seen: object) -> None:
+        raise failure
+
+    exercise = an_exercise()
+    object.__setattr__(exercise.checks["value"], "fn", fail)
+    return judged(exercise, observed)["value"]
+
+
+def test_a_failures_data_is_plain_in_the_result() -> None:
+    result = failing(
+        Failure("no", expected={"a": (np.int64(3), None)}, actual=np.float32(0.5), where="line 3", staff="s")
+    )
+    assert (result.expected, result.actual, result.where, result.staff) == ({"a": [3, None]}, 0.5, "line 3", "s")
+    assert result.reason == "on the mesh (x=4, y=2), no" and result.earned == 0
+    assert Result.model_validate_json(result.model_dump_json()) == result
+
+
+def test_a_fault_on_every_mesh_names_no_mesh_and_on_one_it_does() -> None:
+    fault = Fault("raised", "TypeError: no")
+    assert judged(an_exercise(), lambda ask: fault)["value"].reason == "double: TypeError: no"
+    one = judged(an_exercise(), lambda ask: fault if ask.mesh["x"] == 2 else observed(ask))
+    assert one["value"].reason == "on the mesh (x=2, y=4), double: TypeError: no"
+
+
+def test_a_tasks_name_is_told_once() -> None:
+    reason = judged(an_exercise(), lambda ask: Fault("missing", "double is not defined"))["value"].reason
+    assert reason == "double is not defined"
+
+
+@pytest.mark.parametrize(
+    "kind", ["missing", "raised", "untraceable", "timeout", "memory", "refused", "crashed", "compile", "passed"]
+)
+def test_every_fault_but_ours_is_a_failure_worth_nothing(kind: str) -> None:
+    results = judged(an_exercise(), lambda ask: Fault(kind, "m"))
+    assert (results["value"].status, results["value"].earned) == ("failed", 0)
+    assert results["third"].status == "blocked" and results["halved"].status == "passed"
+
+
+def test_an_authors_mistake_breaks_its_own_check_and_those_after_it_only() -> None:
+    exercise = an_exercise()
+    object.__setattr__(exercise.checks["second"], "fn", lambda seen: seen.nothing)
+    results = judged(exercise, observed)
+    assert statuses(results) == ["passed", "broken", "broken", "passed"]
+    assert results["second"].reason == (
+        "the check itself failed: AttributeError: this check's call has no argument 'nothing'"
+    )
+
+
+@pytest.mark.xfail(strict=True, reason="expect.py, _same(): an OverflowError of a learner's number counts as ours")
+def test_no_number_of_a_learners_breaks_a_check() -> None:
+    exercise = an_exercise()
+    asks = plan(exercise, public=False, seed="s")
+    found = [Answered(a, [Outcome(value=10**400) for _ in a.cases] if a.cases else observed(a)) for a in asks]
+    results = {r.name: r for r in judge_checks(exercise, found, public=False)}
+    assert results["halved"].status == "failed"
+
+
+# -- more known slips
+
+
+def outcomes(*values: object) -> list[Answered]:
+    (ask,) = [a for a in plan(an_exercise(), public=False, seed="s") if a.cases]
+    return [Answered(ask, [v if isinstance(v, Outcome) else Outcome(value=v) for v in values])]
+
+
+def test_functions_match_by_all_their_outcomes() -> None:
+    wrong, right = outcomes(1.0, 9), outcomes(1.0, 2.0)
+    assert matches(outcomes(1.0, 9), wrong, right)
+    assert not matches(outcomes(9.0, 9), wrong, right)
+    assert not matches(outcomes(1.0), wrong, right)
+
+
+def test_the_same_kind_of_error_in_a_case_matches() -> None:
+    error = Outcome(error="KeyError")
+    assert matches(outcomes(1.0, error), outcomes(1.0, error), outcomes(1.0, 2.0))
+    assert not matches(outcomes(1.0, Outcome(error="TypeError")), outcomes(1.0, error), outcomes(1.0, 2.0))
+
+
+def test_another_layout_or_shape_or_number_of_results_does_not_match() -> None:
+    mine, wrong, right = answered(3.0), answered(3.0), answered(2.0)
+    for change in (
+        lambda ask, o: Observation([[sharded(3 * one["a"], (), ask.mesh)] for one in ask.inputs], False, [], 0, 0),
+        lambda ask, o: Observation([[sharded(3 * one["a"][:8], (), ask.mesh)] for one in ask.inputs], False, [], 0, 0),
+        lambda ask, o: Observation([[*arrays, *arrays] for arrays in o.outputs], False, [], 0, 0),
+        lambda ask, o: Fault("raised", "TypeError: no", type="TypeError"),
+    ):
+        other = [Answered(a.ask, change(a.ask, a.finding)) for a in mine]  # type: ignore[no-untyped-call]
+        assert not matches(other, wrong, right) and not matches(wrong, other, right)
+
+
+@pytest.mark.parametrize("kind", ["missing", "timeout", "untraceable", "crashed", "broken"])
+def test_only_an_error_that_was_raised_can_be_a_misconceptions(kind: str) -> None:
+    faults = [Answered(a.ask, Fault(kind, "the same")) for a in answered(2.0)]
+    assert not matches(faults, faults, answered(2.0))
+
+
+def test_a_hint_changes_nothing_else() -> None:
+    result = judged(an_exercise(), lambda ask: observed(ask, 3.0))["value"]
+    slip = Misconception("tripled", "You tripled.", lambda: None, an_exercise().tasks["double"], ("value",))
+    hinted = with_hint(result, slip)
+    assert (hinted.hint, hinted.misconception) == ("You tripled.", "tripled")
+    assert hinted.model_copy(update={"hint": "", "misconception": ""}) == result
+
+
+def test_a_references_error_is_an_outcome() -> None:
+    task = an_exercise().tasks["half"]
+    assert reference_outcome(task, {"n": 3}) == Outcome(value=1.5)
+    assert reference_outcome(task, {"n": "x"}) == Outcome(error="TypeError")

@@ -373,3 +373,16 @@ def test_only_so_many_variants_are_looked_at(monkeypatch):
     monkeypatch.setattr(numbers, "VARIANT_CAP", 10)
     question, slips = declare(params={"n": range(1, 100)})
     assert "in 10 of 10 variants" in next(question_problems(question, slips))
+
+
+def test_units_are_read_by_many_threads_at_once():
+    """The first uses meet while the registry is made; there must be one, or its quantities do not mix."""
+    from concurrent.futures import ThreadPoolExecutor
+
+    from grader import numbers
+
+    numbers._registry.cache_clear()
+    numbers._unit_of.cache_clear()
+    with ThreadPoolExecutor(8) as pool:
+        found = set(pool.map(lambda n: unit_of(f"{'u' if n % 2 else 'm'}s"), range(64)))
+    assert found == {unit_of("us"), unit_of("ms")}

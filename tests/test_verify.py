@@ -2,23 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
 from grader import build, verify
+from grader.course import load_course
 from grader.grade import Grader
+from grader.lane import Lane
 from tests.made_up import made_up
 
+Problems = Callable[..., list[str]]
 
-def problems(folder: Path, was: str = "", becomes: str = "") -> list[str]:
-    course = made_up(folder, was, becomes)
-    with Grader(course, "none") as grader:
+
+@pytest.fixture(scope="module")
+def lane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lane]:
+    """One pair of workers for all courses: they know no course."""
+    made = Lane(made_up(tmp_path_factory.mktemp("course")), "none")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def problems(lane: Lane) -> Problems:
+    def problems(folder: Path, was: str = "", becomes: str = "") -> list[str]:
+        course = made_up(folder, was, becomes)
+        grader = Grader(course, "none", here=cast(Any, lane))
         return list(verify.exercise_problems(course, grader, "x1_gather"))
 
+    return problems
 
-def test_a_sound_exercise_has_no_problem(tmp_path: Path) -> None:
+
+def test_a_sound_exercise_has_no_problem(problems: Problems, tmp_path: Path) -> None:
     assert problems(tmp_path) == []
 
 
@@ -49,13 +66,13 @@ def test_a_sound_exercise_has_no_problem(tmp_path: Path) -> None:
         "text-does-not-render",
     ],
 )
-def test_a_defect_is_found(tmp_path: Path, was: str, becomes: str, told: str) -> None:
+def test_a_defect_is_found(problems: Problems, tmp_path: Path, was: str, becomes: str, told: str) -> None:
     found = problems(tmp_path, was, becomes)
     assert any(p.startswith(told) for p in found), found
     assert all("\n" not in p for p in found)
 
 
-def test_two_misconceptions_that_look_alike_are_told(tmp_path: Path) -> None:
+def test_two_misconceptions_that_look_alike_are_told(problems: Problems, tmp_path: Path) -> None:
     twin = '''@exercise.misconception(fails=value)
 def also_zeroed(a, *, mesh):
     """Another text for the same."""
@@ -111,7 +128,126 @@ def test_a_name_used_twice_in_the_course_is_told(built: Path) -> None:
     (folder / "x2_again.py").write_text((folder / "x1_gather.py").read_text())
     text = (built / "course.yaml").read_text().replace("[x1_gather]", "[x1_gather, x2_again]")
     (built / "course.yaml").write_text(text)
-    from grader.course import load_course
-
     found = list(verify.course_problems(load_course(built / "course.yaml")))
     assert "the name gather is used by x1_gather and by x2_again" in found
+
+
+# -- what needs no process to be found
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "told"),
+    [
+        ('@exercise.task(hints=["a nudge"])', "@exercise.task", "gather has no hint"),
+        ("points=1, public=True)", "points=1)", "has no public check: learners could check nothing"),
+        ("@exercise.check(call, points=1, after=value)", "@exercise.check(call, points=0, after=value)", "traffic is worth nothing"),
+        ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second is checked by nothing"),
+        ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no misconception to prove its checks"),
+    ],
+)  # fmt: skip
+def test_what_is_not_declared_is_told(tmp_path: Path, was: str, becomes: str, told: str) -> None:
+    course = made_up(tmp_path, was, becomes)
+    if "second" in told:
+        path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
+        path.write_text(path.read_text().replace("fails=traffic)", "of=gather, fails=traffic)"))
+    assert told in list(verify._declared(course.exercise("x1_gather")))
+
+
+def test_an_exercise_without_task_or_question_is_told(tmp_path: Path) -> None:
+    course = made_up(tmp_path)
+    path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
+    path.write_text('"""# T"""\nfrom grader.exercise import Exercise\n\nexercise = Exercise()\n')
+    assert list(verify._declared(course.exercise("x1_gather"))) == [
+        "has no task to write",
+        "has no numeric question",
+        "has no public check: learners could check nothing",
+    ]
+
+
+SOLUTION = 'return jax.lax.all_gather(a, "x", axis=0, tiled=True)'
+
+
+@pytest.mark.parametrize(
+    "disguise",
+    [SOLUTION, f"    {SOLUTION}  # found it", SOLUTION.replace(", ", ","), f"\t{SOLUTION}   "],
+    ids=["as it is", "with a comment", "without blanks", "with blanks"],
+)
+def test_formatting_hides_no_leak(built: Path, disguise: str) -> None:
+    course = made_up(built)
+    assert [p.split(": ")[0] for p in verify.leaks(course, {"a.py": f"x = 1\n{disguise}\n"})] == [
+        "exercises/a.py holds a line of x1_gather/secret_helper"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "owner"),
+    [
+        ("expect_collectives(seen, all_gather={'x': 1})".replace("'", '"'), "traffic"),
+        ("return jax.numpy.zeros(a.shape)", "zeroed"),
+        ('return all_gather_time(I, 4, "v5p")', "gather_time"),
+        ('return 2 * all_gather_time(I, 4, "v5p")', "one_way"),
+        ("return jax.shard_map(secret_helper, mesh=mesh, in_specs=P('x'), out_specs=P(), check_vma=False)(a)".replace("'", '"'), "gather"),
+    ],
+)  # fmt: skip
+def test_a_line_of_every_kind_of_secret_is_a_leak(built: Path, line: str, owner: str) -> None:
+    course = made_up(built)
+    (found,) = verify.leaks(course, {"a.py": line})
+    assert found.startswith(f"exercises/a.py holds a line of x1_gather/{owner}: ")
+
+
+def test_what_learners_are_meant_to_get_is_no_leak(built: Path) -> None:
+    course = made_up(built)
+    lines = ["return math.prod(a.shape)", "expect_close(seen.out, seen.a)", '"""Gather A[I_X, J] into A[I, J]."""']
+    assert list(verify.leaks(course, {"a.py": "\n".join(lines)})) == []
+
+
+@pytest.mark.parametrize(
+    "path", ["course.yaml", "01_gather/x1_gather.py", "01_gather/_public/x1_gather.py", "01_gather/01_gather.ipynb"]
+)
+def test_any_file_that_was_edited_or_removed_is_told(built: Path, path: str) -> None:
+    told = [f"exercises/{path} is not current; run `shardlings build`"]
+    file = built / "exercises" / path
+    text = file.read_text()
+    file.write_text(text + "\n")
+    assert course_problems(built) == told
+    file.unlink()
+    assert course_problems(built) == told
+
+
+def test_a_changed_exercise_makes_its_products_stale(built: Path) -> None:
+    """Not those that learners see no change in."""
+    assert course_problems(built, "return jax.numpy.zeros(a.shape)", "return jax.numpy.ones(a.shape)") == []
+    found = course_problems(built, "Say what to do.", "Do as you like.")
+    assert {p.split()[0] for p in found} == {
+        "exercises/01_gather/x1_gather.py", "exercises/01_gather/_public/x1_gather.py",
+        "exercises/01_gather/01_gather.ipynb", "exercises/course.yaml",
+    }  # fmt: skip
+
+
+def test_what_cannot_be_built_is_told_in_one_line(built: Path) -> None:
+    found = course_problems(built, '    """Gather A[I_X, J] into A[I, J]."""\n', "")
+    assert found == ["the task gather has no docstring; learners read it as its specification"]
+
+
+def test_a_task_and_a_question_of_one_name_in_two_exercises_are_told(built: Path) -> None:
+    folder = built / "solutions" / "01_gather"
+    text = (folder / "x1_gather.py").read_text()
+    (folder / "x2_again.py").write_text(
+        text.replace("def gather(", "def second(").replace("call(gather", "call(second")
+    )
+    (built / "course.yaml").write_text(
+        (built / "course.yaml").read_text().replace("[x1_gather]", "[x1_gather, x2_again]")
+    )
+    found = list(verify.course_problems(load_course(built / "course.yaml")))
+    assert [p for p in found if p.startswith("the name")] == [
+        "the name gather_time is used by x1_gather and by x2_again"
+    ]
+
+
+def test_problems_are_told_by_exercise_and_counted(lane: Lane, built: Path) -> None:
+    told: dict[str, list[str]] = {}
+    course = made_up(built, '@exercise.task(hints=["a nudge"])', "@exercise.task")
+    grader = Grader(course, "none", here=cast(Any, lane))
+    count = verify.verify(course, grader, ["x1_gather"], told.__setitem__)
+    assert told["x1_gather"] == ["gather has no hint"] and list(told) == ["x1_gather", "course"]
+    assert count == 1 + len(told["course"])

@@ -37,7 +37,7 @@ scatter_time = 2 * 2048 * 16384 / BW * 1e6
 all_reduce_bytes = 2 * (3 / 4) * (2048 * 10240 * 4) / 1e6
 
 # quick test, works on my machine
-mesh = jax.make_mesh((4, 2), ("x", "y"))
+mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
 A = np.arange(24.0 * 32, dtype=np.float32).reshape(24, 32)
 B = np.ones((32, 40), dtype=np.float32)
 

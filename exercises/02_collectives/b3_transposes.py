@@ -1,0 +1,86 @@
+"""# B3 Every collective backwards
+
+A collective is a linear map A from the blocks of all devices, x = (x_0, x_1, ...), to new blocks on all devices. Its
+backward pass is the transpose: it takes one cotangent block per device, y, to one cotangent block per device, so that
+
+    ⟨A x, y⟩ = ⟨x, Aᵀ y⟩        where ⟨u, v⟩ = sum over all devices and all elements
+
+**Task.** Write the transposes of five collectives over axis x by hand, as bodies for `shard_map`: cotangent block in,
+cotangent block out. They are wrapped for you, with `check_vma=False`, so that every device has a cotangent of its own.
+
+| forward, on the block of one device | body to write | cotangent in → out |
+|---|---|---|
+| all-gather of `A[I_X, J]` along dimension 0 | `all_gather_t(y)` | [I, J] → [I/X, J] |
+| reduce-scatter of `A[I, J]{U_X}` to `A[I_X, J]` | `reduce_scatter_t(y)` | [I/X, J] → [I, J] |
+| all-reduce | `all_reduce_t(y)` | [I, J] → [I, J] |
+| all-to-all `A[I_X, J] → A[I, J_X]` | `all_to_all_t(y)` | [I, J/X] → [I/X, J] |
+| device i sends to i + 1, nobody to device 0, which gets zeros | `shift_t(y)` | [I, J] → [I, J] |
+
+**Budget.** One collective in each body.
+
+How to find them: an element that the forward pass copies to many devices gets the *sum* of their cotangents; one that
+is added to others hands its cotangent to all of them unchanged; one that moves gets its cotangent from where it went.
+
+```
+    all-gather, x=3:   forward  x0: a                  backward   x0: p q r
+                                x1: b    --> a b c                x1: s t u   --> x0: p+s+v, x1: q+t+w, x2: r+u+z
+                                x2: c        everywhere           x2: v w z
+```
+
+**Small case.** x=2, one number per device, x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ = 80 + 8 = 88.
+Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. The mean, (5.5, 5.5), would give 44.
+
+**JAX** does this in `jax.vjp`. With `check_vma=True` it knows more: the result of `psum` is the same on all devices, so
+it has *one* cotangent, not X of them, and the transpose is no collective at all, a mere copy.
+
+**In real systems**: FSDP gathers weights forwards and reduce-scatters gradients backwards; a pipeline's shift runs back.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "The JAX sharding type
+system".
+
+Check your work: shardlings check b3_transposes
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+
+def all_gather_t(y):
+    """The transpose of jax.lax.all_gather(a, 'x', axis=0, tiled=True): [I, J] -> [I/X, J]."""
+    # TODO: write this function
+    raise NotImplementedError("all_gather_t")
+
+
+def reduce_scatter_t(y):
+    """The transpose of jax.lax.psum_scatter(a, 'x', scatter_dimension=0, tiled=True): [I/X, J] -> [I, J]."""
+    # TODO: write this function
+    raise NotImplementedError("reduce_scatter_t")
+
+
+def all_reduce_t(y):
+    """The transpose of jax.lax.psum(a, 'x'): [I, J] -> [I, J]."""
+    # TODO: write this function
+    raise NotImplementedError("all_reduce_t")
+
+
+def all_to_all_t(y):
+    """The transpose of jax.lax.all_to_all(a, 'x', split_axis=1, concat_axis=0, tiled=True): [I, J/X] -> [I/X, J]."""
+    # TODO: write this function
+    raise NotImplementedError("all_to_all_t")
+
+
+def shift_t(y):
+    """The transpose of jax.lax.ppermute(a, 'x', [(i, i + 1) for i in range(X - 1)]): [I, J] -> [I, J]."""
+    # TODO: write this function
+    raise NotImplementedError("shift_t")
+
+
+# Question fsdp_backward_bytes [MB]
+# FSDP on 8 devices: the forward pass gathers `W[D_X, F]` in bfloat16, D=4096, F=14336. Its
+# cotangent is kept in float32. How many MB does each device send in the transpose of that all-
+# gather?
+#
+# Answer in MB (a bare number), or with a unit.
+# Model: one-way ring: X - 1 steps; 1 MB is 10^6 bytes.
+fsdp_backward_bytes = None  # TODO: your answer

@@ -1,0 +1,62 @@
+"""# E1 An all-gather from hops
+
+Chips in a ring have wires to their neighbours only. Every collective is made of one step, the *hop*: all devices send
+to the next one at the same time. In JAX that is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) % N)`.
+
+**Task.** Write a body for `shard_map` that turns a shard of `A[I_X, J]` into the whole `A[I, J]`, from hops alone: pass
+on what came last and keep a copy. `shard_map` is around it already, with `check_vma=False`.
+
+**Budget.** N − 1 `ppermute`s to a neighbour, each of one shard (V/N bytes, of V in all), and no other collective.
+
+```
+              slots of x0    of x1      of x2      of x3        on the wires
+    start      a . . .      . b . .    . . c .    . . . d
+    hop 1      a . . d      a b . .    . b c .    . . c d       everybody's own shard
+    hop 2      a . c d      a b . d    a b c .    . b c d       x0 → x1: d,  x1 → x2: a, ...
+    hop 3      a b c d      a b c d    a b c d    a b c d       x0 → x1: c,  x1 → x2: d, ...
+```
+
+What arrives in hop t started t places *before* you: that says into which slot it goes. A device that no pair names as
+target receives zeros, so a ring without its last pair (N − 1, 0) fails silently.
+
+**Small case.** float32[120, 5] on x=4: shards of 30 rows, 600 bytes. Three hops, 1800 bytes sent by each device, 3/4 of
+the array. On x=3 it is two hops of 800 bytes.
+
+**In real systems** this loop is inside `jax.lax.all_gather` and NCCL's ring; written by hand it can hide under a matmul.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
+
+Check your work: shardlings check e1_ring_all_gather
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+
+def ring_all_gather(a):
+    """A shard of A[I_X, J] -> the whole A[I, J]; the mesh axis is 'x'."""
+    # TODO: write this function
+    raise NotImplementedError("ring_all_gather")
+
+
+# Question ring_gather_bytes [MB]
+# `A` is float32[12288, 2048], sharded `A[I_X, J]` over 16 devices. How many MB does each device
+# send in `ring_all_gather`?
+#
+# Answer in MB (a bare number), or with a unit.
+# Model: one-way ring, hops of one shard; 1 MB is 10^6 bytes.
+ring_gather_bytes = None  # TODO: your answer
+
+
+# Question ring_gather_one_way_time [us]
+# `A` is bfloat16[8192, 14336] on a ring of 4 v5p chips. How long does your one-way
+# `ring_all_gather` take?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a shard / W1, one
+# direction of a link.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+ring_gather_one_way_time = None  # TODO: your answer

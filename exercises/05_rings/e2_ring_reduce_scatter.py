@@ -1,0 +1,70 @@
+"""# E2 A reduce-scatter from hops
+
+Every device holds a partial sum of the same array, `A[I, J]{U_X}`, and shall end with its own rows of the total,
+`A[I_X, J]`. Run the all-gather backwards: instead of copies spreading from their owner, a *running sum* travels towards
+its owner and collects a contribution on each device it visits.
+
+**Task.** Write the body for `shard_map`. The block you get is a whole partial sum; cut its rows into N chunks. Device i
+must end with the sum of all chunks number i.
+
+**Budget.** N − 1 `ppermute`s to a neighbour, each of one chunk (V/N bytes, where V is the block), and no other
+collective.
+
+```
+   four devices; which chunk each of them holds, and of how many devices it is the sum so far
+
+                x0       x1       x2       x3
+    start      3 (1)    0 (1)    1 (1)    2 (1)        chunk 0 starts on x1, the device after its owner
+    hop 1      2 (2)    3 (2)    0 (2)    1 (2)
+    hop 2      1 (3)    2 (3)    3 (3)    0 (3)
+    hop 3      0 (4)    1 (4)    2 (4)    3 (4)        N - 1 hops later it comes home, complete
+```
+
+Read it down a column: device i holds chunk i − 1, then i − 2, and at last i − N, which is i. Start one place too early
+and the sums are right, but on the wrong devices.
+
+**Small case.** A float32 block of [120, 48] on x=4: chunks of [30, 48], 5760 bytes. Three hops, 17,280 bytes sent by
+each device, as many as in the all-gather: neither of the two is cheaper.
+
+**In real systems**: ZeRO and FSDP gradients, the second matmul of a sequence-parallel layer.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why the two are transposes).
+
+Check your work: shardlings check e2_ring_reduce_scatter
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+
+def ring_reduce_scatter(a):
+    """A partial sum [I, J] on every device of 'x' -> the rows of the sum that belong to this device, [I_X, J]."""
+    # TODO: write this function
+    raise NotImplementedError("ring_reduce_scatter")
+
+
+# Question ring_scatter_one_way_time [us]
+# Each of 16 v4p chips on a ring holds a partial sum of bfloat16[8192, 6144]. How long does your
+# one-way `ring_reduce_scatter` take?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a chunk / W1, one
+# direction of a link.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+ring_scatter_one_way_time = None  # TODO: your answer
+
+
+# Question ring_scatter_small_time [us]
+# The same on 8 v4p chips, for a partial sum as small as bfloat16[128, 384]. How long does it
+# take?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: one-way ring: (N-1) hops, each as long as the longer of 1 us and the bytes of a chunk /
+# W1.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+ring_scatter_small_time = None  # TODO: your answer

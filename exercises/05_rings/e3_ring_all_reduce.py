@@ -1,0 +1,65 @@
+"""# E3 An all-reduce from hops
+
+Every device holds a partial sum of `A[I, J]` and all of them need the total. Adding up whole arrays as they come round
+the ring works, and sends N times too much. The ring all-reduce cuts the array into N chunks and goes round twice: a
+reduce-scatter leaves each device with one finished chunk, an all-gather hands the chunks to everybody.
+
+**Task.** Write the body for `shard_map`. The block you get is a whole partial sum; return the total.
+
+**Budget.** 2·(N − 1) `ppermute`s to a neighbour and no other collective. Each device sends 2·(N − 1)·V/N bytes, where
+V is the block; the N devices of a ring send 2·(N − 1)·V together. No ring can do with less.
+
+```
+    three devices; "1 (2)" is chunk 1, summed over 2 devices; then the finished chunks that a device holds
+
+             reduce-scatter               all-gather
+            start   hop 1   hop 2        hop 3    hop 4
+    x0      2 (1)   1 (2)   0 (3)        0 . 2    0 1 2
+    x1      0 (1)   2 (2)   1 (3)        0 1 .    0 1 2
+    x2      1 (1)   0 (2)   2 (3)        . 1 2    0 1 2
+```
+
+In the second phase chunks are *put*, not added: they are finished. Keep track of which chunk you hold when it begins.
+
+**Small case.** A float32 block of [120, 48] is 23,040 bytes. On x=4 each device sends 6 chunks of 5760 bytes, 34,560
+in all, and the ring 138,240. Whole arrays round the ring: 3 · 23,040 = 69,120 per device. On x=8 it is 40,320 against
+161,280: with more devices the ring's cost tends to 2·V, the other one's grows without end.
+
+**In real systems** this is the gradient exchange of data-parallel training (Baidu's ring, Horovod, NCCL).
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; Patarasuk and Yuan, "Bandwidth
+optimal all-reduce algorithms for clusters of workstations".
+
+Check your work: shardlings check e3_ring_all_reduce
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+
+def ring_all_reduce(a):
+    """A partial sum [I, J] on every device of 'x' -> their sum [I, J] on every device."""
+    # TODO: write this function
+    raise NotImplementedError("ring_all_reduce")
+
+
+# Question ring_reduce_total_bytes [MB]
+# 16 devices hold partial sums of float32[6144, 2048]. How many MB does `ring_all_reduce` send in
+# total, from all devices?
+#
+# Answer in MB (a bare number), or with a unit.
+# Model: one-way ring, hops of one chunk, all devices of the ring together; 1 MB is 10^6 bytes.
+ring_reduce_total_bytes = None  # TODO: your answer
+
+
+# Question ring_reduce_one_way_time [us]
+# Each of 16 v5p chips on a ring holds a gradient, bfloat16[8192, 6144]`{U_X}`. How long does your
+# one-way `ring_all_reduce` take?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+ring_reduce_one_way_time = None  # TODO: your answer

@@ -1,0 +1,71 @@
+"""# E4 Both ways round
+
+A wire carries data in both directions at once, and a one-way ring leaves half of that unused. Let every shard set out
+both ways: whatever you need comes to you along the shorter side, after at most half a turn.
+
+**Task.** Write the body for `shard_map`: a shard of `A[I_X, J]` becomes the whole `A[I, J]`.
+
+**Budget.** ⌊N/2⌋ rounds, so at most ⌊N/2⌋ `ppermute`s each way round, all to neighbours, and no other collective. No
+shard comes twice: each device sends (N − 1)·V/N bytes, just as in the one-way ring. N may be odd or even.
+
+```
+    what x0 holds                 ring of 5                        ring of 4
+
+    start                         a . . . .                        a . . .
+    round 1     b from the right, a b . . e     b from the right,  a b . d
+                e from the left                 d from the left
+    round 2     c from the right, a b c d e     c from either side, a b c d
+                d from the left                 not from both!
+```
+
+With N odd the two directions share the N − 1 foreign shards evenly. With N even the shard from the device opposite is
+as far away on both sides, and sending it twice is the classic slip. Send it one way, or half of it each way.
+
+**Small case.** float32[120, 5] on x=4: three permutes (two forwards, one backwards) of 600 bytes, in two rounds instead
+of three. On x=5: two and two of 480 bytes, in two rounds instead of four.
+
+**Latency.** A hop takes about 1 µs, however little it carries, so for small arrays rounds are all that counts. Halving
+the shards instead and sending the halves round in opposite directions moves the same bytes in the same time, but takes
+N − 1 rounds.
+
+**In real systems**: the formula V / W, with W both directions of a link, *is* this algorithm: ⌊N/2⌋ rounds, each with a
+whole shard each way.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
+
+Check your work: shardlings check e4_bidirectional
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+
+def bidi_all_gather(a):
+    """A shard of A[I_X, J] -> the whole A[I, J]; the mesh axis is 'x'."""
+    # TODO: write this function
+    raise NotImplementedError("bidi_all_gather")
+
+
+# Question bidi_gather_time [us]
+# `A` is bfloat16[8192, 6144] on a ring of 16 v5p chips. How long does `bidi_all_gather` take?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: both ways round, bandwidth only: ⌊N/2⌋ rounds, each taking the bytes of a shard / W1, one
+# direction of a link.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+bidi_gather_time = None  # TODO: your answer
+
+
+# Question bidi_time_saved [us]
+# `A` is as small as bfloat16[192, 384], on a ring of 16 v4p chips. By how much is
+# `bidi_all_gather` faster than `ring_all_gather`, which sends one way?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: a round takes the longer of 1 us and the bytes of a shard / W1.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+bidi_time_saved = None  # TODO: your answer

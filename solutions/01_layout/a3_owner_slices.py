@@ -1,0 +1,208 @@
+"""# A3 Who holds what
+
+**Task.** Write `owner_slices(shape, spec, mesh_shape)`: for every device of the mesh, the part of the array it holds.
+
+- Devices are numbered row by row: the last axis of the mesh counts fastest. On the mesh x=4, y=2 device 5 is (x=2, y=1).
+- A dimension is cut by the axes of its entry into equal blocks, and block 0 comes first.
+- In a tuple the first axis counts slowest: with `P(("x", "y"))` device (x, y) holds block x·Y + y, with `P(("y", "x"))`
+  block y·X + x. The order is that of the tuple, whatever the order of the mesh.
+- An axis that is not named cuts nothing: devices that differ only there hold the same part.
+- Return `{device number: (slice(start, stop), ...)}`, one slice per dimension, with both numbers even where a dimension
+  is whole. Everything divides evenly; the spec may be shorter than the shape.
+
+```
+   24 rows on the mesh x=2, y=3
+          A[I_XY, J]                 A[I_YX, J]                   A[I_X, J]
+        y=0    y=1    y=2          y=0    y=1    y=2          y=0    y=1    y=2
+  x=0   0:4    4:8    8:12   x=0   0:4    8:12   16:20  x=0   0:12   0:12   0:12
+  x=1   12:16  16:20  20:24  x=1   4:8    12:16  20:24  x=1   12:24  12:24  12:24
+```
+
+**Small case.** Device 4 of that mesh is (x=1, y=1). Of `A[I_YX, J]` it holds block 1·2 + 1 = 3, rows 12:16. Of
+`A[I_XY, J]` it holds block 4, rows 16:20: two layouts, equal in every shape and different in almost every value.
+
+**In real systems** this is what `sharding.devices_indices_map` and `array.addressable_shards` tell you; checkpoints are
+written by it, and a swapped tuple loads without any error.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; JAX documentation, "Distributed
+arrays and automatic parallelization".
+"""
+
+import itertools
+import math
+
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+from grader.layout import entries
+
+exercise = Exercise(stars=2)
+
+
+@exercise.function(
+    hints=[
+        "First find each device's coordinates on the mesh; then the dimensions can be looked at one by one.",
+        "A block's number is written in digits: one digit per axis of the entry, the first one counts most.",
+        "for axis in axes: block = block * mesh_shape[axis] + at[axis]; parts = parts * mesh_shape[axis]",
+    ]
+)
+def owner_slices(shape, spec, mesh_shape):
+    """The part of the array that each device holds.
+
+    Args: shape is a tuple of ints, spec a PartitionSpec, mesh_shape the size of every axis, such as {"x": 4, "y": 2}.
+    Returns: a dict from device number to a tuple of slices.
+    """
+    owned = {}
+    for device, point in enumerate(itertools.product(*(range(n) for n in mesh_shape.values()))):
+        at = dict(zip(mesh_shape, point, strict=True))
+        slices = [slice(0, size) for size in shape]
+        for dim, entry in enumerate(spec):
+            axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
+            block, parts = 0, 1
+            for axis in axes:
+                block, parts = block * mesh_shape[axis] + at[axis], parts * mesh_shape[axis]
+            step = shape[dim] // parts
+            slices[dim] = slice(block * step, (block + 1) * step)
+        owned[device] = tuple(slices)
+    return owned
+
+
+def drawn(rng, specs):
+    """Shapes that the spec cuts evenly, on meshes whose axes have unequal sizes and names in any order."""
+    for turn in range(40):
+        names, sizes = rng.permutation(list("xyz")).tolist(), rng.permutation([2, 3, 4]).tolist()
+        mesh_shape = dict(zip(names, sizes, strict=True))
+        spec = specs[turn % len(specs)]
+        cuts = [math.prod(mesh_shape[axis] for axis in axes) for axes in entries(spec, 3)]
+        yield {"shape": tuple(n * int(rng.integers(1, 9)) for n in cuts), "spec": spec, "mesh_shape": mesh_shape}
+
+
+MESH = {"x": 2, "y": 3}
+LONG_NAMES = {"shape": (24, 10), "spec": P("data", "model"), "mesh_shape": {"data": 4, "model": 2}}
+axis_cases = exercise.cases(
+    owner_slices,
+    public=[
+        {"shape": (24, 9), "spec": P("x"), "mesh_shape": MESH},
+        {"shape": (24, 9), "spec": P("y", "x"), "mesh_shape": {"y": 3, "x": 3}},
+    ],
+    hidden=lambda rng: [LONG_NAMES, *drawn(rng, [P("z", None, "x"), P(None, "y"), P("y", "z", "x"), P()])],
+)
+tuple_cases = exercise.cases(
+    owner_slices,
+    public=[{"shape": (24, 9), "spec": P(("x", "y")), "mesh_shape": MESH}],
+    hidden=lambda rng: [
+        {"shape": (24 * int(rng.integers(1, 9)), 7), "spec": P(tuple(mesh)), "mesh_shape": mesh}
+        for mesh in [{"x": 4, "y": 6}, {"y": 6, "x": 2}, {"data": 2, "model": 4}, {"x": 3, "y": 4, "z": 2}]
+    ],
+)
+order_cases = exercise.cases(
+    owner_slices,
+    public=[{"shape": (24, 9), "spec": P(("y", "x")), "mesh_shape": MESH}],
+    hidden=lambda rng: drawn(rng, [P(("x", "z")), P(("z", "x")), P(None, "x", ("z", "y")), P(("y", "z", "x"))]),
+)
+
+
+@exercise.check(axis_cases, points=1, public=True)
+def owner_axes(seen):
+    """owner_slices: one axis per dimension, copies along the axes that are not named"""
+    expect_outcomes(seen)
+
+
+@exercise.check(tuple_cases, points=0.5, public=True)
+def owner_tuples(seen):
+    """owner_slices: a tuple in the order of the mesh"""
+    expect_outcomes(seen)
+
+
+@exercise.check(order_cases, points=0.5, after=owner_tuples)
+def owner_order(seen):
+    """owner_slices: a tuple in another order than the mesh's is another layout"""
+    expect_outcomes(seen)
+
+
+@exercise.misconception(fails=owner_order)
+def owner_in_mesh_order(shape, spec, mesh_shape):
+    """You went through the axes in the order of the mesh. P(('y', 'x')) lists y first, so y counts slowest: it is not P(('x', 'y'))."""
+    in_order = [e if e is None or isinstance(e, str) else tuple(a for a in mesh_shape if a in e) for e in spec]
+    return owner_slices(shape, in_order, mesh_shape)
+
+
+@exercise.misconception(fails=owner_tuples)
+def owner_minor_first(shape, spec, mesh_shape):
+    """You let the first axis of a tuple count fastest. It is the major one: its neighbours are far apart."""
+    backwards = [e if e is None or isinstance(e, str) else e[::-1] for e in spec]
+    return owner_slices(shape, backwards, mesh_shape)
+
+
+@exercise.misconception(fails=[owner_axes, owner_tuples])
+def owner_columns_first(shape, spec, mesh_shape):
+    """You numbered the devices with the first axis of the mesh fastest. JAX counts the last axis fastest, as NumPy does."""
+    right = owner_slices(shape, spec, mesh_shape)
+    by_column = np.arange(len(right)).reshape(list(mesh_shape.values())).ravel("F").tolist()
+    return {device: right[by_column[device]] for device in right}
+
+
+@exercise.misconception(fails=[owner_axes, owner_order])
+def owner_dealt_round(shape, spec, mesh_shape):
+    """You dealt the blocks out by device number. Which block a device holds follows from its own coordinates on the axes of the entry."""
+    whole = [slice(0, size) for size in shape]
+    owned = {device: list(whole) for device in range(math.prod(mesh_shape.values()))}
+    for dim, entry in enumerate(spec):
+        axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
+        parts = math.prod(mesh_shape[axis] for axis in axes)
+        for device, slices in owned.items():
+            step, block = shape[dim] // parts, device % parts
+            slices[dim] = slice(block * step, (block + 1) * step)
+    return {device: tuple(slices) for device, slices in owned.items()}
+
+
+@exercise.number(
+    points=0.5,
+    unit="",
+    params={"I": [3072, 6144, 9216], "X": [4, 8], "Y": [2, 3], "device": [3, 4, 5, 7]},
+    where=lambda I, X, Y, device: device % Y and device not in (device // Y + device % Y * X, device % Y * X),
+)
+def first_row(I, X, Y, device):
+    """`A` has {{ I }} rows, numbered from 0, and is sharded `P(("y", "x"), None)` on the mesh x={{ X }}, y={{ Y }} (x is the
+    first axis of the mesh). Which is the first row that device number {{ device }} holds?"""
+    x, y = divmod(device, Y)
+    return (y * X + x) * I / (X * Y)
+
+
+@exercise.misconception(of=first_row)
+def first_row_x_major(I, X, Y, device):
+    """That is the row for P(("x", "y")). Here y comes first in the tuple, so y counts slowest."""
+    return device * I / (X * Y)
+
+
+@exercise.misconception(of=first_row)
+def first_row_of_group(I, X, Y, device):
+    """You found where the devices with this y begin. Within their rows, x counts on."""
+    return device % Y * I / Y
+
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"I": [122880, 245760], "J": [2048, 6144], "X": [4, 8, 16], "Y": [2, 5, 6]},
+    model="a device sends its whole block or, if it keeps it, nothing; 1 MB is 10^6 bytes",
+)
+def reorder_bytes(I, J, X, Y):
+    """`A` is float32[{{ I }}, {{ J }}] on the mesh x={{ X }}, y={{ Y }}. `A[I_XY, J]` shall become `A[I_YX, J]`. How many
+    MB do all devices send together?"""
+    kept = 1 + math.gcd(X - 1, Y - 1)
+    return 4 * I * J * (1 - kept / (X * Y))
+
+
+@exercise.misconception(of=reorder_bytes)
+def reorder_everything(I, J, X, Y):
+    """You let every device send its block. Those with x·Y + y = y·X + x keep theirs, the first and the last for instance."""
+    return 4 * I * J
+
+
+@exercise.misconception(of=reorder_bytes)
+def reorder_elements(I, J, X, Y):
+    """You counted numbers, not bytes. A float32 takes 4."""
+    return I * J * (1 - (1 + math.gcd(X - 1, Y - 1)) / (X * Y))

@@ -1,0 +1,209 @@
+"""# A4 What each device computes alone
+
+Inside `jax.shard_map` your function sees the block of one device, and NumPy's words mean that block: `mean` is the mean
+of a block, `roll` pushes rows out at its bottom and in at its top.
+
+**Task.** `A[S_X, D_Y]` is cut along both dimensions. Write two functions of the whole array:
+
+- `shard_mean`: the mean of each device's own block, an array `M[X_X, Y_Y]` with one number per device;
+- `shard_roll_diff`: each block rolled by `shift` rows within itself, minus the block, an array like `A`.
+
+**Budget.** No communication: devices never talk.
+
+```
+    A[S_X, D_Y] on the mesh x=2, y=2             M[X_X, Y_Y]         block (0,0), shift=1
+    +---------+---------+                     +-------+-------+      row 3 - row 0
+    | x0, y0  | x0, y1  |  rows 0:4           |  m00  |  m01  |      row 0 - row 1
+    +---------+---------+              -->    +-------+-------+      row 1 - row 2
+    | x1, y0  | x1, y1  |  rows 4:8           |  m10  |  m11  |      row 2 - row 3
+    +---------+---------+                     +-------+-------+
+```
+
+**Small case.** A = [1, 2, 3, 4, 5, 9] cut over x=2, one dimension. The two means are 2 and 6; the mean of everything, 4,
+is on no device. With shift=1 the blocks become [3-1, 1-2, 2-3] and [9-4, 4-5, 5-9]; a roll of the whole array would have
+brought the 9 to the first block, over a link.
+
+**In real systems**: statistics per shard (amax for quantization, router load per expert group) are cheap because nobody
+asks for the global number. Where you do want the global one, forgetting the collective gives you this.
+
+**Read on.** *How To Scale Your Model*, "Programming TPUs in JAX".
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import expect_close, expect_no_collectives, expect_spec
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}], stars=1)
+
+
+@exercise.task(
+    hints=[
+        "Write the function of one block first. Which shape must it return, so that the results fit together?",
+        "One number per device as a [1, 1] array: out_specs joins them along x and y into [X, Y].",
+        "Inside shard_map: jnp.mean(block, keepdims=True), with in_specs and out_specs P('x', 'y').",
+    ]
+)
+def shard_mean(a, *, mesh):
+    """The mean of each device's block of A[S_X, D_Y].
+
+    Args: a is float32[S, D] sharded P('x', 'y'); mesh has the axes 'x' and 'y'.
+    Returns: float32[X, Y] sharded P('x', 'y'), element (i, j) from device (x=i, y=j).
+    """
+
+    def local(block):
+        return jnp.mean(block, keepdims=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(a)
+
+
+@exercise.task(
+    hints=[
+        "jnp.roll of the whole array moves rows between devices. Where does it move rows of one block only?",
+        "Inside shard_map jnp.roll sees the block; say along which axis, else it rolls the flattened block.",
+        "Inside shard_map: jnp.roll(block, shift, axis=0) - block.",
+    ]
+)
+def shard_roll_diff(a, *, mesh, shift):
+    """Each block of A[S_X, D_Y] rolled down by `shift` rows within itself, minus the block.
+
+    Args: as for shard_mean; shift is an int.
+    Returns: float32[S, D] sharded P('x', 'y').
+    """
+
+    def local(block):
+        return jnp.roll(block, shift, axis=0) - block
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(a)
+
+
+a = normal("S", "D", spec=P("x", "y"))
+means = exercise.call(shard_mean, a=a, dims={"S": 48, "D": 40}, hidden_dims={"S": 32, "D": 72})
+rolled = exercise.call(
+    shard_roll_diff, a=a, static={"shift": 1}, dims={"S": 48, "D": 40}, hidden_dims={"S": 32, "D": 72}
+)
+rolled_far = exercise.call(shard_roll_diff, a=a, static={"shift": 3}, dims={"S": 64, "D": 40})
+
+
+@exercise.check(means, points=0.5, public=True)
+def shard_mean_value(seen):
+    """shard_mean: element (i, j) is the mean of the block of device (x=i, y=j)"""
+    width = seen.a.shape[1] // seen.mesh["y"]
+    blocks = seen.a.reshape(seen.mesh["x"], -1, seen.mesh["y"], width)
+    expect_close(seen.out, blocks.mean(axis=(1, 3)), scale=1.0)
+
+
+@exercise.check(means, points=0.25, after=shard_mean_value)
+def shard_mean_alone(seen):
+    """shard_mean: no communication, and each device keeps its own mean, P('x', 'y')"""
+    expect_no_collectives(seen)
+    expect_spec(seen.out, P("x", "y"))
+
+
+@exercise.check(rolled, points=0.25, public=True)
+def shard_roll_value(seen):
+    """shard_roll_diff: every block minus itself, rolled by one row"""
+    width = seen.a.shape[1] // seen.mesh["y"]
+    blocks = seen.a.reshape(seen.mesh["x"], -1, seen.mesh["y"], width)
+    expect_close(seen.out, (np.roll(blocks, 1, axis=1) - blocks).reshape(seen.a.shape))
+
+
+@exercise.check(rolled_far, points=0.25, after=shard_roll_value)
+def shard_roll_further(seen):
+    """shard_roll_diff: the same for three rows"""
+    width = seen.a.shape[1] // seen.mesh["y"]
+    blocks = seen.a.reshape(seen.mesh["x"], -1, seen.mesh["y"], width)
+    expect_close(seen.out, (np.roll(blocks, 3, axis=1) - blocks).reshape(seen.a.shape))
+
+
+@exercise.check(rolled, points=0.25, after=shard_roll_value)
+def shard_roll_alone(seen):
+    """shard_roll_diff: no communication, and the result is sharded P('x', 'y')"""
+    expect_no_collectives(seen)
+    expect_spec(seen.out, P("x", "y"))
+
+
+@exercise.misconception(of=shard_mean, fails=shard_mean_value)
+def mean_of_everything(a, *, mesh):
+    """That is the mean of the whole array, on every device. Each device was asked for the mean of its own block."""
+
+    def local(block):
+        return jax.lax.pmean(jnp.mean(block, keepdims=True), ("x", "y"))
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"), check_vma=False)(a)
+
+
+@exercise.misconception(of=shard_mean, fails=shard_mean_value)
+def mean_over_all_elements(a, *, mesh):
+    """You divided by the number of elements of the whole array. A block has only S·D / (X·Y) of them."""
+
+    def local(block):
+        return jnp.sum(block, keepdims=True) / a.size
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(a)
+
+
+@exercise.misconception(of=shard_mean, fails=shard_mean_alone)
+def means_gathered(a, *, mesh):
+    """You gathered the means on every device. Nobody asked for the others': out_specs=P('x', 'y') joins them where they are."""
+
+    def local(block):
+        rows = jax.lax.all_gather(jnp.mean(block, keepdims=True), "x", tiled=True)
+        return jax.lax.all_gather(rows, "y", axis=1, tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P(), check_vma=False)(a)
+
+
+@exercise.misconception(of=shard_roll_diff, fails=shard_roll_value)
+def rolled_everything(a, *, mesh, shift):
+    """You rolled the whole array: rows left one block and came into the next. Roll inside shard_map, where jnp.roll sees one block."""
+    return jnp.roll(a, shift, axis=0) - a
+
+
+@exercise.misconception(of=shard_roll_diff, fails=shard_roll_value)
+def rolled_flat(a, *, mesh, shift):
+    """You rolled the flattened block: without axis=0, jnp.roll moves elements and not rows."""
+
+    def local(block):
+        return jnp.roll(block, shift) - block
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(a)
+
+
+@exercise.misconception(of=shard_roll_diff, fails=shard_roll_further)
+def rolled_by_one(a, *, mesh, shift):
+    """You rolled by one row, whatever `shift` says."""
+    return shard_roll_diff(a, mesh=mesh, shift=1)
+
+
+@exercise.number(
+    points=0.5,
+    unit="KB",
+    params={"S": [8192, 16384], "D": [7680, 15360], "X": [8, 16], "Y": [3, 5], "shift": [3, 7]},
+    model="1 KB is 1000 bytes",
+)
+def global_roll_bytes(S, D, X, Y, shift):
+    """`A[S_X, D_Y]` is float32[{{ S }}, {{ D }}] on the mesh x={{ X }}, y={{ Y }}. Had the *whole* array been rolled down by
+    {{ shift }} rows, how many KB would each device have to send?"""
+    return 4 * shift * D / Y
+
+
+@exercise.misconception(of=global_roll_bytes)
+def roll_whole_rows(S, D, X, Y, shift):
+    """You counted rows of the whole array. A device holds D / Y columns of each."""
+    return 4 * shift * D
+
+
+@exercise.misconception(of=global_roll_bytes)
+def roll_whole_block(S, D, X, Y, shift):
+    """You sent the whole block. Only the rows that leave it travel, `shift` of them."""
+    return 4 * S / X * D / Y
+
+
+@exercise.misconception(of=global_roll_bytes)
+def roll_elements(S, D, X, Y, shift):
+    """You counted numbers, not bytes. A float32 takes 4."""
+    return shift * D / Y

@@ -1,0 +1,258 @@
+"""# A5 Which case is it?
+
+What a product of two sharded arrays costs is decided by which letters are cut. A letter that both operands have and the
+output has not is *summed*; the letters of the output are *kept*.
+
+**Task.** Write `classify(eq, spec_a, spec_b)` for an einsum of two operands such as `"ij,jk->ik"`: return 1, 2, 3, 4 or
+`"illegal"`. `axes_of` is given: the axes of one entry of a spec as a tuple.
+
+| answer | when | what it takes |
+|---|---|---|
+| `"illegal"` | a spec names an axis twice, or has more entries than its operand has letters | JAX refuses it |
+| 4 | the operands' cuts of the kept letters together are no sharding of the output: an axis would cut two letters, or a letter is cut in both operands and not the same way | gather an operand first |
+| 3 | a summed letter is cut in both operands, and the same way | sum afterwards |
+| 2 | a summed letter is cut in one operand, or in both and differently | gather first |
+| 1 | none of these | nothing |
+
+Where several hold, answer with the first of them in this table. "The same way" means the same tuple of axes: `("x", "y")`
+and `("y", "x")` differ. A kept letter that is cut in one operand and whole in the other is no trouble: slicing is free.
+Every letter is in the output or in both operands; no operand has a letter twice.
+
+```
+    A[I_X, J] · B[J, K_Y]   = C[I_X, K_Y]         1   nothing to do
+    A[I, J_X] · B[J, K]     gather A              2   half of the terms are missing
+    A[I, J_X] · B[J_X, K]   = C[I, K]{U_X}        3   partial sums
+    A[I_X, J] · B[J, K_X]   ≠ C[I_X, K_X]         4   only the diagonal blocks are known
+```
+
+**Small case.** Attention scores `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`: b is cut the same way in
+both, but y would have to cut h and k of the output, so 4. With `P("x", None, "y")` on both sides it is 1.
+
+**In real systems** this table is what the partitioner, DTensor's sharding propagation and JAX's explicit mode go by.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "Computing sharding with
+einsum".
+"""
+
+import itertools
+
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+
+exercise = Exercise(stars=2, extension=True)
+
+
+@exercise.given
+def axes_of(entry):
+    """None -> (), "x" -> ("x",), ("x", "y") -> ("x", "y")."""
+    return () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)
+
+
+@exercise.function(
+    hints=[
+        "Take the equation apart first: which letters are summed, which are kept? Then look at their cuts, not at positions.",
+        "Make a dict from letter to axes for each operand. The kept letters decide about case 4, the summed ones about 3 and 2.",
+        "Case 4: collect the non-empty cuts of a kept letter in a set; more than one, or an axis in two letters' cuts.",
+    ]
+)
+def classify(eq, spec_a, spec_b):
+    """The case of a sharded einsum of two operands.
+
+    Args: eq such as "ij,jk->ik"; spec_a and spec_b are the PartitionSpecs of the operands.
+    Returns: 1, 2, 3, 4 or "illegal".
+    """
+    operands, kept = eq.split("->")
+    cuts = []
+    for letters, spec in zip(operands.split(","), (spec_a, spec_b), strict=True):
+        named = [axis for entry in spec for axis in axes_of(entry)]
+        if len(spec) > len(letters) or len(set(named)) < len(named):
+            return "illegal"
+        cuts.append({letter: axes_of(entry) for letter, entry in zip(letters, spec, strict=False) if entry})
+    a, b = cuts
+    out = []
+    for letter in kept:
+        ways = {cut[letter] for cut in cuts if letter in cut}
+        if len(ways) > 1:
+            return 4
+        out += [axis for axes in ways for axis in axes]
+    if len(set(out)) < len(out):
+        return 4
+    summed = (a.keys() | b.keys()) - set(kept)
+    if any(a.get(letter) == b.get(letter) for letter in summed):
+        return 3
+    return 2 if summed else 1
+
+
+SPECS = [P(i, j) for i, j in itertools.product([None, "x", "y"], repeat=2)]
+TABLE = [{"eq": "ij,jk->ik", "spec_a": a, "spec_b": b} for a, b in itertools.product(SPECS, repeat=2)]
+TENSORS = ["bij,bjk->bik", "kj,bji->bki", "bqhd,bkhd->bhqk", "bsnd,ndm->bsm", "ji,kj->ki"]
+BATCH_CUT_TWICE = [
+    {"eq": "bij,bjk->bik", "spec_a": P("x"), "spec_b": P("y")},
+    {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", None, "z")},
+]
+ENTRIES = [None, None, "x", "y", "z", ("x", "y"), ("y", "x")]
+
+
+def of_case(*answers):
+    """Matrix products with these answers."""
+    return [case for case in TABLE if classify(**case) in answers]
+
+
+def drawn(rng):
+    """Products of tensors, legal ones, as many of each case."""
+    found = {1: [], 2: [], 3: [], 4: []}
+    while min(map(len, found.values())) < 25:
+        eq = TENSORS[rng.integers(len(TENSORS))]
+        specs = [
+            [ENTRIES[i] for i in rng.integers(len(ENTRIES), size=len(part))] for part in eq.split("->")[0].split(",")
+        ]
+        case = {"eq": eq, "spec_a": P(*specs[0]), "spec_b": P(*specs[1])}
+        answer = classify(**case)
+        if answer != "illegal" and len(found[answer]) < 25:
+            found[answer].append(case)
+    return [*BATCH_CUT_TWICE, *itertools.chain(*found.values())]
+
+
+table_cases = exercise.cases(
+    classify,
+    public=[
+        {"eq": "ij,jk->ik", "spec_a": P("x", None), "spec_b": P(None, "y")},
+        {"eq": "ij,jk->ik", "spec_a": P("x", None), "spec_b": P("x", None)},
+        {"eq": "ij,jk->ik", "spec_a": P(None, "x"), "spec_b": P("y", None)},
+        {"eq": "ij,jk->ik", "spec_a": P(None, "x"), "spec_b": P("x", "y")},
+    ],
+    hidden=lambda rng: of_case(1, 2, 3),
+)
+clash_cases = exercise.cases(
+    classify,
+    public=[{"eq": "ij,jk->ik", "spec_a": P("x", "y"), "spec_b": P("y", "x")}],
+    hidden=lambda rng: of_case(4),
+)
+illegal_cases = exercise.cases(
+    classify,
+    public=[{"eq": "ij,jk->ik", "spec_a": P("x", None), "spec_b": P(None, "y", "z")}],
+    hidden=lambda rng: [
+        *of_case("illegal"),
+        *({**case, "spec_a": P(*case["spec_a"], None)} for case in of_case(1, 2, 3, 4)[::5]),
+        {"eq": "bij,bjk->bik", "spec_a": P("x"), "spec_b": P(None, ("y", "z"), "y")},
+    ],
+)
+tensor_cases = exercise.cases(
+    classify,
+    public=[
+        {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", None, "y")},
+        {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", "y")},
+    ],
+    hidden=drawn,
+)
+
+
+@exercise.check(table_cases, points=1, public=True)
+def classify_matrices(seen):
+    """classify: products of matrices of cases 1 to 3"""
+    expect_outcomes(seen)
+
+
+@exercise.check(clash_cases, points=0.5, public=True)
+def classify_clash(seen):
+    """classify: products of matrices of case 4"""
+    expect_outcomes(seen)
+
+
+@exercise.check(illegal_cases, points=0.5)
+def classify_illegal(seen):
+    """classify: specs that are no sharding"""
+    expect_outcomes(seen)
+
+
+@exercise.check(tensor_cases, points=0.5, after=classify_matrices)
+def classify_tensors(seen):
+    """classify: batch letters, other orders of letters, tuples of axes"""
+    expect_outcomes(seen)
+
+
+@exercise.misconception(fails=[classify_clash, classify_tensors])
+def classify_no_clash(eq, spec_a, spec_b):
+    """You looked at the summed letters only. Kept letters count too: C[I_X, K_X] would be cut twice by x, and the local products are only its diagonal blocks."""
+    operands, kept = eq.split("->")
+    cuts = [
+        {letter: axes_of(entry) for letter, entry in zip(letters, spec, strict=False) if letter not in kept and entry}
+        for letters, spec in zip(operands.split(","), (spec_a, spec_b), strict=True)
+    ]
+    answer = classify(eq, spec_a, spec_b)
+    if answer != 4:
+        return answer
+    summed = cuts[0].keys() | cuts[1].keys()
+    return 3 if any(cuts[0].get(n) == cuts[1].get(n) for n in summed) else 2 if summed else 1
+
+
+@exercise.misconception(fails=[classify_matrices, classify_clash])
+def classify_by_shared_axis(eq, spec_a, spec_b):
+    """You answered 3 because both operands name an axis. It has to cut the same summed letter in both: A[I_X, J] · B[J_X, K] is case 2."""
+    answer = classify(eq, spec_a, spec_b)
+    shared = {n for e in spec_a for n in axes_of(e)} & {n for e in spec_b for n in axes_of(e)}
+    return 3 if answer != "illegal" and shared else answer
+
+
+@exercise.misconception(fails=classify_matrices)
+def classify_any_two_cuts(eq, spec_a, spec_b):
+    """You answered 3 because the summed letter is cut in both operands. Cut over different axes, the blocks do not match: one has to be gathered."""
+    operands, kept = eq.split("->")
+    cut = [
+        {n for n, e in zip(part, s, strict=False) if e}
+        for part, s in zip(operands.split(","), (spec_a, spec_b), strict=True)
+    ]
+    answer = classify(eq, spec_a, spec_b)
+    return 3 if answer == 2 and (cut[0] & cut[1]) - set(kept) else answer
+
+
+@exercise.misconception(fails=classify_tensors)
+def classify_by_position(eq, spec_a, spec_b):
+    """You took the summed letter to be the last of the first operand and the first of the second. The equation says which letters are summed."""
+    first, second = eq.split("->")[0].split(",")
+    if len(spec_a) > len(first) or len(spec_b) > len(second):
+        return "illegal"
+    pad_a, pad_b = ([*s, *[None] * (len(n) - len(s))] for s, n in ((spec_a, first), (spec_b, second)))
+    rest_a, rest_b = (
+        tuple(n for entry in entries for n in axes_of(entry)) or None for entries in (pad_a[:-1], pad_b[1:])
+    )
+    return classify("ij,jk->ik", (rest_a, pad_a[-1]), (pad_b[0], rest_b))
+
+
+@exercise.misconception(fails=classify_illegal)
+def classify_everything(eq, spec_a, spec_b):
+    """You took every spec for a sharding. One that names an axis twice, or has more entries than its operand has dimensions, is none."""
+    answer = classify(eq, spec_a, spec_b)
+    return 1 if answer == "illegal" else answer
+
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"I": [8192, 16384], "J": [6144, 12288], "K": [7680, 10240], "X": [4, 16], "Y": [3, 8], "Z": [2, 5]},
+    model="1 MB is 10^6 bytes",
+)
+def partial_sum_bytes(I, J, K, X, Y, Z):
+    """`A[I_X, J_Y] · B[J_Y, K_Z]` with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, z={{ Z }}, kept in float32.
+    How many MB is the partial sum on each device, before anything is reduced?"""
+    return 4 * I * K / (X * Z)
+
+
+@exercise.misconception(of=partial_sum_bytes)
+def partial_cut_by_y(I, J, K, X, Y, Z):
+    """You divided by Y too. y cuts the summed letter, so along y every device holds a partial sum of full size."""
+    return 4 * I * K / (X * Y * Z)
+
+
+@exercise.misconception(of=partial_sum_bytes)
+def partial_not_cut(I, J, K, X, Y, Z):
+    """You took all of C. x and z cut its rows and columns; only y leaves it unreduced."""
+    return 4 * I * K
+
+
+@exercise.misconception(of=partial_sum_bytes)
+def partial_elements(I, J, K, X, Y, Z):
+    """You counted numbers, not bytes. A float32 takes 4."""
+    return I * K / (X * Z)

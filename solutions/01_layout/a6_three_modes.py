@@ -1,0 +1,279 @@
+"""# A6 Auto, Explicit, Manual
+
+JAX has three ways to say where arrays live. The same product in each of them:
+
+| mode | your function sees | the sharding is | a collective appears because |
+|---|---|---|---|
+| Auto | whole arrays | the compiler's affair, but for `with_sharding_constraint` | two constraints do not agree |
+| Explicit | whole arrays | part of the type: `jax.typeof(c)` is `float32[24@x,40]` | you wrote `reshard` or `out_sharding` |
+| Manual | one device's block | what `in_specs` and `out_specs` say | you wrote it |
+
+**Task.** `A[I_X, J] · B[J, K_Y] → C[I_X, K]`, three times: `matmul_auto`, `matmul_explicit` (on `explicit(mesh)`, which is
+given: the same devices with Explicit axes) and `matmul_manual` (with `jax.shard_map`).
+
+**Budget**, the same for all: one all-gather over y, of `C`, and 2·I·J·K / (X·Y) FLOPs on each device. In the first two
+modes the compiler puts the all-gather in; in the third you do.
+
+```
+    A[I_X, J] · B[J, K_Y]  --no communication-->  C[I_X, K_Y]  --all-gather over y-->  C[I_X, K]
+```
+
+A constraint says *where* a value lives, not *how* it gets there. Asked only for `C[I_X, K]`, the compiler gathers `B`
+instead, and along y every device computes the same. So name the stop on the way, `C[I_X, K_Y]`, too.
+
+**Small case.** I=24, J=32, K=40, float32, x=4, y=2. A device's block of `C[I_X, K_Y]` is [6, 20]: it sends 480 bytes and
+spends 7680 FLOPs. Gathering `B` sends a block of [32, 20], 2560 bytes, and spends 15360 FLOPs.
+
+**JAX.** An array that comes in on Auto axes has no sharding in its type; `reshard` to the explicit mesh gives it one.
+In Explicit mode each result's type follows from the operands' types, or you get an error at the line where it does not.
+
+**In real systems** one model mixes them: Auto for most of it, Explicit where surprises are dear, Manual for kernels.
+
+**Read on.** JAX documentation, "Distributed arrays and automatic parallelization", "Explicit sharding", "Manual
+parallelism with shard_map"; E. Z. Yang, "The JAX sharding type system".
+"""
+
+import jax
+from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import Failure, expect_close, expect_collectives, expect_flops, expect_spec, expect_traffic
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2)
+
+
+@exercise.given
+def explicit(mesh):
+    """The same devices and axes, in Explicit mode."""
+    return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Explicit,) * len(mesh.axis_names))
+
+
+@exercise.task(
+    hints=[
+        "Multiply first, then say where C shall live. Which layout does the product have before anything moves?",
+        "Two constraints, one after the other: the layout that costs nothing, then the one you want.",
+        "jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P('x', 'y'))), and again with P('x', None).",
+    ]
+)
+def matmul_auto(a, b, *, mesh):
+    """Multiply A[I_X, J] by B[J, K_Y] into C[I_X, K] in Auto mode, with jax.lax.with_sharding_constraint.
+
+    Args: a is float32[I, J] sharded P('x', None); b is float32[J, K] sharded P(None, 'y'); mesh has the axes 'x' and 'y'.
+    Returns: float32[I, K] sharded P('x', None).
+    """
+    c = jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P("x", "y")))
+    return jax.lax.with_sharding_constraint(c, NamedSharding(mesh, P("x", None)))
+
+
+@exercise.task(
+    hints=[
+        "First the operands need their shardings in their types. What is the type of their product then?",
+        "reshard a and b to what they are, on explicit(mesh). Their product is [I@x, K@y]: reshard that.",
+        "jax.sharding.reshard(a, NamedSharding(explicit(mesh), P('x', None))), b likewise, then reshard(a @ b, ...).",
+    ]
+)
+def matmul_explicit(a, b, *, mesh):
+    """Multiply A[I_X, J] by B[J, K_Y] into C[I_X, K] in Explicit mode, with jax.sharding.reshard on explicit(mesh).
+
+    Args: as for matmul_auto.
+    Returns: float32[I@x, K].
+    """
+    typed = explicit(mesh)
+    a = jax.sharding.reshard(a, NamedSharding(typed, P("x", None)))
+    b = jax.sharding.reshard(b, NamedSharding(typed, P(None, "y")))
+    return jax.sharding.reshard(a @ b, NamedSharding(typed, P("x", None)))
+
+
+@exercise.task(
+    hints=[
+        "You see blocks [I/X, J] and [J, K/Y]. What is their product, and what does the device lack?",
+        "The product is your block of C[I_X, K_Y]: gather it along dimension 1 over y.",
+        "jax.lax.all_gather(a @ b, 'y', axis=1, tiled=True), with out_specs=P('x', None) and check_vma=False.",
+    ]
+)
+def matmul_manual(a, b, *, mesh):
+    """Multiply A[I_X, J] by B[J, K_Y] into C[I_X, K] in Manual mode, with jax.shard_map.
+
+    Args and Returns: as for matmul_auto.
+    """
+
+    def local(a, b):
+        return jax.lax.all_gather(a @ b, "y", axis=1, tiled=True)
+
+    specs = (P("x", None), P(None, "y"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None), check_vma=False)(a, b)
+
+
+arrays = {"a": normal("I", "J", spec=P("x", None)), "b": normal("J", "K", spec=P(None, "y"))}
+DIMS = {"I": 24, "J": 32, "K": 40}
+HIDDEN = {"I": 16, "J": 56, "K": 24}
+auto = exercise.call(matmul_auto, **arrays, dims=DIMS, hidden_dims=HIDDEN)
+typed = exercise.call(matmul_explicit, **arrays, dims=DIMS, hidden_dims=HIDDEN)
+manual = exercise.call(matmul_manual, **arrays, dims=DIMS, hidden_dims=HIDDEN)
+
+
+def expect_one_gather_of_c(seen):
+    """C[I_X, K] by one all-gather of C over y, and no product computed twice."""
+    expect_spec(seen.out, P("x", None))
+    expect_collectives(seen, all_gather={"y": 1})
+    shard = seen.out.value.nbytes / (seen.mesh["x"] * seen.mesh["y"])
+    expect_traffic(seen, at_most=shard * (seen.mesh["y"] - 1))
+    expect_flops(seen, at_most=2 * seen.a.size * seen.b.shape[1] / (seen.mesh["x"] * seen.mesh["y"]))
+
+
+def expect_collectives_of(seen, *, compiler):
+    """Who put the collectives in: the compiler, or the learner."""
+    for c in seen.collectives:
+        if c.by_compiler != compiler:
+            who = f"line {c.line} is yours" if c.line else "the compiler put it in"
+            raise Failure(f"this mode leaves the {c.kind} to {'the compiler' if compiler else 'you'}, but {who}")
+
+
+@exercise.check(auto, points=0.25, public=True)
+def auto_value(seen):
+    """matmul_auto: C equals A @ B"""
+    expect_close(seen.out, seen.a @ seen.b)
+
+
+@exercise.check(auto, points=0.25, after=auto_value)
+def auto_budget(seen):
+    """matmul_auto: C[I_X, K] by one all-gather of C over y; 1/XY of the FLOPs"""
+    expect_one_gather_of_c(seen)
+
+
+@exercise.check(auto, points=0.25, after=auto_budget)
+def auto_mode(seen):
+    """matmul_auto: the compiler puts the all-gather in, you write none"""
+    expect_collectives_of(seen, compiler=True)
+
+
+@exercise.check(typed, points=0.25, public=True)
+def explicit_value(seen):
+    """matmul_explicit: C equals A @ B"""
+    expect_close(seen.out, seen.a @ seen.b)
+
+
+@exercise.check(typed, points=0.25, after=explicit_value)
+def explicit_budget(seen):
+    """matmul_explicit: C[I_X, K] by one all-gather of C over y; 1/XY of the FLOPs"""
+    expect_one_gather_of_c(seen)
+
+
+@exercise.check(typed, points=0.25, after=explicit_budget)
+def explicit_mode(seen):
+    """matmul_explicit: the compiler puts the all-gather in, you write none"""
+    expect_collectives_of(seen, compiler=True)
+
+
+@exercise.check(manual, points=0.25, public=True)
+def manual_value(seen):
+    """matmul_manual: C equals A @ B"""
+    expect_close(seen.out, seen.a @ seen.b)
+
+
+@exercise.check(manual, points=0.25, after=manual_value)
+def manual_budget(seen):
+    """matmul_manual: C[I_X, K] by one all-gather of C over y; 1/XY of the FLOPs"""
+    expect_one_gather_of_c(seen)
+
+
+@exercise.check(manual, points=0.25, after=manual_budget)
+def manual_mode(seen):
+    """matmul_manual: you write the all-gather, the compiler adds nothing"""
+    expect_collectives_of(seen, compiler=False)
+
+
+@exercise.misconception(of=matmul_auto, fails=auto_mode)
+def auto_by_hand(a, b, *, mesh):
+    """You wrote Manual mode again. In Auto mode there is no shard_map: multiply whole arrays and constrain the result."""
+    return matmul_manual(a, b, mesh=mesh)
+
+
+@exercise.misconception(of=matmul_auto, fails=auto_budget)
+def auto_one_constraint(a, b, *, mesh):
+    """You asked only for C[I_X, K], so the compiler gathered B and every device along y computes the same. Constrain the product to C[I_X, K_Y] first."""
+    return jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P("x", None)))
+
+
+@exercise.misconception(of=matmul_auto, fails=auto_budget)
+def auto_unconstrained(a, b, *, mesh):
+    """You left the layout to the compiler, and it left C where it was computed, C[I_X, K_Y]."""
+    return a @ b
+
+
+@exercise.misconception(of=matmul_explicit, fails=explicit_mode)
+def explicit_by_hand(a, b, *, mesh):
+    """You wrote Manual mode again. In Explicit mode you handle whole arrays whose types carry shardings; reshard moves them."""
+    return matmul_manual(a, b, mesh=mesh)
+
+
+@exercise.misconception(of=matmul_explicit, fails=explicit_budget)
+def explicit_in_one_step(a, b, *, mesh):
+    """You asked the product itself to come out as [I@x, K], so B was gathered and the FLOPs doubled. Let it be [I@x, K@y], then reshard."""
+    whole = jax.sharding.reshard(b, NamedSharding(explicit(mesh), P(None, None)))
+    return jax.sharding.reshard(a, NamedSharding(explicit(mesh), P("x", None))) @ whole
+
+
+@exercise.misconception(of=matmul_manual, fails=manual_budget)
+def manual_gathered_b(a, b, *, mesh):
+    """You gathered B, and every device along y computes the same rows of C. Multiply first: C is what has to travel."""
+
+    def local(a, b):
+        return a @ jax.lax.all_gather(b, "y", axis=1, tiled=True)
+
+    specs = (P("x", None), P(None, "y"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None), check_vma=False)(a, b)
+
+
+@exercise.misconception(of=matmul_manual, fails=manual_mode)
+def manual_by_compiler(a, b, *, mesh):
+    """You left the all-gather to the compiler. In Manual mode you write every collective, inside shard_map."""
+    return matmul_auto(a, b, mesh=mesh)
+
+
+question = {"params": {"I": [8192, 24576], "J": [2816, 5120], "K": [6144, 12288], "X": [4, 8], "Y": [3, 6]}}
+
+
+@exercise.number(points=0.5, unit="MB", model="one-way ring of y: Y - 1 steps; 1 MB is 10^6 bytes", **question)
+def gather_of_c_bytes(I, J, K, X, Y):
+    """In float32, with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}: how many MB does each device send in
+    `C[I_X, K_Y] → C[I_X, K]`?"""
+    return 4 * I * K / (X * Y) * (Y - 1)
+
+
+@exercise.number(points=0.25, unit="GFLOP", model="2 FLOPs per term", **question)
+def flops_of_one_constraint(I, J, K, X, Y):
+    """With I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, only `C[I_X, K]` was asked for: the compiler gathers
+    `B`, then multiplies. How many GFLOP does each device spend?"""
+    return 2 * I * J * K / X
+
+
+@exercise.misconception(of=gather_of_c_bytes)
+def gather_of_all_rows(I, J, K, X, Y):
+    """You forgot that x cuts the rows. Devices along y gather their own rows of C only."""
+    return 4 * I * K / Y * (Y - 1)
+
+
+@exercise.misconception(of=gather_of_c_bytes)
+def gather_of_b_instead(I, J, K, X, Y):
+    """That is the all-gather of B. The budget is to gather C."""
+    return 4 * J * K / Y * (Y - 1)
+
+
+@exercise.misconception(of=gather_of_c_bytes)
+def gather_of_c_one_step_more(I, J, K, X, Y):
+    """You counted Y steps. A ring of Y devices has gone round after Y - 1."""
+    return 4 * I * K / X
+
+
+@exercise.misconception(of=flops_of_one_constraint)
+def flops_still_shared(I, J, K, X, Y):
+    """You divided by Y too. With all of B on every device, the devices along y compute the same rows."""
+    return 2 * I * J * K / (X * Y)
+
+
+@exercise.misconception(of=flops_of_one_constraint)
+def flops_without_two(I, J, K, X, Y):
+    """You counted a term as one FLOP. It is a multiplication and an addition."""
+    return I * J * K / X

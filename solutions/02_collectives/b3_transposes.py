@@ -1,0 +1,292 @@
+"""# B3 Every collective backwards
+
+A collective is a linear map A from the blocks of all devices, x = (x_0, x_1, ...), to new blocks on all devices. Its
+backward pass is the transpose: it takes one cotangent block per device, y, to one cotangent block per device, so that
+
+    ⟨A x, y⟩ = ⟨x, Aᵀ y⟩        where ⟨u, v⟩ = sum over all devices and all elements
+
+**Task.** Write the transposes of five collectives over axis x by hand, as bodies for `shard_map`: cotangent block in,
+cotangent block out. They are wrapped for you, with `check_vma=False`, so that every device has a cotangent of its own.
+
+| forward, on the block of one device | body to write | cotangent in → out |
+|---|---|---|
+| all-gather of `A[I_X, J]` along dimension 0 | `all_gather_t(y)` | [I, J] → [I/X, J] |
+| reduce-scatter of `A[I, J]{U_X}` to `A[I_X, J]` | `reduce_scatter_t(y)` | [I/X, J] → [I, J] |
+| all-reduce | `all_reduce_t(y)` | [I, J] → [I, J] |
+| all-to-all `A[I_X, J] → A[I, J_X]` | `all_to_all_t(y)` | [I, J/X] → [I/X, J] |
+| device i sends to i + 1, nobody to device 0, which gets zeros | `shift_t(y)` | [I, J] → [I, J] |
+
+**Budget.** One collective in each body.
+
+How to find them: an element that the forward pass copies to many devices gets the *sum* of their cotangents; one that
+is added to others hands its cotangent to all of them unchanged; one that moves gets its cotangent from where it went.
+
+```
+    all-gather, x=3:   forward  x0: a                  backward   x0: p q r
+                                x1: b    --> a b c                x1: s t u   --> x0: p+s+v, x1: q+t+w, x2: r+u+z
+                                x2: c        everywhere           x2: v w z
+```
+
+**Small case.** x=2, one number per device, x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ = 80 + 8 = 88.
+Its transpose gives (11, 11): ⟨x, Aᵀ y⟩ = 33 + 55 = 88. The mean, (5.5, 5.5), would give 44.
+
+**JAX** does this in `jax.vjp`. With `check_vma=True` it knows more: the result of `psum` is the same on all devices, so
+it has *one* cotangent, not X of them, and the transpose is no collective at all, a mere copy.
+
+**In real systems**: FSDP gathers weights forwards and reduce-scatters gradients backwards; a pipeline's shift runs back.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "The JAX sharding type
+system".
+"""
+
+import jax
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import expect_close, expect_collectives
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 8}, {"x": 3}], stars=2)
+
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "A shard was copied to every device. What does its owner have to do with the X cotangents of the copies?",
+        "Add them; but each owner only for its own rows. One collective adds and cuts at once.",
+        "jax.lax.psum_scatter(y, 'x', scatter_dimension=0, tiled=True)",
+    ],
+)
+def all_gather_t(y):
+    """The transpose of jax.lax.all_gather(a, 'x', axis=0, tiled=True): [I, J] -> [I/X, J]."""
+    return jax.lax.psum_scatter(y, "x", scatter_dimension=0, tiled=True)
+
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "Row block i of every device was added into device i's result. Which cotangent does it get, and from where?",
+        "Device i's, unchanged. So every device needs the cotangents of all devices, in order.",
+        "jax.lax.all_gather(y, 'x', axis=0, tiled=True)",
+    ],
+)
+def reduce_scatter_t(y):
+    """The transpose of jax.lax.psum_scatter(a, 'x', scatter_dimension=0, tiled=True): [I/X, J] -> [I, J]."""
+    return jax.lax.all_gather(y, "x", axis=0, tiled=True)
+
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "A device's block was added into the result of every device. Each of those results has a cotangent.",
+        "So it gets the sum of all cotangents, and so does every other device.",
+        "jax.lax.psum(y, 'x')",
+    ],
+)
+def all_reduce_t(y):
+    """The transpose of jax.lax.psum(a, 'x'): [I, J] -> [I, J]."""
+    return jax.lax.psum(y, "x")
+
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "Nothing is added or copied here: every chunk moves to one other device. Where must its cotangent go?",
+        "Back. Swap the dimension that was split and the one that was joined.",
+        "jax.lax.all_to_all(y, 'x', split_axis=0, concat_axis=1, tiled=True)",
+    ],
+)
+def all_to_all_t(y):
+    """The transpose of jax.lax.all_to_all(a, 'x', split_axis=1, concat_axis=0, tiled=True): [I, J/X] -> [I/X, J]."""
+    return jax.lax.all_to_all(y, "x", split_axis=0, concat_axis=1, tiled=True)
+
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "Device i's block went to i + 1. Whose cotangent does it get? What about the last device?",
+        "Turn every pair (source, target) round. The last device's block went nowhere, so its cotangent is zero.",
+        "jax.lax.ppermute(y, 'x', [(i + 1, i) for i in range(jax.lax.axis_size('x') - 1)])",
+    ],
+)
+def shift_t(y):
+    """The transpose of jax.lax.ppermute(a, 'x', [(i, i + 1) for i in range(X - 1)]): [I, J] -> [I, J]."""
+    return jax.lax.ppermute(y, "x", [(i + 1, i) for i in range(jax.lax.axis_size("x") - 1)])
+
+
+DIMS = {"I": 72, "J": 48}
+HIDDEN = {"I": 24, "J": 96}
+rows = normal("I", "J", spec=P("x"))
+tall = normal(1728, "J", spec=P("x"))
+columns = normal("I", "J", spec=P(None, "x"))
+gathered = exercise.call(all_gather_t, y=tall, dims={"J": 24}, hidden_dims={"J": 40})
+scattered = exercise.call(reduce_scatter_t, y=rows, dims=DIMS, hidden_dims=HIDDEN)
+reduced = exercise.call(all_reduce_t, y=rows, dims=DIMS, hidden_dims=HIDDEN)
+traded = exercise.call(all_to_all_t, y=columns, dims=DIMS, hidden_dims=HIDDEN)
+shifted = exercise.call(shift_t, y=rows, dims=DIMS, hidden_dims=HIDDEN)
+
+
+@exercise.check(gathered, points=0.25, public=True)
+def all_gather_t_value(seen):
+    """all_gather_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
+    blocks = seen.y.reshape(seen.mesh["x"], -1, seen.y.shape[1])
+    expect_close(seen.out, blocks.sum(0))
+
+
+@exercise.check(scattered, points=0.25, public=True)
+def reduce_scatter_t_value(seen):
+    """reduce_scatter_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
+    expect_close(seen.out, np.tile(seen.y, (seen.mesh["x"], 1)))
+
+
+@exercise.check(reduced, points=0.25, public=True)
+def all_reduce_t_value(seen):
+    """all_reduce_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
+    blocks = seen.y.reshape(seen.mesh["x"], -1, seen.y.shape[1])
+    expect_close(seen.out, np.tile(blocks.sum(0), (seen.mesh["x"], 1)))
+
+
+@exercise.check(traded, points=0.25, public=True)
+def all_to_all_t_value(seen):
+    """all_to_all_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
+    expect_close(seen.out, seen.y)
+
+
+@exercise.check(shifted, points=0.25, public=True)
+def shift_t_value(seen):
+    """shift_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
+    size = seen.y.shape[0] // seen.mesh["x"]
+    expect_close(seen.out, np.concatenate([seen.y[size:], np.zeros((size, seen.y.shape[1]))]))
+
+
+@exercise.check(gathered, points=0.25, after=all_gather_t_value)
+def all_gather_t_traffic(seen):
+    """all_gather_t: one reduce-scatter over x and no other collective"""
+    expect_collectives(seen, reduce_scatter={"x": 1})
+
+
+@exercise.check(scattered, points=0.25, after=reduce_scatter_t_value)
+def reduce_scatter_t_traffic(seen):
+    """reduce_scatter_t: one all-gather over x and no other collective"""
+    expect_collectives(seen, all_gather={"x": 1})
+
+
+@exercise.check(reduced, points=0.25, after=all_reduce_t_value)
+def all_reduce_t_traffic(seen):
+    """all_reduce_t: one all-reduce over x and no other collective"""
+    expect_collectives(seen, all_reduce={"x": 1})
+
+
+@exercise.check(traded, points=0.25, after=all_to_all_t_value)
+def all_to_all_t_traffic(seen):
+    """all_to_all_t: one all-to-all over x and no other collective"""
+    expect_collectives(seen, all_to_all={"x": 1})
+
+
+@exercise.check(shifted, points=0.25, after=shift_t_value)
+def shift_t_traffic(seen):
+    """shift_t: one permute over x and no other collective"""
+    expect_collectives(seen, permute={"x": 1})
+
+
+@exercise.misconception(of=all_gather_t, fails=all_gather_t_value)
+def all_gather_t_mean(y):
+    """You took the mean. The copies' cotangents are added: if a mean is wanted, the loss has it."""
+    return all_gather_t(y) / jax.lax.axis_size("x")
+
+
+@exercise.misconception(of=all_gather_t, fails=all_gather_t_value)
+def all_gather_t_own_rows(y):
+    """You kept your own cotangent of your shard. The other devices used your shard, too: their cotangents of it have to be added."""
+    size = y.shape[0] // jax.lax.axis_size("x")
+    return jax.lax.dynamic_slice_in_dim(y, jax.lax.axis_index("x") * size, size)
+
+
+@exercise.misconception(of=all_gather_t, fails=all_gather_t_traffic)
+def all_gather_t_all_reduced(y):
+    """You all-reduced and threw most of it away: a reduce-scatter sends half the bytes."""
+    size = y.shape[0] // jax.lax.axis_size("x")
+    return jax.lax.dynamic_slice_in_dim(jax.lax.psum(y, "x"), jax.lax.axis_index("x") * size, size)
+
+
+@exercise.misconception(of=reduce_scatter_t, fails=reduce_scatter_t_value)
+def reduce_scatter_t_mean(y):
+    """You divided by X. A term of a sum gets the cotangent of the sum, all of it."""
+    return reduce_scatter_t(y) / jax.lax.axis_size("x")
+
+
+@exercise.misconception(of=reduce_scatter_t, fails=reduce_scatter_t_traffic)
+def reduce_scatter_t_padded(y):
+    """You put your cotangent among zeros and all-reduced. An all-gather says the same with half the bytes."""
+    full = jax.numpy.zeros((y.shape[0] * jax.lax.axis_size("x"), y.shape[1]))
+    here = jax.lax.axis_index("x") * y.shape[0]
+    return jax.lax.psum(jax.lax.dynamic_update_slice_in_dim(full, y, here, axis=0), "x")
+
+
+@exercise.misconception(of=all_reduce_t, fails=all_reduce_t_value)
+def all_reduce_t_mean(y):
+    """You took the mean. Every device's result depends on your block with factor one: add all the cotangents."""
+    return jax.lax.pmean(y, "x")
+
+
+@exercise.misconception(of=all_reduce_t, fails=all_reduce_t_value)
+def all_reduce_t_identity(y):
+    """You passed the cotangent through. That is right when all devices share one; here each has its own, and your block is in all the results."""
+    return y
+
+
+@exercise.misconception(of=all_to_all_t, fails=all_to_all_t_value)
+def all_to_all_t_forwards(y):
+    """You did the forward all-to-all again. Backwards, rows are split and columns are joined."""
+    return jax.lax.all_to_all(y, "x", split_axis=1, concat_axis=0, tiled=True)
+
+
+@exercise.misconception(of=all_to_all_t, fails=all_to_all_t_traffic)
+def all_to_all_t_gathered(y):
+    """You gathered everything and kept 1/X of it. A chunk's cotangent has one place to go to."""
+    size = y.shape[0] // jax.lax.axis_size("x")
+    whole = jax.lax.all_gather(y, "x", axis=1, tiled=True)
+    return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("x") * size, size)
+
+
+@exercise.misconception(of=shift_t, fails=shift_t_value)
+def shift_t_forwards(y):
+    """You shifted in the forward direction. A block that went from i to i + 1 gets its cotangent from i + 1."""
+    return jax.lax.ppermute(y, "x", [(i, i + 1) for i in range(jax.lax.axis_size("x") - 1)])
+
+
+@exercise.misconception(of=shift_t, fails=shift_t_value)
+def shift_t_round(y):
+    """You closed the ring. Forwards the last device sent nothing, so its block has no effect and its cotangent is zero."""
+    n = jax.lax.axis_size("x")
+    return jax.lax.ppermute(y, "x", [((i + 1) % n, i) for i in range(n)])
+
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"D": [4096, 6144, 8192], "F": [14336, 20480, 28672], "X": [4, 8, 32]},
+    model="one-way ring: X - 1 steps; 1 MB is 10^6 bytes",
+)
+def fsdp_backward_bytes(D, F, X):
+    """FSDP on {{ X }} devices: the forward pass gathers `W[D_X, F]` in bfloat16, D={{ D }}, F={{ F }}. Its cotangent is kept in
+    float32. How many MB does each device send in the transpose of that all-gather?"""
+    return 4 * D * F * (X - 1) / X
+
+
+@exercise.misconception(of=fsdp_backward_bytes)
+def fsdp_backward_as_forward(D, F, X):
+    """You counted 2 bytes, as in the forward pass. What travels backwards is float32."""
+    return 2 * D * F * (X - 1) / X
+
+
+@exercise.misconception(of=fsdp_backward_bytes)
+def fsdp_backward_all_reduce(D, F, X):
+    """You all-reduced. Each device keeps the gradient of its own shard only: a reduce-scatter, half of it."""
+    return 2 * 4 * D * F * (X - 1) / X
+
+
+@exercise.misconception(of=fsdp_backward_bytes)
+def fsdp_backward_shard(D, F, X):
+    """You sent one chunk. A reduce-scatter sends one in each of its X - 1 steps."""
+    return 4 * D * F / X

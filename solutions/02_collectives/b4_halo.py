@@ -1,0 +1,238 @@
+"""# B4 Halo exchange
+
+A stencil computes each element from its neighbours. Cut over devices, only the elements near a cut need anything from
+another device, and only from the two next to it.
+
+**Task.** `A[N_X]` lives on a ring of devices. Write
+
+- `halo(a, w)`, a body for `shard_map` (wrapped for you, with `check_vma=False`): a block of n elements in, n + 2w out: the
+  last w elements of the left neighbour, the block, the first w elements of the right neighbour;
+- `stencil(a, *, mesh, weights)`, of the whole array: `out[i] = Σ_k weights[k] · a[i + k - w]` for k = 0 .. 2w, with
+  2w + 1 weights.
+
+Everything is periodic: the first device's left neighbour is the last device. w is at most the size of a block.
+
+**Budget.** Two permutes over x and no other collective, w elements each way: with N elements of V bytes in all, a device
+sends 2 · w · V/N bytes, however large its block is.
+
+```
+    w=1      x0  0 1 2 3      x1  4 5 6 7      x2  8 9 10 11
+             right-going:  3 -> x1,  7 -> x2,  11 -> x0
+             left-going:   0 -> x2,  4 -> x0,   8 -> x1
+    halo     x0  11|0 1 2 3|4     x1  3|4 5 6 7|8     x2  7|8 9 10 11|0
+```
+
+**Small case.** The weights (-1, 0, 1) on that array: element 4, the first of x1, becomes 5 - 3 = 2 with the 3 from x0;
+element 0 becomes 1 - 11 = -10. With zeros instead of the 11 it would be 1: a device that no pair of a `ppermute` names
+as a target receives zeros, and no error.
+
+**In real systems**: weather models, convolutions cut along the image, sliding-window attention.
+
+**Read on.** `jax.lax.ppermute` in the JAX documentation; *Using MPI* (Gropp, Lusk, Skjellum), the Poisson problem.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import expect_close, expect_collectives, expect_spec, expect_traffic
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 8}], stars=2, extension=True)
+
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "What does a device have that its right neighbour needs? And its left one? Send that and nothing else.",
+        "One ppermute sends every block's last w elements to i + 1, the other its first w elements to i - 1, modulo X.",
+        "left = jax.lax.ppermute(a[-w:], 'x', [(i, (i + 1) % n) for i in range(n)]), with n = jax.lax.axis_size('x').",
+    ],
+)
+def halo(a, *, w):
+    """A block [n] -> [n + 2w]: w elements of the left neighbour, the block, w elements of the right neighbour."""
+    n = jax.lax.axis_size("x")
+    left = jax.lax.ppermute(a[-w:], "x", [(i, (i + 1) % n) for i in range(n)])
+    right = jax.lax.ppermute(a[:w], "x", [(i, (i - 1) % n) for i in range(n)])
+    return jnp.concatenate([left, a, right])
+
+
+@exercise.task(
+    hints=[
+        "With its halo, a block has all it needs. How many elements does a device compute from n + 2w?",
+        "Inside shard_map: padded = halo(block, w=w), then a sum of 2w + 1 shifted slices of length n.",
+        "sum(weight * padded[k : k + n] for k, weight in enumerate(weights))",
+    ]
+)
+def stencil(a, *, mesh, weights):
+    """out[i] = sum over k of weights[k] * a[i + k - w], periodic.
+
+    Args: a is float32[N] sharded P('x'); weights is a tuple of 2w + 1 floats; mesh has an axis 'x'.
+    Returns: float32[N] sharded P('x').
+    """
+
+    def local(block):
+        padded = halo(block, w=len(weights) // 2)
+        return sum(weight * padded[k : k + block.size] for k, weight in enumerate(weights))
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+
+
+a = normal("N", spec=P("x"))
+WEIGHTS = (-0.5, 2.0, 0.25, 1.0, -3.0)
+narrow = exercise.call(halo, a=a, static={"w": 1}, dims={"N": 120}, hidden_dims={"N": 160})
+wide = exercise.call(halo, a=a, static={"w": 3}, dims={"N": 120}, hidden_dims={"N": 200})
+derived = exercise.call(stencil, a=a, static={"weights": (-1.0, 0.0, 1.0)}, dims={"N": 120}, hidden_dims={"N": 160})
+weighted = exercise.call(stencil, a=a, static={"weights": WEIGHTS}, dims={"N": 120}, hidden_dims={"N": 200})
+
+
+def padded_blocks(a, parts, w):
+    """Every device's block with its halo, one after the other."""
+    size = a.size // parts
+    return np.concatenate([a[np.arange(i * size - w, (i + 1) * size + w) % a.size] for i in range(parts)])
+
+
+@exercise.check(narrow, points=0.5, public=True)
+def halo_value(seen):
+    """halo: one element of each neighbour around every block"""
+    blocks = seen.a.reshape(seen.mesh["x"], -1)
+    left, right = np.roll(blocks[:, -1:], 1, axis=0), np.roll(blocks[:, :1], -1, axis=0)
+    expect_close(seen.out, np.concatenate([left, blocks, right], axis=1).ravel())
+
+
+@exercise.check(wide, points=0.5, after=halo_value)
+def halo_wide(seen):
+    """halo: three elements of each neighbour"""
+    expect_close(seen.out, padded_blocks(seen.a, seen.mesh["x"], 3))
+
+
+@exercise.check(wide, points=0.5, after=halo_wide)
+def halo_traffic(seen):
+    """halo: two permutes over x, w elements each way"""
+    expect_collectives(seen, permute={"x": 2})
+    expect_traffic(seen, at_most=2 * 3 * 4)
+
+
+@exercise.check(derived, points=0.25, public=True, after=halo_value)
+def stencil_value(seen):
+    """stencil: the weights (-1, 0, 1), a[i + 1] - a[i - 1]"""
+    expect_close(seen.out, np.roll(seen.a, -1) - np.roll(seen.a, 1))
+
+
+@exercise.check(weighted, points=0.25, after=[stencil_value, halo_wide])
+def stencil_weighted(seen):
+    """stencil: five unequal weights"""
+    expect_close(seen.out, sum(weight * np.roll(seen.a, 2 - k) for k, weight in enumerate(WEIGHTS)))
+
+
+@exercise.check(weighted, points=0.5, after=[stencil_weighted, halo_traffic])
+def stencil_traffic(seen):
+    """stencil: sharded P('x'), two permutes over x, w elements each way"""
+    expect_spec(seen.out, P("x"))
+    expect_collectives(seen, permute={"x": 2})
+    expect_traffic(seen, at_most=2 * 2 * 4)
+
+
+@exercise.misconception(of=halo, fails=halo_value)
+def halo_zeros_at_the_wrap(a, *, w):
+    """Your ring is open: no pair sends to the first (or from the last) device, and who is sent nothing receives zeros. Wrap round: (i + 1) % n."""
+    n = jax.lax.axis_size("x")
+    left = jax.lax.ppermute(a[-w:], "x", [(i, i + 1) for i in range(n - 1)])
+    right = jax.lax.ppermute(a[:w], "x", [(i + 1, i) for i in range(n - 1)])
+    return jnp.concatenate([left, a, right])
+
+
+@exercise.misconception(of=halo, fails=halo_value)
+def halo_wrong_way(a, *, w):
+    """You sent the edges the wrong way. Your last elements are what the device to your right lacks on its left: i sends them to i + 1."""
+    n = jax.lax.axis_size("x")
+    left = jax.lax.ppermute(a[-w:], "x", [(i, (i - 1) % n) for i in range(n)])
+    right = jax.lax.ppermute(a[:w], "x", [(i, (i + 1) % n) for i in range(n)])
+    return jnp.concatenate([left, a, right])
+
+
+@exercise.misconception(of=halo, fails=halo_wide)
+def halo_of_one(a, *, w):
+    """You exchanged one element, whatever `w` says."""
+    return halo(a, w=1)
+
+
+@exercise.misconception(of=halo, fails=halo_traffic)
+def halo_by_all_gather(a, *, w):
+    """You gathered the whole array. A device needs w elements from each of two neighbours, and nothing from the others."""
+    n = jax.lax.axis_size("x")
+    whole, start = jax.lax.all_gather(a, "x", tiled=True), jax.lax.axis_index("x") * a.size
+    return whole[(start - w + jnp.arange(a.size + 2 * w)) % (n * a.size)]
+
+
+@exercise.misconception(of=halo, fails=halo_traffic)
+def halo_of_whole_blocks(a, *, w):
+    """You sent the whole block and cut off the edge where it arrived. Cut first: only w elements need to travel."""
+    n = jax.lax.axis_size("x")
+    left = jax.lax.ppermute(a, "x", [(i, (i + 1) % n) for i in range(n)])
+    right = jax.lax.ppermute(a, "x", [(i, (i - 1) % n) for i in range(n)])
+    return jnp.concatenate([left[-w:], a, right[:w]])
+
+
+@exercise.misconception(of=stencil, fails=stencil_value)
+def stencil_of_blocks(a, *, mesh, weights):
+    """You let each block wrap round into itself. Its neighbours' elements are on other devices: fetch them with halo."""
+
+    def local(block):
+        return sum(weight * jnp.roll(block, len(weights) // 2 - k) for k, weight in enumerate(weights))
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+
+
+@exercise.misconception(of=stencil, fails=stencil_value)
+def stencil_mirrored(a, *, mesh, weights):
+    """You used the weights backwards: weights[0] belongs to the element w places to the left, a[i - w]."""
+    return stencil(a, mesh=mesh, weights=weights[::-1])
+
+
+@exercise.misconception(of=stencil, fails=stencil_traffic)
+def stencil_halo_per_weight(a, *, mesh, weights):
+    """You shifted the whole array once for each weight. Fetch the halo once; all shifts are slices of it."""
+
+    def local(block):
+        w = len(weights) // 2
+        return sum(weight * halo(block, w=w)[k : k + block.size] for k, weight in enumerate(weights))
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+
+
+@exercise.number(
+    points=0.5,
+    unit="KB",
+    params={"N": [6144, 8192, 24576], "D": [5120, 7168], "X": [8, 16, 32], "w": [3, 5, 12]},
+    model="1 KB is 1000 bytes",
+)
+def halo_bytes(N, D, X, w):
+    """A grid `A[N_X, D]`, float32[{{ N }}, {{ D }}], is cut into rows over a ring of {{ X }} devices. A stencil reaches {{ w }} rows up
+    and {{ w }} rows down. How many KB does each device send in one step?"""
+    return 2 * w * D * 4
+
+
+@exercise.misconception(of=halo_bytes)
+def halo_one_side(N, D, X, w):
+    """You counted one neighbour. w rows go up and w rows go down."""
+    return w * D * 4
+
+
+@exercise.misconception(of=halo_bytes)
+def halo_of_blocks(N, D, X, w):
+    """You sent the whole block to both neighbours. Only its outermost w rows travel."""
+    return 2 * N / X * D * 4
+
+
+@exercise.misconception(of=halo_bytes)
+def halo_cut_columns(N, D, X, w):
+    """You divided the rows by X. The rows are whole on their device: x cuts dimension 0 only, and a row at the edge has all D columns."""
+    return 2 * w * D / X * 4
+
+
+@exercise.misconception(of=halo_bytes)
+def halo_elements(N, D, X, w):
+    """You counted numbers, not bytes. A float32 takes 4."""
+    return 2 * w * D

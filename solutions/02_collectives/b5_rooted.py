@@ -1,0 +1,301 @@
+"""# B5 Collectives with a root
+
+MPI knows collectives in which one device, the *root*, is special. `shard_map` runs the same program on every device
+and `jax.lax` has no root, so you make them: a device asks `axis_index` who it is, and masks.
+
+**Task.** Write four bodies for `shard_map` (it is around them already, with `check_vma=False`; the mesh axis is `x`).
+`root` is a Python number. V is the size of a block of [I, K] that every device has.
+
+| body | the root returns | the others return | each device may send |
+|---|---|---|---|
+| `rooted_broadcast` | its block | the root's block | 2·(N − 1)/N · V |
+| `rooted_scatter` | chunk `root` of its rows | device i: chunk i of the root's rows | (N − 1)/N · V |
+| `rooted_gather` | all blocks, side by side: [I, N·K] | zeros of this shape | (N − 1) · V |
+| `rooted_reduce` | the sum of all blocks | zeros of this shape | 2·(N − 1)/N · V |
+
+```
+   root = 1          broadcast      scatter       gather                reduce
+   x0: a = a0 a1     x0: b          x0: b0        x0: 0 0               x0: 0
+   x1: b = b0 b1     x1: b          x1: b1        x1: a b               x1: a+b
+```
+
+A sum to which only the root contributes *is* the root's value: mask with `jnp.where`, then add. Which collective adds
+and leaves every device with its chunk only?
+
+**Budget.** The bytes in the table: one collective each. They are what one program for all devices costs, not what MPI
+pays: the others send zeros as diligently as the root sends data.
+
+**Small case.** float32, x=4, blocks of [40, 20], V = 3200 bytes: the broadcast sends 4800 bytes per device, the scatter
+2400, the gather 9600, the reduce 4800.
+
+**In real systems.** Rooted calls are rare in sharded training, where all devices do the same work: a checkpoint is
+broadcast from the host that read it, metrics are reduced to the one that logs them.
+
+**Read on.** The MPI standard, chapter "Collective Communication"; `jax.lax` parallel operators.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import expect_close, expect_traffic
+from grader.hardware import all_reduce_time
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2)
+
+
+@exercise.body(
+    out_specs=P(),
+    hints=[
+        "Which collective gives all devices the same value?",
+        "If all devices but the root contribute zeros, the sum over x is what the root has.",
+        "jax.lax.psum(jnp.where(jax.lax.axis_index('x') == root, a, 0), 'x')",
+    ],
+)
+def rooted_broadcast(a, *, root):
+    """The block of device `root`, on every device."""
+    return jax.lax.psum(jnp.where(jax.lax.axis_index("x") == root, a, 0), "x")
+
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "It is a broadcast of which every device keeps one chunk. Is there a collective that sends no more than that?",
+        "Mask as in the broadcast; then a collective that adds and leaves device i with chunk i of the rows.",
+        "jax.lax.psum_scatter(masked, 'x', scatter_dimension=0, tiled=True)",
+    ],
+)
+def rooted_scatter(a, *, root):
+    """Chunk i of the rows of the root's block, on device i."""
+    mine = jnp.where(jax.lax.axis_index("x") == root, a, 0)
+    return jax.lax.psum_scatter(mine, "x", scatter_dimension=0, tiled=True)
+
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "All devices run the same program: gather first, and then ask who you are.",
+        "all_gather along dimension 1, then zeros for everybody but the root.",
+        "jnp.where(jax.lax.axis_index('x') == root, jax.lax.all_gather(a, 'x', axis=1, tiled=True), 0)",
+    ],
+)
+def rooted_gather(a, *, root):
+    """All blocks side by side on device `root`, zeros on the others."""
+    whole = jax.lax.all_gather(a, "x", axis=1, tiled=True)
+    return jnp.where(jax.lax.axis_index("x") == root, whole, 0)
+
+
+@exercise.body(
+    out_specs=P(None, "x"),
+    hints=[
+        "Who shall have the sum, and what do the others return?",
+        "psum first, then zeros for everybody but the root.",
+        "jnp.where(jax.lax.axis_index('x') == root, jax.lax.psum(a, 'x'), 0)",
+    ],
+)
+def rooted_reduce(a, *, root):
+    """The sum of all blocks on device `root`, zeros on the others."""
+    return jnp.where(jax.lax.axis_index("x") == root, jax.lax.psum(a, "x"), 0)
+
+
+blocks = normal("I", "J", spec=P(None, "x"))
+DIMS = {"I": 40, "J": 80}
+HIDDEN = {"I": 80, "J": 120}
+OTHER = [{"x": 8}, {"x": 5}]
+broadcast = exercise.call(rooted_broadcast, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
+scatter = exercise.call(rooted_scatter, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
+gather = exercise.call(rooted_gather, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
+reduce = exercise.call(rooted_reduce, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
+broadcast_from_3 = exercise.call(rooted_broadcast, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
+scatter_from_3 = exercise.call(rooted_scatter, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
+gather_to_3 = exercise.call(rooted_gather, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
+reduce_to_3 = exercise.call(rooted_reduce, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
+
+
+@exercise.check(broadcast, points=0.5, public=True)
+def rooted_broadcast_value(seen):
+    """rooted_broadcast: every device has the root's block"""
+    parts = seen.a.reshape(len(seen.a), seen.mesh["x"], -1)
+    expect_close(seen.out, parts[:, seen.root])
+
+
+@exercise.check(scatter, points=0.5, public=True)
+def rooted_scatter_value(seen):
+    """rooted_scatter: device i has chunk i of the root's rows"""
+    parts = seen.a.reshape(len(seen.a), seen.mesh["x"], -1)
+    expect_close(seen.out, parts[:, seen.root])
+
+
+@exercise.check(gather, points=0.5, public=True)
+def rooted_gather_value(seen):
+    """rooted_gather: the root has all blocks, the others have zeros"""
+    want = np.zeros((seen.mesh["x"], *seen.a.shape))
+    want[seen.root] = seen.a
+    expect_close(seen.out, want.reshape(-1, seen.a.shape[1]))
+
+
+@exercise.check(reduce, points=0.5, public=True)
+def rooted_reduce_value(seen):
+    """rooted_reduce: the root has the sum, the others have zeros"""
+    parts = seen.a.reshape(len(seen.a), seen.mesh["x"], -1)
+    want = np.zeros(parts.shape)
+    want[:, seen.root] = parts.sum(1)
+    expect_close(seen.out, want.reshape(seen.a.shape))
+
+
+def sends(seen, blocks):
+    """Each device sends at most this many blocks."""
+    expect_traffic(seen, at_most=blocks * 4 * seen.a.size / seen.mesh["x"])
+
+
+@exercise.check(broadcast_from_3, points=0.25, after=rooted_broadcast_value)
+def rooted_broadcast_budget(seen):
+    """rooted_broadcast: right for another root, and 2 (N - 1)/N V from each device"""
+    rooted_broadcast_value.fn(seen)
+    sends(seen, 2 * (seen.mesh["x"] - 1) / seen.mesh["x"])
+
+
+@exercise.check(scatter_from_3, points=0.25, after=rooted_scatter_value)
+def rooted_scatter_budget(seen):
+    """rooted_scatter: right for another root, and (N - 1)/N V from each device"""
+    rooted_scatter_value.fn(seen)
+    sends(seen, (seen.mesh["x"] - 1) / seen.mesh["x"])
+
+
+@exercise.check(gather_to_3, points=0.25, after=rooted_gather_value)
+def rooted_gather_budget(seen):
+    """rooted_gather: right for another root, and (N - 1) V from each device"""
+    rooted_gather_value.fn(seen)
+    sends(seen, seen.mesh["x"] - 1)
+
+
+@exercise.check(reduce_to_3, points=0.25, after=rooted_reduce_value)
+def rooted_reduce_budget(seen):
+    """rooted_reduce: right for another root, and 2 (N - 1)/N V from each device"""
+    rooted_reduce_value.fn(seen)
+    sends(seen, 2 * (seen.mesh["x"] - 1) / seen.mesh["x"])
+
+
+@exercise.misconception(of=rooted_broadcast, fails=rooted_broadcast_value)
+def broadcast_from_0(a, *, root):
+    """You took device 0 for the root. Compare with `root`."""
+    return jax.lax.psum(jnp.where(jax.lax.axis_index("x") == 0, a, 0), "x")
+
+
+@exercise.misconception(of=rooted_broadcast, fails=rooted_broadcast_value)
+def broadcast_the_sum(a, *, root):
+    """You added the blocks of all devices. Mask before you add: only the root contributes."""
+    return jax.lax.psum(a, "x")
+
+
+@exercise.misconception(of=rooted_broadcast, fails=rooted_broadcast_budget)
+def broadcast_by_gather(a, *, root):
+    """You gathered all blocks to keep one: (N - 1)·V from each device. A masked sum needs less than 2·V, however many devices there are."""
+    return jax.lax.all_gather(a, "x")[root]
+
+
+@exercise.misconception(of=rooted_scatter, fails=rooted_scatter_value)
+def scatter_the_sum(a, *, root):
+    """You scattered the sum of all blocks. Mask before you add: only the root contributes."""
+    return jax.lax.psum_scatter(a, "x", scatter_dimension=0, tiled=True)
+
+
+@exercise.misconception(of=rooted_scatter, fails=rooted_scatter_budget)
+def scatter_by_broadcast(a, *, root):
+    """You sent the root's whole block to everybody and kept 1/N of it: twice the bytes of a reduce-scatter."""
+    me, whole = jax.lax.axis_index("x"), rooted_broadcast(a, root=root)
+    return whole.reshape(jax.lax.axis_size("x"), -1, a.shape[1])[me]
+
+
+@exercise.misconception(of=rooted_gather, fails=rooted_gather_value)
+def gather_on_every_device(a, *, root):
+    """You left the result on every device. Only the root keeps it, the others return zeros."""
+    return jax.lax.all_gather(a, "x", axis=1, tiled=True)
+
+
+@exercise.misconception(of=rooted_gather, fails=rooted_gather_budget)
+def gather_by_sum(a, *, root):
+    """You put each block into a whole array of zeros and added these: the sum moves twice what an all-gather does."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    placed = jnp.zeros((a.shape[0], n, a.shape[1]), a.dtype).at[:, me].set(a)
+    return jnp.where(me == root, jax.lax.psum(placed, "x").reshape(a.shape[0], -1), 0)
+
+
+@exercise.misconception(of=rooted_reduce, fails=rooted_reduce_value)
+def reduce_on_every_device(a, *, root):
+    """You left the sum on every device, which is an all-reduce. Only the root keeps it, the others return zeros."""
+    return jax.lax.psum(a, "x")
+
+
+@exercise.misconception(of=rooted_reduce, fails=rooted_reduce_value)
+def reduce_masked_first(a, *, root):
+    """You masked before you added, so only the root contributed. Here all contribute and only the root keeps: mask afterwards."""
+    return jax.lax.psum(jnp.where(jax.lax.axis_index("x") == root, a, 0), "x")
+
+
+@exercise.misconception(of=rooted_reduce, fails=rooted_reduce_budget)
+def reduce_by_gather(a, *, root):
+    """You gathered all blocks and added them yourself: (N - 1)·V from each device, where psum sends less than 2·V."""
+    return jnp.where(jax.lax.axis_index("x") == root, jax.lax.all_gather(a, "x").sum(0), 0)
+
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "K": [6144, 14336], "X": [8, 16]},
+    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+)
+def rooted_broadcast_time(chip, I, K, X):
+    """The root's block is bfloat16[{{ I }}, {{ K }}], on a ring of {{ X }} {{ chip }} chips. How long does
+    `rooted_broadcast` take as a masked all-reduce?"""
+    return all_reduce_time(2 * I * K, X, chip)
+
+
+@exercise.misconception(of=rooted_broadcast_time)
+def rooted_broadcast_one_phase(chip, I, K, X):
+    """That is one phase. An all-reduce is a reduce-scatter and an all-gather, even when most devices contribute zeros."""
+    return all_reduce_time(2 * I * K, X, chip) / 2
+
+
+@exercise.misconception(of=rooted_broadcast_time)
+def rooted_broadcast_of_chunk(chip, I, K, X):
+    """You divided the block by X. Every device holds a block of this size (its own, masked), and that is V."""
+    return all_reduce_time(2 * I * K / X, X, chip)
+
+
+@exercise.misconception(of=rooted_broadcast_time)
+def rooted_broadcast_one_way(chip, I, K, X):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return 2 * all_reduce_time(2 * I * K, X, chip)
+
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"I": [4096, 8192], "K": [3072, 5120], "X": [4, 8, 16]},
+    model="one-way ring, a reduce-scatter of X - 1 hops, all devices together; 1 MB is 10^6 bytes",
+)
+def rooted_scatter_bytes(I, K, X):
+    """The root scatters its block, float32[{{ I }}, {{ K }}], over {{ X }} devices. How many MB do all of them together send
+    in `rooted_scatter`, as a masked reduce-scatter?"""
+    return (X - 1) * 4 * I * K
+
+
+@exercise.misconception(of=rooted_scatter_bytes)
+def rooted_scatter_of_root(I, K, X):
+    """That is what one device sends, as if the root alone did. The same program runs on all: the others send zeros, just as many."""
+    return (X - 1) / X * 4 * I * K
+
+
+@exercise.misconception(of=rooted_scatter_bytes)
+def rooted_scatter_as_reduce(I, K, X):
+    """That is an all-reduce. A reduce-scatter stops after the first half, when every device has its chunk."""
+    return 2 * (X - 1) * 4 * I * K
+
+
+@exercise.misconception(of=rooted_scatter_bytes)
+def rooted_scatter_n_hops(I, K, X):
+    """You counted X hops. A chunk is home after X - 1."""
+    return X * 4 * I * K

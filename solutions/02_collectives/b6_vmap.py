@@ -1,0 +1,198 @@
+"""# B6 vmap when the batch is sharded, too
+
+`centre` below takes from one matrix `A[I_X, J]` the mean of each column. Its rows are cut over x, so that costs one
+small all-reduce. Now there is a batch of matrices, and the batch is cut over *another* axis: `A[B_Y, I_X, J]`.
+
+`jax.vmap` makes a function of a batch out of a function of one example, also when there is a `shard_map` inside: the
+block gets one more dimension, and so do its specs. What shall they say of the new dimension? "Whole", unless you name
+the axis that cuts it: `jax.vmap(f, spmd_axis_name="y")`. And where a spec says "whole" but the array is cut, the
+compiler makes it so: it gathers the batch, and all devices along y do the same work.
+
+**Task.** Write `centre_batch`: centre every matrix of the batch.
+
+**Budget.** One all-reduce over x, of the means of your own B/Y examples, and nothing over y. The result is sharded as
+the batch was, P('y', 'x').
+
+```
+     A[B_Y, I_X, J], B=4              spmd_axis_name="y"         without it
+     y0: examples 0 1 | x0 x1         y0: psum over x of 0 1     first y0 and y1 swap copies of all they have, then
+     y1: examples 2 3 | x0 x1         y1: psum over x of 2 3     y0 and y1 both: psum over x of 0 1 2 3
+```
+
+**Small case.** float32[12, 8, 10] on x=4, y=2: a device holds [6, 2, 10]. The means of its 6 examples are 240 bytes; the
+all-reduce sends 2 · 3/4 · 240 = 360. Without the name, each device first sends its 480 bytes to the other half of the
+batch, and then 720 for the means of all 12. A loop over the 6 examples also sends 360, in six all-reduces instead of one.
+
+**In real systems.** MaxText's pipeline maps one layer over its stages with `spmd_axis_name`: each stage is one example.
+
+**Read on.** JAX's notebook "Manual parallelism with shard_map".
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import expect_close, expect_collectives, expect_spec, expect_traffic
+from grader.hardware import all_gather_time, latency
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=2, extension=True)
+
+
+@exercise.given
+def centre(a, *, mesh):
+    """One matrix A[I_X, J] without the means of its columns."""
+
+    def local(a):
+        return a - jax.lax.pmean(a.mean(0), "x")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+
+
+@exercise.task(
+    hints=[
+        "Which transformation makes a function of one example a function of a batch?",
+        "vmap `centre`, with mesh bound by functools.partial, and tell vmap which mesh axis cuts the batch.",
+        "jax.vmap(partial(centre, mesh=mesh), spmd_axis_name='y')(a)",
+    ]
+)
+def centre_batch(a, *, mesh):
+    """Centre every matrix of A[B_Y, I_X, J].
+
+    Args: a is float32[B, I, J] sharded P('y', 'x'); mesh has the axes 'x' and 'y'.
+    Returns: float32[B, I, J] sharded P('y', 'x').
+    """
+    return jax.vmap(partial(centre, mesh=mesh), spmd_axis_name="y")(a)
+
+
+call = exercise.call(
+    centre_batch,
+    a=normal("B", "I", "J", spec=P("y", "x")),
+    dims={"B": 12, "I": 8, "J": 10},
+    hidden_dims={"B": 24, "I": 16, "J": 6},
+)
+
+
+@exercise.check(call, points=1, public=True)
+def centre_batch_value(seen):
+    """centre_batch: in each matrix the mean of each column is taken away"""
+    expect_close(seen.out, seen.a - seen.a.mean(1, keepdims=True))
+
+
+@exercise.check(call, points=0.5, public=True, after=centre_batch_value)
+def centre_batch_layout(seen):
+    """centre_batch: the batch is still cut over y, its rows over x"""
+    expect_spec(seen.out, P("y", "x"))
+
+
+@exercise.check(call, points=0.5, after=centre_batch_value)
+def centre_batch_traffic(seen):
+    """centre_batch: one all-reduce over x for the B/Y examples of a device; the batch is not gathered"""
+    expect_collectives(seen, all_reduce={"x": 1})
+    B, _, J = seen.a.shape
+    X, Y = seen.mesh["x"], seen.mesh["y"]
+    expect_traffic(seen, at_most=2 * (X - 1) * (4 * B * J // Y) / X)
+
+
+@exercise.misconception(fails=centre_batch_value)
+def mapped_over_rows(a, *, mesh):
+    """You mapped over the rows, so what was centred is one row of all examples. The batch is dimension 0, vmap's usual in_axes."""
+    return jax.vmap(partial(centre, mesh=mesh), in_axes=1, out_axes=1)(a)
+
+
+@exercise.misconception(fails=[centre_batch_layout, centre_batch_traffic])
+def mapped_without_axis(a, *, mesh):
+    """You did not tell vmap which axis cuts the batch. Its specs then say "whole", and the compiler gathers the batch over y to make that true."""
+    return jax.vmap(partial(centre, mesh=mesh))(a)
+
+
+@exercise.misconception(fails=centre_batch_traffic)
+def mapped_and_cut_again(a, *, mesh):
+    """The result is cut as it should be, but only in the end: before, the batch was gathered and every device along y did all of it. spmd_axis_name keeps it cut."""
+    out = jax.vmap(partial(centre, mesh=mesh))(a)
+    return jax.lax.with_sharding_constraint(out, jax.NamedSharding(mesh, P("y", "x")))
+
+
+@exercise.misconception(fails=[centre_batch_layout, centre_batch_traffic])
+def looped_over_batch(a, *, mesh):
+    """You looped over the examples in Python: an all-reduce for each, and every example has to be fetched from where the batch is cut. Map them with vmap."""
+    return jnp.stack([centre(example, mesh=mesh) for example in a])
+
+
+@exercise.misconception(fails=centre_batch_traffic)
+def looped_over_block(a, *, mesh):
+    """Your batch stays where it is, but you loop over a device's examples: B/Y small all-reduces, each with its own latency. vmap makes them one."""
+
+    def local(block):
+        return jnp.stack([example - jax.lax.pmean(example.mean(0), "x") for example in block])
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("y", "x"), out_specs=P("y", "x"))(a)
+
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={
+        "chip": ["v4p", "v5p"],
+        "B": [384, 768],
+        "I": [2048, 4096],
+        "J": [3072, 5120],
+        "X": [8, 16],
+        "Y": [4, 12],
+    },
+    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+)
+def batch_gather_time(chip, B, I, J, X, Y):
+    """`A[B_Y, I_X, J]` is bfloat16[{{ B }}, {{ I }}, {{ J }}] on {{ chip }} chips, x={{ X }}, y={{ Y }}. How long does the
+    all-gather of the batch take that a `vmap` without `spmd_axis_name` costs you?"""
+    return all_gather_time(2 * B * I * J / X, Y, chip)
+
+
+@exercise.misconception(of=batch_gather_time)
+def batch_gather_of_all_rows(chip, B, I, J, X, Y):
+    """You gathered whole matrices. Their rows stay cut over x: V is what one ring along y holds, 1/X of the array."""
+    return all_gather_time(2 * B * I * J, Y, chip)
+
+
+@exercise.misconception(of=batch_gather_time)
+def batch_gather_of_one_block(chip, B, I, J, X, Y):
+    """You counted the block of one device. V is what a device has in the end: the blocks of all devices along y."""
+    return all_gather_time(2 * B * I * J / X / Y, Y, chip)
+
+
+@exercise.misconception(of=batch_gather_time)
+def batch_gather_one_way(chip, B, I, J, X, Y):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return 2 * all_gather_time(2 * B * I * J / X, Y, chip)
+
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"B": [96, 240], "X": [4, 8, 16], "Y": [2, 6, 12]},
+    model="latency only: 1 us per hop, an all-reduce on a ring of N is 2 ⌊N/2⌋ hops, one all-reduce after the other",
+)
+def looped_latency(B, X, Y):
+    """A loop over the examples of a device, with a tiny all-reduce for each: B={{ B }} on rings of x={{ X }}, y={{ Y }}. How
+    long do its all-reduces take?"""
+    return B / Y * 2 * latency(X)
+
+
+@exercise.misconception(of=looped_latency)
+def looped_latency_of_whole_batch(B, X, Y):
+    """You looped over the whole batch. A device loops over its own B/Y examples; other devices along y do theirs meanwhile."""
+    return B * 2 * latency(X)
+
+
+@exercise.misconception(of=looped_latency)
+def looped_latency_of_gathers(B, X, Y):
+    """You counted each all-reduce once round. It is a reduce-scatter and an all-gather."""
+    return B / Y * latency(X)
+
+
+@exercise.misconception(of=looped_latency)
+def looped_latency_of_one(B, X, Y):
+    """That is one all-reduce, what vmap would need. The loop has one for each example."""
+    return 2 * latency(X)

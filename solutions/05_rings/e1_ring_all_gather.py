@@ -1,0 +1,212 @@
+"""# E1 An all-gather from hops
+
+Chips in a ring have wires to their neighbours only. Every collective is made of one step, the *hop*: all devices send
+to the next one at the same time. In JAX that is `jax.lax.ppermute(a, "x", pairs)` with the pairs `(d, (d + 1) % N)`.
+
+**Task.** Write a body for `shard_map` that turns a shard of `A[I_X, J]` into the whole `A[I, J]`, from hops alone: pass
+on what came last and keep a copy. `shard_map` is around it already, with `check_vma=False`.
+
+**Budget.** N − 1 `ppermute`s to a neighbour, each of one shard (V/N bytes, of V in all), and no other collective.
+
+```
+              slots of x0    of x1      of x2      of x3        on the wires
+    start      a . . .      . b . .    . . c .    . . . d
+    hop 1      a . . d      a b . .    . b c .    . . c d       everybody's own shard
+    hop 2      a . c d      a b . d    a b c .    . b c d       x0 → x1: d,  x1 → x2: a, ...
+    hop 3      a b c d      a b c d    a b c d    a b c d       x0 → x1: c,  x1 → x2: d, ...
+```
+
+What arrives in hop t started t places *before* you: that says into which slot it goes. A device that no pair names as
+target receives zeros, so a ring without its last pair (N − 1, 0) fails silently.
+
+**Small case.** float32[120, 5] on x=4: shards of 30 rows, 600 bytes. Three hops, 1800 bytes sent by each device, 3/4 of
+the array. On x=3 it is two hops of 800 bytes.
+
+**In real systems** this loop is inside `jax.lax.all_gather` and NCCL's ring; written by hand it can hide under a matmul.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import Failure, expect_close, expect_collectives, expect_traffic
+from grader.hardware import all_gather_time
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=2)
+
+
+@exercise.body(
+    out_specs=P(),
+    hints=[
+        "Whose shard do you hold after one hop? And after two, if you pass on what you just received?",
+        "Keep an array of N slots. Fill your own, then N - 1 times: hop, and fill the slot of the device it came from.",
+        "for hop in range(1, n): a = ppermute(a, 'x', ring); out = out.at[(me - hop) % n].set(a)",
+    ],
+)
+def ring_all_gather(a):
+    """A shard of A[I_X, J] -> the whole A[I, J]; the mesh axis is 'x'."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    ring = [(d, (d + 1) % n) for d in range(n)]
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    for hop in range(1, n):
+        a = jax.lax.ppermute(a, "x", ring)
+        out = out.at[(me - hop) % n].set(a)
+    return out.reshape(-1, a.shape[1])
+
+
+call = exercise.call(
+    ring_all_gather, a=normal("I", "J", spec=P("x")), dims={"I": 120, "J": 5}, hidden_dims={"I": 240, "J": 3}
+)
+
+
+@exercise.check(call, points=1, public=True)
+def ring_gather_value(seen):
+    """ring_all_gather: every device holds the whole A"""
+    expect_close(seen.out, seen.a)
+
+
+@exercise.check(call, points=0.5, public=True, after=ring_gather_value)
+def ring_gather_hops(seen):
+    """ring_all_gather: N - 1 ppermutes and no other collective"""
+    expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})
+
+
+@exercise.check(call, points=0.5, after=ring_gather_hops)
+def ring_gather_traffic(seen):
+    """ring_all_gather: each hop takes one shard to a neighbour"""
+    n = seen.mesh["x"]
+    for hop in seen.collectives:
+        if hop.shift not in (1, -1):
+            raise Failure(f"line {hop.line}: this ppermute does not send to a neighbour", where=f"line {hop.line}")
+    expect_traffic(seen, at_most=(n - 1) * (4 * seen.a.size / n))
+
+
+@exercise.misconception(fails=ring_gather_hops)
+def gathered_in_n_hops(a):
+    """You hop N times. After N - 1 hops everybody has everything; one more brings your own shard back to you."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = jnp.zeros((n, *a.shape), a.dtype)
+    for hop in range(1, n + 1):
+        a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].set(a)
+    return out.reshape(-1, a.shape[1])
+
+
+@exercise.misconception(fails=ring_gather_hops)
+def gathered_by_built_in(a):
+    """You called all_gather. Build it: ppermute is the only collective allowed here."""
+    return jax.lax.all_gather(a, "x", tiled=True)
+
+
+@exercise.misconception(fails=ring_gather_value)
+def gathered_with_wrong_sign(a):
+    """Your slots run the wrong way. If you send to the next device, the shard of hop t comes from t places before you: me - t."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    for hop in range(1, n):
+        a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me + hop) % n].set(a)
+    return out.reshape(-1, a.shape[1])
+
+
+@exercise.misconception(fails=ring_gather_value)
+def gathered_in_order_of_arrival(a):
+    """You joined the shards in the order they came in: each device has them rotated by its own index. Put each into its slot."""
+    n, held = jax.lax.axis_size("x"), [a]
+    for _ in range(n - 1):
+        held.append(jax.lax.ppermute(held[-1], "x", [(d, (d + 1) % n) for d in range(n)]))
+    return jnp.concatenate(held)
+
+
+@exercise.misconception(fails=ring_gather_value)
+def gathered_along_a_line(a):
+    """Your pairs end at the last device: nothing comes round to device 0, and who is sent nothing receives zeros."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    for hop in range(1, n):
+        a = jax.lax.ppermute(a, "x", [(d, d + 1) for d in range(n - 1)])
+        out = out.at[(me - hop) % n].set(a)
+    return out.reshape(-1, a.shape[1])
+
+
+@exercise.misconception(fails=ring_gather_traffic)
+def gathered_sending_all_slots(a):
+    """You send the whole array of slots, empty ones too, in every hop: N times too much. Only what came last has to go on."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = own = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    for _ in range(n - 1):
+        out = own + jax.lax.ppermute(out, "x", [(d, (d + 1) % n) for d in range(n)])
+    return out.reshape(-1, a.shape[1])
+
+
+@exercise.misconception(fails=ring_gather_traffic)
+def gathered_over_the_heads(a):
+    """You send your own shard straight to the device t places on. On a ring it still passes all those between: hop to the neighbour and let it pass on."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    for far in range(1, n):
+        out = out.at[(me - far) % n].set(jax.lax.ppermute(a, "x", [(d, (d + far) % n) for d in range(n)]))
+    return out.reshape(-1, a.shape[1])
+
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
+    model="one-way ring, hops of one shard; 1 MB is 10^6 bytes",
+)
+def ring_gather_bytes(I, J, X):
+    """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_X, J]` over {{ X }} devices. How many MB does each device send in
+    `ring_all_gather`?"""
+    return 4 * I * J * (X - 1) / X
+
+
+@exercise.misconception(of=ring_gather_bytes)
+def ring_gather_bytes_of_n_hops(I, J, X):
+    """You counted N hops. The last shard arrives in hop N - 1."""
+    return 4 * I * J
+
+
+@exercise.misconception(of=ring_gather_bytes)
+def ring_gather_bytes_of_one_hop(I, J, X):
+    """That is one hop. A device also passes on the shards of others: N - 1 hops."""
+    return 4 * I * J / X
+
+
+@exercise.misconception(of=ring_gather_bytes)
+def ring_gather_bytes_of_slots(I, J, X):
+    """You sent the whole array in each hop; a hop takes one shard."""
+    return 4 * I * J * (X - 1)
+
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
+    model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a shard / W1, one direction of a link",
+)
+def ring_gather_one_way_time(chip, I, J, X):
+    """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does your one-way
+    `ring_all_gather` take?"""
+    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring")
+
+
+@exercise.misconception(of=ring_gather_one_way_time)
+def ring_gather_time_both_ways(chip, I, J, X):
+    """You used W, both directions of a link. Your hops all go the same way round: W1."""
+    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / 2
+
+
+@exercise.misconception(of=ring_gather_one_way_time)
+def ring_gather_time_of_n_hops(chip, I, J, X):
+    """You counted N hops; N - 1 are enough."""
+    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") * X / (X - 1)
+
+
+@exercise.misconception(of=ring_gather_one_way_time)
+def ring_gather_time_of_one_hop(chip, I, J, X):
+    """That is the time of one hop: N - 1 of them follow one another."""
+    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / (X - 1)

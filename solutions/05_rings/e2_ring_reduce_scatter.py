@@ -1,0 +1,225 @@
+"""# E2 A reduce-scatter from hops
+
+Every device holds a partial sum of the same array, `A[I, J]{U_X}`, and shall end with its own rows of the total,
+`A[I_X, J]`. Run the all-gather backwards: instead of copies spreading from their owner, a *running sum* travels towards
+its owner and collects a contribution on each device it visits.
+
+**Task.** Write the body for `shard_map`. The block you get is a whole partial sum; cut its rows into N chunks. Device i
+must end with the sum of all chunks number i.
+
+**Budget.** N − 1 `ppermute`s to a neighbour, each of one chunk (V/N bytes, where V is the block), and no other
+collective.
+
+```
+   four devices; which chunk each of them holds, and of how many devices it is the sum so far
+
+                x0       x1       x2       x3
+    start      3 (1)    0 (1)    1 (1)    2 (1)        chunk 0 starts on x1, the device after its owner
+    hop 1      2 (2)    3 (2)    0 (2)    1 (2)
+    hop 2      1 (3)    2 (3)    3 (3)    0 (3)
+    hop 3      0 (4)    1 (4)    2 (4)    3 (4)        N - 1 hops later it comes home, complete
+```
+
+Read it down a column: device i holds chunk i − 1, then i − 2, and at last i − N, which is i. Start one place too early
+and the sums are right, but on the wrong devices.
+
+**Small case.** A float32 block of [120, 48] on x=4: chunks of [30, 48], 5760 bytes. Three hops, 17,280 bytes sent by
+each device, as many as in the all-gather: neither of the two is cheaper.
+
+**In real systems**: ZeRO and FSDP gradients, the second matmul of a sequence-parallel layer.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why the two are transposes).
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import Failure, expect_close, expect_collectives, expect_traffic
+from grader.hardware import hop_time, reduce_scatter_time
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=3)
+
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "What travels is not a shard but a sum. What do you do with it before you send it on?",
+        "Start with the chunk of the device before you; N - 1 times: hop, then add your own chunk of the same number.",
+        "acc = chunks[(me - 1) % n]; for hop in range(1, n): acc = ppermute(acc, 'x', ring) + chunks[(me - 1 - hop) % n]",
+    ],
+)
+def ring_reduce_scatter(a):
+    """A partial sum [I, J] on every device of 'x' -> the rows of the sum that belong to this device, [I_X, J]."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    ring = [(d, (d + 1) % n) for d in range(n)]
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = chunks[(me - 1) % n]
+    for hop in range(1, n):
+        acc = jax.lax.ppermute(acc, "x", ring) + chunks[(me - 1 - hop) % n]
+    return acc
+
+
+# The partial sum of device i is the i-th block of columns, so that one array serves every size of ring.
+call = exercise.call(
+    ring_reduce_scatter,
+    a=normal("I", "J", spec=P(None, "x")),
+    dims={"I": 120, "J": 240},
+    hidden_dims={"I": 240, "J": 120},
+)
+
+
+@exercise.check(call, points=1.5, public=True)
+def ring_scatter_value(seen):
+    """ring_reduce_scatter: device i holds chunk i of the sum"""
+    parts = seen.a.reshape(seen.a.shape[0], seen.mesh["x"], -1)
+    expect_close(seen.out, parts.sum(1))
+
+
+@exercise.check(call, points=0.5, public=True, after=ring_scatter_value)
+def ring_scatter_hops(seen):
+    """ring_reduce_scatter: N - 1 ppermutes and no other collective"""
+    expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})
+
+
+@exercise.check(call, points=1, after=ring_scatter_hops)
+def ring_scatter_traffic(seen):
+    """ring_reduce_scatter: each hop takes one chunk to a neighbour"""
+    n = seen.mesh["x"]
+    for hop in seen.collectives:
+        if hop.shift not in (1, -1):
+            raise Failure(f"line {hop.line}: this ppermute does not send to a neighbour", where=f"line {hop.line}")
+    expect_traffic(seen, at_most=4 * seen.a.size / n * (n - 1) / n)
+
+
+@exercise.misconception(fails=ring_scatter_value)
+def scattered_to_the_device_before(a):
+    """Your sums are right but one device off. N - 1 hops are one less than a full turn: the chunk that shall end at i starts at i + 1."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = chunks[me]
+    for hop in range(1, n):
+        acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)]) + chunks[(me - hop) % n]
+    return acc
+
+
+@exercise.misconception(fails=ring_scatter_value)
+def scattered_with_wrong_sign(a):
+    """You added different chunks together. What arrives from the device before you is one number lower than what you sent: count down."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = chunks[(me + 1) % n]
+    for hop in range(1, n):
+        acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)]) + chunks[(me + 1 + hop) % n]
+    return acc
+
+
+@exercise.misconception(fails=ring_scatter_value)
+def scattered_along_a_line(a):
+    """Your pairs end at the last device: device 0 receives zeros in the place of sums. Close the ring."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = chunks[(me - 1) % n]
+    for hop in range(1, n):
+        acc = jax.lax.ppermute(acc, "x", [(d, d + 1) for d in range(n - 1)]) + chunks[(me - 1 - hop) % n]
+    return acc
+
+
+@exercise.misconception(fails=ring_scatter_hops)
+def scattered_from_zeros(a):
+    """Your first hop sends zeros, so you need N hops. Start with a chunk of your own."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = jnp.zeros_like(chunks[0])
+    for hop in range(1, n + 1):
+        acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)]) + chunks[(me - hop) % n]
+    return acc
+
+
+@exercise.misconception(fails=ring_scatter_hops)
+def scattered_by_built_in(a):
+    """You called psum_scatter. Build it: ppermute is the only collective allowed here."""
+    return jax.lax.psum_scatter(a, "x", tiled=True)
+
+
+@exercise.misconception(fails=ring_scatter_traffic)
+def scattered_whole_blocks(a):
+    """You sent whole partial sums round the ring, N times too much, and kept one chunk of the total. Send the one chunk whose turn it is."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    total = a
+    for _ in range(n - 1):
+        a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
+        total = total + a
+    return total.reshape(n, -1, a.shape[1])[me]
+
+
+@exercise.misconception(fails=ring_scatter_traffic)
+def scattered_over_the_heads(a):
+    """You send each chunk straight to its owner, past all devices between. Let it visit them: each adds its part to one running sum."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = chunks[me]
+    for far in range(1, n):
+        acc = acc + jax.lax.ppermute(chunks[(me + far) % n], "x", [(d, (d + far) % n) for d in range(n)])
+    return acc
+
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
+    model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a chunk / W1, one direction of a link",
+)
+def ring_scatter_one_way_time(chip, I, J, X):
+    """Each of {{ X }} {{ chip }} chips on a ring holds a partial sum of bfloat16[{{ I }}, {{ J }}]. How long does your
+    one-way `ring_reduce_scatter` take?"""
+    return reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring")
+
+
+@exercise.misconception(of=ring_scatter_one_way_time)
+def ring_scatter_half_a_gather(chip, I, J, X):
+    """Half of it is not enough: no hop uses the other direction of a link, and sums are as large as the shards of an all-gather."""
+    return reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring") / 2
+
+
+@exercise.misconception(of=ring_scatter_one_way_time)
+def ring_scatter_time_of_n_hops(chip, I, J, X):
+    """You counted N hops. A chunk visits N devices, and starts on the first of them: N - 1."""
+    return reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring") * X / (X - 1)
+
+
+@exercise.misconception(of=ring_scatter_one_way_time)
+def ring_scatter_time_of_result(chip, I, J, X):
+    """You took V as what is left on a device, A[I_X, J]. V is the block that it starts with."""
+    return reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring") / X
+
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [128, 192, 256], "J": [384, 512], "X": [8, 16]},
+    model="one-way ring: (N-1) hops, each as long as the longer of 1 us and the bytes of a chunk / W1",
+)
+def ring_scatter_small_time(chip, I, J, X):
+    """The same on {{ X }} {{ chip }} chips, for a partial sum as small as bfloat16[{{ I }}, {{ J }}]. How long does it
+    take?"""
+    return max((X - 1) * hop_time(), reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring"))
+
+
+@exercise.misconception(of=ring_scatter_small_time)
+def ring_scatter_small_bandwidth(chip, I, J, X):
+    """You counted bytes only. A chunk this small is over the wire in less than the microsecond that a hop takes anyway."""
+    return reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring")
+
+
+@exercise.misconception(of=ring_scatter_small_time)
+def ring_scatter_small_added(chip, I, J, X):
+    """You added the hops' microseconds to the time of the bytes. They pass together: the longer one counts."""
+    return (X - 1) * hop_time() + reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring")
+
+
+@exercise.misconception(of=ring_scatter_small_time)
+def ring_scatter_small_half_round(chip, I, J, X):
+    """You went both ways round. Your ring goes one way, so the farthest contribution travels N - 1 hops."""
+    return X // 2 * hop_time()

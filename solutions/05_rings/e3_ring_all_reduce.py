@@ -1,0 +1,236 @@
+"""# E3 An all-reduce from hops
+
+Every device holds a partial sum of `A[I, J]` and all of them need the total. Adding up whole arrays as they come round
+the ring works, and sends N times too much. The ring all-reduce cuts the array into N chunks and goes round twice: a
+reduce-scatter leaves each device with one finished chunk, an all-gather hands the chunks to everybody.
+
+**Task.** Write the body for `shard_map`. The block you get is a whole partial sum; return the total.
+
+**Budget.** 2·(N − 1) `ppermute`s to a neighbour and no other collective. Each device sends 2·(N − 1)·V/N bytes, where
+V is the block; the N devices of a ring send 2·(N − 1)·V together. No ring can do with less.
+
+```
+    three devices; "1 (2)" is chunk 1, summed over 2 devices; then the finished chunks that a device holds
+
+             reduce-scatter               all-gather
+            start   hop 1   hop 2        hop 3    hop 4
+    x0      2 (1)   1 (2)   0 (3)        0 . 2    0 1 2
+    x1      0 (1)   2 (2)   1 (3)        0 1 .    0 1 2
+    x2      1 (1)   0 (2)   2 (3)        . 1 2    0 1 2
+```
+
+In the second phase chunks are *put*, not added: they are finished. Keep track of which chunk you hold when it begins.
+
+**Small case.** A float32 block of [120, 48] is 23,040 bytes. On x=4 each device sends 6 chunks of 5760 bytes, 34,560
+in all, and the ring 138,240. Whole arrays round the ring: 3 · 23,040 = 69,120 per device. On x=8 it is 40,320 against
+161,280: with more devices the ring's cost tends to 2·V, the other one's grows without end.
+
+**In real systems** this is the gradient exchange of data-parallel training (Baidu's ring, Horovod, NCCL).
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; Patarasuk and Yuan, "Bandwidth
+optimal all-reduce algorithms for clusters of workstations".
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import Failure, expect_close, expect_collectives, expect_traffic
+from grader.hardware import all_gather_time, all_reduce_time
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=2)
+
+
+@exercise.body(
+    out_specs=P(),
+    hints=[
+        "Which two collectives, one after the other, make an all-reduce? You have built both.",
+        "Phase 1: one running sum per device, N - 1 hops. Phase 2: pass the finished chunks on and put each into its slot.",
+        "After phase 1 device i holds chunk i; then out = zeros.at[me].set(acc), and as in the all-gather from there.",
+    ],
+)
+def ring_all_reduce(a):
+    """A partial sum [I, J] on every device of 'x' -> their sum [I, J] on every device."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    ring = [(d, (d + 1) % n) for d in range(n)]
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = chunks[(me - 1) % n]
+    for hop in range(1, n):
+        acc = jax.lax.ppermute(acc, "x", ring) + chunks[(me - 1 - hop) % n]
+    out = jnp.zeros_like(chunks).at[me].set(acc)
+    for hop in range(1, n):
+        acc = jax.lax.ppermute(acc, "x", ring)
+        out = out.at[(me - hop) % n].set(acc)
+    return out.reshape(a.shape)
+
+
+# The partial sum of device i is the i-th block of columns, so that one array serves every size of ring.
+call = exercise.call(
+    ring_all_reduce,
+    a=normal("I", "J", spec=P(None, "x")),
+    dims={"I": 120, "J": 240},
+    hidden_dims={"I": 240, "J": 120},
+)
+
+
+@exercise.check(call, points=1, public=True)
+def ring_reduce_value(seen):
+    """ring_all_reduce: every device holds the sum"""
+    parts = seen.a.reshape(seen.a.shape[0], seen.mesh["x"], -1)
+    expect_close(seen.out, parts.sum(1))
+
+
+@exercise.check(call, points=0.5, public=True, after=ring_reduce_value)
+def ring_reduce_hops(seen):
+    """ring_all_reduce: 2 (N - 1) ppermutes and no other collective"""
+    expect_collectives(seen, permute={"x": 2 * (seen.mesh["x"] - 1)})
+
+
+@exercise.check(call, points=0.5, after=ring_reduce_value)
+def ring_reduce_traffic(seen):
+    """ring_all_reduce: to neighbours, 2 (N - 1) V / N bytes from each device and 2 (N - 1) V in total"""
+    n = seen.mesh["x"]
+    block = 4 * seen.a.size / n
+    expect_traffic(seen, at_most=2 * (n - 1) * block / n)
+    for hop in seen.collectives:
+        if hop.shift not in (1, -1):  # all devices send, so the total is n times what one of them sends
+            raise Failure(f"line {hop.line}: this is no ppermute to a neighbour", where=f"line {hop.line}")
+    total = n * sum(hop.bytes * hop.count for hop in seen.collectives)
+    if total != 2 * (n - 1) * block:
+        raise Failure("the ring does not send 2 (N - 1) V bytes in total", expected=2 * (n - 1) * block, actual=total)
+
+
+def summed_chunk(chunks, start):
+    """The first phase: a running sum that starts with chunk ``start`` and meets the one before it on each device."""
+    n, acc = jax.lax.axis_size("x"), chunks[start % len(chunks)]
+    for hop in range(1, n):
+        acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)]) + chunks[(start - hop) % n]
+    return acc
+
+
+@exercise.misconception(fails=[ring_reduce_hops, ring_reduce_traffic])
+def reduced_whole_arrays(a):
+    """You sent whole arrays round the ring: N - 1 times V from each device, where two rounds of chunks cost less than 2 V."""
+    n, total = jax.lax.axis_size("x"), a
+    for _ in range(n - 1):
+        a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
+        total = total + a
+    return total
+
+
+@exercise.misconception(fails=ring_reduce_traffic)
+def reduced_by_chunks_gathered_whole(a):
+    """Your first phase sends chunks, but your second passes the whole array on, empty slots and all. Pass on what came last."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = a.reshape(n, -1, a.shape[1])
+    out = own = jnp.zeros_like(chunks).at[me].set(summed_chunk(chunks, me - 1))
+    for _ in range(n - 1):
+        out = own + jax.lax.ppermute(out, "x", [(d, (d + 1) % n) for d in range(n)])
+    return out.reshape(a.shape)
+
+
+@exercise.misconception(fails=ring_reduce_value)
+def reduced_into_the_wrong_slots(a):
+    """You began with your own chunk, so the first phase ended one device early: device i holds the sum of chunk i + 1, not i."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = summed_chunk(chunks, me)
+    out = chunks.at[me].set(acc)
+    for hop in range(1, n):
+        acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].set(acc)
+    return out.reshape(a.shape)
+
+
+@exercise.misconception(fails=ring_reduce_value)
+def reduced_and_added_again(a):
+    """You added the finished chunks to your own partial sums: your part is in them twice. In the second phase put, do not add."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = summed_chunk(chunks, me - 1)
+    out = chunks.at[me].set(acc)
+    for hop in range(1, n):
+        acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].add(acc)
+    return out.reshape(a.shape)
+
+
+@exercise.misconception(fails=ring_reduce_value)
+def reduced_but_not_gathered(a):
+    """You stopped after the first phase: each device has one finished chunk, and the others never hear of it."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = a.reshape(n, -1, a.shape[1])
+    return chunks.at[me].set(summed_chunk(chunks, me - 1)).reshape(a.shape)
+
+
+@exercise.misconception(fails=[ring_reduce_hops, ring_reduce_traffic])
+def reduced_by_built_in(a):
+    """You called psum. Build it: ppermute is the only collective allowed here."""
+    return jax.lax.psum(a, "x")
+
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
+    model="one-way ring, hops of one chunk, all devices of the ring together; 1 MB is 10^6 bytes",
+)
+def ring_reduce_total_bytes(I, J, X):
+    """{{ X }} devices hold partial sums of float32[{{ I }}, {{ J }}]. How many MB does `ring_all_reduce` send in total,
+    from all devices?"""
+    return 2 * (X - 1) * 4 * I * J
+
+
+@exercise.misconception(of=ring_reduce_total_bytes)
+def ring_reduce_bytes_of_one_device(I, J, X):
+    """That is what one device sends. All of them send as much."""
+    return 2 * (X - 1) * 4 * I * J / X
+
+
+@exercise.misconception(of=ring_reduce_total_bytes)
+def ring_reduce_bytes_of_one_phase(I, J, X):
+    """That is one phase. The chunks go round twice: once to be summed, once to be handed out."""
+    return (X - 1) * 4 * I * J
+
+
+@exercise.misconception(of=ring_reduce_total_bytes)
+def ring_reduce_bytes_of_whole_arrays(I, J, X):
+    """You sent whole arrays round the ring: N devices, N - 1 hops, V bytes each time."""
+    return X * (X - 1) * 4 * I * J
+
+
+@exercise.misconception(of=ring_reduce_total_bytes)
+def ring_reduce_bytes_of_n_hops(I, J, X):
+    """You counted N hops in a phase; a chunk makes N - 1."""
+    return 2 * X * 4 * I * J
+
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
+    model="one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link",
+)
+def ring_reduce_one_way_time(chip, I, J, X):
+    """Each of {{ X }} {{ chip }} chips on a ring holds a gradient, bfloat16[{{ I }}, {{ J }}]`{U_X}`. How long does your
+    one-way `ring_all_reduce` take?"""
+    return all_reduce_time(2 * I * J, X, chip, topology="one_way_ring")
+
+
+@exercise.misconception(of=ring_reduce_one_way_time)
+def ring_reduce_time_of_one_phase(chip, I, J, X):
+    """You are a factor of two short: there are two phases, and all hops use the same direction of the links."""
+    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring")
+
+
+@exercise.misconception(of=ring_reduce_one_way_time)
+def ring_reduce_time_of_whole_arrays(chip, I, J, X):
+    """You sent whole arrays round the ring; a hop takes one chunk of V/N."""
+    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") * X
+
+
+@exercise.misconception(of=ring_reduce_one_way_time)
+def ring_reduce_time_of_n_hops(chip, I, J, X):
+    """You counted N hops in a phase; N - 1 are enough."""
+    return all_reduce_time(2 * I * J, X, chip, topology="one_way_ring") * X / (X - 1)

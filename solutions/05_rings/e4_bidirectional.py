@@ -1,0 +1,233 @@
+"""# E4 Both ways round
+
+A wire carries data in both directions at once, and a one-way ring leaves half of that unused. Let every shard set out
+both ways: whatever you need comes to you along the shorter side, after at most half a turn.
+
+**Task.** Write the body for `shard_map`: a shard of `A[I_X, J]` becomes the whole `A[I, J]`.
+
+**Budget.** ⌊N/2⌋ rounds, so at most ⌊N/2⌋ `ppermute`s each way round, all to neighbours, and no other collective. No
+shard comes twice: each device sends (N − 1)·V/N bytes, just as in the one-way ring. N may be odd or even.
+
+```
+    what x0 holds                 ring of 5                        ring of 4
+
+    start                         a . . . .                        a . . .
+    round 1     b from the right, a b . . e     b from the right,  a b . d
+                e from the left                 d from the left
+    round 2     c from the right, a b c d e     c from either side, a b c d
+                d from the left                 not from both!
+```
+
+With N odd the two directions share the N − 1 foreign shards evenly. With N even the shard from the device opposite is
+as far away on both sides, and sending it twice is the classic slip. Send it one way, or half of it each way.
+
+**Small case.** float32[120, 5] on x=4: three permutes (two forwards, one backwards) of 600 bytes, in two rounds instead
+of three. On x=5: two and two of 480 bytes, in two rounds instead of four.
+
+**Latency.** A hop takes about 1 µs, however little it carries, so for small arrays rounds are all that counts. Halving
+the shards instead and sending the halves round in opposite directions moves the same bytes in the same time, but takes
+N − 1 rounds.
+
+**In real systems**: the formula V / W, with W both directions of a link, *is* this algorithm: ⌊N/2⌋ rounds, each with a
+whole shard each way.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import Failure, expect_close, expect_only, expect_traffic
+from grader.hardware import all_gather_time, latency
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=3)
+
+
+@exercise.body(
+    out_specs=P(),
+    hints=[
+        "Run two rings at once, one each way. After how many rounds have they brought everything?",
+        "N // 2 rounds, into the slots me - hop and me + hop. Which round brings the same shard twice, and for which N?",
+        "Send backwards only `if 2 * hop < n`: halfway round an even ring the forward hop has brought the shard already.",
+    ],
+)
+def bidi_all_gather(a):
+    """A shard of A[I_X, J] -> the whole A[I, J]; the mesh axis is 'x'."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    forth, back = ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    right = left = a
+    for hop in range(1, n // 2 + 1):
+        right = jax.lax.ppermute(right, "x", forth)
+        out = out.at[(me - hop) % n].set(right)
+        if 2 * hop < n:
+            left = jax.lax.ppermute(left, "x", back)
+            out = out.at[(me + hop) % n].set(left)
+    return out.reshape(-1, a.shape[1])
+
+
+call = exercise.call(
+    bidi_all_gather, a=normal("I", "J", spec=P("x")), dims={"I": 120, "J": 6}, hidden_dims={"I": 240, "J": 4}
+)
+
+
+@exercise.check(call, points=1, public=True)
+def bidi_gather_value(seen):
+    """bidi_all_gather: every device holds the whole A"""
+    expect_close(seen.out, seen.a)
+
+
+@exercise.check(call, points=1, public=True, after=bidi_gather_value)
+def bidi_gather_traffic(seen):
+    """bidi_all_gather: only ppermutes, and no shard comes twice: (N - 1) V / N bytes from each device"""
+    expect_only(seen, "permute")
+    n = seen.mesh["x"]
+    expect_traffic(seen, at_most=4 * seen.a.size * (n - 1) / n)
+
+
+@exercise.check(call, points=1, after=bidi_gather_value)
+def bidi_gather_rounds(seen):
+    """bidi_all_gather: at most ⌊N/2⌋ ppermutes each way round, all to neighbours"""
+    ways = {1: 0, -1: 0}
+    for hop in seen.collectives:
+        if hop.shift not in ways:
+            raise Failure(f"line {hop.line}: this is no ppermute to a neighbour", where=f"line {hop.line}")
+        if hop.count is None:
+            raise Failure(f"line {hop.line}: a loop whose number of rounds cannot be read", where=f"line {hop.line}")
+        ways[hop.shift] += hop.count
+    rounds, most = max(ways.values()), seen.mesh["x"] // 2
+    if rounds > most:
+        told = f"with N = {seen.mesh['x']} it hops {ways[1]} times forwards and {ways[-1]} times backwards"
+        raise Failure(f"{told}; the budget is {most} each way", expected=most, actual=rounds)
+
+
+@exercise.misconception(fails=bidi_gather_traffic)
+def bidi_middle_twice(a):
+    """With an even N you send the shard from the opposite device both ways: it arrives twice, and each device sends N shards instead of N - 1."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    right = left = a
+    for hop in range(1, n // 2 + 1):
+        right = jax.lax.ppermute(right, "x", [(d, (d + 1) % n) for d in range(n)])
+        left = jax.lax.ppermute(left, "x", [(d, (d - 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].set(right).at[(me + hop) % n].set(left)
+    return out.reshape(-1, a.shape[1])
+
+
+@exercise.misconception(fails=bidi_gather_value)
+def bidi_middle_missing(a):
+    """With an even N the shard from the opposite device never comes: (N - 1) // 2 rounds each way bring N - 2 shards."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    right = left = a
+    for hop in range(1, (n - 1) // 2 + 1):
+        right = jax.lax.ppermute(right, "x", [(d, (d + 1) % n) for d in range(n)])
+        left = jax.lax.ppermute(left, "x", [(d, (d - 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].set(right).at[(me + hop) % n].set(left)
+    return out.reshape(-1, a.shape[1])
+
+
+@exercise.misconception(fails=bidi_gather_value)
+def bidi_mirrored(a):
+    """You mixed up the sides. What comes by sending to the next device is from before you: me - hop; backwards it is me + hop."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    right = left = a
+    for hop in range(1, n // 2 + 1):
+        right = jax.lax.ppermute(right, "x", [(d, (d + 1) % n) for d in range(n)])
+        left = jax.lax.ppermute(left, "x", [(d, (d - 1) % n) for d in range(n)])
+        out = out.at[(me + hop) % n].set(right).at[(me - hop) % n].set(left)
+    return out.reshape(-1, a.shape[1])
+
+
+@exercise.misconception(fails=bidi_gather_rounds)
+def bidi_one_way(a):
+    """All your hops go the same way round: N - 1 rounds, and the other direction of every wire is idle."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    for hop in range(1, n):
+        a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].set(a)
+    return out.reshape(-1, a.shape[1])
+
+
+@exercise.misconception(fails=bidi_gather_rounds)
+def bidi_halves(a):
+    """You send half a shard each way, all the way round: the bytes are right, but it takes N - 1 rounds. Send whole shards both ways, half the way."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    half = a.shape[1] // 2
+    right, left = a[:, :half], a[:, half:]
+    for hop in range(1, n):
+        right = jax.lax.ppermute(right, "x", [(d, (d + 1) % n) for d in range(n)])
+        left = jax.lax.ppermute(left, "x", [(d, (d - 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n, :, :half].set(right).at[(me + hop) % n, :, half:].set(left)
+    return out.reshape(-1, a.shape[1])
+
+
+@exercise.misconception(fails=[bidi_gather_traffic, bidi_gather_rounds])
+def bidi_built_in(a):
+    """You called all_gather. Build it: ppermute is the only collective allowed here."""
+    return jax.lax.all_gather(a, "x", tiled=True)
+
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
+    model="both ways round, bandwidth only: ⌊N/2⌋ rounds, each taking the bytes of a shard / W1, one direction of a link",
+)
+def bidi_gather_time(chip, I, J, X):
+    """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does `bidi_all_gather` take?"""
+    return all_gather_time(2 * I * J, X, chip)
+
+
+@exercise.misconception(of=bidi_gather_time)
+def bidi_time_one_way(chip, I, J, X):
+    """That is the one-way ring, N - 1 rounds. Both ways round it is ⌊N/2⌋."""
+    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring")
+
+
+@exercise.misconception(of=bidi_gather_time)
+def bidi_time_of_half_shards(chip, I, J, X):
+    """You halved twice: either half the rounds with whole shards, or all rounds with half shards."""
+    return all_gather_time(2 * I * J, X, chip) / 2
+
+
+@exercise.misconception(of=bidi_gather_time)
+def bidi_time_split_middle(chip, I, J, X):
+    """That is the optimum, (N-1)/N of V over W, where the opposite shard comes half each way. Here each round has whole shards."""
+    return all_gather_time(2 * I * J, X, chip, model="exact")
+
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [96, 192], "J": [128, 256, 384], "X": [8, 12, 16]},
+    model="a round takes the longer of 1 us and the bytes of a shard / W1",
+)
+def bidi_time_saved(chip, I, J, X):
+    """`A` is as small as bfloat16[{{ I }}, {{ J }}], on a ring of {{ X }} {{ chip }} chips. By how much is `bidi_all_gather` faster
+    than `ring_all_gather`, which sends one way?"""
+    one_way = max(latency(X, "one_way_ring"), all_gather_time(2 * I * J, X, chip, topology="one_way_ring"))
+    return one_way - max(latency(X), all_gather_time(2 * I * J, X, chip))
+
+
+@exercise.misconception(of=bidi_time_saved)
+def bidi_saved_in_bytes(chip, I, J, X):
+    """You compared the time of the bytes. A shard this small is over the wire in less than the microsecond that a hop takes."""
+    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") - all_gather_time(2 * I * J, X, chip)
+
+
+@exercise.misconception(of=bidi_time_saved)
+def bidi_saved_half_the_ring(chip, I, J, X):
+    """You halved N rounds. The one-way ring has N - 1, of which ⌊N/2⌋ remain."""
+    return latency(X)
+
+
+@exercise.misconception(of=bidi_time_saved)
+def bidi_saved_all(chip, I, J, X):
+    """That is how long the one-way ring takes. What is left of it both ways round?"""
+    return latency(X, "one_way_ring")

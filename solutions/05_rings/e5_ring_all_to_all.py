@@ -1,0 +1,212 @@
+"""# E5 An all-to-all from hops
+
+In an all-to-all every device has another chunk for every other one: rows were cut, now columns shall be,
+`A[I_X, J] → A[I, J_X]`. Your block has N chunks of columns; chunk c is for device c. On a ring a chunk for the k-th
+device after you rides through k − 1 others. A bus does it: load everything, let off at each stop what is for it.
+
+**Task.** Write the body for `shard_map`: a block of `A[I_X, J]` becomes a block of `A[I, J_X]`, with `ppermute` as
+the only collective.
+
+**Budget.** N·(N − 1)/2 *chunk-hops* from each device: every chunk (V/N² bytes) times the wires it passes. Each
+`ppermute` is a rotation of the ring; one by k places passes k wires, or N − k the other way if these are fewer.
+
+```
+    "23" is the chunk from x2 for x3                  on the bus that stops at ...
+                             x0            x1            x2            x3
+    start                 01 02 03      12 13 10      23 20 21      30 31 32      nearest stop first
+    hop 1, 3 chunks       30 31 32      01 02 03      12 13 10      23 20 21      the first gets off
+    hop 2, 2 chunks       20 21         31 32         02 03         13 10
+    hop 3, 1 chunk        10            21            32            03            3 + 2 + 1 = 4·3/2
+```
+
+Sort the chunks by distance, not by number, and the one to let off is always the first.
+
+**Small case.** float32[120, 240] on x=4: a block of [30, 240], chunks of [30, 60], 7200 bytes. Each device sends 6
+chunks, 43,200 bytes. An all-gather from hops would send 3 blocks of 4 chunks, 86,400 bytes, to keep a quarter of it.
+
+**Beyond.** Both ways round, each chunk along its shorter side, it takes only about N²/4 chunk-hops, spread over twice
+the wires: a quarter of the all-gather's time. That is allowed here, too.
+
+**In real systems**: tokens on their way to experts, and Ulysses attention, on torus networks.
+
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 10.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import Failure, expect_close, expect_only
+from grader.hardware import all_gather_time, all_to_all_time
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=3, extension=True)
+
+
+@exercise.body(
+    out_specs=P(None, "x"),
+    hints=[
+        "After a hop, which of the chunks that came with it is for you? The others travel on.",
+        "Load the chunks in the order of the stops: me + 1, me + 2, ... Then what is for you is always the first.",
+        "bag = chunks[(me + jnp.arange(1, n)) % n]; per hop: bag = ppermute(bag), put bag[0] into slot me - hop, bag = bag[1:]",
+    ],
+)
+def ring_all_to_all(a):
+    """A block of A[I_X, J] -> a block of A[I, J_X]; the mesh axis is 'x'."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    ring = [(d, (d + 1) % n) for d in range(n)]
+    chunks = jnp.stack(jnp.split(a, n, axis=1))
+    out = jnp.zeros_like(chunks).at[me].set(chunks[me])
+    bag = chunks[(me + jnp.arange(1, n)) % n]
+    for hop in range(1, n):
+        bag = jax.lax.ppermute(bag, "x", ring)
+        out = out.at[(me - hop) % n].set(bag[0])
+        bag = bag[1:]
+    return out.reshape(-1, out.shape[2])
+
+
+call = exercise.call(
+    ring_all_to_all, a=normal("I", "J", spec=P("x")), dims={"I": 120, "J": 240}, hidden_dims={"I": 240, "J": 120}
+)
+
+
+@exercise.check(call, points=1.5, public=True)
+def ring_trade_value(seen):
+    """ring_all_to_all: rows were cut, now columns are"""
+    expect_close(seen.out, seen.a)
+
+
+@exercise.check(call, points=0.5, public=True, after=ring_trade_value)
+def ring_trade_permutes(seen):
+    """ring_all_to_all: ppermute is the only collective"""
+    expect_only(seen, "permute")
+
+
+@exercise.check(call, points=1, after=ring_trade_permutes)
+def ring_trade_chunk_hops(seen):
+    """ring_all_to_all: at most N (N - 1) / 2 chunk-hops from each device"""
+    n, hops = seen.mesh["x"], 0
+    for move in seen.collectives:
+        if move.shift is None or move.count is None:
+            told = "no rotation of the ring" if move.shift is None else "in a loop whose rounds cannot be counted"
+            raise Failure(f"line {move.line}: this ppermute is {told}", where=f"line {move.line}")
+        hops += abs(move.shift) * move.bytes * move.count
+    chunk_hops, most = hops / (4 * seen.a.size / n**2), n * (n - 1) / 2
+    if not chunk_hops <= most:
+        told = f"with N = {n} each device makes {chunk_hops:g} chunk-hops, the budget is {most:g}"
+        raise Failure(told, expected=most, actual=chunk_hops)
+
+
+@exercise.misconception(fails=ring_trade_chunk_hops)
+def traded_by_ring_gather(a):
+    """You gathered everything and kept 1/N of it: twice the chunk-hops. A chunk should leave the bus where it is wanted."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    for hop in range(1, n):
+        a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].set(a)
+    whole = out.reshape(-1, a.shape[1])
+    return jnp.stack(jnp.split(whole, n, axis=1))[me]
+
+
+@exercise.misconception(fails=ring_trade_chunk_hops)
+def traded_without_letting_off(a):
+    """Nobody gets off: you carry all N - 1 chunks through all N - 1 hops. Shorten the bag after every stop."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = jnp.stack(jnp.split(a, n, axis=1))
+    out = jnp.zeros_like(chunks).at[me].set(chunks[me])
+    bag = chunks[(me + jnp.arange(1, n)) % n]
+    for hop in range(1, n):
+        bag = jax.lax.ppermute(bag, "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].set(bag[hop - 1])
+    return out.reshape(-1, out.shape[2])
+
+
+@exercise.misconception(fails=ring_trade_value)
+def traded_by_number(a):
+    """You loaded the chunks in the order of their numbers. The first stop is the device after you: sort them by distance."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    bag = chunks = jnp.stack(jnp.split(a, n, axis=1))
+    out = jnp.zeros_like(chunks).at[me].set(chunks[me])
+    for hop in range(1, n):
+        bag = jax.lax.ppermute(bag[1:], "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].set(bag[0])
+    return out.reshape(-1, out.shape[2])
+
+
+@exercise.misconception(fails=ring_trade_value)
+def traded_with_wrong_sign(a):
+    """Your slots run the wrong way: what gets off in hop t was loaded t places before you, at me - t."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = jnp.stack(jnp.split(a, n, axis=1))
+    out = jnp.zeros_like(chunks).at[me].set(chunks[me])
+    bag = chunks[(me + jnp.arange(1, n)) % n]
+    for hop in range(1, n):
+        bag = jax.lax.ppermute(bag, "x", [(d, (d + 1) % n) for d in range(n)])
+        out, bag = out.at[(me + hop) % n].set(bag[0]), bag[1:]
+    return out.reshape(-1, out.shape[2])
+
+
+@exercise.misconception(fails=ring_trade_permutes)
+def traded_by_built_in(a):
+    """You called all_to_all. Build it: ppermute is the only collective allowed here."""
+    return jax.lax.all_to_all(a, "x", split_axis=1, concat_axis=0, tiled=True)
+
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
+    model="one-way ring; a chunk counts once for every wire it passes; 1 MB is 10^6 bytes",
+)
+def ring_trade_bytes(I, J, X):
+    """`A` is float32[{{ I }}, {{ J }}] over {{ X }} devices. How many MB does each device send, its own and those it passes
+    on, in a one-way `ring_all_to_all`?"""
+    return X * (X - 1) / 2 * 4 * I * J / X**2
+
+
+@exercise.misconception(of=ring_trade_bytes)
+def ring_trade_bytes_of_gather(I, J, X):
+    """That is the all-gather, where every chunk goes all the way round. Here a chunk gets off at its stop, on average halfway."""
+    return 4 * I * J * (X - 1) / X
+
+
+@exercise.misconception(of=ring_trade_bytes)
+def ring_trade_bytes_without_passing_on(I, J, X):
+    """You counted the chunks that are its own. A device of a ring also passes on the chunks of others."""
+    return 4 * I * J * (X - 1) / X**2
+
+
+@exercise.misconception(of=ring_trade_bytes)
+def ring_trade_bytes_of_full_bag(I, J, X):
+    """You carried all N - 1 chunks through all N - 1 hops. At each stop one gets off."""
+    return 4 * I * J * (X - 1) ** 2 / X**2
+
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
+    model="one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link",
+)
+def ring_trade_time(chip, I, J, X):
+    """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does the one-way `ring_all_to_all` take?"""
+    return all_to_all_time(2 * I * J, X, chip, topology="one_way_ring")
+
+
+@exercise.misconception(of=ring_trade_time)
+def ring_trade_time_of_gather(chip, I, J, X):
+    """That is the one-way all-gather. In an all-to-all the bag gets lighter at each stop: half the time."""
+    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring")
+
+
+@exercise.misconception(of=ring_trade_time)
+def ring_trade_time_both_ways(chip, I, J, X):
+    """That is both ways round, V / (4 W): half the distance and twice the wires. Yours goes one way."""
+    return all_to_all_time(2 * I * J, X, chip)
+
+
+@exercise.misconception(of=ring_trade_time)
+def ring_trade_time_of_quarter_gather(chip, I, J, X):
+    """You took a quarter of your all-gather. The quarter belongs to rings used both ways; one way it is a half."""
+    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / 4
