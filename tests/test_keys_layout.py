@@ -186,7 +186,7 @@ def test_plans_move_the_data_and_send_what_they_say(check):
         for where, block in zip(
             owner_slices(start["shape"], case["dst"], case["mesh_shape"]), devices.blocks, strict=True
         ):
-            np.testing.assert_allclose(block, devices.truth[tuple(slice(*w) for w in where)])
+            np.testing.assert_allclose(block, devices.truth[tuple(slice(*w) for w in where)])  # type: ignore
         assert run_plan(plan, **start) == (case["dst"], set(), devices.sent)
 
 

