@@ -16,7 +16,6 @@ import ast
 import hashlib
 import json
 import re
-import shutil
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator
@@ -467,8 +466,9 @@ def build(course: Course) -> list[str]:
             write_atomic(folder / path, text)
     for path in set(changed) - set(made):
         (folder / path).unlink()
-    for empty in sorted((p for p in folder.rglob("*") if p.is_dir() and not any(p.iterdir())), reverse=True):
-        shutil.rmtree(empty)
+    for inner in sorted((p for p in folder.rglob("*") if p.is_dir()), reverse=True):  # parents after their parts
+        if not any(inner.iterdir()):
+            inner.rmdir()
     return changed
 
 

@@ -48,10 +48,14 @@ class Refused(Exception):
 
 @dataclass(frozen=True)
 class Facts:
-    """``flops`` is None when products lie outside shard_map: only the compiler knows each device's share."""
+    """``flops`` is None when products lie outside shard_map: only the compiler knows each device's share.
+
+    ``typed``: the results' types say how they are sharded, as on Explicit axes only.
+    """
 
     collectives: list[Collective]
     flops: int | None
+    typed: bool
 
 
 def parse(serialized: bytes) -> Any:
@@ -114,7 +118,10 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
     }
     reader = _Reader(functions, mesh, files)
     reader.visit(functions["main"], 1)
-    return Facts(reader.collectives, None if reader.auto else reader.flops)
+    main = functions["main"].attributes
+    results = list(main["res_attrs"]) if "res_attrs" in main else []
+    typed = bool(results) and all("sdy.sharding" in about for about in results)
+    return Facts(reader.collectives, None if reader.auto else reader.flops, typed)
 
 
 GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
@@ -451,22 +458,45 @@ def hlo_bytes(shape: str) -> int:
 
 
 def replica_groups(line: str, mesh: Mapping[str, int]) -> list[list[int]]:
-    """The three spellings of HLO: ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` and ``mesh[...] {'axis_0'}``."""
+    """The spellings of HLO: ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)``, ``mesh['a'=4,'b'=2] {'b'}``.
+
+    The last may number its devices otherwise, ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``, and name a part of
+    an axis: ``'a':(2)2`` is the second factor of an axis 2 * 2 * ...
+    """
     import numpy as np
 
     devices = math.prod(mesh.values())
+
+    def iota(dims: str, order: str | None) -> np.ndarray:
+        ids = np.arange(devices).reshape([int(n) for n in dims.split(",")])
+        return ids.transpose([int(n) for n in order.split(",")]) if order else ids
+
     if match := re.search(r"replica_groups=\{(\{.*?\})\}", line):
         return _lists(match[1])
     if match := re.search(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", line):
-        shape, order = ([int(n) for n in match[i].split(",")] for i in (1, 2))
-        ids = np.arange(devices).reshape(order)
-        if match[3]:
-            ids = ids.transpose([int(n) for n in match[3].split(",")])
-        return ids.reshape(shape).tolist()
-    if match := re.search(r"replica_groups=mesh\[([^\]]*)\] \{([^}]*)\}", line):
+        return iota(match[2], match[3]).reshape([int(n) for n in match[1].split(",")]).tolist()
+    named = r"replica_groups=mesh\[([^\]]*)\](?:, device_ids=\(\[([\d,]+)\](?:T\(([\d,]+)\))?\))? \{([^}]*)\}"
+    if match := re.search(named, line):
         sizes = {n: int(s) for n, s in re.findall(r"'(\w+)'=(\d+)", match[1])}
-        return fibres(tuple(re.findall(r"'(\w+)'", match[2])), sizes)
+        ids = (iota(match[2], match[3]) if match[2] else np.arange(devices)).reshape(-1)
+        parts, chosen = _factors(match[4], sizes)
+        return [[int(ids[i]) for i in group] for group in fibres(chosen, parts)]
     return [list(range(devices))]
+
+
+def _factors(axes: str, sizes: Mapping[str, int]) -> tuple[dict[str, int], tuple[str, ...]]:
+    """The axes cut into the factors that ``'a':(2)2,'b'`` speaks of, with their sizes; and those it names."""
+    named = [(n, int(before or 1), int(size or sizes[n])) for n, before, size in
+             re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", axes)]  # fmt: skip
+    parts, chosen = {}, []
+    for axis, whole in sizes.items():
+        mine = [(b, b * s) for n, b, s in named if n == axis]
+        cuts = sorted({1, whole, *(c for pair in mine for c in pair)})
+        for a, b in itertools.pairwise(cuts):
+            parts[f"{axis}:{a}"] = b // a
+            if any(first <= a and b <= last for first, last in mine):
+                chosen.append(f"{axis}:{a}")
+    return parts, tuple(chosen)
 
 
 def _lists(text: str) -> list[list[int]]:

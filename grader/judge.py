@@ -166,6 +166,7 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
             collectives=finding.collectives,
             memory=finding.memory,
             flops=finding.flops,
+            typed=finding.typed,
             public=public,
         )
 
@@ -235,11 +236,11 @@ def _gist(fault: Fault) -> tuple[str, str]:
 def _same_array(a: Sharded, b: Sharded) -> bool:
     if a.shape != b.shape or a.slices != b.slices:
         return False
-    size = max((float(np.max(np.abs(s.astype(np.float64)), initial=0.0)) for s in b.shards), default=0.0)
-    return all(
-        bool(np.all(np.abs(s.astype(np.float64) - t.astype(np.float64)) <= 1e-3 * size))
-        for s, t in zip(a.shards, b.shards, strict=True)
-    )
+    if "c" in (a.dtype.kind, b.dtype.kind):
+        return False  # no misconception of ours is complex
+    pairs = [(s.astype(np.float64), t.astype(np.float64)) for s, t in zip(a.shards, b.shards, strict=True)]
+    size = max((float(np.max(np.abs(t[np.isfinite(t)]), initial=0.0)) for _, t in pairs), default=0.0)
+    return all(np.allclose(s, t, rtol=0.0, atol=1e-3 * size, equal_nan=True) for s, t in pairs)
 
 
 def _same_traffic(a: Finding, b: Finding) -> bool:
@@ -247,9 +248,9 @@ def _same_traffic(a: Finding, b: Finding) -> bool:
         return True
 
     def said(cs: list[Collective]) -> list:
-        return sorted((c.kind, c.axes, c.bytes, c.count or 0) for c in cs)
+        return sorted((c.kind, c.axes, c.bytes, c.count or 0, str(c.shift), c.by_compiler) for c in cs)
 
-    return said(a.collectives) == said(b.collectives)
+    return a.typed == b.typed and said(a.collectives) == said(b.collectives)
 
 
 def with_hint(result: Result, slip: Misconception) -> Result:

@@ -283,7 +283,8 @@ def _observation(ask: Ask, header: dict, blobs: list[bytes]) -> Finding:
     if len(outputs) != len(ask.inputs):
         raise BadFrame("not one output per run")
     collectives = [_collective(c) for c in header["collectives"]]
-    return Observation(outputs, bool(header["tuple_out"]), collectives, int(header["memory"]), int(header["flops"]))
+    numbers = int(header["memory"]), int(header["flops"])
+    return Observation(outputs, bool(header["tuple_out"]), collectives, *numbers, bool(header["typed"]))
 
 
 def _collective(data: dict[str, Any]) -> Collective:

@@ -75,6 +75,7 @@ class Observation:
         collectives: in program order.
         memory: peak temporary bytes per device, from the compiler.
         flops: floating-point operations of matrix products per device, loops multiplied out.
+        typed: the results' types say how they are sharded, as on Explicit axes only.
     """
 
     outputs: list[list[Sharded]]
@@ -82,6 +83,7 @@ class Observation:
     collectives: list[Collective]
     memory: int
     flops: int
+    typed: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,6 +133,7 @@ class Seen:
     collectives: list[Collective] = field(default_factory=list)
     memory: int = 0
     flops: int = 0
+    typed: bool = False
     outcomes: list[tuple[dict[str, Any], Outcome, Outcome]] = field(default_factory=list)
     public: bool = True
 

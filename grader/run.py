@@ -72,7 +72,7 @@ def _run(ask: dict[str, Any], program: bytes, inputs: list[list[np.ndarray]]) ->
         del _done[key]
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
     flops = header["compiled_flops"] if found.flops is None else found.flops
-    return header | {"collectives": collectives, "flops": flops}, blobs
+    return header | {"collectives": collectives, "flops": flops, "typed": found.typed}, blobs
 
 
 def execute(ask: dict, exported: Any, module: Any, arguments: list, inputs: list) -> Reply:

@@ -278,7 +278,6 @@ def test_nothing_is_built_where_there_are_no_solutions(tmp_path: Path) -> None:
         build.build(load_course(tmp_path / "exercises" / "course.yaml"))
 
 
-@pytest.mark.xfail(strict=True, reason="build.py, build(): a folder that only now became empty stays")
 def test_empty_folders_go_with_their_module(tmp_path: Path) -> None:
     build.build(made_up(tmp_path))
     old = tmp_path / "exercises" / "00_old" / "_public"

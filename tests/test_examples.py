@@ -127,4 +127,5 @@ def killed_after(reports: int, out: Path) -> dict[Path, int]:
 
 
 def files_of(out: Path) -> set[str]:
-    return {str(path.relative_to(out)) for path in out.rglob("*") if path.is_file()}
+    """All files but those that a kill in the middle of writing may leave behind and nothing reads."""
+    return {str(p.relative_to(out)) for p in out.rglob("*") if p.is_file() and not p.name.startswith(".tmp-")}

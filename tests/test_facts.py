@@ -445,6 +445,23 @@ def test_no_groups_are_all_devices() -> None:
     assert facts.replica_groups("all-reduce(%a), replica_groups={}", {"x": 4}) == [[0, 1, 2, 3]]
 
 
+def test_devices_may_be_numbered_in_another_order_than_the_mesh():
+    # as XLA printed it for a resharding on a mesh of x=4, y=2: ids 0 2 4 6 1 3 5 7, laid out as 2 by 4
+    named = "mesh['axis_0'=2,'axis_1'=4], device_ids=([4,2]T(1,0))"
+    mesh = {"x": 4, "y": 2}
+    for axis, wanted in {"axis_1": [[0, 2, 4, 6], [1, 3, 5, 7]], "axis_0": [[0, 1], [2, 3], [4, 5], [6, 7]]}.items():
+        assert facts.replica_groups(f"all-to-all(%a), replica_groups={named} {{'{axis}'}}, x", mesh) == wanted
+
+
+def test_groups_may_be_half_an_axis():
+    # as XLA printed it for P('x', 'y') becoming P('y', 'x')
+    named = "mesh['axis_0'=2,'axis_1'=4], device_ids=([2,2,2]T(0,2,1)) {'axis_1':(2)2}"
+    groups = facts.replica_groups(f"all-gather(%a), replica_groups={named}, x", {"x": 4, "y": 2})
+    assert groups == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    whole = "mesh['a'=8] {'a':(1)2,'a':(4)2}"
+    assert facts.replica_groups(f"all-gather(%a), replica_groups={whole}, x", {"x": 8}) == [[0, 1, 4, 5], [2, 3, 6, 7]]
+
+
 @pytest.mark.parametrize(
     ("shape", "size"),
     [("f32[16,24]", 1536), ("bf16[3]", 6), ("pred[8]", 8), ("s4[8]", 8), ("f32[]", 4), ("c64[2]", 16), ("u8[5]", 5)],

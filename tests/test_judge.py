@@ -289,7 +289,6 @@ def test_an_authors_mistake_breaks_its_own_check_and_those_after_it_only() -> No
     )
 
 
-@pytest.mark.xfail(strict=True, reason="expect.py, _same(): an OverflowError of a learner's number counts as ours")
 def test_no_number_of_a_learners_breaks_a_check() -> None:
     exercise = an_exercise()
     asks = plan(exercise, public=False, seed="s")

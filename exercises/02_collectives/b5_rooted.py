@@ -14,9 +14,9 @@ and `jax.lax` has no root, so you make them: a device asks `axis_index` who it i
 | `rooted_reduce` | the sum of all blocks | zeros of this shape | 2·(N − 1)/N · V |
 
 ```
-   root = 1          broadcast      scatter       gather                reduce
-   x0: a = a0 a1     x0: b          x0: b0        x0: 0 0               x0: 0
-   x1: b = b0 b1     x1: b          x1: b1        x1: a b               x1: a+b
+   root = 1         broadcast     scatter      gather          reduce
+   x0: a = a0 a1    x0: b         x0: b0       x0: 0 0         x0: 0
+   x1: b = b0 b1    x1: b         x1: b1       x1: a b         x1: a+b
 ```
 
 A sum to which only the root contributes *is* the root's value: mask with `jnp.where`, then add. Which collective adds

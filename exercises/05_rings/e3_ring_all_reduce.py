@@ -10,13 +10,13 @@ reduce-scatter leaves each device with one finished chunk, an all-gather hands t
 V is the block; the N devices of a ring send 2·(N − 1)·V together. No ring can do with less.
 
 ```
-    three devices; "1 (2)" is chunk 1, summed over 2 devices; then the finished chunks that a device holds
+   three devices: the chunk and (summed over how many); then finished chunks
 
-             reduce-scatter               all-gather
-            start   hop 1   hop 2        hop 3    hop 4
-    x0      2 (1)   1 (2)   0 (3)        0 . 2    0 1 2
-    x1      0 (1)   2 (2)   1 (3)        0 1 .    0 1 2
-    x2      1 (1)   0 (2)   2 (3)        . 1 2    0 1 2
+            reduce-scatter               all-gather
+           start   hop 1   hop 2        hop 3    hop 4
+   x0      2 (1)   1 (2)   0 (3)        0 . 2    0 1 2
+   x1      0 (1)   2 (2)   1 (3)        0 1 .    0 1 2
+   x2      1 (1)   0 (2)   2 (3)        . 1 2    0 1 2
 ```
 
 In the second phase chunks are *put*, not added: they are finished. Keep track of which chunk you hold when it begins.

@@ -11,12 +11,13 @@ the only collective.
 `ppermute` is a rotation of the ring; one by k places passes k wires, or N − k the other way if these are fewer.
 
 ```
-    "23" is the chunk from x2 for x3                  on the bus that stops at ...
-                             x0            x1            x2            x3
-    start                 01 02 03      12 13 10      23 20 21      30 31 32      nearest stop first
-    hop 1, 3 chunks       30 31 32      01 02 03      12 13 10      23 20 21      the first gets off
-    hop 2, 2 chunks       20 21         31 32         02 03         13 10
-    hop 3, 1 chunk        10            21            32            03            3 + 2 + 1 = 4·3/2
+   "23" is the chunk from x2 for x3; on each bus, the nearest stop first
+
+                     at x0       at x1       at x2       at x3
+   start           01 02 03    12 13 10    23 20 21    30 31 32
+   hop 1 (3)       30 31 32    01 02 03    12 13 10    23 20 21    each lets
+   hop 2 (2)       20 21       31 32       02 03       13 10       its first
+   hop 3 (1)       10          21          32          03          one off
 ```
 
 Sort the chunks by distance, not by number, and the one to let off is always the first.

@@ -9,11 +9,11 @@ on what came last and keep a copy. `shard_map` is around it already, with `check
 **Budget.** N − 1 `ppermute`s to a neighbour, each of one shard (V/N bytes, of V in all), and no other collective.
 
 ```
-              slots of x0    of x1      of x2      of x3        on the wires
-    start      a . . .      . b . .    . . c .    . . . d
-    hop 1      a . . d      a b . .    . b c .    . . c d       everybody's own shard
-    hop 2      a . c d      a b . d    a b c .    . b c d       x0 → x1: d,  x1 → x2: a, ...
-    hop 3      a b c d      a b c d    a b c d    a b c d       x0 → x1: c,  x1 → x2: d, ...
+           slots of x0   of x1     of x2     of x3      on the wires
+   start     a . . .    . b . .   . . c .   . . . d
+   hop 1     a . . d    a b . .   . b c .   . . c d     a from x0 to x1, ...
+   hop 2     a . c d    a b . d   a b c .   . b c d     d from x0 to x1, ...
+   hop 3     a b c d    a b c d   a b c d   a b c d     c from x0 to x1, ...
 ```
 
 What arrives in hop t started t places *before* you: that says into which slot it goes. A device that no pair names as

@@ -12,13 +12,13 @@ must end with the sum of all chunks number i.
 collective.
 
 ```
-   four devices; which chunk each of them holds, and of how many devices it is the sum so far
+   four devices: the chunk that each holds, and (summed over how many)
 
-                x0       x1       x2       x3
-    start      3 (1)    0 (1)    1 (1)    2 (1)        chunk 0 starts on x1, the device after its owner
-    hop 1      2 (2)    3 (2)    0 (2)    1 (2)
-    hop 2      1 (3)    2 (3)    3 (3)    0 (3)
-    hop 3      0 (4)    1 (4)    2 (4)    3 (4)        N - 1 hops later it comes home, complete
+              x0      x1      x2      x3
+   start     3 (1)   0 (1)   1 (1)   2 (1)    chunk 0 starts on x1
+   hop 1     2 (2)   3 (2)   0 (2)   1 (2)
+   hop 2     1 (3)   2 (3)   3 (3)   0 (3)
+   hop 3     0 (4)   1 (4)   2 (4)   3 (4)    N - 1 hops later it is on x0
 ```
 
 Read it down a column: device i holds chunk i − 1, then i − 2, and at last i − N, which is i. Start one place too early

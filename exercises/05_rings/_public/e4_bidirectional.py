@@ -10,13 +10,13 @@ both ways: whatever you need comes to you along the shorter side, after at most 
 shard comes twice: each device sends (N − 1)·V/N bytes, just as in the one-way ring. N may be odd or even.
 
 ```
-    what x0 holds        ring of 5                     ring of 4
+    what x0 holds      ring of 5                  ring of 4
 
-    start                a . . . .                     a . . .
-    round 1              a b . . e    e →, ← b         a b . d    d →, ← b
-    round 2              a b c d e    d →, ← c         a b c d    c → or ← c, not both
+    start              a . . . .                  a . . .
+    round 1            a b . . e   e →, ← b       a b . d   d →, ← b
+    round 2            a b c d e   d →, ← c       a b c d   c → or ← c
 
-    "e →": e came forwards, from the device before x0; "← b": b came backwards, from the device after it
+    e →  came forwards, from the device before x0;  ← b  came backwards
 ```
 
 With N odd the two directions share the N − 1 foreign shards evenly. With N even the shard from the device opposite is
@@ -25,9 +25,8 @@ as far away on both sides, and sending it twice is the classic slip. Send it one
 **Small case.** float32[120, 5] on x=4: three permutes (two forwards, one backwards) of 600 bytes, in two rounds instead
 of three. On x=5: two and two of 480 bytes, in two rounds instead of four.
 
-**Latency.** A hop takes about 1 µs, however little it carries, so for small arrays rounds are all that counts. Halving
-the shards instead and sending the halves round in opposite directions moves the same bytes in the same time, but takes
-N − 1 rounds.
+**Latency.** A hop takes about 1 µs, however little it carries, so for small arrays rounds are all that counts. Another
+scheme halves each shard and sends the halves all the way round, one each way: the same bytes, but N − 1 rounds.
 
 **In real systems**: the formula V / W, with W both directions of a link, *is* this algorithm: ⌊N/2⌋ rounds, each with a
 whole shard each way.
