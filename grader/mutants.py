@@ -133,6 +133,8 @@ class About:
         plain: it is plain Python, not traced.
         outer: the ``return`` statements (by ``id``) whose value is global: those outside ``shard_map``.
         out_specs: all that the task names, as text.
+        indices: differences modulo a length (by ``id``) that are an index, as in ``chunks[(me - 1) % n]``: without
+            the remainder a negative one counts from the end, which is the same place.
     """
 
     axes: tuple[str, ...] = ("x", "y")
@@ -140,6 +142,7 @@ class About:
     plain: bool = False
     outer: frozenset[int] = frozenset()
     out_specs: frozenset[str] = frozenset()
+    indices: frozenset[int] = frozenset()
 
 
 def called(node: ast.AST) -> str:
@@ -286,7 +289,7 @@ def arithmetic(node: ast.AST, about: About) -> Iterator[ast.AST]:
     """Another operator, a remainder not taken (a ring that does not wrap), a sign or a negation dropped."""
     if isinstance(node, ast.BinOp):
         yield from (ast.BinOp(node.left, other, node.right) for other in COMPUTED.get(type(node.op), []))
-        if isinstance(node.op, ast.Mod):
+        if isinstance(node.op, ast.Mod) and id(node) not in about.indices:
             yield node.left
     elif isinstance(node, ast.AugAssign):
         yield from (ast.AugAssign(node.target, other, node.value) for other in COMPUTED.get(type(node.op), []))
@@ -454,7 +457,16 @@ def about_task(exercise: Exercise, task: Task, module: ast.Module) -> About:
     outer = frozenset(id(r) for r in own_returns(body)) if task.kind == "array" else frozenset()
     calls_made = [n for n in ast.walk(body) if isinstance(n, ast.Call)]
     specs = frozenset(ast.unparse(k.value) for n in calls_made for k in n.keywords if k.arg == "out_specs")
-    return About(axes, everywhere, task.kind == "function", outer, specs)
+    indices = frozenset(id(n.slice) for n in ast.walk(module) if isinstance(n, ast.Subscript) and is_wrapped(n.slice))
+    return About(axes, everywhere, task.kind == "function", outer, specs, indices)
+
+
+def is_wrapped(index: ast.expr) -> bool:
+    """``(a - b) % n``."""
+    match index:
+        case ast.BinOp(left=ast.BinOp(op=ast.Sub()), op=ast.Mod()):
+            return True
+    return False
 
 
 def own_returns(node: ast.AST) -> Iterator[ast.Return]:
@@ -481,8 +493,8 @@ def variations(module: ast.Module, statement: ast.stmt, about: About) -> Iterato
 def slots(parent: ast.AST, line: int) -> Iterator[tuple[ast.AST, str, int | None, int]]:
     """Where the nodes below ``parent`` sit (parent, field, index) and their line.
 
-    Nothing is changed in signatures, annotations, messages of errors, ``check_vma`` (which changes no result),
-    or in what only says how a tree is built (names, contexts, operators).
+    Nothing is changed in signatures, annotations, messages of errors, ``check_vma`` and zip's ``strict`` (which
+    change no result), or in what only says how a tree is built (names, contexts, operators).
     """
     for field, value in ast.iter_fields(parent):
         if field in ("annotation", "returns", "type_params"):
@@ -492,7 +504,7 @@ def slots(parent: ast.AST, line: int) -> Iterator[tuple[ast.AST, str, int | None
                 continue
             at = getattr(child, "lineno", line)
             yield parent, field, index, at
-            if not is_text(child) and not (isinstance(child, ast.keyword) and child.arg == "check_vma"):
+            if not is_text(child) and not (isinstance(child, ast.keyword) and child.arg in ("check_vma", "strict")):
                 yield from slots(child, at)
 
 

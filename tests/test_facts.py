@@ -337,6 +337,18 @@ def test_products_outside_shard_map_are_left_to_the_compiler(look: Callable, exe
     assert execute(text, *args)["flops"] == 2 * 8 * 12 * 6 // 8
 
 
+@pytest.mark.parametrize("mode", ["Explicit", "Auto"])
+def test_only_explicit_axes_put_shardings_into_types(look: Callable, mode: str) -> None:
+    text = f"""{IMPORTS}
+from jax.sharding import AxisType, Mesh
+def f(a, *, mesh):
+    mesh = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.{mode},) * 2)
+    a = jax.sharding.reshard(a, NamedSharding(mesh, P('x', 'y'))) if {mode == "Explicit"} else a
+    return 2 * a
+"""
+    assert look(text).typed is (mode == "Explicit")
+
+
 # -- what the compiler adds --------------------------------------------------------------------
 
 AUTO = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P()))\n"

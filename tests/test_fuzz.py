@@ -200,6 +200,7 @@ observation = st.fixed_dictionaries(
         "collectives": plain,
         "memory": plain,
         "flops": plain,
+        "typed": plain,
     }
 )
 

@@ -55,6 +55,7 @@ def made(source: str, operator: str, about: About = TRACED) -> set[str]:
         ("constant", "c = f(a, tiled=True)", {"c = f(a, tiled=False)"}),
         ("constant", "c = a * 0.5 + 1e-06", {"c = a * 1.0 + 1e-06"}),
         ("constant", "c = shard_map(f, check_vma=False)", set()),
+        ("constant", "c = zip(a, b, strict=True)", set()),
         ("bounds", "for i in range(n):\n    f(i)", {f"for i in range(n {s} 1):\n    f(i)" for s in "+-"}),
         ("bounds", "c = lax.fori_loop(0, n, f, a)", {f"c = lax.fori_loop(0, n {s} 1, f, a)" for s in "+-"}),
         ("bounds", "c = lax.scan(f, a, length=n)", {f"c = lax.scan(f, a, length=n {s} 1)" for s in "+-"}),
@@ -92,6 +93,19 @@ def test_a_detour_keeps_the_values():
         "return jax.lax.all_gather(g(a), 'x')[jax.lax.axis_index('x')]",
         "return jax.lax.pmax(g(a), 'x')",
     }
+
+
+def test_an_index_that_would_count_from_the_end_keeps_its_remainder():
+    for index, wraps in {"(i - 1) % n": True, "(i + 1) % n": False, "i % n": False}.items():
+        assert mutants.is_wrapped(ast.parse(index, mode="eval").body) is wraps
+    module = ast.parse("def f(c, i, n):\n    return c[(i - 1) % n]")
+    index = next(n.slice for n in ast.walk(module) if isinstance(n, ast.Subscript))
+
+    def texts(about: About) -> set[str]:
+        return {text for _, _, text in mutants.variations(module, module.body[0], about)}
+
+    gone = texts(TRACED) - texts(About(indices=frozenset({id(index)})))
+    assert gone == {"def f(c, i, n):\n    return c[i - 1]"}
 
 
 def test_messages_annotations_and_docstrings_stay():
