@@ -51,8 +51,9 @@ def choose(B, D, F, X, flops, bandwidth):
         flops: FLOP/s of one chip.
         bandwidth: bytes/s of one link, both directions.
     """
-    gather_first = max(2 * B * D * F / flops, 2 * D * F / bandwidth)
-    reduce_last = max(2 * B * D * F / X / flops, 2 * (2 * B * F) / bandwidth)
+    products = 2 * B * D * F / flops
+    gather_first = max(products, 2 * D * F / bandwidth)
+    reduce_last = max(products / X, 2 * (2 * B * F) / bandwidth)
     return 1 if gather_first < reduce_last else 2
 
 
