@@ -30,8 +30,9 @@ import classroom  # noqa: E402
 import nbformat  # noqa: E402
 
 from grader.course import Course  # noqa: E402
-from grader.exercise import Call, Exercise  # noqa: E402
+from grader.exercise import Call, Cases, Exercise  # noqa: E402
 from grader.integrations.nbgrader import folder  # noqa: E402
+from grader.plan import rng  # noqa: E402
 from grader.variants import params_for  # noqa: E402
 
 STOCK_SETUP = """\
@@ -64,6 +65,9 @@ def _traced(task, meshes, args, spec, want):
         text = fn.lower(*(_jax.ShapeDtypeStruct(sh, "float32", sharding=_NS(mesh, P(*s))) for sh, s in args)).as_text()
         found = sorted(set(_re.findall(r"stablehlo\\.(all_gather|all_reduce|reduce_scatter|collective_permute)", text)))
         assert want is None or found == want, found
+def _called(task, cases):
+    for args, want in cases:
+        assert task(**args) == want, args
 def _points(tests):
     total = 0.0
     for worth, test in tests:
@@ -96,7 +100,10 @@ def _task_tests(exercise: Exercise, task: str) -> list[str]:
     worth = sum(c.points for c in checks)
     call = next((c.call for c in checks if isinstance(c.call, Call)), None)
     if call is None:
-        return [f"({worth}, lambda: {task}.__name__)"]
+        asked = {id(c.call): c.call for c in checks if isinstance(c.call, Cases)}.values()
+        drawn = [a for c in asked for a in (*c.public, *(c.hidden(rng("stock", task)) if c.hidden else ()))]
+        cases = [(args, exercise.tasks[task](**args)) for args in drawn]
+        return [f"({worth}, lambda: _called({task}, {cases!r}))"]
     args = [(array.sized(call.hidden_dims), tuple(array.spec)) for array in call.args.values()]
     return [f"({worth}, lambda: _traced({task}, {[dict(m) for m in call.meshes]!r}, {args!r}, 'any', None))"]
 

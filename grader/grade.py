@@ -20,7 +20,7 @@ from grader.build import reference_source
 from grader.course import Course
 from grader.exercise import Exercise, Misconception, Number
 from grader.judge import Answered, Finding, judge_checks, matches, with_hint
-from grader.lane import Here, Lane
+from grader.lane import Here, Lane, Runner
 from grader.observation import Fault
 from grader.plan import Ask, plan
 from grader.result import ExerciseReport, Report, Result
@@ -30,22 +30,24 @@ PUBLIC_SEED = "public"
 
 
 class Grader:
-    """Holds the workers. ``lanes`` submissions are graded at a time, each by its own pair of workers.
+    """Holds the workers. ``lanes`` submissions are graded at a time, each traced by a worker of its own.
 
     Args:
         course: what is graded against.
         tier: isolation of the workers, see ``sandbox``.
-        lanes: pairs of workers.
+        lanes: tracing workers, and as many that run programs.
         here: takes the place of workers in one's own notebook.
     """
 
     def __init__(self, course: Course, tier: str, lanes: int = 1, *, here: Here | None = None) -> None:
         self.course, self.tier, self.lanes = course, tier, lanes
         self._free: SimpleQueue[Lane | Here] = SimpleQueue()
-        self._all: list[Lane | Here] = [here] if here else [Lane(course, tier) for _ in range(lanes)]
+        runners = [Runner(course, tier) for _ in range(lanes)]
+        self._all: list[Lane | Here] = [here] if here else [Lane(course, tier, runners) for _ in range(lanes)]
         for lane in self._all:
             self._free.put(lane)
         self._known: dict[Any, list[Answered]] = {}
+        self._plans: dict[tuple[str, bool], list[Ask]] = {}
         self._lock = threading.RLock()
 
     def __enter__(self) -> Grader:
@@ -60,8 +62,7 @@ class Grader:
         """Start all workers without waiting for them."""
         for lane in self._all:
             if isinstance(lane, Lane):
-                lane.tracer.start()
-                lane.runner.start()
+                lane.start()
 
     @contextmanager
     def _lane(self) -> Iterator[Lane | Here]:
@@ -134,8 +135,11 @@ class Grader:
         return done, shared
 
     def _plan(self, name: str, public: bool) -> list[Ask]:
-        seed = PUBLIC_SEED if public else f"{self.course.config.seed}/hidden"
-        return plan(self.course.exercise(name), public=public, seed=seed)
+        """The same for everybody, so drawn once."""
+        if (name, public) not in self._plans:
+            seed = PUBLIC_SEED if public else f"{self.course.config.seed}/hidden"
+            self._plans[name, public] = plan(self.course.exercise(name), public=public, seed=seed)
+        return self._plans[name, public]
 
     def _report(
         self,
@@ -264,6 +268,7 @@ def own_digest() -> str:
     return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
 
 
+@cache
 def versions() -> dict[str, str]:
     """Versions of all that a verdict depends on."""
     found = {name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy", "pint")}

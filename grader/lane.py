@@ -7,9 +7,11 @@ theirs can never claim to be one of ours.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+import zlib
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import fields
+from threading import Lock
 from typing import Any
 
 from grader.course import Course
@@ -31,18 +33,38 @@ NOT_ONE = (
 Reply = Fault | tuple[dict[str, Any], list[bytes]]
 
 
-class Lane:
-    """A tracer and a runner, used by one submission at a time."""
+class Runner:
+    """A worker that runs programs, one at a time. Lanes share it: it remembers what equal programs did."""
 
     def __init__(self, course: Course, tier: str) -> None:
-        limits, devices = course.limits, course.config.devices
-        self.limits = limits
-        self.tracer = Worker("trace", tier, devices, limits)
-        self.runner = Worker("run", tier, devices, limits)
+        self.worker = Worker("run", tier, course.config.devices, course.limits)
+        self._lock = Lock()
+
+    def run(self, request: dict, program: bytes, ask: Ask) -> tuple[dict, list[bytes]]:
+        """Run a program; a worker that dies or hangs gets one more chance, alone and fresh."""
+        with self._lock:
+            try:
+                return self.worker.run(request, program, ask.arrays())
+            except WorkerDied:
+                return self.worker.run(request, program, ask.arrays())
+
+
+class Lane:
+    """A tracer of its own and the runners of all lanes, used by one submission at a time."""
+
+    def __init__(self, course: Course, tier: str, runners: Sequence[Runner] = ()) -> None:
+        self.limits = course.limits
+        self.tracer = Worker("trace", tier, course.config.devices, course.limits)
+        self.runners = runners or [Runner(course, tier)]
+
+    def start(self) -> None:
+        """Start the workers without waiting until they are ready."""
+        for worker in (self.tracer, *(r.worker for r in self.runners)):
+            worker.start()
 
     def close(self) -> None:
-        self.tracer.kill()
-        self.runner.kill()
+        for worker in (self.tracer, *(r.worker for r in self.runners)):
+            worker.kill()
 
     def collect(self, source: Source, asks: list[Ask]) -> tuple[list[Answered], list[str]]:
         """Ask everything of one source; also what stopped it while loading, as notes."""
@@ -126,17 +148,12 @@ class Lane:
         return loaded, "garbage"
 
     def _finding(self, ask: Ask, files: list[str], body: dict, blobs: list[bytes]) -> Finding:
+        who = zlib.crc32(f"{ask.task} {dict(ask.mesh)}".encode())  # the same for the same ask of anybody
+        runner = self.runners[who % len(self.runners)]
         try:
-            return _decoded(ask, body, blobs, lambda program: self._run(ask.for_tracer(files), program, ask))
+            return _decoded(ask, body, blobs, lambda program: runner.run(ask.for_tracer(files), program, ask))
         except WorkerDied as died:
             return _run_fault(died, self.limits.run_seconds)
-
-    def _run(self, request: dict, program: bytes, ask: Ask) -> tuple[dict, list[bytes]]:
-        """Run a program; a worker that dies or hangs gets one more chance, alone and fresh."""
-        try:
-            return self.runner.run(request, program, ask.arrays())
-        except WorkerDied:
-            return self.runner.run(request, program, ask.arrays())
 
 
 class Here:

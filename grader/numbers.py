@@ -364,7 +364,12 @@ def render_text(question: Number, params: Mapping[str, Any]) -> str:
     Raises:
         jinja2.TemplateError: the text is not a template or names a parameter that does not exist.
     """
-    return _jinja.from_string(question.text).render(**params).strip()
+    return _template(question.text).render(**params).strip()
+
+
+@functools.cache
+def _template(text: str) -> jinja2.Template:
+    return _jinja.from_string(text)
 
 
 def render_question(question: Number, params: Mapping[str, Any]) -> str:

@@ -324,10 +324,21 @@ def print_report(report: Report, console: Console, *, audience: Audience = "stud
         _print_exercise(paper, exercise, audience)
     for note in report.notes[:50]:
         paper.line(paper.text(f"note: {note}", "italic"))
-    percent = _tidy(round(_percent(report.earned, report.points), 1))
-    paper.line(paper.text(f"Score: {_score(report.earned, report.points)} ({percent}%)", "bold"))
-    if report.pending > 0:
-        paper.line(paper.text(_pending(report.pending), "yellow"))
+    _print_score(paper, report)
+
+
+def print_exercise(exercise: ExerciseReport, console: Console) -> None:
+    """One exercise as its learner reads it, and its score."""
+    paper, shown = _Paper(console), _exercise_for(exercise, "student")
+    _print_exercise(paper, shown, "student")
+    _print_score(paper, shown)
+
+
+def _print_score(paper: _Paper, scored: Report | ExerciseReport) -> None:
+    percent = _tidy(round(_percent(scored.earned, scored.points), 1))
+    paper.line(paper.text(f"Score: {_score(scored.earned, scored.points)} ({percent}%)", "bold"))
+    if scored.pending > 0:
+        paper.line(paper.text(_pending(scored.pending), "yellow"))
 
 
 def _print_exercise(paper: _Paper, exercise: ExerciseReport, audience: Audience) -> None:

@@ -17,7 +17,7 @@ import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterator
-from functools import partial
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -280,6 +280,19 @@ def time_limit(seconds: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
         signal.signal(signal.SIGALRM, before)
+
+
+def share_ir_context() -> None:
+    """One MLIR context for all programs of this process: making one takes longer than tracing a small program.
+
+    For a process that ends with its submission: a context keeps what every program had. Where a JAX has no such
+    function, each program has a context of its own.
+    """
+    from jax._src.interpreters import mlir
+
+    make = getattr(mlir, "make_ir_context", None)
+    if make is not None and not hasattr(make, "cache_info"):
+        mlir.make_ir_context = cache(make)
 
 
 @contextlib.contextmanager

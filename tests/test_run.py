@@ -297,3 +297,18 @@ def test_a_crash_is_told_in_one_line_without_addresses(stderr: str, told: str) -
 def test_an_exported_program_survives_the_way(traced: Callable) -> None:
     assert run.deserialize(traced(SHIFT, A).program).nr_devices == 8
     assert isinstance(run.deserialize(traced(SHIFT, A).program), jax.export.Exported)
+
+
+def test_the_programs_used_last_are_remembered() -> None:
+    made: list[str] = []
+
+    def reply(name: str) -> run.Reply:
+        made.append(name)
+        return {"name": name}, [bytes(6000)]
+
+    remembered = run.Remembered(most=25_000)  # two, with what is reckoned for each
+    for name in ["a", "b", "a", "c", "a", "b"]:
+        assert remembered.get(name, lambda n=name: reply(n))[0] == {"name": name}
+    assert made == ["a", "b", "c", "b"]
+    assert remembered.get("huge", lambda: ({}, [bytes(30_000)]))[1] == [bytes(30_000)]
+    assert remembered.size == 0

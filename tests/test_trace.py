@@ -470,3 +470,18 @@ def test_where_the_time_ran_out_is_not_told(traced: Callable[..., Any]) -> None:
     cells = ["def one(): pass", "def f(a, *, mesh):\n    while True: one()\n"]
     fault = traced(cells, A, seconds=0.2).fault
     assert (fault["kind"], fault["line"], fault["file"]) == ("timeout", None, "")
+
+
+def test_a_shared_context_changes_no_program(traced: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from jax._src.interpreters import mlir
+
+    monkeypatch.setattr(mlir, "make_ir_context", mlir.make_ir_context)  # put back afterwards
+    text = "import jax\ndef f(a, *, mesh):\n    return jax.numpy.sin(a) @ a.T\n"
+
+    def module(program: bytes) -> str:  # without lines: those of this test are among them
+        return facts.parse(jax.export.deserialize(bytearray(program)).mlir_module_serialized).operation.get_asm()
+
+    alone = module(traced(text, normal(8, 12)).program)
+    trace.share_ir_context()
+    assert [module(traced(text, normal(8, 12)).program) for _ in range(3)] == [alone] * 3
+    assert mlir.make_ir_context() is mlir.make_ir_context()

@@ -117,6 +117,8 @@ class _Batch:
             self.gradebook = gradebook
             self._load_assignment()
             places = self._places()
+            if not all(Path(self.converter._format_dest(self.assignment, name)).is_dir() for name in places):
+                self.desk.shardlings.grader.warm()  # while submissions are read: somebody was never graded
             with bar(len(places)) as advance:
                 left: list[_Student] = []
                 for name, place in places.items():

@@ -10,6 +10,7 @@ import html
 import io
 import math
 import re
+from functools import lru_cache
 from typing import Any
 
 import nbformat
@@ -36,8 +37,7 @@ def outputs(report: Report, exercise: ExerciseReport, points: float, *, notes: b
         return [error("the grader gave no number")]
     told = list(report.notes) if notes else []
     shown = exercise.model_copy(update={"notes": [*exercise.notes, *told]})
-    text = _as_text(report, shown)
-    page = _NO_TEX.format(reports.render_fragment(shown))
+    page, text = _drawn(shown.model_dump_json())
     value = min(max(float(exercise.earned), 0.0), float(points))
     return [
         _output("display_data", {"text/html": page, "text/plain": text}),
@@ -55,14 +55,13 @@ def error(reason: str) -> NotebookNode:
     return nbformat.v4.new_output("error", ename="NotGraded", evalue=told, traceback=[f"NotGraded: {told}"])
 
 
-def _as_text(report: Report, exercise: ExerciseReport) -> str:
-    one = report.model_copy(
-        update={"exercises": [exercise], "notes": [], "points": exercise.points, "earned": exercise.earned,
-                "pending": exercise.pending}
-    )  # fmt: skip
+@lru_cache(maxsize=1000)
+def _drawn(shown: str) -> tuple[str, str]:
+    """An exercise's report (JSON) as HTML and as text. Many of a class have the same, full marks for one."""
+    exercise = ExerciseReport.model_validate_json(shown)
     paper = io.StringIO()
-    reports.print_report(one, Console(file=paper, width=100, color_system=None, force_terminal=False))
-    return paper.getvalue().rstrip()
+    reports.print_exercise(exercise, Console(file=paper, width=100, color_system=None, force_terminal=False))
+    return _NO_TEX.format(reports.render_fragment(exercise)), paper.getvalue().rstrip()
 
 
 # -- comments ----------------------------------------------------------------------------------
