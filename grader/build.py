@@ -270,7 +270,9 @@ def public_source(course: Course, exercise: Exercise) -> str:
     asked = {_calls_name(p) for p in parts if p.kind == "check" and p.name in public}
     kept: list[ast.stmt] = []
     for part in parts:
-        if part.kind == "import" or part.kind in ("exercise", "given"):
+        if part.kind == "exercise":
+            kept.append(_with_hidden_points(exercise, part.node))
+        elif part.kind in ("import", "given"):
             kept.append(part.node)
         elif part.kind == "task" or part.kind == "number":
             kept.append(_emptied(part.node))
@@ -286,6 +288,16 @@ def public_source(course: Course, exercise: Exercise) -> str:
             f"{exercise.id}: hidden_dims and hidden must be keywords of the call itself, not in a ** dict"
         )
     return HEADER + code + "\n"
+
+
+def _with_hidden_points(exercise: Exercise, node: ast.stmt) -> ast.stmt:
+    """``Exercise(..., hidden_points=2.0)``, for learners to know what else their work is worth."""
+    points = sum(c.points for c in exercise.checks.values() if not c.public)
+    match node:
+        case ast.Assign(value=ast.Call() as call) if points:
+            more = ast.keyword("hidden_points", ast.Constant(points))
+            return ast.Assign(node.targets, ast.Call(call.func, call.args, [*call.keywords, more]), lineno=node.lineno)
+    return node
 
 
 def _docstring(text: str) -> ast.stmt:

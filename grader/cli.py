@@ -60,8 +60,8 @@ def main() -> None:
 
 
 def points(value: float) -> str:
-    """``1.5``, and ``2`` rather than ``2.0``."""
-    return f"{value:g}"
+    """``1 point``, ``2.5 points``."""
+    return f"{value:g} point{'' if value == 1 else 's'}"
 
 
 def course_at(path: Path | None) -> Course:
@@ -98,7 +98,7 @@ def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
                 extra = "  (extension)" if row["extension"] else ""
                 stars = "*" * row["stars"]
                 out.print(
-                    f"  {row['exercise']:26} {stars:4} {points(row['points']) + ' points':>10}  {row['title']}{extra}",
+                    f"  {row['exercise']:26} {stars:4} {points(row['points']):>11}  {row['title']}{extra}",
                     highlight=False,
                     markup=False,
                 )
@@ -131,15 +131,17 @@ def show(
     hints = {t.name: list(t.hints[:hint]) for t in exercise.tasks.values()} if hint else {}
     if as_json:
         print_json({"exercise": exercise.id, "statement": exercise.statement, "checks": checks,
-                    "questions": questions, "hints": hints})  # fmt: skip
+                    "hidden_points": exercise.hidden_points, "questions": questions, "hints": hints})  # fmt: skip
         return
     if not owners:
         out.print(Markdown(exercise.statement))
         out.print("\n[bold]Checked" + ("" if found.solved else " before you submit") + "[/bold]")
         for check in checks:
-            out.print(f"  {points(check['points']):>4}  {check['label']}", markup=False, highlight=False)
+            out.print(f"  {check['points']:>4g}  {check['label']}", markup=False, highlight=False)
+        if exercise.hidden_points:
+            out.print(f"  {exercise.hidden_points:>4g}  hidden checks, when your work is graded")
     for question in questions:
-        out.print(f"\nQuestion {question['name']} ({points(question['points'])} points)", style="bold")
+        out.print(f"\nQuestion {question['name']} ({points(question['points'])})", style="bold")
         out.print(question["text"], markup=False, highlight=False)
     for task, told in hints.items():
         for number, text in enumerate(told, 1):
@@ -192,6 +194,8 @@ def check(
         typer.echo(graded.dumps(), nl=False)
     else:
         report.print_report(graded, out)
+        if hidden := sum(found.exercise(name).hidden_points * found.weight(name) for name in chosen):
+            out.print(f"Hidden checks decide on {points(hidden)} more when your work is graded.")
     raise typer.Exit(exit_code([graded], student=True))
 
 

@@ -180,11 +180,13 @@ class Exercise:
         meshes: the meshes every call runs on, unless the call names its own.
         stars: difficulty, 1 to 3.
         extension: not counted in the module's total.
+        hidden_points: what checks are worth that are not here; written by ``build`` into what learners get.
     """
 
     meshes: Sequence[Mapping[str, int]] = ({"x": 4, "y": 2}, {"x": 2, "y": 4})
     stars: int = 1
     extension: bool = False
+    hidden_points: float = 0.0
     id: str = ""
     module: str = ""
     statement: str = ""
@@ -331,7 +333,9 @@ class Exercise:
 
     @property
     def points(self) -> float:
-        return sum(c.points for c in self.checks.values()) + sum(n.points for n in self.numbers.values())
+        """What all checks and questions are worth, those that only graders have included."""
+        told = sum(c.points for c in self.checks.values()) + sum(n.points for n in self.numbers.values())
+        return told + self.hidden_points
 
     @property
     def title(self) -> str:

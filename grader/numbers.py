@@ -364,12 +364,19 @@ def render_text(question: Number, params: Mapping[str, Any]) -> str:
     Raises:
         jinja2.TemplateError: the text is not a template or names a parameter that does not exist.
     """
-    return _template(question.text).render(**params).strip()
+    text = _template(question.text).render(**params).strip()
+    return "\n\n".join(_flowing(paragraph) for paragraph in text.split("\n\n"))
 
 
 @functools.cache
 def _template(text: str) -> jinja2.Template:
     return _jinja.from_string(text)
+
+
+def _flowing(paragraph: str) -> str:
+    """One line, for whoever shows it to break; lists, tables and code keep their lines."""
+    lines = paragraph.splitlines()
+    return paragraph if any(re.match(r"[-*|`\s]|\d+\.\s", line) for line in lines) else " ".join(lines)
 
 
 def render_question(question: Number, params: Mapping[str, Any]) -> str:

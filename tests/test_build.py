@@ -50,6 +50,14 @@ def test_the_public_part_holds_public_checks_and_no_answer(tmp_path: Path) -> No
         assert secret not in text, secret
 
 
+def test_learners_are_told_what_hidden_checks_are_worth(tmp_path: Path) -> None:
+    course = made_up(tmp_path)
+    build.build(course)
+    given = load_course(tmp_path / "exercises" / "course.yaml").exercise("x1_gather")
+    assert list(given.checks) == ["value"] and given.hidden_points == 1
+    assert given.points == course.exercise("x1_gather").points == 3
+
+
 def test_a_public_check_may_not_use_a_private_function(tmp_path: Path) -> None:
     course = made_up(tmp_path, "expect_close(seen.out, seen.a)\n", "expect_close(seen.out, secret_helper(seen.a))\n")
     with pytest.raises(CourseError, match=r"uses the private function secret_helper; mark it with @exercise.given"):

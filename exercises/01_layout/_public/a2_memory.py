@@ -29,7 +29,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
 from grader.layout import entries
-exercise = Exercise(stars=1)
+exercise = Exercise(stars=1, hidden_points=0.5)
 
 @exercise.function(hints=['How many devices does the mesh have, and what does each of them hold?', 'Divide the bytes of the whole array by the sizes of all axes that the spec names; then count every device.', 'total = per_device * math.prod(mesh_shape.values()), and jnp.dtype(dtype).itemsize is the size of one number.'])
 def memory(shape, dtype, spec, mesh_shape):

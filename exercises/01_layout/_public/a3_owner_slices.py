@@ -34,7 +34,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
 from grader.layout import entries
-exercise = Exercise(stars=2)
+exercise = Exercise(stars=2, hidden_points=0.5)
 
 @exercise.function(hints=["First find each device's coordinates on the mesh; then the dimensions can be looked at one by one.", "A block's number is written in digits: one digit per axis of the entry, the first one counts most.", 'for axis in axes: block = block * mesh_shape[axis] + at[axis]; parts = parts * mesh_shape[axis]'])
 def owner_slices(shape, spec, mesh_shape):

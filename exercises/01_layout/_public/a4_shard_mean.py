@@ -34,7 +34,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise, normal
 from grader.expect import expect_close, expect_no_collectives, expect_spec
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8, 'y': 1}], stars=1)
+exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8, 'y': 1}], stars=1, hidden_points=0.75)
 
 @exercise.task(hints=['Write the function of one block first. Which shape must it return, so that the results fit together?', 'One number per device as a [1, 1] array: out_specs joins them along x and y into [X, Y].', "Inside shard_map: jnp.mean(block, keepdims=True), with in_specs and out_specs P('x', 'y')."])
 def shard_mean(a, *, mesh):

@@ -37,7 +37,7 @@ import itertools
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
-exercise = Exercise(stars=2, extension=True)
+exercise = Exercise(stars=2, extension=True, hidden_points=1.0)
 
 @exercise.given
 def axes_of(entry):

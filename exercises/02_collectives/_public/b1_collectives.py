@@ -33,7 +33,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise, normal
 from grader.expect import expect_close, expect_collectives
 from grader.hardware import all_to_all_time
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8}], stars=1)
+exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8}], stars=1, hidden_points=2.5)
 
 @exercise.body(out_specs=P(), hints=['Joining shards is one call of jax.lax.', 'jax.lax.all_gather needs to know the axis of the mesh, the dimension, and that shards are joined, not stacked.', "jax.lax.all_gather(a, 'x', axis=dim, tiled=True)"])
 def all_gather_body(a, *, dim):

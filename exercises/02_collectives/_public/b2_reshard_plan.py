@@ -40,7 +40,7 @@ import itertools
 import math
 from grader.exercise import Exercise
 from grader.expect import Failure
-exercise = Exercise(stars=2)
+exercise = Exercise(stars=2, hidden_points=1.5)
 
 @exercise.given
 def run_plan(plan, src, unreduced, shape, mesh_shape):

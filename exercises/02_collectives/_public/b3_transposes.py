@@ -43,7 +43,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise, normal
 from grader.expect import expect_close, expect_collectives
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 8}, {'x': 3}], stars=2)
+exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 8}, {'x': 3}], stars=2, hidden_points=1.25)
 
 @exercise.body(out_specs=P('x'), hints=['A shard was copied to every device. What does its owner have to do with the X cotangents of the copies?', 'Add them; but each owner only for its own rows. One collective adds and cuts at once.', "jax.lax.psum_scatter(y, 'x', scatter_dimension=0, tiled=True)"])
 def all_gather_t(y):

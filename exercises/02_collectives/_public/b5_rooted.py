@@ -40,7 +40,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise, normal
 from grader.expect import expect_close, expect_traffic
 from grader.hardware import all_reduce_time
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}], stars=2)
+exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}], stars=2, hidden_points=1.0)
 
 @exercise.body(out_specs=P(), hints=['Which collective gives all devices the same value?', 'If all devices but the root contribute zeros, the sum over x is what the root has.', "jax.lax.psum(jnp.where(jax.lax.axis_index('x') == root, a, 0), 'x')"])
 def rooted_broadcast(a, *, root):

@@ -36,7 +36,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise, normal
 from grader.expect import expect_close, expect_collectives, expect_spec, expect_traffic
 from grader.hardware import all_gather_time, latency
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 2, 'y': 3}], stars=2, extension=True)
+exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 2, 'y': 3}], stars=2, extension=True, hidden_points=0.5)
 
 @exercise.given
 def centre(a, *, mesh):

@@ -29,7 +29,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise, normal
 from grader.expect import expect_close, expect_collectives, expect_spec
 from grader.hardware import reduce_scatter_time
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8}], stars=2)
+exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8}], stars=2, hidden_points=1.5)
 
 @exercise.task(hints=['What does the local product of the two slices mean on its own?', 'It is a partial sum: one collective adds the partial sums of all devices along x.', "Inside shard_map: jax.lax.psum(local_a @ local_b, 'x')."])
 def matmul_all_reduce(a, b, *, mesh):

@@ -28,7 +28,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise, normal
 from grader.expect import expect_close, expect_collectives, expect_flops, expect_spec
 from grader.hardware import all_gather_time
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8}], stars=2)
+exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8}], stars=2, hidden_points=3.0)
 
 @exercise.task(hints=['Device x shall end with whole rows of C. Which part of B does it lack?', 'All columns of B: gather them along dimension 1, then multiply.', "local_a @ jax.lax.all_gather(local_b, 'x', axis=1, tiled=True), with out_specs=P('x', None)."])
 def matmul_keep_rows(a, b, *, mesh):

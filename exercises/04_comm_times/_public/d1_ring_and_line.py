@@ -41,7 +41,7 @@ a v5e, which are a line, `W1 = 4.5e10`: three shards of 3.15 MB pass the last li
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
 from grader.hardware import all_gather_time, all_reduce_time, reduce_scatter_time, wraps
-exercise = Exercise(stars=1)
+exercise = Exercise(stars=1, hidden_points=0.5)
 
 @exercise.function(hints=['How many bytes must one chip receive that it does not have yet?', 'Over how many incoming links at once? Two on a ring, one at the end of a line.', 'An all-reduce is a reduce-scatter followed by an all-gather.'])
 def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):

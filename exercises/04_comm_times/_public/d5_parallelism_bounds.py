@@ -37,7 +37,7 @@ import math
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
 from grader.hardware import CHIPS, link_intensity
-exercise = Exercise(stars=2)
+exercise = Exercise(stars=2, hidden_points=0.75)
 
 @exercise.function(hints=['Three products: FLOPs of a chip, bytes over x, bytes over y. Which of B, D, F is cut by what?', 'Forward: 4·B·D·F/(X·Y) FLOPs; 4·D·F/Y bytes of weights over MX axes; 4·B·D/X bytes of activations over MY axes.', 'weights = (2 if backward else 1 if fsdp else 0) * 4 * D * F / Y / (MX * bandwidth) if X > 1 else 0.0'])
 def mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth):

@@ -43,7 +43,7 @@ import math
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
 from grader.hardware import GPUS, all_gather_time, all_reduce_time, all_to_all_time, matmul_time, tree_time
-exercise = Exercise(stars=2)
+exercise = Exercise(stars=2, hidden_points=0.5)
 
 @exercise.function(hints=['How many GPUs talk inside a node, and how many nodes? Each level has its own time.', 'inside = min(gpus, node) and nodes = math.ceil(gpus / node); a level of one member takes no time.', "max((inside - 1) / (inside * gpu_egress), (nodes - 1) / (nodes * node_egress)) is the gather's time per byte."])
 def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):

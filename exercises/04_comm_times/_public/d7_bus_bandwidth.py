@@ -32,7 +32,7 @@ algbw 185 GB/s and busbw 277; a reduce-scatter of 1.12 ms has algbw 374, busbw 2
 **Read on.** *Performance reported by NCCL tests*; Stanford CS336, the lecture on parallelism and assignment 2."""
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
-exercise = Exercise(stars=2)
+exercise = Exercise(stars=2, hidden_points=0.5)
 
 @exercise.function(hints=['How large is the whole array that the ranks work on: what goes in, or what comes out?', 'S is the larger of the two. The factor says how many times S a rank sends: see the table.', 'With share = (ranks - 1) / ranks the factor is 2 * share, 1 (broadcast, reduce) or share.'])
 def bandwidths(kind, bytes_in, bytes_out, ranks, seconds):

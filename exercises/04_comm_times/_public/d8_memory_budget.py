@@ -33,7 +33,7 @@ token. 4 sequences: 3.3 GB of cache and 30 GB of weights over 16 · 8.2e11 B/s: 
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
 from grader.hardware import CHIPS
-exercise = Exercise(stars=2, extension=True)
+exercise = Exercise(stars=2, extension=True, hidden_points=0.5)
 
 @exercise.function(hints=['What is kept for one token in one layer? For how many tokens and layers?', 'A key and a value, each KV heads · head dimension numbers; in every layer, for every token of every sequence.', '2 * layers * kv_heads * head_dim * itemsize is one token; times sequences * tokens.'])
 def kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences, tokens):

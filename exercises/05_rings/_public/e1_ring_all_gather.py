@@ -32,7 +32,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise, normal
 from grader.expect import Failure, expect_close, expect_collectives, expect_traffic
 from grader.hardware import all_gather_time
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 5}, {'x': 3, 'y': 2}, {'x': 8}], stars=2)
+exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 5}, {'x': 3, 'y': 2}, {'x': 8}], stars=2, hidden_points=0.5)
 
 @exercise.body(out_specs=P(), hints=['Whose shard do you hold after one hop? And after two, if you pass on what you just received?', 'Keep an array of N slots. Fill your own, then N - 1 times: hop, and fill the slot of the device it came from.', "for hop in range(1, n): a = ppermute(a, 'x', ring); out = out.at[(me - hop) % n].set(a)"])
 def ring_all_gather(a):

@@ -36,7 +36,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise, normal
 from grader.expect import Failure, expect_close, expect_collectives, expect_traffic
 from grader.hardware import hop_time, reduce_scatter_time
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 5}, {'x': 3, 'y': 2}, {'x': 8}], stars=3)
+exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 5}, {'x': 3, 'y': 2}, {'x': 8}], stars=3, hidden_points=1)
 
 @exercise.body(out_specs=P('x'), hints=['What travels is not a shard but a sum. What do you do with it before you send it on?', 'Start with the chunk of the device before you; N - 1 times: hop, then add your own chunk of the same number.', "acc = chunks[(me - 1) % n]; for hop in range(1, n): acc = ppermute(acc, 'x', ring) + chunks[(me - 1 - hop) % n]"])
 def ring_reduce_scatter(a):
