@@ -21,6 +21,7 @@ from grader.result import Report
 from grader.submission import Chunk, Source, Submission
 
 LEAST_HINTS = 1
+PICTURE_WIDTH = 76
 
 
 def verify(course: Course, grader: Grader, names: list[str], tell: Callable[[str, list[str]], None]) -> int:
@@ -55,6 +56,8 @@ def exercise_problems(course: Course, grader: Grader, name: str) -> Iterator[str
 
 
 def _declared(exercise: Exercise) -> Iterator[str]:
+    for line in wide_lines(exercise.statement):
+        yield f"a picture is wider than {PICTURE_WIDTH} characters, which a terminal breaks: {line.strip()[:60]}..."
     if not exercise.tasks:
         yield "has no task to write"
     if not exercise.numbers:
@@ -71,6 +74,17 @@ def _declared(exercise: Exercise) -> Iterator[str]:
     for check in exercise.checks.values():
         if check.points <= 0:
             yield f"{check.name} is worth nothing"
+
+
+def wide_lines(statement: str) -> list[str]:
+    """Lines of pictures and formulas (fenced, or indented by four) that do not fit a terminal of 80 columns."""
+    found, fenced = [], False
+    for line in statement.splitlines():
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif (fenced or line.startswith("    ")) and len(line) > PICTURE_WIDTH:
+            found.append(line)
+    return found
 
 
 def answers(course: Course, grader: Grader, exercise: Exercise, student: str) -> dict[str, str]:

@@ -153,6 +153,12 @@ def test_what_is_not_declared_is_told(tmp_path: Path, was: str, becomes: str, to
     assert told in list(verify._declared(course.exercise("x1_gather")))
 
 
+def test_pictures_fit_a_terminal() -> None:
+    wide, narrow = "x" * 77, "x" * 76
+    assert verify.wide_lines(f"{wide}\n```\n{narrow}\n```\n    {narrow[4:]}\n{wide}") == []
+    assert verify.wide_lines(f"```\n{wide}\n{narrow}\n```\n\n    {wide}") == [wide, f"    {wide}"]
+
+
 def test_an_exercise_without_task_or_question_is_told(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"

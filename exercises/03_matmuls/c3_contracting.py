@@ -8,11 +8,11 @@ and finish the sum, in two ways.
 returns `C[I, K_X]`: one reduce-scatter over x and nothing else; it sends half the bytes.
 
 ```
-        A[I, J_X]          B[J_X, K]         C[I, K]{U_X}           C[I, K_X]
-     +----+----+          +--------+         on x0 and x1         +----+----+
-     | x0 | x1 |    ·     |   x0   |    =     +--------+   --->   | x0 | x1 |
-     +----+----+          |   x1   |          | a part |          +----+----+
-                          +--------+          +--------+
+    A[I, J_X]        B[J_X, K]      C[I, K]{U_X}           C[I, K_X]
+   +----+----+      +--------+      on x0 and x1         +----+----+
+   | x0 | x1 |   ·  |   x0   |   =   +--------+   --->   | x0 | x1 |
+   +----+----+      |   x1   |       | a part |          +----+----+
+                    +--------+       +--------+
 ```
 
 **Small case.** I=24, J=32, K=40, float32, x=4: each device multiplies [24, 8] by [8, 40] and holds a partial sum of

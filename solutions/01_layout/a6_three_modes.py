@@ -15,7 +15,7 @@ given: the same devices with Explicit axes) and `matmul_manual` (with `jax.shard
 modes the compiler puts the all-gather in; in the third you do.
 
 ```
-    A[I_X, J] · B[J, K_Y]  --no communication-->  C[I_X, K_Y]  --all-gather over y-->  C[I_X, K]
+   A[I_X, J] · B[J, K_Y]  =  C[I_X, K_Y]  --all-gather over y--> C[I_X, K]
 ```
 
 A constraint says *where* a value lives, not *how* it gets there. Asked only for `C[I_X, K]`, the compiler gathers `B`

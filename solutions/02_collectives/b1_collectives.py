@@ -13,10 +13,10 @@
 **Budget.** In each body one collective over x, of the kind its name says, and no other.
 
 ```
-  all-gather          all-reduce         reduce-scatter       all-to-all
-  x0: a   -> abc      x0: p -> p+q+r     x0: p -> (p+q+r)_0   x0: a0 a1 a2 -> a0 b0 c0
-  x1: b   -> abc      x1: q -> p+q+r     x1: q -> (p+q+r)_1   x1: b0 b1 b2 -> a1 b1 c1
-  x2: c   -> abc      x2: r -> p+q+r     x2: r -> (p+q+r)_2   x2: c0 c1 c2 -> a2 b2 c2
+      all-gather   all-reduce   reduce-scatter   all-to-all
+  x0  a -> abc     p -> p+q+r   p -> (p+q+r)_0   a0 a1 a2 -> a0 b0 c0
+  x1  b -> abc     q -> p+q+r   q -> (p+q+r)_1   b0 b1 b2 -> a1 b1 c1
+  x2  c -> abc     r -> p+q+r   r -> (p+q+r)_2   c0 c1 c2 -> a2 b2 c2
 ```
 
 **Small case.** x=4, a partial sum of [2, 40] on each device. The reduce-scatter returns [2, 10] and sends 3/4 of the

@@ -22,7 +22,7 @@ a still cheaper one, which cuts along an idle axis and gathers again; it passes 
 plan, and all dimensions divide evenly.
 
 ```
-    A[I_X, J]{U_Y}  →  A[I, J_Y]           x=4, y=2, the block at the start has b bytes
+    A[I_X, J]{U_Y}  →  A[I, J_Y]       x=4, y=2; b bytes in a block at first
       reduce_scatter y, then all_gather x    b · 1/2  +  b/2 · 3  =  2 b
       all_gather x, then reduce_scatter y    b · 3  + 4b · 1/2    =  5 b
 ```

@@ -3,7 +3,7 @@
 A collective is a linear map A from the blocks of all devices, x = (x_0, x_1, ...), to new blocks on all devices. Its
 backward pass is the transpose: it takes one cotangent block per device, y, to one cotangent block per device, so that
 
-    ⟨A x, y⟩ = ⟨x, Aᵀ y⟩        where ⟨u, v⟩ = sum over all devices and all elements
+    ⟨A x, y⟩ = ⟨x, Aᵀ y⟩    with ⟨u, v⟩ summed over all devices and elements
 
 **Task.** Write the transposes of five collectives over axis x by hand, as bodies for `shard_map`: cotangent block in,
 cotangent block out. They are wrapped for you, with `check_vma=False`, so that every device has a cotangent of its own.
@@ -22,9 +22,10 @@ How to find them: an element that the forward pass copies to many devices gets t
 is added to others hands its cotangent to all of them unchanged; one that moves gets its cotangent from where it went.
 
 ```
-    all-gather, x=3:   forward  x0: a                  backward   x0: p q r
-                                x1: b    --> a b c                x1: s t u   --> x0: p+s+v, x1: q+t+w, x2: r+u+z
-                                x2: c        everywhere           x2: v w z
+   all-gather, x=3      forward                   backward
+                        x0: a                     x0: p q r       x0: p+s+v
+                        x1: b  --> a b c          x1: s t u  -->  x1: q+t+w
+                        x2: c      everywhere     x2: v w z       x2: r+u+z
 ```
 
 **Small case.** x=2, one number per device, x = (3, 5), y = (10, 1). The all-reduce gives (8, 8): ⟨A x, y⟩ = 80 + 8 = 88.

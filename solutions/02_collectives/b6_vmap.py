@@ -16,9 +16,9 @@ the batch was, P('y', 'x').
 ```
    A[B_Y, I_X, J], B=4, on x0 and x1
 
-                        spmd_axis_name="y"      without it
-   y0: examples 0 1     psum over x of 0 1      y0 and y1 send each other all
-   y1: examples 2 3     psum over x of 2 3      they have; both psum 0 1 2 3
+                        spmd_axis_name="y"     without it
+   y0: examples 0 1     psum over x of 0 1     y0 and y1 swap all they have,
+   y1: examples 2 3     psum over x of 2 3     then both psum 0 1 2 3
 ```
 
 **Small case.** float32[12, 8, 10] on x=4, y=2: a device holds [6, 2, 10]. The means of its 6 examples are 240 bytes; the

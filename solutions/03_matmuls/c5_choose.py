@@ -12,8 +12,8 @@
 - Gathering an array of V bytes takes V / `bandwidth`, all-reducing one takes twice as long.
 
 ```
-    1    W[D_X, F] --all-gather--> W[D, F]           In[B, D] · W[D, F] = Out[B, F]
-    2    In[B, D_X] · W[D_X, F] = Out[B, F]{U_X}     --all-reduce-->      Out[B, F]
+   1   W[D_X, F] --all-gather--> W[D, F],  In[B, D] · W[D, F] = Out[B, F]
+   2   In[B, D_X] · W[D_X, F] = Out[B, F]{U_X} --all-reduce--> Out[B, F]
 ```
 
 **Small case.** B=512, D=4096, F=16384, X=4, 4.59e14 FLOP/s, 1.8e11 B/s. Strategy 1: arithmetic 150 µs, gathering 134 MB

@@ -4,11 +4,12 @@ A hop to the next chip takes about 1 µs, however little it carries. A tiny shar
 microsecond is over, so for small arrays the time is the *number of hops*; for large ones it is the bytes.
 
 ```
-    ring of 6: a shard goes both ways, 3 hops          line of 6: from one end to the other, 5 hops
+   ring of 6: both ways, 3 hops       line of 6: end to end, 5 hops
 
-       0 -- 1 -- 2                                        0 -- 1 -- 2 -- 3 -- 4 -- 5
-       |         |        from 0 to 3: ⌊6/2⌋ hops
-       5 -- 4 -- 3                                        several axes: walk one after the other, add the hops
+      0 -- 1 -- 2                        0 -- 1 -- 2 -- 3 -- 4 -- 5
+      |         |
+      5 -- 4 -- 3                     several axes: one after the other,
+   from 0 to 3: ⌊6/2⌋ hops            add the hops
 ```
 
 **The time model.** Hops carry bytes while they wait, so the two do not add up:

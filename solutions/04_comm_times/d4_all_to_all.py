@@ -7,11 +7,12 @@ keeps V/N² for each chip: *chunks*.
 **Count chunks on the busiest wire.** A chunk for a far chip passes every wire on the way, so the network's shape counts.
 
 ```
-    line of 4: the middle wire carries         ring of 4, both ways: the wire 0→1 carries 0→1 whole, and half of
-    2·2 chunks to the right,                   0→2 and 3→1 (opposite chips: half goes each way round),
-                                               in all 2 = N²/8 chunks
-    0 --- 1 === 2 --- 3
-    0→2 0→3 1→2 1→3, and 4 to the left         3 --- 0 === 1 --- 2 --- (3)
+   line of 4: the middle wire carries     ring of 4, both ways: wire 0→1
+   2·2 chunks to the right,               carries 0→1 whole, half of 0→2
+   0→2 0→3 1→2 1→3,                       and half of 3→1 (opposite chips:
+   and 4 to the left                      half goes each way round),
+                                          in all 2 = N²/8 chunks
+   0 --- 1 === 2 --- 3                    3 --- 0 === 1 --- 2 --- (3)
 ```
 
 | | chunks on the busiest wire | even N | to compare: all-gather |

@@ -7,9 +7,10 @@ Arithmetic and communication of a training step overlap; what is longer shows. D
 cut over x, the weights' F over y. Per layer, with α = C/W (FLOP/s over the bytes/s of one link, both directions):
 
 ```
-              y=0            y=1           FSDP moves weights along x:      AllGather_X(W_in[D_X, F_Y])
-    x=0   batch 0, F 0   batch 0, F 1      tensor parallelism moves
-    x=1   batch 1, F 0   batch 1, F 1      activations along y:             AllGather_Y(In[B_X, D_Y])
+             y=0            y=1         FSDP moves weights along x:
+   x=0   batch 0, F 0   batch 0, F 1      AllGather_X(W_in[D_X, F_Y])
+   x=1   batch 1, F 0   batch 1, F 1    tensor parallelism moves activations
+                                        along y: AllGather_Y(In[B_X, D_Y])
 ```
 
 | | forward | backward |

@@ -13,8 +13,9 @@ benchmarks also print the **bus bandwidth**, `busbw = algbw · factor`, the byte
 | broadcast, reduce | the array | S (the root, or each in a chain) | 1 |
 
 ```
-   reduce-scatter on 4 ranks: in 4 parts, out 1      a rank sends 3 parts: 3/4 of S = in,
-   [p0 p1 p2 p3] -> [sum of p2]                       but 3 times out
+   reduce-scatter on 4 ranks: in 4 parts, out 1
+   [p0 p1 p2 p3] -> [sum of p2]     a rank sends 3 parts: 3/4 of S = in,
+                                    but 3 times out
 ```
 
 **A puzzle from a lecture.** The same array and the same 4 GPUs: the all-reduce shows 277 GB/s, the reduce-scatter 70. Nobody

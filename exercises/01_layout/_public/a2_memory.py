@@ -8,11 +8,11 @@ Every axis that the spec does not name multiplies the total: along it, devices h
 is a name such as `"bfloat16"`. All dimensions divide evenly.
 
 ```
-    A[I_X] on the mesh x=2, y=3          one copy of A:   upper + lower
-                                         held in total:   3 · (upper + lower)
-           y=0     y=1     y=2
-    x=0   upper   upper   upper          per device:      upper
-    x=1   lower   lower   lower
+   A[I_X] on the mesh x=2, y=3          one copy of A:   upper + lower
+                                        held in total:   3 · (upper + lower)
+          y=0     y=1     y=2
+   x=0   upper   upper   upper          per device:      upper
+   x=1   lower   lower   lower
 ```
 
 **Small case.** `A[I_XY, J]` is int8[128, 2048] on the mesh x=2, y=8, z=2. One device holds 128/16 · 2048 = 16384 bytes.

@@ -12,12 +12,12 @@ of a block, `roll` pushes rows out at its bottom and in at its top.
 **Budget.** No communication: devices never talk.
 
 ```
-    A[S_X, D_Y] on the mesh x=2, y=2             M[X_X, Y_Y]         block (0,0), shift=1
-    +---------+---------+                     +-------+-------+      row 3 - row 0
-    | x0, y0  | x0, y1  |  rows 0:4           |  m00  |  m01  |      row 0 - row 1
-    +---------+---------+              -->    +-------+-------+      row 1 - row 2
-    | x1, y0  | x1, y1  |  rows 4:8           |  m10  |  m11  |      row 2 - row 3
-    +---------+---------+                     +-------+-------+
+   A[S_X, D_Y] on x=2, y=2                 M[X_X, Y_Y]
+   +--------+--------+                    +-----+-----+   block (0,0),
+   | x0, y0 | x0, y1 |  rows 0:4          | m00 | m01 |   shift=1:
+   +--------+--------+             -->    +-----+-----+   rows 3 - 0, 0 - 1,
+   | x1, y0 | x1, y1 |  rows 4:8          | m10 | m11 |   1 - 2, 2 - 3
+   +--------+--------+                    +-----+-----+
 ```
 
 **Small case.** A = [1, 2, 3, 4, 5, 9] cut over x=2, one dimension. The two means are 2 and 6; the mean of everything, 4,

@@ -20,10 +20,10 @@ and `("y", "x")` differ. A kept letter that is cut in one operand and whole in t
 Every letter is in the output or in both operands; no operand has a letter twice.
 
 ```
-    A[I_X, J] · B[J, K_Y]   = C[I_X, K_Y]         1   nothing to do
-    A[I, J_X] · B[J, K]     gather A              2   half of the terms are missing
-    A[I, J_X] · B[J_X, K]   = C[I, K]{U_X}        3   partial sums
-    A[I_X, J] · B[J, K_X]   ≠ C[I_X, K_X]         4   only the diagonal blocks are known
+   A[I_X, J] · B[J, K_Y]   = C[I_X, K_Y]      1   nothing to do
+   A[I, J_X] · B[J, K]     gather A           2   terms are missing
+   A[I, J_X] · B[J_X, K]   = C[I, K]{U_X}     3   partial sums
+   A[I_X, J] · B[J, K_X]   ≠ C[I_X, K_X]      4   only diagonal blocks known
 ```
 
 **Small case.** Attention scores `"bqhd,bkhd->bhqk"` with `P("x", None, "y")` and `P("x", "y")`: b is cut the same way in

@@ -8,11 +8,12 @@ must be whole everywhere. There are two ways; write both with `jax.shard_map`.
 over x and nothing else; each device spends 2·I·J·K / X FLOPs.
 
 ```
-     A[I, J_X]         B[J, K]       gather first:  A[I, J_X] --all-gather--> A[I, J],  C = A · B
-    +----+----+       +-------+
-    | x0 | x1 |   ·   | rows0 |      slice first:   device x takes rows x of its B (free),
-    +----+----+       | rows1 |                     A_x · B_x = C{U_X} --all-reduce--> C
-                      +-------+
+   A[I, J_X]         B[J, K]     gather first   A[I, J_X] --all-gather--> A,
+  +----+----+       +-------+                   C = A · B
+  | x0 | x1 |   ·   | rows0 |
+  +----+----+       | rows1 |    slice first    x takes rows x of B: free,
+                    +-------+                   A_x · B_x = C{U_X}
+                                                C{U_X} --all-reduce--> C
 ```
 
 **Small case.** I=24, J=32, K=40, float32, X=4. Gathering `A` (3072 bytes) sends 3/4 · 3072 = 2304 bytes per device;

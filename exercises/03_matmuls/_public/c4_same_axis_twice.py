@@ -9,12 +9,12 @@ only. So one operand has to be gathered, and which one decides how `C` ends up. 
 x and no other collective, 2·I·J·K / X FLOPs on each device.
 
 ```
-      A[I_X, J]        B[J, K_X]        local products         gather B          gather A
-     +---------+     +-----+-----+      +-----+-----+        +-----------+     +-----+-----+
-     |   x0    |     |     |     |      | x0  |  ?  |        |    x0     |     |     |     |
-     +---------+  ·  | x0  | x1  |  =   +-----+-----+        +-----------+     | x0  | x1  |
-     |   x1    |     |     |     |      |  ?  | x1  |        |    x1     |     |     |     |
-     +---------+     +-----+-----+      +-----+-----+        +-----------+     +-----+-----+
+   A[I_X, J]    B[J, K_X]    local products   gather B      gather A
+   +------+    +----+----+     +----+----+    +-------+    +----+----+
+   |  x0  |    |    |    |     | x0 | ?  |    |  x0   |    |    |    |
+   +------+  · | x0 | x1 |  =  +----+----+    +-------+    | x0 | x1 |
+   |  x1  |    |    |    |     | ?  | x1 |    |  x1   |    |    |    |
+   +------+    +----+----+     +----+----+    +-------+    +----+----+
 ```
 
 **Small case.** I=24, J=32, K=40 on x=4: the local product is [6, 10], a block of the diagonal, 60 of the 240 elements

@@ -9,10 +9,11 @@ Two questions settle the time:
 2. **Over how many links?** Each axis that talks adds a ring of its own: `n` axes give every chip `n·W`.
 
 ```
-    A[I_X, J_Y] on x=4, y=2, gathered over x:        time = V / (n·W),  twice that for an all-reduce
+   A[I_X, J_Y] on x=4, y=2, gathered over x: time = V / (n·W), n = 1,
+   twice that for an all-reduce
 
-    y=0   0 -- 1 -- 2 -- 3     this row gathers the left half of A's columns ...
-    y=1   4 -- 5 -- 6 -- 7     ... while this one gathers the right half: V = bytes / Y, n = 1
+   y=0   0 -- 1 -- 2 -- 3    this row gathers the left half of A's columns,
+   y=1   4 -- 5 -- 6 -- 7    this one the right half: V = bytes / Y
 ```
 
 | collective | before → after | V | n |

@@ -5,13 +5,13 @@ GPUs have no torus. Inside a node every GPU hangs on switches and sends to *any*
 nodes hang on more switches, and each GPU has its own network card to them. Two levels, each with its bandwidth.
 
 ```
-              leaf and spine switches (a fat tree: every node can use its full egress)
-               |                       |
-               | 400 GB/s              | 400 GB/s = 8 network cards of 400 Gb/s, one per GPU
-        +-- node 0 --+          +-- node 1 --+
-        |  switches  |          |  switches  |   450 GB/s out of each GPU (18 links of 25 GB/s), and as much in
-        | g g g .. g |          | g g g .. g |   at the same time: "900 GB/s of NVLink" counts both
-        +------------+          +------------+
+   leaf and spine switches: a fat tree, every node has its full egress
+         |                   |
+         | 400 GB/s          | 400 GB/s = 8 cards of 400 Gb/s, one per GPU
+   +- node 0 -+        +- node 1 -+
+   | switches |        | switches |   450 GB/s out of each GPU (18 links
+   | g g .. g |        | g g .. g |   of 25 GB/s) and as much in:
+   +----------+        +----------+   "900 GB/s of NVLink" counts both
 ```
 
 Levels work at the same time (a pipeline), so the slower one sets the time. For an array of V bytes over N GPUs in M

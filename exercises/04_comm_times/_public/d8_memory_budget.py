@@ -14,8 +14,10 @@ keeps all of it on each. v5p has 96 GB: 9.6e9 parameters at 10 bytes.
 **Decoding** makes one token per sequence and step. Every chip reads its part of the weights and of the cache once per step:
 
 ```
-    step:   | read the KV cache, B · tokens · bytes per token |  weights: the longer of reading and computing  |
-              attention, always bound by HBM                    read P·bytes   or   2·B·P FLOPs
+   a step  =  attention:  read the KV cache, B · tokens · bytes per token
+                          (always bound by HBM)
+           +  weights:    the longer of reading them, P · bytes,
+                          and computing with them, 2·B·P FLOPs
 ```
 
 step time = (KV bytes)/(N·W_hbm) + **max**( (weight bytes)/(N·W_hbm), 2·B·P/(N·C) ), for B sequences, P parameters, N chips.
