@@ -1,6 +1,7 @@
 """What an author declares: an Exercise with its tasks, calls, checks, questions and misconceptions.
 
-An exercise is one Python file in ``solutions/NN_module/``; ``CONTRIBUTING.md`` walks through one.
+An exercise is one Python file in ``solutions/NN_module/``, or two where the misconceptions stand in
+one of their own; ``CONTRIBUTING.md`` walks through one.
 Nothing here runs learner code or judges anything: these are declarations, read by ``build``
 (what is given to learners), ``grade`` (what is asked of a submission) and ``verify``.
 """
@@ -180,6 +181,8 @@ class Exercise:
         meshes: the meshes every call runs on, unless the call names its own.
         stars: difficulty, 1 to 3.
         extension: not counted in the module's total.
+
+    ``source`` is the text of its file, ``misconceptions_source`` that of the misconceptions' own, if any.
     """
 
     meshes: Sequence[Mapping[str, int]] = ({"x": 4, "y": 2}, {"x": 2, "y": 4})
@@ -189,6 +192,7 @@ class Exercise:
     module: str = ""
     statement: str = ""
     source: str = ""
+    misconceptions_source: str = ""
     tasks: dict[str, Task] = field(default_factory=dict)
     numbers: dict[str, Number] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
@@ -334,6 +338,11 @@ class Exercise:
         return sum(c.points for c in self.checks.values()) + sum(n.points for n in self.numbers.values())
 
     @property
+    def declared(self) -> dict[str, Task | Number | Check]:
+        """Tasks, questions and checks by name."""
+        return {**self.tasks, **self.numbers, **self.checks}
+
+    @property
     def title(self) -> str:
         """The first line of the statement."""
         return self.statement.splitlines()[0].lstrip("# ")
@@ -341,7 +350,7 @@ class Exercise:
     @property
     def digest(self) -> str:
         """Changes when anything about the exercise changes."""
-        return hashlib.sha256(self.source.encode()).hexdigest()
+        return hashlib.sha256(f"{self.source}\0{self.misconceptions_source}".encode()).hexdigest()
 
     def _only_task(self, name: str) -> Task:
         if len(self.tasks) != 1:
