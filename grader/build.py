@@ -55,10 +55,21 @@ class Statement:
         return target.id if isinstance(target, ast.Name) else ""
 
 
-def statements(exercise: Exercise) -> list[Statement]:
-    lines = exercise.source.splitlines(keepends=True)
+def statements(exercise: Exercise, *, misconceptions: bool = False) -> list[Statement]:
+    """Those of the exercise's file and, when asked for, of the file that only its misconceptions stand in.
+
+    Where the second imports from the first, it is left out: both are one list of statements here.
+    """
+    found = _statements(exercise.source)
+    if misconceptions:
+        found += [s for s in _statements(exercise.misconceptions_source) if not _imports_from(s.node, exercise.id)]
+    return found
+
+
+def _statements(source: str) -> list[Statement]:
+    lines = source.splitlines(keepends=True)
     found = []
-    for node in syntax.parse(exercise.source).body:
+    for node in syntax.parse(source).body:
         decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
         start = min([node.lineno, *(d.lineno for d in decorators)]) - 1
         found.append(Statement(_kind(node), node, "".join(lines[start : node.end_lineno])))
@@ -94,8 +105,8 @@ def _word(node: ast.expr) -> str:
     return ""
 
 
-def _of_grader(node: ast.stmt) -> bool:
-    return isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == "grader"
+def _imports_from(node: ast.stmt, package: str) -> bool:
+    return isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == package
 
 
 # -- pieces ------------------------------------------------------------------------------------
@@ -128,13 +139,13 @@ def _imports(parts: Iterable[Statement], *, used_by: str) -> str:
     """The imports a product needs: those whose names occur in its text. Never the author's words."""
     lines = []
     for part in parts:
-        if part.kind != "import" or _of_grader(part.node):
+        if part.kind != "import" or _imports_from(part.node, "grader"):
             continue
         assert isinstance(part.node, ast.Import | ast.ImportFrom)
         names = [(a.asname or a.name).split(".")[0] for a in part.node.names]
         if any(re.search(rf"\b{re.escape(n)}\b", used_by) for n in names):
             lines.append(part.text.rstrip("\n"))
-    return "\n".join(lines)
+    return "\n".join(dict.fromkeys(lines))
 
 
 def _stub_imports(parts: list[Statement], exercise: Exercise, code: str) -> str:
@@ -204,7 +215,7 @@ def reference_source(exercise: Exercise, answers: dict[str, str], replaced: Misc
         answers: what is assigned to each question's name.
         replaced: a misconception of a task, which takes that task's place.
     """
-    parts = statements(exercise)
+    parts = statements(exercise, misconceptions=replaced is not None)
     wrong = next((p for p in parts if replaced is not None and p.name == replaced.name), None)
     chosen = [p for p in parts if p.kind in ("given", "task")]
     if replaced is not None and isinstance(replaced.of, Task) and wrong is not None:

@@ -7,6 +7,7 @@ A course is found by walking up from the working directory. In an author's check
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
 import math
@@ -14,6 +15,7 @@ import sys
 import threading
 import traceback
 import types
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -25,7 +27,9 @@ from grader.exercise import AuthorError, Call, Exercise
 from grader.sandbox import Limits
 
 PUBLIC = "_public"
+MISCONCEPTIONS = "misconceptions"
 PACKAGED = Path(__file__).parent / "_course"
+_NAMED = threading.Lock()  # held while an exercise can be imported by its name: sys.modules is everybody's
 
 
 class CourseError(Exception):
@@ -257,12 +261,27 @@ def _line_of(text: str, loc: tuple) -> int:
 
 
 def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
-    """Execute one author's file. Raises CourseError with the line at fault."""
+    """Execute an author's file and that of its misconceptions. Raises CourseError with the line at fault."""
     try:
         source = path.read_text(encoding="utf-8")
     except OSError:
         raise CourseError(f"{path} is missing; write it with `shardlings new {module}/{name}`") from None
-    space = types.ModuleType(f"shardlings_course_{name}")
+    space = _executed(path, f"shardlings_course_{name}", source)
+    exercise = space.__dict__.get("exercise")
+    if not isinstance(exercise, Exercise):
+        raise CourseError(f"{path}: no `exercise = Exercise(...)` at its top")
+    exercise.id, exercise.module, exercise.source = name, module, source
+    exercise.statement = (space.__doc__ or "").strip()
+    if not exercise.statement.startswith("# "):
+        raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
+    _load_misconceptions(path.parent / MISCONCEPTIONS / path.name, exercise, space)
+    for number in exercise.numbers.values():
+        number.rtol = rtol if number.usual_rtol else number.rtol
+    return exercise
+
+
+def _executed(path: Path, name: str, source: str) -> types.ModuleType:
+    space = types.ModuleType(name)
     space.__file__ = str(path)
     sys.modules[space.__name__] = space
     try:
@@ -276,13 +295,38 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
         )  # fmt: skip
         kind = "" if isinstance(error, AuthorError) else f"{type(error).__name__}: "
         raise CourseError(f"{path}:{line}: {kind}{error}") from None
-    exercise = space.__dict__.get("exercise")
-    if not isinstance(exercise, Exercise):
-        raise CourseError(f"{path}: no `exercise = Exercise(...)` at its top")
-    exercise.id, exercise.module, exercise.source = name, module, source
-    exercise.statement = (space.__doc__ or "").strip()
-    if not exercise.statement.startswith("# "):
-        raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
-    for number in exercise.numbers.values():
-        number.rtol = rtol if number.usual_rtol else number.rtol
-    return exercise
+    return space
+
+
+def _load_misconceptions(path: Path, exercise: Exercise, space: types.ModuleType) -> None:
+    """Execute the file of misconceptions, if there is one; it imports what it needs from the exercise by name."""
+    try:
+        exercise.misconceptions_source = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    known, before = exercise.declared, len(exercise.misconceptions)
+    with _importable(space, path.stem):
+        second = _executed(path, f"{space.__name__}_{MISCONCEPTIONS}", exercise.misconceptions_source)
+    for name in sorted(vars(second).keys() & vars(space).keys()):  # build writes both as one file, where one would win
+        if not name.startswith("__") and vars(second)[name] is not vars(space)[name]:
+            raise CourseError(f"{path}: {name} is something else in {space.__file__}; give it another name")
+    for name, thing in exercise.declared.items():
+        if name not in known:  # build reads what learners are given from the exercise's own file
+            line = thing.fn.__code__.co_firstlineno
+            raise CourseError(f"{path}:{line}: {name} is no misconception; declare it in {space.__file__}")
+    if len(exercise.misconceptions) == before:
+        raise CourseError(f"{path}: declares no misconception of the `exercise` in {space.__file__}")
+
+
+@contextlib.contextmanager
+def _importable(space: types.ModuleType, name: str) -> Iterator[None]:
+    """``from NAME import ...`` finds this module, for as long as this lasts."""
+    with _NAMED:
+        before = sys.modules.get(name)
+        sys.modules[name] = space
+        try:
+            yield
+        finally:
+            del sys.modules[name]
+            if before is not None:
+                sys.modules[name] = before

@@ -1,6 +1,7 @@
 """What an author declares: an Exercise with its tasks, calls, checks, questions and misconceptions.
 
-An exercise is one Python file in ``solutions/NN_module/``; ``CONTRIBUTING.md`` walks through one.
+An exercise is one Python file in ``solutions/NN_module/``, or two where the misconceptions stand in
+one of their own; ``CONTRIBUTING.md`` walks through one.
 Nothing here runs learner code or judges anything: these are declarations, read by ``build``
 (what is given to learners), ``grade`` (what is asked of a submission) and ``verify``.
 """
@@ -181,6 +182,8 @@ class Exercise:
         stars: difficulty, 1 to 3.
         extension: not counted in the module's total.
         hidden_points: what checks are worth that are not here; written by ``build`` into what learners get.
+
+    ``source`` is the text of its file, ``misconceptions_source`` that of the misconceptions' own, if any.
     """
 
     meshes: Sequence[Mapping[str, int]] = ({"x": 4, "y": 2}, {"x": 2, "y": 4})
@@ -191,6 +194,7 @@ class Exercise:
     module: str = ""
     statement: str = ""
     source: str = ""
+    misconceptions_source: str = ""
     tasks: dict[str, Task] = field(default_factory=dict)
     numbers: dict[str, Number] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
@@ -338,6 +342,11 @@ class Exercise:
         return told + self.hidden_points
 
     @property
+    def declared(self) -> dict[str, Task | Number | Check]:
+        """Tasks, questions and checks by name."""
+        return {**self.tasks, **self.numbers, **self.checks}
+
+    @property
     def title(self) -> str:
         """The first line of the statement."""
         return self.statement.splitlines()[0].lstrip("# ")
@@ -345,7 +354,7 @@ class Exercise:
     @property
     def digest(self) -> str:
         """Changes when anything about the exercise changes."""
-        return hashlib.sha256(self.source.encode()).hexdigest()
+        return hashlib.sha256(f"{self.source}\0{self.misconceptions_source}".encode()).hexdigest()
 
     def _only_task(self, name: str) -> Task:
         if len(self.tasks) != 1:

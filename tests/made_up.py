@@ -100,3 +100,29 @@ def made_up(folder: Path, was: str = "", becomes: str = "") -> Course:
     (place / "x1_gather.py").write_text(EXERCISE.replace(was, becomes) if was else EXERCISE)
     (folder / "course.yaml").write_text(COURSE)
     return load_course(folder / "course.yaml")
+
+
+BLOCKS = EXERCISE.split("\n\n\n")
+SLIPS = [block.rstrip("\n") for block in BLOCKS if block.startswith("@exercise.misconception")]
+SECOND = '''\
+"""What goes wrong in X1."""
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from grader.hardware import all_gather_time
+from x1_gather import exercise, gather_time, secret_helper, traffic, value
+'''
+
+
+def in_two_files(folder: Path, was: str = "", becomes: str = "") -> Course:
+    """The same course with the misconceptions in a file of their own, and one text of that file replaced."""
+    course = made_up(folder)
+    place = folder / "solutions" / "01_gather"
+    (place / "misconceptions").mkdir(exist_ok=True)
+    rest = [block for block in BLOCKS if not block.startswith("@exercise.misconception")]
+    (place / "x1_gather.py").write_text("\n\n\n".join(rest).rstrip("\n") + "\n")
+    second = "\n\n\n".join([SECOND.rstrip("\n"), *SLIPS]) + "\n"
+    assert was in second
+    (place / "misconceptions" / "x1_gather.py").write_text(second.replace(was, becomes) if was else second)
+    return course

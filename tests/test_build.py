@@ -11,7 +11,7 @@ import pytest
 from grader import build
 from grader.course import Course, CourseError, load_course
 from grader.exercise import Cases
-from tests.made_up import made_up
+from tests.made_up import in_two_files, made_up
 
 
 def test_a_stub_holds_what_is_given_and_asked(tmp_path: Path) -> None:
@@ -56,6 +56,16 @@ def test_learners_are_told_what_hidden_checks_are_worth(tmp_path: Path) -> None:
     given = load_course(tmp_path / "exercises" / "course.yaml").exercise("x1_gather")
     assert list(given.checks) == ["value"] and given.hidden_points == 1
     assert given.points == course.exercise("x1_gather").points == 3
+
+
+def test_learners_are_given_the_same_wherever_the_misconceptions_stand(tmp_path: Path) -> None:
+    one, two = made_up(tmp_path / "one"), in_two_files(tmp_path / "two")
+    assert build.products(one) == build.products(two)
+    for name, slip in one.exercise("x1_gather").misconceptions.items():
+        same = two.exercise("x1_gather").misconceptions[name]
+        text = build.reference_source(two.exercise("x1_gather"), {"gather_time": "1 us"}, same)
+        assert text == build.reference_source(one.exercise("x1_gather"), {"gather_time": "1 us"}, slip)
+        assert "x1_gather" not in text and "import exercise" not in text
 
 
 def test_a_public_check_may_not_use_a_private_function(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -9,7 +11,7 @@ import pytest
 from grader import build
 from grader import course as course_module
 from grader.course import Course, CourseError, find_course, load_course, nearest
-from tests.made_up import COURSE, made_up
+from tests.made_up import COURSE, in_two_files, made_up
 
 ROOT = Path(__file__).resolve().parent.parent
 GOOD = """\
@@ -156,6 +158,69 @@ def test_a_question_without_a_tolerance_has_the_courses(tmp_path: Path) -> None:
     assert load_course(tmp_path / "course.yaml").exercise("x1_gather").numbers["gather_time"].rtol == 0.04
 
 
+# -- misconceptions in a file of their own
+
+
+def test_misconceptions_may_stand_in_a_second_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "x1_gather", sys)  # somebody else's module of that name
+    one = made_up(tmp_path / "one").exercise("x1_gather")
+    two = in_two_files(tmp_path / "two").exercise("x1_gather")
+    assert [(s.name, s.hint, s.of.name, s.fails) for s in two.misconceptions.values()] == [
+        (s.name, s.hint, s.of.name, s.fails) for s in one.misconceptions.values()
+    ]
+    assert two.misconceptions["zeroed"].of is two.tasks["gather"]
+    assert "zeroed" not in two.source and "zeroed" in two.misconceptions_source
+    assert sys.modules["x1_gather"] is sys
+
+
+def test_an_exercise_is_imported_by_its_name_only_while_it_is_loaded(tmp_path: Path) -> None:
+    in_two_files(tmp_path).exercise("x1_gather")
+    assert "x1_gather" not in sys.modules
+    with pytest.raises(CourseError):
+        in_two_files(tmp_path, "import jax\n", "1/0\n").exercise("x1_gather")
+    assert "x1_gather" not in sys.modules
+
+
+def test_two_courses_may_be_loaded_at_a_time(tmp_path: Path) -> None:
+    courses = [in_two_files(tmp_path / str(n)) for n in range(8)]
+    with ThreadPoolExecutor(4) as pool:
+        for exercise in pool.map(lambda course: course.exercise("x1_gather"), courses):
+            assert exercise.misconceptions["zeroed"].of is exercise.tasks["gather"]
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "told"),
+    [
+        ("def zeroed(", "def zeroed((", ":11: invalid syntax"),
+        ("import jax\n", "1/0\n", ":3: ZeroDivisionError: division by zero"),
+        ("from x1_gather import exercise", "from x1_gather import exercises", ":7: ImportError: cannot import name 'exercises'"),
+        ("from x1_gather import exercise", "from x2_other import exercise", ":7: ModuleNotFoundError: No module named 'x2_other'"),
+        ("def one_way(I):", "def gather_time(I):", ":23: the name gather_time is declared twice"),
+        ("@exercise.misconception(of=gather_time)", "@exercise.function", ":23: one_way is no misconception; declare it in "),
+        ("@exercise.misconception(fails=value)", "ROWS = 9\n\n\n@exercise.misconception(fails=value)", ": ROWS is something else in "),
+        ("from x1_gather import exercise,", "from grader.exercise import Exercise\nfrom x1_gather import", ":11: NameError: name 'exercise' is not defined"),
+    ],
+)  # fmt: skip
+def test_a_mistake_among_the_misconceptions_is_told_with_their_file_and_line(
+    tmp_path: Path, was: str, becomes: str, told: str
+) -> None:
+    with pytest.raises(CourseError) as error:
+        in_two_files(tmp_path, was, becomes).exercise("x1_gather")
+    message = str(error.value)
+    assert (
+        message.startswith(f"{tmp_path}/solutions/01_gather/misconceptions/x1_gather.py{told}") and "\n" not in message
+    )
+
+
+def test_a_file_without_a_misconception_of_its_exercise_is_told(tmp_path: Path) -> None:
+    course = in_two_files(tmp_path)
+    (tmp_path / "solutions" / "01_gather" / "misconceptions" / "x1_gather.py").write_text('"""Nothing yet."""\n')
+    with pytest.raises(
+        CourseError, match=r"misconceptions/x1_gather.py: declares no misconception of the `exercise` in"
+    ):
+        course.exercise("x1_gather")
+
+
 # -- names
 
 
@@ -208,7 +273,7 @@ def test_a_release_is_found_above_its_exercises(tmp_path: Path) -> None:
     (tmp_path / "author" / "exercises").rename(tmp_path / "learner" / "exercises")
     found = find_course(tmp_path / "learner")
     assert (found.root, found.solved) == (tmp_path / "learner" / "exercises", False)
-    assert list(found.exercises) == ["x1_gather"] and found.exercise("x1_gather").points == 2
+    assert list(found.exercises) == ["x1_gather"] and found.exercise("x1_gather").points == 3
     assert find_course(tmp_path / "learner" / "exercises" / "01_gather").root == found.root
 
 
@@ -248,3 +313,13 @@ def test_a_digest_changes_with_the_configuration_and_the_sources(tmp_path: Path)
     (tmp_path / "course.yaml").write_text(f"{COURSE}devices: 16\n")
     digests.append(load_course(tmp_path / "course.yaml").digest(names))
     assert len({*digests}) == 3 and made_up(tmp_path).digest(names) == digests[0]
+
+
+def test_a_digest_changes_with_the_misconceptions_file(tmp_path: Path) -> None:
+    names = ["x1_gather"]
+    digest = in_two_files(tmp_path).digest(names)
+    assert in_two_files(tmp_path, "You returned zeros.", "You returned nothing.").digest(names) != digest
+    path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
+    assert in_two_files(tmp_path).digest(names) == digest
+    path.write_text(path.read_text() + "\n\nMORE = 1\n")
+    assert load_course(tmp_path / "course.yaml").digest(names) != digest

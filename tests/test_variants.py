@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import subprocess
 import sys
 from collections import Counter
@@ -11,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from grader.course import find_course
 from grader.exercise import AuthorError, Exercise
 from grader.expect import Failure
 from grader.numbers import judge, parse, question_problems
@@ -91,17 +91,12 @@ def test_a_right_answer_is_nobody_elses():
 
 @pytest.fixture(scope="module")
 def d1():
-    path = ROOT / "solutions" / "04_comm_times" / "d1_ring_and_line.py"
-    spec = importlib.util.spec_from_file_location("d1_ring_and_line", path)
-    assert spec and spec.loader
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return find_course(ROOT).exercise("d1_ring_and_line")
 
 
 def test_no_two_answers_of_d1_coincide(d1):
-    slips = d1.exercise.misconceptions.values()
-    for asked in d1.exercise.numbers.values():
+    slips = d1.misconceptions.values()
+    for asked in d1.numbers.values():
         assert list(question_problems(asked, slips)) == []
         assert len(list(asked.variants())) >= 60
         answers = {f"{asked(**p):.3g}" for p in asked.variants()}
@@ -109,8 +104,8 @@ def test_no_two_answers_of_d1_coincide(d1):
 
 
 def test_every_slip_of_d1_gets_its_own_hint(d1):
-    slips = d1.exercise.misconceptions.values()
-    for asked in d1.exercise.numbers.values():
+    slips = d1.misconceptions.values()
+    for asked in d1.numbers.values():
         for params in list(asked.variants())[::7]:
             for slip in (m for m in slips if m.of is asked):
                 result = judge(asked, params, slips, f"{slip.fn(**params) * 1e3:.4g} ms", public=True)
@@ -127,11 +122,12 @@ def outcome(fn, args) -> Outcome:
 
 def failing(d1, fn, *, public: bool) -> set[str]:
     """Names of the checks of D1's function that ``fn`` does not meet."""
-    cases = d1.times.public if public else list(d1.times.hidden(np.random.default_rng(0)))
-    reference = d1.axis_collective_time.fn
+    times = d1.checks["ring_gather_seconds"].call
+    cases = times.public if public else list(times.hidden(np.random.default_rng(0)))
+    reference = d1.tasks["axis_collective_time"].fn
     outcomes = [(args, outcome(fn, args), outcome(reference, args)) for args in cases]
     failed = set()
-    for check in d1.exercise.checks.values():
+    for check in d1.checks.values():
         if check.public or not public:
             try:
                 check.fn(Seen(mesh={}, outcomes=outcomes, public=public))
@@ -142,13 +138,13 @@ def failing(d1, fn, *, public: bool) -> set[str]:
 
 @pytest.mark.parametrize("public", [True, False])
 def test_the_function_of_d1_is_proved_by_its_mutants(d1, public):
-    seen = {c.name for c in d1.exercise.checks.values() if c.public or not public}
-    assert failing(d1, d1.axis_collective_time.fn, public=public) == set()
+    seen = {c.name for c in d1.checks.values() if c.public or not public}
+    assert failing(d1, d1.tasks["axis_collective_time"].fn, public=public) == set()
     assert failing(d1, lambda **_: None, public=public) == seen
-    for slip in d1.exercise.misconceptions.values():
-        if slip.of is d1.axis_collective_time:
+    for slip in d1.misconceptions.values():
+        if slip.of is d1.tasks["axis_collective_time"]:
             assert failing(d1, slip.fn, public=public) == set(slip.fails) & seen, slip.name
 
 
 def test_d1_is_worth_what_the_curriculum_says(d1):
-    assert d1.exercise.points == 3
+    assert d1.points == 3

@@ -12,7 +12,7 @@ from grader import build, verify
 from grader.course import load_course
 from grader.grade import Grader
 from grader.lane import Lane
-from tests.made_up import made_up
+from tests.made_up import in_two_files, made_up
 
 Problems = Callable[..., list[str]]
 
@@ -37,6 +37,14 @@ def problems(lane: Lane) -> Problems:
 
 def test_a_sound_exercise_has_no_problem(problems: Problems, tmp_path: Path) -> None:
     assert problems(tmp_path) == []
+
+
+def test_misconceptions_in_a_file_of_their_own_are_proved(lane: Lane, tmp_path: Path) -> None:
+    course = in_two_files(tmp_path, "fails=traffic)", "fails=[value, traffic])")
+    grader = Grader(course, "none", here=cast(Any, lane))
+    assert list(verify.exercise_problems(course, grader, "x1_gather")) == [
+        "the misconception gathered_twice fails traffic, it names traffic, value"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -109,6 +117,22 @@ def test_what_is_not_current_is_told(built: Path) -> None:
 def test_a_file_that_is_not_listed_is_told(built: Path) -> None:
     (built / "solutions" / "01_gather" / "x2.py").write_text("")
     assert course_problems(built) == ["solutions/01_gather/x2.py is not listed in course.yaml"]
+
+
+def test_misconceptions_of_no_exercise_are_told(built: Path) -> None:
+    folder = built / "solutions" / "01_gather" / "misconceptions"
+    folder.mkdir()
+    (folder / "x2.py").write_text("")
+    assert course_problems(built) == ["solutions/01_gather/misconceptions/x2.py belongs to no exercise in course.yaml"]
+
+
+def test_a_line_of_a_misconception_in_what_learners_get_is_told(tmp_path: Path) -> None:
+    course = in_two_files(tmp_path)
+    line = 'local = lambda a: jax.lax.pmax(secret_helper(a), "x")'
+    told = [f"exercises/leaked.md holds a line of x1_gather/gathered_twice: {line}"]
+    assert list(verify.leaks(course, build.products(course))) == []
+    assert list(verify.leaks(course, {"leaked.md": f"    {line}\n"})) == told
+    assert list(verify.leaks(made_up(tmp_path / "one"), {"leaked.md": f"    {line}\n"})) == told
 
 
 def test_a_line_of_a_solution_in_the_statement_is_told(built: Path) -> None:

@@ -111,28 +111,6 @@ def local_shape_uneven(seen):
     expect_outcomes(seen)
 
 
-@exercise.misconception(fails=[local_shape_axes, local_shape_tuples])
-def local_shape_by_every_axis(shape, spec, mesh_shape):
-    """You divided by every axis of the mesh. Only the axes in a dimension's own entry cut it; along the others there are copies."""
-    devices = math.prod(mesh_shape.values())
-    local = list(shape)
-    for dim, entry in enumerate(spec):
-        if entry is not None and shape[dim] % devices:
-            raise ValueError("uneven")
-        local[dim] = shape[dim] if entry is None else shape[dim] // devices
-    return tuple(local)
-
-
-@exercise.misconception(fails=local_shape_uneven)
-def local_shape_rounded(shape, spec, mesh_shape):
-    """You rounded an uneven block. All devices must hold equal blocks, so JAX refuses such a sharding."""
-    local = list(shape)
-    for dim, entry in enumerate(spec):
-        axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
-        local[dim] //= math.prod(mesh_shape[axis] for axis in axes)
-    return tuple(local)
-
-
 @exercise.number(
     points=0.5,
     unit="us",
@@ -143,21 +121,3 @@ def local_load_time(chip, I, J, X, Y, Z):
     """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_XY, J]` on a mesh of {{ chip }} chips with x={{ X }}, y={{ Y }},
     z={{ Z }}. How long does one chip need to read its block from HBM?"""
     return hbm_time(4 * I * J / (X * Y), chip)
-
-
-@exercise.misconception(of=local_load_time)
-def load_cut_by_z(chip, I, J, X, Y, Z):
-    """You divided by Z too. The spec does not name z, so along z every chip holds a copy of the block."""
-    return hbm_time(4 * I * J / (X * Y * Z), chip)
-
-
-@exercise.misconception(of=local_load_time)
-def load_cut_by_x_only(chip, I, J, X, Y, Z):
-    """You divided by X only. Both axes of I_XY cut the rows."""
-    return hbm_time(4 * I * J / X, chip)
-
-
-@exercise.misconception(of=local_load_time)
-def load_two_bytes(chip, I, J, X, Y, Z):
-    """You counted 2 bytes a number. The array is float32: 4 bytes."""
-    return hbm_time(2 * I * J / (X * Y), chip)

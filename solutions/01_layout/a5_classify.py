@@ -173,61 +173,6 @@ def classify_tensors(seen):
     expect_outcomes(seen)
 
 
-@exercise.misconception(fails=[classify_clash, classify_tensors])
-def classify_no_clash(eq, spec_a, spec_b):
-    """You looked at the summed letters only. Kept letters count too: C[I_X, K_X] would be cut twice by x, and the local products are only its diagonal blocks."""
-    operands, kept = eq.split("->")
-    cuts = [
-        {letter: axes_of(entry) for letter, entry in zip(letters, spec, strict=False) if letter not in kept and entry}
-        for letters, spec in zip(operands.split(","), (spec_a, spec_b), strict=True)
-    ]
-    answer = classify(eq, spec_a, spec_b)
-    if answer != 4:
-        return answer
-    summed = cuts[0].keys() | cuts[1].keys()
-    return 3 if any(cuts[0].get(n) == cuts[1].get(n) for n in summed) else 2 if summed else 1
-
-
-@exercise.misconception(fails=[classify_matrices, classify_clash])
-def classify_by_shared_axis(eq, spec_a, spec_b):
-    """You answered 3 because both operands name an axis. It has to cut the same summed letter in both: A[I_X, J] · B[J_X, K] is case 2."""
-    answer = classify(eq, spec_a, spec_b)
-    shared = {n for e in spec_a for n in axes_of(e)} & {n for e in spec_b for n in axes_of(e)}
-    return 3 if answer != "illegal" and shared else answer
-
-
-@exercise.misconception(fails=classify_matrices)
-def classify_any_two_cuts(eq, spec_a, spec_b):
-    """You answered 3 because the summed letter is cut in both operands. Cut over different axes, the blocks do not match: one has to be gathered."""
-    operands, kept = eq.split("->")
-    cut = [
-        {n for n, e in zip(part, s, strict=False) if e}
-        for part, s in zip(operands.split(","), (spec_a, spec_b), strict=True)
-    ]
-    answer = classify(eq, spec_a, spec_b)
-    return 3 if answer == 2 and (cut[0] & cut[1]) - set(kept) else answer
-
-
-@exercise.misconception(fails=classify_tensors)
-def classify_by_position(eq, spec_a, spec_b):
-    """You took the summed letter to be the last of the first operand and the first of the second. The equation says which letters are summed."""
-    first, second = eq.split("->")[0].split(",")
-    if len(spec_a) > len(first) or len(spec_b) > len(second):
-        return "illegal"
-    pad_a, pad_b = ([*s, *[None] * (len(n) - len(s))] for s, n in ((spec_a, first), (spec_b, second)))
-    rest_a, rest_b = (
-        tuple(n for entry in entries for n in axes_of(entry)) or None for entries in (pad_a[:-1], pad_b[1:])
-    )
-    return classify("ij,jk->ik", (rest_a, pad_a[-1]), (pad_b[0], rest_b))
-
-
-@exercise.misconception(fails=classify_illegal)
-def classify_everything(eq, spec_a, spec_b):
-    """You took every spec for a sharding. One that names an axis twice, or has more entries than its operand has dimensions, is none."""
-    answer = classify(eq, spec_a, spec_b)
-    return 1 if answer == "illegal" else answer
-
-
 @exercise.number(
     points=0.5,
     unit="MB",
@@ -238,21 +183,3 @@ def partial_sum_bytes(I, J, K, X, Y, Z):
     """`A[I_X, J_Y] · B[J_Y, K_Z]` with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, z={{ Z }}, kept in float32.
     How many MB is the partial sum on each device, before anything is reduced?"""
     return 4 * I * K / (X * Z)
-
-
-@exercise.misconception(of=partial_sum_bytes)
-def partial_cut_by_y(I, J, K, X, Y, Z):
-    """You divided by Y too. y cuts the summed letter, so along y every device holds a partial sum of full size."""
-    return 4 * I * K / (X * Y * Z)
-
-
-@exercise.misconception(of=partial_sum_bytes)
-def partial_not_cut(I, J, K, X, Y, Z):
-    """You took all of C. x and z cut its rows and columns; only y leaves it unreduced."""
-    return 4 * I * K
-
-
-@exercise.misconception(of=partial_sum_bytes)
-def partial_elements(I, J, K, X, Y, Z):
-    """You counted numbers, not bytes. A float32 takes 4."""
-    return I * K / (X * Z)

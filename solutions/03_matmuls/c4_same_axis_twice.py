@@ -119,37 +119,6 @@ def keep_columns_budget(seen):
     expect_flops(seen, at_most=2 * seen.a.size * seen.b.shape[1] / seen.mesh["x"])
 
 
-@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_value)
-def diagonal_blocks(a, b, *, mesh):
-    """You multiplied the local blocks: device x knows block (x, x) of C and nothing beside the diagonal."""
-
-    def local(a, b):
-        return a @ b
-
-    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P("x", None))(a, b)
-
-
-@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_layout)
-def gathered_rows_for_rows(a, b, *, mesh):
-    """You gathered A, so C came out cut by columns. To keep the rows of A, gather B."""
-
-    def local(a, b):
-        return jax.lax.all_gather(a, "x", axis=0, tiled=True) @ b
-
-    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P(None, "x"))(a, b)
-
-
-@exercise.misconception(of=matmul_keep_columns, fails=keep_columns_budget)
-def gathered_both(a, b, *, mesh):
-    """You gathered both operands and every device computed all of C. One gather is enough: your columns of C need only your columns of B."""
-
-    def local(a, b):
-        c = jax.lax.all_gather(a, "x", axis=0, tiled=True) @ jax.lax.all_gather(b, "x", axis=1, tiled=True)
-        return jax.lax.dynamic_slice_in_dim(c, jax.lax.axis_index("x") * b.shape[1], b.shape[1], axis=1)
-
-    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P(None, "x"))(a, b)
-
-
 @exercise.number(
     points=1,
     unit="us",
@@ -160,21 +129,3 @@ def cheaper_gather_time(chip, I, J, K, X):
     """`A[I_X, J] · B[J, K_X]` in bfloat16 with I={{ I }}, J={{ J }}, K={{ K }} on a ring of {{ X }} {{ chip }} chips.
     You may leave `C` either way. How long does the cheaper of the two all-gathers take?"""
     return all_gather_time(2 * min(I, K) * J, X, chip)
-
-
-@exercise.misconception(of=cheaper_gather_time)
-def dearer_gather(chip, I, J, K, X):
-    """You gathered B, the larger operand."""
-    return all_gather_time(2 * max(I, K) * J, X, chip)
-
-
-@exercise.misconception(of=cheaper_gather_time)
-def gather_one_way(chip, I, J, K, X):
-    """You used one direction of the link; on a ring data flows both ways."""
-    return 2 * all_gather_time(2 * I * J, X, chip)
-
-
-@exercise.misconception(of=cheaper_gather_time)
-def gather_elements(chip, I, J, K, X):
-    """You counted numbers, not bytes. A bfloat16 takes 2."""
-    return all_gather_time(I * J, X, chip)

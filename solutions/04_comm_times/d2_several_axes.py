@@ -166,59 +166,6 @@ def axes_misplaced(seen):
     expect_outcomes(seen)
 
 
-TIMES = [axes_cut_elsewhere, axes_together, axes_reduced]
-
-
-@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
-def axes_whole_array(spec, over, mesh_shape, **rest):
-    """You sent the whole array over each ring. Axes that cut it and do not talk have divided the work already."""
-    right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
-    return right * math.prod(mesh_shape[axis] for axis in cutting_axes(spec) if axis not in over)
-
-
-@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
-def axes_divided_by_talking(spec, over, mesh_shape, **rest):
-    """You divided by the axes that talk. What they hold is put together; divide by the axes that cut and stay silent."""
-    right = axes_time(spec=spec, over=over, mesh_shape=mesh_shape, **rest)
-    silent = math.prod(mesh_shape[axis] for axis in cutting_axes(spec) if axis not in over)
-    return right * silent / math.prod(mesh_shape[axis] for axis in over)
-
-
-@exercise.misconception(of=axes_time, fails=[axes_together, axes_reduced, axes_of_one])
-def axes_one_ring(over, mesh_shape, **rest):
-    """You used the links of one axis only. All axes that talk carry data at the same time: n·W."""
-    right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
-    return right * sum(mesh_shape[axis] > 1 for axis in over)
-
-
-@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
-def axes_all_rings(over, mesh_shape, **rest):
-    """You counted the links of every axis of the mesh. Only the axes that the collective talks over carry its data."""
-    right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
-    rings = sum(mesh_shape[axis] > 1 for axis in over)
-    return right * rings / max(1, sum(size > 1 for size in mesh_shape.values()))
-
-
-@exercise.misconception(of=axes_time, fails=axes_of_one)
-def axes_ring_of_one(over, mesh_shape, **rest):
-    """You counted links along an axis of one chip. There is nobody to talk to."""
-    right = axes_time(over=over, mesh_shape=mesh_shape, **rest)
-    return right * sum(mesh_shape[axis] > 1 for axis in over) / len(over)
-
-
-@exercise.misconception(of=axes_time, fails=[*TIMES, axes_of_one])
-def axes_one_direction(**call):
-    """You used one direction of the links. On a ring data flows both ways round at once: W = 2·W1."""
-    return 2 * axes_time(**call)
-
-
-@exercise.misconception(of=axes_time, fails=axes_reduced)
-def axes_reduced_once(kind, **rest):
-    """You counted the all-reduce once: it is a reduce-scatter and an all-gather."""
-    right = axes_time(kind=kind, **rest)
-    return right / 2 if kind == "all_reduce" else right
-
-
 question = {
     "unit": "us",
     "params": {
@@ -237,36 +184,6 @@ def gather_cut_elsewhere_time(chip, X, Y, Z, I, J):
     return all_gather_time(2 * I * J / Y, X, chip)
 
 
-@exercise.misconception(of=gather_cut_elsewhere_time)
-def gather_cut_ignored(Y, **rest):
-    """You gathered all of A. y has cut it already: each ring along x brings together 1/Y of the array."""
-    return Y * gather_cut_elsewhere_time(Y=Y, **rest)
-
-
-@exercise.misconception(of=gather_cut_elsewhere_time)
-def gather_cut_by_its_own_axis(X, Y, **rest):
-    """You divided by x, the axis that is gathered. Divide by y, which cuts the array and stays silent."""
-    return Y / X * gather_cut_elsewhere_time(X=X, Y=Y, **rest)
-
-
-@exercise.misconception(of=gather_cut_elsewhere_time)
-def gather_cut_twice(X, **rest):
-    """You took V as one chip's shard. V is what the ring along x holds together."""
-    return gather_cut_elsewhere_time(X=X, **rest) / X
-
-
-@exercise.misconception(of=gather_cut_elsewhere_time)
-def gather_cut_one_way(**params):
-    """You are a factor of two too slow: both directions of a ring carry data (W = 2·W1), and a bfloat16 has 2 bytes."""
-    return 2 * gather_cut_elsewhere_time(**params)
-
-
-@exercise.misconception(of=gather_cut_elsewhere_time)
-def gather_cut_elements(**params):
-    """You counted elements where bytes flow: a bfloat16 has two."""
-    return gather_cut_elsewhere_time(**params) / 2
-
-
 @exercise.number(points=0.25, **question)
 def gather_two_axes_time(chip, X, Y, Z, I, J):
     """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_XY, J_Z]` on a {{ chip }} slice with x={{ X }}, y={{ Y }}, z={{ Z }}.
@@ -274,56 +191,8 @@ def gather_two_axes_time(chip, X, Y, Z, I, J):
     return all_gather_time(4 * I * J / Z, X * Y, chip, axes=2)
 
 
-@exercise.misconception(of=gather_two_axes_time)
-def gather_two_on_one(**params):
-    """You are a factor of two too slow: x and y both carry data, in both directions. That is four links, 2·W."""
-    return 2 * gather_two_axes_time(**params)
-
-
-@exercise.misconception(of=gather_two_axes_time)
-def gather_two_on_three(**params):
-    """You counted the links of z too. Only x and y talk."""
-    return 2 / 3 * gather_two_axes_time(**params)
-
-
-@exercise.misconception(of=gather_two_axes_time)
-def gather_two_ignoring_z(Z, **rest):
-    """You gathered all of A. z has cut it already: each group brings together 1/Z of the array."""
-    return Z * gather_two_axes_time(Z=Z, **rest)
-
-
-@exercise.misconception(of=gather_two_axes_time)
-def gather_two_by_their_own(X, Y, Z, **rest):
-    """You divided by x and y, which are gathered. Divide by z, which cuts the array and stays silent."""
-    return Z / (X * Y) * gather_two_axes_time(X=X, Y=Y, Z=Z, **rest)
-
-
 @exercise.number(points=0.5, **question)
 def reduce_cut_elsewhere_time(chip, X, Y, Z, I, J):
     """`C` is float32[{{ I }}, {{ J }}], sharded `C[I_X, J_Y]` and unreduced over z, `{U_Z}`, on a {{ chip }} slice with
     x={{ X }}, y={{ Y }}, z={{ Z }}. How long does the all-reduce over z take?"""
     return all_reduce_time(4 * I * J / (X * Y), Z, chip)
-
-
-@exercise.misconception(of=reduce_cut_elsewhere_time)
-def reduce_cut_ignored(X, Y, **rest):
-    """You reduced all of C. x and y have cut it already: each ring along z adds up 1/(X·Y) of it."""
-    return X * Y * reduce_cut_elsewhere_time(X=X, Y=Y, **rest)
-
-
-@exercise.misconception(of=reduce_cut_elsewhere_time)
-def reduce_cut_by_z(X, Y, Z, **rest):
-    """You divided by z. Every chip along z holds a partial sum of the same block: divide by x and y, which cut C."""
-    return X * Y / Z * reduce_cut_elsewhere_time(X=X, Y=Y, Z=Z, **rest)
-
-
-@exercise.misconception(of=reduce_cut_elsewhere_time)
-def reduce_cut_once(**params):
-    """You are a factor of two short: an all-reduce is a reduce-scatter and an all-gather (and a float32 has 4 bytes)."""
-    return reduce_cut_elsewhere_time(**params) / 2
-
-
-@exercise.misconception(of=reduce_cut_elsewhere_time)
-def reduce_cut_one_way(**params):
-    """You used one direction of the link; on a ring data flows both ways round at once: W = 2·W1."""
-    return 2 * reduce_cut_elsewhere_time(**params)

@@ -131,51 +131,6 @@ def step_large_batch(seen):
     expect_outcomes(seen, rtol=1e-6)
 
 
-@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
-def cache_keys_only(**call):
-    """You counted keys or values. Each token leaves both."""
-    return kv_cache_bytes(**call) // 2
-
-
-@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
-def cache_of_query_heads(query_heads, kv_heads, **rest):
-    """You counted query heads. Several of them share one KV head, and only KV heads are cached."""
-    return kv_cache_bytes(query_heads=query_heads, kv_heads=query_heads, **rest)
-
-
-@exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)
-def cache_per_sequence(tokens, **rest):
-    """You counted sequences, not tokens. Every token of every sequence leaves a key and a value."""
-    return kv_cache_bytes(tokens=1, **rest)
-
-
-@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
-def step_one_sequence_cached(sequences, tokens, **rest):
-    """You read the cache of one sequence. Weights are shared by the batch, caches are not: each sequence has its own."""
-    return decode_step_time(sequences=sequences, tokens=tokens / sequences, **rest)
-
-
-@exercise.misconception(of=decode_step_time, fails=step_large_batch)
-def step_never_computes(flops, **rest):
-    """You read weights and cache and forgot the arithmetic. For large batches 2·B·P FLOPs take longer than reading weights."""
-    return decode_step_time(flops=1e30, **rest)
-
-
-@exercise.misconception(of=decode_step_time, fails=[step_small_batch, step_large_batch])
-def step_all_added(params, weight_bytes, chips, hbm_bandwidth, flops, **rest):
-    """You added reading the weights and computing with them. They overlap: the longer one counts."""
-    call = {"params": params, "chips": chips, "hbm_bandwidth": hbm_bandwidth, **rest}
-    computed = decode_step_time(weight_bytes=0, flops=flops, **call)
-    return computed + params * weight_bytes / (chips * hbm_bandwidth)
-
-
-@exercise.misconception(of=decode_step_time, fails=step_large_batch)
-def step_all_overlapped(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chips, flops, hbm_bandwidth):
-    """You overlapped everything. Attention reads its cache when the matmuls are done: its time adds to theirs."""
-    reading = (params * weight_bytes + kv_bytes_per_token * sequences * tokens) / (chips * hbm_bandwidth)
-    return max(reading, 2 * sequences * params / (chips * flops))
-
-
 # -- questions ---------------------------------------------------------------------------------
 
 
@@ -191,30 +146,6 @@ def state_per_chip(P, N, kept):
     return P * 1e9 * (10 if kept == "bf16" else 16) / N
 
 
-@exercise.misconception(of=state_per_chip)
-def state_other_recipe(P, N, kept):
-    """You used the other recipe's bytes per parameter: 2 + 4 + 4 = 10 here, 4 + 4 + 4 + 4 = 16 there."""
-    return P * 1e9 * (16 if kept == "bf16" else 10) / N
-
-
-@exercise.misconception(of=state_per_chip)
-def state_weights_only(P, N, kept):
-    """You counted the weights only. The optimizer keeps two moments per parameter too."""
-    return P * 1e9 * (2 if kept == "bf16" else 4) / N
-
-
-@exercise.misconception(of=state_per_chip)
-def state_in_gib(**params):
-    """You divided by 2³⁰. That is a GiB; 1 GB is 10⁹ bytes."""
-    return state_per_chip(**params) * 1e9 / 2**30
-
-
-@exercise.misconception(of=state_per_chip)
-def state_on_every_chip(N, **rest):
-    """You kept all of the state on every chip, as plain data parallelism does. FSDP cuts it."""
-    return N * state_per_chip(N=N, **rest)
-
-
 @exercise.number(
     points=0.5,
     unit="GB",
@@ -224,30 +155,6 @@ def state_on_every_chip(N, **rest):
 def cache_of_batch(L, H, K, T, B):
     """A model has {{ L }} layers, {{ H }} query heads, {{ K }} KV heads of dimension 128, and a bfloat16 cache. How large is it for {{ B }} sequences of {{ T }} tokens?"""
     return 2 * L * K * 128 * 2 * B * T
-
-
-@exercise.misconception(of=cache_of_batch)
-def cache_of_batch_half(**params):
-    """You are a factor of two short: each token leaves a key and a value, and a bfloat16 has two bytes."""
-    return cache_of_batch(**params) / 2
-
-
-@exercise.misconception(of=cache_of_batch)
-def cache_of_batch_query_heads(H, K, **rest):
-    """You counted query heads. Only KV heads are cached."""
-    return H / K * cache_of_batch(H=H, K=K, **rest)
-
-
-@exercise.misconception(of=cache_of_batch)
-def cache_of_batch_one(B, **rest):
-    """That is the cache of one sequence. Every sequence of the batch has its own."""
-    return cache_of_batch(B=B, **rest) / B
-
-
-@exercise.misconception(of=cache_of_batch)
-def cache_of_batch_in_gib(**params):
-    """You divided by 2³⁰. That is a GiB; 1 GB is 10⁹ bytes."""
-    return cache_of_batch(**params) * 1e9 / 2**30
 
 
 @exercise.number(
@@ -261,21 +168,3 @@ def decode_step(chip, P, N, T, B, kB):
     {{ T }} tokens of context each, cut over {{ N }} {{ chip }} chips. How long does one step take at least?"""
     row = CHIPS[chip]
     return kB * 1e3 * B * T / (N * row.hbm_bw) + max(P * 1e9 / (N * row.hbm_bw), 2 * B * P * 1e9 / (N * row.bf16))
-
-
-@exercise.misconception(of=decode_step)
-def decode_one_cache(chip, P, N, T, B, kB):
-    """You read the weights and at most one sequence's cache. Weights are shared by the batch, caches are not."""
-    return (P * 1e9 + kB * 1e3 * T) / (N * CHIPS[chip].hbm_bw)
-
-
-@exercise.misconception(of=decode_step)
-def decode_two_byte_weights(chip, P, N, T, B, kB):
-    """You counted two bytes per weight. They are int8; only the arithmetic is in bfloat16."""
-    return (2 * P * 1e9 + kB * 1e3 * B * T) / (N * CHIPS[chip].hbm_bw)
-
-
-@exercise.misconception(of=decode_step)
-def decode_on_one_chip(N, **rest):
-    """You used one chip's bandwidth. Weights and cache are cut over all chips, which read at the same time."""
-    return N * decode_step(N=N, **rest)

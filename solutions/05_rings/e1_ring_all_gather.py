@@ -84,74 +84,6 @@ def ring_gather_traffic(seen):
     expect_traffic(seen, at_most=(n - 1) * (4 * seen.a.size / n))
 
 
-@exercise.misconception(fails=ring_gather_hops)
-def gathered_in_n_hops(a):
-    """You hop N times. After N - 1 hops everybody has everything; one more brings your own shard back to you."""
-    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
-    out = jnp.zeros((n, *a.shape), a.dtype)
-    for hop in range(1, n + 1):
-        a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
-        out = out.at[(me - hop) % n].set(a)
-    return out.reshape(-1, a.shape[1])
-
-
-@exercise.misconception(fails=ring_gather_hops)
-def gathered_by_built_in(a):
-    """You called all_gather. Build it: ppermute is the only collective allowed here."""
-    return jax.lax.all_gather(a, "x", tiled=True)
-
-
-@exercise.misconception(fails=ring_gather_value)
-def gathered_with_wrong_sign(a):
-    """Your slots run the wrong way. If you send to the next device, the shard of hop t comes from t places before you: me - t."""
-    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
-    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
-    for hop in range(1, n):
-        a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
-        out = out.at[(me + hop) % n].set(a)
-    return out.reshape(-1, a.shape[1])
-
-
-@exercise.misconception(fails=ring_gather_value)
-def gathered_in_order_of_arrival(a):
-    """You joined the shards in the order they came in: each device has them rotated by its own index. Put each into its slot."""
-    n, held = jax.lax.axis_size("x"), [a]
-    for _ in range(n - 1):
-        held.append(jax.lax.ppermute(held[-1], "x", [(d, (d + 1) % n) for d in range(n)]))
-    return jnp.concatenate(held)
-
-
-@exercise.misconception(fails=ring_gather_value)
-def gathered_along_a_line(a):
-    """Your pairs end at the last device: nothing comes round to device 0, and who is sent nothing receives zeros."""
-    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
-    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
-    for hop in range(1, n):
-        a = jax.lax.ppermute(a, "x", [(d, d + 1) for d in range(n - 1)])
-        out = out.at[(me - hop) % n].set(a)
-    return out.reshape(-1, a.shape[1])
-
-
-@exercise.misconception(fails=ring_gather_traffic)
-def gathered_sending_all_slots(a):
-    """You send the whole array of slots, empty ones too, in every hop: N times too much. Only what came last has to go on."""
-    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
-    out = own = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
-    for _ in range(n - 1):
-        out = own + jax.lax.ppermute(out, "x", [(d, (d + 1) % n) for d in range(n)])
-    return out.reshape(-1, a.shape[1])
-
-
-@exercise.misconception(fails=ring_gather_traffic)
-def gathered_over_the_heads(a):
-    """You send your own shard straight to the device t places on. On a ring it still passes all those between: hop to the neighbour and let it pass on."""
-    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
-    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
-    for far in range(1, n):
-        out = out.at[(me - far) % n].set(jax.lax.ppermute(a, "x", [(d, (d + far) % n) for d in range(n)]))
-    return out.reshape(-1, a.shape[1])
-
-
 @exercise.number(
     points=0.5,
     unit="MB",
@@ -164,24 +96,6 @@ def ring_gather_bytes(I, J, X):
     return 4 * I * J * (X - 1) / X
 
 
-@exercise.misconception(of=ring_gather_bytes)
-def ring_gather_bytes_of_n_hops(I, J, X):
-    """You counted N hops. The last shard arrives in hop N - 1."""
-    return 4 * I * J
-
-
-@exercise.misconception(of=ring_gather_bytes)
-def ring_gather_bytes_of_one_hop(I, J, X):
-    """That is one hop. A device also passes on the shards of others: N - 1 hops."""
-    return 4 * I * J / X
-
-
-@exercise.misconception(of=ring_gather_bytes)
-def ring_gather_bytes_of_slots(I, J, X):
-    """You sent the whole array in each hop; a hop takes one shard."""
-    return 4 * I * J * (X - 1)
-
-
 @exercise.number(
     points=0.5,
     unit="us",
@@ -192,21 +106,3 @@ def ring_gather_one_way_time(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does your one-way
     `ring_all_gather` take?"""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring")
-
-
-@exercise.misconception(of=ring_gather_one_way_time)
-def ring_gather_time_both_ways(chip, I, J, X):
-    """You used W, both directions of a link. Your hops all go the same way round: W1."""
-    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / 2
-
-
-@exercise.misconception(of=ring_gather_one_way_time)
-def ring_gather_time_of_n_hops(chip, I, J, X):
-    """You counted N hops; N - 1 are enough."""
-    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") * X / (X - 1)
-
-
-@exercise.misconception(of=ring_gather_one_way_time)
-def ring_gather_time_of_one_hop(chip, I, J, X):
-    """That is the time of one hop: N - 1 of them follow one another."""
-    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / (X - 1)

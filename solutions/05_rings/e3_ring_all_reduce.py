@@ -37,7 +37,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Exercise, normal
 from grader.expect import Failure, expect_close, expect_collectives, expect_traffic
-from grader.hardware import all_gather_time, all_reduce_time
+from grader.hardware import all_reduce_time
 
 exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=2)
 
@@ -101,75 +101,6 @@ def ring_reduce_traffic(seen):
         raise Failure("the ring does not send 2 (N - 1) V bytes in total", expected=2 * (n - 1) * block, actual=total)
 
 
-def summed_chunk(chunks, start):
-    """The first phase: a running sum that starts with chunk ``start`` and meets the one before it on each device."""
-    n, acc = jax.lax.axis_size("x"), chunks[start % len(chunks)]
-    for hop in range(1, n):
-        acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)]) + chunks[(start - hop) % n]
-    return acc
-
-
-@exercise.misconception(fails=[ring_reduce_hops, ring_reduce_traffic])
-def reduced_whole_arrays(a):
-    """You sent whole arrays round the ring: N - 1 times V from each device, where two rounds of chunks cost less than 2 V."""
-    n, total = jax.lax.axis_size("x"), a
-    for _ in range(n - 1):
-        a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
-        total = total + a
-    return total
-
-
-@exercise.misconception(fails=ring_reduce_traffic)
-def reduced_by_chunks_gathered_whole(a):
-    """Your first phase sends chunks, but your second passes the whole array on, empty slots and all. Pass on what came last."""
-    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
-    chunks = a.reshape(n, -1, a.shape[1])
-    out = own = jnp.zeros_like(chunks).at[me].set(summed_chunk(chunks, me - 1))
-    for _ in range(n - 1):
-        out = own + jax.lax.ppermute(out, "x", [(d, (d + 1) % n) for d in range(n)])
-    return out.reshape(a.shape)
-
-
-@exercise.misconception(fails=ring_reduce_value)
-def reduced_into_the_wrong_slots(a):
-    """You began with your own chunk, so the first phase ended one device early: device i holds the sum of chunk i + 1, not i."""
-    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
-    chunks = a.reshape(n, -1, a.shape[1])
-    acc = summed_chunk(chunks, me)
-    out = chunks.at[me].set(acc)
-    for hop in range(1, n):
-        acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)])
-        out = out.at[(me - hop) % n].set(acc)
-    return out.reshape(a.shape)
-
-
-@exercise.misconception(fails=ring_reduce_value)
-def reduced_and_added_again(a):
-    """You added the finished chunks to your own partial sums: your part is in them twice. In the second phase put, do not add."""
-    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
-    chunks = a.reshape(n, -1, a.shape[1])
-    acc = summed_chunk(chunks, me - 1)
-    out = chunks.at[me].set(acc)
-    for hop in range(1, n):
-        acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)])
-        out = out.at[(me - hop) % n].add(acc)
-    return out.reshape(a.shape)
-
-
-@exercise.misconception(fails=ring_reduce_value)
-def reduced_but_not_gathered(a):
-    """You stopped after the first phase: each device has one finished chunk, and the others never hear of it."""
-    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
-    chunks = a.reshape(n, -1, a.shape[1])
-    return chunks.at[me].set(summed_chunk(chunks, me - 1)).reshape(a.shape)
-
-
-@exercise.misconception(fails=[ring_reduce_hops, ring_reduce_traffic])
-def reduced_by_built_in(a):
-    """You called psum. Build it: ppermute is the only collective allowed here."""
-    return jax.lax.psum(a, "x")
-
-
 @exercise.number(
     points=0.5,
     unit="MB",
@@ -182,30 +113,6 @@ def ring_reduce_total_bytes(I, J, X):
     return 2 * (X - 1) * 4 * I * J
 
 
-@exercise.misconception(of=ring_reduce_total_bytes)
-def ring_reduce_bytes_of_one_device(I, J, X):
-    """That is what one device sends. All of them send as much."""
-    return 2 * (X - 1) * 4 * I * J / X
-
-
-@exercise.misconception(of=ring_reduce_total_bytes)
-def ring_reduce_bytes_of_one_phase(I, J, X):
-    """That is one phase. The chunks go round twice: once to be summed, once to be handed out."""
-    return (X - 1) * 4 * I * J
-
-
-@exercise.misconception(of=ring_reduce_total_bytes)
-def ring_reduce_bytes_of_whole_arrays(I, J, X):
-    """You sent whole arrays round the ring: N devices, N - 1 hops, V bytes each time."""
-    return X * (X - 1) * 4 * I * J
-
-
-@exercise.misconception(of=ring_reduce_total_bytes)
-def ring_reduce_bytes_of_n_hops(I, J, X):
-    """You counted N hops in a phase; a chunk makes N - 1."""
-    return 2 * X * 4 * I * J
-
-
 @exercise.number(
     points=0.5,
     unit="us",
@@ -216,21 +123,3 @@ def ring_reduce_one_way_time(chip, I, J, X):
     """Each of {{ X }} {{ chip }} chips on a ring holds a gradient, bfloat16[{{ I }}, {{ J }}]`{U_X}`. How long does your
     one-way `ring_all_reduce` take?"""
     return all_reduce_time(2 * I * J, X, chip, topology="one_way_ring")
-
-
-@exercise.misconception(of=ring_reduce_one_way_time)
-def ring_reduce_time_of_one_phase(chip, I, J, X):
-    """You are a factor of two short: there are two phases, and all hops use the same direction of the links."""
-    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring")
-
-
-@exercise.misconception(of=ring_reduce_one_way_time)
-def ring_reduce_time_of_whole_arrays(chip, I, J, X):
-    """You sent whole arrays round the ring; a hop takes one chunk of V/N."""
-    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") * X
-
-
-@exercise.misconception(of=ring_reduce_one_way_time)
-def ring_reduce_time_of_n_hops(chip, I, J, X):
-    """You counted N hops in a phase; N - 1 are enough."""
-    return all_reduce_time(2 * I * J, X, chip, topology="one_way_ring") * X / (X - 1)

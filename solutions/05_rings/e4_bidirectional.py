@@ -102,76 +102,6 @@ def bidi_gather_rounds(seen):
         raise Failure(f"{told}; the budget is {most} each way", expected=most, actual=rounds)
 
 
-@exercise.misconception(fails=bidi_gather_traffic)
-def bidi_middle_twice(a):
-    """With an even N you send the shard from the opposite device both ways: it arrives twice, and each device sends N shards instead of N - 1."""
-    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
-    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
-    right = left = a
-    for hop in range(1, n // 2 + 1):
-        right = jax.lax.ppermute(right, "x", [(d, (d + 1) % n) for d in range(n)])
-        left = jax.lax.ppermute(left, "x", [(d, (d - 1) % n) for d in range(n)])
-        out = out.at[(me - hop) % n].set(right).at[(me + hop) % n].set(left)
-    return out.reshape(-1, a.shape[1])
-
-
-@exercise.misconception(fails=bidi_gather_value)
-def bidi_middle_missing(a):
-    """With an even N the shard from the opposite device never comes: (N - 1) // 2 rounds each way bring N - 2 shards."""
-    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
-    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
-    right = left = a
-    for hop in range(1, (n - 1) // 2 + 1):
-        right = jax.lax.ppermute(right, "x", [(d, (d + 1) % n) for d in range(n)])
-        left = jax.lax.ppermute(left, "x", [(d, (d - 1) % n) for d in range(n)])
-        out = out.at[(me - hop) % n].set(right).at[(me + hop) % n].set(left)
-    return out.reshape(-1, a.shape[1])
-
-
-@exercise.misconception(fails=bidi_gather_value)
-def bidi_mirrored(a):
-    """You mixed up the sides. What comes by sending to the next device is from before you: me - hop; backwards it is me + hop."""
-    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
-    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
-    right = left = a
-    for hop in range(1, n // 2 + 1):
-        right = jax.lax.ppermute(right, "x", [(d, (d + 1) % n) for d in range(n)])
-        left = jax.lax.ppermute(left, "x", [(d, (d - 1) % n) for d in range(n)])
-        out = out.at[(me + hop) % n].set(right).at[(me - hop) % n].set(left)
-    return out.reshape(-1, a.shape[1])
-
-
-@exercise.misconception(fails=bidi_gather_rounds)
-def bidi_one_way(a):
-    """All your hops go the same way round: N - 1 rounds, and the other direction of every wire is idle."""
-    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
-    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
-    for hop in range(1, n):
-        a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
-        out = out.at[(me - hop) % n].set(a)
-    return out.reshape(-1, a.shape[1])
-
-
-@exercise.misconception(fails=bidi_gather_rounds)
-def bidi_halves(a):
-    """You send half a shard each way, all the way round: the bytes are right, but it takes N - 1 rounds. Send whole shards both ways, half the way."""
-    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
-    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
-    half = a.shape[1] // 2
-    right, left = a[:, :half], a[:, half:]
-    for hop in range(1, n):
-        right = jax.lax.ppermute(right, "x", [(d, (d + 1) % n) for d in range(n)])
-        left = jax.lax.ppermute(left, "x", [(d, (d - 1) % n) for d in range(n)])
-        out = out.at[(me - hop) % n, :, :half].set(right).at[(me + hop) % n, :, half:].set(left)
-    return out.reshape(-1, a.shape[1])
-
-
-@exercise.misconception(fails=[bidi_gather_traffic, bidi_gather_rounds])
-def bidi_built_in(a):
-    """You called all_gather. Build it: ppermute is the only collective allowed here."""
-    return jax.lax.all_gather(a, "x", tiled=True)
-
-
 @exercise.number(
     points=0.5,
     unit="us",
@@ -181,24 +111,6 @@ def bidi_built_in(a):
 def bidi_gather_time(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does `bidi_all_gather` take?"""
     return all_gather_time(2 * I * J, X, chip)
-
-
-@exercise.misconception(of=bidi_gather_time)
-def bidi_time_one_way(chip, I, J, X):
-    """That is the one-way ring, N - 1 rounds. Both ways round it is ⌊N/2⌋."""
-    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring")
-
-
-@exercise.misconception(of=bidi_gather_time)
-def bidi_time_of_half_shards(chip, I, J, X):
-    """You halved twice: either half the rounds with whole shards, or all rounds with half shards."""
-    return all_gather_time(2 * I * J, X, chip) / 2
-
-
-@exercise.misconception(of=bidi_gather_time)
-def bidi_time_split_middle(chip, I, J, X):
-    """That is the optimum, (N-1)/N of V over W, where the opposite shard comes half each way. Here each round has whole shards."""
-    return all_gather_time(2 * I * J, X, chip, model="exact")
 
 
 @exercise.number(
@@ -212,21 +124,3 @@ def bidi_time_saved(chip, I, J, X):
     than `ring_all_gather`, which sends one way?"""
     one_way = max(latency(X, "one_way_ring"), all_gather_time(2 * I * J, X, chip, topology="one_way_ring"))
     return one_way - max(latency(X), all_gather_time(2 * I * J, X, chip))
-
-
-@exercise.misconception(of=bidi_time_saved)
-def bidi_saved_in_bytes(chip, I, J, X):
-    """You compared the time of the bytes. A shard this small is over the wire in less than the microsecond that a hop takes."""
-    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") - all_gather_time(2 * I * J, X, chip)
-
-
-@exercise.misconception(of=bidi_time_saved)
-def bidi_saved_half_the_ring(chip, I, J, X):
-    """You halved N rounds. The one-way ring has N - 1, of which ⌊N/2⌋ remain."""
-    return latency(X)
-
-
-@exercise.misconception(of=bidi_time_saved)
-def bidi_saved_all(chip, I, J, X):
-    """That is how long the one-way ring takes. What is left of it both ways round?"""
-    return latency(X, "one_way_ring")

@@ -29,7 +29,6 @@ written by it, and a swapped tuple loads without any error.
 arrays and automatic parallelization"."""
 import itertools
 import math
-import numpy as np
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes

@@ -31,7 +31,6 @@ batch, and then 720 for the means of all 12. A loop over the 6 examples also sen
 **Read on.** JAX's notebook "Manual parallelism with shard_map"."""
 from functools import partial
 import jax
-import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise, normal
 from grader.expect import expect_close, expect_collectives, expect_spec, expect_traffic

@@ -35,7 +35,7 @@ the hops grow.
 import math
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
-from grader.hardware import CHIPS, HOP_TIME, all_gather_time, axis_topology, latency, latency_bound_bytes
+from grader.hardware import CHIPS, HOP_TIME, axis_topology, latency, latency_bound_bytes
 exercise = Exercise(stars=2, hidden_points=0.25)
 
 @exercise.function(hints=['Work out two times: one as if arrays were empty, one as if hops took no time.', 'Hops: n // 2 per ring, n - 1 per line, summed over the axes. Links into a chip: 2 or 1 per axis.', 'total = math.prod(sizes); bandwidth = bytes * (total - 1) / total / (links * one_way_bandwidth)'])

@@ -38,7 +38,7 @@ v5e line of 8 (W1 = 4.5e10): 93 µs. H100 node (450 GB/s): 7/64 · 16.8 MB / 4.5
 import math
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
-from grader.hardware import CHIPS, GPUS, all_gather_time, all_to_all_time
+from grader.hardware import GPUS, all_to_all_time
 exercise = Exercise(stars=2, hidden_points=0.5)
 
 @exercise.function(hints=['How many chunks does the busiest wire carry, and how large is a chunk?', 'On a line the middle wire: every chip on its left sends to every chip on its right. A ring has half as many.', 'For an axis of n: chunks(n) * share / n**2, where share = bytes * n / math.prod(sizes); then the largest.'])

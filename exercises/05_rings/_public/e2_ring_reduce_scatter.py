@@ -31,7 +31,6 @@ each device, as many as in the all-gather: neither of the two is cheaper.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why the two are transposes)."""
 import jax
-import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise, normal
 from grader.expect import Failure, expect_close, expect_collectives, expect_traffic

@@ -1,0 +1,46 @@
+"""What goes wrong in A2."""
+
+import math
+
+import jax.numpy as jnp
+
+from a2_memory import exercise, memory_copies, memory_dtypes, named_axes, weights_in_all
+
+
+@exercise.misconception(fails=memory_copies)
+def memory_one_copy(shape, dtype, spec, mesh_shape):
+    """Your total counts one copy of the array. Along an axis that the spec does not name, every device holds its own."""
+    whole = math.prod(shape) * jnp.dtype(dtype).itemsize
+    return whole // math.prod(mesh_shape[axis] for axis in named_axes(spec)), whole
+
+
+@exercise.misconception(fails=memory_copies)
+def memory_shared_by_all(shape, dtype, spec, mesh_shape):
+    """You divided by all devices. Only the axes that the spec names cut the array."""
+    whole = math.prod(shape) * jnp.dtype(dtype).itemsize
+    return whole // math.prod(mesh_shape.values()), whole
+
+
+@exercise.misconception(fails=[memory_dtypes, memory_copies])
+def memory_four_bytes(shape, dtype, spec, mesh_shape):
+    """You took 4 bytes for every dtype: bfloat16 has 2, int8 has 1."""
+    per_device = 4 * math.prod(shape) // math.prod(mesh_shape[axis] for axis in named_axes(spec))
+    return per_device, per_device * math.prod(mesh_shape.values())
+
+
+@exercise.misconception(of=weights_in_all)
+def weights_one_copy(I, J, X, Y, Z):
+    """That is one copy. y and z are not named, so the mesh holds Y·Z copies."""
+    return 2 * I * J
+
+
+@exercise.misconception(of=weights_in_all)
+def weights_elements(I, J, X, Y, Z):
+    """You counted numbers, not bytes. A bfloat16 takes 2."""
+    return I * J * Y * Z
+
+
+@exercise.misconception(of=weights_in_all)
+def weights_copied_along_z(I, J, X, Y, Z):
+    """You counted the copies along z only. y is not named either."""
+    return 2 * I * J * Z

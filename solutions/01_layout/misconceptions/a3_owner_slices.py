@@ -1,0 +1,67 @@
+"""What goes wrong in A3."""
+
+import math
+
+import numpy as np
+
+from a3_owner_slices import exercise, first_row, owner_axes, owner_order, owner_slices, owner_tuples, reorder_bytes
+
+
+@exercise.misconception(fails=owner_order)
+def owner_in_mesh_order(shape, spec, mesh_shape):
+    """You went through the axes in the order of the mesh. P(('y', 'x')) lists y first, so y counts slowest: it is not P(('x', 'y'))."""
+    in_order = [e if e is None or isinstance(e, str) else tuple(a for a in mesh_shape if a in e) for e in spec]
+    return owner_slices(shape, in_order, mesh_shape)
+
+
+@exercise.misconception(fails=owner_tuples)
+def owner_minor_first(shape, spec, mesh_shape):
+    """You let the first axis of a tuple count fastest. It is the major one: its neighbours are far apart."""
+    backwards = [e if e is None or isinstance(e, str) else e[::-1] for e in spec]
+    return owner_slices(shape, backwards, mesh_shape)
+
+
+@exercise.misconception(fails=[owner_axes, owner_tuples])
+def owner_columns_first(shape, spec, mesh_shape):
+    """You numbered the devices with the first axis of the mesh fastest. JAX counts the last axis fastest, as NumPy does."""
+    right = owner_slices(shape, spec, mesh_shape)
+    by_column = np.arange(len(right)).reshape(list(mesh_shape.values())).ravel("F").tolist()
+    return {device: right[by_column[device]] for device in right}
+
+
+@exercise.misconception(fails=[owner_axes, owner_order])
+def owner_dealt_round(shape, spec, mesh_shape):
+    """You dealt the blocks out by device number. Which block a device holds follows from its own coordinates on the axes of the entry."""
+    whole = [slice(0, size) for size in shape]
+    owned = {device: list(whole) for device in range(math.prod(mesh_shape.values()))}
+    for dim, entry in enumerate(spec):
+        axes = () if entry is None else (entry,) if isinstance(entry, str) else entry
+        parts = math.prod(mesh_shape[axis] for axis in axes)
+        for device, slices in owned.items():
+            step, block = shape[dim] // parts, device % parts
+            slices[dim] = slice(block * step, (block + 1) * step)
+    return {device: tuple(slices) for device, slices in owned.items()}
+
+
+@exercise.misconception(of=first_row)
+def first_row_x_major(I, X, Y, device):
+    """That is the row for P(("x", "y")). Here y comes first in the tuple, so y counts slowest."""
+    return device * I / (X * Y)
+
+
+@exercise.misconception(of=first_row)
+def first_row_of_group(I, X, Y, device):
+    """You found where the devices with this y begin. Within their rows, x counts on."""
+    return device % Y * I / Y
+
+
+@exercise.misconception(of=reorder_bytes)
+def reorder_everything(I, J, X, Y):
+    """You let every device send its block. Those with x·Y + y = y·X + x keep theirs, the first and the last for instance."""
+    return 4 * I * J
+
+
+@exercise.misconception(of=reorder_bytes)
+def reorder_elements(I, J, X, Y):
+    """You counted numbers, not bytes. A float32 takes 4."""
+    return I * J * (1 - (1 + math.gcd(X - 1, Y - 1)) / (X * Y))

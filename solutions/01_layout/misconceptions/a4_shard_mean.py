@@ -1,0 +1,87 @@
+"""What goes wrong in A4."""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from a4_shard_mean import (
+    exercise,
+    global_roll_bytes,
+    shard_mean,
+    shard_mean_alone,
+    shard_mean_value,
+    shard_roll_diff,
+    shard_roll_further,
+    shard_roll_value,
+)
+
+
+@exercise.misconception(of=shard_mean, fails=shard_mean_value)
+def mean_of_everything(a, *, mesh):
+    """That is the mean of the whole array, on every device. Each device was asked for the mean of its own block."""
+
+    def local(block):
+        return jax.lax.pmean(jnp.mean(block, keepdims=True), ("x", "y"))
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"), check_vma=False)(a)
+
+
+@exercise.misconception(of=shard_mean, fails=shard_mean_value)
+def mean_over_all_elements(a, *, mesh):
+    """You divided by the number of elements of the whole array. A block has only S·D / (X·Y) of them."""
+
+    def local(block):
+        return jnp.sum(block, keepdims=True) / a.size
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(a)
+
+
+@exercise.misconception(of=shard_mean, fails=shard_mean_alone)
+def means_gathered(a, *, mesh):
+    """You gathered the means on every device. Nobody asked for the others': out_specs=P('x', 'y') joins them where they are."""
+
+    def local(block):
+        rows = jax.lax.all_gather(jnp.mean(block, keepdims=True), "x", tiled=True)
+        return jax.lax.all_gather(rows, "y", axis=1, tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P(), check_vma=False)(a)
+
+
+@exercise.misconception(of=shard_roll_diff, fails=shard_roll_value)
+def rolled_everything(a, *, mesh, shift):
+    """You rolled the whole array: rows left one block and came into the next. Roll inside shard_map, where jnp.roll sees one block."""
+    return jnp.roll(a, shift, axis=0) - a
+
+
+@exercise.misconception(of=shard_roll_diff, fails=shard_roll_value)
+def rolled_flat(a, *, mesh, shift):
+    """You rolled the flattened block: without axis=0, jnp.roll moves elements and not rows."""
+
+    def local(block):
+        return jnp.roll(block, shift) - block
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(a)
+
+
+@exercise.misconception(of=shard_roll_diff, fails=shard_roll_further)
+def rolled_by_one(a, *, mesh, shift):
+    """You rolled by one row, whatever `shift` says."""
+    return shard_roll_diff(a, mesh=mesh, shift=1)
+
+
+@exercise.misconception(of=global_roll_bytes)
+def roll_whole_rows(S, D, X, Y, shift):
+    """You counted rows of the whole array. A device holds D / Y columns of each."""
+    return 4 * shift * D
+
+
+@exercise.misconception(of=global_roll_bytes)
+def roll_whole_block(S, D, X, Y, shift):
+    """You sent the whole block. Only the rows that leave it travel, `shift` of them."""
+    return 4 * S / X * D / Y
+
+
+@exercise.misconception(of=global_roll_bytes)
+def roll_elements(S, D, X, Y, shift):
+    """You counted numbers, not bytes. A float32 takes 4."""
+    return shift * D / Y

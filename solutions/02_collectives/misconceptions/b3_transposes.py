@@ -1,0 +1,112 @@
+"""What goes wrong in B3."""
+
+import jax
+
+from b3_transposes import (
+    all_gather_t,
+    all_gather_t_traffic,
+    all_gather_t_value,
+    all_reduce_t,
+    all_reduce_t_value,
+    all_to_all_t,
+    all_to_all_t_traffic,
+    all_to_all_t_value,
+    exercise,
+    fsdp_backward_bytes,
+    reduce_scatter_t,
+    reduce_scatter_t_traffic,
+    reduce_scatter_t_value,
+    shift_t,
+    shift_t_value,
+)
+
+
+@exercise.misconception(of=all_gather_t, fails=all_gather_t_value)
+def all_gather_t_mean(y):
+    """You took the mean. The copies' cotangents are added: if a mean is wanted, the loss has it."""
+    return all_gather_t(y) / jax.lax.axis_size("x")
+
+
+@exercise.misconception(of=all_gather_t, fails=all_gather_t_value)
+def all_gather_t_own_rows(y):
+    """You kept your own cotangent of your shard. The other devices used your shard, too: their cotangents of it have to be added."""
+    size = y.shape[0] // jax.lax.axis_size("x")
+    return jax.lax.dynamic_slice_in_dim(y, jax.lax.axis_index("x") * size, size)
+
+
+@exercise.misconception(of=all_gather_t, fails=all_gather_t_traffic)
+def all_gather_t_all_reduced(y):
+    """You all-reduced and threw most of it away: a reduce-scatter sends half the bytes."""
+    size = y.shape[0] // jax.lax.axis_size("x")
+    return jax.lax.dynamic_slice_in_dim(jax.lax.psum(y, "x"), jax.lax.axis_index("x") * size, size)
+
+
+@exercise.misconception(of=reduce_scatter_t, fails=reduce_scatter_t_value)
+def reduce_scatter_t_mean(y):
+    """You divided by X. A term of a sum gets the cotangent of the sum, all of it."""
+    return reduce_scatter_t(y) / jax.lax.axis_size("x")
+
+
+@exercise.misconception(of=reduce_scatter_t, fails=reduce_scatter_t_traffic)
+def reduce_scatter_t_padded(y):
+    """You put your cotangent among zeros and all-reduced. An all-gather says the same with half the bytes."""
+    full = jax.numpy.zeros((y.shape[0] * jax.lax.axis_size("x"), y.shape[1]))
+    here = jax.lax.axis_index("x") * y.shape[0]
+    return jax.lax.psum(jax.lax.dynamic_update_slice_in_dim(full, y, here, axis=0), "x")
+
+
+@exercise.misconception(of=all_reduce_t, fails=all_reduce_t_value)
+def all_reduce_t_mean(y):
+    """You took the mean. Every device's result depends on your block with factor one: add all the cotangents."""
+    return jax.lax.pmean(y, "x")
+
+
+@exercise.misconception(of=all_reduce_t, fails=all_reduce_t_value)
+def all_reduce_t_identity(y):
+    """You passed the cotangent through. That is right when all devices share one; here each has its own, and your block is in all the results."""
+    return y
+
+
+@exercise.misconception(of=all_to_all_t, fails=all_to_all_t_value)
+def all_to_all_t_forwards(y):
+    """You did the forward all-to-all again. Backwards, rows are split and columns are joined."""
+    return jax.lax.all_to_all(y, "x", split_axis=1, concat_axis=0, tiled=True)
+
+
+@exercise.misconception(of=all_to_all_t, fails=all_to_all_t_traffic)
+def all_to_all_t_gathered(y):
+    """You gathered everything and kept 1/X of it. A chunk's cotangent has one place to go to."""
+    size = y.shape[0] // jax.lax.axis_size("x")
+    whole = jax.lax.all_gather(y, "x", axis=1, tiled=True)
+    return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("x") * size, size)
+
+
+@exercise.misconception(of=shift_t, fails=shift_t_value)
+def shift_t_forwards(y):
+    """You shifted in the forward direction. A block that went from i to i + 1 gets its cotangent from i + 1."""
+    return jax.lax.ppermute(y, "x", [(i, i + 1) for i in range(jax.lax.axis_size("x") - 1)])
+
+
+@exercise.misconception(of=shift_t, fails=shift_t_value)
+def shift_t_round(y):
+    """You closed the ring. Forwards the last device sent nothing, so its block has no effect and its cotangent is zero."""
+    n = jax.lax.axis_size("x")
+    return jax.lax.ppermute(y, "x", [((i + 1) % n, i) for i in range(n)])
+
+
+@exercise.misconception(of=fsdp_backward_bytes)
+def fsdp_backward_as_forward(D, F, X):
+    """You counted 2 bytes, as in the forward pass. What travels backwards is float32."""
+    return 2 * D * F * (X - 1) / X
+
+
+@exercise.misconception(of=fsdp_backward_bytes)
+def fsdp_backward_all_reduce(D, F, X):
+    """You all-reduced. Each device keeps the gradient of its own shard only: a reduce-scatter, half of it."""
+    return 2 * 4 * D * F * (X - 1) / X
+
+
+@exercise.misconception(of=fsdp_backward_bytes)
+def fsdp_backward_shard(D, F, X):
+    """You sent one chunk. A reduce-scatter sends one in each of its X - 1 steps."""
+    return 4 * D * F / X

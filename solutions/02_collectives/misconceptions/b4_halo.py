@@ -1,0 +1,116 @@
+"""What goes wrong in B4."""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from b4_halo import (
+    exercise,
+    halo,
+    halo_bytes,
+    halo_traffic,
+    halo_value,
+    halo_wide,
+    stencil,
+    stencil_traffic,
+    stencil_value,
+    stencil_weighted,
+)
+
+
+@exercise.misconception(of=halo, fails=halo_value)
+def halo_zeros_at_the_wrap(a, *, w):
+    """Your ring is open: no pair sends to the first (or from the last) device, and who is sent nothing receives zeros. Wrap round: (i + 1) % n."""
+    n = jax.lax.axis_size("x")
+    left = jax.lax.ppermute(a[-w:], "x", [(i, i + 1) for i in range(n - 1)])
+    right = jax.lax.ppermute(a[:w], "x", [(i + 1, i) for i in range(n - 1)])
+    return jnp.concatenate([left, a, right])
+
+
+@exercise.misconception(of=halo, fails=halo_value)
+def halo_wrong_way(a, *, w):
+    """You sent the edges the wrong way. Your last elements are what the device to your right lacks on its left: i sends them to i + 1."""
+    n = jax.lax.axis_size("x")
+    left = jax.lax.ppermute(a[-w:], "x", [(i, (i - 1) % n) for i in range(n)])
+    right = jax.lax.ppermute(a[:w], "x", [(i, (i + 1) % n) for i in range(n)])
+    return jnp.concatenate([left, a, right])
+
+
+@exercise.misconception(of=halo, fails=halo_wide)
+def halo_of_one(a, *, w):
+    """You exchanged one element, whatever `w` says."""
+    return halo(a, w=1)
+
+
+@exercise.misconception(of=halo, fails=halo_traffic)
+def halo_by_all_gather(a, *, w):
+    """You gathered the whole array. A device needs w elements from each of two neighbours, and nothing from the others."""
+    n = jax.lax.axis_size("x")
+    whole, start = jax.lax.all_gather(a, "x", tiled=True), jax.lax.axis_index("x") * a.size
+    return whole[(start - w + jnp.arange(a.size + 2 * w)) % (n * a.size)]
+
+
+@exercise.misconception(of=halo, fails=halo_traffic)
+def halo_of_whole_blocks(a, *, w):
+    """You sent the whole block and cut off the edge where it arrived. Cut first: only w elements need to travel."""
+    n = jax.lax.axis_size("x")
+    left = jax.lax.ppermute(a, "x", [(i, (i + 1) % n) for i in range(n)])
+    right = jax.lax.ppermute(a, "x", [(i, (i - 1) % n) for i in range(n)])
+    return jnp.concatenate([left[-w:], a, right[:w]])
+
+
+@exercise.misconception(of=stencil, fails=stencil_value)
+def stencil_of_blocks(a, *, mesh, weights):
+    """You let each block wrap round into itself. Its neighbours' elements are on other devices: fetch them with halo."""
+
+    def local(block):
+        return sum(weight * jnp.roll(block, len(weights) // 2 - k) for k, weight in enumerate(weights))
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+
+
+@exercise.misconception(of=stencil, fails=stencil_value)
+def stencil_mirrored(a, *, mesh, weights):
+    """You used the weights backwards: weights[0] belongs to the element w places to the left, a[i - w]."""
+    return stencil(a, mesh=mesh, weights=weights[::-1])
+
+
+@exercise.misconception(of=stencil, fails=stencil_weighted)
+def stencil_of_three(a, *, mesh, weights):
+    """You took three weights, a halo of one. With 2w + 1 weights an element reaches w places to each side."""
+    return stencil(a, mesh=mesh, weights=weights[:3])
+
+
+@exercise.misconception(of=stencil, fails=stencil_traffic)
+def stencil_halo_per_weight(a, *, mesh, weights):
+    """You shifted the whole array once for each weight. Fetch the halo once; all shifts are slices of it."""
+
+    def shifted(block):
+        w = len(weights) // 2
+        return sum(weight * halo(block, w=w)[k : k + block.size] for k, weight in enumerate(weights))
+
+    return jax.shard_map(shifted, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+
+
+@exercise.misconception(of=halo_bytes)
+def halo_one_side(N, D, X, w):
+    """You counted one neighbour. w rows go up and w rows go down."""
+    return w * D * 4
+
+
+@exercise.misconception(of=halo_bytes)
+def halo_of_blocks(N, D, X, w):
+    """You sent the whole block to both neighbours. Only its outermost w rows travel."""
+    return 2 * N / X * D * 4
+
+
+@exercise.misconception(of=halo_bytes)
+def halo_cut_columns(N, D, X, w):
+    """You divided the rows by X. The rows are whole on their device: x cuts dimension 0 only, and a row at the edge has all D columns."""
+    return 2 * w * D / X * 4
+
+
+@exercise.misconception(of=halo_bytes)
+def halo_elements(N, D, X, w):
+    """You counted numbers, not bytes. A float32 takes 4."""
+    return 2 * w * D

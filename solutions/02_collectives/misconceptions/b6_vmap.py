@@ -1,0 +1,89 @@
+"""What goes wrong in B6."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from b6_vmap import (
+    batch_gather_time,
+    centre,
+    centre_batch_layout,
+    centre_batch_traffic,
+    centre_batch_value,
+    exercise,
+    looped_latency,
+)
+from grader.hardware import all_gather_time, latency
+
+
+@exercise.misconception(fails=centre_batch_value)
+def mapped_over_rows(a, *, mesh):
+    """You mapped over the rows, so what was centred is one row of all examples. The batch is dimension 0, vmap's usual in_axes."""
+    return jax.vmap(partial(centre, mesh=mesh), in_axes=1, out_axes=1)(a)
+
+
+@exercise.misconception(fails=[centre_batch_layout, centre_batch_traffic])
+def mapped_without_axis(a, *, mesh):
+    """You did not tell vmap which axis cuts the batch. Its specs then say "whole", and the compiler gathers the batch over y to make that true."""
+    return jax.vmap(partial(centre, mesh=mesh))(a)
+
+
+@exercise.misconception(fails=centre_batch_traffic)
+def mapped_and_cut_again(a, *, mesh):
+    """The result is cut as it should be, but only in the end: before, the batch was gathered and every device along y did all of it. spmd_axis_name keeps it cut."""
+    out = jax.vmap(partial(centre, mesh=mesh))(a)
+    return jax.lax.with_sharding_constraint(out, jax.NamedSharding(mesh, P("y", "x")))
+
+
+@exercise.misconception(fails=[centre_batch_layout, centre_batch_traffic])
+def looped_over_batch(a, *, mesh):
+    """You looped over the examples in Python: an all-reduce for each, and every example has to be fetched from where the batch is cut. Map them with vmap."""
+    return jnp.stack([centre(example, mesh=mesh) for example in a])
+
+
+@exercise.misconception(fails=centre_batch_traffic)
+def looped_over_block(a, *, mesh):
+    """Your batch stays where it is, but you loop over a device's examples: B/Y small all-reduces, each with its own latency. vmap makes them one."""
+
+    def local(block):
+        return jnp.stack([example - jax.lax.pmean(example.mean(0), "x") for example in block])
+
+    return jax.shard_map(local, mesh=mesh, in_specs=P("y", "x"), out_specs=P("y", "x"))(a)
+
+
+@exercise.misconception(of=batch_gather_time)
+def batch_gather_of_all_rows(chip, B, I, J, X, Y):
+    """You gathered whole matrices. Their rows stay cut over x: V is what one ring along y holds, 1/X of the array."""
+    return all_gather_time(2 * B * I * J, Y, chip)
+
+
+@exercise.misconception(of=batch_gather_time)
+def batch_gather_of_one_block(chip, B, I, J, X, Y):
+    """You counted the block of one device. V is what a device has in the end: the blocks of all devices along y."""
+    return all_gather_time(2 * B * I * J / X / Y, Y, chip)
+
+
+@exercise.misconception(of=batch_gather_time)
+def batch_gather_one_way(chip, B, I, J, X, Y):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return 2 * all_gather_time(2 * B * I * J / X, Y, chip)
+
+
+@exercise.misconception(of=looped_latency)
+def looped_latency_of_whole_batch(B, X, Y):
+    """You looped over the whole batch. A device loops over its own B/Y examples; other devices along y do theirs meanwhile."""
+    return B * 2 * latency(X)
+
+
+@exercise.misconception(of=looped_latency)
+def looped_latency_of_gathers(B, X, Y):
+    """You counted each all-reduce once round. It is a reduce-scatter and an all-gather."""
+    return B / Y * latency(X)
+
+
+@exercise.misconception(of=looped_latency)
+def looped_latency_of_one(B, X, Y):
+    """That is one all-reduce, what vmap would need. The loop has one for each example."""
+    return 2 * latency(X)

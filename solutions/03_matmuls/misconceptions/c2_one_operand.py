@@ -1,0 +1,60 @@
+"""What goes wrong in C2."""
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from c2_one_operand import (
+    exercise,
+    gather_first_time,
+    gather_first_traffic,
+    matmul_gather_first,
+    matmul_slice_first,
+    slice_first_time,
+    slice_first_value,
+)
+from grader.hardware import all_gather_time, all_reduce_time
+
+
+@exercise.misconception(of=matmul_gather_first, fails=gather_first_traffic)
+def gathered_b_too(a, b, *, mesh):
+    """You cut B and gathered it again. B was whole on every device; only A has to travel."""
+
+    def local(a, b):
+        return jax.lax.all_gather(a, "x", axis=1, tiled=True) @ jax.lax.all_gather(b, "x", tiled=True)
+
+    specs = (P(None, "x"), P("x", None))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
+
+
+@exercise.misconception(of=matmul_slice_first, fails=slice_first_value)
+def first_rows_on_every_device(a, b, *, mesh):
+    """Every device took the first rows of B. Device x holds the columns of A that meet block x of the rows: use axis_index."""
+
+    def local(a, b):
+        return jax.lax.psum(a @ b[: a.shape[1]], "x")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P()), out_specs=P())(a, b)
+
+
+@exercise.misconception(of=gather_first_time)
+def gather_time_of_b(chip, I, J, K, X):
+    """You gathered B. It is whole on every device; A is the one that is cut."""
+    return all_gather_time(2 * J * K, X, chip)
+
+
+@exercise.misconception(of=gather_first_time)
+def gather_time_of_shard(chip, I, J, K, X):
+    """You counted one shard. V is the whole array that the group gathers."""
+    return all_gather_time(2 * I * J / X, X, chip)
+
+
+@exercise.misconception(of=slice_first_time)
+def reduce_time_once(chip, I, J, K, X):
+    """You counted the all-reduce once. It is a reduce-scatter and an all-gather: twice V / W."""
+    return all_reduce_time(2 * I * K, X, chip) / 2
+
+
+@exercise.misconception(of=slice_first_time)
+def reduce_time_of_a(chip, I, J, K, X):
+    """You reduced A. What is unreduced is the product, C[I, K]."""
+    return all_reduce_time(2 * I * J, X, chip)

@@ -1,0 +1,85 @@
+"""What goes wrong in C3."""
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from c3_contracting import (
+    all_reduce_bytes,
+    exercise,
+    matmul_all_reduce,
+    matmul_reduce_scatter,
+    reduced_value,
+    scatter_time,
+    scattered_traffic,
+)
+from grader.hardware import reduce_scatter_time
+
+
+@exercise.misconception(of=matmul_all_reduce, fails=reduced_value)
+def forgot_psum(a, b, *, mesh):
+    """Each device returned its own partial sum: nothing added the parts together. With check_vma=False JAX does not warn you."""
+
+    def local(a, b):
+        return a @ b
+
+    specs = (P(None, "x"), P("x", None))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
+
+
+@exercise.misconception(of=matmul_all_reduce, fails=reduced_value)
+def summed_twice(a, b, *, mesh):
+    """You summed twice. After the first psum every device holds all of C; a second one adds X copies of it."""
+
+    def local(a, b):
+        return jax.lax.psum(jax.lax.psum(a @ b, "x"), "x")
+
+    specs = (P(None, "x"), P("x", None))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
+
+
+@exercise.misconception(of=matmul_reduce_scatter, fails=scattered_traffic)
+def psum_then_slice(a, b, *, mesh):
+    """You all-reduced and threw most of it away: a reduce-scatter sends half the bytes."""
+
+    def local(a, b):
+        c = jax.lax.psum(a @ b, "x")
+        width = c.shape[1] // jax.lax.axis_size("x")
+        return jax.lax.dynamic_slice_in_dim(c, jax.lax.axis_index("x") * width, width, axis=1)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, "x"))(a, b)
+
+
+@exercise.misconception(of=scatter_time)
+def scatter_one_way(chip, I, K, X):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return 2 * reduce_scatter_time(2 * I * K, X, chip)
+
+
+@exercise.misconception(of=scatter_time)
+def scatter_of_shard(chip, I, K, X):
+    """You counted the result, C[I, K_X]. V is the whole array that every device holds a partial sum of."""
+    return reduce_scatter_time(2 * I * K / X, X, chip)
+
+
+@exercise.misconception(of=scatter_time)
+def scatter_half_a_gather(chip, I, K, X):
+    """You made it cheaper than an all-gather. It is the same way backwards, with partial sums as large as the shards."""
+    return reduce_scatter_time(2 * I * K, X, chip) / 2
+
+
+@exercise.misconception(of=all_reduce_bytes)
+def sent_every_chunk(I, K, X):
+    """You counted X steps. A ring of X devices has gone round after X - 1."""
+    return 2 * 4 * I * K
+
+
+@exercise.misconception(of=all_reduce_bytes)
+def sent_in_one_phase(I, K, X):
+    """That is the reduce-scatter alone. An all-reduce also gathers the summed chunks: twice as much."""
+    return 4 * I * K * (X - 1) / X
+
+
+@exercise.misconception(of=all_reduce_bytes)
+def sent_whole_array_round(I, K, X):
+    """You sent the whole array in every step. A ring sends one chunk of 1/X at a time."""
+    return 4 * I * K * (X - 1)

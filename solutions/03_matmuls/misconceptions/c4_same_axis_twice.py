@@ -1,0 +1,64 @@
+"""What goes wrong in C4."""
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from c4_same_axis_twice import (
+    cheaper_gather_time,
+    exercise,
+    keep_columns_budget,
+    keep_rows_layout,
+    keep_rows_value,
+    matmul_keep_columns,
+    matmul_keep_rows,
+)
+from grader.hardware import all_gather_time
+
+
+@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_value)
+def diagonal_blocks(a, b, *, mesh):
+    """You multiplied the local blocks: device x knows block (x, x) of C and nothing beside the diagonal."""
+
+    def local(a, b):
+        return a @ b
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P("x", None))(a, b)
+
+
+@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_layout)
+def gathered_rows_for_rows(a, b, *, mesh):
+    """You gathered A, so C came out cut by columns. To keep the rows of A, gather B."""
+
+    def local(a, b):
+        return jax.lax.all_gather(a, "x", axis=0, tiled=True) @ b
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P(None, "x"))(a, b)
+
+
+@exercise.misconception(of=matmul_keep_columns, fails=keep_columns_budget)
+def gathered_both(a, b, *, mesh):
+    """You gathered both operands and every device computed all of C. One gather is enough: your columns of C need only your columns of B."""
+
+    def local(a, b):
+        c = jax.lax.all_gather(a, "x", axis=0, tiled=True) @ jax.lax.all_gather(b, "x", axis=1, tiled=True)
+        return jax.lax.dynamic_slice_in_dim(c, jax.lax.axis_index("x") * b.shape[1], b.shape[1], axis=1)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P(None, "x"))(a, b)
+
+
+@exercise.misconception(of=cheaper_gather_time)
+def dearer_gather(chip, I, J, K, X):
+    """You gathered B, the larger operand."""
+    return all_gather_time(2 * max(I, K) * J, X, chip)
+
+
+@exercise.misconception(of=cheaper_gather_time)
+def gather_one_way(chip, I, J, K, X):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return 2 * all_gather_time(2 * I * J, X, chip)
+
+
+@exercise.misconception(of=cheaper_gather_time)
+def gather_elements(chip, I, J, K, X):
+    """You counted numbers, not bytes. A bfloat16 takes 2."""
+    return all_gather_time(I * J, X, chip)

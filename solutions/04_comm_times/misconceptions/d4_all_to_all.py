@@ -1,0 +1,130 @@
+"""What goes wrong in D4."""
+
+import math
+
+from d4_all_to_all import (
+    exchange_axes,
+    exchange_lines,
+    exchange_rings,
+    exchange_switches,
+    exchange_time,
+    exercise,
+    line_exchange_time,
+    ring_exchange_time,
+    switch_exchange_time,
+    torus_exchange_time,
+)
+from grader.hardware import CHIPS, all_gather_time, all_to_all_time
+
+EVERY = [exchange_rings, exchange_lines, exchange_switches, exchange_axes]
+
+
+@exercise.misconception(of=exchange_time, fails=EVERY)
+def exchange_as_gather(bytes, sizes, network, one_way_bandwidth):
+    """You took the all-gather's time. There every chip needs everything; here it needs one chunk from each."""
+    total = math.prod(sizes)
+    return bytes * (total - 1) / total / (len(sizes) * (2 if network == "ring" else 1) * one_way_bandwidth)
+
+
+@exercise.misconception(of=exchange_time, fails=EVERY)
+def exchange_quarter_everywhere(bytes, sizes, network, one_way_bandwidth):
+    """You used V/(4·W) everywhere. It is the rule of a ring of even size with both directions of its links."""
+    return bytes * max(sizes) / math.prod(sizes) / (8 * one_way_bandwidth)
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_switches)
+def exchange_switch_as_line(network, **rest):
+    """You sent chunks through a switch as along a line. Nothing is passed on there: each chunk takes one wire up and one down."""
+    return exchange_time(network="line" if network == "switch" else network, **rest)
+
+
+@exercise.misconception(of=exchange_time, fails=[exchange_rings, exchange_lines, exchange_axes])
+def exchange_even_only(bytes, sizes, network, one_way_bandwidth):
+    """You used the formula for even sizes. With an odd number of chips the halves are unequal: ⌊N/2⌋·⌈N/2⌉ pairs, not N²/4."""
+    n, total = max(sizes), math.prod(sizes)
+    chunks = {"ring": n * n / 8, "line": n * n / 4, "one_way_ring": n * (n - 1) / 2, "switch": n - 1}[network]
+    return chunks / n**2 * bytes * n / total / one_way_bandwidth
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_axes)
+def exchange_whole_array_per_axis(bytes, sizes, **rest):
+    """You sent the whole array along the longest axis. The rings along it share the array: each has n / (all chips) of it."""
+    return exchange_time(bytes=bytes, sizes=(max(sizes),), **rest)
+
+
+@exercise.misconception(of=exchange_time, fails=exchange_axes)
+def exchange_shortest_axis(bytes, sizes, **rest):
+    """You let the shortest axis decide. On the longest one chunks have the longest way, so its wires are the busiest."""
+    return exchange_time(bytes=bytes * min(sizes) / math.prod(sizes), sizes=(min(sizes),), **rest)
+
+
+@exercise.misconception(of=ring_exchange_time)
+def ring_exchange_as_gather(chip, N, I, J):
+    """You took the all-gather's time. A chunk goes to one chip only, N/4 hops on average: a quarter of it."""
+    return all_gather_time(2 * I * J, N, chip)
+
+
+@exercise.misconception(of=ring_exchange_time)
+def ring_exchange_half(**params):
+    """You are a factor of two too slow: half an all-gather is the rule of a one-way ring; both ways round it is a quarter."""
+    return 2 * ring_exchange_time(**params)
+
+
+@exercise.misconception(of=ring_exchange_time)
+def ring_exchange_shard(N, **rest):
+    """You took V as one chip's shard; V is the full array over the ring."""
+    return ring_exchange_time(N=N, **rest) / N
+
+
+@exercise.misconception(of=line_exchange_time)
+def line_exchange_as_ring(**params):
+    """You used a quarter of V/W. On this chip only an axis of 16 wraps around: x is a line, and its middle wire takes V/4 at W1."""
+    return line_exchange_time(**params) / 2
+
+
+@exercise.misconception(of=line_exchange_time)
+def line_exchange_as_gather(chip, X, I, J):
+    """You took the all-gather's time on a line. Only a quarter of V has to cross the middle wire."""
+    return all_gather_time(2 * I * J, X, chip, topology="line")
+
+
+@exercise.misconception(of=line_exchange_time)
+def line_exchange_half(**params):
+    """You are a factor of two too slow: of V, a quarter crosses the middle to the right and another to the left, at the same time."""
+    return 2 * line_exchange_time(**params)
+
+
+@exercise.misconception(of=switch_exchange_time)
+def switch_exchange_as_ring(N, **rest):
+    """You took a quarter of the all-gather. That is the rule of a ring; behind a switch nothing is passed on: 1/N of it."""
+    return N / 4 * switch_exchange_time(N=N, **rest)
+
+
+@exercise.misconception(of=switch_exchange_time)
+def switch_exchange_as_gather(N, **rest):
+    """You took the all-gather's time. Each GPU sends V/N² to each of the others, not V/N."""
+    return N * switch_exchange_time(N=N, **rest)
+
+
+@exercise.misconception(of=switch_exchange_time)
+def switch_exchange_elements(**params):
+    """You are a factor of two short: a bfloat16 has two bytes, and a GPU's egress is one direction of its links."""
+    return switch_exchange_time(**params) / 2
+
+
+@exercise.misconception(of=torus_exchange_time)
+def torus_exchange_one_ring(chip, X, Y, I, J):
+    """You used V/(4·W), one ring for everything. The rings along the longer axis share the array."""
+    return all_to_all_time(2 * I * J, Y, chip)
+
+
+@exercise.misconception(of=torus_exchange_time)
+def torus_exchange_shorter(X, Y, **rest):
+    """You let the shorter axis decide. On the longer one chunks have the longer way, so its wires are the busiest."""
+    return X / Y * torus_exchange_time(X=X, Y=Y, **rest)
+
+
+@exercise.misconception(of=torus_exchange_time)
+def torus_exchange_as_gather(chip, X, Y, I, J):
+    """You took the all-gather's time over two axes, V/(2·W). A chunk goes to one chip only."""
+    return 2 * I * J / (2 * CHIPS[chip].ici_both)

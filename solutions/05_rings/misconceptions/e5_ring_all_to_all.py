@@ -1,0 +1,106 @@
+"""What goes wrong in E5."""
+
+import jax
+import jax.numpy as jnp
+
+from e5_ring_all_to_all import (
+    exercise,
+    ring_trade_bytes,
+    ring_trade_chunk_hops,
+    ring_trade_permutes,
+    ring_trade_time,
+    ring_trade_value,
+)
+from grader.hardware import all_gather_time, all_to_all_time
+
+
+@exercise.misconception(fails=ring_trade_chunk_hops)
+def traded_by_ring_gather(a):
+    """You gathered everything and kept 1/N of it: twice the chunk-hops. A chunk should leave the bus where it is wanted."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    out = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    for hop in range(1, n):
+        a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].set(a)
+    whole = out.reshape(-1, a.shape[1])
+    return jnp.stack(jnp.split(whole, n, axis=1))[me]
+
+
+@exercise.misconception(fails=ring_trade_chunk_hops)
+def traded_without_letting_off(a):
+    """Nobody gets off: you carry all N - 1 chunks through all N - 1 hops. Shorten the bag after every stop."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = jnp.stack(jnp.split(a, n, axis=1))
+    out = jnp.zeros_like(chunks).at[me].set(chunks[me])
+    bag = chunks[(me + jnp.arange(1, n)) % n]
+    for hop in range(1, n):
+        bag = jax.lax.ppermute(bag, "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].set(bag[hop - 1])
+    return out.reshape(-1, out.shape[2])
+
+
+@exercise.misconception(fails=ring_trade_value)
+def traded_by_number(a):
+    """You loaded the chunks in the order of their numbers. The first stop is the device after you: sort them by distance."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    bag = chunks = jnp.stack(jnp.split(a, n, axis=1))
+    out = jnp.zeros_like(chunks).at[me].set(chunks[me])
+    for hop in range(1, n):
+        bag = jax.lax.ppermute(bag[1:], "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].set(bag[0])
+    return out.reshape(-1, out.shape[2])
+
+
+@exercise.misconception(fails=ring_trade_value)
+def traded_with_wrong_sign(a):
+    """Your slots run the wrong way: what gets off in hop t was loaded t places before you, at me - t."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = jnp.stack(jnp.split(a, n, axis=1))
+    out = jnp.zeros_like(chunks).at[me].set(chunks[me])
+    bag = chunks[(me + jnp.arange(1, n)) % n]
+    for hop in range(1, n):
+        bag = jax.lax.ppermute(bag, "x", [(d, (d + 1) % n) for d in range(n)])
+        out, bag = out.at[(me + hop) % n].set(bag[0]), bag[1:]
+    return out.reshape(-1, out.shape[2])
+
+
+@exercise.misconception(fails=ring_trade_permutes)
+def traded_by_built_in(a):
+    """You called all_to_all. Build it: ppermute is the only collective allowed here."""
+    return jax.lax.all_to_all(a, "x", split_axis=1, concat_axis=0, tiled=True)
+
+
+@exercise.misconception(of=ring_trade_bytes)
+def ring_trade_bytes_of_gather(I, J, X):
+    """That is the all-gather, where every chunk goes all the way round. Here a chunk gets off at its stop, on average halfway."""
+    return 4 * I * J * (X - 1) / X
+
+
+@exercise.misconception(of=ring_trade_bytes)
+def ring_trade_bytes_without_passing_on(I, J, X):
+    """You counted the chunks that are its own. A device of a ring also passes on the chunks of others."""
+    return 4 * I * J * (X - 1) / X**2
+
+
+@exercise.misconception(of=ring_trade_bytes)
+def ring_trade_bytes_of_full_bag(I, J, X):
+    """You carried all N - 1 chunks through all N - 1 hops. At each stop one gets off."""
+    return 4 * I * J * (X - 1) ** 2 / X**2
+
+
+@exercise.misconception(of=ring_trade_time)
+def ring_trade_time_of_gather(chip, I, J, X):
+    """That is the one-way all-gather. In an all-to-all the bag gets lighter at each stop: half the time."""
+    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring")
+
+
+@exercise.misconception(of=ring_trade_time)
+def ring_trade_time_both_ways(chip, I, J, X):
+    """That is both ways round, V / (4 W): half the distance and twice the wires. Yours goes one way."""
+    return all_to_all_time(2 * I * J, X, chip)
+
+
+@exercise.misconception(of=ring_trade_time)
+def ring_trade_time_of_quarter_gather(chip, I, J, X):
+    """You took a quarter of your all-gather. The quarter belongs to rings used both ways; one way it is a half."""
+    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / 4
