@@ -19,7 +19,8 @@ has already cut it: `V = bytes(A) / Y`. It is not one chip's shard. What flows i
    every chip hears from two sides            through one link
 ```
 
-**The time model.** A chip must receive the `(N-1)/N` of `V` that it does not have yet.
+**The time model.** A chip must receive the `(N-1)/N` of `V` that it does not have yet. So the time hardly
+depends on `N`: more chips make more hops, with smaller shards.
 
 | | ring, exact | ring, book | line |
 |---|---|---|---|

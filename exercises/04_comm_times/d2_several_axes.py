@@ -25,8 +25,9 @@ Two questions settle the time:
 that do not (its input is unreduced there). Anything else raises `ValueError`. An axis of one chip has no links.
 
 **Small case.** `A` is bfloat16[2048, 8192], 33.6 MB, on v4p (W = 9.0e10) with x=4, y=8. Gathering `A[I_X, J_Y]` over x:
-33.6 / 8 = 4.2 MB, 47 µs. Forget y and it is 373 µs; divide by x instead of y and it is 93 µs. On a 4x4 mesh the last
-two mistakes would hide each other, so no two axes are equal here. Gathering `A[I_XY, J]` over both axes: 186 µs.
+33.6 / 8 = 4.2 MB, 47 µs; the 8 groups never talk to each other. Forget y and it is 373 µs; divide by x instead of y
+and it is 93 µs. On a 4x4 mesh the last two mistakes would hide each other, so no two axes are equal here. Gathering
+`A[I_XY, J]` over both axes: 186 µs.
 
 **In real systems** the FSDP axis gathers weights that the tensor axis has already cut, and folding two or three torus axes
 into one mesh axis is how a TPU slice gets its bandwidth.
