@@ -485,6 +485,26 @@ def nbgrader_init(
         out.print(f"next: cd {folder} && nbgrader generate_assignment MODULE", style="dim", soft_wrap=True)
 
 
+@nbgrader_app.command("scan")
+def nbgrader_scan(
+    folder: Annotated[Path, typer.Argument(help="nbgrader's course folder")],
+    course: CourseOption = None,
+) -> None:
+    """Look for what students must not get, in everything that nbgrader has made or collected."""
+    from grader.integrations.nbgrader import scan
+
+    found = course_at(course)
+    if not found.solved:
+        raise CourseError("there is no solutions/ here to look for; go to the course's folder or pass --course")
+    if not any((folder / step).is_dir() for step in scan.STEPS):
+        raise CourseError(f"{folder} is no course folder of nbgrader's: it has no source/, release/ or submitted/")
+    told = [f"{path}: {what}" for path, what in scan.scan(found, folder)]
+    for line in told:
+        out.print(report.clean(line, 400), markup=False, highlight=False, soft_wrap=True)
+    out.print(f"{len(told)} leaks" if told else "nothing leaks")
+    raise typer.Exit(FAILED if told else 0)
+
+
 def print_json(data: Any) -> None:
     typer.echo(json.dumps(data, indent=2, sort_keys=True, default=str))
 

@@ -19,9 +19,10 @@ import nbformat
 import pytest
 
 from grader.course import Course
-from grader.integrations.nbgrader import cells, folder
+from grader.integrations.nbgrader import cells, folder, scan
 from grader.integrations.nbgrader.mend import Known, mend
 from grader.result import ExerciseReport, Report, Result
+from grader.variants import params_for
 
 pytest.importorskip("nbgrader")
 MODULE = "03_matmuls"
@@ -511,24 +512,6 @@ def test_validate_says_which_checks_fail(course: Course, root: Path) -> None:
 # -- what must hold whatever happens -----------------------------------------------------------
 
 
-def secrets_of(course: Course) -> dict[str, str]:
-    """Texts that no learner may see before, and what they are."""
-    import ast
-
-    found = {course.config.seed: "the seed"}
-    for name in course.module_of:
-        exercise = course.exercise(name)
-        for check in exercise.checks.values():
-            if not check.public:
-                found[f"def {check.name}("] = "a hidden check"
-        for node in ast.walk(ast.parse(exercise.source)):
-            if isinstance(node, ast.FunctionDef) and node.name in exercise.tasks:
-                for line in ast.unparse(node.body[-1]).splitlines():
-                    if len(line.strip()) > 40:
-                        found[line.strip()] = "a line of a solution"
-    return found
-
-
 @pytest.mark.slow
 def test_nothing_leaks_into_what_students_get(course: Course, root: Path) -> None:
     book = book_of(root)
@@ -539,16 +522,31 @@ def test_nothing_leaks_into_what_students_get(course: Course, root: Path) -> Non
         classroom.hand_in(root, f"t{n}", MODULE, classroom.fill(book, course, MODULE, {C3: slip}))
     grade(root)
     nbgrader(root, "generate_feedback", MODULE)
-    hidden = secrets_of(course)
-    answers = [a for n in course.module_of for a in classroom.answers(course, course.exercise(n), None, None).values()]
-    told = []
-    for step in ("source", "release", "autograded", "feedback"):
-        for path in (p for p in (root / step).rglob("*") if p.is_file()):
-            text = path.read_text(encoding="utf-8")
-            told += [f"{what} in {path}" for secret, what in hidden.items() if secret in text and "/t" not in str(path)]
-            if "/t" not in str(path):
-                told += [f"an answer in {path}: {a}" for a in answers if len(a) > 6 and a[:7] in text]
-    assert told == []
+    assert {p.name for p in root.iterdir()} >= set(scan.STEPS)
+    assert list(scan.scan(course, root)) == []
+
+    planted = {
+        "a line of c3_contracting/reduced_traffic": "    expect_spec(seen.out, P())",
+        "the course's seed": course.config.seed,
+    }
+    texts = course.exercise(C3).source.splitlines()
+    planted["a line of c3_contracting/matmul_reduce_scatter"] = next(t for t in texts if "return jax.lax.psum_s" in t)
+    question = course.exercise(C3).numbers["scatter_time"]
+    value = question(**params_for(question, seed=course.config.variants.seed, student=None))
+    planted["the answer to scatter_time"] = f"expected {value:.9g}"
+    for step in scan.STEPS:
+        place = root / step / ("s1" if step in ("submitted", "autograded", "feedback") else "") / MODULE
+        for what, text in planted.items():
+            for file in ("told.txt", "told.html", "told.ipynb"):
+                written = json.dumps({"cells": [{"source": ["x\n", text]}]}) if file.endswith("ipynb") else text
+                (place / file).write_text(written)
+                found = [told for path, told in scan.scan(course, root) if path.name == file]
+                own = step == "submitted" and what.split("/")[-1] in (
+                    "matmul_reduce_scatter",
+                    "the answer to scatter_time",
+                )
+                assert any(told.startswith(what) for told in found) is not own, (step, what, file)
+                (place / file).unlink()
 
 
 @pytest.mark.slow
