@@ -407,8 +407,8 @@ def notebook(course: Course, module: str) -> str:
     """The module's notebook as JSON. Cell ids are stable, outputs empty."""
     listed = course.module(module)
     cells = [
-        _cell("markdown", f"{module}-intro", f"# {listed.title}\n\nFill in the cells marked `TODO`, run the check below each exercise, hand in this notebook."),
-        _cell("code", f"{module}-setup", SETUP.format(devices=course.config.devices)),
+        cell("markdown", f"{module}-intro", f"# {listed.title}\n\nFill in the cells marked `TODO`, run the check below each exercise, hand in this notebook."),
+        cell("code", f"{module}-setup", SETUP.format(devices=course.config.devices)),
     ]  # fmt: skip
     for name in listed.exercises:
         cells += _exercise_cells(course, course.exercise(name))
@@ -425,22 +425,23 @@ def notebook(course: Course, module: str) -> str:
 
 def _exercise_cells(course: Course, exercise: Exercise) -> Iterator[Any]:
     parts = statements(exercise)
-    yield _cell("markdown", f"{exercise.id}-statement", exercise.statement)
+    yield cell("markdown", f"{exercise.id}-statement", exercise.statement)
     given = "\n\n".join(_undecorated(p).strip("\n") for p in parts if p.kind == "given")
     stubs = [(p.name, _stub(p)) for p in parts if p.kind == "task"]
     imports = _stub_imports(parts, exercise, given + "".join(text for _, text in stubs))
-    yield _cell("code", f"{exercise.id}-given", "\n\n\n".join(t for t in (imports, given) if t))
+    yield cell("code", f"{exercise.id}-given", "\n\n\n".join(t for t in (imports, given) if t))
     for name, text in stubs:
-        yield _cell("code", f"{exercise.id}-{name}", text.rstrip("\n"))
+        yield cell("code", f"{exercise.id}-{name}", text.rstrip("\n"))
     for question in exercise.numbers.values():
         params = shared_params(course, question)
         text = f"Your numbers: run `shardlings show {exercise.id}`." if params is None else question_text(question, params)  # fmt: skip
-        yield _cell("markdown", f"{exercise.id}-{question.name}-text", f"**Question `{question.name}`.** {text}")
-        yield _cell("code", f"{exercise.id}-{question.name}", f"{question.name} = None  # TODO: your answer")
-    yield _cell("code", f"{exercise.id}-check", f'check("{exercise.id}")')
+        yield cell("markdown", f"{exercise.id}-{question.name}-text", f"**Question `{question.name}`.** {text}")
+        yield cell("code", f"{exercise.id}-{question.name}", f"{question.name} = None  # TODO: your answer")
+    yield cell("code", f"{exercise.id}-check", f'check("{exercise.id}")')
 
 
-def _cell(kind: str, name: str, text: str) -> Any:
+def cell(kind: str, name: str, text: str) -> Any:
+    """A cell whose id stays: its name, cut to the 64 characters that nbformat allows."""
     ident = name if len(name) <= 64 else name[:50] + hashlib.sha256(name.encode()).hexdigest()[:12]
     make = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell
     return make(source=text, id=ident)

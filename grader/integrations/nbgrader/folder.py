@@ -46,7 +46,7 @@ configure(c, course={course!r})
 
 def cell_name(exercise: str, name: str) -> str:
     """The id of an exercise's cell: of a task, of a question, or of its ``check``."""
-    return build._cell("markdown", f"{exercise}-{name}", "").id
+    return build.cell("markdown", f"{exercise}-{name}", "").id
 
 
 def check_cell(exercise: str) -> str:
