@@ -7,6 +7,7 @@ not be carried out (one line says why); 3 the grader itself failed for some subm
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import sys
@@ -37,6 +38,7 @@ out = Console()
 err = Console(stderr=True)
 
 FAILED, UNUSABLE, BROKEN = 1, 2, 3
+FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # these may name no file
 
 CourseOption = Annotated[Path | None, typer.Option("--course", help="course.yaml or its folder; found by walking up")]
 Isolation = Annotated[str, typer.Option("--isolation", help="auto, sandlock, bwrap or none")]
@@ -53,6 +55,17 @@ def main() -> None:
         app()
     except (attacks.NoCorpus, CourseError, AuthorError, SubmissionError, NoIsolation, scaffold.ScaffoldError) as error:
         err.print(f"shardlings: {report.clean(error)}", markup=False, highlight=False, soft_wrap=True)
+        sys.exit(UNUSABLE)
+    except OSError as error:
+        if error.filename is None and error.errno not in FULL:
+            raise
+        told = f"cannot use {error.filename or 'where the output goes'}: {error.strerror}"
+        err.print(
+            f"shardlings: {report.clean(told)}; mend that and run the same command again",
+            markup=False,
+            highlight=False,
+            soft_wrap=True,
+        )
         sys.exit(UNUSABLE)
     except KeyboardInterrupt:
         err.print("shardlings: stopped; run the same command again to go on")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import secrets
 from pathlib import Path
@@ -10,10 +11,11 @@ from pathlib import Path
 def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
     """Write the whole file or leave the old one untouched.
 
-    Text is written as UTF-8 with its line ends as they are. The folder must exist. A process
-    killed in the middle leaves at most a file named ``.tmp-*``, which nothing reads.
+    Text is written as UTF-8 with its line ends as they are; half a surrogate pair, which has no
+    UTF-8, becomes ``?``. The folder must exist. A process killed in the middle leaves at most a file
+    named ``.tmp-*``, which nothing reads. An OSError names ``path``, also when the disk is full.
     """
-    data = content.encode("utf-8") if isinstance(content, str) else content
+    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     target = Path(path)
     temporary = target.with_name(f".tmp-{secrets.token_hex(8)}")
     try:
@@ -22,6 +24,9 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        if isinstance(error, OSError) and error.errno:  # a full disk names no file, others our temporary one
+            raise OSError(error.errno, error.strerror, str(target)) from error
         raise

@@ -252,9 +252,13 @@ class Grader:
         """
         with ThreadPoolExecutor(len(self._all)) as pool:
             running = {pool.submit(lambda read=read: self.grade(read(), names)): s for s, read in jobs.items()}
-            for future in as_completed(running):
-                error = future.exception()
-                done(running[future], error if isinstance(error, Exception) else future.result())
+            try:
+                for future in as_completed(running):
+                    error = future.exception()
+                    done(running[future], error if isinstance(error, Exception) else future.result())
+            except BaseException:  # stopped, or a report cannot be written: nobody would get the others
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
 
 
 def _sum(values: Any) -> float:

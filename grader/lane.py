@@ -201,7 +201,11 @@ def _ended(how: str, what: str, seconds: float) -> Fault:
         return Fault("broken", "the tracing process died twice; a person must look")
     if how == "timeout":
         return Fault("timeout", f"{what} did not finish within {seconds:g} s")
-    told = {"flood": "sent back more than 16 MiB", "garbage": "sent back what nobody can read"}.get(how, how)
+    told = {
+        "flood": "sent back more than 16 MiB",
+        "garbage": "sent back what nobody can read",
+        "died of signal 9": "it was killed, as happens to what takes more memory than it is allowed",  # or kills itself
+    }.get(how, how)
     return Fault("crashed", f"{what} ended the process: {told}")
 
 

@@ -104,8 +104,12 @@ class Report(BaseModel):
     notes: list[str] = []
 
     def dumps(self) -> str:
-        """Canonical JSON: fields in the order of the schema, two-space indent, a final newline."""
-        return json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+        """Canonical JSON: fields in the order of the schema, two-space indent, a final newline.
+
+        It is text that UTF-8 can hold: half a surrogate pair of a learner's becomes ``?``.
+        """
+        text = json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+        return text.encode("utf-8", "replace").decode()
 
     @classmethod
     def loads(cls, text: str) -> Report:

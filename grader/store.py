@@ -7,14 +7,15 @@
     OUT/integrity.json            wrong answers that fit another student's numbers; for the staff
 
 A run that was killed at any moment is resumed by running it again: a report whose fingerprint is the
-one this run would give is kept, all others are made anew.
+one this run would give is kept, all others are made anew. So is one with a ``broken`` result: what was
+bad luck may go well now. Neither clocks nor times of files decide anything.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from grader.course import Course, CourseError
 from grader.files import write_atomic
 from grader.grade import Grader
 from grader.result import Report
-from grader.submission import Submission
+from grader.submission import Submission, Unreadable
 
 
 class Folder:
@@ -57,25 +58,44 @@ class Folder:
         self._lock.close()
 
     def kept(self, student: str, fingerprint: str) -> Report | None:
-        """The student's report, when it is whole and still valid."""
+        """The student's report, when it is whole, still valid, and nothing in it waits for better luck."""
         try:
             found = Report.loads((self.path / "reports" / f"{student}.json").read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, ValidationError):
             return None
-        return found if found.fingerprint == fingerprint else None
+        broken = any(r.status == "broken" for e in found.exercises for r in e.results)
+        return found if found.fingerprint == fingerprint and not broken else None
 
     def keep(self, graded: Report) -> None:
         """Pages first, the report last: where there is a report, there are its pages."""
         page = report.page_name(graded.student)
-        write_atomic(self.path / "students" / page, report.render_html(graded, audience="student"))
-        write_atomic(self.path / page, report.render_html(graded, audience="staff"))
-        write_atomic(self.path / "reports" / f"{graded.student}.json", graded.dumps())
+        with resumable():
+            write_atomic(self.path / "students" / page, report.render_html(graded, audience="student"))
+            write_atomic(self.path / page, report.render_html(graded, audience="staff"))
+            write_atomic(self.path / "reports" / f"{graded.student}.json", graded.dumps())
 
     def finish(self, reports: list[Report], summary: report.Summary) -> None:
-        report.write_grades_csv(reports, self.path / "grades.csv")
         text = json.dumps(summary.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
-        write_atomic(self.path / "summary.json", text)
-        write_atomic(self.path / "index.html", report.render_summary_html(summary, reports))
+        with resumable():
+            report.write_grades_csv(reports, self.path / "grades.csv")
+            write_atomic(self.path / "summary.json", text)
+            write_atomic(self.path / "index.html", report.render_summary_html(summary, reports))
+
+
+class CannotWrite(CourseError):
+    """The output folder takes no more; what was written before is whole."""
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Raises CannotWrite for a full disk and its like, saying how to go on."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWrite(
+            f"cannot write {error.filename}: {error.strerror}; "
+            "mend that and run the same command again: what is graded is kept"
+        ) from error
 
 
 Bar = Callable[[int], AbstractContextManager[Callable[[str], None]]]
@@ -90,7 +110,12 @@ def grade_batch(
     left: dict[str, Callable[[], Submission]] = {}
     with bar(len(jobs)) as advance:
         for student, read in jobs.items():
-            submission = read()
+            try:
+                submission = read()
+            except Unreadable as error:
+                failures[student] = error
+                advance(student)
+                continue
             old = folder.kept(student, grader.fingerprint(submission, names))
             if old is None:
                 left[student] = lambda submission=submission: submission
@@ -126,7 +151,8 @@ def write_integrity(course: Course, reports: list[Report], folder: Folder) -> No
                         if others:
                             found.append({"student": graded.student, "question": result.name, "fits": others})
     folder.suspicions = len(found)
-    write_atomic(folder.path / "integrity.json", json.dumps(found, indent=2) + "\n")
+    with resumable():
+        write_atomic(folder.path / "integrity.json", json.dumps(found, indent=2) + "\n")
 
 
 def _fits(course: Course, question: Any, student: str, actual: str, students: list[str]) -> list[str]:

@@ -1,7 +1,8 @@
 """What a learner handed in, read as text: nothing is imported, executed or unpickled here.
 
 ``find_submissions`` says who handed in what, ``read`` turns one submission into a Submission.
-Whatever the bytes are, ``read`` raises nothing: what cannot be used is left out and named in a note.
+Whatever the bytes are, ``read`` raises nothing: what cannot be used is left out and named in a note. Only where the
+machine itself fails (a damaged disk, too many open files) it raises, so that nobody loses points by that.
 
 Which file is graded, when several could be, in this order:
 
@@ -19,6 +20,7 @@ exercises.
 from __future__ import annotations
 
 import difflib
+import errno
 import hashlib
 import io
 import json
@@ -47,6 +49,14 @@ MAX_CELL = 200_000  # characters; a longer cell is not searched for IPython synt
 MAX_NOTES = 100
 
 SUFFIXES = (".py", ".ipynb")
+MACHINE_FAULTS = {
+    errno.EIO,
+    errno.ENFILE,
+    errno.EMFILE,
+    errno.ENOMEM,
+    errno.ETIMEDOUT,
+    getattr(errno, "ESTALE", errno.EIO),
+}
 SKIPPED_FOLDERS = {"__pycache__", "_public", "__MACOSX", "node_modules", "site-packages", "venv"}
 
 
@@ -93,6 +103,10 @@ class SubmissionError(Exception):
     """The paths to grade are not usable; the message is one line for the person who typed them."""
 
 
+class Unreadable(SubmissionError):
+    """The machine failed while work was read: nothing can be said about it, good or bad."""
+
+
 class NothingToGrade(SubmissionError):
     """No work was found."""
 
@@ -111,7 +125,7 @@ class _Refused(Exception):
 def read(
     path: Path, student: str, exercises: Mapping[str, str], handed_out: Collection[str] = frozenset()
 ) -> Submission:
-    """Read a ``.py`` file, a notebook, a ``.zip`` or a folder. Raises nothing; see ``notes``.
+    """Read a ``.py`` file, a notebook, a ``.zip`` or a folder. Raises Unreadable and nothing else; see ``notes``.
 
     Args:
         path: the file or folder.
@@ -428,9 +442,14 @@ def _at_most(data: bytes, suffix: str, most: int) -> bytes:
 
 
 def _why(error: Exception) -> str:
+    """Why a file or folder of theirs was not read. Raises Unreadable where that is not their doing."""
     if isinstance(error, FileNotFoundError):
         return "does not exist"
     reason = error.strerror if isinstance(error, OSError) else None
+    if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
+        raise Unreadable(
+            f"{_show(str(error.filename or 'a file'))} cannot be read: {reason}; mend that and grade again"
+        )
     return f"cannot be read ({(reason or type(error).__name__).lower()})"
 
 
@@ -796,4 +815,7 @@ def _is_unsigned(stem: str, exercises: Mapping[str, str]) -> bool:
 
 
 def _holds_work(folder: Path, exercises: Mapping[str, str]) -> bool:
-    return any(_match(file.stem, exercises).quality != _NONE for file in _in_folder(folder, []))
+    try:
+        return any(_match(file.stem, exercises).quality != _NONE for file in _in_folder(folder, []))
+    except Unreadable:
+        return True  # ``read`` says so, of this student alone

@@ -81,7 +81,7 @@ def answer(ask: dict[str, Any], program: Program, seconds: float) -> Reply:
                 return {"values": [outcome(task, args, program, seconds) for args in ask["cases"]]}, []
             return {"program": True}, [export(task, ask)]
     except BaseException as error:
-        return {"fault": fault_of(error, program, seconds)}, []
+        return {"fault": fault_of(error, program, seconds, ask.get("mesh"))}, []
 
 
 # -- the three kinds of answers ----------------------------------------------------------------
@@ -183,8 +183,10 @@ def raw_answer(value: Any) -> Any:
 # -- faults ------------------------------------------------------------------------------------
 
 
-def fault_of(error: BaseException, program: Program, seconds: float) -> dict[str, Any]:
-    """A learner's error as data: kind, one line, and the innermost line of theirs."""
+def fault_of(
+    error: BaseException, program: Program, seconds: float, mesh: dict[str, int] | None = None
+) -> dict[str, Any]:
+    """A learner's error as data: kind, one line, and the innermost line of theirs. ``mesh``: what was asked for."""
     line, where = innermost(error, program)
     name = type(error).__name__
     if isinstance(error, TimeLimit):
@@ -202,12 +204,39 @@ def fault_of(error: BaseException, program: Program, seconds: float) -> dict[str
         )
     elif isinstance(error, NotImplementedError) and "callback" in one_line(error):  # jax.export says so
         kind, text = "untraceable", "uses a host callback, which cannot leave this process; remove it"
+    elif (axis := unbound_axis(error)) is not None:
+        kind, name, text = "raised", "NameError", told_unbound(axis, mesh)
     elif isinstance(error, SyntaxError):
         kind, line, text = "syntax", error.lineno, f"SyntaxError: {error.msg}"
         where = error.filename or ""
     else:
         kind, text = "raised", f"{name}: {one_line(error)}".removesuffix(": ")
     return {"kind": kind, "message": text, "line": line, "file": where, "type": name}
+
+
+def unbound_axis(error: BaseException) -> str | None:
+    """The axis that a collective named and JAX did not find; None for other errors.
+
+    JAX says it in a NameError, or, where it keeps track of what varies, in an assertion without a word.
+    """
+    if isinstance(error, NameError):
+        found = re.search(r"unbound axis name: (.+?)(?:\. To fix|$)", one_line(error))
+        return found[1] if found else None
+    if type(error) is not AssertionError or error.args:
+        return None
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    if not frame.f_globals.get("__name__", "").startswith("jax."):
+        return None
+    named, mesh = frame.f_locals.get("axes"), frame.f_locals.get("cur_mesh")
+    known = getattr(mesh, "axis_names", ())
+    return next((str(a) for a in named if a not in known), None) if isinstance(named, tuple) else None
+
+
+def told_unbound(axis: str, mesh: dict[str, int] | None) -> str:
+    if axis in (mesh or {}):
+        return f"the axis {axis!r} is not bound here: a collective over it belongs into the body of a jax.shard_map over {axis!r}"
+    has = f"; the mesh has {', '.join(map(repr, mesh))}" if mesh else ""
+    return f"there is no axis {axis!r} here{has}"
 
 
 def raised_by_learner(error: BaseException, program: Program) -> bool:
@@ -300,7 +329,8 @@ def tolerant_jax() -> Iterator[None]:
     """JAX as honest learners expect it: prints left in do no harm, old spellings still work.
 
     ``jax.debug.*`` call the host, which a program that is carried away cannot; they become no-ops.
-    ``jax.lax.pvary`` was removed in 0.10 in favour of ``pcast``.
+    ``jax.lax.pvary`` was removed in 0.10 in favour of ``pcast``. Errors keep JAX's own frames, from which
+    ``unbound_axis`` reads what an assertion leaves unsaid.
     """
 
     def nothing(*args: Any, **kwargs: Any) -> None:
@@ -309,15 +339,18 @@ def tolerant_jax() -> Iterator[None]:
     names = ("print", "callback", "breakpoint", "visualize_array_sharding", "inspect_array_sharding")
     kept = {n: jax.debug.__dict__[n] for n in names if n in jax.debug.__dict__}
     lax_had = jax.lax.__dict__.get("pvary")
+    frames = jax.config.jax_traceback_filtering  # type: ignore[attr-defined]
     for name in kept:
         setattr(jax.debug, name, nothing)
     if lax_had is None:
         jax.lax.pvary = lambda x, axis_name: jax.lax.pcast(x, axis_name, to="varying")  # type: ignore[attr-defined]
+    jax.config.update("jax_traceback_filtering", "off")
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             yield
     finally:
+        jax.config.update("jax_traceback_filtering", frames)
         for name, thing in kept.items():
             setattr(jax.debug, name, thing)
         if lax_had is None and "pvary" in jax.lax.__dict__:

@@ -129,12 +129,13 @@ def _reader(fd: int) -> Callable[[int], bytes]:
 
 def _run(header: dict[str, Any], blobs: list[bytes], send: Callable) -> None:
     from grader import run
+    from grader.trace import one_line
 
     program, *rest = blobs
     try:
         answer, out = run.run(header["ask"], program, run.unpack_inputs(header, rest))
     except Exception as error:  # XLA refuses some programs only while compiling; not our crash
-        message = f"XLA could not compile or run it: {type(error).__name__}: {str(error)[:300]}"
+        message = f"XLA could not compile or run it: {type(error).__name__}: {run.without_marks(one_line(error))[:300]}"
         answer, out = {"fault": {"kind": "compile", "message": message, "line": None, "file": "", "type": ""}}, []
     send(answer, out)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -36,9 +37,25 @@ def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypa
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_text_that_is_no_text_touches_nothing(tmp_path: Path) -> None:
-    with pytest.raises(UnicodeEncodeError):
-        write_atomic(tmp_path / "a", "\ud800")
+def test_half_a_surrogate_pair_becomes_a_question_mark(tmp_path: Path) -> None:
+    """Whatever a learner's text holds, the file is written."""
+    write_atomic(tmp_path / "a", "x\ud800y\udcff\U0001f600")
+    assert (tmp_path / "a").read_bytes() == "x?y?\U0001f600".encode()
+
+
+def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk names no file, and a refused one the temporary."""
+
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(FileNotFoundError) as refused:
+        write_atomic(tmp_path / "none" / "a", "x")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as no_space:
+        write_atomic(tmp_path / "a", "x")
+    assert refused.value.filename == str(tmp_path / "none" / "a")
+    assert no_space.value.filename == str(tmp_path / "a")
     assert list(tmp_path.iterdir()) == []
 
 

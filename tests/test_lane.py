@@ -121,6 +121,16 @@ def test_what_crashes_only_the_first_time_is_answered_the_second(a_lane: Lane, c
     assert [values(f) for f in findings(a_lane, text, cases("a"), cases("b"))] == [[1], [2]]
 
 
+def test_what_xla_says_of_a_program_is_the_same_every_time(a_lane: Lane) -> None:
+    """Our own mark, another one in every process, is not in it."""
+    text = "import jax\nfrom jax.sharding import PartitionSpec as P\ndef f(a, *, mesh):\n    local = lambda a: jax.lax.pmax(jax.lax.complex(a, a), 'x')\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x'), out_specs=P())(a)\n"
+    (first,) = findings(a_lane, text, array())
+    a_lane.runner.kill()
+    (again,) = findings(a_lane, text, array())
+    assert isinstance(first, Fault) and first.kind == "compile"
+    assert first == again and "by_hand" not in first.message
+
+
 def test_too_many_endings_are_given_up_on(a_lane: Lane) -> None:
     count = lane.MAX_RESTARTS
     text = "import os\n" + "".join(f"def t{i}(): os._exit({i + 1})\n" for i in range(count)) + "def good(): return 1\n"

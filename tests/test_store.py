@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader.course import CourseError
-from grader.result import Report
+from grader.result import ExerciseReport, Report, Result
 from grader.store import Folder
 
 
@@ -24,6 +24,24 @@ def test_a_report_is_kept_while_its_fingerprint_fits(tmp_path: Path) -> None:
         assert folder.kept("ada", "f") == a_report("ada")
         assert folder.kept("ada", "another") is None
         assert folder.kept("bo", "f") is None
+
+
+def test_half_a_surrogate_pair_in_a_learners_text_is_kept_as_a_question_mark(tmp_path: Path) -> None:
+    odd = a_report("ada").model_copy(update={"notes": ["x\ud800y", "\U0001f600\udc00"]})
+    assert Report.loads(odd.dumps()).notes == ["x?y", "\U0001f600?"]
+    with Folder(tmp_path) as folder:
+        folder.keep(odd)
+        assert folder.kept("ada", "f") == Report.loads(odd.dumps())
+
+
+def test_a_report_that_waits_for_better_luck_is_made_anew(tmp_path: Path) -> None:
+    lost = Result(
+        kind="check", name="c", label="c", task="t", status="broken", points=0, earned=0, public=True
+    )  # fmt: skip
+    part = ExerciseReport(exercise="e", module="m", title="t", points=0, earned=0, pending=0, results=[lost])
+    with Folder(tmp_path) as folder:
+        folder.keep(a_report("ada").model_copy(update={"exercises": [part]}))
+        assert folder.kept("ada", "f") is None
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"schema_version": 2}', "null"])

@@ -232,10 +232,11 @@ def test_gradients_come_after_the_result(traced: Callable[..., Any]) -> None:
 
 
 def test_jax_is_as_it_was_after_learner_code(traced: Callable[..., Any]) -> None:
-    before, had = jax.debug.print, hasattr(jax.lax, "pvary")
+    before, had, frames = jax.debug.print, hasattr(jax.lax, "pvary"), jax.config.jax_traceback_filtering
     traced(IMPORTS + STYLES["prints_left_in"], A)
     traced("raise ValueError", A)
     assert jax.debug.print is before and hasattr(jax.lax, "pvary") == had
+    assert jax.config.jax_traceback_filtering == frames
 
 
 # -- what cannot be traced ---------------------------------------------------------------------
@@ -256,7 +257,11 @@ FAULTS = {
     "pure_callback": (f"{IMPORTS}def f(a, *, mesh):\n    return jax.pure_callback(lambda a: a, a, a)", "untraceable", "uses a host callback, which cannot leave this process; remove it"),
     "io_callback": (f"{IMPORTS}from jax.experimental import io_callback\ndef f(a, *, mesh):\n    io_callback(print, None, a)\n    return a", "untraceable", "uses a host callback"),
     "unknown_axis_in_a_spec": (f"{IMPORTS}def f(a, *, mesh):\n    return jax.shard_map(lambda a: a, mesh=mesh, in_specs=P('z'), out_specs=P('z'))(a)  # here", "raised", "ValueError: "),
-    "unknown_axis": (f"{IMPORTS}def f(a, *, mesh):\n    return jax.shard_map(lambda a: lax.psum(a, 'z'), mesh=mesh, in_specs=P('x', 'y'), out_specs=P())(a)  # here", "raised", "AssertionError"),
+    "unknown_axis": (f"{IMPORTS}def f(a, *, mesh):\n    return jax.shard_map(lambda a: lax.psum(a, 'z'), mesh=mesh, in_specs=P('x', 'y'), out_specs=P())(a)  # here", "raised", "there is no axis 'z' here; the mesh has 'x', 'y'"),
+    "unknown_axis_unchecked": (f"{IMPORTS}def f(a, *, mesh):\n    local = lambda a: lax.all_gather(a, ('x', 'z'))  # here\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x', 'y'), out_specs=P(), check_vma=False)(a)", "raised", "there is no axis 'z' here; the mesh has 'x', 'y'"),
+    "unknown_axis_in_pcast": (f"{IMPORTS}def f(a, *, mesh):\n    local = lambda a: lax.pcast(a, 'z', to='varying')  # here\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x', 'y'), out_specs=P())(a)", "raised", "there is no axis 'z' here; the mesh has 'x', 'y'"),
+    "axis_outside_shard_map": (f"{IMPORTS}def f(a, *, mesh):\n    return lax.psum(a, 'x')  # here", "raised", "the axis 'x' is not bound here: a collective over it belongs into the body of a jax.shard_map over 'x'"),
+    "an_assertion_of_ones_own": ("def f(a, *, mesh):\n    axes = ('z',)\n    assert not axes  # here", "raised", "AssertionError"),
     "system_exit": ("def f(a, *, mesh):\n    raise SystemExit('bye')  # here", "raised", "SystemExit: bye"),
     "interrupt": ("def f(a, *, mesh):\n    raise KeyboardInterrupt  # here", "raised", "KeyboardInterrupt"),
     "too_much_memory": ("def f(a, *, mesh):\n    raise MemoryError  # here", "memory", "ran out of the memory it is allowed"),

@@ -36,6 +36,7 @@ from grader.integrations.nbgrader.desk import KEPT, Work, stamp
 from grader.integrations.nbgrader.mend import Known
 from grader.integrations.nbgrader.plugin import METADATA, Desk, graded, rebuild
 from grader.result import Report
+from grader.submission import Unreadable
 
 Bar = Callable[[int], AbstractContextManager[Callable[[str], None]]]
 
@@ -122,7 +123,12 @@ class _Batch:
             with bar(len(places)) as advance:
                 left: list[_Student] = []
                 for name, place in places.items():
-                    student = self._read(name, place)
+                    try:
+                        student = self._read(name, place)
+                    except Unreadable as error:
+                        outcome.failures[name] = str(error)
+                        advance(name)
+                        continue
                     if not student.works:
                         outcome.failures[name] = "no notebook of this assignment was handed in"
                     elif not again and self._is_done(student):

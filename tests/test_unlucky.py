@@ -1,0 +1,590 @@
+"""Honest bad luck, really caused: what fails is told in one line, costs nobody a point, and stops nobody else.
+
+``failed`` is the learner's own; ``broken`` is ours, and only after one more try alone. A second grader on one
+folder is in ``test_store.py``; attacks, which are bad luck on purpose, are in ``test_hostile.py``.
+"""
+
+from __future__ import annotations
+
+import ast
+import errno
+import os
+import resource
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+import grader as package
+from grader import store
+from grader.course import Course, load_course
+from grader.grade import Grader
+from grader.lane import Lane
+from grader.launcher import children
+from grader.observation import Fault, Observation
+from grader.report import summarise
+from grader.result import Report
+from grader.sandbox import TIERS, Worker, available
+from grader.submission import find_submissions, read
+from tests import test_examples as examples
+from tests.made_up import COURSE, made_up
+from tests.test_cli import one_line
+from tests.test_grade import NAME, RIGHT, ZEROS, results, submitted, with_workers_of
+from tests.test_lane import array, cases, findings, values
+
+ROOT = Path(__file__).resolve().parent.parent
+WORKING = [tier for tier in TIERS if not available(tier)]
+ALL_TIERS = [pytest.param(t, marks=pytest.mark.slow if t == "bwrap" else ()) for t in WORKING]
+CLASS = {"ada": RIGHT, "bo": ZEROS, "cy": "def gather(a, *, mesh)\n"}
+WRITES = 3 * len(CLASS) + 4  # two pages and a report each; integrity.json, grades.csv, summary.json, index.html
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    return made_up(tmp_path_factory.mktemp("course"))
+
+
+@pytest.fixture(scope="module")
+def grader(course: Course) -> Iterator[Grader]:
+    with Grader(course, "none") as made:
+        yield made
+
+
+@pytest.fixture
+def work(tmp_path: Path) -> Path:
+    """What the class handed in."""
+    for student, text in CLASS.items():
+        (tmp_path / "work" / student).mkdir(parents=True)
+        (tmp_path / "work" / student / f"{NAME}.py").write_text(text)
+    return tmp_path / "work"
+
+
+def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
+    """As the command does it, in this process; what could not be graded."""
+    course = grader.course
+    students, _ = find_submissions([work], course.module_of)
+    jobs = {s: lambda s=s, p=p: read(p, s, course.module_of, course.handed_out) for s, p in students}
+    with store.Folder(out) as folder:
+        reports, failures = store.grade_batch(grader, folder, jobs, [NAME], no_bar)
+        folder.finish(reports, summarise(reports))
+    return failures
+
+
+class no_bar:
+    """Shows nothing."""
+
+    def __init__(self, total: int) -> None: ...
+
+    def __enter__(self) -> Callable[[str], None]:
+        return lambda who: None
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+def command(course: Course, work: Path, out: Path) -> list[str]:
+    place = ["--course", str(course.root), "--isolation", "none"]
+    return ["grade", str(work), "--out", str(out), *place]
+
+
+def files(out: Path) -> dict[str, bytes]:
+    """All that is there, half-written files included; only what a kill leaves behind and nothing reads is left out."""
+    kept = (p for p in out.rglob("*") if p.is_file() and p.name != ".lock" and not p.name.startswith(".tmp-"))
+    return {str(p.relative_to(out)): p.read_bytes() for p in kept}
+
+
+def times(out: Path) -> dict[str, int]:
+    return {p.name: p.stat().st_mtime_ns for p in (out / "reports").glob("*.json")}
+
+
+def undisturbed(grader: Grader, work: Path) -> dict[str, bytes]:
+    assert grade(grader, work, work.parent / "undisturbed") == {}
+    return files(work.parent / "undisturbed")
+
+
+# -- a full disk -------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_a_disk_that_is_full_at_any_of_the_writes(grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Caused: the k-th file cannot be flushed to the disk, for every k. Then there is room again."""
+    wanted, fsync = undisturbed(grader, work), os.fsync
+    for last in range(1, WRITES + 1):
+        left = iter(range(1, last + 1))
+
+        def full(fd: int, left: Iterator[int] = left, last: int = last) -> None:
+            if next(left, last) == last:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            fsync(fd)
+
+        out = work.parent / f"out{last}"
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(store.CannotWrite) as told:
+            grade(grader, work, out)
+        monkeypatch.setattr(os, "fsync", fsync)
+        written, before = files(out), times(out)
+        assert len(written) == last - 1 and written.items() <= wanted.items()
+        assert not list(out.rglob(".tmp-*"))
+        name = str(told.value).removeprefix(f"cannot write {out}/").split(":")[0]
+        assert name in wanted.keys() - written.keys()
+        assert str(told.value).endswith(
+            f"{name}: No space left on device; mend that and run the same command again: what is graded is kept"
+        )
+        assert grade(grader, work, out) == {}
+        assert files(out) == wanted
+        assert before.items() <= times(out).items(), "a finished report was made again"
+
+
+def can_mount() -> bool:
+    if sys.platform != "linux" or os.geteuid() != 0 or shutil.which("unshare") is None:
+        return False
+    probe = ["unshare", "-m", "mount", "-t", "tmpfs", "-o", "size=64k", "tmpfs", "/mnt"]
+    return subprocess.run(probe, capture_output=True).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not can_mount(), reason="a small disk can only be mounted by the superuser")
+@pytest.mark.parametrize("part", [0.2, 0.6, 0.9])
+def test_a_small_disk_that_fills_up_and_is_enlarged(grader: Grader, work: Path, part: float) -> None:
+    """Caused: a file system of too few pages, made larger afterwards."""
+    wanted = undisturbed(grader, work)
+    pages = sum(-(-len(data) // 4096) for data in wanted.values())
+    out, first, then = (work.parent / name for name in ("out", "first", "then"))
+    out.mkdir()
+    script = """
+mount -t tmpfs -o size="$1" tmpfs "$2"; shift
+out="$1" first="$2" then="$3"; shift 3
+"$@"; code=$?
+cp -a "$out" "$first"
+mount -o remount,size=64m "$out"
+"$@" >"$first.told" 2>&1 || exit 99
+cp -a "$out" "$then"
+exit $code
+"""
+    again = [sys.executable, "-m", "grader.cli", *command(grader.course, work, out)]
+    size = f"{int(pages * part) * 4}k"
+    run = ["unshare", "-m", "bash", "-c", script, "bash", size, str(out), str(first), str(then), *again]
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    told = one_line(done)
+    assert told.startswith(f"shardlings: cannot write {out}/")
+    assert told.endswith("No space left on device; mend that and run the same command again: what is graded is kept")
+    half = files(first)
+    assert half.items() < wanted.items() and not list(first.rglob(".tmp-*"))
+    assert files(then) == wanted
+
+
+@pytest.mark.slow
+def test_a_quota_on_the_size_of_files(course: Course, work: Path) -> None:
+    """Caused: a limit on the size of files, as some quotas are, smaller than a page."""
+
+    def limit() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (2000, 2000))
+
+    out = work.parent / "out"
+    again = [sys.executable, "-m", "grader.cli", *command(course, work, out)]
+    done = subprocess.run(again, cwd=ROOT, capture_output=True, text=True, timeout=300, preexec_fn=limit)
+    assert one_line(done).startswith(f"shardlings: cannot write {out}/students/")
+    assert "File too large; mend that and run the same command again" in done.stderr
+    assert files(out) == {}
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
+def test_a_terminal_log_on_a_full_disk(grader: Grader, work: Path) -> None:
+    """Caused: what is printed goes to a file on a full disk. The reports are elsewhere and whole."""
+    wanted, out = undisturbed(grader, work), work.parent / "out"
+    again = [sys.executable, "-m", "grader.cli", *command(grader.course, work, out)]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(again, cwd=ROOT, stdout=full, stderr=subprocess.PIPE, text=True, timeout=300)
+    assert "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[0] == (
+        "shardlings: cannot use where the output goes: No space left on device; mend that and run the same command again"
+    )
+    assert done.returncode == 2 and files(out) == wanted
+
+
+def test_a_full_disk_stops_the_batch_at_once(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Caused: the first report cannot be written. The others, which could not be either, are not graded for nothing."""
+    read_in: list[str] = []
+    graded = threading.Event()
+
+    class Slow(Grader):
+        def grade(self, submission, names, *, public=False):
+            read_in.append(submission.student)
+            graded.wait(0.1)
+            return submitted_nothing(submission.student)
+
+    def done(student: str, result: Report | Exception) -> None:
+        raise store.CannotWrite("no room")
+
+    with Slow(course, "none") as slow, pytest.raises(store.CannotWrite):
+        slow.batch({f"s{i}": lambda i=i: submitted(None, f"s{i}") for i in range(20)}, [NAME], done)
+    assert len(read_in) < 5
+
+
+def submitted_nothing(student: str) -> Report:
+    return Report(
+        student=student, course="c", versions={}, isolation="none", backend="cpu", fingerprint="f",
+        points=0, earned=0, pending=0, exercises=[],
+    )  # fmt: skip
+
+
+# -- a disk that cannot be read ----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("number", [errno.EIO, errno.EMFILE, errno.ENOMEM])
+def test_work_that_the_machine_cannot_read_costs_nothing(
+    grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    """Caused: opening one student's file fails as on a damaged disk, with too many open files, without memory."""
+    wanted, opened, out = undisturbed(grader, work), os.open, work.parent / "out"
+
+    def damaged(path: str | Path, *rest: int, **more: int) -> int:
+        if str(path) == str(work / "bo" / f"{NAME}.py"):
+            raise OSError(number, os.strerror(number), str(path))
+        return opened(path, *rest, **more)
+
+    monkeypatch.setattr(os, "open", damaged)
+    failures = grade(grader, work, out)
+    assert {s: str(e) for s, e in failures.items()} == {
+        "bo": f"{work}/bo/{NAME}.py cannot be read: {os.strerror(number)}; mend that and grade again"
+    }
+    assert {p.name for p in (out / "reports").iterdir()} == {"ada.json", "cy.json"}
+    monkeypatch.setattr(os, "open", opened)
+    assert grade(grader, work, out) == {} and files(out) == wanted
+
+
+def test_a_file_that_is_the_learners_to_mend_is_still_theirs(grader: Grader, work: Path) -> None:
+    """Caused: a file too large to be read. It is noted and costs its points."""
+    (work / "bo" / f"{NAME}.py").write_bytes(b"#" * (6 << 20))
+    out = work.parent / "out"
+    assert grade(grader, work, out) == {}
+    told = Report.loads((out / "reports" / "bo.json").read_text())
+    assert told.earned == told.pending == 0 and "is larger than" in told.notes[0]
+
+
+# -- clocks ------------------------------------------------------------------------------------
+
+WALL = {"st_mtime", "st_mtime_ns", "st_ctime", "st_ctime_ns", "st_atime", "getmtime", "getctime", "utcnow", "today", "time_ns"}  # fmt: skip
+ATTACK = "attack.py"  # compares times of files to see whether an attack touched them
+
+
+def test_nothing_depends_on_the_clock_or_on_times_of_files() -> None:
+    """Durations are measured with time.monotonic; deadlines are nbgrader's, from its timestamp.txt and duedate."""
+    found = []
+    for path in sorted(Path(package.__file__).parent.rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Attribute) and path.name != ATTACK:
+                of = node.value.id if isinstance(node.value, ast.Name) else ""
+                if node.attr in WALL or (of, node.attr) in {("time", "time"), ("datetime", "now"), ("date", "today")}:
+                    found.append(f"{path.name}:{node.lineno}: {of}.{node.attr}")
+    assert found == []
+
+
+def test_a_clock_that_jumped_back_hides_no_change_and_makes_none(
+    grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Caused: it is 1970; reports and unchanged work are from 2100, changed work is older than its report."""
+    undisturbed(grader, work)
+    out, future, past = work.parent / "undisturbed", 4_102_444_800, 631_152_000
+    for path in (*out.rglob("*"), *work.rglob("*")):
+        os.utime(path, (future, future))
+    (work / "bo" / f"{NAME}.py").write_text(RIGHT)
+    os.utime(work / "bo" / f"{NAME}.py", (past, past))
+    before = times(out)
+    monkeypatch.setattr(time, "time", lambda: 0.0)
+    assert grade(grader, work, out) == {}
+    after = times(out)
+    assert {n for n in after if after[n] != before[n]} == {"bo.json"}
+    assert grade(grader, work, work.parent / "fresh") == {}
+    assert files(out) == files(work.parent / "fresh")
+    assert Report.loads((out / "reports" / "bo.json").read_text()).earned == 2
+
+
+def test_a_deadline_takes_no_points(grader: Grader, tmp_path: Path) -> None:
+    """Caused: a deadline long ago. When work was handed in is no affair of the report's."""
+    made_up(tmp_path)
+    (tmp_path / "course.yaml").write_text(f"{COURSE}    deadline: 2001-01-01\n")
+    late = with_workers_of(grader, load_course(tmp_path / "course.yaml"))
+    assert late.grade(submitted(RIGHT), [NAME]).earned == grader.grade(submitted(RIGHT), [NAME]).earned == 2
+
+
+# -- the grader is killed ----------------------------------------------------------------------
+
+KILLED = """
+import os, signal, sys
+left, replace = int(sys.argv.pop(1)), os.replace
+def replace_or_die(source, target):
+    global left
+    left -= 1
+    if not left:
+        os.kill(os.getpid(), signal.SIGKILL)
+    replace(source, target)
+os.replace = replace_or_die
+from grader import cli
+cli.main()
+"""
+
+
+@pytest.mark.slow
+def test_a_grader_killed_between_any_two_writes_is_resumed(grader: Grader, work: Path) -> None:
+    """Caused: SIGKILL before the k-th file is in its place, for every k: page but no report, report but no row."""
+    shutil.rmtree(work / "cy")
+    wanted = undisturbed(grader, work)
+    for last in range(1, WRITES - 3 + 1):
+        out = work.parent / f"out{last}"
+        again = [sys.executable, "-c", KILLED, str(last), *command(grader.course, work, out)]
+        done = subprocess.run(again, cwd=ROOT, capture_output=True, timeout=300)
+        assert done.returncode == -signal.SIGKILL
+        written, before = files(out), times(out)
+        assert len(written) == last - 1 and written.items() <= wanted.items()
+        assert grade(grader, work, out) == {}
+        assert files(out) == wanted and before.items() <= times(out).items()
+
+
+# -- workers are killed ------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def small(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    path = tmp_path_factory.mktemp("small") / "course.yaml"
+    path.write_text("""\
+name: small
+limits: {trace_seconds: 20, total_seconds: 60, run_seconds: 30, memory_mib: 3072}
+modules:
+  - id: 01_one
+    title: One
+    exercises: [one]
+""")
+    return load_course(path)
+
+
+@pytest.fixture(scope="module")
+def lanes(small: Course) -> Iterator[Callable[[str], Lane]]:
+    made: dict[str, Lane] = {}
+
+    def of(tier: str) -> Lane:
+        if tier not in made:
+            made[tier] = Lane(small, tier)
+        return made[tier]
+
+    yield of
+    for lane in made.values():
+        lane.close()
+
+
+def processes(worker: Worker) -> list[int]:
+    """The worker itself and what it forked, parents first; neither a launcher nor bubblewrap."""
+    assert worker._process is not None
+    found, todo = [], [worker._process.pid]
+    while todo:
+        pid = todo.pop(0)
+        todo += children(pid)
+        try:
+            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if len(words) > 4 and words[4].endswith(b"/worker.py"):
+            found.append(pid)
+    return found
+
+
+def kill_while_busy(
+    monkeypatch: pytest.MonkeyPatch, worker: Worker, signum: int, often: int, *, of: slice = slice(None), forks: int = 0
+) -> list[int]:
+    """The next ``often`` requests each lose their processes as soon as there are the worker and so many forks of it."""
+    write, killed = worker._write, []
+
+    def kill() -> None:
+        until = time.monotonic() + 20
+        while len(found := processes(worker)) < 1 + forks and time.monotonic() < until:
+            time.sleep(0.005)
+        for pid in found[of]:
+            os.kill(pid, signum)
+            killed.append(pid)
+
+    def write_and_kill(data: bytes) -> None:
+        write(data)
+        if len(asked) < often:
+            asked.append(1)
+            kill()
+
+    asked: list[int] = []
+    monkeypatch.setattr(worker, "_write", write_and_kill)
+    return killed
+
+
+def program(number: float) -> str:
+    """A program that was not run before, so that it takes its time."""
+    return f"import jax.numpy as jnp\ndef f(a, *, mesh):\n    return jnp.sin(a) + {number}\n"
+
+
+@pytest.mark.parametrize("tier", ALL_TIERS)
+@pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
+def test_a_runner_that_dies_once_is_not_noticed(
+    lanes: Callable[[str], Lane], monkeypatch: pytest.MonkeyPatch, tier: str, signum: int
+) -> None:
+    """Caused: the process that runs programs gets the signal of the memory killer, of an abort, of a crash."""
+    lane, ask = lanes(tier), array()
+    killed = kill_while_busy(monkeypatch, lane.runner, signum, 1)
+    (seen,) = findings(lane, program(0.25 + signum), ask)
+    assert len(killed) == 1
+    assert isinstance(seen, Observation) and len(seen.outputs[0][0].shards) == 4
+
+
+@pytest.mark.parametrize("tier", ALL_TIERS)
+def test_a_runner_that_dies_twice_over_one_program_is_ours_and_the_next_one_is_run(
+    lanes: Callable[[str], Lane], monkeypatch: pytest.MonkeyPatch, tier: str
+) -> None:
+    """Caused: abort, twice, which is when we give up."""
+    lane = lanes(tier)
+    killed = kill_while_busy(monkeypatch, lane.runner, signal.SIGABRT, 2)
+    (lost,) = findings(lane, program(0.5), array())
+    assert lost == Fault("broken", "XLA ended the process twice while running this program")
+    assert len(set(killed)) == 2, "two processes, one after the other"
+    (seen,) = findings(lane, program(0.75), array())
+    assert isinstance(seen, Observation) and len(killed) == 2
+
+
+def test_what_was_broken_is_graded_anew_by_the_same_command(
+    grader: Grader, work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Caused: the process that runs programs is killed as often as it is tried; the next day it is not."""
+    wanted, out = undisturbed(grader, work), work.parent / "out"
+    lane = grader._all[0]
+    assert isinstance(lane, Lane)
+    lane.runner.kill()  # it remembers what it ran
+    (work / "bo" / f"{NAME}.py").write_text(RIGHT.replace("local", "mine"))
+    with monkeypatch.context() as patched:
+        kill_while_busy(patched, lane.runner, signal.SIGKILL, 2)
+        assert grade(grader, work, out) == {}
+    report = Report.loads((out / "reports" / "ada.json").read_text())
+    assert {n: r.status for n, r in results(report).items()} == {
+        "value": "broken", "traffic": "broken", "gather_time": "failed",
+    }  # fmt: skip
+    assert (report.earned, report.pending) == (0, 2)
+    assert Report.loads((out / "reports" / "bo.json").read_text()).earned == 2, "the next one is as ever"
+    (work / "bo" / f"{NAME}.py").write_text(CLASS["bo"])
+    before = times(out)
+    assert grade(grader, work, out) == {} and files(out) == wanted
+    assert times(out)["cy.json"] == before["cy.json"]
+
+
+SLOW_TO_LOAD = "import time\ntime.sleep(0.7)\ndef f(): return 1\n"
+SLOW_TO_CALL = "import time\ndef f():\n    time.sleep(0.7)\n    return 1\n"
+
+
+@pytest.mark.parametrize("tier", ALL_TIERS)
+@pytest.mark.parametrize("text", [SLOW_TO_LOAD, SLOW_TO_CALL], ids=["loading", "calling"])
+@pytest.mark.parametrize("which", [slice(None), slice(2, None)], ids=["all", "the child"])
+def test_a_tracer_that_is_killed_once_is_not_noticed(
+    lanes: Callable[[str], Lane], monkeypatch: pytest.MonkeyPatch, tier: str, text: str, which: slice
+) -> None:
+    """Caused: while an innocent submission is loaded or called, the memory killer takes all processes or the last."""
+    lane = lanes(tier)
+    killed = kill_while_busy(monkeypatch, lane.tracer, signal.SIGKILL, 1, of=which, forks=2)
+    (found,) = findings(lane, text, cases("f"))
+    assert values(found) == [1] and killed
+
+
+def test_a_tracer_that_is_killed_twice_is_ours_and_the_next_one_is_traced(
+    lanes: Callable[[str], Lane], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Caused: all processes of the tracer are killed while it loads a submission, and again."""
+    lane = lanes("none")
+    kill_while_busy(monkeypatch, lane.tracer, signal.SIGKILL, 2, forks=2)
+    (lost,) = findings(lane, SLOW_TO_LOAD, cases("f"))
+    assert lost == Fault("broken", "the tracing process died twice; a person must look")
+    (found,) = findings(lane, SLOW_TO_LOAD, cases("f"))
+    assert values(found) == [1]
+
+
+# -- devices that wait for each other ----------------------------------------------------------
+
+LONELY = """\
+import jax
+from jax import lax
+from jax.sharding import PartitionSpec as P
+def f(a, *, mesh):
+    def local(a):
+        return lax.cond(lax.axis_index("x") == 0, lambda a: lax.psum(a, "x"), lambda a: a, a)
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)(a)
+"""
+
+
+@pytest.mark.slow
+def test_a_collective_that_not_all_devices_reach_is_the_learners(lanes: Callable[[str], Lane]) -> None:
+    """Caused: one device alone calls psum. Nothing can tell before it is run; then its time runs out, twice."""
+    lane = lanes(WORKING[0])
+    (stuck,) = findings(lane, LONELY, array())
+    told = "the devices waited for each other for ever: some of them never take part in a collective"
+    assert stuck == Fault("timeout", told)
+    (seen,) = findings(lane, program(1.25), array())
+    assert isinstance(seen, Observation)
+
+
+# -- memory ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("tier", ALL_TIERS)
+@pytest.mark.parametrize(
+    "allocate",
+    ["x = bytearray(8 << 30)", "x = [bytes(bytearray(b'x') * (64 << 20)) for _ in range(100)]"],
+    ids=["at once", "bit by bit"],
+)
+def test_memory_taken_while_loading_is_the_learners(lanes: Callable[[str], Lane], tier: str, allocate: str) -> None:
+    """Caused: more memory than is allowed, asked for at once, or touched until it ends."""
+    lane = lanes(tier)
+    (full,) = findings(lane, f"{allocate}\ndef f(): return 1\n", cases("f"))
+    if tier == "sandlock":  # it ends the process where others refuse the memory
+        told = "ended the process: it was killed, as happens to what takes more memory than it is allowed"
+        assert full == Fault("crashed", f"your file, while it was loaded, {told}")
+    else:
+        assert full == Fault("missing", "f is not defined: a.py stopped at line 1: ran out of the memory it is allowed")
+    (found,) = findings(lane, "def f(): return 1\n", cases("f"))
+    assert values(found) == [1]
+
+
+@pytest.mark.parametrize("tier", ALL_TIERS)
+def test_a_program_with_too_large_temporaries_is_the_learners(lanes: Callable[[str], Lane], tier: str) -> None:
+    """Caused: arrays that are each allowed, and together, on all devices, are not. It is refused before it runs."""
+    text = """\
+import jax.numpy as jnp
+def f(a, *, mesh):
+    b = jnp.sin(jnp.arange(6000 * 6000, dtype=jnp.float32).reshape(6000, 6000) + a[0, 0])
+    return a + (b @ b)[:8, :4]
+"""
+    lane = lanes(tier)
+    (large,) = findings(lane, text, array())
+    assert isinstance(large, Fault) and large.kind == "refused"
+    assert large.message.startswith("the program needs ") and large.message.endswith("; 512 MiB are the limit")
+    (seen,) = findings(lane, program(1.5), array())
+    assert isinstance(seen, Observation)
+
+
+# -- every kind of machine ---------------------------------------------------------------------
+
+FEW = ("ada", "eva", "kim", "omar", "zoe")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tier", WORKING)
+def test_the_examples_keep_their_verdicts_in_every_tier(tmp_path: Path, tier: str) -> None:
+    """bwrap starts a fresh sandbox for each submission: there a few must do."""
+    students = FEW if tier == "bwrap" else tuple(examples.EXPECTED)
+    for student in students:
+        shutil.copytree(examples.EXAMPLES / student, tmp_path / "work" / student)
+    out = tmp_path / "out"
+    words = ["grade", str(tmp_path / "work"), "--out", str(out), "-j", "2", "--isolation", tier]
+    again = [sys.executable, "-m", "grader.cli", *words]
+    done = subprocess.run(again, cwd=ROOT, capture_output=True, text=True, timeout=900)
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
+    reports = {student: examples.read_report(out, student) for student in students}
+    assert {(r["isolation"], r["pending"]) for r in reports.values()} == {(tier, 0)}
+    told = [f"{s}: {t}" for s, r in reports.items() for t in examples.differences(r, examples.EXPECTED[s])]
+    assert not told, "\n".join(told)
