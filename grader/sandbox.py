@@ -20,6 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -31,6 +32,8 @@ TIERS = ("sandlock", "bwrap", "none")
 HERE = Path(__file__).resolve().parent
 START_SECONDS = 60.0
 MAX_STDERR = 64 << 10
+# Launchers die with the *thread* that started them (PR_SET_PDEATHSIG): this one lives as long as we do.
+_starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
 
 
 class NoIsolation(Exception):
@@ -190,7 +193,8 @@ class Worker:
             return
         self._scratch = tempfile.mkdtemp(prefix="shardlings-")
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed in kill()
-        self._process = subprocess.Popen(
+        self._process = _starter.submit(
+            subprocess.Popen,
             _command(self.tier, self.role, self._scratch, self.limits.memory_mib),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -198,7 +202,7 @@ class Worker:
             env=environment(self.devices) | {"HOME": self._scratch, "TMPDIR": self._scratch},
             cwd=self._scratch,
             start_new_session=True,
-        )
+        ).result()
         self._ready, self._told = False, 0
 
     def _await_ready(self) -> None:

@@ -125,7 +125,7 @@ def test_what_xla_says_of_a_program_is_the_same_every_time(a_lane: Lane) -> None
     """Our own mark, another one in every process, is not in it."""
     text = "import jax\nfrom jax.sharding import PartitionSpec as P\ndef f(a, *, mesh):\n    local = lambda a: jax.lax.pmax(jax.lax.complex(a, a), 'x')\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x'), out_specs=P())(a)\n"
     (first,) = findings(a_lane, text, array())
-    a_lane.runner.kill()
+    a_lane.runners[0].worker.kill()
     (again,) = findings(a_lane, text, array())
     assert isinstance(first, Fault) and first.kind == "compile"
     assert first == again and "by_hand" not in first.message

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -120,20 +122,20 @@ def test_nothing_outlives_its_submission(worker: Worker) -> None:
     )
     ask(text, worker)
     deadline = time.monotonic() + 5
-    while _sleepers() and time.monotonic() < deadline:
+    while _sleepers(worker) and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not _sleepers()
+    assert not _sleepers(worker)
 
 
-def _sleepers() -> list[str]:
-    """Processes that sleep in a submission's scratch folder."""
+def _sleepers(worker: Worker) -> list[str]:
+    """Processes that sleep in the scratch folder of a worker's submission."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             where = os.readlink(f"/proc/{pid}/cwd")
         except OSError:
             continue
-        if where.startswith("/tmp/shardlings-") and "/work" in where:
+        if where.startswith(worker._scratch) and "/work" in where:
             found.append(pid)
     return found
 
@@ -164,3 +166,14 @@ def test_without_any_sandbox_grading_is_refused(monkeypatch: pytest.MonkeyPatch)
         NoIsolation, match=r"no sandbox works here, so other people's code is not run.*--isolation none"
     ):
         best_tier()
+
+
+@pytest.mark.parametrize("tier", [t for t in TIERS if not available(t)])
+def test_a_worker_outlives_the_thread_that_first_needed_it(tier: str) -> None:
+    with Worker("run", tier, 2, Limits()) as worker:
+        thread = threading.Thread(target=worker._await_ready)
+        thread.start()
+        thread.join()
+        assert worker._process is not None
+        with pytest.raises(subprocess.TimeoutExpired):
+            worker._process.wait(0.5)

@@ -232,11 +232,11 @@ def test_gradients_come_after_the_result(traced: Callable[..., Any]) -> None:
 
 
 def test_jax_is_as_it_was_after_learner_code(traced: Callable[..., Any]) -> None:
-    before, had, frames = jax.debug.print, hasattr(jax.lax, "pvary"), jax.config.jax_traceback_filtering
+    before, had, frames = jax.debug.print, hasattr(jax.lax, "pvary"), jax.config.values["jax_traceback_filtering"]
     traced(IMPORTS + STYLES["prints_left_in"], A)
     traced("raise ValueError", A)
     assert jax.debug.print is before and hasattr(jax.lax, "pvary") == had
-    assert jax.config.jax_traceback_filtering == frames
+    assert jax.config.values["jax_traceback_filtering"] == frames
 
 
 # -- what cannot be traced ---------------------------------------------------------------------
