@@ -1,7 +1,8 @@
 """# D6 Collectives on GPUs: nodes, switches, and the network between nodes
 
-GPUs have no torus. Inside a node every GPU hangs on switches and sends to *any* other at its full egress bandwidth;
-nodes hang on more switches, and each GPU has its own network card to them. Two levels, each with its bandwidth.
+GPUs have no torus, where a chip sends along an axis to its neighbours only, but any number of chips needs no switch.
+Inside a node every GPU hangs on switches and sends to *any* other at its full egress bandwidth; nodes hang on more
+switches, and each GPU has its own network card to them. Two levels, each with its bandwidth.
 
 ```
    leaf and spine switches: a fat tree, every node has its full egress
