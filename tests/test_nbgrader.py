@@ -23,6 +23,8 @@ from grader.integrations.nbgrader import cells, folder, scan
 from grader.integrations.nbgrader.mend import Known, mend
 from grader.result import ExerciseReport, Report, Result
 from grader.variants import params_for
+from tests.test_cli import one_line
+from tests.test_unlucky import can_mount
 
 pytest.importorskip("nbgrader")
 MODULE = "03_matmuls"
@@ -575,6 +577,37 @@ def test_a_killed_batch_goes_on_where_it_was(kills: int, course: Course, root: P
 
 
 @pytest.mark.slow
+@pytest.mark.slow
+@pytest.mark.skipif(not can_mount(), reason="a small disk can only be mounted by the superuser")
+@pytest.mark.parametrize("room", [0, 4, 16, 64])
+def test_a_full_disk_is_told_in_one_line_and_the_batch_goes_on(
+    room: int, course: Course, root: Path, tmp_path: Path
+) -> None:
+    """Caused: a file system with so many KiB left, in the gradebook, the reports kept or the notebooks; then with room."""
+    a_class(course, root)
+    calm, disk, then = tmp_path / "calm", tmp_path / "disk", tmp_path / "then"
+    shutil.copytree(root, calm)
+    grade(calm, isolation="none")
+    disk.mkdir()
+    script = """
+mount -t tmpfs -o size=32m tmpfs "$1" && cp -a "$2" "$1/c" || exit 98
+dd if=/dev/zero of="$1/fill" bs=4k 2>/dev/null
+truncate -s "-$3K" "$1/fill"
+disk="$1" then="$4"; shift 4
+"$@"; code=$?
+rm "$disk/fill"
+"$@" >"$then.told" 2>&1 || { cat "$then.told"; exit 99; }
+cp -a "$disk/c" "$then"
+exit $code
+"""
+    again = [sys.executable, "-m", "grader.cli", "grade", "--nbgrader", str(disk / "c"), MODULE, "--isolation", "none"]
+    run = ["unshare", "-m", "bash", "-c", script, "bash", str(disk), str(root), str(room), str(then), *again]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=300)
+    told = one_line(done)
+    assert told.startswith(f"shardlings: cannot use {disk}/c/") and "; mend that and run the same command again" in told
+    assert rows(then) == rows(calm)
+
+
 def test_a_submission_reaches_no_file_and_no_kernel(course: Course, root: Path, tmp_path: Path) -> None:
     from grader.sandbox import NoIsolation, best_tier
 

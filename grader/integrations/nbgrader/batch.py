@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import json
+import logging
 import os
 import re
 import shutil
@@ -23,11 +24,12 @@ from typing import Any
 
 import nbformat
 from nbgrader import utils
-from nbgrader.api import Gradebook, MissingEntry
+from nbgrader.api import Gradebook, InvalidEntry, MissingEntry
 from nbgrader.apps import AutogradeApp
 from nbgrader.converters import Autograde
 from nbgrader.converters.base import BaseConverter, NbGraderException
 from nbgrader.preprocessors import AssignLatePenalties
+from sqlalchemy.exc import SQLAlchemyError
 
 from grader.course import CourseError
 from grader.files import write_atomic
@@ -79,6 +81,12 @@ def grade(
         batch = _Batch(folder.resolve(), assignment, jobs, isolation)
         try:
             return batch.run(bar, again)
+        except (SQLAlchemyError, InvalidEntry) as error:  # nbgrader makes the second of the first
+            place = batch.coursedir.db_url.removeprefix("sqlite:///")
+            told = re.sub(r"^[(][\w.]+[)] ", "", str(error).splitlines()[0])
+            raise CourseError(
+                f"cannot use {place}: {told}; mend that and run the same command again: what is graded is kept"
+            ) from error
         finally:
             batch.desk.shardlings.close()
 
@@ -102,6 +110,7 @@ class _Batch:
         self.assignment = assignment
         app = AutogradeApp()
         app.initialize(["--log-level=ERROR"], root=str(folder))
+        logging.getLogger("tornado.application").setLevel(logging.CRITICAL)  # the gradebook's errors are raised, too
         self.coursedir: Any = app.coursedir
         self.coursedir.assignment_id = assignment
         self.converter: Any = Autograde(coursedir=self.coursedir, parent=app)
