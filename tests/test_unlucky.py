@@ -396,15 +396,29 @@ def processes(worker: Worker) -> list[int]:
 
 
 def kill_while_busy(
-    monkeypatch: pytest.MonkeyPatch, worker: Worker, signum: int, often: int, *, of: slice = slice(None), forks: int = 0
+    monkeypatch: pytest.MonkeyPatch,
+    worker: Worker,
+    signum: int,
+    often: int,
+    *,
+    of: slice = slice(None),
+    forks: int = 0,
+    sign: Path | None = None,
 ) -> list[int]:
-    """The next ``often`` requests each lose their processes as soon as there are the worker and so many forks of it."""
+    """The next ``often`` requests each lose their processes as soon as there are the worker and so many forks of it.
+
+    ``sign``: a file that a submission makes when it is to be killed.
+    """
     write, killed = worker._write, []
 
     def kill() -> None:
         until = time.monotonic() + 20
         while len(found := processes(worker)) < 1 + forks and time.monotonic() < until:
             time.sleep(0.005)
+        while sign and not sign.exists() and time.monotonic() < until:
+            time.sleep(0.005)
+        if sign:
+            sign.unlink()
         for pid in found[of]:
             os.kill(pid, signum)
             killed.append(pid)
@@ -501,6 +515,19 @@ def test_a_tracer_that_is_killed_twice_is_ours_and_the_next_one_is_traced(
     kill_while_busy(monkeypatch, lane.tracer, signal.SIGKILL, 2, forks=2)
     (lost,) = findings(lane, SLOW_TO_LOAD, cases("f"))
     assert lost == Fault("broken", "the tracing process died twice; a person must look")
+    (found,) = findings(lane, SLOW_TO_LOAD, cases("f"))
+    assert values(found) == [1]
+
+
+def test_a_learners_process_that_is_killed_twice_says_what_that_looks_like(
+    lanes: Callable[[str], Lane], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Caused: SIGKILL to the learner's process alone, twice, in the middle of their code. It looks like their own doing."""
+    lane, sign = lanes("none"), tmp_path / "loading"
+    kill_while_busy(monkeypatch, lane.tracer, signal.SIGKILL, 2, of=slice(2, None), forks=2, sign=sign)
+    (lost,) = findings(lane, f"open({str(sign)!r}, 'w').close()\n{SLOW_TO_LOAD}", cases("f"))
+    told = "it was killed, as happens to what takes more memory than it is allowed"
+    assert lost == Fault("crashed", f"your file, while it was loaded, ended the process: {told}")
     (found,) = findings(lane, SLOW_TO_LOAD, cases("f"))
     assert values(found) == [1]
 
