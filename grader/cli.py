@@ -465,7 +465,10 @@ def export_(
     if to == "gradescope":
         path = folder if folder.suffix == ".zip" else folder / "autograder.zip"
         found = course_at(course)
-        gradescope.write_zip(found, found.select(only or []), path, isolation=isolation)
+        names = found.select(only or [])
+        gradescope.write_zip(found, names, path, isolation=isolation)
+        worth = f"set the assignment to {gradescope.points(found, names):g} points; extensions count on top of them"
+        out.print(worth, markup=False, highlight=False, soft_wrap=True)
     elif to == "csv":
         path = file or folder / "results.csv"
         export.write_csv(export.load(folder), path)

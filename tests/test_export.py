@@ -5,18 +5,24 @@ from __future__ import annotations
 import csv
 import json
 import os
+import shutil
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from typing import Any
 
 import classroom
 import pytest
+from typer.testing import CliRunner
 
 from grader import build, export
+from grader.cli import app
 from grader.course import Course, CourseError
+from grader.exercise import Task
 from grader.integrations import gradescope
 from grader.result import ExerciseReport, Report, Result
+from grader.sandbox import NoIsolation, best_tier
 
 MODULE, C1 = "03_matmuls", "c1_no_communication"
 
@@ -106,10 +112,19 @@ def test_a_broken_check_is_pending_not_failed_silently() -> None:
     assert "pending" in made["output"] and made["tests"][0]["output"].startswith("pending")
 
 
-def test_the_grader_failing_gives_no_score(tmp_path: Path) -> None:
+def test_the_grader_failing_gives_no_score_and_tells_the_staff_why(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     gradescope.main(tmp_path)
     made = json.loads((tmp_path / "results" / "results.json").read_text())
-    assert "score" not in made and made["tests"] == []
+    assert not {"score", "tests"} & set(made)  # either would be zero points
+    assert made["stdout_visibility"] == "hidden" and "gradescope.json" in capsys.readouterr().out
+    assert "gradescope.json" not in json.dumps(made)
+
+
+def test_questions_are_tests_by_their_name() -> None:
+    (made,) = gradescope.results_of(report("ada", result(kind="number", name="time")))["tests"]
+    assert made["name"] == "e: question time"
 
 
 @pytest.mark.parametrize(
@@ -126,22 +141,69 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
     return classroom.copied(tmp_path_factory.mktemp("course") / "c", **{MODULE: [C1]})
 
 
+TOP = {"score", "execution_time", "output", "output_format", "test_output_format", "test_name_format", "visibility",
+       "stdout_visibility", "extra_data", "tests", "leaderboard"}  # fmt: skip
+OF_TEST = {"score", "max_score", "status", "name", "name_format", "number", "output", "output_format", "tags",
+           "visibility", "extra_data"}  # fmt: skip
+VISIBILITIES = {"hidden", "after_due_date", "after_published", "visible"}
+FORMATS = {"text", "html", "simple_format", "md", "ansi"}
+
+
+def as_documented(made: dict[str, Any]) -> None:
+    """What Gradescope's "Autograder Specifications" say of results.json."""
+    assert set(made) <= TOP and {"score", "tests"} <= set(made)
+    assert {made["visibility"], made["stdout_visibility"]} <= VISIBILITIES and made["output_format"] in FORMATS
+    for test in made["tests"]:
+        assert set(test) <= OF_TEST
+        assert 0 <= test["score"] <= test["max_score"]
+        assert test["visibility"] in VISIBILITIES and test["status"] in ("passed", "failed")
+        assert {test["name_format"], test["output_format"]} <= FORMATS
+        assert all(isinstance(test[key], str) for key in ("name", "output")) and test["name"]
+        assert all(isinstance(tag, str) for tag in test["tags"])
+
+
+def tier() -> str:
+    try:
+        return best_tier("auto")
+    except NoIsolation:
+        return "none"
+
+
+@pytest.mark.slow
 def test_the_autograder_zip_works_where_it_is_unpacked(course: Course, tmp_path: Path) -> None:
-    gradescope.write_zip(course, [C1], tmp_path / "autograder.zip", isolation="none")
+    """Gradescope's layout, with the Python that runs here in place of the one that setup.sh installs."""
+    place = tmp_path / "autograder.zip"
+    options = ["--only", C1, "--isolation", tier(), "--course", str(course.root)]
+    made = CliRunner().invoke(app, ["export", str(place), "--to", "gradescope", *options])
+    exercise = course.exercise(C1)
+    assert made.exit_code == 0 and f"set the assignment to {exercise.points:g} points" in made.output
     root = tmp_path / "autograder"
-    with zipfile.ZipFile(tmp_path / "autograder.zip") as archive:
+    with zipfile.ZipFile(place) as archive:
         archive.extractall(root / "source")
         modes = {i.filename: i.external_attr >> 16 & 0o777 for i in archive.infolist()}
     assert modes["setup.sh"] == modes["run_autograder"] == 0o755
     assert "jax==" in (root / "source" / "setup.sh").read_text()
     subprocess.run(["bash", "-n", str(root / "source" / "setup.sh")], check=True)
-    exercise = course.exercise(C1)
-    (root / "submission").mkdir()
-    answers = classroom.answers(course, exercise, None, None)
-    (root / "submission" / f"{C1}.py").write_text(build.reference_source(exercise, answers))
-    (root / "submission_metadata.json").write_text('{"users": [{"email": "ada@x.edu"}]}')
-    env = os.environ | {"AUTOGRADER_ROOT": str(root), "PYTHON": sys.executable}
-    subprocess.run(["bash", str(root / "source" / "run_autograder")], env=env, check=True, cwd=tmp_path)
-    made = json.loads((root / "results" / "results.json").read_text())
-    assert made["score"] == exercise.points
-    assert len(made["tests"]) == len(exercise.checks) + len(exercise.numbers)
+    shutil.copy(root / "source" / "run_autograder", root)  # as Gradescope does
+    whole = build.reference_source(exercise, classroom.answers(course, exercise, None, None))
+    slip = next(s for s in exercise.misconceptions.values() if isinstance(s.of, Task))
+    partly = build.reference_source(exercise, classroom.answers(course, exercise, None, None), slip)
+    for source in (whole, partly):
+        shutil.rmtree(root / "submission", ignore_errors=True)
+        (root / "submission").mkdir()
+        (root / "submission" / f"{C1}.py").write_text(source)
+        (root / "submission_metadata.json").write_text('{"users": [{"email": "ada@x.edu"}]}')
+        env = os.environ | {"AUTOGRADER_ROOT": str(root), "PYTHON": sys.executable}
+        done = subprocess.run(["bash", "run_autograder"], env=env, cwd=root, capture_output=True, text=True, check=True)
+        assert done.stdout + done.stderr == ""
+        results = json.loads((root / "results" / "results.json").read_text())
+        as_documented(results)
+        assert results["score"] == pytest.approx(sum(t["score"] for t in results["tests"]))
+        assert sum(t["max_score"] for t in results["tests"]) == exercise.points
+        shown = {t["tags"][-1] for t in results["tests"] if t["visibility"] == "visible"}
+        assert shown == {c.name for c in exercise.checks.values() if c.public}
+        failed = {t["tags"][-1] for t in results["tests"] if t["status"] == "failed"}
+        if source == whole:
+            assert results["score"] == exercise.points and not failed
+        else:
+            assert 0 < results["score"] < exercise.points and failed >= set(slip.fails)

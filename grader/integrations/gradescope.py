@@ -14,6 +14,7 @@ import os
 import re
 import sys
 import tomllib
+import traceback
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -34,6 +35,7 @@ SETUP = """\
 #!/usr/bin/env bash
 # Runs once, when Gradescope builds the autograder.
 set -euo pipefail
+export DEBIAN_FRONTEND=noninteractive  # Python brings tzdata, which would ask where we are
 apt-get update -qq
 apt-get install -y -qq python3.11 python3.11-venv bubblewrap || apt-get install -y -qq python3 python3-venv bubblewrap
 "$(command -v python3.11 || command -v python3)" -m venv /autograder/venv
@@ -72,6 +74,12 @@ def write_zip(course: Course, names: list[str], path: Path, *, isolation: str = 
             _add(archive, name, file.read_bytes())
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, buffer.getvalue())
+
+
+def points(course: Course, names: list[str]) -> float:
+    """What to set the assignment to on Gradescope; extensions are extra credit on top of it."""
+    counted = (n for n in names if not course.exercise(n).extension)
+    return round(sum(course.exercise(n).points * course.weight(n) for n in counted), 6)
 
 
 def _add(archive: zipfile.ZipFile, name: str, data: bytes, mode: int = 0o644) -> None:
@@ -128,9 +136,12 @@ def main(root: Path) -> None:
     try:
         results = results_of(graded(root))
     except (CourseError, NoIsolation) as error:
-        results = not_graded(clean(error))
-    except Exception as error:  # a traceback would be all that anybody sees
-        results = not_graded(f"{type(error).__name__}: {clean(error)}")
+        print(clean(error))  # what is printed, Gradescope shows to the staff alone
+        results = not_graded()
+    except Exception as error:
+        traceback.print_tb(error.__traceback__, file=sys.stdout)
+        print(f"{type(error).__name__}: {clean(error)}")
+        results = not_graded()
     (root / "results").mkdir(exist_ok=True)
     write_atomic(root / "results" / "results.json", json.dumps(results, indent=2, ensure_ascii=False) + "\n")
 
@@ -159,7 +170,7 @@ def results_of(report: Report) -> dict[str, Any]:
     pending = f"{report.pending:g} points are pending: the grader itself failed there, a person will look"
     told = [f"note: {clean(n)}" for n in dict.fromkeys(notes)] + ([pending] if report.pending else [])
     return {
-        "score": min(max(report.earned, 0.0), sum(e.points for e in report.exercises)),
+        "score": round(min(max(report.earned, 0.0), sum(e.points for e in report.exercises)), 6),
         "output": "\n".join(told),
         "output_format": "text",
         "visibility": "visible",
@@ -171,10 +182,11 @@ def results_of(report: Report) -> dict[str, Any]:
 def _test(exercise: ExerciseReport, result: Result) -> dict[str, Any]:
     reason = result.reason or (BLOCKED if result.status == "blocked" else "")
     lines = [reason, f"hint: {result.hint}" if result.hint else "", result.where if result.where not in reason else ""]
+    what = f"question {result.name}" if result.kind == "number" else clean(result.label)
     if result.status == "broken":
         lines.insert(0, "pending: the grader itself failed here, a person will look")
     return {
-        "name": f"{exercise.exercise}: {clean(result.label)}",
+        "name": f"{exercise.exercise}: {what}",
         "name_format": "text",
         "score": result.earned,
         "max_score": result.points,
@@ -186,15 +198,13 @@ def _test(exercise: ExerciseReport, result: Result) -> dict[str, Any]:
     }
 
 
-def not_graded(reason: str) -> dict[str, Any]:
-    """No score at all: Gradescope shows such a submission as one the autograder failed on."""
+def not_graded() -> dict[str, Any]:
+    """Neither score nor tests (an empty list of them would be zero points): Gradescope takes that for a failure."""
     return {
         "output": "The grader itself failed; a person will look. Your work is safe.",
         "output_format": "text",
         "visibility": "visible",
         "stdout_visibility": "hidden",
-        "tests": [],
-        "extra_data": {"reason": reason},
     }
 
 
