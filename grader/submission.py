@@ -115,7 +115,7 @@ class SameStudent(SubmissionError):
     """Two paths belong to one student."""
 
 
-class _Refused(Exception):
+class Refused(Exception):
     """A file is not used; the message goes on after its name."""
 
 
@@ -155,7 +155,7 @@ def read(
     notes.extend(_ignored_note(candidate, instead) for candidate, instead in ignored.items())
     for text in (*(f"{exercise}: {source.name}" for exercise, source in sources.items()), *notes):
         _add_to_digest(digest, "", text.encode())
-    return Submission(student, sources, _first(notes), digest.hexdigest())
+    return Submission(student, sources, first_notes(notes), digest.hexdigest())
 
 
 def handed_out(folder: Path, exercises: Mapping[str, str]) -> frozenset[str]:
@@ -193,7 +193,7 @@ def _candidates(path: Path, exercises: Mapping[str, str], notes: list[str]) -> t
         else:
             strangers.append(file.shown)
     if strangers:
-        notes.append(f"named after no exercise and not graded: {_some(strangers)}")
+        notes.append(f"named after no exercise and not graded: {a_few(strangers)}")
     if not matched:
         notes.append(f"nothing to grade: {_looked_for(exercises)}")
 
@@ -212,7 +212,7 @@ def _candidates(path: Path, exercises: Mapping[str, str], notes: list[str]) -> t
             _add_to_digest(digest, file.name, data)
             remarks: list[str] = []
             source = _source(file, data, remarks)
-        except _Refused as refusal:
+        except Refused as refusal:
             notes.append(f"{file.shown} {refusal}")
             continue
         target = match.targets[0]
@@ -237,7 +237,7 @@ def _add_to_digest(digest: Any, name: str, data: bytes) -> None:
 
 def _ignored_note(candidate: _Candidate, instead: Mapping[str, str]) -> str:
     used = list(dict.fromkeys(instead.values()))
-    return f"{candidate.source.name} is not graded for {_some(list(instead))}: used {_some(used)}"
+    return f"{candidate.source.name} is not graded for {a_few(list(instead))}: used {a_few(used)}"
 
 
 # -- names -------------------------------------------------------------------------------------
@@ -310,18 +310,20 @@ def _owner(stem: str, exercises: Mapping[str, str]) -> str:
     return name
 
 
-def _show(name: str) -> str:
+def printable(name: str) -> str:
     """A name as it may be printed: learners choose names, and terminals obey control characters."""
     shown = "".join(c if c.isprintable() else "?" for c in name)
     return shown if len(shown) <= 100 else shown[:97] + "..."
 
 
-def _some(names: Sequence[str], most: int = 5) -> str:
+def a_few(names: Sequence[str], most: int = 5) -> str:
+    """The first names of a list, and how many more there are."""
     text = ", ".join(names[:most])
     return text if len(names) <= most else f"{text} and {len(names) - most} more"
 
 
-def _first(notes: Sequence[str]) -> tuple[str, ...]:
+def first_notes(notes: Sequence[str]) -> tuple[str, ...]:
+    """As many notes as a person would read, and how many more there are."""
     if len(notes) <= MAX_NOTES:
         return tuple(notes)
     return (*notes[:MAX_NOTES], f"and {len(notes) - MAX_NOTES} more notes")
@@ -329,7 +331,7 @@ def _first(notes: Sequence[str]) -> tuple[str, ...]:
 
 def _looked_for(exercises: Mapping[str, str]) -> str:
     modules = dict.fromkeys(exercises.values())
-    return f"looked for {_some([f'{e}.py' for e in exercises], 3)}, or {_some([f'{m}.ipynb' for m in modules], 3)}"
+    return f"looked for {a_few([f'{e}.py' for e in exercises], 3)}, or {a_few([f'{m}.ipynb' for m in modules], 3)}"
 
 
 # -- files -------------------------------------------------------------------------------------
@@ -337,14 +339,14 @@ def _looked_for(exercises: Mapping[str, str]) -> str:
 
 @dataclass(frozen=True)
 class _File:
-    """A ``.py`` file or notebook that was found. ``read`` raises ``_Refused``."""
+    """A ``.py`` file or notebook that was found. ``read`` raises ``Refused``."""
 
     name: str
     read: Callable[[], bytes]
 
     @property
     def shown(self) -> str:
-        return _show(self.name)
+        return printable(self.name)
 
     @property
     def stem(self) -> str:
@@ -362,16 +364,16 @@ def _listing(path: Path, notes: list[str]) -> list[_File]:
         real = path.resolve(strict=True)
         is_folder = real.is_dir()
     except (OSError, RuntimeError, ValueError) as error:
-        notes.append(f"{_show(path.name)} {_why(error)}")
+        notes.append(f"{printable(path.name)} {_why(error)}")
         return []
     if is_folder:
         files = list(_in_folder(real, notes))
     elif real.suffix.lower() == ".zip":
         files = _in_zip(real, path.name, "", notes)
     elif real.suffix.lower() in SUFFIXES:
-        files = [_File(path.name, lambda: _bytes_of(real, MAX_FILE))]
+        files = [_File(path.name, lambda: bytes_of(real, MAX_FILE))]
     else:
-        notes.append(f"{_show(path.name)} is not a .py file, a notebook (.ipynb) or a .zip")
+        notes.append(f"{printable(path.name)} is not a .py file, a notebook (.ipynb) or a .zip")
         files = []
     if len(files) > MAX_FILES:
         notes.append(f"more than {MAX_FILES} .py files and notebooks were handed in; the rest was not looked at")
@@ -393,14 +395,14 @@ def _in_folder(root: Path, notes: list[str]) -> Iterator[_File]:
                     return
                 name, place, suffix = prefix + entry.name, Path(entry.path), Path(entry.name).suffix.lower()
                 if entry.is_symlink():
-                    notes.append(f"{_show(name)} is a link and was not followed")
+                    notes.append(f"{printable(name)} is a link and was not followed")
                 elif entry.is_dir(follow_symlinks=False):
                     deeper.append((place, f"{name}/"))
                 elif suffix == ".zip":
                     zips += 1
                     yield from _in_zip(place, name, f"{name}/", notes) if zips <= MAX_ZIPS else ()
                 elif suffix in SUFFIXES:
-                    yield _File(name, lambda place=place: _bytes_of(place, MAX_FILE))
+                    yield _File(name, lambda place=place: bytes_of(place, MAX_FILE))
         folders = deeper
         if folders and depth == MAX_DEPTH:
             notes.append(f"folders deeper than {MAX_DEPTH} levels were not looked at")
@@ -414,7 +416,7 @@ def _entries(folder: Path, notes: list[str]) -> list[os.DirEntry[str]]:
         with os.scandir(folder) as entries:
             return sorted((e for e in entries if not _is_skipped(e.name)), key=lambda e: e.name)
     except OSError as error:
-        notes.append(f"{_show(folder.name)} {_why(error)}")
+        notes.append(f"{printable(folder.name)} {_why(error)}")
         return []
 
 
@@ -422,23 +424,26 @@ def _is_skipped(part: str) -> bool:
     return (part.startswith(".") and part not in (".", "..")) or part in SKIPPED_FOLDERS
 
 
-def _bytes_of(path: Path, most: int) -> bytes:
-    """Read a plain file; a pipe or device is neither waited for nor read."""
+def bytes_of(path: Path, most: int) -> bytes:
+    """Read a plain file of at most ``most`` bytes; a pipe or device is neither waited for nor read.
+
+    Raises Refused.
+    """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
         with open(os.open(path, flags), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise _Refused("is not a plain file")
+                raise Refused("is not a plain file")
             return _at_most(file.read(most + 1), path.suffix, most)
     except OSError as error:
-        raise _Refused(_why(error)) from error
+        raise Refused(_why(error)) from error
 
 
 def _at_most(data: bytes, suffix: str, most: int) -> bytes:
     if len(data) <= most:
         return data
     what = "clear its outputs" if suffix.lower() == ".ipynb" else "make it smaller"
-    raise _Refused(f"is larger than {most // MIB} MiB and was not read; {what} and hand it in again")
+    raise Refused(f"is larger than {most // MIB} MiB and was not read; {what} and hand it in again")
 
 
 def _why(error: Exception) -> str:
@@ -448,7 +453,7 @@ def _why(error: Exception) -> str:
     reason = error.strerror if isinstance(error, OSError) else None
     if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
         raise Unreadable(
-            f"{_show(str(error.filename or 'a file'))} cannot be read: {reason}; mend that and grade again"
+            f"{printable(str(error.filename or 'a file'))} cannot be read: {reason}; mend that and grade again"
         )
     return f"cannot be read ({(reason or type(error).__name__).lower()})"
 
@@ -458,10 +463,10 @@ def _why(error: Exception) -> str:
 
 def _in_zip(path: Path, name: str, prefix: str, notes: list[str]) -> list[_File]:
     """The files in an archive, in memory; names start with ``prefix``."""
-    shown = _show(name)
+    shown = printable(name)
     try:
-        archive = _open_zip(_bytes_of(path, MAX_TOTAL))
-    except _Refused as refusal:
+        archive = _open_zip(bytes_of(path, MAX_TOTAL))
+    except Refused as refusal:
         notes.append(f"{shown} {refusal}")
         return []
     files: dict[str, _File] = {}
@@ -470,10 +475,10 @@ def _in_zip(path: Path, name: str, prefix: str, notes: list[str]) -> list[_File]
         if member.is_dir() or any(_is_skipped(part) for part in inside.split("/")):
             continue
         if why := _unsafe(member, inside.split("/")):
-            notes.append(f"{_show(inside)} in {shown} {why}")
+            notes.append(f"{printable(inside)} in {shown} {why}")
         elif Path(inside).suffix.lower() in SUFFIXES:
             if inside in files:
-                notes.append(f"{_show(inside)} is in {shown} twice; the last one counts")
+                notes.append(f"{printable(inside)} is in {shown} twice; the last one counts")
             files[inside] = _File(prefix + inside, lambda member=member: _member_bytes(archive, member))
     return sorted(files.values(), key=lambda f: (f.name.count("/"), f.name))
 
@@ -481,11 +486,11 @@ def _in_zip(path: Path, name: str, prefix: str, notes: list[str]) -> list[_File]
 def _open_zip(data: bytes) -> zipfile.ZipFile:
     # The directory's own count can lie, and ZipFile builds an object per member before it can be asked.
     if data.count(b"PK\x01\x02") > MAX_ENTRIES:
-        raise _Refused(f"holds more than {MAX_ENTRIES} files and was not read; hand in only your work")
+        raise Refused(f"holds more than {MAX_ENTRIES} files and was not read; hand in only your work")
     try:
         return zipfile.ZipFile(io.BytesIO(data))
     except Exception as error:  # zipfile raises half a dozen types for damaged archives
-        raise _Refused("is not a .zip archive, or is damaged; make it again") from error
+        raise Refused("is not a .zip archive, or is damaged; make it again") from error
 
 
 def _unsafe(member: zipfile.ZipInfo, parts: Sequence[str]) -> str:
@@ -511,7 +516,7 @@ def _member_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
         with archive.open(member) as file:
             data = file.read(MAX_FILE + 1)
     except Exception as error:  # zlib, struct, EOF, CRC, ... : all mean one thing
-        raise _Refused("is damaged in the archive; make the .zip again") from error
+        raise Refused("is damaged in the archive; make the .zip again") from error
     return _at_most(data, Path(member.filename).suffix, MAX_FILE)
 
 
@@ -519,25 +524,26 @@ def _member_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 
 
 def _source(file: _File, data: bytes, notes: list[str]) -> Source:
-    """Raises _Refused when nothing of the file can be used."""
-    text = _text(data)
+    """Raises Refused when nothing of the file can be used."""
+    text = text_of(data)
     if not text.strip():
-        raise _Refused("is empty")
+        raise Refused("is empty")
     if file.suffix == ".py":
-        return Source(file.shown, (Chunk(_show(PurePosixPath(file.name).name), text),))
-    return Source(file.shown, tuple(_code_cells(_notebook_cells(text), file.shown, notes)))
+        return Source(file.shown, (Chunk(printable(PurePosixPath(file.name).name), text),))
+    return Source(file.shown, tuple(_code_cells(notebook_cells(text), file.shown, notes)))
 
 
-def _text(data: bytes) -> str:
+def text_of(data: bytes) -> str:
+    """What a file says, with Unix lines. Raises Refused where it is no text that Python could read."""
     if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        raise _Refused("is UTF-16 text; save it as UTF-8")
+        raise Refused("is UTF-16 text; save it as UTF-8")
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise _Refused(f"is not UTF-8 text (line {line}); save it as UTF-8") from error
+        raise Refused(f"is not UTF-8 text (line {line}); save it as UTF-8") from error
     if "\0" in text:
-        raise _Refused(f"holds a NUL byte (line {text[: text.index(chr(0))].count(chr(10)) + 1}); save it as text")
+        raise Refused(f"holds a NUL byte (line {text[: text.index(chr(0))].count(chr(10)) + 1}); save it as text")
     return _unix_lines(text)
 
 
@@ -545,15 +551,18 @@ def _unix_lines(text: str) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
 
-def _notebook_cells(text: str) -> list[Any]:
-    """The cells of a notebook of any version. Validation would refuse what can still be graded."""
+def notebook_cells(text: str) -> list[Any]:
+    """The cells of a notebook of any version; validation would refuse what can still be graded.
+
+    Raises Refused where there is no list of cells.
+    """
     try:
         # No whole number is needed, and huge ones would raise.
         document = json.loads(text, parse_int=lambda digits: 0)
     except json.JSONDecodeError as error:
-        raise _Refused(f"is not a notebook: line {error.lineno} is not JSON; export it again from Jupyter") from error
+        raise Refused(f"is not a notebook: line {error.lineno} is not JSON; export it again from Jupyter") from error
     except RecursionError as error:
-        raise _Refused("is not a notebook: it is nested too deeply; export it again from Jupyter") from error
+        raise Refused("is not a notebook: it is nested too deeply; export it again from Jupyter") from error
     if isinstance(document, dict):
         if isinstance(document.get("cells"), list):
             return document["cells"]
@@ -561,7 +570,7 @@ def _notebook_cells(text: str) -> list[Any]:
         if isinstance(sheets, list):
             lists = [s.get("cells") for s in sheets if isinstance(s, dict)]
             return [cell for cells in lists if isinstance(cells, list) for cell in cells]
-    raise _Refused("is not a notebook: it has no list of cells; export it again from Jupyter")
+    raise Refused("is not a notebook: it has no list of cells; export it again from Jupyter")
 
 
 def _code_cells(cells: Sequence[Any], notebook: str, notes: list[str]) -> Iterator[Chunk]:
@@ -571,16 +580,16 @@ def _code_cells(cells: Sequence[Any], notebook: str, notes: list[str]) -> Iterat
         kind = cell.get("cell_type") if isinstance(cell, dict) else None
         if kind in ("markdown", "raw", "heading") or _is_test_cell(cell):
             continue
-        text = _cell_text(cell) if kind == "code" else None
+        text = cell_text(cell) if kind == "code" else None
         if text is None:
             damaged.append(str(number))
             continue
         text, left_out = neutralise(text)
         if left_out:
-            notes.append(f"cell {number} of {notebook}: left out {_some([_show(line) for line in left_out], 2)}")
+            notes.append(f"cell {number} of {notebook}: left out {a_few([printable(line) for line in left_out], 2)}")
         yield Chunk(f"cell {number}", text)
     if damaged:
-        notes.append(f"damaged cells of {notebook} were left out: {_some(damaged)}")
+        notes.append(f"damaged cells of {notebook} were left out: {a_few(damaged)}")
 
 
 def _is_test_cell(cell: Any) -> bool:
@@ -590,7 +599,7 @@ def _is_test_cell(cell: Any) -> bool:
     return isinstance(marks, dict) and marks.get("grade") is True and marks.get("solution") is False
 
 
-def _cell_text(cell: Mapping[str, Any]) -> str | None:
+def cell_text(cell: Mapping[str, Any]) -> str | None:
     """A cell's code, None when it is not text that Python could read."""
     text = cell.get("source", cell.get("input"))  # "input" in version 3
     if isinstance(text, list) and all(isinstance(line, str) for line in text):
@@ -731,23 +740,23 @@ def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str]) -> tup
     found: dict[str, Path] = {}
     for path in map(Path, paths):
         if not os.path.exists(path):  # unlike Path.exists, False for names that no file can have
-            raise NothingToGrade(f"no such file or folder: {_show(str(path))}{_did_you_mean(path)}")
+            raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
         for student, place in _students_at(path, exercises, notes):
             if not _STUDENT.fullmatch(student) or student != student.strip():
                 notes.append(
-                    f"skipped {_show(str(place))}: a student's name may hold A-Z a-z 0-9 . _ @ + - and blanks, "
+                    f"skipped {printable(str(place))}: a student's name may hold A-Z a-z 0-9 . _ @ + - and blanks, "
                     "100 at most, and starts with no dot; rename it"
                 )
             elif student in found and found[student].resolve() != place.resolve():
                 raise SameStudent(
-                    f"{student} is there twice: {_show(str(found[student]))} and {_show(str(place))}; "
+                    f"{student} is there twice: {printable(str(found[student]))} and {printable(str(place))}; "
                     "put them into one folder or rename one"
                 )
             else:
                 found.setdefault(student, place)
     if not found:
         raise NothingToGrade("; ".join(notes) or "nothing to grade: name a folder of submissions")
-    return sorted(found.items()), list(_first(notes))
+    return sorted(found.items()), list(first_notes(notes))
 
 
 def _did_you_mean(path: Path) -> str:
@@ -755,14 +764,14 @@ def _did_you_mean(path: Path) -> str:
         near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
     except OSError:
         return ""
-    return f"; did you mean {_show(str(path.parent / near[0]))}?" if near else ""
+    return f"; did you mean {printable(str(path.parent / near[0]))}?" if near else ""
 
 
 def _students_at(path: Path, exercises: Mapping[str, str], notes: list[str]) -> list[tuple[str, Path]]:
     if not path.is_dir():
         if path.suffix.lower() in (*SUFFIXES, ".zip"):
             return [(_owner(path.stem, exercises), path)]
-        notes.append(f"skipped {_show(str(path))}: it is not a .py file, a notebook (.ipynb) or a .zip")
+        notes.append(f"skipped {printable(str(path))}: it is not a .py file, a notebook (.ipynb) or a .zip")
         return []
     folders, zips, named = _sort_entries(path, exercises, notes)
     if _is_one_student(folders, zips, named, exercises):
@@ -771,8 +780,8 @@ def _students_at(path: Path, exercises: Mapping[str, str], notes: list[str]) -> 
     if loose or any(_holds_work(folder, exercises) for folder in folders):
         # A student whose folder holds no work is graded too: zero with a reason, not forgotten.
         return [*((folder.name, folder) for folder in folders), *loose]
-    example = f"{_show(path.resolve().name)}/alice/{next(iter(exercises), 'exercise')}.py"
-    notes.append(f"nothing to grade in {_show(str(path))}: {_looked_for(exercises)}, as in {example}")
+    example = f"{printable(path.resolve().name)}/alice/{next(iter(exercises), 'exercise')}.py"
+    notes.append(f"nothing to grade in {printable(str(path))}: {_looked_for(exercises)}, as in {example}")
     return []
 
 
@@ -786,7 +795,7 @@ def _sort_entries(
     for entry in _entries(folder, notes):
         path = folder / entry.name
         if entry.is_symlink():
-            notes.append(f"skipped {_show(str(path))}: it is a link")
+            notes.append(f"skipped {printable(str(path))}: it is a link")
         elif entry.is_dir(follow_symlinks=False):
             folders.append(path)
         elif path.suffix.lower() == ".zip":

@@ -879,7 +879,7 @@ def test_two_paths_of_one_student_are_an_error(tmp_path: Path):
 
 
 def shown(path: Path) -> str:
-    return submission._show(str(path))
+    return submission.printable(str(path))
 
 
 def test_names_that_no_gradebook_takes_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

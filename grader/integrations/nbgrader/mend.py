@@ -23,17 +23,17 @@ from grader.submission import (
     MAX_TOTAL,
     MIB,
     Chunk,
+    Refused,
     Source,
     Submission,
-    _bytes_of,
-    _cell_text,
-    _first,
-    _notebook_cells,
-    _Refused,
-    _show,
-    _some,
-    _text,
+    a_few,
+    bytes_of,
+    cell_text,
+    first_notes,
     neutralise,
+    notebook_cells,
+    printable,
+    text_of,
 )
 
 # `check` is ours and has nothing to say while grading; a cell that calls it is not at fault.
@@ -121,7 +121,7 @@ def mend(
     ours = given | {k.source.strip() for k in known if k.restored}
     chunks = _chunks([c for c in code if c.text.strip() and c.text.strip() not in ours], notes)
     source = Source(path.name, (NO_CHECK, *chunks))
-    found = _first(notes)
+    found = first_notes(notes)
     digest = hashlib.sha256(json.dumps([[[c.name, c.text] for c in chunks], found]).encode()).hexdigest()
     submission = Submission(student, dict.fromkeys(exercises, source) if chunks else {}, found, digest)
     missing = [k for k in known if not any(c.known is k for c in cells)]
@@ -139,14 +139,14 @@ def mend(
 
 def _read(path: Path, notes: list[str]) -> list[Any]:
     try:
-        text = _text(_bytes_of(path, MAX_TOTAL))
+        text = text_of(bytes_of(path, MAX_TOTAL))
         if not text.strip():
-            raise _Refused("is empty")
-        return _notebook_cells(text)
-    except _Refused as refusal:
-        notes.append(f"{_show(path.name)} {refusal}")
+            raise Refused("is empty")
+        return notebook_cells(text)
+    except Refused as refusal:
+        notes.append(f"{printable(path.name)} {refusal}")
     except RecursionError:
-        notes.append(f"{_show(path.name)} is not a notebook: it is nested too deeply; export it again from Jupyter")
+        notes.append(f"{printable(path.name)} is not a notebook: it is nested too deeply; export it again from Jupyter")
     return []
 
 
@@ -155,7 +155,7 @@ def _cells(raw: list[Any], known: Sequence[Known], notes: list[str]) -> list[Cel
     cells: list[Cell] = []
     damaged: list[str] = []
     for number, cell in enumerate(raw, start=1):
-        text = _cell_text(cell) if isinstance(cell, dict) else None
+        text = cell_text(cell) if isinstance(cell, dict) else None
         kind = cell.get("cell_type") if isinstance(cell, dict) else None
         if text is None or not isinstance(kind, str):
             damaged.append(str(number))
@@ -174,7 +174,7 @@ def _cells(raw: list[Any], known: Sequence[Known], notes: list[str]) -> list[Cel
             )
         )
     if damaged:
-        notes.append(f"damaged cells were left out: {_some(damaged)}")
+        notes.append(f"damaged cells were left out: {a_few(damaged)}")
     return cells
 
 
@@ -192,8 +192,8 @@ def _recognise(cells: list[Cell], known: Sequence[Known], notes: list[str]) -> N
             continue
         rivals = [c for c in cells if c.known is None and c.kind == "code" and cell.defines & _defined(c.text)]
         if len(rivals) > 1:
-            told = _some([str(c.number) for c in rivals])
-            notes.append(f"{_some(sorted(cell.defines))} is defined in cells {told}; the last one counts")
+            told = a_few([str(c.number) for c in rivals])
+            notes.append(f"{a_few(sorted(cell.defines))} is defined in cells {told}; the last one counts")
         if rivals:
             rivals[-1].known = cell
             _note_marks(rivals[-1], cell, notes)
@@ -237,7 +237,7 @@ def _note_change(found: Cell, cell: Known, notes: list[str]) -> None:
 def _note_copies(cells: list[Cell], notes: list[str]) -> None:
     copies = [str(c.number) for c in cells if c.marked and c.known is None]
     if copies:
-        notes.append(f"copies of graded cells count as ordinary cells: {_some(copies)}")
+        notes.append(f"copies of graded cells count as ordinary cells: {a_few(copies)}")
 
 
 # -- what comes of it --------------------------------------------------------------------------
@@ -253,7 +253,7 @@ def _chunks(cells: list[Cell], notes: list[str]) -> list[Chunk]:
             break
         text, left_out = neutralise(_IMPORT_CHECK.sub(r"\1pass", cell.text))
         if left_out:
-            notes.append(f"cell {cell.number}: left out {_some([_show(line) for line in left_out], 2)}")
+            notes.append(f"cell {cell.number}: left out {a_few([printable(line) for line in left_out], 2)}")
         chunks.append(Chunk(f"cell {cell.number}", text))
     return chunks
 
