@@ -1,6 +1,6 @@
 """What does isolation cost? One batch of honest submissions in every tier, alternately, as ratios.
 
-Target: sandlock adds at most 15 % to the time of a batch without isolation. Medians of alternating
+Target: isolation adds at most 15 % to the time of a batch. Medians of alternating
 rounds; each round is a whole batch with fresh workers and different inputs, so nothing is remembered.
 """
 
@@ -20,7 +20,7 @@ from grader.submission import Chunk, Source, Submission
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULE = "03_matmuls"
-STUDENTS, ROUNDS, LANES = 12, 3, 2
+STUDENTS, ROUNDS, LANES = 60, 3, 2
 
 
 def students(course: Course, names: list[str], count: int) -> list[Submission]:

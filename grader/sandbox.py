@@ -1,9 +1,8 @@
 """Starts, talks to and kills the worker processes, confined by the strongest tier at hand.
 
 Tiers:
-    sandlock: Landlock and seccomp (Linux with Landlock ABI 6); one warm worker, a child per submission
-        in a Landlock domain of its own.
-    bwrap: namespaces (bubblewrap); a fresh sandbox per submission.
+    sandlock: Landlock and seccomp (Linux with Landlock ABI 6), and a Landlock domain for each child.
+    bwrap: namespaces and read-only mounts (bubblewrap), for other kernels.
     none: limits on time and memory only. For one's own work.
 """
 
@@ -26,7 +25,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from grader import wire
+from grader import wire, worker
 
 TIERS = ("sandlock", "bwrap", "none")
 HERE = Path(__file__).resolve().parent
@@ -89,6 +88,8 @@ def _sandlock_problem() -> str:
 def _bwrap_problem() -> str:
     if shutil.which("bwrap") is None:
         return "bwrap is not installed; apt-get install bubblewrap"
+    if platform.machine() not in worker.ARCHITECTURES:  # only the filter keeps a child from its keeper
+        return f"bwrap needs one of {', '.join(worker.ARCHITECTURES)}, this is {platform.machine()}"
     probe = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
     done = subprocess.run(probe, capture_output=True, text=True, timeout=20)
     return "" if done.returncode == 0 else f"bwrap does not work here: {done.stderr.strip()[:200]}"
@@ -155,22 +156,26 @@ def _package(role: str) -> list[str]:
 
 
 def _command(tier: str, role: str, scratch: str, memory_mib: int) -> list[str]:
-    worker = [sys.executable, "-P", "-s", "-B", str(HERE / "worker.py"), role]
+    command = [sys.executable, "-P", "-s", "-B", str(HERE / "worker.py"), role]
     if tier == "none":
-        return worker
+        return command
     if tier == "sandlock":  # the child that learner code runs in is confined again, without the package
         launcher = [sys.executable, "-P", "-s", "-B", str(HERE / "launcher.py")]
-        return [*launcher, scratch, ":".join([*readable(), str(HERE)]), str(memory_mib), *worker]
-    return [*_bwrap(scratch, [*readable(), *_package(role)]), *worker]
+        return [*launcher, scratch, ":".join([*readable(), str(HERE)]), str(memory_mib), *command]
+    return [*_bwrap(scratch, [*readable(), *_package(role)]), *command]
 
 
 def _bwrap(scratch: str, paths: list[str]) -> list[str]:
+    """Nothing can be written but the scratch folder, which is emptied after each submission."""
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
-               "--proc", "/proc", "--dev", "/dev", "--tmpfs", "/tmp"]  # fmt: skip
+               "--proc", "/proc", "--dev", "/dev"]  # fmt: skip
     for path in paths:
         if not path.startswith(("/dev", "/proc")):
             command += ["--ro-bind", path, path]
-    return [*command, "--bind", scratch, scratch, "--chdir", scratch, "--"]
+    command += ["--bind", scratch, scratch, "--chdir", scratch]
+    for mount in ("/proc", "/dev", "/"):
+        command += ["--remount-ro", mount]
+    return [*command, "--"]
 
 
 # -- one worker --------------------------------------------------------------------------------
@@ -185,7 +190,6 @@ class Worker:
         self._scratch = ""
         self._stderr: Any = None
         self._told = 0  # length of standard error when the current request was made
-        self._asked = 0
 
     def start(self) -> None:
         """Start the process without waiting until it is ready, so that several start side by side."""
@@ -215,13 +219,8 @@ class Worker:
 
     def trace(self, source: dict[str, Any], asks: list[dict[str, Any]]) -> Iterator[tuple[dict, list[bytes]]]:
         """Frames of a fresh child: untrusted ``{"from": "child"}``, then our ``{"end": how}``."""
-        if self.tier == "bwrap" and self._asked:
-            self.kill()  # without Landlock a child could reach its parent: one sandbox per submission
         self._await_ready()
-        self._asked += 1
         request = {
-            "source": source,
-            "asks": asks,
             "limits": self.limits.as_dict(),
             "env": environment(self.devices),
             "scratch": self._scratch,
@@ -229,7 +228,8 @@ class Worker:
             "readable": readable(),
         }
         deadline = time.monotonic() + self.limits.total_seconds + 10
-        self._write(b"!" + wire.pack(request))
+        work = wire.pack({"source": source, "asks": asks})  # a blob: only the child reads it
+        self._write(b"!" + wire.pack(request, [work]))
         while True:
             header, blobs = self._read(deadline)
             yield header, blobs
@@ -306,7 +306,6 @@ class Worker:
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
         process.wait()
-        self._asked = 0
         self._stderr.close()
         self._stderr = None
         shutil.rmtree(self._scratch, ignore_errors=True)

@@ -23,7 +23,7 @@ from typing import Any
 import jax
 import jax.debug
 import jax.export
-from jax.sharding import AxisType, NamedSharding
+from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from grader.wire import NotPlain, decode, encode
 
@@ -311,10 +311,23 @@ def time_limit(seconds: float) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
 
 
-def share_ir_context() -> None:
-    """One MLIR context for all programs of this process: making one takes longer than tracing a small program.
+def prepare() -> None:
+    """Do once what every child would do again, in the process that they are forked from.
 
-    For a process that ends with its submission: a context keeps what every program had. Where a JAX has no such
+    Starts no backend and no thread: a fork would not survive them.
+    """
+    share_ir_context()
+    mesh = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
+    body = jax.shard_map(
+        lambda x: jax.lax.psum(x @ x, "x"), mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec()
+    )
+    jax.make_jaxpr(body)(jax.ShapeDtypeStruct((2, 2), "float32"))
+
+
+def share_ir_context() -> None:
+    """One MLIR context for all programs of a process: making one takes longer than tracing a small program.
+
+    For processes that end with their submission: a context keeps what every program had. Where a JAX has no such
     function, each program has a context of its own.
     """
     from jax._src.interpreters import mlir
@@ -322,6 +335,7 @@ def share_ir_context() -> None:
     make = getattr(mlir, "make_ir_context", None)
     if make is not None and not hasattr(make, "cache_info"):
         mlir.make_ir_context = cache(make)
+        mlir.make_ir_context()
 
 
 @contextlib.contextmanager

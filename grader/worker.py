@@ -4,9 +4,9 @@ Started by ``sandbox.start`` as a script, confined before it runs. Two roles:
 
 trace: imports JAX, starts no backend (a fork is sound only until one exists), and forks a keeper per
     submission, which forks the child before it reads a word of the submission. So no child ever finds
-    an earlier submission in its memory. The child is confined once more, to its own scratch folder, and
-    loses the system calls with which one process changes another or a file that it cannot write; it can
-    neither signal nor read its keeper, and what it leaves running is killed.
+    an earlier submission in its memory. The child is confined once more, under sandlock to its own scratch
+    folder, and loses the system calls with which one process changes another or a file that it cannot write; it
+    can neither signal nor read its keeper. What it leaves, running or written, is ended and deleted.
 run: compiles and executes programs, one after another; learner Python never comes here.
 
 Every answer is a frame with ``from``: ``child`` is untrusted (it passed through learner hands),
@@ -33,6 +33,8 @@ if __name__ == "__main__":  # started by path: make the package importable witho
 import contextlib
 import ctypes
 import fcntl
+import importlib.metadata
+import io
 import os
 import platform
 import resource
@@ -63,10 +65,14 @@ PR_SET_NO_NEW_PRIVS = 38
 
 def main(role: str) -> None:
     asks, answers = _own_streams()
+    # JAX would look for plugins of other hardware in every installed package, twice; a worker has its processors.
+    importlib.metadata.distributions = lambda **about: iter(())
     if role == "trace":  # all that a confined child needs, before it is confined, and no more
         from jaxlib.mlir.dialects import builtin, mhlo  # noqa: F401  else every child imports them
 
-        from grader import trace  # noqa: F401
+        from grader import trace
+
+        trace.prepare()
 
         with contextlib.suppress(ImportError, OSError):  # not there: then the tier is another one
             import sandlock  # noqa: F401
@@ -74,7 +80,7 @@ def main(role: str) -> None:
         from grader import run  # noqa: F401
 
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
-    _prctl(PR_SET_DUMPABLE, 0)  # bwrap: no Landlock keeps a child from our memory (sandlock does not grant it)
+    _prctl(PR_SET_DUMPABLE, 0)  # bwrap: no Landlock keeps a child from our memory
     send = _sender(answers)
     send({"ready": True}, [])
     while os.read(asks, 1):
@@ -158,15 +164,14 @@ def _keep(asks: int, send: Callable) -> None:
             os._exit(code)
     os.close(inlet)
     os.close(outlet)
-    header, _ = wire.read_frame(_reader(asks))
-    scratch = os.path.join(header["scratch"], "work")
-    remove_tree(scratch)
-    os.makedirs(scratch)
+    header, blobs = wire.read_frame(_reader(asks))
+    scratch = header["scratch"]
+    empty(scratch)
     with contextlib.suppress(BrokenPipeError), os.fdopen(to_child, "wb") as stream:
-        stream.write(wire.pack(header | {"scratch": scratch}))
+        stream.write(wire.pack(header, blobs))
     ended = _relay(out, pid, header["limits"], scratch, send)
     clean = _kill_all(pid)
-    remove_tree(scratch)
+    empty(scratch)
     send({"end": ended}, [])
     if not clean:
         raise RuntimeError("something of the submission is still running")
@@ -175,7 +180,7 @@ def _keep(asks: int, send: Callable) -> None:
 def _child(inlet: int, outlet: int) -> None:
     """Learner code runs below this frame."""
     inlet, outlet = _close_all_but(inlet, outlet)
-    header, _ = wire.read_frame(_reader(inlet))
+    header, blobs = wire.read_frame(_reader(inlet))
     os.close(inlet)
     limits, scratch = header["limits"], header["scratch"]
     os.chdir(scratch)
@@ -192,16 +197,16 @@ def _child(inlet: int, outlet: int) -> None:
         forbid_calls()
     from grader import trace
 
-    trace.share_ir_context()
     _hide_grader()
     with os.fdopen(outlet, "wb") as stream:
         stream.write(wire.pack({"started": True}))
         stream.flush()
-        program = trace.load(header["source"], limits["trace_seconds"])
+        work, _ = wire.read_frame(io.BytesIO(blobs[0]).read)
+        program = trace.load(work["source"], limits["trace_seconds"])
         stream.write(wire.pack({"loaded": True, "faults": program.faults[:20]}))
         stream.flush()
         hung: dict[str, trace.Reply] = {}  # a task that hangs on one mesh is not tried on the next
-        for number, ask in enumerate(header["asks"]):
+        for number, ask in enumerate(work["asks"]):
             answer, blobs = hung.get(ask["task"]) or trace.answer(ask, program, limits["trace_seconds"])
             if answer.get("fault", {}).get("kind") == "timeout":
                 hung[ask["task"]] = answer, blobs
@@ -258,6 +263,8 @@ FORBIDDEN_CALLS: dict[str, tuple[int | None, int | None]] = {
     "settimeofday": (164, 170), "adjtimex": (159, 171), "clock_adjtime": (305, 266),
 }  # fmt: skip
 ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
+# A descriptor's owner gets a signal of one's choice when there is something to read.
+OWNERS = {"fcntl": ((72, 25), (8, 10, 15)), "ioctl": ((16, 29), (0x8901, 0x8902))}
 SELF_ONLY = {"kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261)}
 CLONE, CLONE3, CLONE_THREAD = (56, 220), (435, 435), 0x10000
 EPERM, ENOSYS = 1, 38
@@ -273,7 +280,7 @@ def filter_program(machine: str, pid: int) -> bytes:
     column, architecture = ARCHITECTURES[machine]
     load, equal, at_least, any_bit, answer = 0x20, 0x15, 0x35, 0x45, 0x06
     allow, kill = 0x7FFF0000, 0x80000000
-    number, first, arch = 0, 16, 4  # offsets in struct seccomp_data; of an argument its lower half
+    number, arch, first, second = 0, 4, 16, 24  # offsets in struct seccomp_data; of an argument its lower half
     refuse = (answer, 0, 0, 0x50000 | EPERM)
     code = [(load, 0, 0, arch), (equal, 1, 0, architecture), (answer, 0, 0, kill), (load, 0, 0, number)]
     if machine == "x86_64":  # the x32 numbers
@@ -284,6 +291,11 @@ def filter_program(machine: str, pid: int) -> bytes:
     code += [(equal, 0, 1, CLONE3[column]), (answer, 0, 0, 0x50000 | ENOSYS)]  # libc then falls back to clone
     code += [(equal, 0, 4, CLONE[column]), (load, 0, 0, first), (any_bit, 1, 0, CLONE_THREAD), refuse,
              (answer, 0, 0, allow)]  # fmt: skip
+    for numbers, orders in OWNERS.values():
+        code += [(equal, 0, 2 + 2 * len(orders), numbers[column]), (load, 0, 0, second)]
+        for order in orders:
+            code += [(equal, 0, 1, order), refuse]
+        code.append((answer, 0, 0, allow))
     for name, numbers in SELF_ONLY.items():
         code += [(equal, 0, 5, numbers[column]), (load, 0, 0, first), (equal, 2, 0, pid)]
         code += [(equal, 1, 0, 0 if name == "prlimit64" else pid), refuse, (answer, 0, 0, allow)]
@@ -455,15 +467,12 @@ def is_over_quota(folder: str) -> bool:
     return False
 
 
-def remove_tree(root: str) -> None:
-    """Delete a folder of a stranger's: of any depth, with folders that may not be listed."""
+def empty(root: str) -> None:
+    """Delete what is in a folder of a stranger's: of any depth, with folders that may not be listed."""
     moved = 0
-    while True:
-        try:
-            os.chmod(root, 0o700)
-            inside = list(os.scandir(root))
-        except FileNotFoundError:
-            return
+    folders = [root]
+    while folders:
+        inside = list(os.scandir(root))
         folders = [e.path for e in inside if e.is_dir(follow_symlinks=False)]
         for entry in inside:
             if entry.path not in folders:
@@ -477,9 +486,6 @@ def remove_tree(root: str) -> None:
                 else:
                     os.unlink(deeper.path)
             os.rmdir(folder)
-        if not folders:
-            os.rmdir(root)
-            return
 
 
 def _prctl(option: int, value: int) -> None:

@@ -120,24 +120,26 @@ def test_nothing_outlives_its_submission(worker: Worker) -> None:
         "import os, signal, time\npid = os.fork()\nif pid == 0:\n    os.setsid()\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "    if os.fork(): os._exit(0)\n    time.sleep(3600)\nos.waitpid(pid, 0)\ndef f(): return 1"
     )
+    worker._await_ready()
+    before = _at_home(worker)
     ask(text, worker)
     deadline = time.monotonic() + 5
-    while _sleepers(worker) and time.monotonic() < deadline:
+    while _at_home(worker) - before and time.monotonic() < deadline:
         time.sleep(0.05)
-    assert not _sleepers(worker)
+    assert not _at_home(worker) - before
 
 
-def _sleepers(worker: Worker) -> list[str]:
-    """Processes that sleep in the scratch folder of a worker's submission."""
+def _at_home(worker: Worker) -> set[str]:
+    """Processes whose folder is the scratch folder of a worker."""
     found = []
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
             where = os.readlink(f"/proc/{pid}/cwd")
         except OSError:
             continue
-        if where.startswith(worker._scratch) and "/work" in where:
+        if where.startswith(worker._scratch):
             found.append(pid)
-    return found
+    return set(found)
 
 
 def test_a_killed_worker_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
