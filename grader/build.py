@@ -13,6 +13,7 @@ mutant     the reference with one task replaced by a misconception
 from __future__ import annotations
 
 import ast
+import copy
 import hashlib
 import json
 import re
@@ -27,7 +28,7 @@ import nbformat
 import yaml
 
 from grader import numbers, syntax, variants
-from grader.course import PUBLIC, Course, CourseError
+from grader.course import GRADING, PUBLIC, Course, CourseError
 from grader.exercise import Cases, Exercise, Misconception, Number, Task
 from grader.files import write_atomic
 from grader.judge import encode_outcome, reference_outcome
@@ -55,14 +56,18 @@ class Statement:
         return target.id if isinstance(target, ast.Name) else ""
 
 
-def statements(exercise: Exercise, *, misconceptions: bool = False) -> list[Statement]:
-    """Those of the exercise's file and, when asked for, of the file that only its misconceptions stand in.
+def statements(exercise: Exercise, *, grading: bool = False) -> list[Statement]:
+    """Those of the exercise's file and, when asked for, of the file beside it with checks and misconceptions.
 
-    Where the second imports from the first, it is left out: both are one list of statements here.
+    They follow one another as in one file: the second's lines are counted on, and it imports nothing from the first.
     """
     found = _statements(exercise.source)
-    if misconceptions:
-        found += [s for s in _statements(exercise.misconceptions_source) if not _imports_from(s.node, exercise.id)]
+    if grading:
+        after = len(exercise.source.splitlines())
+        more = [s for s in _statements(exercise.grading_source) if not _imports_from(s.node, exercise.id)]
+        for statement in more:
+            ast.increment_lineno(statement.node, after)
+        found += [s for s in more if s.kind != "doc"]
     return found
 
 
@@ -215,7 +220,7 @@ def reference_source(exercise: Exercise, answers: dict[str, str], replaced: Misc
         answers: what is assigned to each question's name.
         replaced: a misconception of a task, which takes that task's place.
     """
-    parts = statements(exercise, misconceptions=replaced is not None)
+    parts = statements(exercise, grading=replaced is not None)
     wrong = next((p for p in parts if replaced is not None and p.name == replaced.name), None)
     chosen = [p for p in parts if p.kind in ("given", "task")]
     if replaced is not None and isinstance(replaced.of, Task) and wrong is not None:
@@ -276,14 +281,14 @@ def _free_names(node: ast.AST) -> set[str]:
 
 def public_source(course: Course, exercise: Exercise) -> str:
     """The exercise without its answers: what ``check`` and ``show`` need on a learner's machine."""
-    parts = statements(exercise)
+    parts = statements(exercise, grading=True)
     public = {c.name for c in exercise.checks.values() if c.public}
     asked = {_calls_name(p) for p in parts if p.kind == "check" and p.name in public}
     kept: list[ast.stmt] = []
     for part in parts:
         if part.kind == "exercise":
             kept.append(_with_hidden_points(exercise, part.node))
-        elif part.kind in ("import", "given"):
+        elif part.kind == "given":
             kept.append(part.node)
         elif part.kind == "task" or part.kind == "number":
             kept.append(_emptied(part.node))
@@ -292,7 +297,8 @@ def public_source(course: Course, exercise: Exercise) -> str:
         elif part.kind == "check" and part.name in public:
             kept.append(_after_public_only(part.node, public))
     kept = _with_values_they_use(kept, parts)
-    module = ast.Module(body=[_docstring(exercise.statement), *kept], type_ignores=[])
+    imports = _used_imports(parts, kept)
+    module = ast.Module(body=[_docstring(exercise.statement), *imports, *kept], type_ignores=[])
     code = ast.unparse(ast.fix_missing_locations(module))
     if re.search(r"\bhidden(_dims)?\b['\"]?\s*[=:]", code):
         raise CourseError(
@@ -350,8 +356,9 @@ def _without_hidden(exercise: Exercise, node: ast.stmt) -> ast.stmt:
 
 
 def _is_called(exercise: Exercise, cases: Cases, name: str) -> bool:
-    """Whether this object was declared under this name in its file."""
-    return sys.modules[f"shardlings_course_{exercise.id}"].__dict__.get(name) is cases
+    """Whether this object was declared under this name in one of its files."""
+    first = f"shardlings_course_{exercise.id}"
+    return any(sys.modules[m].__dict__.get(name) is cases for m in (first, f"{first}_{GRADING}") if m in sys.modules)
 
 
 def _after_public_only(node: ast.stmt, public: set[str]) -> ast.stmt:
@@ -379,6 +386,20 @@ def _with_values_they_use(kept: list[ast.stmt], parts: list[Statement]) -> list[
                 "or make the check that uses it hidden"
             )
     return sorted([*kept, *(private[n] for n in needed)], key=lambda n: n.lineno)
+
+
+def _used_imports(parts: list[Statement], kept: list[ast.stmt]) -> list[ast.stmt]:
+    """The imports, each name once, that kept statements need."""
+    used = {n.id for node in kept for n in ast.walk(node) if isinstance(n, ast.Name)}
+    found: dict[str, ast.stmt] = {}
+    for node in (p.node for p in parts):
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                one = copy.copy(node)
+                one.names = [alias]
+                if alias.name == "annotations" or (alias.asname or alias.name).split(".")[0] in used:
+                    found.setdefault(ast.unparse(one), one)
+    return list(found.values())
 
 
 def _plain(node: ast.stmt) -> ast.stmt:

@@ -27,7 +27,7 @@ from grader.exercise import AuthorError, Call, Exercise
 from grader.sandbox import Limits
 
 PUBLIC = "_public"
-MISCONCEPTIONS = "misconceptions"
+GRADING = "grading"
 PACKAGED = Path(__file__).parent / "_course"
 _NAMED = threading.Lock()  # held while an exercise can be imported by its name: sys.modules is everybody's
 
@@ -261,7 +261,7 @@ def _line_of(text: str, loc: tuple) -> int:
 
 
 def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
-    """Execute an author's file and that of its misconceptions. Raises CourseError with the line at fault."""
+    """Execute an author's file and the one beside it that grades. Raises CourseError with the line at fault."""
     try:
         source = path.read_text(encoding="utf-8")
     except OSError:
@@ -274,7 +274,7 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
     exercise.statement = (space.__doc__ or "").strip()
     if not exercise.statement.startswith("# "):
         raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
-    _load_misconceptions(path.parent / MISCONCEPTIONS / path.name, exercise, space)
+    _load_grading(path.parent / GRADING / path.name, exercise, space)
     for number in exercise.numbers.values():
         number.rtol = rtol if number.usual_rtol else number.rtol
     return exercise
@@ -298,24 +298,27 @@ def _executed(path: Path, name: str, source: str) -> types.ModuleType:
     return space
 
 
-def _load_misconceptions(path: Path, exercise: Exercise, space: types.ModuleType) -> None:
-    """Execute the file of misconceptions, if there is one; it imports what it needs from the exercise by name."""
+def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> None:
+    """Execute the file of checks and misconceptions, if there is one; it imports the exercise by its name."""
     try:
-        exercise.misconceptions_source = path.read_text(encoding="utf-8")
+        exercise.grading_source = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return
-    known, before = exercise.declared, len(exercise.misconceptions)
+    learners = {**exercise.tasks, **exercise.numbers}
+    before = len(exercise.checks) + len(exercise.misconceptions)
     with _importable(space, path.stem):
-        second = _executed(path, f"{space.__name__}_{MISCONCEPTIONS}", exercise.misconceptions_source)
+        second = _executed(path, f"{space.__name__}_{GRADING}", exercise.grading_source)
     for name in sorted(vars(second).keys() & vars(space).keys()):  # build writes both as one file, where one would win
         if not name.startswith("__") and vars(second)[name] is not vars(space)[name]:
             raise CourseError(f"{path}: {name} is something else in {space.__file__}; give it another name")
-    for name, thing in exercise.declared.items():
-        if name not in known:  # build reads what learners are given from the exercise's own file
+    for name, thing in {**exercise.tasks, **exercise.numbers}.items():
+        if name not in learners:  # what learners are given is read from the exercise's own file
             line = thing.fn.__code__.co_firstlineno
-            raise CourseError(f"{path}:{line}: {name} is no misconception; declare it in {space.__file__}")
-    if len(exercise.misconceptions) == before:
-        raise CourseError(f"{path}: declares no misconception of the `exercise` in {space.__file__}")
+            raise CourseError(
+                f"{path}:{line}: {name} is neither check nor misconception; declare it in {space.__file__}"
+            )
+    if len(exercise.checks) + len(exercise.misconceptions) == before:
+        raise CourseError(f"{path}: declares no check and no misconception of the `exercise` in {space.__file__}")
 
 
 @contextlib.contextmanager

@@ -183,7 +183,7 @@ class Exercise:
         extension: not counted in the module's total.
         hidden_points: what checks are worth that are not here; written by ``build`` into what learners get.
 
-    ``source`` is the text of its file, ``misconceptions_source`` that of the misconceptions' own, if any.
+    ``source`` is the text of its file, ``grading_source`` that of the one beside it with checks and misconceptions, if any.
     """
 
     meshes: Sequence[Mapping[str, int]] = ({"x": 4, "y": 2}, {"x": 2, "y": 4})
@@ -194,7 +194,7 @@ class Exercise:
     module: str = ""
     statement: str = ""
     source: str = ""
-    misconceptions_source: str = ""
+    grading_source: str = ""
     tasks: dict[str, Task] = field(default_factory=dict)
     numbers: dict[str, Number] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
@@ -342,11 +342,6 @@ class Exercise:
         return told + self.hidden_points
 
     @property
-    def declared(self) -> dict[str, Task | Number | Check]:
-        """Tasks, questions and checks by name."""
-        return {**self.tasks, **self.numbers, **self.checks}
-
-    @property
     def title(self) -> str:
         """The first line of the statement."""
         return self.statement.splitlines()[0].lstrip("# ")
@@ -354,7 +349,7 @@ class Exercise:
     @property
     def digest(self) -> str:
         """Changes when anything about the exercise changes."""
-        return hashlib.sha256(f"{self.source}\0{self.misconceptions_source}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.source}\0{self.grading_source}".encode()).hexdigest()
 
     def _only_task(self, name: str) -> Task:
         if len(self.tasks) != 1:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from grader import build, numbers
-from grader.course import MISCONCEPTIONS, Course, CourseError
+from grader.course import GRADING, Course, CourseError
 from grader.exercise import Exercise, Misconception, Number
 from grader.grade import Grader
 from grader.result import Report
@@ -175,11 +175,11 @@ def course_problems(course: Course) -> Iterator[str]:
         yield f"exercises/{path} is not current; run `shardlings build`"
     yield from leaks(course, made)
     known = {f"{m}/{e}.py" for e, m in course.module_of.items()}
-    known |= {f"{m}/{MISCONCEPTIONS}/{e}.py" for e, m in course.module_of.items()}
+    known |= {f"{m}/{GRADING}/{e}.py" for e, m in course.module_of.items()}
     for path in sorted((course.root / "solutions").rglob("*.py")):
         name = path.relative_to(course.root / "solutions").as_posix()
         if name not in known and "__pycache__" not in name:
-            what = "belongs to no exercise" if path.parent.name == MISCONCEPTIONS else "is not listed"
+            what = "belongs to no exercise" if path.parent.name == GRADING else "is not listed"
             yield f"solutions/{name} {what} in course.yaml"
 
 
@@ -216,11 +216,11 @@ def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
     used = Counter(
         line
         for e in course.exercises.values()
-        for line in {normal_form(text) for text in f"{e.source}\n{e.misconceptions_source}".splitlines()}
+        for line in {normal_form(text) for text in f"{e.source}\n{e.grading_source}".splitlines()}
     )
     shown = {normal_form(line) for e in course.exercises.values() for line in _public_checks(e)}
     for exercise in course.exercises.values():
-        parts = build.statements(exercise, misconceptions=True)
+        parts = build.statements(exercise, grading=True)
         public = {c.name for c in exercise.checks.values() if c.public}
         told = shown | {normal_form(line) for p in parts for line in _told(p, public).splitlines()}
         told |= {normal_form(line) for task in exercise.tasks.values() for hint in task.hints for line in [hint]}
@@ -233,7 +233,7 @@ def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
 def _public_checks(exercise: Exercise) -> list[str]:
     """Lines of public checks: a hidden check of another exercise that says the same is no secret."""
     public = {c.name for c in exercise.checks.values() if c.public}
-    return [line for p in build.statements(exercise) if p.name in public for line in p.text.splitlines()]
+    return [line for p in build.statements(exercise, grading=True) if p.name in public for line in p.text.splitlines()]
 
 
 def normal_form(line: str) -> str:

@@ -13,7 +13,7 @@ import yaml
 
 from grader import build
 from grader.build import reference_source
-from grader.course import MISCONCEPTIONS, Course, find_course
+from grader.course import GRADING, Course, find_course
 from grader.exercise import Exercise, Misconception, Number, Task
 from grader.integrations.nbgrader.folder import cell_name
 from grader.variants import params_for
@@ -35,10 +35,10 @@ def copied(folder: Path, **modules: list[str]) -> Course:
             place = Path("solutions", module["id"], f"{name}.py")
             (folder / place).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(ROOT / place, folder / place)
-            misconceptions = place.parent / MISCONCEPTIONS / place.name
-            if (ROOT / misconceptions).exists():
-                (folder / misconceptions).parent.mkdir(exist_ok=True)
-                shutil.copy(ROOT / misconceptions, folder / misconceptions)
+            grading = place.parent / GRADING / place.name
+            if (ROOT / grading).exists():
+                (folder / grading).parent.mkdir(exist_ok=True)
+                shutil.copy(ROOT / grading, folder / grading)
     build.build(find_course(folder))
     return find_course(folder)
 

@@ -119,10 +119,10 @@ def in_two_files(folder: Path, was: str = "", becomes: str = "") -> Course:
     """The same course with the misconceptions in a file of their own, and one text of that file replaced."""
     course = made_up(folder)
     place = folder / "solutions" / "01_gather"
-    (place / "misconceptions").mkdir(exist_ok=True)
+    (place / "grading").mkdir(exist_ok=True)
     rest = [block for block in BLOCKS if not block.startswith("@exercise.misconception")]
     (place / "x1_gather.py").write_text("\n\n\n".join(rest).rstrip("\n") + "\n")
     second = "\n\n\n".join([SECOND.rstrip("\n"), *SLIPS]) + "\n"
     assert was in second
-    (place / "misconceptions" / "x1_gather.py").write_text(second.replace(was, becomes) if was else second)
+    (place / "grading" / "x1_gather.py").write_text(second.replace(was, becomes) if was else second)
     return course

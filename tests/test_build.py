@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import nbformat
@@ -248,6 +249,35 @@ def test_public_cases_come_with_their_outcomes_and_no_hidden_ones(tmp_path: Path
     assert isinstance(cases, Cases)
     assert cases.public == ({"n": 4}, {"n": 3}) and cases.hidden is None
     assert cases.expected == ({"value": 2}, {"error": "ValueError"})
+
+
+def test_learners_are_given_the_same_wherever_the_checks_stand(tmp_path: Path) -> None:
+    one, two = with_cases(tmp_path / "one"), with_cases(tmp_path / "two")
+    place = tmp_path / "two" / "solutions" / "01_gather"
+    blocks = (place / "x1_gather.py").read_text().split("\n\n\n")
+    graded = [
+        b for b in blocks if b.startswith(("@exercise.check", "@exercise.misconception", "A = ", "def draw", "halves"))
+    ]
+    imports = "\n".join(line for line in blocks[0].splitlines() if line.startswith(("import", "from")))
+    names = "from x1_gather import exercise, gather, gather_time, half, secret_helper"
+    (place / "grading").mkdir()
+    second = "\n\n\n".join(['"""What is checked."""', imports, names, *graded])
+    (place / "grading" / "x1_gather.py").write_text(second.replace("tion(fails", "tion(of=gather, fails"))
+    (place / "x1_gather.py").write_text("\n\n\n".join(b for b in blocks if b not in graded))
+    two = load_course(tmp_path / "two" / "course.yaml")
+    assert not {"value", "traffic", "halved"} & set(re.findall(r"def (\w+)", two.exercise("x1_gather").source))
+    given = []
+    for course in (one, two):
+        build.build(course)
+        exercise = load_course(course.root / "exercises" / "course.yaml").exercise("x1_gather")
+        assert "1016" not in exercise.source and "secret" not in exercise.source
+        calls = [c.call for c in exercise.checks.values()]
+        given.append((
+            [(c.name, c.label, c.points, c.after) for c in exercise.checks.values()],
+            [(c.public, c.expected) if isinstance(c, Cases) else (c.dims, c.args, c.meshes) for c in calls],
+            exercise.points,
+        ))  # fmt: skip
+    assert given[0] == given[1] and [name for name, *_ in given[0][0]] == ["value", "halved"]
 
 
 def test_a_public_check_after_a_hidden_one_comes_without_it(tmp_path: Path) -> None:

@@ -169,7 +169,7 @@ def test_misconceptions_may_stand_in_a_second_file(tmp_path: Path, monkeypatch: 
         (s.name, s.hint, s.of.name, s.fails) for s in one.misconceptions.values()
     ]
     assert two.misconceptions["zeroed"].of is two.tasks["gather"]
-    assert "zeroed" not in two.source and "zeroed" in two.misconceptions_source
+    assert "zeroed" not in two.source and "zeroed" in two.grading_source
     assert sys.modules["x1_gather"] is sys
 
 
@@ -196,7 +196,7 @@ def test_two_courses_may_be_loaded_at_a_time(tmp_path: Path) -> None:
         ("from x1_gather import exercise", "from x1_gather import exercises", ":7: ImportError: cannot import name 'exercises'"),
         ("from x1_gather import exercise", "from x2_other import exercise", ":7: ModuleNotFoundError: No module named 'x2_other'"),
         ("def one_way(I):", "def gather_time(I):", ":23: the name gather_time is declared twice"),
-        ("@exercise.misconception(of=gather_time)", "@exercise.function", ":23: one_way is no misconception; declare it in "),
+        ("@exercise.misconception(of=gather_time)", "@exercise.function", ":23: one_way is neither check nor misconception; declare it in "),
         ("@exercise.misconception(fails=value)", "ROWS = 9\n\n\n@exercise.misconception(fails=value)", ": ROWS is something else in "),
         ("from x1_gather import exercise,", "from grader.exercise import Exercise\nfrom x1_gather import", ":11: NameError: name 'exercise' is not defined"),
     ],
@@ -207,16 +207,14 @@ def test_a_mistake_among_the_misconceptions_is_told_with_their_file_and_line(
     with pytest.raises(CourseError) as error:
         in_two_files(tmp_path, was, becomes).exercise("x1_gather")
     message = str(error.value)
-    assert (
-        message.startswith(f"{tmp_path}/solutions/01_gather/misconceptions/x1_gather.py{told}") and "\n" not in message
-    )
+    assert message.startswith(f"{tmp_path}/solutions/01_gather/grading/x1_gather.py{told}") and "\n" not in message
 
 
 def test_a_file_without_a_misconception_of_its_exercise_is_told(tmp_path: Path) -> None:
     course = in_two_files(tmp_path)
-    (tmp_path / "solutions" / "01_gather" / "misconceptions" / "x1_gather.py").write_text('"""Nothing yet."""\n')
+    (tmp_path / "solutions" / "01_gather" / "grading" / "x1_gather.py").write_text('"""Nothing yet."""\n')
     with pytest.raises(
-        CourseError, match=r"misconceptions/x1_gather.py: declares no misconception of the `exercise` in"
+        CourseError, match=r"grading/x1_gather.py: declares no check and no misconception of the `exercise` in"
     ):
         course.exercise("x1_gather")
 

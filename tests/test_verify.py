@@ -119,11 +119,11 @@ def test_a_file_that_is_not_listed_is_told(built: Path) -> None:
     assert course_problems(built) == ["solutions/01_gather/x2.py is not listed in course.yaml"]
 
 
-def test_misconceptions_of_no_exercise_are_told(built: Path) -> None:
-    folder = built / "solutions" / "01_gather" / "misconceptions"
+def test_the_grading_of_no_exercise_is_told(built: Path) -> None:
+    folder = built / "solutions" / "01_gather" / "grading"
     folder.mkdir()
     (folder / "x2.py").write_text("")
-    assert course_problems(built) == ["solutions/01_gather/misconceptions/x2.py belongs to no exercise in course.yaml"]
+    assert course_problems(built) == ["solutions/01_gather/grading/x2.py belongs to no exercise in course.yaml"]
 
 
 def test_a_line_of_a_misconception_in_what_learners_get_is_told(tmp_path: Path) -> None:

@@ -32,8 +32,7 @@ All-to-all: tokens on their way to experts.
 import jax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_collectives
+from grader.exercise import Exercise
 from grader.hardware import all_to_all_time
 
 exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=1)
@@ -84,73 +83,6 @@ def reduce_scatter_body(a):
 def all_to_all_body(a):
     """A shard of A[I_X, J] -> a shard of A[I, J_X]."""
     return jax.lax.all_to_all(a, "x", split_axis=1, concat_axis=0, tiled=True)
-
-
-DIMS = {"I": 64, "J": 40, "K": 16}
-HIDDEN = {"I": 128, "J": 24, "K": 8}
-rows = normal("I", "J", spec=P("x"))
-last = normal("I", "J", "K", spec=P(None, None, "x"))
-gather_rows = exercise.call(all_gather_body, a=rows, static={"dim": 0}, dims=DIMS, hidden_dims=HIDDEN)
-gather_last = exercise.call(all_gather_body, a=last, static={"dim": 2}, dims=DIMS, hidden_dims=HIDDEN)
-reduce = exercise.call(all_reduce_body, a=rows, dims=DIMS, hidden_dims=HIDDEN)
-scatter = exercise.call(reduce_scatter_body, a=rows, dims=DIMS, hidden_dims=HIDDEN)
-trade = exercise.call(all_to_all_body, a=rows, dims=DIMS, hidden_dims=HIDDEN)
-
-
-@exercise.check(gather_rows, points=0.5, public=True)
-def all_gather_value(seen):
-    """all_gather_body: every device holds the whole A (dim=0)"""
-    expect_close(seen.out, seen.a)
-
-
-@exercise.check(gather_last, points=0.5)
-def all_gather_other_dim(seen):
-    """all_gather_body: the same for an array cut along its last dimension"""
-    expect_close(seen.out, seen.a)
-
-
-@exercise.check(gather_rows, points=0.5, after=all_gather_value)
-def all_gather_traffic(seen):
-    """all_gather_body: one all-gather over x and no other collective"""
-    expect_collectives(seen, all_gather={"x": 1})
-
-
-@exercise.check(reduce, points=0.5, public=True)
-def all_reduce_value(seen):
-    """all_reduce_body: every device holds the sum"""
-    parts = seen.a.reshape(seen.mesh["x"], -1, seen.a.shape[1])
-    expect_close(seen.out, parts.sum(0))
-
-
-@exercise.check(reduce, points=0.5, after=all_reduce_value)
-def all_reduce_traffic(seen):
-    """all_reduce_body: one all-reduce over x and no other collective"""
-    expect_collectives(seen, all_reduce={"x": 1})
-
-
-@exercise.check(scatter, points=0.5, public=True)
-def reduce_scatter_value(seen):
-    """reduce_scatter_body: every device holds its columns of the sum"""
-    parts = seen.a.reshape(seen.mesh["x"], -1, seen.a.shape[1])
-    expect_close(seen.out, parts.sum(0))
-
-
-@exercise.check(scatter, points=0.5, after=reduce_scatter_value)
-def reduce_scatter_traffic(seen):
-    """reduce_scatter_body: one reduce-scatter over x and no other collective"""
-    expect_collectives(seen, reduce_scatter={"x": 1})
-
-
-@exercise.check(trade, points=0.5, public=True)
-def all_to_all_value(seen):
-    """all_to_all_body: rows were cut, now columns are"""
-    expect_close(seen.out, seen.a)
-
-
-@exercise.check(trade, points=0.5, after=all_to_all_value)
-def all_to_all_traffic(seen):
-    """all_to_all_body: one all-to-all over x and no other collective"""
-    expect_collectives(seen, all_to_all={"x": 1})
 
 
 @exercise.number(

@@ -41,7 +41,6 @@ import itertools
 import math
 
 from grader.exercise import Exercise
-from grader.expect import Failure
 
 exercise = Exercise(stars=2)
 
@@ -109,102 +108,6 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
         with contextlib.suppress(ValueError):
             plans.append((run_plan(order, src, unreduced, shape, mesh_shape)[2], list(order)))
     return min(plans, key=lambda plan: plan[0])[1]
-
-
-def drawn(rng, count, wanted):
-    """Layouts on a mesh of three unequal axes between which there is a plan whose kinds of steps are wanted."""
-    found = []
-    while len(found) < count:
-        mesh_shape = dict(zip("xyz", rng.permutation([2, 3, 4, 5]).tolist(), strict=False))
-        src, dst = (tuple(rng.permutation(["x", "y", "z", None, None]).tolist()[:3]) for _ in "ab")
-        unreduced = tuple(axis for axis in mesh_shape if axis not in src and rng.random() < 0.6)
-        shape = tuple(60 * int(n) for n in rng.integers(1, 9, 3))
-        case = {"src": src, "unreduced": unreduced, "dst": dst, "shape": shape, "mesh_shape": mesh_shape}
-        try:
-            kinds = [kind for kind, *_ in reshard_plan(**case)]
-        except ValueError:  # two axes want each other's places
-            continue
-        if wanted(kinds):
-            found.append(case)
-    return found
-
-
-START = {"shape": (120, 60, 180), "mesh_shape": {"x": 4, "y": 2, "z": 3}}
-plan_cases = exercise.cases(
-    reshard_plan,
-    public=[
-        {"src": ("x", None, None), "unreduced": (), "dst": (None, "x", None), **START},
-        {"src": ("x", None, None), "unreduced": ("y",), "dst": (None, "y", None), **START},
-        {"src": ("x", "z", None), "unreduced": (), "dst": ("z", None, None), **START},
-    ],
-    hidden=lambda rng: drawn(rng, 60, lambda kinds: True),
-)
-move_cases = exercise.cases(
-    reshard_plan, public=[], hidden=lambda rng: drawn(rng, 40, lambda kinds: kinds in (["all_to_all"], ["all_gather"]))
-)
-sum_cases = exercise.cases(
-    reshard_plan,
-    public=[],
-    hidden=lambda rng: drawn(rng, 40, lambda kinds: kinds in (["reduce_scatter"], ["all_reduce"], ["slice"])),
-)
-order_cases = exercise.cases(reshard_plan, public=[], hidden=lambda rng: drawn(rng, 60, lambda kinds: len(kinds) == 3))
-
-
-def bytes_of(args, outcome):
-    """What a plan sends; infinity when it does not arrive."""
-    start = {name: value for name, value in args.items() if name != "dst"}
-    try:
-        layout, unreduced, sent = run_plan(outcome.value, **start)
-    except (ValueError, TypeError, KeyError, IndexError):
-        return math.inf
-    return sent if layout == args["dst"] and not unreduced else math.inf
-
-
-def expect_budget(seen):
-    """No plan sends more than the reference's."""
-    over = [args for args, got, want in seen.outcomes if bytes_of(args, got) > bytes_of(args, want)]
-    if over:
-        told = f"{len(over)} of {len(seen.outcomes)} hidden plans send more bytes than they need"
-        raise Failure(told, staff=f"the first: {over[0]}")
-
-
-@exercise.check(plan_cases, points=1, public=True)
-def plan_arrives(seen):
-    """reshard_plan: each plan can be carried out and ends in dst, with nothing left unreduced"""
-    for args, got, _ in seen.outcomes:
-        told = "a hidden plan"
-        if seen.public:
-            told = f"from {args['src']} unreduced over {args['unreduced']} to {args['dst']}, the plan {got.value}"
-        if got.error:
-            raise Failure(f"{told}: raised {got.error}", where=f"line {got.line}" if got.line else "", staff=repr(args))
-        start = {name: value for name, value in args.items() if name != "dst"}
-        try:
-            layout, unreduced, _ = run_plan(got.value, **start)
-        except ValueError as error:
-            raise Failure(f"{told} cannot be carried out: {error}", staff=repr((args, got.value))) from None
-        except (TypeError, KeyError, IndexError):
-            raise Failure(f"{told} is no list of steps", staff=repr((args, got.value))) from None
-        if layout != args["dst"] or unreduced:
-            end = f"{layout}, unreduced over {sorted(unreduced)}" if seen.public else "another layout"
-            raise Failure(f"{told} ends in {end}", staff=repr((args, got.value)))
-
-
-@exercise.check(move_cases, points=0.5, after=plan_arrives)
-def plan_moves(seen):
-    """reshard_plan: an axis that leaves a dimension, within the budget"""
-    expect_budget(seen)
-
-
-@exercise.check(sum_cases, points=0.5, after=plan_arrives)
-def plan_sums(seen):
-    """reshard_plan: an axis that comes to a dimension, or partial sums, within the budget"""
-    expect_budget(seen)
-
-
-@exercise.check(order_cases, points=0.5, after=plan_arrives)
-def plan_order(seen):
-    """reshard_plan: several axes, in an order within the budget"""
-    expect_budget(seen)
 
 
 @exercise.number(

@@ -39,7 +39,6 @@ v5e line of 8 (W1 = 4.5e10): 93 µs. H100 node (450 GB/s): 7/64 · 16.8 MB / 4.5
 import math
 
 from grader.exercise import Exercise
-from grader.expect import expect_outcomes
 from grader.hardware import GPUS, all_to_all_time
 
 exercise = Exercise(stars=2)
@@ -68,65 +67,6 @@ def exchange_time(bytes, sizes, network, one_way_bandwidth):
 
     total = math.prod(sizes)
     return max(chunks(n) / n**2 * bytes * n / total for n in sizes) / one_way_bandwidth
-
-
-def drawn(rng, networks, lengths, axes=1):
-    for network in networks * 40:
-        sizes = tuple(rng.choice(lengths, axes, replace=False).tolist())
-        bandwidth = float(rng.choice([4.5e10, 9e10, 4.5e11]))
-        yield {
-            "bytes": int(rng.integers(1, 500)) * 10**6, "sizes": sizes, "network": network, "one_way_bandwidth": bandwidth
-        }  # fmt: skip
-
-
-def example(network, *sizes):
-    return {"bytes": 16_777_216, "sizes": sizes, "network": network, "one_way_bandwidth": 4.5e10}
-
-
-rings = exercise.cases(
-    exchange_time,
-    public=[example("ring", 8), example("ring", 5), example("one_way_ring", 8)],
-    hidden=lambda rng: drawn(rng, ["ring", "ring", "one_way_ring"], [2, 3, 4, 5, 7, 8, 16]),
-)
-lines = exercise.cases(
-    exchange_time,
-    public=[example("line", 8), example("line", 5)],
-    hidden=lambda rng: drawn(rng, ["line"] * 2, [2, 3, 4, 5, 7, 8, 12]),
-)
-switches = exercise.cases(
-    exchange_time, public=[example("switch", 8)], hidden=lambda rng: drawn(rng, ["switch"] * 2, [2, 3, 5, 8, 36, 72])
-)
-meshes = exercise.cases(
-    exchange_time,
-    public=[example("ring", 4, 8)],
-    hidden=lambda rng: [
-        *drawn(rng, ["ring", "line"], [3, 4, 5, 8, 16], 2), *drawn(rng, ["ring", "line"], [2, 4, 8, 12], 3)
-    ],
-)  # fmt: skip
-
-
-@exercise.check(rings, points=0.25, public=True)
-def exchange_rings(seen):
-    """exchange_time: rings, both ways and one way, even and odd"""
-    expect_outcomes(seen, rtol=1e-6)
-
-
-@exercise.check(lines, points=0.25, public=True)
-def exchange_lines(seen):
-    """exchange_time: lines"""
-    expect_outcomes(seen, rtol=1e-6)
-
-
-@exercise.check(switches, points=0.25)
-def exchange_switches(seen):
-    """exchange_time: behind a switch"""
-    expect_outcomes(seen, rtol=1e-6)
-
-
-@exercise.check(meshes, points=0.25)
-def exchange_axes(seen):
-    """exchange_time: over two and three unequal axes"""
-    expect_outcomes(seen, rtol=1e-6)
 
 
 # -- questions ---------------------------------------------------------------------------------

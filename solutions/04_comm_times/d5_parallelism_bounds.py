@@ -38,7 +38,6 @@ communications instead of overlapping them, which asks for four times the batch.
 import math
 
 from grader.exercise import Exercise
-from grader.expect import expect_outcomes
 from grader.hardware import CHIPS, link_intensity
 
 exercise = Exercise(stars=2)
@@ -84,73 +83,6 @@ def best_split(B, F, N, MX, MY):
     """
     X = min((2**k for k in range(N.bit_length())), key=lambda X: max(F * X / N / MX, B / X / MY))
     return X, N // X
-
-
-def layer(backward, fsdp, B=524_288, D=8192, F=32_768, X=64, Y=4, MX=2, MY=1, flops=4.59e14, bandwidth=1.8e11):
-    return {
-        "backward": backward, "fsdp": fsdp, "B": B, "D": D, "F": F, "X": X, "Y": Y, "MX": MX, "MY": MY,
-        "flops": flops, "bandwidth": bandwidth,
-    }  # fmt: skip
-
-
-def drawn(rng, backward, fsdp):
-    for turn in range(120):
-        chip = CHIPS[str(rng.choice(["v4p", "v5p", "v5e"]))]
-        X, Y = (int(2 ** rng.integers(1, 9)) for _ in "XY")
-        X, Y = [(X, Y), (X, 1), (1, Y)][turn % 6 if turn % 6 < 3 else 0]  # each scheme alone, and often both
-        B, D, F = (int(rng.integers(3, 60)) * unit for unit in (8192, 256, 1024))
-        MX, MY = [(1, 1), (2, 1), (1, 2)][turn % 3]
-        yield layer(backward, fsdp, B, D, F, X, Y, MX, MY, chip.bf16, chip.ici_both)
-
-
-forward = exercise.cases(
-    mlp_times,
-    public=[layer(False, True), layer(False, True, X=256, Y=1, MX=3), layer(False, True, X=1, Y=8)],
-    hidden=lambda rng: drawn(rng, False, True),
-)
-backward = exercise.cases(
-    mlp_times,
-    public=[layer(True, True), layer(True, True, X=1, Y=8)],
-    hidden=lambda rng: [*drawn(rng, True, True), layer(False, True)],
-)
-plain = exercise.cases(
-    mlp_times,
-    public=[layer(False, False), layer(True, False)],
-    hidden=lambda rng: [*drawn(rng, False, False), *drawn(rng, True, False)],
-)
-splits = exercise.cases(
-    best_split,
-    public=[{"B": 3_000_000, "F": 32_768, "N": 4096, "MX": 2, "MY": 1}, {"B": 48_000, "F": 30_000, "N": 64, "MX": 1, "MY": 1}],
-    hidden=lambda rng: [
-        {"B": int(10 ** rng.uniform(1, 8)), "F": int(rng.integers(5, 60)) * 1023, "N": int(N), "MX": MX, "MY": MY}
-        for N in rng.choice([32, 64, 256, 1024, 4096], 60)
-        for MX, MY in [(2, 1), (1, 1), (1, 2)]
-    ],
-)  # fmt: skip
-
-
-@exercise.check(forward, points=0.5, public=True)
-def mlp_forward(seen):
-    """mlp_times: the forward pass with FSDP, tensor parallelism and both"""
-    expect_outcomes(seen, rtol=1e-6)
-
-
-@exercise.check(backward, points=0.5)
-def mlp_backward(seen):
-    """mlp_times: the backward pass with FSDP, tensor parallelism and both"""
-    expect_outcomes(seen, rtol=1e-6)
-
-
-@exercise.check(plain, points=0.25)
-def mlp_plain(seen):
-    """mlp_times: plain data parallelism, with and without tensor parallelism"""
-    expect_outcomes(seen, rtol=1e-6)
-
-
-@exercise.check(splits, points=0.75, public=True)
-def split_best(seen):
-    """best_split: X and Y for small and large batches, widths and meshes"""
-    expect_outcomes(seen)
 
 
 # -- questions ---------------------------------------------------------------------------------

@@ -44,7 +44,6 @@ nodes: 81 µs.
 import math
 
 from grader.exercise import Exercise
-from grader.expect import expect_outcomes
 from grader.hardware import GPUS, all_gather_time, all_reduce_time, all_to_all_time, matmul_time, tree_time
 
 exercise = Exercise(stars=2)
@@ -74,75 +73,6 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
         return bytes / (min(gpu_egress, node_egress) if nodes > 1 else gpu_egress)
     slower = max((inside - 1) / (inside * gpu_egress), (nodes - 1) / (nodes * node_egress))
     return bytes * slower * (2 if kind == "all_reduce" else 1)
-
-
-def job(kind, gpus, megabytes=33, node=8, gpu_egress=450e9, node_egress=400e9, k=10**6):
-    return {
-        "kind": kind, "bytes": megabytes * 10**6, "gpus": gpus, "node": node, "gpu_egress": gpu_egress,
-        "node_egress": node_egress, "k": k,
-    }  # fmt: skip
-
-
-def drawn(rng, kinds, sizes, ragged=False):
-    """``sizes``: GPUs of one node that talk (below 1: that share of them) or, from 2 on, nodes."""
-    for kind in kinds * 8:
-        for name in ("H100", "B200", "GB200 NVL72"):
-            row, size = GPUS[name], rng.choice(sizes)
-            gpus = int(row.node * size)
-            k = int(rng.integers(1, 10)) if ragged else 10**6
-            assert row.node_egress
-            yield job(kind, gpus, int(rng.integers(1, 900)), row.node, row.egress, row.node_egress, k)
-
-
-IN_NODE, NODES = [0.25, 0.5, 0.75, 1], [2, 3, 4, 8, 16, 32]
-GATHERS = ["all_gather", "reduce_scatter", "all_reduce"]
-one_node = exercise.cases(
-    cluster_time,
-    public=[job("all_gather", 8), job("all_reduce", 4), job("sharp_all_reduce", 8)],
-    hidden=lambda rng: drawn(rng, [*GATHERS, "sharp_all_reduce"], IN_NODE),
-)
-many_nodes = exercise.cases(
-    cluster_time,
-    public=[job("all_gather", 16), job("all_gather", 256), job("all_reduce", 64)],
-    hidden=lambda rng: drawn(rng, GATHERS, NODES),
-)
-in_switches = exercise.cases(
-    cluster_time,
-    public=[job("sharp_all_reduce", 64)],
-    hidden=lambda rng: drawn(rng, ["sharp_all_reduce"] * 3, NODES),
-)
-exchanges = exercise.cases(
-    cluster_time,
-    public=[job("all_to_all", 8), job("all_to_all", 32), job("all_to_all", 8, k=2)],
-    hidden=lambda rng: [
-        *drawn(rng, ["all_to_all"], IN_NODE), *drawn(rng, ["all_to_all"], NODES),
-        *drawn(rng, ["all_to_all"], IN_NODE, ragged=True), *drawn(rng, ["all_to_all"], NODES, ragged=True),
-    ],
-)  # fmt: skip
-
-
-@exercise.check(one_node, points=0.25, public=True)
-def cluster_one_node(seen):
-    """cluster_time: gathers and reductions inside one node"""
-    expect_outcomes(seen, rtol=1e-6)
-
-
-@exercise.check(many_nodes, points=0.25, public=True)
-def cluster_many_nodes(seen):
-    """cluster_time: gathers and reductions over 2 to 32 nodes"""
-    expect_outcomes(seen, rtol=1e-6)
-
-
-@exercise.check(in_switches, points=0.25)
-def cluster_sharp(seen):
-    """cluster_time: all-reduces over nodes whose switches add (SHARP)"""
-    expect_outcomes(seen, rtol=1e-6)
-
-
-@exercise.check(exchanges, points=0.25)
-def cluster_exchange(seen):
-    """cluster_time: all-to-alls, dense and ragged, in one node and over many"""
-    expect_outcomes(seen, rtol=1e-6)
 
 
 # -- questions ---------------------------------------------------------------------------------

@@ -23,13 +23,8 @@ block is held three times.
 **In real systems** this is the shape you meet inside `shard_map` and in out-of-memory messages.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"."""
-import math
-import numpy as np
-from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
-from grader.hardware import hbm_time
-from grader.layout import entries
 exercise = Exercise(stars=1, hidden_points=0.5)
 
 @exercise.function(hints=['Go through the dimensions and the entries together. Which axes of the mesh do you never look up?', 'Bring the three kinds of entry to one form, a tuple of axes, and divide by the size of each axis in it.', 'for axis in axes: raise ValueError if local[dim] % mesh_shape[axis], else local[dim] //= mesh_shape[axis]'])

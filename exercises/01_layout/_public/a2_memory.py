@@ -23,12 +23,8 @@ FSDP, which keeps one copy in all.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *ZeRO: Memory Optimizations Toward
 Training Trillion Parameter Models*."""
-import math
-import jax.numpy as jnp
-from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
-from grader.layout import entries
 exercise = Exercise(stars=1, hidden_points=0.5)
 
 @exercise.function(hints=['How many devices does the mesh have, and what does each of them hold?', 'Divide the bytes of the whole array by the sizes of all axes that the spec names; then count every device.', 'total = per_device * math.prod(mesh_shape.values()), and jnp.dtype(dtype).itemsize is the size of one number.'])

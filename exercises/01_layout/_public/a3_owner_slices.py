@@ -27,12 +27,8 @@ written by it, and a swapped tuple loads without any error.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; JAX documentation, "Distributed
 arrays and automatic parallelization"."""
-import itertools
-import math
-from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
-from grader.layout import entries
 exercise = Exercise(stars=2, hidden_points=0.5)
 
 @exercise.function(hints=["First find each device's coordinates on the mesh; then the dimensions can be looked at one by one.", "A block's number is written in digits: one digit per axis of the entry, the first one counts most.", 'for axis in axes: block = block * mesh_shape[axis] + at[axis]; parts = parts * mesh_shape[axis]'])

@@ -28,12 +28,11 @@ brought the 9 to the first block, over a link.
 asks for the global number. Where you do want the global one, forgetting the collective gives you this.
 
 **Read on.** *How To Scale Your Model*, "Programming TPUs in JAX"."""
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
-from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_no_collectives, expect_spec
+from grader.exercise import Exercise
+from grader.exercise import normal
+from grader.expect import expect_close
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8, 'y': 1}], stars=1, hidden_points=0.75)
 
 @exercise.task(hints=['Write the function of one block first. Which shape must it return, so that the results fit together?', 'One number per device as a [1, 1] array: out_specs joins them along x and y into [X, Y].', "Inside shard_map: jnp.mean(block, keepdims=True), with in_specs and out_specs P('x', 'y')."])

@@ -33,8 +33,6 @@ both, but y would have to cut h and k of the output, so 4. With `P("x", None, "y
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "Computing sharding with
 einsum"."""
-import itertools
-from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
 exercise = Exercise(stars=2, extension=True, hidden_points=1.0)
@@ -52,6 +50,12 @@ def classify(eq, spec_a, spec_b):
     Returns: 1, 2, 3, 4 or "illegal".
     """
     raise NotImplementedError()
+
+@exercise.number(points=0.5, unit='MB', params={'I': [8192, 16384], 'J': [6144, 12288], 'K': [7680, 10240], 'X': [4, 16], 'Y': [3, 8], 'Z': [2, 5]}, model='1 MB is 10^6 bytes')
+def partial_sum_bytes(I, J, K, X, Y, Z):
+    """`A[I_X, J_Y] · B[J_Y, K_Z]` with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, z={{ Z }}, kept in float32.
+    How many MB is the partial sum on each device, before anything is reduced?"""
+    raise NotImplementedError()
 table_cases = exercise.cases(classify, public='[[{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": ["x", null]}], ["spec_b", {"spec": [null, "y"]}]]}, {"value": 1}], [{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": ["x", null]}], ["spec_b", {"spec": ["x", null]}]]}, {"value": 2}], [{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": [null, "x"]}], ["spec_b", {"spec": ["y", null]}]]}, {"value": 2}], [{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": [null, "x"]}], ["spec_b", {"spec": ["x", "y"]}]]}, {"value": 3}]]')
 clash_cases = exercise.cases(classify, public='[[{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": ["x", "y"]}], ["spec_b", {"spec": ["y", "x"]}]]}, {"value": 4}]]')
 
@@ -64,9 +68,3 @@ def classify_matrices(seen):
 def classify_clash(seen):
     """classify: products of matrices of case 4"""
     expect_outcomes(seen)
-
-@exercise.number(points=0.5, unit='MB', params={'I': [8192, 16384], 'J': [6144, 12288], 'K': [7680, 10240], 'X': [4, 16], 'Y': [3, 8], 'Z': [2, 5]}, model='1 MB is 10^6 bytes')
-def partial_sum_bytes(I, J, K, X, Y, Z):
-    """`A[I_X, J_Y] · B[J_Y, K_Z]` with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, z={{ Z }}, kept in float32.
-    How many MB is the partial sum on each device, before anything is reduced?"""
-    raise NotImplementedError()

@@ -32,11 +32,12 @@ In Explicit mode each result's type follows from the operands' types, or you get
 
 **Read on.** JAX documentation, "Distributed arrays and automatic parallelization", "Explicit sharding", "Manual
 parallelism with shard_map"; E. Z. Yang, "The JAX sharding type system"."""
-import jax
-from jax.sharding import AxisType, Mesh, NamedSharding
+from jax.sharding import AxisType
+from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
-from grader.exercise import Exercise, normal
-from grader.expect import Failure, expect_close, expect_collectives, expect_flops, expect_spec, expect_traffic
+from grader.exercise import Exercise
+from grader.exercise import normal
+from grader.expect import expect_close
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}], stars=2, hidden_points=1.5)
 
 @exercise.given
@@ -69,6 +70,19 @@ def matmul_manual(a, b, *, mesh):
     Args and Returns: as for matmul_auto.
     """
     raise NotImplementedError()
+question = {'params': {'I': [8192, 24576], 'J': [2816, 5120], 'K': [6144, 12288], 'X': [4, 8], 'Y': [3, 6]}}
+
+@exercise.number(points=0.5, unit='MB', model='one-way ring of y: Y - 1 steps; 1 MB is 10^6 bytes', **question)
+def gather_of_c_bytes(I, J, K, X, Y):
+    """In float32, with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}: how many MB does each device send in
+    `C[I_X, K_Y] → C[I_X, K]`?"""
+    raise NotImplementedError()
+
+@exercise.number(points=0.25, unit='GFLOP', model='2 FLOPs per term', **question)
+def flops_of_one_constraint(I, J, K, X, Y):
+    """With I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, only `C[I_X, K]` was asked for: the compiler gathers
+    `B`, then multiplies. How many GFLOP does each device spend?"""
+    raise NotImplementedError()
 arrays = {'a': normal('I', 'J', spec=P('x', None)), 'b': normal('J', 'K', spec=P(None, 'y'))}
 DIMS = {'I': 24, 'J': 32, 'K': 40}
 auto = exercise.call(matmul_auto, **arrays, dims=DIMS)
@@ -89,16 +103,3 @@ def explicit_value(seen):
 def manual_value(seen):
     """matmul_manual: C equals A @ B"""
     expect_close(seen.out, seen.a @ seen.b)
-question = {'params': {'I': [8192, 24576], 'J': [2816, 5120], 'K': [6144, 12288], 'X': [4, 8], 'Y': [3, 6]}}
-
-@exercise.number(points=0.5, unit='MB', model='one-way ring of y: Y - 1 steps; 1 MB is 10^6 bytes', **question)
-def gather_of_c_bytes(I, J, K, X, Y):
-    """In float32, with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}: how many MB does each device send in
-    `C[I_X, K_Y] → C[I_X, K]`?"""
-    raise NotImplementedError()
-
-@exercise.number(points=0.25, unit='GFLOP', model='2 FLOPs per term', **question)
-def flops_of_one_constraint(I, J, K, X, Y):
-    """With I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, only `C[I_X, K]` was asked for: the compiler gathers
-    `B`, then multiplies. How many GFLOP does each device spend?"""
-    raise NotImplementedError()

@@ -28,11 +28,10 @@ all-to-all sends a chunk only as far as the one device that wants it: on a ring,
 All-to-all: tokens on their way to experts.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; `jax.lax` parallel operators."""
-import jax
 from jax.sharding import PartitionSpec as P
-from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_collectives
-from grader.hardware import all_to_all_time
+from grader.exercise import Exercise
+from grader.exercise import normal
+from grader.expect import expect_close
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8}], stars=1, hidden_points=2.5)
 
 @exercise.body(out_specs=P(), hints=['Joining shards is one call of jax.lax.', 'jax.lax.all_gather needs to know the axis of the mesh, the dimension, and that shards are joined, not stacked.', "jax.lax.all_gather(a, 'x', axis=dim, tiled=True)"])
@@ -53,6 +52,12 @@ def reduce_scatter_body(a):
 @exercise.body(out_specs=P(None, 'x'), hints=['Every device sends a piece of its block to every other. Along which dimension do you cut, along which join?', 'jax.lax.all_to_all: split the dimension that shall be cut, concatenate the one that was.', "jax.lax.all_to_all(a, 'x', split_axis=1, concat_axis=0, tiled=True)"])
 def all_to_all_body(a):
     """A shard of A[I_X, J] -> a shard of A[I, J_X]."""
+    raise NotImplementedError()
+
+@exercise.number(points=1, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [4096, 8192], 'J': [8192, 14336], 'X': [8, 16]}, model='ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link')
+def all_to_all_on_ring(chip, I, J, X):
+    """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does `A[I_X, J] → A[I, J_X]`
+    take?"""
     raise NotImplementedError()
 DIMS = {'I': 64, 'J': 40, 'K': 16}
 rows = normal('I', 'J', spec=P('x'))
@@ -82,9 +87,3 @@ def reduce_scatter_value(seen):
 def all_to_all_value(seen):
     """all_to_all_body: rows were cut, now columns are"""
     expect_close(seen.out, seen.a)
-
-@exercise.number(points=1, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [4096, 8192], 'J': [8192, 14336], 'X': [8, 16]}, model='ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link')
-def all_to_all_on_ring(chip, I, J, X):
-    """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does `A[I_X, J] → A[I, J_X]`
-    take?"""
-    raise NotImplementedError()

@@ -35,8 +35,6 @@ all-gather and a slice send 0.75 MB and throw three quarters away.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *Memory-efficient array
 redistribution through portable collective communication*."""
-import contextlib
-import itertools
 import math
 from grader.exercise import Exercise
 from grader.expect import Failure
@@ -82,6 +80,12 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
     Returns: a list of tuples, such as [("slice", "y", 1), ("all_reduce", "x")].
     """
     raise NotImplementedError()
+
+@exercise.number(points=0.5, unit='MB', params={'I': [6144, 12288], 'J': [8192, 20480], 'X': [3, 6, 8], 'Y': [4, 16]}, model='bytes as in the table of steps; 1 MB is 10^6 bytes')
+def reshard_bytes(I, J, X, Y):
+    """`C[I, J]{U_X}` is float32[{{ I }}, {{ J }}] on the mesh x={{ X }}, y={{ Y }}: every device holds a partial sum of all of `C`,
+    copies along y. It shall become `C[I_X, J_Y]`. How many MB does each device send in the cheapest plan?"""
+    raise NotImplementedError()
 plan_cases = exercise.cases(reshard_plan, public='[[{"dict": [["src", {"tuple": ["x", null, null]}], ["unreduced", {"tuple": []}], ["dst", {"tuple": [null, "x", null]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["all_to_all", "x", 0, 1]}]}}], [{"dict": [["src", {"tuple": ["x", null, null]}], ["unreduced", {"tuple": ["y"]}], ["dst", {"tuple": [null, "y", null]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["reduce_scatter", "y", 1]}, {"tuple": ["all_gather", "x", 0]}]}}], [{"dict": [["src", {"tuple": ["x", "z", null]}], ["unreduced", {"tuple": []}], ["dst", {"tuple": ["z", null, null]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["all_gather", "x", 0]}, {"tuple": ["all_to_all", "z", 1, 0]}]}}]]')
 
 @exercise.check(plan_cases, points=1, public=True)
@@ -103,9 +107,3 @@ def plan_arrives(seen):
         if layout != args['dst'] or unreduced:
             end = f'{layout}, unreduced over {sorted(unreduced)}' if seen.public else 'another layout'
             raise Failure(f'{told} ends in {end}', staff=repr((args, got.value)))
-
-@exercise.number(points=0.5, unit='MB', params={'I': [6144, 12288], 'J': [8192, 20480], 'X': [3, 6, 8], 'Y': [4, 16]}, model='bytes as in the table of steps; 1 MB is 10^6 bytes')
-def reshard_bytes(I, J, X, Y):
-    """`C[I, J]{U_X}` is float32[{{ I }}, {{ J }}] on the mesh x={{ X }}, y={{ Y }}: every device holds a partial sum of all of `C`,
-    copies along y. It shall become `C[I_X, J_Y]`. How many MB does each device send in the cheapest plan?"""
-    raise NotImplementedError()

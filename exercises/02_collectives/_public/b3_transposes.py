@@ -39,11 +39,11 @@ it has *one* cotangent, not X of them, and the transpose is no collective at all
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "The JAX sharding type
 system"."""
-import jax
-import numpy as np
 from jax.sharding import PartitionSpec as P
-from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_collectives
+from grader.exercise import Exercise
+import numpy as np
+from grader.exercise import normal
+from grader.expect import expect_close
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 8}, {'x': 3}], stars=2, hidden_points=1.25)
 
 @exercise.body(out_specs=P('x'), hints=['A shard was copied to every device. What does its owner have to do with the X cotangents of the copies?', 'Add them; but each owner only for its own rows. One collective adds and cuts at once.', "jax.lax.psum_scatter(y, 'x', scatter_dimension=0, tiled=True)"])
@@ -69,6 +69,12 @@ def all_to_all_t(y):
 @exercise.body(out_specs=P('x'), hints=["Device i's block went to i + 1. Whose cotangent does it get? What about the last device?", "Turn every pair (source, target) round. The last device's block went nowhere, so its cotangent is zero.", "jax.lax.ppermute(y, 'x', [(i + 1, i) for i in range(jax.lax.axis_size('x') - 1)])"])
 def shift_t(y):
     """The transpose of jax.lax.ppermute(a, 'x', [(i, i + 1) for i in range(X - 1)]): [I, J] -> [I, J]."""
+    raise NotImplementedError()
+
+@exercise.number(points=0.5, unit='MB', params={'D': [4096, 6144, 8192], 'F': [14336, 20480, 28672], 'X': [4, 8, 32]}, model='one-way ring: X - 1 steps; 1 MB is 10^6 bytes')
+def fsdp_backward_bytes(D, F, X):
+    """FSDP on {{ X }} devices: the forward pass gathers `W[D_X, F]` in bfloat16, D={{ D }}, F={{ F }}. Its cotangent is kept in
+    float32. How many MB does each device send in the transpose of that all-gather?"""
     raise NotImplementedError()
 DIMS = {'I': 72, 'J': 48}
 rows = normal('I', 'J', spec=P('x'))
@@ -107,9 +113,3 @@ def shift_t_value(seen):
     """shift_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
     size = seen.y.shape[0] // seen.mesh['x']
     expect_close(seen.out, np.concatenate([seen.y[size:], np.zeros((size, seen.y.shape[1]))]))
-
-@exercise.number(points=0.5, unit='MB', params={'D': [4096, 6144, 8192], 'F': [14336, 20480, 28672], 'X': [4, 8, 32]}, model='one-way ring: X - 1 steps; 1 MB is 10^6 bytes')
-def fsdp_backward_bytes(D, F, X):
-    """FSDP on {{ X }} devices: the forward pass gathers `W[D_X, F]` in bfloat16, D={{ D }}, F={{ F }}. Its cotangent is kept in
-    float32. How many MB does each device send in the transpose of that all-gather?"""
-    raise NotImplementedError()

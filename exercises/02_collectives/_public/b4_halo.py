@@ -30,12 +30,11 @@ as a target receives zeros, and no error.
 **In real systems**: weather models, convolutions cut along the image, sliding-window attention.
 
 **Read on.** `jax.lax.ppermute` in the JAX documentation; *Using MPI* (Gropp, Lusk, Skjellum), the Poisson problem."""
-import jax
-import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
-from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_collectives, expect_spec, expect_traffic
+from grader.exercise import Exercise
+from grader.exercise import normal
+from grader.expect import expect_close
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 5}, {'x': 8}], stars=2, extension=True, hidden_points=1.75)
 
 @exercise.body(out_specs=P('x'), hints=['What does a device have that its right neighbour needs? And its left one? Send that and nothing else.', "One ppermute sends every block's last w elements to i + 1, the other its first w elements to i - 1, modulo X.", "left = jax.lax.ppermute(a[-w:], 'x', [(i, (i + 1) % n) for i in range(n)]), with n = jax.lax.axis_size('x')."])

@@ -33,13 +33,11 @@ pays: the others send zeros as diligently as the root sends data.
 broadcast from the host that read it, metrics are reduced to the one that logs them.
 
 **Read on.** The MPI standard, chapter "Collective Communication"; `jax.lax` parallel operators."""
-import jax
-import jax.numpy as jnp
-import numpy as np
 from jax.sharding import PartitionSpec as P
-from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_traffic
-from grader.hardware import all_reduce_time
+from grader.exercise import Exercise
+import numpy as np
+from grader.exercise import normal
+from grader.expect import expect_close
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}], stars=2, hidden_points=1.0)
 
 @exercise.body(out_specs=P(), hints=['Which collective gives all devices the same value?', 'If all devices but the root contribute zeros, the sum over x is what the root has.', "jax.lax.psum(jnp.where(jax.lax.axis_index('x') == root, a, 0), 'x')"])
@@ -60,6 +58,18 @@ def rooted_gather(a, *, root):
 @exercise.body(out_specs=P(None, 'x'), hints=['Who shall have the sum, and what do the others return?', 'psum first, then zeros for everybody but the root.', "jnp.where(jax.lax.axis_index('x') == root, jax.lax.psum(a, 'x'), 0)"])
 def rooted_reduce(a, *, root):
     """The sum of all blocks on device `root`, zeros on the others."""
+    raise NotImplementedError()
+
+@exercise.number(points=0.5, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [4096, 8192], 'K': [6144, 14336], 'X': [8, 16]}, model='ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link')
+def rooted_broadcast_time(chip, I, K, X):
+    """The root's block is bfloat16[{{ I }}, {{ K }}], on a ring of {{ X }} {{ chip }} chips. How long does
+    `rooted_broadcast` take as a masked all-reduce?"""
+    raise NotImplementedError()
+
+@exercise.number(points=0.5, unit='MB', params={'I': [4096, 8192], 'K': [3072, 5120], 'X': [4, 8, 16]}, model='one-way ring, a reduce-scatter of X - 1 hops, all devices together; 1 MB is 10^6 bytes')
+def rooted_scatter_bytes(I, K, X):
+    """The root scatters its block, float32[{{ I }}, {{ K }}], over {{ X }} devices. How many MB do all of them together send
+    in `rooted_scatter`, as a masked reduce-scatter?"""
     raise NotImplementedError()
 blocks = normal('I', 'J', spec=P(None, 'x'))
 DIMS = {'I': 40, 'J': 80}
@@ -94,15 +104,3 @@ def rooted_reduce_value(seen):
     want = np.zeros(parts.shape)
     want[:, seen.root] = parts.sum(1)
     expect_close(seen.out, want.reshape(seen.a.shape))
-
-@exercise.number(points=0.5, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [4096, 8192], 'K': [6144, 14336], 'X': [8, 16]}, model='ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link')
-def rooted_broadcast_time(chip, I, K, X):
-    """The root's block is bfloat16[{{ I }}, {{ K }}], on a ring of {{ X }} {{ chip }} chips. How long does
-    `rooted_broadcast` take as a masked all-reduce?"""
-    raise NotImplementedError()
-
-@exercise.number(points=0.5, unit='MB', params={'I': [4096, 8192], 'K': [3072, 5120], 'X': [4, 8, 16]}, model='one-way ring, a reduce-scatter of X - 1 hops, all devices together; 1 MB is 10^6 bytes')
-def rooted_scatter_bytes(I, K, X):
-    """The root scatters its block, float32[{{ I }}, {{ K }}], over {{ X }} devices. How many MB do all of them together send
-    in `rooted_scatter`, as a masked reduce-scatter?"""
-    raise NotImplementedError()

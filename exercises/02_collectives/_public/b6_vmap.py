@@ -29,12 +29,12 @@ batch, and then 720 for the means of all 12. A loop over the 6 examples also sen
 **In real systems.** MaxText's pipeline maps one layer over its stages with `spmd_axis_name`: each stage is one example.
 
 **Read on.** JAX's notebook "Manual parallelism with shard_map"."""
-from functools import partial
 import jax
 from jax.sharding import PartitionSpec as P
-from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_collectives, expect_spec, expect_traffic
-from grader.hardware import all_gather_time, latency
+from grader.exercise import Exercise
+from grader.exercise import normal
+from grader.expect import expect_close
+from grader.expect import expect_spec
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 2, 'y': 3}], stars=2, extension=True, hidden_points=0.5)
 
 @exercise.given

@@ -22,10 +22,11 @@ That is 2·4·24·20 = 3840 FLOPs, an eighth of 2·16·24·40 = 30720.
 model axis.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 1."""
-import jax
 from jax.sharding import PartitionSpec as P
-from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_flops, expect_no_collectives, expect_spec
+from grader.exercise import Exercise
+from grader.exercise import normal
+from grader.expect import expect_close
+from grader.expect import expect_spec
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8, 'y': 1}], stars=1, hidden_points=1.5)
 
 @exercise.task(hints=['Which rows of A and which columns of B does one element of C need? Who holds them?', 'The product of the two local blocks is the local block of C.', "jax.shard_map(jnp.matmul, mesh=mesh, in_specs=(two specs), out_specs=P('x', 'y'))(a, b)"])

@@ -25,11 +25,10 @@ needs `check_vma=False`. After `psum` it can.
 **In real systems**: gather first is FSDP's matmul; slice first is how a tensor-parallel layer ends.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4."""
-import jax
 from jax.sharding import PartitionSpec as P
-from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_collectives, expect_flops, expect_spec, expect_traffic
-from grader.hardware import all_gather_time, all_reduce_time
+from grader.exercise import Exercise
+from grader.exercise import normal
+from grader.expect import expect_close
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8}], stars=2, hidden_points=2)
 
 @exercise.task(hints=['What does a device lack to compute C alone?', 'The other columns of A: bring them with one collective, joined along dimension 1.', "a = jax.lax.all_gather(a, 'x', axis=1, tiled=True), then a @ b; out_specs=P(), check_vma=False."])

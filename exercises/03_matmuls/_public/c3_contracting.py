@@ -24,11 +24,11 @@ all-reduce sends 5760.
 parallelism it ends with the reduce-scatter.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 3."""
-import jax
 from jax.sharding import PartitionSpec as P
-from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_collectives, expect_spec
-from grader.hardware import reduce_scatter_time
+from grader.exercise import Exercise
+from grader.exercise import normal
+from grader.expect import expect_close
+from grader.expect import expect_spec
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8}], stars=2, hidden_points=1.5)
 
 @exercise.task(hints=['What does the local product of the two slices mean on its own?', 'It is a partial sum: one collective adds the partial sums of all devices along x.', "Inside shard_map: jax.lax.psum(local_a @ local_b, 'x')."])

@@ -23,11 +23,10 @@ of a row block. Gathering `B` sends 3/4 · 32·40·4 = 3840 bytes per device, ga
 **In real systems**: FSDP. The batch and the weights are cut over one axis, and the weights are the ones to gather.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 4."""
-import jax
 from jax.sharding import PartitionSpec as P
-from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_collectives, expect_flops, expect_spec
-from grader.hardware import all_gather_time
+from grader.exercise import Exercise
+from grader.exercise import normal
+from grader.expect import expect_close
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8}], stars=2, hidden_points=3.0)
 
 @exercise.task(hints=['Device x shall end with whole rows of C. Which part of B does it lack?', 'All columns of B: gather them along dimension 1, then multiply.', "local_a @ jax.lax.all_gather(local_b, 'x', axis=1, tiled=True), with out_specs=P('x', None)."])

@@ -25,10 +25,8 @@ Checked on both sides of B = `flops` / `bandwidth`; in no case are the two strat
 **In real systems**: move the weights or the activations? Training batches move weights, decoding moves activations.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", problem 4."""
-import itertools
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
-from grader.hardware import CHIPS, all_gather_time, all_reduce_time, matmul_time
 exercise = Exercise(stars=2, extension=True, hidden_points=3)
 
 @exercise.function(hints=['Write down four times: arithmetic and communication of each strategy. Which dimensions travel in each?', 'Strategy 1 moves 2·D·F bytes once; strategy 2 moves 2·B·F bytes twice, but has 1/X of the arithmetic.', 'first = max(2*B*D*F / flops, 2*D*F / bandwidth); second likewise; compare them.'])

@@ -36,8 +36,8 @@ axis: Y < 12.8. Together on two and one: 99 tokens per chip.
 communications instead of overlapping them, which asks for four times the batch."""
 import math
 from grader.exercise import Exercise
+from grader.hardware import CHIPS
 from grader.expect import expect_outcomes
-from grader.hardware import CHIPS, link_intensity
 exercise = Exercise(stars=2, hidden_points=0.75)
 
 @exercise.function(hints=['Three products: FLOPs of a chip, bytes over x, bytes over y. Which of B, D, F is cut by what?', 'Forward: 4·B·D·F/(X·Y) FLOPs; 4·D·F/Y bytes of weights over MX axes; 4·B·D/X bytes of activations over MY axes.', 'weights = (2 if backward else 1 if fsdp else 0) * 4 * D * F / Y / (MX * bandwidth) if X > 1 else 0.0'])
@@ -62,18 +62,6 @@ def best_split(B, F, N, MX, MY):
     Args: as for mlp_times; N chips, a power of two, as are X and Y; X·Y = N, from (1, N) to (N, 1).
     """
     raise NotImplementedError()
-forward = exercise.cases(mlp_times, public='[[{"dict": [["backward", false], ["fsdp", true], ["B", 524288], ["D", 8192], ["F", 32768], ["X", 64], ["Y", 4], ["MX", 2], ["MY", 1], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": {"tuple": [{"float": "0x1.39f9f846210cep-8"}, {"float": "0x1.86effde151a6dp-11"}, {"float": "0x1.86effde151a6dp-10"}]}}], [{"dict": [["backward", false], ["fsdp", true], ["B", 524288], ["D", 8192], ["F", 32768], ["X", 256], ["Y", 1], ["MX", 3], ["MY", 1], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": {"tuple": [{"float": "0x1.39f9f846210cep-8"}, {"float": "0x1.049ffe96366f3p-9"}, {"float": "0x0.0p+0"}]}}], [{"dict": [["backward", false], ["fsdp", true], ["B", 524288], ["D", 8192], ["F", 32768], ["X", 1], ["Y", 8], ["MX", 2], ["MY", 1], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": {"tuple": [{"float": "0x1.39f9f846210cep-3"}, {"float": "0x0.0p+0"}, {"float": "0x1.86effde151a6dp-4"}]}}]]')
-splits = exercise.cases(best_split, public='[[{"dict": [["B", 3000000], ["F", 32768], ["N", 4096], ["MX", 2], ["MY", 1]]}, {"value": {"tuple": [1024, 4]}}], [{"dict": [["B", 48000], ["F", 30000], ["N", 64], ["MX", 1], ["MY", 1]]}, {"value": {"tuple": [8, 8]}}]]')
-
-@exercise.check(forward, points=0.5, public=True)
-def mlp_forward(seen):
-    """mlp_times: the forward pass with FSDP, tensor parallelism and both"""
-    expect_outcomes(seen, rtol=1e-06)
-
-@exercise.check(splits, points=0.75, public=True)
-def split_best(seen):
-    """best_split: X and Y for small and large batches, widths and meshes"""
-    expect_outcomes(seen)
 BOOK = 'arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus axes, W both directions'
 
 @exercise.number(points=0.4, unit='token', params={'chip': ['v4p', 'v5p'], 'N': [384, 640, 1536, 2560], 'T': [4096, 8192]}, model=BOOK)
@@ -105,3 +93,15 @@ def dcn_least_batch(chip, dcn, P, n):
     """{{ P }} slices of {{ n }} {{ chip }} chips train one model, each chip with {{ dcn }} GB/s of data-centre network; between slices only
     gradients are all-reduced. From which global batch of *all slices* on, in tokens, does that hide?"""
     raise NotImplementedError()
+forward = exercise.cases(mlp_times, public='[[{"dict": [["backward", false], ["fsdp", true], ["B", 524288], ["D", 8192], ["F", 32768], ["X", 64], ["Y", 4], ["MX", 2], ["MY", 1], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": {"tuple": [{"float": "0x1.39f9f846210cep-8"}, {"float": "0x1.86effde151a6dp-11"}, {"float": "0x1.86effde151a6dp-10"}]}}], [{"dict": [["backward", false], ["fsdp", true], ["B", 524288], ["D", 8192], ["F", 32768], ["X", 256], ["Y", 1], ["MX", 3], ["MY", 1], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": {"tuple": [{"float": "0x1.39f9f846210cep-8"}, {"float": "0x1.049ffe96366f3p-9"}, {"float": "0x0.0p+0"}]}}], [{"dict": [["backward", false], ["fsdp", true], ["B", 524288], ["D", 8192], ["F", 32768], ["X", 1], ["Y", 8], ["MX", 2], ["MY", 1], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": {"tuple": [{"float": "0x1.39f9f846210cep-3"}, {"float": "0x0.0p+0"}, {"float": "0x1.86effde151a6dp-4"}]}}]]')
+splits = exercise.cases(best_split, public='[[{"dict": [["B", 3000000], ["F", 32768], ["N", 4096], ["MX", 2], ["MY", 1]]}, {"value": {"tuple": [1024, 4]}}], [{"dict": [["B", 48000], ["F", 30000], ["N", 64], ["MX", 1], ["MY", 1]]}, {"value": {"tuple": [8, 8]}}]]')
+
+@exercise.check(forward, points=0.5, public=True)
+def mlp_forward(seen):
+    """mlp_times: the forward pass with FSDP, tensor parallelism and both"""
+    expect_outcomes(seen, rtol=1e-06)
+
+@exercise.check(splits, points=0.75, public=True)
+def split_best(seen):
+    """best_split: X and Y for small and large batches, widths and meshes"""
+    expect_outcomes(seen)

@@ -34,7 +34,6 @@ token. 4 sequences: 3.3 GB of cache and 30 GB of weights over 16 · 8.2e11 B/s: 
 **Read on.** *How To Scale Your Model*, "All About Transformer Inference"; Stanford CS336 assignment 2, memory accounting."""
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
-from grader.hardware import CHIPS
 exercise = Exercise(stars=2, extension=True, hidden_points=0.5)
 
 @exercise.function(hints=['What is kept for one token in one layer? For how many tokens and layers?', 'A key and a value, each KV heads · head dimension numbers; in every layer, for every token of every sequence.', '2 * layers * kv_heads * head_dim * itemsize is one token; times sequences * tokens.'])
@@ -55,18 +54,6 @@ def decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens
         chips: N, over which weights and cache are cut evenly. flops, hbm_bandwidth: of one chip.
     """
     raise NotImplementedError()
-caches = exercise.cases(kv_cache_bytes, public='[[{"dict": [["layers", 40], ["query_heads", 40], ["kv_heads", 8], ["head_dim", 128], ["itemsize", 2], ["sequences", 16], ["tokens", 8192]]}, {"value": 21474836480}]]')
-small_steps = exercise.cases(decode_step_time, public='[[{"dict": [["params", 30000000000], ["weight_bytes", 1], ["kv_bytes_per_token", 100000], ["sequences", 4], ["tokens", 8192], ["chips", 16], ["flops", {"float": "0x1.6657460aa0000p+47"}], ["hbm_bandwidth", {"float": "0x1.7dd79e1000000p+39"}]]}, {"value": {"float": "0x1.4c717f4611cf8p-9"}}]]')
-
-@exercise.check(caches, points=0.5, public=True)
-def cache_bytes(seen):
-    """kv_cache_bytes: many models, dtypes and batches"""
-    expect_outcomes(seen)
-
-@exercise.check(small_steps, points=0.5, public=True)
-def step_small_batch(seen):
-    """decode_step_time: batches that wait for the weights"""
-    expect_outcomes(seen, rtol=1e-06)
 
 @exercise.number(points=0.5, unit='GB', params={'P': [13, 34, 70, 405], 'N': [64, 128, 512], 'kept': ['bf16', 'f32']}, model='state only (no activations), cut evenly over all chips; 1 GB is 10^9 bytes')
 def state_per_chip(P, N, kept):
@@ -84,3 +71,15 @@ def decode_step(chip, P, N, T, B, kB):
     """A model of {{ P }} billion parameters in int8, computing in bfloat16, with {{ kB }} kB of KV cache per token, decodes {{ B }} sequences with
     {{ T }} tokens of context each, cut over {{ N }} {{ chip }} chips. How long does one step take at least?"""
     raise NotImplementedError()
+caches = exercise.cases(kv_cache_bytes, public='[[{"dict": [["layers", 40], ["query_heads", 40], ["kv_heads", 8], ["head_dim", 128], ["itemsize", 2], ["sequences", 16], ["tokens", 8192]]}, {"value": 21474836480}]]')
+small_steps = exercise.cases(decode_step_time, public='[[{"dict": [["params", 30000000000], ["weight_bytes", 1], ["kv_bytes_per_token", 100000], ["sequences", 4], ["tokens", 8192], ["chips", 16], ["flops", {"float": "0x1.6657460aa0000p+47"}], ["hbm_bandwidth", {"float": "0x1.7dd79e1000000p+39"}]]}, {"value": {"float": "0x1.4c717f4611cf8p-9"}}]]')
+
+@exercise.check(caches, points=0.5, public=True)
+def cache_bytes(seen):
+    """kv_cache_bytes: many models, dtypes and batches"""
+    expect_outcomes(seen)
+
+@exercise.check(small_steps, points=0.5, public=True)
+def step_small_batch(seen):
+    """decode_step_time: batches that wait for the weights"""
+    expect_outcomes(seen, rtol=1e-06)

@@ -26,12 +26,11 @@ the array. On x=3 it is two hops of 800 bytes.
 **In real systems** this loop is inside `jax.lax.all_gather` and NCCL's ring; written by hand it can hide under a matmul.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"."""
-import jax
-import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
-from grader.exercise import Exercise, normal
-from grader.expect import Failure, expect_close, expect_collectives, expect_traffic
-from grader.hardware import all_gather_time
+from grader.exercise import Exercise
+from grader.exercise import normal
+from grader.expect import expect_close
+from grader.expect import expect_collectives
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 5}, {'x': 3, 'y': 2}, {'x': 8}], stars=2, hidden_points=0.5)
 
 @exercise.body(out_specs=P(), hints=['Whose shard do you hold after one hop? And after two, if you pass on what you just received?', 'Keep an array of N slots. Fill your own, then N - 1 times: hop, and fill the slot of the device it came from.', "for hop in range(1, n): a = ppermute(a, 'x', ring); out = out.at[(me - hop) % n].set(a)"])

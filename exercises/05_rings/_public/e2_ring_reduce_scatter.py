@@ -30,11 +30,11 @@ each device, as many as in the all-gather: neither of the two is cheaper.
 **In real systems**: ZeRO and FSDP gradients, the second matmul of a sequence-parallel layer.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why the two are transposes)."""
-import jax
 from jax.sharding import PartitionSpec as P
-from grader.exercise import Exercise, normal
-from grader.expect import Failure, expect_close, expect_collectives, expect_traffic
-from grader.hardware import hop_time, reduce_scatter_time
+from grader.exercise import Exercise
+from grader.exercise import normal
+from grader.expect import expect_close
+from grader.expect import expect_collectives
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 5}, {'x': 3, 'y': 2}, {'x': 8}], stars=3, hidden_points=1)
 
 @exercise.body(out_specs=P('x'), hints=['What travels is not a shard but a sum. What do you do with it before you send it on?', 'Start with the chunk of the device before you; N - 1 times: hop, then add your own chunk of the same number.', "acc = chunks[(me - 1) % n]; for hop in range(1, n): acc = ppermute(acc, 'x', ring) + chunks[(me - 1 - hop) % n]"])

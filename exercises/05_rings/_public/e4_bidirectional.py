@@ -32,12 +32,12 @@ scheme halves each shard and sends the halves all the way round, one each way: t
 whole shard each way.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"."""
-import jax
-import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
-from grader.exercise import Exercise, normal
-from grader.expect import Failure, expect_close, expect_only, expect_traffic
-from grader.hardware import all_gather_time, latency
+from grader.exercise import Exercise
+from grader.exercise import normal
+from grader.expect import expect_close
+from grader.expect import expect_only
+from grader.expect import expect_traffic
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 5}, {'x': 3, 'y': 2}, {'x': 8}], stars=3, hidden_points=1)
 
 @exercise.body(out_specs=P(), hints=['Run two rings at once, one each way. After how many rounds have they brought everything?', 'N // 2 rounds, into the slots me - hop and me + hop. Which round brings the same shard twice, and for which N?', 'Send backwards only `if 2 * hop < n`: halfway round an even ring the forward hop has brought the shard already.'])

@@ -32,12 +32,11 @@ the wires: a quarter of the all-gather's time. That is allowed here, too.
 **In real systems**: tokens on their way to experts, and Ulysses attention, on torus networks.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 10."""
-import jax
-import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
-from grader.exercise import Exercise, normal
-from grader.expect import Failure, expect_close, expect_only
-from grader.hardware import all_to_all_time
+from grader.exercise import Exercise
+from grader.exercise import normal
+from grader.expect import expect_close
+from grader.expect import expect_only
 exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 5}, {'x': 3, 'y': 2}, {'x': 8}], stars=3, extension=True, hidden_points=1)
 
 @exercise.body(out_specs=P(None, 'x'), hints=['After a hop, which of the chunks that came with it is for you? The others travel on.', 'Load the chunks in the order of the stops: me + 1, me + 2, ... Then what is for you is always the first.', 'bag = chunks[(me + jnp.arange(1, n)) % n]; per hop: bag = ppermute(bag), put bag[0] into slot me - hop, bag = bag[1:]'])

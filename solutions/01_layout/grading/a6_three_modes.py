@@ -1,24 +1,100 @@
-"""What goes wrong in A6."""
+"""What is checked in A6, and what goes wrong."""
 
 import jax
 from jax.sharding import NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from a6_three_modes import (
-    auto_budget,
-    auto_mode,
     exercise,
     explicit,
-    explicit_budget,
-    explicit_mode,
     flops_of_one_constraint,
     gather_of_c_bytes,
-    manual_budget,
-    manual_mode,
     matmul_auto,
     matmul_explicit,
     matmul_manual,
 )
+from grader.exercise import normal
+from grader.expect import Failure, expect_close, expect_collectives, expect_flops, expect_spec, expect_traffic
+
+arrays = {"a": normal("I", "J", spec=P("x", None)), "b": normal("J", "K", spec=P(None, "y"))}
+DIMS = {"I": 24, "J": 32, "K": 40}
+HIDDEN = {"I": 16, "J": 56, "K": 24}
+auto = exercise.call(matmul_auto, **arrays, dims=DIMS, hidden_dims=HIDDEN)
+typed = exercise.call(matmul_explicit, **arrays, dims=DIMS, hidden_dims=HIDDEN)
+manual = exercise.call(matmul_manual, **arrays, dims=DIMS, hidden_dims=HIDDEN)
+
+
+def expect_one_gather_of_c(seen):
+    """C[I_X, K] by one all-gather of C over y, and no product computed twice."""
+    expect_spec(seen.out, P("x", None))
+    expect_collectives(seen, all_gather={"y": 1})
+    shard = seen.out.value.nbytes / (seen.mesh["x"] * seen.mesh["y"])
+    expect_traffic(seen, at_most=shard * (seen.mesh["y"] - 1))
+    expect_flops(seen, at_most=2 * seen.a.size * seen.b.shape[1] / (seen.mesh["x"] * seen.mesh["y"]))
+
+
+def expect_collectives_of(seen, *, compiler):
+    """Who put the collectives in: the compiler, or the learner."""
+    for c in seen.collectives:
+        if c.by_compiler != compiler:
+            who = f"line {c.line} is yours" if c.line else "the compiler put it in"
+            raise Failure(f"this mode leaves the {c.kind} to {'the compiler' if compiler else 'you'}, but {who}")
+
+
+@exercise.check(auto, points=0.25, public=True)
+def auto_value(seen):
+    """matmul_auto: C equals A @ B"""
+    expect_close(seen.out, seen.a @ seen.b)
+
+
+@exercise.check(auto, points=0.25, after=auto_value)
+def auto_budget(seen):
+    """matmul_auto: C[I_X, K] by one all-gather of C over y; 1/XY of the FLOPs"""
+    expect_one_gather_of_c(seen)
+
+
+@exercise.check(auto, points=0.25, after=auto_budget)
+def auto_mode(seen):
+    """matmul_auto: the compiler puts the all-gather in, you write none"""
+    expect_collectives_of(seen, compiler=True)
+
+
+@exercise.check(typed, points=0.25, public=True)
+def explicit_value(seen):
+    """matmul_explicit: C equals A @ B"""
+    expect_close(seen.out, seen.a @ seen.b)
+
+
+@exercise.check(typed, points=0.25, after=explicit_value)
+def explicit_budget(seen):
+    """matmul_explicit: C[I_X, K] by one all-gather of C over y; 1/XY of the FLOPs"""
+    expect_one_gather_of_c(seen)
+
+
+@exercise.check(typed, points=0.25, after=explicit_budget)
+def explicit_mode(seen):
+    """matmul_explicit: the compiler puts the all-gather in, and the type of C says P('x', None)"""
+    expect_collectives_of(seen, compiler=True)
+    if not seen.typed:
+        raise Failure("the type of the result says nothing about its sharding: its axes are not Explicit")
+
+
+@exercise.check(manual, points=0.25, public=True)
+def manual_value(seen):
+    """matmul_manual: C equals A @ B"""
+    expect_close(seen.out, seen.a @ seen.b)
+
+
+@exercise.check(manual, points=0.25, after=manual_value)
+def manual_budget(seen):
+    """matmul_manual: C[I_X, K] by one all-gather of C over y; 1/XY of the FLOPs"""
+    expect_one_gather_of_c(seen)
+
+
+@exercise.check(manual, points=0.25, after=manual_budget)
+def manual_mode(seen):
+    """matmul_manual: you write the all-gather, the compiler adds nothing"""
+    expect_collectives_of(seen, compiler=False)
 
 
 @exercise.misconception(of=matmul_auto, fails=auto_mode)

@@ -1,19 +1,102 @@
-"""What goes wrong in D2."""
+"""What is checked in D2, and what goes wrong."""
 
+import itertools
 import math
 
+from jax.sharding import PartitionSpec as P
+
 from d2_several_axes import (
-    axes_cut_elsewhere,
-    axes_of_one,
-    axes_reduced,
     axes_time,
-    axes_together,
     cutting_axes,
     exercise,
     gather_cut_elsewhere_time,
     gather_two_axes_time,
     reduce_cut_elsewhere_time,
 )
+from grader.expect import expect_outcomes
+
+SPECS = [P("x", "y"), P(("x", "y"), "z"), P("z", ("y", "x")), P(None, "y"), P(("z", "x")), P("y", "z")]
+OVER = [("x",), ("y",), ("z",), ("x", "y"), ("z", "x"), ("z", "y", "x")]
+
+
+def example(kind, spec, over, mesh_shape, rows=3, columns=5):
+    return {
+        "kind": kind, "shape": (768 * rows, 768 * columns), "itemsize": 2, "spec": spec, "over": over,
+        "mesh_shape": dict(zip("xyz", mesh_shape, strict=True)), "one_way_bandwidth": 4.5e10,
+    }  # fmt: skip
+
+
+def drawn(rng, kinds, admit, sizes=(2, 3, 4, 8, 16), repeats=8):
+    """Every kind, spec and set of talking axes that ``admit(cuts that talk, cuts that are silent, over)`` lets through."""
+    for kind, spec, over in itertools.product(kinds, SPECS * repeats, OVER):
+        silent = [axis for axis in cutting_axes(spec) if axis not in over]
+        if admit(len(cutting_axes(spec)) - len(silent), len(silent), len(over)):
+            mesh_shape = rng.choice(sizes, 3, replace=False).tolist()
+            yield example(kind, spec, over, mesh_shape, *rng.integers(1, 30, 2).tolist()) | {
+                "itemsize": int(rng.choice([1, 2, 4])), "one_way_bandwidth": float(rng.choice([4.5e10, 9e10]))
+            }  # fmt: skip
+
+
+REDUCTIONS = ["reduce_scatter", "all_reduce"]
+one_axis = exercise.cases(
+    axes_time,
+    public=[example("all_gather", P("x", "y"), over, (4, 8, 2)) for over in [("x",), ("y",)]],
+    hidden=lambda rng: drawn(rng, ["all_gather"], lambda talk, silent, n: talk == n == 1 and silent),
+)
+many_axes = exercise.cases(
+    axes_time,
+    public=[example("all_gather", spec, ("x", "y"), (4, 8, 2)) for spec in [P(("x", "y")), P(("x", "y"), "z")]],
+    hidden=lambda rng: drawn(rng, ["all_gather"], lambda talk, silent, n: talk == n > 1),
+)
+reductions = exercise.cases(
+    axes_time,
+    public=[example(kind, P("x", "y"), ("z",), (4, 8, 16)) for kind in REDUCTIONS],
+    hidden=lambda rng: drawn(rng, REDUCTIONS, lambda talk, silent, n: talk == 0),
+)
+thin = exercise.cases(
+    axes_time,
+    public=[example("all_gather", P(("x", "y"), "z"), ("x", "y"), (1, 8, 4))],
+    hidden=lambda rng: drawn(rng, ["all_gather"], lambda talk, silent, n: talk == n, (1, 1, 1, 4, 8), 5),
+)
+misplaced = exercise.cases(
+    axes_time,
+    public=[example("all_gather", P("x"), ("y",), (4, 8, 2)), example("all_reduce", P("x", "y"), ("x",), (4, 8, 2))],
+    hidden=lambda rng: itertools.chain(
+        drawn(rng, ["all_gather"], lambda talk, silent, n: talk < n, repeats=2),
+        drawn(rng, REDUCTIONS, lambda talk, silent, n: talk, repeats=2),
+    ),
+)
+
+
+@exercise.check(one_axis, points=0.5, public=True)
+def axes_cut_elsewhere(seen):
+    """axes_time: an all-gather over one axis, other axes cut the array too"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(many_axes, points=0.5)
+def axes_together(seen):
+    """axes_time: an all-gather over two or three axes at once"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(reductions, points=0.5, public=True)
+def axes_reduced(seen):
+    """axes_time: reduce-scatter and all-reduce of an array that other axes cut"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(thin, points=0.25)
+def axes_of_one(seen):
+    """axes_time: an axis of one chip has no links; alone, it takes no time"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(misplaced, points=0.25, public=True)
+def axes_misplaced(seen):
+    """axes_time: gathering over an axis that does not cut, or reducing over one that does, raises ValueError"""
+    expect_outcomes(seen)
+
 
 TIMES = [axes_cut_elsewhere, axes_together, axes_reduced]
 

@@ -1,17 +1,63 @@
-"""What goes wrong in D8."""
+"""What is checked in D8, and what goes wrong."""
 
-from d8_memory_budget import (
-    cache_bytes,
-    cache_of_batch,
-    decode_step,
-    decode_step_time,
-    exercise,
-    kv_cache_bytes,
-    state_per_chip,
-    step_large_batch,
-    step_small_batch,
-)
+from d8_memory_budget import cache_of_batch, decode_step, decode_step_time, exercise, kv_cache_bytes, state_per_chip
+from grader.expect import expect_outcomes
 from grader.hardware import CHIPS
+
+
+def drawn_caches(rng):
+    for _ in range(120):
+        kv_heads = int(rng.choice([1, 4, 8]))
+        yield {
+            "layers": int(rng.integers(12, 127)), "query_heads": kv_heads * int(rng.choice([3, 4, 8])), "kv_heads": kv_heads,
+            "head_dim": int(rng.choice([64, 128, 256])), "itemsize": int(rng.choice([1, 2, 4])),
+            "sequences": int(rng.integers(2, 500)), "tokens": int(rng.integers(1000, 100_000)),
+        }  # fmt: skip
+
+
+def step(sequences, params=30_000_000_000, weight_bytes=1, kv_bytes=100_000, tokens=8192, chips=16, chip=CHIPS["v5e"]):
+    return {
+        "params": params, "weight_bytes": weight_bytes, "kv_bytes_per_token": kv_bytes, "sequences": sequences,
+        "tokens": tokens, "chips": chips, "flops": chip.bf16, "hbm_bandwidth": chip.hbm_bw,
+    }  # fmt: skip
+
+
+def drawn_steps(rng, low, high):
+    """Batches between ``low`` and ``high`` times the one at which arithmetic and reading weights take equally long."""
+    for _ in range(80):
+        chip, weight_bytes = CHIPS[str(rng.choice(["v5e", "v5p", "v6e"]))], int(rng.choice([1, 2]))
+        batch = max(2, int(rng.uniform(low, high) * weight_bytes * chip.bf16 / chip.hbm_bw / 2))
+        params, kv_bytes = int(rng.integers(5, 400)) * 10**9, int(rng.integers(20, 600)) * 1000
+        yield step(
+            batch, params, weight_bytes, kv_bytes, int(rng.integers(500, 9000)), int(rng.choice([4, 8, 16, 64])), chip
+        )
+
+
+caches = exercise.cases(
+    kv_cache_bytes,
+    public=[{"layers": 40, "query_heads": 40, "kv_heads": 8, "head_dim": 128, "itemsize": 2, "sequences": 16, "tokens": 8192}],
+    hidden=drawn_caches,
+)  # fmt: skip
+small_steps = exercise.cases(decode_step_time, public=[step(4)], hidden=lambda rng: drawn_steps(rng, 0.02, 0.9))
+large_steps = exercise.cases(decode_step_time, public=[step(256)], hidden=lambda rng: drawn_steps(rng, 1.1, 6))
+
+
+@exercise.check(caches, points=0.5, public=True)
+def cache_bytes(seen):
+    """kv_cache_bytes: many models, dtypes and batches"""
+    expect_outcomes(seen)
+
+
+@exercise.check(small_steps, points=0.5, public=True)
+def step_small_batch(seen):
+    """decode_step_time: batches that wait for the weights"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(large_steps, points=0.5)
+def step_large_batch(seen):
+    """decode_step_time: batches large enough to be bound by arithmetic"""
+    expect_outcomes(seen, rtol=1e-6)
 
 
 @exercise.misconception(of=kv_cache_bytes, fails=cache_bytes)

@@ -1,24 +1,94 @@
-"""What goes wrong in B3."""
+"""What is checked in B3, and what goes wrong."""
 
 import jax
+import numpy as np
+from jax.sharding import PartitionSpec as P
 
 from b3_transposes import (
     all_gather_t,
-    all_gather_t_traffic,
-    all_gather_t_value,
     all_reduce_t,
-    all_reduce_t_value,
     all_to_all_t,
-    all_to_all_t_traffic,
-    all_to_all_t_value,
     exercise,
     fsdp_backward_bytes,
     reduce_scatter_t,
-    reduce_scatter_t_traffic,
-    reduce_scatter_t_value,
     shift_t,
-    shift_t_value,
 )
+from grader.exercise import normal
+from grader.expect import expect_close, expect_collectives
+
+DIMS = {"I": 72, "J": 48}
+HIDDEN = {"I": 24, "J": 96}
+rows = normal("I", "J", spec=P("x"))
+tall = normal(1728, "J", spec=P("x"))
+columns = normal("I", "J", spec=P(None, "x"))
+gathered = exercise.call(all_gather_t, y=tall, dims={"J": 24}, hidden_dims={"J": 40})
+scattered = exercise.call(reduce_scatter_t, y=rows, dims=DIMS, hidden_dims=HIDDEN)
+reduced = exercise.call(all_reduce_t, y=rows, dims=DIMS, hidden_dims=HIDDEN)
+traded = exercise.call(all_to_all_t, y=columns, dims=DIMS, hidden_dims=HIDDEN)
+shifted = exercise.call(shift_t, y=rows, dims=DIMS, hidden_dims=HIDDEN)
+
+
+@exercise.check(gathered, points=0.25, public=True)
+def all_gather_t_value(seen):
+    """all_gather_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
+    blocks = seen.y.reshape(seen.mesh["x"], -1, seen.y.shape[1])
+    expect_close(seen.out, blocks.sum(0))
+
+
+@exercise.check(scattered, points=0.25, public=True)
+def reduce_scatter_t_value(seen):
+    """reduce_scatter_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
+    expect_close(seen.out, np.tile(seen.y, (seen.mesh["x"], 1)))
+
+
+@exercise.check(reduced, points=0.25, public=True)
+def all_reduce_t_value(seen):
+    """all_reduce_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
+    blocks = seen.y.reshape(seen.mesh["x"], -1, seen.y.shape[1])
+    expect_close(seen.out, np.tile(blocks.sum(0), (seen.mesh["x"], 1)))
+
+
+@exercise.check(traded, points=0.25, public=True)
+def all_to_all_t_value(seen):
+    """all_to_all_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
+    expect_close(seen.out, seen.y)
+
+
+@exercise.check(shifted, points=0.25, public=True)
+def shift_t_value(seen):
+    """shift_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
+    size = seen.y.shape[0] // seen.mesh["x"]
+    expect_close(seen.out, np.concatenate([seen.y[size:], np.zeros((size, seen.y.shape[1]))]))
+
+
+@exercise.check(gathered, points=0.25, after=all_gather_t_value)
+def all_gather_t_traffic(seen):
+    """all_gather_t: one reduce-scatter over x and no other collective"""
+    expect_collectives(seen, reduce_scatter={"x": 1})
+
+
+@exercise.check(scattered, points=0.25, after=reduce_scatter_t_value)
+def reduce_scatter_t_traffic(seen):
+    """reduce_scatter_t: one all-gather over x and no other collective"""
+    expect_collectives(seen, all_gather={"x": 1})
+
+
+@exercise.check(reduced, points=0.25, after=all_reduce_t_value)
+def all_reduce_t_traffic(seen):
+    """all_reduce_t: one all-reduce over x and no other collective"""
+    expect_collectives(seen, all_reduce={"x": 1})
+
+
+@exercise.check(traded, points=0.25, after=all_to_all_t_value)
+def all_to_all_t_traffic(seen):
+    """all_to_all_t: one all-to-all over x and no other collective"""
+    expect_collectives(seen, all_to_all={"x": 1})
+
+
+@exercise.check(shifted, points=0.25, after=shift_t_value)
+def shift_t_traffic(seen):
+    """shift_t: one permute over x and no other collective"""
+    expect_collectives(seen, permute={"x": 1})
 
 
 @exercise.misconception(of=all_gather_t, fails=all_gather_t_value)

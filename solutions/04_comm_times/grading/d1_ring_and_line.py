@@ -1,22 +1,86 @@
-"""What goes wrong in D1."""
+"""What is checked in D1, and what goes wrong."""
 
 from d1_ring_and_line import (
-    KINDS,
     axis_collective_time,
     exercise,
-    line_gather_seconds,
     line_gather_time,
     line_reduce_time,
     line_scatter_time,
-    lone_chip_seconds,
-    reduce_seconds,
-    ring_gather_seconds,
     ring_gather_time,
     ring_reduce_time,
     ring_scatter_time,
-    scatter_seconds,
 )
+from grader.expect import expect_outcomes
 from grader.hardware import all_gather_time, all_reduce_time, reduce_scatter_time
+
+KINDS = ("all_gather", "reduce_scatter", "all_reduce")
+
+
+def case(kind, bytes, axis_size, one_way_bandwidth, wraps):
+    """One set of arguments, by name."""
+    return {
+        "kind": kind, "bytes": bytes, "axis_size": axis_size, "one_way_bandwidth": one_way_bandwidth, "wraps": wraps
+    }  # fmt: skip
+
+
+def hidden_cases(rng):
+    """Every kind on rings and lines, even and odd, a lone chip of each, and names that are no collective."""
+    for kind in KINDS:
+        for wrapped in (True, False):
+            for size in (2, 3, 4, 5, 8, 16):
+                megabytes, bandwidth = int(rng.integers(1, 500)), float(rng.integers(10, 200))
+                yield case(kind, megabytes * 1_000_003, size, bandwidth * 1e9, wrapped)
+            yield case(kind, int(rng.integers(1, 500)) * 1_000_003, 1, 4.5e10, wrapped)
+    for kind in ("gather", "ALL_GATHER", "all_to_all", ""):
+        yield case(kind, 1_000_000, 4, 4.5e10, True)
+
+
+PUBLIC = [
+    *(case(kind, 12_582_912, 4, 4.5e10, wrapped) for kind in KINDS for wrapped in (True, False)),
+    *(case(kind, 7_000_000, 5, 9.0e10, wrapped) for kind in KINDS for wrapped in (True, False)),
+    case("all_gather", 12_582_912, 1, 4.5e10, False),
+    case("all_mixed", 12_582_912, 4, 4.5e10, True),
+]
+
+times = exercise.cases(axis_collective_time, public=PUBLIC, hidden=hidden_cases)
+
+
+@exercise.check(times, points=0.25, public=True)
+def ring_gather_seconds(seen):
+    """the all-gather's time on a ring"""
+    expect_outcomes(seen, where=lambda a: a["kind"] == "all_gather" and a["wraps"] and a["axis_size"] > 1, rtol=1e-6)
+
+
+@exercise.check(times, points=0.25, public=True)
+def line_gather_seconds(seen):
+    """the all-gather's time on a line"""
+    expect_outcomes(
+        seen, where=lambda a: a["kind"] == "all_gather" and not a["wraps"] and a["axis_size"] > 1, rtol=1e-6
+    )
+
+
+@exercise.check(times, points=0.25)
+def scatter_seconds(seen):
+    """the reduce-scatter's time, on rings and lines"""
+    expect_outcomes(seen, where=lambda a: a["kind"] == "reduce_scatter" and a["axis_size"] > 1, rtol=1e-6)
+
+
+@exercise.check(times, points=0.25)
+def reduce_seconds(seen):
+    """the all-reduce's time, on rings and lines"""
+    expect_outcomes(seen, where=lambda a: a["kind"] == "all_reduce" and a["axis_size"] > 1, rtol=1e-6)
+
+
+@exercise.check(times, points=0.25, public=True)
+def lone_chip_seconds(seen):
+    """on an axis of one chip nothing moves: 0 seconds"""
+    expect_outcomes(seen, where=lambda a: a["kind"] in KINDS and a["axis_size"] == 1)
+
+
+@exercise.check(times, points=0.25, public=True)
+def unknown_kind_refused(seen):
+    """an unknown collective raises ValueError"""
+    expect_outcomes(seen, where=lambda a: a["kind"] not in KINDS)
 
 
 def passes_of(kind):

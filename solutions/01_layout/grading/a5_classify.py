@@ -1,15 +1,98 @@
-"""What goes wrong in A5."""
+"""What is checked in A5, and what goes wrong."""
 
-from a5_classify import (
-    axes_of,
+import itertools
+
+from jax.sharding import PartitionSpec as P
+
+from a5_classify import axes_of, classify, exercise, partial_sum_bytes
+from grader.expect import expect_outcomes
+
+SPECS = [P(i, j) for i, j in itertools.product([None, "x", "y"], repeat=2)]
+TABLE = [{"eq": "ij,jk->ik", "spec_a": a, "spec_b": b} for a, b in itertools.product(SPECS, repeat=2)]
+TENSORS = ["bij,bjk->bik", "kj,bji->bki", "bqhd,bkhd->bhqk", "bsnd,ndm->bsm", "ji,kj->ki"]
+BATCH_CUT_TWICE = [
+    {"eq": "bij,bjk->bik", "spec_a": P("x"), "spec_b": P("y")},
+    {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", None, "z")},
+]
+ENTRIES = [None, None, "x", "y", "z", ("x", "y"), ("y", "x")]
+
+
+def of_case(*answers):
+    """Matrix products with these answers."""
+    return [case for case in TABLE if classify(**case) in answers]
+
+
+def drawn(rng):
+    """Products of tensors, legal ones, as many of each case."""
+    found = {1: [], 2: [], 3: [], 4: []}
+    while min(map(len, found.values())) < 25:
+        eq = TENSORS[rng.integers(len(TENSORS))]
+        specs = [
+            [ENTRIES[i] for i in rng.integers(len(ENTRIES), size=len(part))] for part in eq.split("->")[0].split(",")
+        ]
+        case = {"eq": eq, "spec_a": P(*specs[0]), "spec_b": P(*specs[1])}
+        answer = classify(**case)
+        if answer != "illegal" and len(found[answer]) < 25:
+            found[answer].append(case)
+    return [*BATCH_CUT_TWICE, *itertools.chain(*found.values())]
+
+
+table_cases = exercise.cases(
     classify,
-    classify_clash,
-    classify_illegal,
-    classify_matrices,
-    classify_tensors,
-    exercise,
-    partial_sum_bytes,
+    public=[
+        {"eq": "ij,jk->ik", "spec_a": P("x", None), "spec_b": P(None, "y")},
+        {"eq": "ij,jk->ik", "spec_a": P("x", None), "spec_b": P("x", None)},
+        {"eq": "ij,jk->ik", "spec_a": P(None, "x"), "spec_b": P("y", None)},
+        {"eq": "ij,jk->ik", "spec_a": P(None, "x"), "spec_b": P("x", "y")},
+    ],
+    hidden=lambda rng: of_case(1, 2, 3),
 )
+clash_cases = exercise.cases(
+    classify,
+    public=[{"eq": "ij,jk->ik", "spec_a": P("x", "y"), "spec_b": P("y", "x")}],
+    hidden=lambda rng: of_case(4),
+)
+illegal_cases = exercise.cases(
+    classify,
+    public=[{"eq": "ij,jk->ik", "spec_a": P("x", None), "spec_b": P(None, "y", "z")}],
+    hidden=lambda rng: [
+        *of_case("illegal"),
+        *({**case, "spec_a": P(*case["spec_a"], None)} for case in of_case(1, 2, 3, 4)[::5]),
+        {"eq": "bij,bjk->bik", "spec_a": P("x"), "spec_b": P(None, ("y", "z"), "y")},
+    ],
+)
+tensor_cases = exercise.cases(
+    classify,
+    public=[
+        {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", None, "y")},
+        {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", "y")},
+    ],
+    hidden=drawn,
+)
+
+
+@exercise.check(table_cases, points=1, public=True)
+def classify_matrices(seen):
+    """classify: products of matrices of cases 1 to 3"""
+    expect_outcomes(seen)
+
+
+@exercise.check(clash_cases, points=0.5, public=True)
+def classify_clash(seen):
+    """classify: products of matrices of case 4"""
+    expect_outcomes(seen)
+
+
+@exercise.check(illegal_cases, points=0.5)
+def classify_illegal(seen):
+    """classify: specs that are no sharding"""
+    expect_outcomes(seen)
+
+
+@exercise.check(tensor_cases, points=0.5, after=classify_matrices)
+def classify_tensors(seen):
+    """classify: batch letters, other orders of letters, tuples of axes"""
+    expect_outcomes(seen)
 
 
 @exercise.misconception(fails=[classify_clash, classify_tensors])

@@ -1,26 +1,99 @@
-"""What goes wrong in B5."""
+"""What is checked in B5, and what goes wrong."""
 
 import jax
 import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
 
 from b5_rooted import (
     exercise,
     rooted_broadcast,
-    rooted_broadcast_budget,
     rooted_broadcast_time,
-    rooted_broadcast_value,
     rooted_gather,
-    rooted_gather_budget,
-    rooted_gather_value,
     rooted_reduce,
-    rooted_reduce_budget,
-    rooted_reduce_value,
     rooted_scatter,
-    rooted_scatter_budget,
     rooted_scatter_bytes,
-    rooted_scatter_value,
 )
+from grader.exercise import normal
+from grader.expect import expect_close, expect_traffic
 from grader.hardware import all_reduce_time
+
+blocks = normal("I", "J", spec=P(None, "x"))
+DIMS = {"I": 40, "J": 80}
+HIDDEN = {"I": 80, "J": 120}
+OTHER = [{"x": 8}, {"x": 5}]
+broadcast = exercise.call(rooted_broadcast, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
+scatter = exercise.call(rooted_scatter, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
+gather = exercise.call(rooted_gather, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
+reduce = exercise.call(rooted_reduce, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
+broadcast_from_3 = exercise.call(rooted_broadcast, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
+scatter_from_3 = exercise.call(rooted_scatter, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
+gather_to_3 = exercise.call(rooted_gather, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
+reduce_to_3 = exercise.call(rooted_reduce, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
+
+
+@exercise.check(broadcast, points=0.5, public=True)
+def rooted_broadcast_value(seen):
+    """rooted_broadcast: every device has the root's block"""
+    parts = seen.a.reshape(len(seen.a), seen.mesh["x"], -1)
+    expect_close(seen.out, parts[:, seen.root])
+
+
+@exercise.check(scatter, points=0.5, public=True)
+def rooted_scatter_value(seen):
+    """rooted_scatter: device i has chunk i of the root's rows"""
+    parts = seen.a.reshape(len(seen.a), seen.mesh["x"], -1)
+    expect_close(seen.out, parts[:, seen.root])
+
+
+@exercise.check(gather, points=0.5, public=True)
+def rooted_gather_value(seen):
+    """rooted_gather: the root has all blocks, the others have zeros"""
+    want = np.zeros((seen.mesh["x"], *seen.a.shape))
+    want[seen.root] = seen.a
+    expect_close(seen.out, want.reshape(-1, seen.a.shape[1]))
+
+
+@exercise.check(reduce, points=0.5, public=True)
+def rooted_reduce_value(seen):
+    """rooted_reduce: the root has the sum, the others have zeros"""
+    parts = seen.a.reshape(len(seen.a), seen.mesh["x"], -1)
+    want = np.zeros(parts.shape)
+    want[:, seen.root] = parts.sum(1)
+    expect_close(seen.out, want.reshape(seen.a.shape))
+
+
+def sends(seen, blocks):
+    """Each device sends at most this many blocks."""
+    expect_traffic(seen, at_most=blocks * 4 * seen.a.size / seen.mesh["x"])
+
+
+@exercise.check(broadcast_from_3, points=0.25, after=rooted_broadcast_value)
+def rooted_broadcast_budget(seen):
+    """rooted_broadcast: right for another root, and 2 (N - 1)/N V from each device"""
+    rooted_broadcast_value.fn(seen)
+    sends(seen, 2 * (seen.mesh["x"] - 1) / seen.mesh["x"])
+
+
+@exercise.check(scatter_from_3, points=0.25, after=rooted_scatter_value)
+def rooted_scatter_budget(seen):
+    """rooted_scatter: right for another root, and (N - 1)/N V from each device"""
+    rooted_scatter_value.fn(seen)
+    sends(seen, (seen.mesh["x"] - 1) / seen.mesh["x"])
+
+
+@exercise.check(gather_to_3, points=0.25, after=rooted_gather_value)
+def rooted_gather_budget(seen):
+    """rooted_gather: right for another root, and (N - 1) V from each device"""
+    rooted_gather_value.fn(seen)
+    sends(seen, seen.mesh["x"] - 1)
+
+
+@exercise.check(reduce_to_3, points=0.25, after=rooted_reduce_value)
+def rooted_reduce_budget(seen):
+    """rooted_reduce: right for another root, and 2 (N - 1)/N V from each device"""
+    rooted_reduce_value.fn(seen)
+    sends(seen, 2 * (seen.mesh["x"] - 1) / seen.mesh["x"])
 
 
 @exercise.misconception(of=rooted_broadcast, fails=rooted_broadcast_value)

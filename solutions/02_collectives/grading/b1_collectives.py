@@ -1,0 +1,132 @@
+"""What is checked in B1, and what goes wrong."""
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from b1_collectives import (
+    all_gather_body,
+    all_reduce_body,
+    all_to_all_body,
+    all_to_all_on_ring,
+    exercise,
+    reduce_scatter_body,
+)
+from grader.exercise import normal
+from grader.expect import expect_close, expect_collectives
+from grader.hardware import all_to_all_time
+
+DIMS = {"I": 64, "J": 40, "K": 16}
+HIDDEN = {"I": 128, "J": 24, "K": 8}
+rows = normal("I", "J", spec=P("x"))
+last = normal("I", "J", "K", spec=P(None, None, "x"))
+gather_rows = exercise.call(all_gather_body, a=rows, static={"dim": 0}, dims=DIMS, hidden_dims=HIDDEN)
+gather_last = exercise.call(all_gather_body, a=last, static={"dim": 2}, dims=DIMS, hidden_dims=HIDDEN)
+reduce = exercise.call(all_reduce_body, a=rows, dims=DIMS, hidden_dims=HIDDEN)
+scatter = exercise.call(reduce_scatter_body, a=rows, dims=DIMS, hidden_dims=HIDDEN)
+trade = exercise.call(all_to_all_body, a=rows, dims=DIMS, hidden_dims=HIDDEN)
+
+
+@exercise.check(gather_rows, points=0.5, public=True)
+def all_gather_value(seen):
+    """all_gather_body: every device holds the whole A (dim=0)"""
+    expect_close(seen.out, seen.a)
+
+
+@exercise.check(gather_last, points=0.5)
+def all_gather_other_dim(seen):
+    """all_gather_body: the same for an array cut along its last dimension"""
+    expect_close(seen.out, seen.a)
+
+
+@exercise.check(gather_rows, points=0.5, after=all_gather_value)
+def all_gather_traffic(seen):
+    """all_gather_body: one all-gather over x and no other collective"""
+    expect_collectives(seen, all_gather={"x": 1})
+
+
+@exercise.check(reduce, points=0.5, public=True)
+def all_reduce_value(seen):
+    """all_reduce_body: every device holds the sum"""
+    parts = seen.a.reshape(seen.mesh["x"], -1, seen.a.shape[1])
+    expect_close(seen.out, parts.sum(0))
+
+
+@exercise.check(reduce, points=0.5, after=all_reduce_value)
+def all_reduce_traffic(seen):
+    """all_reduce_body: one all-reduce over x and no other collective"""
+    expect_collectives(seen, all_reduce={"x": 1})
+
+
+@exercise.check(scatter, points=0.5, public=True)
+def reduce_scatter_value(seen):
+    """reduce_scatter_body: every device holds its columns of the sum"""
+    parts = seen.a.reshape(seen.mesh["x"], -1, seen.a.shape[1])
+    expect_close(seen.out, parts.sum(0))
+
+
+@exercise.check(scatter, points=0.5, after=reduce_scatter_value)
+def reduce_scatter_traffic(seen):
+    """reduce_scatter_body: one reduce-scatter over x and no other collective"""
+    expect_collectives(seen, reduce_scatter={"x": 1})
+
+
+@exercise.check(trade, points=0.5, public=True)
+def all_to_all_value(seen):
+    """all_to_all_body: rows were cut, now columns are"""
+    expect_close(seen.out, seen.a)
+
+
+@exercise.check(trade, points=0.5, after=all_to_all_value)
+def all_to_all_traffic(seen):
+    """all_to_all_body: one all-to-all over x and no other collective"""
+    expect_collectives(seen, all_to_all={"x": 1})
+
+
+@exercise.misconception(of=all_gather_body, fails=[all_gather_value, all_gather_other_dim])
+def gathered_untiled(a, *, dim):
+    """You stacked the shards along a new dimension. tiled=True joins them along the one that was cut."""
+    return jax.lax.all_gather(a, "x", axis=dim)
+
+
+@exercise.misconception(of=all_gather_body, fails=all_gather_other_dim)
+def gathered_rows_only(a, *, dim):
+    """You joined along dimension 0, whatever `dim` says."""
+    return jax.lax.all_gather(a, "x", tiled=True)
+
+
+@exercise.misconception(of=all_reduce_body, fails=all_reduce_value)
+def averaged(a):
+    """You took the mean. The partial sums of a matmul have to be added."""
+    return jax.lax.pmean(a, "x")
+
+
+@exercise.misconception(of=reduce_scatter_body, fails=reduce_scatter_value)
+def scattered_rows(a):
+    """You kept rows: scatter_dimension is 0 unless you set it. The result is A[I, J_X]: dimension 1."""
+    return jax.lax.psum_scatter(a, "x", tiled=True)
+
+
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_value)
+def traded_backwards(a):
+    """You swapped split_axis and concat_axis. Split the dimension that shall be cut, join the one that was."""
+    return jax.lax.all_to_all(a, "x", split_axis=0, concat_axis=1, tiled=True)
+
+
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_traffic)
+def gathered_then_sliced(a):
+    """You gathered everything and kept 1/X of it. An all-to-all sends only what each device keeps."""
+    a = jax.lax.all_gather(a, "x", tiled=True)
+    width = a.shape[1] // jax.lax.axis_size("x")
+    return jax.lax.dynamic_slice_in_dim(a, jax.lax.axis_index("x") * width, width, axis=1)
+
+
+@exercise.misconception(of=all_to_all_on_ring)
+def all_to_all_as_all_gather(chip, I, J, X):
+    """That is the all-gather. In an all-to-all a chunk travels only to the one device that wants it: a quarter of the traffic."""
+    return 4 * all_to_all_time(2 * I * J, X, chip)
+
+
+@exercise.misconception(of=all_to_all_on_ring)
+def all_to_all_one_way(chip, I, J, X):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return 2 * all_to_all_time(2 * I * J, X, chip)
