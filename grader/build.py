@@ -24,7 +24,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import jinja2
-import nbformat
 import yaml
 
 from grader import numbers, syntax, variants
@@ -426,6 +425,8 @@ assert jax.device_count() == {devices}, "JAX was imported before this cell ran: 
 
 def notebook(course: Course, module: str) -> str:
     """The module's notebook as JSON. Cell ids are stable, outputs empty."""
+    import nbformat  # takes a second, which commands that build nothing need not wait for
+
     listed = course.module(module)
     cells = [
         cell("markdown", f"{module}-intro", f"# {listed.title}\n\nFill in the cells marked `TODO`, run the check below each exercise, hand in this notebook."),
@@ -463,6 +464,8 @@ def _exercise_cells(course: Course, exercise: Exercise) -> Iterator[Any]:
 
 def cell(kind: str, name: str, text: str) -> Any:
     """A cell whose id stays: its name, cut to the 64 characters that nbformat allows."""
+    import nbformat
+
     ident = name if len(name) <= 64 else name[:50] + hashlib.sha256(name.encode()).hexdigest()[:12]
     make = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell
     return make(source=text, id=ident)
@@ -488,6 +491,8 @@ def products(course: Course) -> dict[str, str]:
 
 def _sources(made: dict[str, str]) -> Iterator[Source]:
     """The stubs and notebooks as they would be read from a submission."""
+    import nbformat
+
     for path, text in made.items():
         if path.endswith(".ipynb"):
             cells = nbformat.reads(text, as_version=4).cells

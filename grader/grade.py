@@ -24,6 +24,7 @@ from grader.lane import Here, Lane, Runner
 from grader.observation import Fault
 from grader.plan import Ask, plan
 from grader.result import ExerciseReport, Report, Result
+from grader.sandbox import Worker, end
 from grader.submission import Chunk, Source, Submission
 
 PUBLIC_SEED = "public"
@@ -54,15 +55,15 @@ class Grader:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for lane in self._all:
-            if isinstance(lane, Lane):
-                lane.close()
+        end(self._workers())
 
     def warm(self) -> None:
         """Start all workers without waiting for them."""
-        for lane in self._all:
-            if isinstance(lane, Lane):
-                lane.start()
+        for worker in self._workers():
+            worker.start()
+
+    def _workers(self) -> list[Worker]:
+        return [w for lane in self._all if isinstance(lane, Lane) for w in lane.workers]
 
     @contextmanager
     def _lane(self) -> Iterator[Lane | Here]:

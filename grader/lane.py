@@ -19,7 +19,7 @@ from grader.exercise import Cases, Number
 from grader.judge import Answered, Finding
 from grader.observation import Collective, Fault, Observation, Outcome, Sharded
 from grader.plan import Ask
-from grader.sandbox import Worker, WorkerDied
+from grader.sandbox import Worker, WorkerDied, end
 from grader.submission import Source
 from grader.wire import BadFrame, decode, unpack_array
 
@@ -57,14 +57,12 @@ class Lane:
         self.tracer = Worker("trace", tier, course.config.devices, course.limits)
         self.runners = runners or [Runner(course, tier)]
 
-    def start(self) -> None:
-        """Start the workers without waiting until they are ready."""
-        for worker in (self.tracer, *(r.worker for r in self.runners)):
-            worker.start()
+    @property
+    def workers(self) -> list[Worker]:
+        return [self.tracer, *(r.worker for r in self.runners)]
 
     def close(self) -> None:
-        for worker in (self.tracer, *(r.worker for r in self.runners)):
-            worker.kill()
+        end(self.workers)
 
     def collect(self, source: Source, asks: list[Ask]) -> tuple[list[Answered], list[str]]:
         """Ask everything of one source; also what stopped it while loading, as notes."""

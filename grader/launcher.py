@@ -51,9 +51,12 @@ def main(scratch: str, readable: list[str], memory_mib: int, command: list[str])
     os.close(0)
     os.close(1)
     threading.Thread(target=limit_threads, daemon=True).start()
-    result = process.wait()
+    results: list[Any] = []
+    waiting = threading.Thread(target=lambda: results.append(process.wait()), daemon=True)
+    waiting.start()
+    waiting.join()  # a signal interrupts this, but not the wait itself
     kill_descendants()
-    return result.exit_code
+    return results[0].exit_code if results else 1
 
 
 def drop_capabilities() -> None:

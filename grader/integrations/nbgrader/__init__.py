@@ -10,3 +10,11 @@ batch     a class graded in parallel (``shardlings grade --nbgrader``)
 
 Only ``plugin``, ``book`` and ``batch`` import nbgrader, and only this package does.
 """
+
+import sys
+from typing import Any
+
+# jsonschema, for nbformat, would compile the grammar of international URIs: 0.8 s at each start, and no notebook's
+# schema has one. It takes a package that cannot be imported for one that is not installed.
+_modules: dict[str, Any] = sys.modules  # type: ignore[assignment]
+_modules.setdefault("rfc3987_syntax", None)
