@@ -23,7 +23,8 @@ import pytest
 
 import grader as package
 from grader import store
-from grader.course import Course, load_course
+from grader.build import reference_source
+from grader.course import Course, find_course, load_course
 from grader.grade import Grader
 from grader.lane import Lane
 from grader.launcher import children
@@ -32,6 +33,7 @@ from grader.report import summarise
 from grader.result import Report
 from grader.sandbox import TIERS, Worker, available
 from grader.submission import find_submissions, read
+from grader.verify import answers
 from tests import test_examples as examples
 from tests.made_up import COURSE, made_up
 from tests.test_cli import one_line
@@ -612,3 +614,17 @@ def test_the_examples_keep_their_verdicts_in_every_tier(tmp_path: Path, tier: st
     assert {(r["isolation"], r["pending"]) for r in reports.values()} == {(tier, 0)}
     told = [f"{s}: {t}" for s, r in reports.items() for t in examples.differences(r, examples.EXPECTED[s])]
     assert not told, "\n".join(told)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("tier", WORKING)
+def test_the_references_have_full_marks_in_every_tier(tmp_path: Path, tier: str) -> None:
+    course = find_course(ROOT)
+    with Grader(course, tier, 2) as grader:
+        for name, exercise in course.exercises.items():
+            text = reference_source(exercise, answers(course, grader, exercise, "perfect"))
+            (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
+        report = grader.grade(read(tmp_path, "perfect", course.module_of), list(course.module_of))
+    assert report.isolation == tier
+    assert {e.exercise: e.earned for e in report.exercises} == {e.exercise: e.points for e in report.exercises}
+    assert len(report.exercises) == len(course.module_of)
