@@ -9,10 +9,12 @@ reasons. ``ClearSolutions`` is nbgrader's, and leaves alone what is already as l
 from __future__ import annotations
 
 import weakref
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import nbformat
+import nbgrader.api
 from nbconvert.exporters import NotebookExporter
 from nbgrader.api import Gradebook
 from nbgrader.preprocessors import ClearSolutions as NbgraderClearSolutions
@@ -22,6 +24,10 @@ from grader.integrations.nbgrader import book, cells
 from grader.integrations.nbgrader.desk import Shardlings, Work, stamp
 from grader.integrations.nbgrader.mend import Known
 from grader.result import Report
+
+# nbgrader opens the gradebook for each step of each notebook; with an engine of its own each would compile the same
+# queries again, a fifth of the time of `nbgrader autograde`.
+nbgrader.api.create_engine = cache(nbgrader.api.create_engine)
 
 HERE = "grader.integrations.nbgrader.plugin"
 METADATA = "shardlings"
