@@ -33,7 +33,7 @@ lint: install
 	$(BIN)/pyright
 
 verify: install
-	$(BIN)/shardlings verify -j $(JOBS)
+	$(BIN)/shardlings verify -j $(JOBS) --isolation $(ISOLATION)
 	$(BIN)/shardlings mutants -j $(JOBS)
 
 lock: install

@@ -129,12 +129,13 @@ def environment(devices: int) -> dict[str, str]:
 def readable() -> list[str]:
     """What learner code may read: the interpreter and its libraries; no course, no home, not this package.
 
-    This package holds formulas that learners are asked for, wherever it is installed. Not /proc: sandlock opens
-    itself what it allows there, and would open the memory of a child's keeper.
+    This package holds formulas that learners are asked for, wherever it is installed. Of /proc only what the processor
+    can do, without which XLA has no kernels for some sums: sandlock opens itself what it allows there, and would
+    open the memory of a child's keeper.
     """
     paths = [sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/localtime",
              "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
-             "/sys/devices/system/cpu", "/sys/fs/cgroup"]  # fmt: skip
+             "/proc/cpuinfo", "/sys/devices/system/cpu", "/sys/fs/cgroup"]  # fmt: skip
     found = (part for path in dict.fromkeys(paths) for part in _without(Path(path), HERE))
     return [str(p) for p in found if p.exists()]
 

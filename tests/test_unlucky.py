@@ -628,3 +628,21 @@ def test_the_references_have_full_marks_in_every_tier(tmp_path: Path, tier: str)
     assert report.isolation == tier
     assert {e.exercise: e.earned for e in report.exercises} == {e.exercise: e.points for e in report.exercises}
     assert len(report.exercises) == len(course.module_of)
+
+
+SUMS = """
+import jax
+from jax.sharding import PartitionSpec as P
+
+def f(a, *, mesh):
+    known = jax.numpy.ones((8, 80, 120)).sum(0)[0, 0]  # computed while tracing
+    local = lambda a: jax.lax.all_gather(jax.numpy.tile(a, (40, 40)), "x").sum(0) * known
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
+"""
+
+
+@pytest.mark.parametrize("tier", WORKING)
+def test_sums_over_leading_dimensions_are_computed_in_every_tier(lanes: Callable[[str], Lane], tier: str) -> None:
+    """XLA picks kernels for them by what the processor can do, and fails where it is not told."""
+    (seen,) = findings(lanes(tier), SUMS, array())
+    assert isinstance(seen, Observation), seen
