@@ -24,7 +24,7 @@ from grader.lane import Here, Lane, Runner
 from grader.observation import Fault
 from grader.plan import Ask, plan
 from grader.result import ExerciseReport, Report, Result
-from grader.sandbox import Worker, end
+from grader.sandbox import Worker
 from grader.submission import Chunk, Source, Submission
 
 PUBLIC_SEED = "public"
@@ -55,7 +55,8 @@ class Grader:
         return self
 
     def __exit__(self, *error: object) -> None:
-        end(self._workers())
+        for worker in self._workers():
+            worker.kill()
 
     def warm(self) -> None:
         """Start all workers without waiting for them."""

@@ -19,7 +19,7 @@ from grader.exercise import Cases, Number
 from grader.judge import Answered, Finding
 from grader.observation import Collective, Fault, Observation, Outcome, Sharded
 from grader.plan import Ask
-from grader.sandbox import Worker, WorkerDied, end
+from grader.sandbox import Worker, WorkerDied
 from grader.submission import Source
 from grader.wire import BadFrame, decode, unpack_array
 
@@ -62,7 +62,8 @@ class Lane:
         return [self.tracer, *(r.worker for r in self.runners)]
 
     def close(self) -> None:
-        end(self.workers)
+        for worker in self.workers:
+            worker.kill()
 
     def collect(self, source: Source, asks: list[Ask]) -> tuple[list[Answered], list[str]]:
         """Ask everything of one source; also what stopped it while loading, as notes."""

@@ -376,7 +376,7 @@ def _template(text: str) -> jinja2.Template:
 def _flowing(paragraph: str) -> str:
     """One line, for whoever shows it to break; lists, tables and code keep their lines."""
     lines = paragraph.splitlines()
-    return paragraph if any(re.match(r"[-*|`\s]|\d+\.\s", line) for line in lines) else " ".join(lines)
+    return paragraph if any(re.match(r"[-*|\s]|```|\d+\.\s", line) for line in lines) else " ".join(lines)
 
 
 def render_question(question: Number, params: Mapping[str, Any]) -> str:

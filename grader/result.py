@@ -103,6 +103,11 @@ class Report(BaseModel):
     exercises: list[ExerciseReport]
     notes: list[str] = []
 
+    @property
+    def broken(self) -> bool:
+        """Whether the grader itself failed somewhere: such a report is not kept, it may go well next time."""
+        return any(r.status == "broken" for e in self.exercises for r in e.results)
+
     def dumps(self) -> str:
         """Canonical JSON: fields in the order of the schema, two-space indent, a final newline.
 

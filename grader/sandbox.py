@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -291,11 +291,6 @@ class Worker:
         start = max(self._told, size - MAX_STDERR)  # nothing that was said about an earlier submission
         return os.pread(self._stderr.fileno(), MAX_STDERR, start).decode("utf-8", "replace")
 
-    def terminate(self) -> None:
-        """Tell the process to end, without waiting; ``kill`` makes sure."""
-        if self._process is not None:
-            self._process.terminate()
-
     def kill(self) -> None:
         """End the process and all it started; the next request starts a fresh one."""
         process, self._process = self._process, None
@@ -321,11 +316,3 @@ class Worker:
 
     def __exit__(self, *error: object) -> None:
         self.kill()
-
-
-def end(workers: Sequence[Worker]) -> None:
-    """Kill them all, side by side: a launcher takes a tenth of a second to leave nothing behind."""
-    for one in workers:
-        one.terminate()
-    for one in workers:
-        one.kill()

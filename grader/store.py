@@ -63,8 +63,7 @@ class Folder:
             found = Report.loads((self.path / "reports" / f"{student}.json").read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, ValidationError):
             return None
-        broken = any(r.status == "broken" for e in found.exercises for r in e.results)
-        return found if found.fingerprint == fingerprint and not broken else None
+        return found if found.fingerprint == fingerprint and not found.broken else None
 
     def keep(self, graded: Report) -> None:
         """Pages first, the report last: where there is a report, there are its pages."""

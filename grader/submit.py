@@ -10,7 +10,7 @@ import hashlib
 import io
 import json
 import zipfile
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from grader.course import Course, CourseError
@@ -39,7 +39,8 @@ def prepare(course: Course, module: str, work: Path, student: str, grader: Grade
     names = list(course.module(module).exercises)
     if not work.exists():
         raise CourseError(f"no such file or folder: {work}")
-    submission = read(work, student, {e: m for e, m in course.module_of.items() if m == module}, course.handed_out)
+    found = read(work, student, course.module_of, course.handed_out)
+    submission = replace(found, sources={e: s for e, s in found.sources.items() if e in names})
     if not submission.sources:
         raise CourseError(f"nothing of {module} in {work}; go to your work or pass --work FOLDER")
     report = grader.grade(submission, names, public=True)

@@ -321,7 +321,9 @@ def test_the_hardware_row_is_printed_once_for_each_chip():
         return 1.0
 
     assert numbers._flowing("A line\nand its end.") == "A line and its end."
+    assert numbers._flowing("`C` is cut.\nHow long?") == "`C` is cut. How long?"
     assert numbers._flowing("- one\n- two") == "- one\n- two"
+    assert numbers._flowing("```\ncode\n```") == "```\ncode\n```"
     lines = render_question(versus, {"chip": "v5e", "rival": "H100"}).splitlines()
     assert lines[2] == "Answer with a bare number."
     assert [line.split(": ")[:2] for line in lines[3:]] == [["Hardware", "v5e"], ["Hardware", "H100"]]

@@ -74,6 +74,18 @@ def test_the_same_work_makes_the_same_zip(course: Course, grader: Grader, work: 
     assert submit.write_zip(course, MODULE, work, ready, tmp_path / "b.zip").read_bytes() == first
 
 
+def test_the_work_of_other_modules_stays_behind_without_a_word(
+    course: Course, grader: Grader, work: Path, tmp_path: Path
+) -> None:
+    other = next(e for e, m in course.module_of.items() if m != MODULE)
+    (work / f"{other}.py").write_text("x = 1\n")
+    ready = submit.prepare(course, MODULE, work, "ada", grader)
+    assert set(ready.submission.sources) <= set(course.module(MODULE).exercises)
+    assert not ready.submission.notes
+    with zipfile.ZipFile(submit.write_zip(course, MODULE, work, ready, tmp_path)) as archive:
+        assert not [name for name in archive.namelist() if other in name]
+
+
 def test_nothing_to_hand_in_is_an_error(course: Course, grader: Grader, tmp_path: Path) -> None:
     with pytest.raises(CourseError, match="nothing of 03_matmuls"):
         submit.prepare(course, MODULE, tmp_path, "ada", grader)

@@ -154,7 +154,7 @@ class Shardlings(LoggingConfigurable):
             found = Report.loads(self._place(fingerprint).read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, ValidationError):
             return None
-        return found if found.fingerprint == fingerprint and not found.pending else None
+        return found if found.fingerprint == fingerprint and not found.broken else None
 
     def keep(self, fingerprint: str, report: Report) -> None:
         place = self._place(fingerprint)
