@@ -19,15 +19,13 @@ from grader import numbers, variants
 from grader.build import reference_source
 from grader.course import Course
 from grader.exercise import Exercise, Misconception, Number
-from grader.judge import Answered, Finding, judge_checks, matches, with_hint
+from grader.judge import WRONG_IN_SECRET, Answered, Finding, judge_checks, matches, with_hint
 from grader.lane import Here, Lane, Runner
 from grader.observation import Fault
 from grader.plan import Ask, plan
 from grader.result import ExerciseReport, Report, Result
 from grader.sandbox import Worker
 from grader.submission import Chunk, Source, Submission
-
-PUBLIC_SEED = "public"
 
 
 class Grader:
@@ -139,7 +137,7 @@ class Grader:
     def _plan(self, name: str, public: bool) -> list[Ask]:
         """The same for everybody, so drawn once."""
         if (name, public) not in self._plans:
-            seed = PUBLIC_SEED if public else f"{self.course.config.seed}/hidden"
+            seed = f"{self.course.config.seed}/hidden"
             self._plans[name, public] = plan(self.course.exercise(name), public=public, seed=seed)
         return self._plans[name, public]
 
@@ -204,7 +202,7 @@ class Grader:
         hinted = []
         for result in results:
             slip = None
-            if result.status == "failed":
+            if result.status == "failed" and result.reason != WRONG_IN_SECRET:
                 slip = self._slip(exercise, result, answered, lane, public)
             hinted.append(with_hint(result, slip) if slip else result)
         return hinted
@@ -214,7 +212,7 @@ class Grader:
     ) -> Misconception | None:
         """The misconception that fails this check and behaves like the submission."""
         call = exercise.checks[result.name].call
-        mine = [a for a in answered if a.ask.of is call]
+        mine = [a for a in answered if a.ask.of is call and not a.ask.secret]
         if all(isinstance(a.finding, Fault) and a.finding.kind != "raised" for a in mine):
             return None
         fits: list[tuple[int, Misconception]] = []
@@ -227,13 +225,13 @@ class Grader:
         return best[1] if best[0] else None
 
     def known(self, exercise: Exercise, slip: Misconception | None, lane: Lane | Here, public: bool) -> list[Answered]:
-        """What the reference (``slip`` None) or a misconception comes to; found once."""
+        """What the reference (``slip`` None) or a misconception comes to, on inputs that are no secret; found once."""
         key = (exercise.id, slip.name if slip else None, public)
         with self._lock:
             if key not in self._known:
                 name = f"{exercise.id}.py"
                 text = reference_source(exercise, {}, slip)
-                asks = [a for a in self._plan(exercise.id, public) if not isinstance(a.of, Number)]
+                asks = [a for a in self._plan(exercise.id, public) if not (a.secret or isinstance(a.of, Number))]
                 if slip is not None:
                     asks = [a for a in asks if a.task == getattr(slip.of, "name", "")]
                 self._known[key] = lane.collect(Source(name, (Chunk(name, text),)), asks)[0]

@@ -21,6 +21,11 @@ from grader.result import Result
 from grader.wire import decode, encode
 
 Finding = Observation | list[Outcome] | Fault
+# The same for everybody, whatever the secret inputs are and whatever came of them.
+WRONG_IN_SECRET = (
+    "right on all inputs that can be shown, wrong on hidden ones: what it does depends on more than it should"
+)
+BROKEN_IN_SECRET = "the grader failed on hidden inputs; a person must look"
 
 
 @dataclass(frozen=True)
@@ -53,9 +58,15 @@ def _blocked(check: Check, before: list[Result]) -> Result | None:
 
 
 def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Result:
-    """One check over all meshes and inputs; the first failure is the one told."""
+    """One check over all meshes and inputs; the first failure is the one told, of those that are no secret."""
     if not answered:
         return _result(check, "broken", "the grader asked nothing for this check")
+    shown, secret = ([a for a in answered if a.ask.secret == late] for late in (False, True))
+    return _verdict(check, shown, public=public) or _secret_verdict(check, secret) or _result(check, "passed")
+
+
+def _verdict(check: Check, answered: list[Answered], *, public: bool) -> Result | None:
+    """The first failure on inputs that are no secret, with all that can be said of it."""
     faults = [(a, a.finding) for a in answered if isinstance(a.finding, Fault)]
     for answer, fault in sorted(faults, key=lambda f: f[1].kind == "broken"):
         told = _on_mesh(_of_fault(fault, check), answer.ask, all(isinstance(a.finding, Fault) for a in answered))
@@ -69,7 +80,23 @@ def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Resu
                 return _failed(check, failure, answer.ask)
             except Exception as error:  # an author's mistake must not cost a learner points
                 return _result(check, "broken", f"the check itself failed: {type(error).__name__}: {error}")
-    return _result(check, "passed")
+    return None
+
+
+def _secret_verdict(check: Check, answered: list[Answered]) -> Result | None:
+    """Whether it fails on secret inputs, in words that do not depend on them."""
+    kinds = {a.finding.kind for a in answered if isinstance(a.finding, Fault)}
+    if kinds:
+        return _result(check, *(("broken", BROKEN_IN_SECRET) if kinds == {"broken"} else ("failed", WRONG_IN_SECRET)))
+    for answer in answered:
+        for seen in seen_of(answer, public=False):
+            try:
+                check.fn(seen)
+            except Failure:
+                return _result(check, "failed", WRONG_IN_SECRET)
+            except Exception:
+                return _result(check, "broken", BROKEN_IN_SECRET)
+    return None
 
 
 def _failed(check: Check, failure: Failure, ask: Ask) -> Result:
@@ -147,7 +174,7 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
         assert isinstance(finding, list)
         known = public and ask.of.expected
         wanted = expected_outcomes(ask.of) if known else [reference_outcome(ask.of.task, a) for a in ask.cases]
-        yield Seen({}, outcomes=list(zip(ask.cases, finding, wanted, strict=True)), public=public)
+        yield Seen({}, outcomes=list(zip(ask.cases, finding, wanted, strict=True)), public=not ask.secret)
         return
     assert isinstance(ask.of, Call) and isinstance(finding, Observation)
     for inputs, outputs in zip(ask.inputs, finding.outputs, strict=True):
@@ -155,19 +182,20 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
         if ask.of.wrt:
             cut = len(outputs) - len(ask.of.wrt)
             results, grads = outputs[:cut], dict(zip(ask.of.wrt, outputs[cut:], strict=True))
-        plain = len(results) == 1 and (bool(ask.of.wrt) or not finding.tuple_out)
         yield Seen(
             mesh=ask.mesh,
             dims=ask.dims,
             inputs={k: _exact(v) for k, v in inputs.items()},
             static=ask.of.static,
-            out=results[0] if plain else results,
+            out=results[0]
+            if len(results) == 1
+            else results,  # of a program, one result and a tuple of one are the same
             grads=grads,
             collectives=finding.collectives,
             memory=finding.memory,
             flops=finding.flops,
             typed=finding.typed,
-            public=public,
+            public=not ask.secret,
         )
 
 

@@ -6,6 +6,7 @@ theirs can never claim to be one of ours.
 
 from __future__ import annotations
 
+import math
 import time
 import zlib
 from collections.abc import Callable, Sequence
@@ -15,7 +16,7 @@ from threading import Lock
 from typing import Any
 
 from grader.course import Course
-from grader.exercise import Cases, Number
+from grader.exercise import Call, Cases, Number
 from grader.judge import Answered, Finding
 from grader.observation import Collective, Fault, Observation, Outcome, Sharded
 from grader.plan import Ask
@@ -66,30 +67,42 @@ class Lane:
             worker.kill()
 
     def collect(self, source: Source, asks: list[Ask]) -> tuple[list[Answered], list[str]]:
-        """Ask everything of one source; also what stopped it while loading, as notes."""
-        files = [c.name for c in source.chunks]
-        with ThreadPoolExecutor(1) as pool:  # programs run while the next ones are traced
-            runs: dict[int, Future[Finding]] = {}
-            hung: dict[str, Fault] = {}  # a task whose program hangs on one mesh is not run on the next
+        """Ask everything of one source; also what stopped it while loading, as notes.
 
-            def run(ask: Ask, body: dict, blobs: list[bytes]) -> Finding:
-                finding = hung.get(ask.task) or self._finding(ask, files, body, blobs)
-                if isinstance(finding, Fault) and finding.kind == "timeout":
-                    hung[ask.task] = finding
-                return finding
+        Only the arguments of secret cases go to learner code late, when all that is told of it is in; a secret ask of a
+        call is answered by the program that the open one came to.
+        """
+        files = [c.name for c in source.chunks]
+        traced = [a for a in asks if not (a.secret and isinstance(a.of, Call))]
+        repeats: dict[tuple, list[Ask]] = {}
+        for ask in asks:
+            if ask.secret and isinstance(ask.of, Call):
+                repeats.setdefault(ask.program, []).append(ask)
+        with ThreadPoolExecutor(1) as pool:  # programs run while the next ones are traced
+            runs: dict[int, Future[dict[Ask, Finding]]] = {}
+            runner = _Runs(self, files)
 
             def on_reply(i: int, reply: Reply) -> None:
                 if not isinstance(reply, Fault):
-                    runs[i] = pool.submit(run, asks[i], *reply)
+                    again = repeats.get(traced[i].program, []) if isinstance(traced[i].of, Call) else []
+                    runs[i] = pool.submit(runner.run, [traced[i], *again], *reply)
 
-            replies, notes = self._trace(source, [a.for_tracer(files) for a in asks], on_reply)
-            findings = [r if isinstance(r, Fault) else runs[i].result() for i, r in enumerate(replies)]
-        return [Answered(ask, finding) for ask, finding in zip(asks, findings, strict=True)], notes
+            replies, notes = self._trace(source, [a.for_tracer(files) for a in traced], _open(traced), on_reply)
+            found: dict[Ask, Finding] = {}
+            for i, (ask, reply) in enumerate(zip(traced, replies, strict=True)):
+                if isinstance(reply, Fault):
+                    found[ask] = reply
+                else:
+                    found |= runs[i].result()
+        for again in repeats.values():
+            first = next(a for a in traced if isinstance(a.of, Call) and a.program == again[0].program)
+            found = dict.fromkeys(again, found[first]) | found  # a fault stands for all
+        return [Answered(ask, found[ask]) for ask in asks], notes
 
     def _trace(
-        self, source: Source, asks: list[dict], on_reply: Callable[[int, Reply], None]
+        self, source: Source, asks: list[dict], first: int, on_reply: Callable[[int, Reply], None]
     ) -> tuple[list[Reply], list[str]]:
-        """A reply or a fault for every ask. An ask that ends the child is tried once more, alone."""
+        """A reply or a fault for every ask; those from number ``first`` on are secret. What ends the child is tried again, alone."""
         wire_source = {"name": source.name, "chunks": [[c.name, c.text] for c in source.chunks]}
         replies: dict[int, Reply] = {}
         notes: list[str] = []
@@ -100,7 +113,7 @@ class Lane:
             if not left or time.monotonic() > over:
                 break
             chosen = [suspect] if suspect in left else left
-            loaded, ended = self._one_child(wire_source, asks, chosen, replies, notes, on_reply)
+            loaded, ended = self._one_child(wire_source, asks, chosen, first, replies, notes, on_reply)
             left = [i for i in chosen if i not in replies]
             if not left:
                 continue
@@ -121,14 +134,16 @@ class Lane:
         source: dict,
         asks: list[dict],
         chosen: list[int],
+        first: int,
         replies: dict[int, Reply],
         notes: list[str],
         on_reply: Callable[[int, Reply], None],
     ) -> tuple[bool, str]:
         """Run one child over the chosen asks; fills ``replies``. Returns whether it loaded, and how it ended."""
         started, loaded, expected = False, False, 0
+        shown, secret = ([asks[i] for i in chosen if (i >= first) == late] for late in (False, True))
         try:
-            for frame, blobs in self.tracer.trace(source, [asks[i] for i in chosen]):
+            for frame, blobs in self.tracer.trace(source, shown, secret):
                 if frame.get("from") == "worker":
                     return loaded, str(frame.get("end", "garbage")) if started else "worker"
                 body = frame.get("body", {})
@@ -146,13 +161,40 @@ class Lane:
             return loaded, "worker"
         return loaded, "garbage"
 
-    def _finding(self, ask: Ask, files: list[str], body: dict, blobs: list[bytes]) -> Finding:
-        who = zlib.crc32(f"{ask.task} {dict(ask.mesh)}".encode())  # the same for the same ask of anybody
-        runner = self.runners[who % len(self.runners)]
+    def runner_of(self, ask: Ask) -> Runner:
+        """The same for the same ask of anybody, so that equal programs meet."""
+        return self.runners[zlib.crc32(f"{ask.task} {dict(ask.mesh)}".encode()) % len(self.runners)]
+
+
+class _Runs:
+    """The programs of one submission: what hangs is not tried again and again."""
+
+    def __init__(self, lane: Lane, files: list[str]) -> None:
+        self.lane, self.files = lane, files
+        self.hung: dict[tuple[str, bool], Fault] = {}  # a task whose program hangs on one mesh is not run on the next
+
+    def run(self, asks: list[Ask], body: dict, blobs: list[bytes]) -> dict[Ask, Finding]:
+        """What one reply comes to for each of these asks; after a fault, the same for the rest."""
+        found: dict[Ask, Finding] = {}
+        for ask in asks:
+            fault = next((f for f in found.values() if isinstance(f, Fault)), None)
+            found[ask] = fault or self.hung.get((ask.task, ask.secret)) or self._one(ask, body, blobs)
+            finding = found[ask]
+            if isinstance(finding, Fault) and finding.kind == "timeout":
+                self.hung[ask.task, ask.secret] = finding
+        return found
+
+    def _one(self, ask: Ask, body: dict, blobs: list[bytes]) -> Finding:
+        request = ask.for_tracer(self.files)
         try:
-            return _decoded(ask, body, blobs, lambda program: runner.run(ask.for_tracer(files), program, ask))
+            return _decoded(ask, body, blobs, lambda program: self.lane.runner_of(ask).run(request, program, ask))
         except WorkerDied as died:
-            return _run_fault(died, self.limits.run_seconds)
+            return _run_fault(died, self.lane.limits.run_seconds)
+
+
+def _open(asks: list[Ask]) -> int:
+    """How many of these asks, which stand first, are no secret."""
+    return sum(not ask.secret for ask in asks)
 
 
 class Here:
@@ -190,9 +232,10 @@ def _decoded(ask: Ask, body: dict, blobs: list[bytes], run: Callable[[bytes], tu
             return [Outcome(value=_plain_raw(body["raw"]))]
         if isinstance(ask.of, Cases):
             return _outcomes(body["values"], len(ask.cases))
-        return _observation(ask, *run(blobs[0]))
+        program = blobs[0]
     except NOT_ONE:
         return Fault("refused", "the answer is not of the kind that was asked for")
+    return _observation(ask, *run(program))
 
 
 def _ended(how: str, what: str, seconds: float) -> Fault:
@@ -280,12 +323,19 @@ def _error_outcome(value: dict) -> Outcome:
 
 
 def _observation(ask: Ask, header: dict, blobs: list[bytes]) -> Finding:
-    """What the runner saw. It is ours, but it handles hostile programs: nothing in it is taken on trust."""
+    """What the runner saw. The runner is ours: what cannot be read here is our fault, never the learner's."""
     if "fault" in header:
         return _fault(header["fault"])
-    devices = 1
-    for size in ask.mesh.values():
-        devices *= size
+    if "broken" in header:
+        return Fault("broken", f"the grader failed while it ran this program: {str(header['broken'])[:400]}")
+    try:
+        return _seen(ask, header, blobs)
+    except NOT_ONE as error:
+        return Fault("broken", f"the grader cannot read its own answer: {type(error).__name__}: {error}")
+
+
+def _seen(ask: Ask, header: dict, blobs: list[bytes]) -> Observation:
+    devices = math.prod(ask.mesh.values())
     rest = iter(blobs)
     outputs = []
     for run in header["outputs"]:
@@ -304,7 +354,7 @@ def _observation(ask: Ask, header: dict, blobs: list[bytes]) -> Finding:
         raise BadFrame("not one output per run")
     collectives = [_collective(c) for c in header["collectives"]]
     numbers = int(header["memory"]), int(header["flops"])
-    return Observation(outputs, bool(header["tuple_out"]), collectives, *numbers, bool(header["typed"]))
+    return Observation(outputs, collectives, *numbers, bool(header["typed"]), str(header["program"]))
 
 
 def _collective(data: dict[str, Any]) -> Collective:

@@ -71,19 +71,19 @@ class Observation:
 
     Attributes:
         outputs: for each set of inputs, the flat list of output arrays.
-        tuple_out: True when the function returned a tuple or list.
         collectives: in program order.
         memory: peak temporary bytes per device, from the compiler.
         flops: floating-point operations of matrix products per device, loops multiplied out.
         typed: the results' types say how they are sharded, as on Explicit axes only.
+        program: SHA-256 of the program in its one form.
     """
 
     outputs: list[list[Sharded]]
-    tuple_out: bool
     collectives: list[Collective]
     memory: int
     flops: int
     typed: bool = False
+    program: str = ""
 
 
 @dataclass(frozen=True)

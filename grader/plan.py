@@ -1,7 +1,8 @@
 """What is asked of a submission: an exercise's calls, on every mesh, with inputs drawn from a seed.
 
-``public`` plans use the dimensions and cases that learners see and one set of inputs; hidden plans
-use the hidden dimensions, more cases and three sets of inputs, drawn from the course's secret seed.
+A public plan holds what learners can try themselves: the dimensions and cases that they see. A grader's plan holds the
+public one, the same again on hidden dimensions and more cases, and then *secret* asks, whose inputs are drawn from the
+course's seed. Whatever is said about a submission comes from asks that are no secret; secret ones decide, and say nothing.
 """
 
 from __future__ import annotations
@@ -16,7 +17,8 @@ import numpy as np
 from grader.exercise import Array, Call, Cases, Exercise, Number
 from grader.wire import encode
 
-HIDDEN_RUNS = 3
+OPEN_SEED = "public"  # anybody may draw these inputs
+SECRET_RUNS = 3
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,6 +30,7 @@ class Ask:
         mesh, dims: of a call.
         inputs: for each run, the arguments by name (and ``cotangent``).
         cases: argument sets of a function.
+        secret: drawn from the course's seed: what comes of it decides, but nothing is said of it.
     """
 
     of: Call | Cases | Number
@@ -35,6 +38,7 @@ class Ask:
     dims: Mapping[str, int] = field(default_factory=dict)
     inputs: list[dict[str, np.ndarray]] = field(default_factory=list)
     cases: list[dict[str, Any]] = field(default_factory=list)
+    secret: bool = False
 
     @property
     def task(self) -> str:
@@ -61,6 +65,11 @@ class Ask:
             "files": files,
         }
 
+    @property
+    def program(self) -> tuple:
+        """Asks of a call that are equal in this are answered by the same program."""
+        return id(self.of), tuple(self.mesh.items()), tuple(sorted(self.dims.items()))
+
     def arrays(self) -> list[list[np.ndarray]]:
         """The inputs in the program's order, one list per run."""
         return [list(one.values()) for one in self.inputs]
@@ -77,39 +86,57 @@ def _argument(name: str, array: Array, dims: Mapping[str, int]) -> dict[str, Any
 
 
 def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
-    """Every ask of an exercise, in a fixed order: calls and cases of its checks, then its questions."""
+    """Every ask of an exercise, in a fixed order: calls and cases of its checks, then its questions; secret asks last.
+
+    Args:
+        exercise: whose checks are to be judged.
+        public: only what learners can try themselves.
+        seed: the secret one.
+    """
     asks: list[Ask] = []
-    done: set[int] = set()
-    for check in exercise.checks.values():
-        if (public and not check.public) or id(check.call) in done:
-            continue
-        done.add(id(check.call))
-        where = f"{exercise.id}/{check.name}"
-        if isinstance(check.call, Cases):
-            asks.append(_ask_cases(check.call, public, seed, where))
-        else:
-            asks += _ask_call(check.call, public, seed, where)
-    return asks + [Ask(question) for question in exercise.numbers.values()]
+    checks = list(exercise.checks.values())
+    chosen = [c for c in checks if c.public or not public]
+    for call in dict.fromkeys(c.call for c in chosen):
+        # The public check gives its name, so that a grader draws the data which learners had.
+        mine = [c for c in checks if c.call is call]
+        where = f"{exercise.id}/{next((c for c in mine if c.public), mine[0]).name}"
+        shown = any(c.public for c in mine)
+        asks += (
+            _of_cases(call, public, seed, where)
+            if isinstance(call, Cases)
+            else _of_call(call, shown, public, seed, where)
+        )
+    asks += [Ask(question) for question in exercise.numbers.values()]
+    return sorted(asks, key=lambda ask: ask.secret)
 
 
-def _ask_cases(cases: Cases, public: bool, seed: str, where: str) -> Ask:
-    chosen = list(cases.public)
-    if not public and cases.hidden is not None:
-        chosen += list(cases.hidden(rng(seed, where)))
-    return Ask(cases, cases=chosen)
+def _of_cases(cases: Cases, public: bool, seed: str, where: str) -> list[Ask]:
+    if public or cases.hidden is None:
+        return [Ask(cases, cases=list(cases.public))]
+    drawn, secret = (list(cases.hidden(rng(s, where))) for s in (OPEN_SEED, seed))
+    return [Ask(cases, cases=[*cases.public, *drawn]), Ask(cases, cases=secret, secret=True)]
 
 
-def _ask_call(call: Call, public: bool, seed: str, where: str) -> list[Ask]:
-    dims = call.dims if public else call.hidden_dims
+def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> list[Ask]:
+    """``shown``: learners have this call, so a grader asks for it too, exactly as they can."""
     asks = []
-    for mesh in call.meshes:
-        runs = []
-        for run in range(1 if public else HIDDEN_RUNS):
-            draw = rng(seed, f"{where}/{dict(mesh)}/{run}")
-            arrays = dict(call.args) | ({"cotangent": call.cotangent} if call.cotangent else {})
-            runs.append({name: array.sample(dims, draw) for name, array in arrays.items()})
-        asks.append(Ask(call, mesh, dims, runs))
+    if public or (shown and call.dims != call.hidden_dims):
+        asks += [
+            Ask(call, mesh, call.dims, _inputs(call, mesh, call.dims, OPEN_SEED, where, 1)) for mesh in call.meshes
+        ]
+    if public:
+        return asks
+    for secret, drawn, runs in ((False, OPEN_SEED, 1), (True, seed, SECRET_RUNS)):
+        for mesh in call.meshes:
+            inputs = _inputs(call, mesh, call.hidden_dims, drawn, where, runs)
+            asks.append(Ask(call, mesh, call.hidden_dims, inputs, secret=secret))
     return asks
+
+
+def _inputs(call: Call, mesh: Mapping[str, int], dims: Mapping[str, int], seed: str, where: str, runs: int) -> list:
+    arrays = dict(call.args) | ({"cotangent": call.cotangent} if call.cotangent else {})
+    draws = (rng(seed, f"{where}/{dict(mesh)}/{run}") for run in range(runs))
+    return [{name: array.sample(dims, draw) for name, array in arrays.items()} for draw in draws]
 
 
 def rng(seed: str, where: str) -> np.random.Generator:

@@ -1,7 +1,8 @@
-"""Exported programs are compiled and executed here. No learner Python: only bytes come in.
+"""Programs are compiled and executed here. No learner Python: only bytes come in.
 
-A program is untrusted. It is admitted (size, argument types and shardings as asked, an allow-list of
-operations), compiled for the backend, executed on hidden inputs, and described.
+A program is untrusted. ``program.canonical`` admits it and brings it into its one form; that form is read for facts,
+compiled for the backend, executed on the inputs, and described. All else about it (devices, shardings of its arguments,
+types of its results) comes from what was asked and from the form itself.
 """
 
 from __future__ import annotations
@@ -11,182 +12,193 @@ import hashlib
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 import jax
-import jax.export
 import numpy as np
 from jax.sharding import NamedSharding
 
 from grader import facts
-from grader.trace import make_mesh
-from grader.wire import decode, pack_array, unpack_array
+from grader.program import Program, Refused, canonical
+from grader.trace import make_mesh, one_line
+from grader.wire import decode, dtype_of, pack_array, unpack_array
 
-MAX_PROGRAM = 4 << 20
 MAX_OUTPUT = 64 << 20
 MAX_MEMORY = 512 << 20  # well below the least memory_mib of a course
 MAX_REMEMBERED = 64 << 20
-# Code is generated for small inputs and runs three times: optimizing it takes longer than it saves.
+MAX_COMPILED = 8
+# Code is generated for small inputs and runs a few times: optimizing it takes longer than it saves.
 # Collectives and memory are settled before code generation and stay as they are.
 QUICKLY: Any = {"xla_backend_optimization_level": 0}
 
 Reply = tuple[dict[str, Any], list[bytes]]
+T = TypeVar("T")
 
 
-class Remembered:
-    """What programs did, the most recently used ones: many submissions hold the same program."""
+class CannotRun(Exception):
+    """XLA refuses or fails to run an admitted program; the message is for the learner."""
 
-    def __init__(self, most: int) -> None:
-        self.most, self.size = most, 0
-        self._done: OrderedDict[str, Reply] = OrderedDict()
 
-    def get(self, key: str, make: Callable[[], Reply]) -> Reply:
-        if key in self._done:
-            self._done.move_to_end(key)
-            return self._done[key]
-        reply = self._done[key] = make()
-        self.size += _size(reply)
-        while self.size > self.most:
-            self.size -= _size(self._done.popitem(last=False)[1])
-        return reply
+class Remembered(Generic[T]):
+    """Things made before, the most recently used ones: many submissions hold the same program.
+
+    Args:
+        most: how much is kept, in the unit of ``size``.
+        size: of one thing.
+    """
+
+    def __init__(self, most: int, size: Callable[[T], int]) -> None:
+        self.most, self.size, self.held = most, size, 0
+        self._made: OrderedDict[str, T] = OrderedDict()
+
+    def get(self, key: str, make: Callable[[], T]) -> T:
+        if key in self._made:
+            self._made.move_to_end(key)
+            return self._made[key]
+        thing = self._made[key] = make()
+        self.held += self.size(thing)
+        while self.held > self.most:
+            self.held -= self.size(self._made.popitem(last=False)[1])
+        return thing
 
 
 def _size(reply: Reply) -> int:
     return 4096 + sum(map(len, reply[1]))
 
 
-_executed = Remembered(MAX_REMEMBERED)  # by what a program computes
-_answered = Remembered(MAX_REMEMBERED)  # by its very bytes, which say from which lines it came
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+    """An executable on the mesh, and what is known of it without running it."""
+
+    call: Any
+    mesh: Any
+    shardings: list[NamedSharding]
+    about: dict[str, Any]
 
 
-def run(ask: dict[str, Any], program: bytes, inputs: list[list[np.ndarray]]) -> Reply:
-    """Execute ``program`` once per list of inputs.
+_answered: Remembered[Reply] = Remembered(MAX_REMEMBERED, _size)
+_executed: Remembered[Reply] = Remembered(MAX_REMEMBERED, _size)
+_compiled: Remembered[Compiled] = Remembered(MAX_COMPILED, lambda _: 1)
+
+
+def run(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
+    """Execute a program once per list of inputs.
 
     Args:
-        ask: the ask that was traced; says which arguments the program must have.
-        program: a serialized ``jax.export.Exported``.
+        ask: the ask that was traced; says which arguments the program must have, and on which mesh.
+        code: the program as MLIR bytecode.
         inputs: for each run, the arguments (and the cotangent) as NumPy arrays.
 
     Returns:
-        ``{"facts", "outputs"}`` and the shards as blobs, or ``{"fault"}``.
+        Facts, and the shards as blobs; or ``{"fault"}``, which is the learner's. Any other exception is ours.
     """
     try:
-        return _run(ask, program, inputs)
-    except facts.Refused as error:
-        return {"fault": {"kind": "refused", "message": str(error), "line": None, "file": "", "type": ""}}, []
+        return _answered.get(key_of(ask, inputs, code), lambda: _answer(ask, code, inputs))
+    except Refused as error:
+        return _fault("refused", str(error), error.line, error.file), []
+    except CannotRun as error:
+        return _fault("compile", str(error)), []
 
 
-def _run(ask: dict[str, Any], program: bytes, inputs: list[list[np.ndarray]]) -> Reply:
-    if len(program) > MAX_PROGRAM:
-        raise facts.Refused(f"the program takes {len(program):,} bytes; {MAX_PROGRAM:,} are the limit")
-    values = _digest(v.tobytes() for one in inputs for v in one)
-    key = _digest([repr(ask).encode(), values.encode(), program])
-    return _answered.get(key, lambda: _answer(ask, program, inputs, values))
+def _fault(kind: str, message: str, line: int | None = None, file: str = "") -> dict[str, Any]:
+    return {"fault": {"kind": kind, "message": message, "line": line, "file": file, "type": ""}}
 
 
-def _answer(ask: dict[str, Any], program: bytes, inputs: list[list[np.ndarray]], values: str) -> Reply:
-    exported = deserialize(program)
-    module = facts.parse(exported.mlir_module_serialized)
-    facts.admit(module)
+def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
     arguments = ask["args"] + ([ask["cotangent"]] if ask["wrt"] else [])
-    expect_arguments(exported, arguments)
-    found = facts.read(module, ask["mesh"], set(ask["files"]))
+    program = canonical(code, ask["mesh"], arguments, set(ask["files"]))
+    found = facts.read(program.parse(), ask["mesh"], set(ask["files"]))
+    needed = {"mesh": list(ask["mesh"].items()), "args": [[a["shape"], a["dtype"], a["spec"]] for a in arguments]}
+    key = key_of(needed, inputs, program.text.encode())
 
-    bare = module.operation.get_asm(enable_debug_info=False)
-    key = _digest([repr((bare, ask["mesh"], arguments)).encode(), values.encode()])
-    header, blobs = _executed.get(key, lambda: execute(ask, exported, module, arguments, inputs))
+    def compiled() -> Compiled:
+        return _compiled.get(
+            key_of(needed, [], program.text.encode()), lambda: compile_(program, ask["mesh"], arguments)
+        )
+
+    header, blobs = _executed.get(key, lambda: execute(compiled(), inputs))
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
     flops = header["compiled_flops"] if found.flops is None else found.flops
-    return header | {"collectives": collectives, "flops": flops, "typed": found.typed}, blobs
+    digest = hashlib.sha256(program.text.encode()).hexdigest()
+    return header | {"collectives": collectives, "flops": flops, "typed": found.typed, "program": digest}, blobs
 
 
-def _digest(parts: Iterable[bytes]) -> str:
-    """SHA-256 of these parts, whatever their lengths."""
+def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: bytes) -> str:
+    """SHA-256 over what execution depends on: what was asked, every input's type, shape and bytes, and the program."""
+    parts = [repr(about).encode(), code]
+    for one in inputs:
+        parts += [part for v in one for part in (repr((v.dtype.name, v.shape)).encode(), v.tobytes())] + [b"run"]
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
-def execute(ask: dict, exported: Any, module: Any, arguments: list, inputs: list) -> Reply:
-    mesh = make_mesh(ask["mesh"])
+def compile_(program: Program, mesh_sizes: dict[str, int], arguments: list[dict[str, Any]]) -> Compiled:
+    """Compile the one form of a program, with its own collectives marked (see ``facts.added_by_compiler``).
+
+    ``jax.jit`` compiles what it lowered itself; here it lowers a function with the same arguments and results, and
+    is handed the program in place of that function's module: so JAX places arguments and assembles results as ever.
+    """
+    mesh = make_mesh(mesh_sizes)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
-    marked = mark_collectives(exported, module)
-    abstract = [
-        jax.ShapeDtypeStruct(tuple(a["shape"]), jax.numpy.dtype(a["dtype"]), sharding=s)
-        for a, s in zip(arguments, shardings, strict=True)
-    ]
-    compiled = jax.jit(marked.call).lower(*abstract).compile(compiler_options=QUICKLY)
+
+    def same_results(*_: Any) -> tuple:
+        return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)
+
+    shapes = [jax.ShapeDtypeStruct(tuple(a["shape"]), dtype_of(a["dtype"])) for a in arguments]
+    with jax.enable_x64(True):  # types are as the program says
+        lowered = jax.jit(same_results, keep_unused=True, in_shardings=tuple(shardings)).lower(*shapes)
+        module = program.parse()
+        facts.mark(module)
+        lowered._lowering._hlo = module
+        try:
+            compiled = lowered.compile(compiler_options=QUICKLY)
+        except Exception as error:  # many kinds, by the pass of XLA that refuses
+            raise CannotRun(_said("XLA cannot compile it", error)) from error
     memory = compiled.memory_analysis()
     if memory is not None:
         each = memory.temp_size_in_bytes + memory.output_size_in_bytes + memory.argument_size_in_bytes
         if each * mesh.size > MAX_MEMORY:
-            raise facts.Refused(
+            raise Refused(
                 f"the program needs {each * mesh.size / 2**20:,.0f} MiB over all devices; "
                 f"{MAX_MEMORY >> 20} MiB are the limit"
             )
+    hlo = compiled.as_text() or ""
+    about = {
+        "memory": int(memory.temp_size_in_bytes) if memory is not None else 0,
+        "added": [dataclasses.asdict(c) for c in facts.added_by_compiler(hlo, mesh_sizes)],
+        "compiled_flops": facts.compiled_flops(hlo),
+    }
+    return Compiled(compiled, mesh, shardings, about)
+
+
+def execute(compiled: Compiled, inputs: list[list[np.ndarray]]) -> Reply:
+    """Run an executable on each list of inputs."""
     blobs: list[bytes] = []
     runs = []
     for values in inputs:
-        placed = [jax.device_put(v, s) for v, s in zip(values, shardings, strict=True)]
-        out = jax.block_until_ready(compiled(*placed))
-        runs.append([describe(leaf, mesh, blobs) for leaf in jax.tree.leaves(out)])
-    hlo = compiled.as_text() or ""
-    added = facts.added_by_compiler(hlo, ask["mesh"])
-    return {
-        "outputs": runs,
-        "tuple_out": not jax.tree_util.treedef_is_leaf(exported.out_tree),
-        "memory": int(memory.temp_size_in_bytes) if memory is not None else 0,
-        "added": [dataclasses.asdict(c) for c in added],
-        "compiled_flops": facts.compiled_flops(hlo),
-    }, blobs
+        placed = [jax.device_put(v, s) for v, s in zip(values, compiled.shardings, strict=True)]
+        try:
+            out = jax.block_until_ready(compiled.call(*placed))
+        except Exception as error:  # XLA's own, and what its runtime raises
+            raise CannotRun(_said("XLA cannot run it", error)) from error
+        runs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
+    return {"outputs": runs} | compiled.about, blobs
 
 
-def deserialize(program: bytes) -> Any:
-    try:
-        return jax.export.deserialize(bytearray(program))
-    except Exception as error:  # flatbuffers raises many kinds on bytes that are not an Exported
-        raise facts.Refused("the program cannot be read") from error
-
-
-def expect_arguments(exported: Any, arguments: list[dict[str, Any]]) -> None:
-    """The program takes what was asked: the same shapes and dtypes, in the same order, all of them."""
-    asked = [(tuple(a["shape"]), a["dtype"]) for a in arguments]
-    takes = [(tuple(a.shape), a.dtype.name) for a in exported.in_avals]
-    if takes != asked:
-        raise facts.Refused(f"the program takes {takes}, asked was {asked}")
-    if exported.nr_devices < 1 or len(exported.out_avals) > 64:
-        raise facts.Refused("the program has more than 64 results")
-
-
-def mark_collectives(exported: Any, module: Any) -> Any:
-    """The same program with its own collectives named MARK, so that the compiler's can be told apart.
-
-    All other debug information is dropped: what the learner's source was called must not matter.
-    """
-    from jaxlib import _jax  # type: ignore[attr-defined]
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import stablehlo
-
-    with module.context:
-        bare = ir.Module.parse(module.operation.get_asm(enable_debug_info=False))
-        mark = ir.Location.name(facts.MARK)
-        for op in facts.walk(bare.operation):
-            if op.name in facts.KINDS:
-                op.location = mark
-        # stablehlo's own serializer knows no Shardy; this is the one jax.export uses.
-        text = _jax.mlir.serialize_portable_artifact(bare, stablehlo.get_current_version(), True)
-    return dataclasses.replace(exported, mlir_module_serialized=text)
+def _said(what: str, error: Exception) -> str:
+    return f"{what}: {type(error).__name__}: {without_marks(one_line(error))[:300]}"
 
 
 def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
     """Shape, dtype, and per device (in mesh order) the slice it holds and its data."""
     held = sum(shard.data.nbytes for shard in leaf.addressable_shards)
     if held + sum(map(len, blobs)) > MAX_OUTPUT:
-        raise facts.Refused("the results are larger than 64 MiB over all devices and runs")
+        raise Refused("the results are larger than 64 MiB over all devices and runs")
     shards = {s.device: s for s in leaf.addressable_shards}
     places, about = [], {"shape": list(leaf.shape), "dtype": leaf.dtype.name}
     for device in mesh.devices.flat:
         shard = shards.get(device)
         if shard is None:
-            raise facts.Refused("the result does not live on all devices of the mesh")
+            raise Refused("the result does not live on all devices of the mesh")
         places.append([list(s.indices(n)[:2]) for s, n in zip(shard.index, leaf.shape, strict=True)])
         blobs.append(pack_array(np.asarray(shard.data))[1])
     return about | {"slices": places}

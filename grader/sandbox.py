@@ -218,7 +218,9 @@ class Worker:
                 raise WorkerDied("garbage", self.last_words())
             self._ready = True
 
-    def trace(self, source: dict[str, Any], asks: list[dict[str, Any]]) -> Iterator[tuple[dict, list[bytes]]]:
+    def trace(
+        self, source: dict[str, Any], asks: list[dict[str, Any]], secret: list[dict[str, Any]]
+    ) -> Iterator[tuple[dict, list[bytes]]]:
         """Frames of a fresh child: untrusted ``{"from": "child"}``, then our ``{"end": how}``."""
         self._await_ready()
         request = {
@@ -229,7 +231,7 @@ class Worker:
             "readable": readable(),
         }
         deadline = time.monotonic() + self.limits.total_seconds + 10
-        work = wire.pack({"source": source, "asks": asks})  # a blob: only the child reads it
+        work = wire.pack({"source": source, "asks": [*asks, *secret]})  # a blob: only the child reads it
         self._write(b"!" + wire.pack(request, [work]))
         while True:
             header, blobs = self._read(deadline)

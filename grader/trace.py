@@ -1,7 +1,7 @@
 """LEARNER PYTHON RUNS HERE, and nowhere else.
 
 Given source text and a list of asks (what to call, on which mesh, with which shapes and specs, never
-with which values), answers each ask with an exported program, with plain values, or with a fault.
+with which values), answers each ask with a lowered program, with plain values, or with a fault.
 Knows no check, no expected value and no hidden input, so there is nothing here to steal.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import difflib
+import io
 import linecache
 import math
 import re
@@ -22,7 +23,6 @@ from typing import Any
 
 import jax
 import jax.debug
-import jax.export
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from grader.wire import NotPlain, decode, encode
@@ -79,7 +79,7 @@ def answer(ask: dict[str, Any], program: Program, seconds: float) -> Reply:
                 return {"fault": missing(ask["task"], task, program)}, []
             if ask["kind"] == "function":
                 return {"values": [outcome(task, args, program, seconds) for args in ask["cases"]]}, []
-            return {"program": True}, [export(task, ask)]
+            return {"program": True}, [lower(task, ask)]
     except BaseException as error:
         return {"fault": fault_of(error, program, seconds, ask.get("mesh"))}, []
 
@@ -87,8 +87,8 @@ def answer(ask: dict[str, Any], program: Program, seconds: float) -> Reply:
 # -- the three kinds of answers ----------------------------------------------------------------
 
 
-def export(task: Callable, ask: dict[str, Any]) -> bytes:
-    """Trace ``task`` for this mesh and these arguments; the serialized ``jax.export.Exported``."""
+def lower(task: Callable, ask: dict[str, Any]) -> bytes:
+    """Trace ``task`` for this mesh and these arguments; its StableHLO module as MLIR bytecode, and nothing beside it."""
     mesh = make_mesh(ask["mesh"])
 
     def abstract(arg: dict[str, Any]) -> jax.ShapeDtypeStruct:
@@ -115,7 +115,10 @@ def export(task: Callable, ask: dict[str, Any]) -> bytes:
     def function(*args):
         return fn(*args)
 
-    return bytes(jax.export.export(jax.jit(function), platforms=[ask["platform"]])(*arguments).serialize())
+    traced = jax.jit(function, keep_unused=True).trace(*arguments)
+    code = io.BytesIO()
+    traced.lower(lowering_platforms=(ask["platform"],)).compiler_ir("stablehlo").operation.write_bytecode(code)
+    return code.getvalue()
 
 
 def with_vjp(fn: Callable, wrt: list[int]) -> Callable:
