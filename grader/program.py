@@ -27,6 +27,7 @@ MAX_DEPTH = 200
 MAX_ARRAY = 1 << 30
 MAX_RESULTS = 64
 MAGIC = b"ML\xefR"
+CALLBACK = "uses a host callback, which cannot leave this process; remove it"
 
 COLLECTIVES = {
     "stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.reduce_scatter", "stablehlo.all_to_all",
@@ -111,29 +112,38 @@ def canonical(code: bytes, mesh: Mapping[str, int], arguments: Sequence[Mapping[
     Raises:
         Refused: it could do more than compute, is too large, or is not what was asked.
     """
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo  # noqa: F401  they teach their operations to Python
-
     if len(code) > MAX_BYTES:
         raise Refused(f"the program takes {len(code):,} bytes; {MAX_BYTES:,} are the limit")
     if not code.startswith(MAGIC):
         raise Refused("the program cannot be read")
+    try:
+        return _canonical(code, mesh, arguments, files)
+    except Refused:
+        raise
+    except Exception as error:  # MLIR's Python raises many kinds over bytes that no JAX wrote
+        raise Refused("the program cannot be read") from error
+
+
+def _canonical(
+    code: bytes, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]], files: set[str]
+) -> Program:
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo  # noqa: F401  they teach their operations to Python
+
     context = _context()
     with context, ir.Location.unknown(context):
-        try:
-            module = ir.Module.parse(code, context)
-        except ir.MLIRError as error:
-            raise Refused("the program cannot be read") from error
+        context.emit_error_diagnostics = True  # else what MLIR says of the bytes becomes a str, and it may not be text
+        module = ir.Module.parse(code, context)
+        context.emit_error_diagnostics = False
         operations = list(_admitted(module.operation, files))
         _one_main(module)
-        meshes = _meshes(module, mesh)
+        own = _mesh_name(module, mesh)
         for op in operations:
             _clean(op, mesh)
-        main = _signature(module, meshes[0], mesh, arguments)
+        main = _signature(module, own, mesh, arguments)
         _rename(module)
-        if not module.operation.verify():
-            raise Refused("the program cannot be read")
-        text = module.operation.get_asm(enable_debug_info=False)
+        module.operation.verify()
+        text: Any = module.operation.get_asm(enable_debug_info=False)
         if len(text) > MAX_TEXT:
             raise Refused(f"the program is {len(text):,} characters long; {MAX_TEXT:,} are the limit")
         places = tuple(_place(op.location, files) if op.name in COLLECTIVES else None for op in walk(module.operation))
@@ -192,7 +202,7 @@ def _admitted(root: Any, files: set[str]) -> Iterator[Any]:
 
 def _custom_call(target: str) -> str:
     if "callback" in target:
-        return "uses a host callback, which cannot leave this process; remove it"
+        return CALLBACK
     return f"the program calls {target[:100]!r} outside XLA, which is not allowed"
 
 
@@ -235,7 +245,7 @@ def callee_of(op: Any) -> Any:
     return op.attributes[name] if name else None
 
 
-def _meshes(module: Any, mesh: Mapping[str, int]) -> list[str]:
+def _mesh_name(module: Any, mesh: Mapping[str, int]) -> str:
     """What the program calls the mesh that was asked for. It may have no other, save one without axes."""
     from jaxlib.mlir.dialects import sdy
 
@@ -244,20 +254,16 @@ def _meshes(module: Any, mesh: Mapping[str, int]) -> list[str]:
         if op.name != "sdy.mesh":
             continue
         about = sdy.MeshAttr(op.attributes["mesh"])
-        axes = [sdy.MeshAxisAttr(axis) for axis in about.axes]
-        sizes = {axis.name: axis.size for axis in axes}
+        sizes = {axis.name: axis.size for axis in map(sdy.MeshAxisAttr, about.axes)}
         ours = list(sizes.items()) == list(mesh.items())
-        if list(about.device_ids) not in ([], _devices(mesh) if ours else []) or not (ours or not axes):
+        usual = ([], list(range(math.prod(mesh.values())))) if ours else ([],)
+        if (sizes and not ours) or list(about.device_ids) not in usual:
             raise Refused(f"uses a mesh {_show(sizes)} of its own; work on the mesh that is given, {_show(mesh)}")
         if ours:
             names.append(op.attributes["sym_name"].value)
     if not names:
         raise Refused("the program says nothing of the mesh that is given")
-    return names
-
-
-def _devices(mesh: Mapping[str, int]) -> list[int]:
-    return list(range(math.prod(mesh.values())))
+    return names[0]
 
 
 def _show(mesh: Mapping[str, int]) -> str:
@@ -390,6 +396,8 @@ def shaped(kind: Any) -> tuple[tuple[int, ...], str]:
     try:
         array = ir.RankedTensorType(kind)
     except ValueError:
+        if str(kind) == "!stablehlo.token":  # only effects have them
+            raise Refused(CALLBACK) from None
         raise Refused(f"the program uses values of an unusual type, {str(kind)[:60]}") from None
     if not array.has_static_shape or array.encoding is not None:
         raise Refused("the program makes an array whose shape is not fixed")

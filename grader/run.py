@@ -145,7 +145,7 @@ def compile_(program: Program, mesh_sizes: dict[str, int], arguments: list[dict[
 
     shapes = [jax.ShapeDtypeStruct(tuple(a["shape"]), dtype_of(a["dtype"])) for a in arguments]
     with jax.enable_x64(True):  # types are as the program says
-        lowered = jax.jit(same_results, keep_unused=True, in_shardings=tuple(shardings)).lower(*shapes)
+        lowered: Any = jax.jit(same_results, keep_unused=True, in_shardings=tuple(shardings)).lower(*shapes)
         module = program.parse()
         facts.mark(module)
         lowered._lowering._hlo = module

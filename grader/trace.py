@@ -115,7 +115,7 @@ def lower(task: Callable, ask: dict[str, Any]) -> bytes:
     def function(*args):
         return fn(*args)
 
-    traced = jax.jit(function, keep_unused=True).trace(*arguments)
+    traced: Any = jax.jit(function, keep_unused=True).trace(*arguments)
     code = io.BytesIO()
     traced.lower(lowering_platforms=(ask["platform"],)).compiler_ir("stablehlo").operation.write_bytecode(code)
     return code.getvalue()

@@ -43,6 +43,15 @@ class Traced:
         return self.blobs[0]
 
     @property
+    def form(self) -> Any:
+        """The program in its one form, as the runner has it."""
+        from grader.program import canonical
+
+        asked = self.request
+        arguments = asked["args"] + ([asked["cotangent"]] if asked["wrt"] else [])
+        return canonical(self.program, asked["mesh"], arguments, set(asked["files"]))
+
+    @property
     def fault(self) -> dict[str, Any]:
         return self.reply["fault"]
 

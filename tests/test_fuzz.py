@@ -196,11 +196,11 @@ observation = st.fixed_dictionaries(
             ),
             max_size=3,
         ),
-        "tuple_out": plain,
         "collectives": plain,
         "memory": plain,
         "flops": plain,
         "typed": plain,
+        "program": plain,
     }
 )
 
@@ -209,7 +209,7 @@ observation = st.fixed_dictionaries(
 @given(observation, st.lists(st.binary(max_size=10), max_size=4))
 def test_any_observation_is_one_or_refused(header: dict[str, Any], blobs: list[bytes]):
     found = _decoded(ASKS[0], {"program": True}, [b""], lambda program: (header, blobs))
-    assert isinstance(found, Fault) and found.kind != "broken"
+    assert isinstance(found, Fault) and found.kind == "broken"  # the runner is ours
 
 
 # -- answers and files -------------------------------------------------------------------------
@@ -280,11 +280,8 @@ for number in range(count):
         data[rng.randrange(len(data))] = rng.randrange(256)
     if rng.random() < 0.2:
         del data[rng.randrange(len(data)):]
-    try:
-        answer, blobs = run.run(ask, bytes(data), values)
-        assert set(answer) & {"fault", "outputs"}, answer
-    except Exception as error:  # the worker takes these for "XLA could not compile or run it"
-        str(error)
+    answer, blobs = run.run(ask, bytes(data), values)  # and raises nothing: that would be our own fault
+    assert set(answer) & {"fault", "outputs"}, answer
     print(number, flush=True)
 '''
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 import pytest
 
 from grader.exercise import Exercise, Misconception, integers, normal
 from grader.expect import Failure, expect_close, expect_outcomes
-from grader.judge import Answered, judge_checks, matches, reference_outcome, with_hint
+from grader.judge import (
+    BROKEN_IN_SECRET,
+    WRONG_IN_SECRET,
+    Answered,
+    judge_checks,
+    matches,
+    reference_outcome,
+    with_hint,
+)
 from grader.observation import Fault, Observation, Outcome
-from grader.plan import Ask, plan
+from grader.plan import SECRET_RUNS, Ask, plan
 from grader.result import Result
 from tests.seen import collective, sharded
 
@@ -53,7 +64,7 @@ def an_exercise() -> Exercise:
 
 def observed(ask: Ask, factor: float = 2.0, *collectives: object) -> Observation:
     runs = [[sharded(factor * one["a"], ("x", None), ask.mesh)] for one in ask.inputs]
-    return Observation(runs, False, list(collectives), 0, 0)  # type: ignore[arg-type]
+    return Observation(runs, list(collectives), 0, 0)  # type: ignore[arg-type]
 
 
 def judged(exercise: Exercise, finding: object, *, public: bool = False) -> dict[str, Result]:
@@ -100,6 +111,44 @@ def test_a_failure_on_the_last_inputs_fails() -> None:
     assert judged(an_exercise(), last_wrong)["value"].status == "failed"
 
 
+def secretly(told: Callable[[Ask], object]) -> dict[str, Result]:
+    """Right on all that can be shown; on secret inputs what ``told`` says."""
+    return judged(an_exercise(), lambda ask: told(ask) if ask.secret else observed(ask))
+
+
+def test_what_fails_on_secret_inputs_fails_in_words_that_do_not_depend_on_them() -> None:
+    reasons = {
+        secretly(told)["value"].model_dump_json()
+        for told in (
+            lambda ask: observed(ask, 3.0),
+            lambda ask: observed(ask, float("nan")),
+            lambda ask: observed(ask, 3.0 if ask.mesh["x"] == 2 else 2.0),
+            lambda ask: Observation([[sharded(one["a"][:8], (), ask.mesh)] for one in ask.inputs], [], 0, 0),
+            lambda ask: Fault("raised", "the first input is 0.731", line=3),
+            lambda ask: Fault("timeout", "did not finish"),
+            lambda ask: Fault("broken", "ours") if ask.mesh["x"] == 2 else Fault("compile", "theirs"),
+        )
+    }
+    assert len(reasons) == 1
+    assert Result.model_validate_json(reasons.pop()).reason == WRONG_IN_SECRET
+
+
+def test_our_own_fault_on_secret_inputs_is_broken_and_says_nothing_of_them() -> None:
+    result = secretly(lambda ask: Fault("broken", "XLA said 0.731"))["value"]
+    assert (result.status, result.reason) == ("broken", BROKEN_IN_SECRET)
+
+
+def test_a_check_that_raises_on_secret_inputs_only_is_broken_and_says_nothing_of_them() -> None:
+    exercise = an_exercise()
+
+    def check(seen: Any) -> None:
+        if not seen.public:
+            raise ValueError(f"{seen.a}")
+
+    object.__setattr__(exercise.checks["value"], "fn", check)
+    assert judged(exercise, observed)["value"].reason == BROKEN_IN_SECRET
+
+
 def test_a_fault_is_told_with_its_line() -> None:
     results = judged(an_exercise(), lambda ask: Fault("raised", "TypeError: no", line=7, file="a.py"))
     assert results["value"].reason == "line 7: double: TypeError: no"
@@ -141,7 +190,7 @@ def test_a_result_that_is_not_finite_never_passes(bad: float) -> None:
 
 
 def answered(factor: float, *collectives: object) -> list[Answered]:
-    asks = [a for a in plan(an_exercise(), public=False, seed="s") if a.inputs]
+    asks = [a for a in plan(an_exercise(), public=False, seed="s") if a.inputs and not a.secret]
     return [Answered(a, observed(a, factor, *collectives)) for a in asks]
 
 
@@ -199,7 +248,7 @@ def test_floats_are_given_as_float64_exactly_and_integers_as_they_are() -> None:
 
     asks = plan(exercise, public=False, seed="s")
     results = judge_checks(exercise, [Answered(a, observed(a)) for a in asks], public=False)
-    assert [r.status for r in results] == ["passed"] and len(found) == 3
+    assert [r.status for r in results] == ["passed"] and len(found) == 1 + SECRET_RUNS
     assert found[0].a.dtype == np.float64 and found[0].n.dtype == np.int32 and found[0].dim == 3
     assert (found[0].a.astype(asks[0].inputs[0]["a"].dtype) == asks[0].inputs[0]["a"]).all()
     with pytest.raises(AttributeError, match="this check's call has no argument 'b'"):
@@ -222,19 +271,11 @@ def test_gradients_are_given_by_the_names_of_their_arguments() -> None:
 
     asks = plan(exercise, public=False, seed="s")
     answered = [
-        Answered(a, Observation([[sharded(one["a"]), sharded(one["b"])] for one in a.inputs], True, [], 0, 0))
-        for a in asks
+        Answered(a, Observation([[sharded(one["a"]), sharded(one["b"])] for one in a.inputs], [], 0, 0)) for a in asks
     ]
     assert judge_checks(exercise, answered, public=False)[0].status == "passed"
     assert found[0].out.shape == (8,) and found[0].grads["b"].shape == (4,)
     assert found[0].cotangent.shape == (8,)
-
-
-def test_a_tuple_of_one_is_still_a_tuple() -> None:
-    def tupled(ask: Ask) -> Observation:
-        return Observation(observed(ask).outputs, True, [], 0, 0)
-
-    assert judged(an_exercise(), tupled)["value"].reason.endswith("the result should be one array, not a tuple of 1")
 
 
 # -- how failures are told
@@ -301,7 +342,7 @@ def test_no_number_of_a_learners_breaks_a_check() -> None:
 
 
 def outcomes(*values: object) -> list[Answered]:
-    (ask,) = [a for a in plan(an_exercise(), public=False, seed="s") if a.cases]
+    (ask,) = [a for a in plan(an_exercise(), public=False, seed="s") if a.cases and not a.secret]
     return [Answered(ask, [v if isinstance(v, Outcome) else Outcome(value=v) for v in values])]
 
 
@@ -321,9 +362,9 @@ def test_the_same_kind_of_error_in_a_case_matches() -> None:
 def test_another_layout_or_shape_or_number_of_results_does_not_match() -> None:
     mine, wrong, right = answered(3.0), answered(3.0), answered(2.0)
     for change in (
-        lambda ask, o: Observation([[sharded(3 * one["a"], (), ask.mesh)] for one in ask.inputs], False, [], 0, 0),
-        lambda ask, o: Observation([[sharded(3 * one["a"][:8], (), ask.mesh)] for one in ask.inputs], False, [], 0, 0),
-        lambda ask, o: Observation([[*arrays, *arrays] for arrays in o.outputs], False, [], 0, 0),
+        lambda ask, o: Observation([[sharded(3 * one["a"], (), ask.mesh)] for one in ask.inputs], [], 0, 0),
+        lambda ask, o: Observation([[sharded(3 * one["a"][:8], (), ask.mesh)] for one in ask.inputs], [], 0, 0),
+        lambda ask, o: Observation([[*arrays, *arrays] for arrays in o.outputs], [], 0, 0),
         lambda ask, o: Fault("raised", "TypeError: no", type="TypeError"),
     ):
         other = [Answered(a.ask, change(a.ask, a.finding)) for a in mine]  # type: ignore[no-untyped-call]

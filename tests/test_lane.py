@@ -285,7 +285,7 @@ def test_an_error_is_cut_to_size(error: dict, outcome: Outcome) -> None:
 def run_reply(**changed: Any) -> tuple[dict, list[bytes]]:
     slices = [[[2 * i, 2 * i + 2], [0, 4]] for i in range(4)]
     header = {
-        "outputs": [[{"shape": [8, 4], "dtype": "float32", "slices": slices}]], "tuple_out": False,
+        "outputs": [[{"shape": [8, 4], "dtype": "float32", "slices": slices}]], "program": "0",
         "collectives": [{"kind": "permute", "axes": ["x"], "bytes": 8, "sent": 8}], "memory": 1, "flops": 2, "typed": False,
     }  # fmt: skip
     return header | changed, [bytes(32)] * 4
@@ -311,8 +311,20 @@ def test_an_observation_is_read() -> None:
         {"flops": None},
     ],
 )
-def test_an_observation_that_does_not_fit_is_refused(changed: dict) -> None:
+def test_an_observation_that_does_not_fit_is_our_own_fault(changed: dict) -> None:
+    """It comes from the runner, where no learner's Python is."""
     found = lane._decoded(array(), {"program": True}, [b""], lambda program: run_reply(**changed))
+    assert isinstance(found, Fault) and found.kind == "broken"
+    assert found.message.startswith("the grader cannot read its own answer: ")
+
+
+def test_what_fails_in_the_runners_own_code_is_our_own_fault() -> None:
+    found = lane._decoded(array(), {"program": True}, [b""], lambda program: ({"broken": "KeyError: 'x'"}, []))
+    assert found == Fault("broken", "the grader failed while it ran this program: KeyError: 'x'")
+
+
+def test_a_reply_without_a_program_is_refused() -> None:
+    found = lane._decoded(array(), {"program": True}, [], never)
     assert found == Fault("refused", "the answer is not of the kind that was asked for")
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.exercise import AuthorError, Exercise, integers, normal
-from grader.plan import HIDDEN_RUNS, Ask, plan, rng
+from grader.plan import SECRET_RUNS, Ask, plan, rng
 
 
 def an_exercise(*, second: bool = True) -> Exercise:
@@ -52,29 +52,48 @@ def test_public_asks_have_public_sizes_and_one_set_of_inputs() -> None:
     assert len(asks) == 3
 
 
-def test_hidden_asks_have_other_sizes_and_several_sets_of_different_inputs() -> None:
+def calls(exercise: Exercise, *, secret: bool, seed: str = "s") -> list[Ask]:
+    return [a for a in plan(exercise, public=False, seed=seed) if a.inputs and a.secret == secret]
+
+
+def test_a_grader_asks_all_that_learners_can_try_then_hidden_sizes_then_secret_inputs() -> None:
+    public = [a for a in plan(an_exercise(second=False), public=True, seed="s") if a.inputs]
     asks = [a for a in plan(an_exercise(second=False), public=False, seed="s") if a.inputs]
-    assert {len(a.inputs) for a in asks} == {HIDDEN_RUNS}
-    values = [one["a"] for a in asks for one in a.inputs]
-    assert all(v.shape == (24, 8) for v in values)
-    assert len({v.tobytes() for v in values}) == len(values)
+    assert [(a.dims["I"], len(a.inputs), a.secret) for a in asks] == [
+        (16, 1, False), (16, 1, False), (24, 1, False), (24, 1, False), (24, SECRET_RUNS, True), (24, SECRET_RUNS, True),
+    ]  # fmt: skip
+    assert of_values(asks[:2]) == of_values(public)
+    assert len(set(of_values(asks))) == len(of_values(asks))
 
 
-def test_inputs_depend_on_the_seed_and_on_nothing_else() -> None:
-    first, again = (plan(an_exercise(), public=False, seed="s") for _ in range(2))
-    other = plan(an_exercise(), public=False, seed="t")
-    assert first[0].inputs[0]["a"].tobytes() == again[0].inputs[0]["a"].tobytes()
-    assert first[0].inputs[0]["a"].tobytes() != other[0].inputs[0]["a"].tobytes()
+def test_a_call_that_learners_do_not_have_is_asked_on_hidden_sizes_only() -> None:
+    exercise = an_exercise()
+    hidden = exercise.checks["before"].call
+    assert {(a.dims["I"], a.secret) for a in calls(exercise, secret=False) if a.of is hidden} == {(16, False)}
+
+
+def test_what_is_told_of_does_not_depend_on_the_seed_and_what_is_secret_does() -> None:
+    first, again, other = (plan(an_exercise(), public=False, seed=seed) for seed in "sst")
+    shown, secret = (
+        [of_values([a for a in asks if a.secret == late]) for asks in (first, again, other)] for late in (False, True)
+    )
+    assert shown[0] == shown[1] == shown[2]
+    assert secret[0] == secret[1] and not set(secret[0]) & set(secret[2])
 
 
 def test_a_check_more_does_not_change_the_inputs_of_the_others() -> None:
-    with_it = [a for a in plan(an_exercise(), public=False, seed="s") if a.inputs and a.dims["I"] == 24]
-    without = [a for a in plan(an_exercise(second=False), public=False, seed="s") if a.inputs]
-    assert with_it[0].inputs[0]["a"].tobytes() == without[0].inputs[0]["a"].tobytes()
+    with_it = [a for a in calls(an_exercise(), secret=True) if a.dims["I"] == 24]
+    without = calls(an_exercise(second=False), secret=True)
+    assert of_values(with_it) == of_values(without)
+
+
+def test_a_secret_ask_of_a_call_is_answered_by_the_program_of_an_open_one() -> None:
+    exercise = an_exercise()
+    assert {a.program for a in calls(exercise, secret=True)} <= {a.program for a in calls(exercise, secret=False)}
 
 
 def test_the_tracer_gets_shapes_and_specs_and_no_value() -> None:
-    ask = plan(an_exercise(second=False), public=False, seed="s")[0]
+    ask = calls(an_exercise(second=False), secret=True)[0]
     request = ask.for_tracer(["a.py"])
     text = json.dumps(request)
     assert request["args"][0] == {"name": "a", "shape": [24, 8], "dtype": "float32", "spec": {"spec": ["x", None]}}
@@ -95,21 +114,22 @@ def test_what_the_tracer_is_told_does_not_depend_on_the_seed(first: str, second:
     one, two = (plan(an_exercise(), public=False, seed=seed) for seed in (first, second))
     told = [json.dumps([ask.for_tracer(["a.py"]) for ask in asks]) for asks in (one, two)]
     assert told[0] == told[1]
+    one, two = ([a for a in asks if a.secret] for asks in (one, two))
     assert (of_values(one) == of_values(two)) == (first == second)
 
 
-def test_public_and_hidden_asks_draw_other_values_of_one_seed() -> None:
-    public, hidden = (plan(an_exercise(), public=p, seed="s") for p in (True, False))
-    assert {d["I"] for d in (a.dims for a in public) if d} == {16}
-    assert not set(of_values(public)) & set(of_values(hidden))
+def test_no_input_that_learners_have_is_secret() -> None:
+    for seed in ("s", "public"):
+        asks = plan(an_exercise(), public=False, seed=f"{seed}/hidden")
+        assert not set(of_values([a for a in asks if a.secret])) & set(of_values([a for a in asks if not a.secret]))
 
 
 def test_what_a_check_is_called_with_does_not_depend_on_where_the_others_stand() -> None:
     exercise = an_exercise()
-    before = {a.of: of_values([a]) for a in plan(exercise, public=False, seed="s") if a.inputs}
+    before = {a.program: of_values([a]) for a in calls(exercise, secret=True)}
     exercise.checks = dict(reversed(exercise.checks.items()))
-    after = {a.of: of_values([a]) for a in plan(exercise, public=False, seed="s") if a.inputs}
-    assert before == after and len(before) == 2
+    after = {a.program: of_values([a]) for a in calls(exercise, secret=True)}
+    assert before == after and len(before) == 4
 
 
 def test_two_exercises_draw_other_values() -> None:
@@ -146,14 +166,14 @@ def a_function(hidden: Any = None) -> Exercise:
     return exercise
 
 
-def test_hidden_cases_come_after_the_public_ones_and_are_the_same_every_time() -> None:
+def test_cases_that_anybody_can_draw_follow_the_public_ones_and_secret_ones_are_asked_apart() -> None:
     exercise = a_function(lambda rng: [{"n": int(rng.integers(1 << 40))} for _ in range(3)])
-    (public,), (hidden,), (again,), (other,) = (
-        plan(exercise, public=p, seed=seed) for p, seed in ((True, "s"), (False, "s"), (False, "s"), (False, "t"))
-    )
+    (public,) = plan(exercise, public=True, seed="s")
+    (shown, secret), (shown_again, again), (shown_other, other) = (plan(exercise, public=False, seed=s) for s in "sst")
     assert public.cases == [{"n": 1}, {"n": 2, "of": (3, None)}]
-    assert hidden.cases[:2] == public.cases and len(hidden.cases) == 5
-    assert hidden.cases == again.cases != other.cases
+    assert shown.cases[:2] == public.cases and len(shown.cases) == 5 and not shown.secret
+    assert shown.cases == shown_again.cases == shown_other.cases
+    assert len(secret.cases) == 3 and secret.cases == again.cases != other.cases and secret.secret
 
 
 def test_a_function_is_asked_with_its_arguments_and_with_nothing_it_should_return() -> None:
@@ -166,7 +186,8 @@ def test_a_function_is_asked_with_its_arguments_and_with_nothing_it_should_retur
 
 
 def test_a_question_is_asked_by_its_name_alone() -> None:
-    assert plan(an_exercise(), public=False, seed="s")[-1].for_tracer(["a.py"]) == {
+    (ask,) = [a for a in plan(an_exercise(), public=False, seed="s") if a.task == "question"]
+    assert ask.for_tracer(["a.py"]) == {
         "kind": "number",
         "task": "question",
     }
@@ -187,7 +208,7 @@ def test_a_cotangent_is_the_last_input_and_is_described() -> None:
     def value(seen):
         """value"""
 
-    (ask,) = plan(exercise, public=False, seed="s")
+    (ask,) = calls(exercise, secret=True)
     assert [list(one) for one in ask.inputs] == [["a", "cotangent"]] * 3
     assert [[a.shape for a in run] for run in ask.arrays()] == [[(6, 4), (6,)]] * 3
     request = ask.for_tracer([])

@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-import jax.export
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from grader import facts, run
+from grader import facts, program, run
 from grader.exercise import Array, normal
 from grader.layout import owner_slices
 from grader.wire import dtype_of, pack_array
@@ -65,7 +64,7 @@ def refusal(reply: tuple[dict, list[bytes]]) -> str:
 def test_every_device_is_told_with_its_slice_and_its_data(ran: Callable) -> None:
     header, shards, [[a]] = ran(SHIFT, A)
     (out,) = header["outputs"][0]
-    assert (out["shape"], out["dtype"], header["tuple_out"]) == ([8, 4], "float32", False)
+    assert (out["shape"], out["dtype"]) == ([8, 4], "float32")
     wanted = owner_slices((8, 4), ("x", "y"), MESH)
     assert [tuple(map(tuple, where)) for where in out["slices"]] == wanted
     for where, shard in zip(wanted, shards, strict=True):
@@ -79,10 +78,9 @@ def test_every_set_of_inputs_is_run(ran: Callable) -> None:
         np.testing.assert_array_equal(shards[8 * i], np.roll(a, 2, axis=0)[0:2, 0:2])
 
 
-def test_a_tuple_is_a_tuple_and_one_array_is_one(ran: Callable) -> None:
-    header, _, _ = ran("def f(a, *, mesh):\n    return a, (a + 1,)\n", A)
-    assert header["tuple_out"] and len(header["outputs"][0]) == 2
-    assert ran("def f(a, *, mesh):\n    return (a,)\n", A)[0]["tuple_out"]
+def test_results_are_a_flat_list_however_they_are_wrapped(ran: Callable) -> None:
+    assert len(ran("def f(a, *, mesh):\n    return a, (a + 1,)\n", A)[0]["outputs"][0]) == 2
+    assert len(ran("def f(a, *, mesh):\n    return (a,)\n", A)[0]["outputs"][0]) == 1
 
 
 def test_replicas_come_from_every_device(ran: Callable) -> None:
@@ -125,7 +123,7 @@ def f(a, b, *, mesh):
 """
     args = normal(3, 8, spec=(None, "x")), normal(8, 5, spec=("x", None))
     header, shards, [[a, b, cotangent]] = ran(text, *args, wrt=("a", "b"), cotangent=normal(3, 5))
-    assert header["tuple_out"] and [o["shape"] for o in header["outputs"][0]] == [[3, 5], [3, 8], [8, 5]]
+    assert [o["shape"] for o in header["outputs"][0]] == [[3, 5], [3, 8], [8, 5]]
     np.testing.assert_allclose(shards[0], a @ b, rtol=1e-4, atol=1e-5)
 
     def whole(number: int) -> np.ndarray:
@@ -226,7 +224,7 @@ def test_bytes_that_are_no_program_are_refused(traced: Callable, garbage: bytes)
 
 def test_a_huge_program_is_refused_before_it_is_read(traced: Callable) -> None:
     asked = traced(SHIFT, A).request
-    told = refusal(run.run(asked, bytes(run.MAX_PROGRAM + 1), [[A.sample({}, RNG)]]))
+    told = refusal(run.run(asked, bytes(program.MAX_BYTES + 1), [[A.sample({}, RNG)]]))
     assert told == "the program takes 4,194,305 bytes; 4,194,304 are the limit"
 
 
@@ -255,6 +253,21 @@ def test_too_many_results_are_refused(traced: Callable) -> None:
     assert refusal(run.run(made.request, made.program, [[A.sample({}, RNG)]])) == "the program has more than 64 results"
 
 
+@pytest.mark.parametrize(
+    "call",
+    [
+        "jax.pure_callback(lambda a: a, a, a)",
+        "io_callback(lambda a: a, a, a)",
+        "io_callback(lambda a: a, a, a, ordered=True)",
+    ],
+)
+def test_a_host_callback_is_refused(traced: Callable, call: str) -> None:
+    made = traced(f"{IMPORTS}from jax.experimental import io_callback\ndef f(a, *, mesh):\n    return {call}\n", A)
+    header, _ = run.run(made.request, made.program, [[A.sample({}, RNG)]])
+    assert header["fault"]["message"] == "uses a host callback, which cannot leave this process; remove it"
+    assert (header["fault"]["line"], header["fault"]["file"]) == ((7, "a.py") if "ordered" not in call else (None, ""))
+
+
 def test_what_is_not_admitted_is_not_run(traced: Callable) -> None:
     made = traced(f"{IMPORTS}def f(a, *, mesh):\n    return jnp.linalg.cholesky(a.T @ a)\n", A)
     assert "outside XLA" in refusal(run.run(made.request, made.program, [[A.sample({}, RNG)]]))
@@ -264,9 +277,9 @@ def test_what_is_not_admitted_is_not_run(traced: Callable) -> None:
 
 
 def test_only_collectives_of_the_source_are_marked(traced: Callable) -> None:
-    exported = run.deserialize(traced(SHIFT, A).program)
-    marked = run.mark_collectives(exported, facts.parse(exported.mlir_module_serialized))
-    text = facts.parse(marked.mlir_module_serialized).operation.get_asm(enable_debug_info=True)
+    module = traced(SHIFT, A).form.parse()
+    facts.mark(module)
+    text = module.operation.get_asm(enable_debug_info=True)
     assert text.count(facts.MARK) == 1 and "a.py" not in text
 
 
@@ -295,11 +308,6 @@ def test_a_crash_is_told_in_one_line_without_addresses(stderr: str, told: str) -
     assert run.crash_reason(stderr) == told
 
 
-def test_an_exported_program_survives_the_way(traced: Callable) -> None:
-    assert run.deserialize(traced(SHIFT, A).program).nr_devices == 8
-    assert isinstance(run.deserialize(traced(SHIFT, A).program), jax.export.Exported)
-
-
 def test_the_programs_used_last_are_remembered() -> None:
     made: list[str] = []
 
@@ -307,9 +315,9 @@ def test_the_programs_used_last_are_remembered() -> None:
         made.append(name)
         return {"name": name}, [bytes(6000)]
 
-    remembered = run.Remembered(most=25_000)  # two, with what is reckoned for each
+    remembered = run.Remembered(25_000, run._size)  # two, with what is reckoned for each
     for name in ["a", "b", "a", "c", "a", "b"]:
         assert remembered.get(name, lambda n=name: reply(n))[0] == {"name": name}
     assert made == ["a", "b", "c", "b"]
     assert remembered.get("huge", lambda: ({}, [bytes(30_000)]))[1] == [bytes(30_000)]
-    assert remembered.size == 0
+    assert remembered.held == 0
