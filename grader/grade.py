@@ -21,9 +21,9 @@ from grader.course import Course
 from grader.exercise import Exercise, Misconception, Number
 from grader.judge import WRONG_IN_SECRET, Answered, Finding, judge_checks, matches, with_hint
 from grader.lane import Here, Lane, Runner
-from grader.observation import Fault
+from grader.observation import Fault, Observation
 from grader.plan import Ask, plan
-from grader.result import ExerciseReport, Report, Result
+from grader.result import Evidence, ExerciseReport, Report, Result
 from grader.sandbox import Worker
 from grader.submission import Chunk, Source, Submission
 
@@ -167,7 +167,13 @@ class Grader:
             results=results,
             notes=notes,
             handed_in=name in submission.sources,
+            evidence=[_evidence(a) for a in answered if not isinstance(a.ask.of, Number)],
         )
+
+    def ask(self, submission: Submission, name: str) -> list[Answered]:
+        """What every ask of one exercise comes to. Raises KeyError when nothing was handed in for it."""
+        with self._lane() as lane:
+            return lane.collect(submission.sources[name], self._plan(name, public=False))[0]
 
     # questions
 
@@ -259,6 +265,14 @@ class Grader:
             except BaseException:  # stopped, or a report cannot be written: nobody would get the others
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
+
+
+def _evidence(answer: Answered) -> Evidence:
+    ask, seen = answer.ask, answer.finding
+    return Evidence(
+        task=ask.task, mesh=dict(ask.mesh), dims=dict(ask.dims), secret=ask.secret,
+        program=seen.program if isinstance(seen, Observation) else "", inputs=ask.digest,
+    )  # fmt: skip
 
 
 def _sum(values: Any) -> float:

@@ -99,6 +99,24 @@ def _secret_verdict(check: Check, answered: list[Answered]) -> Result | None:
     return None
 
 
+def verdicts(check: Check, answered: list[Answered]) -> list[tuple[Ask, int, str]]:
+    """For the staff: of every ask and each of its runs, why the check fails there, secret ones included; '' where it passes."""
+    told = []
+    for answer in answered:
+        if isinstance(answer.finding, Fault):
+            told.append((answer.ask, 0, f"{answer.finding.kind}: {_of_fault(answer.finding, check)}"))
+            continue
+        for run, seen in enumerate(seen_of(answer, public=False)):
+            try:
+                check.fn(seen)
+                told.append((answer.ask, run, ""))
+            except Failure as failure:
+                told.append((answer.ask, run, failure.staff or failure.reason))
+            except Exception as error:
+                told.append((answer.ask, run, f"the check itself failed: {type(error).__name__}: {error}"))
+    return told
+
+
 def _failed(check: Check, failure: Failure, ask: Ask) -> Result:
     expected, actual = failure.expected, failure.actual
     pictures = []

@@ -149,7 +149,7 @@ class Lane:
                 body = frame.get("body", {})
                 if body.get("started"):
                     started = True
-                elif body.get("loaded"):
+                elif body.get("loaded") and not loaded:  # what it says later, it may say knowing secret cases
                     loaded = True
                     if not notes:
                         notes += _load_notes(body.get("faults"))

@@ -70,6 +70,12 @@ class Ask:
         """Asks of a call that are equal in this are answered by the same program."""
         return id(self.of), tuple(self.mesh.items()), tuple(sorted(self.dims.items()))
 
+    @property
+    def digest(self) -> str:
+        """SHA-256 of all inputs, or of the cases."""
+        runs = [(n, a.dtype.name, a.shape, a.tobytes()) for one in self.inputs for n, a in one.items()]
+        return hashlib.sha256(repr((runs, self.cases)).encode()).hexdigest()
+
     def arrays(self) -> list[list[np.ndarray]]:
         """The inputs in the program's order, one list per run."""
         return [list(one.values()) for one in self.inputs]

@@ -58,8 +58,32 @@ class Result(BaseModel):
         return self.model_copy(update={"expected": None, "staff": "", "pictures": mine})
 
 
+class Evidence(BaseModel):
+    """What one ask was decided by; for the staff.
+
+    Attributes:
+        task: what was asked of.
+        mesh, dims: of a call.
+        secret: whether its inputs come from the course's seed.
+        program: SHA-256 of the program in its one form; empty where there was none.
+        inputs: SHA-256 of all inputs, or of the cases.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    task: str
+    mesh: dict[str, int]
+    dims: dict[str, int]
+    secret: bool
+    program: str
+    inputs: str
+
+
 class ExerciseReport(BaseModel):
-    """The results of one exercise; ``handed_in`` is False where the submission held nothing for it."""
+    """The results of one exercise; ``handed_in`` is False where the submission held nothing for it.
+
+    ``evidence`` says what decided them; ``shardlings grade --why`` finds it anew.
+    """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -72,10 +96,11 @@ class ExerciseReport(BaseModel):
     results: list[Result]
     notes: list[str] = []
     handed_in: bool = True
+    evidence: list[Evidence] = []
 
     def for_student(self) -> ExerciseReport:
         """Without what is for staff."""
-        return self.model_copy(update={"results": [r.for_student() for r in self.results]})
+        return self.model_copy(update={"results": [r.for_student() for r in self.results], "evidence": []})
 
 
 class Report(BaseModel):

@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -219,7 +219,7 @@ class Worker:
             self._ready = True
 
     def trace(
-        self, source: dict[str, Any], asks: list[dict[str, Any]], secret: list[dict[str, Any]]
+        self, source: dict[str, Any], asks: list[dict[str, Any]], secret: Sequence[dict[str, Any]] = ()
     ) -> Iterator[tuple[dict, list[bytes]]]:
         """Frames of a fresh child: untrusted ``{"from": "child"}``, then our ``{"end": how}``."""
         self._await_ready()

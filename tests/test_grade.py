@@ -11,6 +11,7 @@ import pytest
 from grader import build, grade, verify
 from grader.course import Course, load_course
 from grader.grade import Grader
+from grader.judge import WRONG_IN_SECRET
 from grader.lane import Lane
 from grader.result import Report, Result
 from grader.sandbox import available
@@ -277,3 +278,123 @@ def test_learners_are_not_told_what_hidden_checks_expect(grader: Grader) -> None
     assert staff["gather_time"].expected is not None
     assert student["gather_time"].expected is None and student["gather_time"].staff == ""
     assert [r.reason for r in student.values()] == [r.reason for r in staff.values()]
+
+
+# -- secrets -----------------------------------------------------------------------------------
+
+# Whatever a learner's code can reach of its inputs, put where a report could repeat it.
+TELLERS = {
+    "values": RIGHT.replace("return jax", "a = a.at[0, 0].add(a.sum())\n    return jax"),
+    "scaled by a value": RIGHT.replace("return jax", "a = a * a[0, 0]\n    return jax"),
+    "a place": RIGHT.replace("return jax", "a = a.at[jax.numpy.argmax(a[:, 0]), 0].set(0)\n    return jax"),
+    "only when": RIGHT.replace("return jax", "a = jax.numpy.where(a[3, 1] > 0, a, 2 * a)\n    return jax"),
+    "nan when": RIGHT.replace("return jax", "a = a / (a[3, 1] > 0)\n    return jax"),
+    "slip when": RIGHT.replace("return jax", "a = a * (a[3, 1] > 0)\n    return jax"),
+    "layout": RIGHT.replace("P()", "P('x')").replace("return jax", "a = a * a[0, 0]\n    return jax"),
+}
+
+
+def of_seed(report: Report) -> str:
+    """A report as text without what names the secret inputs by digest, and without its fingerprint."""
+    parts = [
+        e.model_copy(
+            update={"evidence": [v.model_copy(update={"inputs": "" if v.secret else v.inputs}) for v in e.evidence]}
+        )
+        for e in report.exercises
+    ]
+    return report.model_copy(update={"fingerprint": "", "exercises": parts}).dumps()
+
+
+def statuses(report: Report) -> list[str]:
+    return [r.status for r in report.exercises[0].results]
+
+
+@pytest.mark.parametrize("teller", TELLERS)
+def test_reports_of_two_seeds_are_equal_unless_a_verdict_differs(grader: Grader, tmp_path: Path, teller: str) -> None:
+    reports = []
+    for seed in ("one-seed", "another-seed", "a-third"):
+        made_up(tmp_path)
+        (tmp_path / "course.yaml").write_text(COURSE.replace("a-secret-seed", seed))
+        own = with_workers_of(grader, load_course(tmp_path / "course.yaml"))
+        reports.append(own.grade(submitted(TELLERS[teller]), [NAME]))
+    told: dict[str, set[str]] = {}
+    for report in reports:
+        told.setdefault(str(statuses(report)), set()).add(of_seed(report))
+    assert all(len(texts) == 1 for texts in told.values())
+    assert all(status != "passed" for report in reports for status in statuses(report)[:1])
+
+
+FUNCTION = '''"""# X1 Count
+
+Say what to do.
+"""
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+
+exercise = Exercise()
+
+
+@exercise.function
+def gather(n):
+    """n + 1."""
+    return n + 1
+
+
+cases = exercise.cases(gather, public=[{"n": 1}], hidden=lambda rng: [{"n": int(rng.integers(1 << 40))} for _ in range(3)])
+
+
+@exercise.check(cases, points=1, public=True)
+def value(seen):
+    """one more"""
+    expect_outcomes(seen)
+'''
+SPIES = {
+    "in an error": "def gather(n):\n    raise ValueError(f'it was {n}')\n",
+    "in the next error": "seen = []\ndef gather(n):\n    seen.append(n)\n    raise ValueError(f'they were {seen}')\n",
+    "in a value": "def gather(n):\n    return n + 2\n",
+    "by crashing": "import os\ndef gather(n):\n    if n % 2: os._exit(n % 200)\n    return n + 1\n",
+    "by sleeping": "import time\ndef gather(n):\n    if n > 1 << 39: time.sleep(n % 3)\n    return 1 / 0\n",
+    "while loading": "import sys\nraise ValueError([f.f_locals for f in [sys._getframe(i) for i in range(5)]])\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spy", SPIES)
+def test_no_argument_of_a_secret_case_is_repeated(grader: Grader, tmp_path: Path, spy: str) -> None:
+    reports = set()
+    for seed in ("one-seed", "another-seed"):
+        made_up(tmp_path)
+        (tmp_path / "solutions" / "01_gather" / f"{NAME}.py").write_text(FUNCTION)
+        (tmp_path / "course.yaml").write_text(COURSE.replace("a-secret-seed", seed))
+        own = with_workers_of(grader, load_course(tmp_path / "course.yaml"))
+        report = own.grade(submitted(SPIES[spy]), [NAME])
+        assert statuses(report) == ["failed"]
+        reports.add(of_seed(report))
+    assert len(reports) == 1
+
+
+def test_a_function_that_is_right_on_open_cases_only_is_told_so_in_fixed_words(grader: Grader, tmp_path: Path) -> None:
+    made_up(tmp_path)
+    (tmp_path / "solutions" / "01_gather" / f"{NAME}.py").write_text(FUNCTION)
+    course = load_course(tmp_path / "course.yaml")
+    own = with_workers_of(grader, course)
+    shown = [case["n"] for ask in own._plan(NAME, False) if not ask.secret for case in ask.cases]
+    text = f"def gather(n):\n    return n + 1 if n in {shown} else print(n)\n"
+    assert results(own.grade(submitted(text), [NAME]))["value"].reason == WRONG_IN_SECRET
+
+
+# -- evidence ----------------------------------------------------------------------------------
+
+
+def test_a_report_says_what_decided_it_and_not_to_learners(grader: Grader) -> None:
+    report = grader.grade(submitted(RIGHT), [NAME])
+    again = grader.grade(submitted(RIGHT.replace("local", "other_name")), [NAME])
+    evidence = report.exercises[0].evidence
+    assert [(e.mesh, e.dims["I"], e.secret) for e in evidence] == [
+        ({"x": 4}, 8, False), ({"x": 2}, 8, False), ({"x": 4}, 1016, False), ({"x": 2}, 1016, False),
+        ({"x": 4}, 1016, True), ({"x": 2}, 1016, True),
+    ]  # fmt: skip
+    assert all(len(e.program) == len(e.inputs) == 64 for e in evidence)
+    assert len({e.program for e in evidence}) == 4 and len({e.inputs for e in evidence}) == 6
+    assert again.exercises[0].evidence == evidence
+    assert report.for_student().exercises[0].evidence == []

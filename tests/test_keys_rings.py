@@ -134,18 +134,18 @@ def looked_at(name: str, fn: Callable, call: Call, sizes: Mapping[str, int]) -> 
         fn = partial(fn, mesh=mesh, **call.static)
     value = array.sample(call.hidden_dims, np.random.default_rng(0))
     placed = jax.device_put(value, NamedSharding(mesh, spec))
-    found = facts.read(program.canonical(*lowered(fn, placed, array, sizes), set()).parse(), sizes, set())
+    found = facts.read(form_of(fn, placed, array, sizes).parse(), sizes, set())
     inputs = {arg: value.astype(np.float64)}
     return Seen(sizes, call.hidden_dims, inputs, call.static, out=as_seen(jax.jit(fn)(placed), mesh), collectives=found.collectives)  # fmt: skip
 
 
-def lowered(fn: Callable, placed: jax.Array, array: Array, sizes: Mapping[str, int]) -> tuple:
-    """The program of ``fn`` as a tracer hands it over, with the mesh and the argument that it was asked for."""
-    code = io.BytesIO()
-    jax.jit(fn).lower(placed).compiler_ir("stablehlo").operation.write_bytecode(code)
-    spec = [list(e) if isinstance(e, tuple) else e for e in array.spec]
+def form_of(fn: Callable, placed: jax.Array, array: Array, sizes: Mapping[str, int]) -> program.Program:
+    """The program of ``fn`` as the runner has it."""
+    code, lowered = io.BytesIO(), jax.jit(fn).lower(placed)
+    lowered.compiler_ir("stablehlo").operation.write_bytecode(code)  # type: ignore[union-attr]
+    spec = [{"tuple": list(e)} if isinstance(e, tuple) else e for e in array.spec]
     about = {"shape": list(placed.shape), "dtype": placed.dtype.name, "spec": {"spec": spec}}
-    return code.getvalue(), sizes, [about]
+    return program.canonical(code.getvalue(), sizes, [about], set())
 
 
 def as_seen(out: jax.Array, mesh: Mesh) -> Sharded:
