@@ -389,10 +389,10 @@ def doctor(
         out.print(attacks.table(outcome), markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(0 if outcome.ok else FAILED)
     try:
-        devices = course_at(course).config.devices
+        found = course_at(course)
     except CourseError:
-        devices = 8
-    lines = doctors.examine(devices)
+        found = None
+    lines = doctors.examine(found.config.devices if found else 8, found, isolation)
     if as_json:
         print_json([vars(line) for line in lines])
     else:
