@@ -1,18 +1,22 @@
 # Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
 JOBS ?= 2
-BIN := .venv/bin
+VENV ?= .venv
+BIN := $(VENV)/bin
+# An environment of another Python is made anew: make PYTHON=python3.13 test-fast
+INSTALLED := $(VENV)/.installed-$(shell $(PYTHON) -c 'import sys; print("%d.%d" % sys.version_info[:2])')
 # Elsewhere than on Linux there is no sandbox; the examples are ours, so they may run without one.
 ISOLATION ?= $(if $(filter Linux,$(shell uname -s)),auto,none)
 
 .PHONY: demo test test-fast lint verify install lock bench clean
 
-install: .venv/.installed
+install: $(INSTALLED)
 
-.venv/.installed: requirements.lock pyproject.toml
+$(INSTALLED): requirements.lock pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
 	  { echo "Python 3.11 or newer is needed: make PYTHON=python3.12 ..."; exit 1; }
-	$(PYTHON) -m venv .venv
+	@[ ! -e $(VENV) ] || [ -f $(VENV)/pyvenv.cfg ] || { echo "$(VENV) is there and no environment of Python's"; exit 1; }
+	$(PYTHON) -m venv --clear $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -r requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	@touch $@
@@ -44,4 +48,4 @@ bench: install
 	for file in bench/*.py; do $(BIN)/python $$file; done
 
 clean:
-	rm -rf .venv graded .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venvs graded .pytest_cache .ruff_cache .hypothesis

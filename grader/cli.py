@@ -298,15 +298,32 @@ def exit_code(reports: list[Report], *, student: bool = False) -> int:
 
 
 @app.command()
-def build(course: CourseOption = None, as_json: AsJson = False) -> None:
-    """Write exercises/ from solutions/."""
-    changed = builder.build(course_at(course))
+def build(
+    force: Annotated[
+        bool, typer.Option("--force", help="also replace files that were worked on; they are kept in exercises.bak/")
+    ] = False,
+    course: CourseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write exercises/ from solutions/. What somebody worked on there is left alone and named."""
+    done = builder.build(course_at(course), force=force)
     if as_json:
-        print_json(changed)
+        print_json(vars(done))
         return
-    for path in changed:
+    for path in done.changed:
         out.print(f"exercises/{path}", highlight=False, markup=False)
-    out.print(f"{len(changed)} files changed" if changed else "exercises/ is current")
+    for path, place in done.saved.items():
+        told = f"replaced exercises/{path}; what was worked on there is now {place}"
+        out.print(told, highlight=False, markup=False, soft_wrap=True)
+    for path in done.left:
+        out.print(f"left alone, for it was worked on: exercises/{path}", highlight=False, markup=False, soft_wrap=True)
+    if done.left:
+        told = "to replace what was left alone and keep it in exercises.bak/: shardlings build --force"
+        out.print(told, style="dim", soft_wrap=True)
+    elif not done.changed:
+        out.print("exercises/ is current")
+    if done.changed:
+        out.print(f"{len(done.changed)} files changed")
 
 
 @app.command()
@@ -372,10 +389,10 @@ def doctor(
         out.print(attacks.table(outcome), markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(0 if outcome.ok else FAILED)
     try:
-        devices = course_at(course).config.devices
+        found = course_at(course)
     except CourseError:
-        devices = 8
-    lines = doctors.examine(devices)
+        found = None
+    lines = doctors.examine(found.config.devices if found else 8, found, isolation)
     if as_json:
         print_json([vars(line) for line in lines])
     else:

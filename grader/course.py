@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import difflib
 import hashlib
+import inspect
 import math
 import sys
 import threading
@@ -271,7 +272,7 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
     if not isinstance(exercise, Exercise):
         raise CourseError(f"{path}: no `exercise = Exercise(...)` at its top")
     exercise.id, exercise.module, exercise.source = name, module, source
-    exercise.statement = (space.__doc__ or "").strip()
+    exercise.statement = inspect.cleandoc(space.__doc__ or "").strip()  # Python 3.13 compiles it so, the others do not
     if not exercise.statement.startswith("# "):
         raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
     _load_grading(path.parent / GRADING / path.name, exercise, space)

@@ -1,4 +1,4 @@
-"""What this machine can do: devices, isolation, versions, and what to install."""
+"""What this machine can do: devices, isolation, versions, what to install, and whether it grades right."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ import shutil
 import sys
 from dataclasses import dataclass
 
-from grader.sandbox import TIERS, Limits, Worker, WorkerDied, available
+from grader import canary
+from grader.course import Course, CourseError
+from grader.grade import Grader
+from grader.sandbox import TIERS, Limits, NoIsolation, Worker, WorkerDied, available, best_tier
 
-OLDEST_JAX = (0, 10, 0)
+# As pyproject.toml says. .ci/run proves the oldest, and the newest below the bound that each Python can have.
+OLDEST_JAX, UNTESTED_JAX = (0, 10, 1), (0, 13)
 
 
 @dataclass(frozen=True)
@@ -31,16 +35,30 @@ def jax_problem(version: str | None = None) -> str:
         version = version or importlib.metadata.version("jax")
     except importlib.metadata.PackageNotFoundError:
         return f"JAX is not installed; pip install 'jax>={oldest}'"
-    numbers = tuple(int(n) for n in re.findall(r"\d+", version)[:3])
-    return "" if numbers >= OLDEST_JAX else f"JAX {version} is too old; pip install 'jax>={oldest}'"
+    return "" if _numbers(version) >= OLDEST_JAX else f"JAX {version} is too old; pip install 'jax>={oldest}'"
 
 
-def examine(devices: int) -> list[Line]:
-    """Look at everything. Starts one worker to count simulated devices."""
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", version)[:3])
+
+
+def jax_line(version: str | None = None) -> Line:
+    """JAX: too old does not work; newer than what was tested may, and the canary says whether it does."""
+    if problem := jax_problem(version):
+        return Line("JAX", False, problem, needed=True)
+    version = version or importlib.metadata.version("jax")
+    if _numbers(version) < UNTESTED_JAX:
+        return Line("JAX", True, version, needed=True)
+    tested = f"jax>={'.'.join(map(str, OLDEST_JAX))},<{'.'.join(map(str, UNTESTED_JAX))}"
+    return Line("JAX", False, f"{version} is newer than what was tested; pip install '{tested}'")
+
+
+def examine(devices: int, course: Course | None = None, isolation: str = "auto") -> list[Line]:
+    """Look at everything. Starts one worker to count simulated devices, and grades some of the course's solutions."""
     lines = [Line("Python", sys.version_info >= (3, 11), platform.python_version(), needed=True)]
-    problem = jax_problem()
-    lines.append(Line("JAX", not problem, problem or importlib.metadata.version("jax"), needed=True))
-    if not problem:
+    lines.append(jax_line())
+    usable = not jax_problem()
+    if usable:
         lines.append(count_devices(devices))
     for tier in TIERS[:2]:
         trouble = available(tier)
@@ -52,7 +70,21 @@ def examine(devices: int) -> list[Line]:
             lines.append(Line(package, False, f"not installed; for {what}"))
     if shutil.which("git") is None:
         lines.append(Line("git", False, "not installed; only the course's authors need it"))
+    if usable and course is not None and course.solved:
+        lines.append(graded_right(course, isolation))
     return lines
+
+
+def graded_right(course: Course, isolation: str) -> Line:
+    """The canary, for one exercise of each kind."""
+    try:
+        names = canary.one_of_each_kind(course)
+        with Grader(course, best_tier(isolation)) as grader:
+            problem = canary.examine(grader, names)
+    except (CourseError, NoIsolation) as error:
+        return Line("canary", False, f"not run: {error}")
+    told = f"full marks for the solutions of {', '.join(names)} (isolation: {grader.tier})"
+    return Line("canary", not problem, problem or told, needed=True)
 
 
 def count_devices(devices: int) -> Line:

@@ -21,7 +21,7 @@ from typing import Any
 
 from pydantic import ValidationError
 
-from grader import numbers, report, variants
+from grader import canary, numbers, report, variants
 from grader.course import Course, CourseError
 from grader.files import write_atomic
 from grader.grade import Grader
@@ -130,6 +130,8 @@ def grade_batch(
                 failures[student] = result
             advance(student)
 
+        if left:
+            canary.prove(grader, names)
         grader.batch(left, names, done)
     ordered = [reports[s] for s in sorted(reports)]
     write_integrity(grader.course, ordered, folder)

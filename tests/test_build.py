@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import re
 from pathlib import Path
 
 import nbformat
 import pytest
+from rich.console import Console
 
-from grader import build
-from grader.course import Course, CourseError, load_course
+from grader import build, cli
+from grader.course import Course, CourseError, find_course, load_course
 from grader.exercise import Cases
 from tests.made_up import in_two_files, made_up
+
+ROOT = Path(__file__).resolve().parent.parent
 
 
 def test_a_stub_holds_what_is_given_and_asked(tmp_path: Path) -> None:
@@ -45,7 +49,7 @@ def test_the_public_part_holds_public_checks_and_no_answer(tmp_path: Path) -> No
     course = made_up(tmp_path)
     text = build.public_source(course, course.exercise("x1_gather"))
     compile(text, "public", "exec")
-    for there in ("def value(seen)", "expect_close(seen.out, seen.a)", "A = normal(", "'I': 8", "How long do"):
+    for there in ("def value(seen)", "expect_close(seen.out, seen.a)", "A = normal(", '"I": 8', "How long do"):
         assert there in text, there
     for secret in ("secret_helper", "def traffic", "zeroed", "1016", "all_gather_time(I", "a-secret-seed", "You "):
         assert secret not in text, secret
@@ -128,18 +132,6 @@ def test_a_notebook_is_valid_with_ids_that_stay(tmp_path: Path) -> None:
     assert build.notebook(course, "01_gather") == text
     setup = book.cells[1].source
     assert setup.index("XLA_FLAGS") < setup.index("import jax")
-
-
-def test_building_twice_changes_nothing_and_stale_files_go(tmp_path: Path) -> None:
-    course = made_up(tmp_path)
-    assert len(build.build(course)) == 4
-    assert build.build(course) == []
-    (tmp_path / "exercises" / "01_gather" / "old.py").write_text("")
-    (tmp_path / "exercises" / "01_gather" / "x1_gather.py").write_text("edited")
-    assert build.stale(course) == ["01_gather/old.py", "01_gather/x1_gather.py"]
-    build.build(course)
-    assert not (tmp_path / "exercises" / "01_gather" / "old.py").exists()
-    assert build.stale(course) == []
 
 
 def test_everyones_own_numbers_are_not_printed_in_what_everybody_gets(tmp_path: Path) -> None:
@@ -326,10 +318,243 @@ def test_nothing_is_built_where_there_are_no_solutions(tmp_path: Path) -> None:
         build.build(load_course(tmp_path / "exercises" / "course.yaml"))
 
 
+# -- somebody's work in exercises/ is left alone
+
+
+STUB, PUBLIC = "01_gather/x1_gather.py", "01_gather/_public/x1_gather.py"
+
+
+def renamed(folder: Path) -> Course:
+    """The course after its exercise was renamed: what was built for the old name goes."""
+    made_up(folder)
+    place = folder / "solutions" / "01_gather"
+    (place / "x1_gather.py").rename(place / "x2_other.py")
+    (folder / "course.yaml").write_text((folder / "course.yaml").read_text().replace("x1_gather", "x2_other"))
+    return load_course(folder / "course.yaml")
+
+
+def test_building_twice_changes_nothing(tmp_path: Path) -> None:
+    course = made_up(tmp_path)
+    assert len(build.build(course).changed) == 4
+    assert build.build(course) == build.Built([], [], {}) and build.stale(course) == []
+
+
+def test_a_stub_that_nobody_touched_follows_its_exercise(tmp_path: Path) -> None:
+    build.build(made_up(tmp_path))
+    course = made_up(tmp_path, "Say what to do.", "Say it better.")
+    assert STUB in build.stale(course)
+    done = build.build(course)
+    assert STUB in done.changed and not done.left and not done.saved
+    assert "Say it better." in (tmp_path / "exercises" / STUB).read_text() and build.stale(course) == []
+
+
+def test_a_stub_that_was_worked_on_is_left_alone_and_named(tmp_path: Path) -> None:
+    build.build(made_up(tmp_path))
+    stub = tmp_path / "exercises" / STUB
+    stub.write_text("my work")
+    course = made_up(tmp_path, "Say what to do.", "Say it better.")
+    for _ in range(2):  # the next build does not take it for its own either
+        done = build.build(course)
+        assert done.left == [STUB] and STUB not in done.changed and not done.saved
+        assert stub.read_text() == "my work" and build.stale(course) == [STUB]
+    assert "Say it better." in (tmp_path / "exercises" / PUBLIC).read_text()
+
+
+def test_work_on_an_exercise_that_is_no_more_is_left_alone_too(tmp_path: Path) -> None:
+    build.build(made_up(tmp_path))
+    stub = tmp_path / "exercises" / STUB
+    stub.write_text("my work")
+    for _ in range(2):
+        done = build.build(renamed(tmp_path))
+        assert done.left == [STUB] and stub.read_text() == "my work"
+        assert not (tmp_path / "exercises" / PUBLIC).exists()
+
+
+def test_what_build_never_wrote_is_never_removed(tmp_path: Path) -> None:
+    build.build(made_up(tmp_path))
+    notes = [tmp_path / "exercises" / "01_gather" / n for n in ("notes.md", "old.py", ".ipynb_checkpoints/a.ipynb")]
+    for path in notes:
+        path.parent.mkdir(exist_ok=True)
+        path.write_text("mine")
+    (tmp_path / "exercises" / "01_gather" / "empty").mkdir()
+    for make in (made_up, renamed):
+        for force in (False, True):
+            build.build(make(tmp_path), force=force)
+            assert [p.read_text() for p in notes] == ["mine"] * 3
+            assert (tmp_path / "exercises" / "01_gather" / "empty").is_dir()
+
+
+def test_without_a_record_nothing_that_differs_is_replaced(tmp_path: Path) -> None:
+    course = made_up(tmp_path)
+    build.build(course)
+    (tmp_path / "exercises" / build.BUILT).write_bytes(b"\xff not a record")
+    (tmp_path / "exercises" / STUB).write_text("my work")
+    assert build.build(course).left == [STUB]
+    done = build.build(made_up(tmp_path, "Say what to do.", "Say it better."))
+    assert done.left == [STUB] and PUBLIC in done.changed  # the others are known again
+
+
+def test_a_record_that_git_merged_knows_both(tmp_path: Path) -> None:
+    build.build(made_up(tmp_path, "Say what to do.", "Theirs."))
+    record, stub = tmp_path / "exercises" / build.BUILT, tmp_path / "exercises" / STUB
+    theirs, text = record.read_text(), stub.read_text()
+    build.build(made_up(tmp_path, "Say what to do.", "Ours."))
+    record.write_text(f"<<<<<<< HEAD\n{record.read_text()}=======\n{theirs}>>>>>>> theirs\n")
+    stub.write_text(text)
+    assert not build.build(made_up(tmp_path)).left
+
+
+def test_a_record_names_no_file_outside(tmp_path: Path) -> None:
+    course = made_up(tmp_path)
+    build.build(course)
+    digest = hashlib.sha256(b"mine").hexdigest()
+    (tmp_path / "mine.txt").write_text("mine")
+    with open(tmp_path / "exercises" / build.BUILT, "a") as record:
+        record.write(f"{digest}  ../mine.txt\n{digest}  {tmp_path}/mine.txt\n")
+    assert build.build(course) == build.Built([], [], {}) and (tmp_path / "mine.txt").exists()
+
+
+def test_force_replaces_and_keeps_a_copy_of_everything(tmp_path: Path) -> None:
+    course = made_up(tmp_path)
+    build.build(course)
+    for number, place in enumerate(("", ".1", ".2")):
+        (tmp_path / "exercises" / STUB).write_text(f"my work {number}")
+        done = build.build(course, force=True)
+        assert done.saved == {STUB: f"exercises.bak/{STUB}{place}"} and done.changed == [STUB] and not done.left
+        assert (tmp_path / f"exercises.bak/{STUB}{place}").read_text() == f"my work {number}"
+        assert build.stale(course) == []
+
+
+def test_force_moves_what_stands_where_nothing_is_built_any_more(tmp_path: Path) -> None:
+    build.build(made_up(tmp_path))
+    (tmp_path / "exercises" / STUB).write_text("my work")
+    done = build.build(renamed(tmp_path), force=True)
+    assert done.saved == {STUB: f"exercises.bak/{STUB}"} and STUB not in done.changed
+    assert not (tmp_path / "exercises" / STUB).exists()
+
+
+def test_the_command_says_what_it_left_and_what_force_replaced(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    course = made_up(tmp_path)
+    build.build(course)
+    (tmp_path / "exercises" / STUB).write_text("my work")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(cli, "out", Console(width=80))
+    cli.build(course=None)
+    assert capsys.readouterr().out == (
+        f"left alone, for it was worked on: exercises/{STUB}\n"
+        "to replace what was left alone and keep it in exercises.bak/: shardlings build --force\n"
+    )
+    cli.build(course=None, force=True)
+    assert capsys.readouterr().out == (
+        f"exercises/{STUB}\nreplaced exercises/{STUB}; what was worked on there is now exercises.bak/{STUB}\n"
+        "1 files changed\n"
+    )
+    cli.build(course=None)
+    assert capsys.readouterr().out == "exercises/ is current\n"
+
+
+# -- the same bytes on every Python
+
+
+def test_exercises_are_what_this_python_builds() -> None:
+    """Run under each Python that is supported (.ci/run), it proves that they all build the same bytes."""
+    assert build.stale(find_course(ROOT)) == []
+
+
+def test_the_record_of_what_was_built_is_current() -> None:
+    text = (ROOT / "exercises" / build.BUILT).read_text()
+    made = build.products(find_course(ROOT))
+    assert text == "".join(f"{hashlib.sha256(t.encode()).hexdigest()}  {p}\n" for p, t in sorted(made.items()))
+
+
+PLAIN_CALL = """\
+A = normal("I", "J", spec=P("x", None))
+call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1016, "J": 5})
+"""
+PLAIN_CHECK = '''\
+@exercise.check(call, points=1, public=True)
+def value(seen):
+    """it is whole"""
+    expect_close(seen.out, seen.a)
+'''
+ODD_CALL = """\
+A = normal(
+    'I',   "J", spec=P( "x" , None )  # needle
+)
+WIDTH = 1_0; NEEDLE = "needle"
+call = exercise.call(gather, a=A, dims={'I': 0x8, "J": 3},  # needle
+                     hidden_dims={"I": 1016, "J": 5})
+"""
+ODD_CHECK = '''\
+@exercise.check(call , points=1,
+                public=True, after=[])  # needle
+def value(seen):  # needle
+    """it is "whole\\\\" é"""
+    # needle
+    text = f"{seen.a!r:>{WIDTH}} # no comment"  # needle
+    expect_close(seen.out, seen.a)
+'''
+
+
+def test_what_learners_are_given_is_copied_not_written_anew(tmp_path: Path) -> None:
+    """Texts written from a syntax tree differ between Pythons: quotes, f-strings, numbers."""
+    made_up(tmp_path, PLAIN_CALL, ODD_CALL)
+    path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
+    assert PLAIN_CHECK in path.read_text()
+    path.write_text(path.read_text().replace(PLAIN_CHECK, ODD_CHECK), encoding="utf-8")
+    course = load_course(tmp_path / "course.yaml")
+    text = build.public_source(course, course.exercise("x1_gather"))
+    for there in (
+        """A = normal(\n    'I',   "J", spec=P( "x" , None )\n)\n""",
+        "\nWIDTH = 1_0\n",
+        """call = exercise.call(gather, a=A, dims={'I': 0x8, "J": 3})\n""",
+        "@exercise.check(call, points=1, public=True, after=[])\ndef value(seen):\n",
+        '''    """it is "whole\\\\" é"""\n    text = f"{seen.a!r:>{WIDTH}} # no comment"\n    expect_close(''',
+    ):
+        assert there in text, there
+    assert "needle" not in text.lower() and "1016" not in text
+
+
+def test_nothing_of_a_release_is_written_from_a_syntax_tree() -> None:
+    assert "unparse(" not in Path(build.__file__).read_text()
+
+
+def test_what_follows_a_docstring_on_its_line_is_the_solution(tmp_path: Path) -> None:
+    course = made_up(tmp_path, 'J]."""\n', 'J]."""; needle = 1016\n')
+    for text in build.products(course).values():
+        assert "needle" not in text and "1016" not in text
+    course = made_up(
+        tmp_path,
+        'def gather(a, *, mesh):\n    """Gather A[I_X, J] into A[I, J]."""\n    return',
+        'def gather(a, *, mesh): """Gather."""; return',
+    )
+    with pytest.raises(CourseError, match="the docstring of gather must stand on lines of its own"):
+        build.products(course)
+
+
+def test_a_form_feed_ends_no_line(tmp_path: Path) -> None:
+    plain = build.products(made_up(tmp_path / "plain"))
+    made = build.products(made_up(tmp_path / "odd", "import math\n", "import math\n\f\n# \u2028 \x1c\n"))
+    assert made == plain
+
+
+def test_a_statement_that_is_indented_is_read_alike_everywhere(tmp_path: Path) -> None:
+    course = made_up(tmp_path, "\n\nSay what to do.\n", "\n\n    Say what to do.\n      Do it.\n")
+    assert course.exercise("x1_gather").statement == "# X1 Gather\n\nSay what to do.\n  Do it."
+
+
+def test_a_dimension_may_be_called_hidden(tmp_path: Path) -> None:
+    course = made_up(tmp_path, "def helper(a):", "def helper(a, hidden=0):")
+    assert "def helper(a, hidden=0):" in build.public_source(course, course.exercise("x1_gather"))
+
+
 def test_empty_folders_go_with_their_module(tmp_path: Path) -> None:
     build.build(made_up(tmp_path))
-    old = tmp_path / "exercises" / "00_old" / "_public"
-    old.mkdir(parents=True)
-    (old / "a.py").write_text("")
-    assert build.build(made_up(tmp_path)) == ["00_old/_public/a.py"]
-    assert not (tmp_path / "exercises" / "00_old").exists()
+    text = (tmp_path / "course.yaml").read_text()
+    (tmp_path / "solutions" / "01_gather").rename(tmp_path / "solutions" / "02_other")
+    (tmp_path / "course.yaml").write_text(text.replace("01_gather", "02_other"))
+    done = build.build(load_course(tmp_path / "course.yaml"))
+    assert {PUBLIC, STUB} < set(done.changed)
+    assert not (tmp_path / "exercises" / "01_gather").exists()

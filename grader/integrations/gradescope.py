@@ -20,6 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from grader import canary
 from grader.course import Course, CourseError, find_course
 from grader.files import write_atomic
 from grader.grade import Grader
@@ -152,6 +153,7 @@ def graded(root: Path) -> Report:
     student = student_in(root / "submission_metadata.json")
     submission = read(root / "submission", student, course.module_of, course.handed_out)
     with Grader(course, best_tier(settings["isolation"])) as grader:
+        canary.prove(grader, settings["exercises"])
         return grader.grade(submission, settings["exercises"])
 
 

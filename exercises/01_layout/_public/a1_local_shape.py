@@ -22,12 +22,23 @@ block is held three times.
 
 **In real systems** this is the shape you meet inside `shard_map` and in out-of-memory messages.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"."""
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
+"""
+
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
+
+
 exercise = Exercise(stars=1, hidden_points=0.5)
 
-@exercise.function(hints=['Go through the dimensions and the entries together. Which axes of the mesh do you never look up?', 'Bring the three kinds of entry to one form, a tuple of axes, and divide by the size of each axis in it.', 'for axis in axes: raise ValueError if local[dim] % mesh_shape[axis], else local[dim] //= mesh_shape[axis]'])
+
+@exercise.function(
+    hints=[
+        "Go through the dimensions and the entries together. Which axes of the mesh do you never look up?",
+        "Bring the three kinds of entry to one form, a tuple of axes, and divide by the size of each axis in it.",
+        "for axis in axes: raise ValueError if local[dim] % mesh_shape[axis], else local[dim] //= mesh_shape[axis]",
+    ]
+)
 def local_shape(shape, spec, mesh_shape):
     """The shape of the block that one device holds.
 
@@ -35,20 +46,32 @@ def local_shape(shape, spec, mesh_shape):
     Returns: a tuple of ints.
     """
     raise NotImplementedError()
+
+
 axes_cases = exercise.cases(local_shape, public='[[{"dict": [["shape", {"tuple": [24, 10, 6]}], ["spec", {"spec": ["x", null, "z"]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"tuple": [6, 10, 2]}}], [{"dict": [["shape", {"tuple": [24, 10, 6]}], ["spec", {"spec": [null, "y"]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"tuple": [24, 5, 6]}}]]')
+
+
 uneven_cases = exercise.cases(local_shape, public='[[{"dict": [["shape", {"tuple": [26, 10, 6]}], ["spec", {"spec": ["x", "y"]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"error": "ValueError"}]]')
+
 
 @exercise.check(axes_cases, points=0.5, public=True)
 def local_shape_axes(seen):
     """local_shape: an axis cuts the dimension that names it and no other"""
     expect_outcomes(seen)
 
+
 @exercise.check(uneven_cases, points=0.5, public=True)
 def local_shape_uneven(seen):
     """local_shape: ValueError when a dimension does not divide evenly"""
     expect_outcomes(seen)
 
-@exercise.number(points=0.5, unit='us', params={'chip': ['v5e', 'v5p'], 'I': [4096, 8192], 'J': [2048, 4096], 'X': [2, 4], 'Y': [4, 8], 'Z': [8, 16]}, model='HBM bandwidth only: time = bytes / bandwidth')
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v5e", "v5p"], "I": [4096, 8192], "J": [2048, 4096], "X": [2, 4], "Y": [4, 8], "Z": [8, 16]},
+    model="HBM bandwidth only: time = bytes / bandwidth",
+)
 def local_load_time(chip, I, J, X, Y, Z):
     """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_XY, J]` on a mesh of {{ chip }} chips with x={{ X }}, y={{ Y }},
     z={{ Z }}. How long does one chip need to read its block from HBM?"""

@@ -22,12 +22,23 @@ All 32 devices hold 524288 bytes: two copies, because z=2 is not named.
 FSDP, which keeps one copy in all.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *ZeRO: Memory Optimizations Toward
-Training Trillion Parameter Models*."""
+Training Trillion Parameter Models*.
+"""
+
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
+
+
 exercise = Exercise(stars=1, hidden_points=0.5)
 
-@exercise.function(hints=['How many devices does the mesh have, and what does each of them hold?', 'Divide the bytes of the whole array by the sizes of all axes that the spec names; then count every device.', 'total = per_device * math.prod(mesh_shape.values()), and jnp.dtype(dtype).itemsize is the size of one number.'])
+
+@exercise.function(
+    hints=[
+        "How many devices does the mesh have, and what does each of them hold?",
+        "Divide the bytes of the whole array by the sizes of all axes that the spec names; then count every device.",
+        "total = per_device * math.prod(mesh_shape.values()), and jnp.dtype(dtype).itemsize is the size of one number.",
+    ]
+)
 def memory(shape, dtype, spec, mesh_shape):
     """Bytes on one device, and on all devices together.
 
@@ -35,20 +46,32 @@ def memory(shape, dtype, spec, mesh_shape):
     Returns: a tuple of two ints.
     """
     raise NotImplementedError()
+
+
 spread_cases = exercise.cases(memory, public='[[{"dict": [["shape", {"tuple": [24, 30, 8]}], ["dtype", "float32"], ["spec", {"spec": ["x", "y", "z"]}], ["mesh_shape", {"dict": [["x", 2], ["y", 3], ["z", 4]]}]]}, {"value": {"tuple": [960, 23040]}}]]')
+
+
 copy_cases = exercise.cases(memory, public='[[{"dict": [["shape", {"tuple": [24, 30, 8]}], ["dtype", "float32"], ["spec", {"spec": ["x"]}], ["mesh_shape", {"dict": [["x", 2], ["y", 3], ["z", 4]]}]]}, {"value": {"tuple": [11520, 276480]}}], [{"dict": [["shape", {"tuple": [24, 30, 8]}], ["dtype", "bfloat16"], ["spec", {"spec": [null, "y", "z"]}], ["mesh_shape", {"dict": [["x", 2], ["y", 3], ["z", 4]]}]]}, {"value": {"tuple": [960, 23040]}}]]')
+
 
 @exercise.check(spread_cases, points=1, public=True)
 def memory_spread(seen):
     """memory: float32, cut by every axis of the mesh"""
     expect_outcomes(seen)
 
+
 @exercise.check(copy_cases, points=1.5, public=True)
 def memory_copies(seen):
     """memory: an axis that the spec does not name makes copies, and they count in the total"""
     expect_outcomes(seen)
 
-@exercise.number(points=1, unit='MB', params={'I': [8192, 16384], 'J': [4096, 12288], 'X': [2, 16], 'Y': [4, 8], 'Z': [4, 16]}, model='1 MB is 10^6 bytes')
+
+@exercise.number(
+    points=1,
+    unit="MB",
+    params={"I": [8192, 16384], "J": [4096, 12288], "X": [2, 16], "Y": [4, 8], "Z": [4, 16]},
+    model="1 MB is 10^6 bytes",
+)
 def weights_in_all(I, J, X, Y, Z):
     """`W` is bfloat16[{{ I }}, {{ J }}], sharded `W[I_X, J]` on a mesh with x={{ X }}, y={{ Y }}, z={{ Z }}.
     How many MB do all chips hold together?"""

@@ -26,12 +26,23 @@
 written by it, and a swapped tuple loads without any error.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; JAX documentation, "Distributed
-arrays and automatic parallelization"."""
+arrays and automatic parallelization".
+"""
+
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
+
+
 exercise = Exercise(stars=2, hidden_points=0.5)
 
-@exercise.function(hints=["First find each device's coordinates on the mesh; then the dimensions can be looked at one by one.", "A block's number is written in digits: one digit per axis of the entry, the first one counts most.", 'for axis in axes: block = block * mesh_shape[axis] + at[axis]; parts = parts * mesh_shape[axis]'])
+
+@exercise.function(
+    hints=[
+        "First find each device's coordinates on the mesh; then the dimensions can be looked at one by one.",
+        "A block's number is written in digits: one digit per axis of the entry, the first one counts most.",
+        "for axis in axes: block = block * mesh_shape[axis] + at[axis]; parts = parts * mesh_shape[axis]",
+    ]
+)
 def owner_slices(shape, spec, mesh_shape):
     """The part of the array that each device holds.
 
@@ -39,26 +50,44 @@ def owner_slices(shape, spec, mesh_shape):
     Returns: a dict from device number to a tuple of slices.
     """
     raise NotImplementedError()
+
+
 axis_cases = exercise.cases(owner_slices, public='[[{"dict": [["shape", {"tuple": [24, 9]}], ["spec", {"spec": ["x"]}], ["mesh_shape", {"dict": [["x", 2], ["y", 3]]}]]}, {"value": {"dict": [[0, {"tuple": [{"slice": [0, 12, null]}, {"slice": [0, 9, null]}]}], [1, {"tuple": [{"slice": [0, 12, null]}, {"slice": [0, 9, null]}]}], [2, {"tuple": [{"slice": [0, 12, null]}, {"slice": [0, 9, null]}]}], [3, {"tuple": [{"slice": [12, 24, null]}, {"slice": [0, 9, null]}]}], [4, {"tuple": [{"slice": [12, 24, null]}, {"slice": [0, 9, null]}]}], [5, {"tuple": [{"slice": [12, 24, null]}, {"slice": [0, 9, null]}]}]]}}], [{"dict": [["shape", {"tuple": [24, 9]}], ["spec", {"spec": ["y", "x"]}], ["mesh_shape", {"dict": [["y", 3], ["x", 3]]}]]}, {"value": {"dict": [[0, {"tuple": [{"slice": [0, 8, null]}, {"slice": [0, 3, null]}]}], [1, {"tuple": [{"slice": [0, 8, null]}, {"slice": [3, 6, null]}]}], [2, {"tuple": [{"slice": [0, 8, null]}, {"slice": [6, 9, null]}]}], [3, {"tuple": [{"slice": [8, 16, null]}, {"slice": [0, 3, null]}]}], [4, {"tuple": [{"slice": [8, 16, null]}, {"slice": [3, 6, null]}]}], [5, {"tuple": [{"slice": [8, 16, null]}, {"slice": [6, 9, null]}]}], [6, {"tuple": [{"slice": [16, 24, null]}, {"slice": [0, 3, null]}]}], [7, {"tuple": [{"slice": [16, 24, null]}, {"slice": [3, 6, null]}]}], [8, {"tuple": [{"slice": [16, 24, null]}, {"slice": [6, 9, null]}]}]]}}]]')
+
+
 tuple_cases = exercise.cases(owner_slices, public='[[{"dict": [["shape", {"tuple": [24, 9]}], ["spec", {"spec": [{"tuple": ["x", "y"]}]}], ["mesh_shape", {"dict": [["x", 2], ["y", 3]]}]]}, {"value": {"dict": [[0, {"tuple": [{"slice": [0, 4, null]}, {"slice": [0, 9, null]}]}], [1, {"tuple": [{"slice": [4, 8, null]}, {"slice": [0, 9, null]}]}], [2, {"tuple": [{"slice": [8, 12, null]}, {"slice": [0, 9, null]}]}], [3, {"tuple": [{"slice": [12, 16, null]}, {"slice": [0, 9, null]}]}], [4, {"tuple": [{"slice": [16, 20, null]}, {"slice": [0, 9, null]}]}], [5, {"tuple": [{"slice": [20, 24, null]}, {"slice": [0, 9, null]}]}]]}}]]')
+
 
 @exercise.check(axis_cases, points=1, public=True)
 def owner_axes(seen):
     """owner_slices: one axis per dimension, copies along the axes that are not named"""
     expect_outcomes(seen)
 
+
 @exercise.check(tuple_cases, points=0.5, public=True)
 def owner_tuples(seen):
     """owner_slices: a tuple in the order of the mesh"""
     expect_outcomes(seen)
 
-@exercise.number(points=0.5, unit='', params={'I': [3072, 6144, 9216], 'X': [4, 8], 'Y': [2, 3], 'device': [3, 4, 5, 7]}, where=lambda I, X, Y, device: device % Y and device not in (device // Y + device % Y * X, device % Y * X))
+
+@exercise.number(
+    points=0.5,
+    unit="",
+    params={"I": [3072, 6144, 9216], "X": [4, 8], "Y": [2, 3], "device": [3, 4, 5, 7]},
+    where=lambda I, X, Y, device: device % Y and device not in (device // Y + device % Y * X, device % Y * X),
+)
 def first_row(I, X, Y, device):
     """`A` has {{ I }} rows, numbered from 0, and is sharded `P(("y", "x"), None)` on the mesh x={{ X }}, y={{ Y }} (x is the
     first axis of the mesh). Which is the first row that device number {{ device }} holds?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='MB', params={'I': [122880, 245760], 'J': [2048, 6144], 'X': [4, 8, 16], 'Y': [2, 5, 6]}, model='a device sends its whole block or, if it keeps it, nothing; 1 MB is 10^6 bytes')
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"I": [122880, 245760], "J": [2048, 6144], "X": [4, 8, 16], "Y": [2, 5, 6]},
+    model="a device sends its whole block or, if it keeps it, nothing; 1 MB is 10^6 bytes",
+)
 def reorder_bytes(I, J, X, Y):
     """`A` is float32[{{ I }}, {{ J }}] on the mesh x={{ X }}, y={{ Y }}. `A[I_XY, J]` shall become `A[I_YX, J]`. How many
     MB do all devices send together?"""

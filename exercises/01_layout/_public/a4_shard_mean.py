@@ -27,15 +27,26 @@ brought the 9 to the first block, over a link.
 **In real systems**: statistics per shard (amax for quantization, router load per expert group) are cheap because nobody
 asks for the global number. Where you do want the global one, forgetting the collective gives you this.
 
-**Read on.** *How To Scale Your Model*, "Programming TPUs in JAX"."""
+**Read on.** *How To Scale Your Model*, "Programming TPUs in JAX".
+"""
+
 import numpy as np
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8, 'y': 1}], stars=1, hidden_points=0.75)
 
-@exercise.task(hints=['Write the function of one block first. Which shape must it return, so that the results fit together?', 'One number per device as a [1, 1] array: out_specs joins them along x and y into [X, Y].', "Inside shard_map: jnp.mean(block, keepdims=True), with in_specs and out_specs P('x', 'y')."])
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}], stars=1, hidden_points=0.75)
+
+
+@exercise.task(
+    hints=[
+        "Write the function of one block first. Which shape must it return, so that the results fit together?",
+        "One number per device as a [1, 1] array: out_specs joins them along x and y into [X, Y].",
+        "Inside shard_map: jnp.mean(block, keepdims=True), with in_specs and out_specs P('x', 'y').",
+    ]
+)
 def shard_mean(a, *, mesh):
     """The mean of each device's block of A[S_X, D_Y].
 
@@ -44,7 +55,14 @@ def shard_mean(a, *, mesh):
     """
     raise NotImplementedError()
 
-@exercise.task(hints=['jnp.roll of the whole array moves rows between devices. Where does it move rows of one block only?', 'Inside shard_map jnp.roll sees the block; say along which axis, else it rolls the flattened block.', 'Inside shard_map: jnp.roll(block, shift, axis=0) - block.'])
+
+@exercise.task(
+    hints=[
+        "jnp.roll of the whole array moves rows between devices. Where does it move rows of one block only?",
+        "Inside shard_map jnp.roll sees the block; say along which axis, else it rolls the flattened block.",
+        "Inside shard_map: jnp.roll(block, shift, axis=0) - block.",
+    ]
+)
 def shard_roll_diff(a, *, mesh, shift):
     """Each block of A[S_X, D_Y] rolled down by `shift` rows within itself, minus the block.
 
@@ -52,25 +70,39 @@ def shard_roll_diff(a, *, mesh, shift):
     Returns: float32[S, D] sharded P('x', 'y').
     """
     raise NotImplementedError()
-a = normal('S', 'D', spec=P('x', 'y'))
-means = exercise.call(shard_mean, a=a, dims={'S': 48, 'D': 40})
-rolled = exercise.call(shard_roll_diff, a=a, static={'shift': 1}, dims={'S': 48, 'D': 40})
+
+
+a = normal("S", "D", spec=P("x", "y"))
+
+
+means = exercise.call(shard_mean, a=a, dims={"S": 48, "D": 40})
+
+
+rolled = exercise.call(shard_roll_diff, a=a, static={"shift": 1}, dims={"S": 48, "D": 40})
+
 
 @exercise.check(means, points=0.5, public=True)
 def shard_mean_value(seen):
     """shard_mean: element (i, j) is the mean of the block of device (x=i, y=j)"""
-    width = seen.a.shape[1] // seen.mesh['y']
-    blocks = seen.a.reshape(seen.mesh['x'], -1, seen.mesh['y'], width)
+    width = seen.a.shape[1] // seen.mesh["y"]
+    blocks = seen.a.reshape(seen.mesh["x"], -1, seen.mesh["y"], width)
     expect_close(seen.out, blocks.mean(axis=(1, 3)), scale=1.0)
+
 
 @exercise.check(rolled, points=0.25, public=True)
 def shard_roll_value(seen):
     """shard_roll_diff: every block minus itself, rolled by one row"""
-    width = seen.a.shape[1] // seen.mesh['y']
-    blocks = seen.a.reshape(seen.mesh['x'], -1, seen.mesh['y'], width)
+    width = seen.a.shape[1] // seen.mesh["y"]
+    blocks = seen.a.reshape(seen.mesh["x"], -1, seen.mesh["y"], width)
     expect_close(seen.out, (np.roll(blocks, 1, axis=1) - blocks).reshape(seen.a.shape))
 
-@exercise.number(points=0.5, unit='KB', params={'S': [8192, 16384], 'D': [7680, 15360], 'X': [8, 16], 'Y': [3, 5], 'shift': [3, 7]}, model='1 KB is 1000 bytes')
+
+@exercise.number(
+    points=0.5,
+    unit="KB",
+    params={"S": [8192, 16384], "D": [7680, 15360], "X": [8, 16], "Y": [3, 5], "shift": [3, 7]},
+    model="1 KB is 1000 bytes",
+)
 def global_roll_bytes(S, D, X, Y, shift):
     """`A[S_X, D_Y]` is float32[{{ S }}, {{ D }}] on the mesh x={{ X }}, y={{ Y }}. Had the *whole* array been rolled down by
     {{ shift }} rows, how many KB would each device have to send?"""

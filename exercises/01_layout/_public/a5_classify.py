@@ -32,17 +32,29 @@ both, but y would have to cut h and k of the output, so 4. With `P("x", None, "y
 **In real systems** this table is what the partitioner, DTensor's sharding propagation and JAX's explicit mode go by.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "Computing sharding with
-einsum"."""
+einsum".
+"""
+
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
+
+
 exercise = Exercise(stars=2, extension=True, hidden_points=1.0)
+
 
 @exercise.given
 def axes_of(entry):
     """None -> (), "x" -> ("x",), ("x", "y") -> ("x", "y")."""
     return () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)
 
-@exercise.function(hints=['Take the equation apart first: which letters are summed, which are kept? Then look at their cuts, not at positions.', 'Make a dict from letter to axes for each operand. The kept letters decide about case 4, the summed ones about 3 and 2.', "Case 4: collect the non-empty cuts of a kept letter in a set; more than one, or an axis in two letters' cuts."])
+
+@exercise.function(
+    hints=[
+        "Take the equation apart first: which letters are summed, which are kept? Then look at their cuts, not at positions.",
+        "Make a dict from letter to axes for each operand. The kept letters decide about case 4, the summed ones about 3 and 2.",
+        "Case 4: collect the non-empty cuts of a kept letter in a set; more than one, or an axis in two letters' cuts.",
+    ]
+)
 def classify(eq, spec_a, spec_b):
     """The case of a sharded einsum of two operands.
 
@@ -51,18 +63,30 @@ def classify(eq, spec_a, spec_b):
     """
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='MB', params={'I': [8192, 16384], 'J': [6144, 12288], 'K': [7680, 10240], 'X': [4, 16], 'Y': [3, 8], 'Z': [2, 5]}, model='1 MB is 10^6 bytes')
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"I": [8192, 16384], "J": [6144, 12288], "K": [7680, 10240], "X": [4, 16], "Y": [3, 8], "Z": [2, 5]},
+    model="1 MB is 10^6 bytes",
+)
 def partial_sum_bytes(I, J, K, X, Y, Z):
     """`A[I_X, J_Y] · B[J_Y, K_Z]` with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, z={{ Z }}, kept in float32.
     How many MB is the partial sum on each device, before anything is reduced?"""
     raise NotImplementedError()
+
+
 table_cases = exercise.cases(classify, public='[[{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": ["x", null]}], ["spec_b", {"spec": [null, "y"]}]]}, {"value": 1}], [{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": ["x", null]}], ["spec_b", {"spec": ["x", null]}]]}, {"value": 2}], [{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": [null, "x"]}], ["spec_b", {"spec": ["y", null]}]]}, {"value": 2}], [{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": [null, "x"]}], ["spec_b", {"spec": ["x", "y"]}]]}, {"value": 3}]]')
+
+
 clash_cases = exercise.cases(classify, public='[[{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": ["x", "y"]}], ["spec_b", {"spec": ["y", "x"]}]]}, {"value": 4}]]')
+
 
 @exercise.check(table_cases, points=1, public=True)
 def classify_matrices(seen):
     """classify: products of matrices of cases 1 to 3"""
     expect_outcomes(seen)
+
 
 @exercise.check(clash_cases, points=0.5, public=True)
 def classify_clash(seen):

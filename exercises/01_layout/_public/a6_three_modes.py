@@ -31,21 +31,33 @@ In Explicit mode each result's type follows from the operands' types, or you get
 **In real systems** one model mixes them: Auto for most of it, Explicit where surprises are dear, Manual for kernels.
 
 **Read on.** JAX documentation, "Distributed arrays and automatic parallelization", "Explicit sharding", "Manual
-parallelism with shard_map"; E. Z. Yang, "The JAX sharding type system"."""
+parallelism with shard_map"; E. Z. Yang, "The JAX sharding type system".
+"""
+
 from jax.sharding import AxisType
 from jax.sharding import Mesh
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}], stars=2, hidden_points=1.5)
+
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2, hidden_points=1.5)
+
 
 @exercise.given
 def explicit(mesh):
     """The same devices and axes, in Explicit mode."""
     return Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Explicit,) * len(mesh.axis_names))
 
-@exercise.task(hints=['Multiply first, then say where C shall live. Which layout does the product have before anything moves?', 'Two constraints, one after the other: the layout that costs nothing, then the one you want.', "jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P('x', 'y'))), and again with P('x', None)."])
+
+@exercise.task(
+    hints=[
+        "Multiply first, then say where C shall live. Which layout does the product have before anything moves?",
+        "Two constraints, one after the other: the layout that costs nothing, then the one you want.",
+        "jax.lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P('x', 'y'))), and again with P('x', None).",
+    ]
+)
 def matmul_auto(a, b, *, mesh):
     """Multiply A[I_X, J] by B[J, K_Y] into C[I_X, K] in Auto mode, with jax.lax.with_sharding_constraint.
 
@@ -54,7 +66,14 @@ def matmul_auto(a, b, *, mesh):
     """
     raise NotImplementedError()
 
-@exercise.task(hints=['First the operands need their shardings in their types. What is the type of their product then?', 'reshard a and b to what they are, on explicit(mesh). Their product is [I@x, K@y]: reshard that.', "jax.sharding.reshard(a, NamedSharding(explicit(mesh), P('x', None))), b likewise, then reshard(a @ b, ...)."])
+
+@exercise.task(
+    hints=[
+        "First the operands need their shardings in their types. What is the type of their product then?",
+        "reshard a and b to what they are, on explicit(mesh). Their product is [I@x, K@y]: reshard that.",
+        "jax.sharding.reshard(a, NamedSharding(explicit(mesh), P('x', None))), b likewise, then reshard(a @ b, ...).",
+    ]
+)
 def matmul_explicit(a, b, *, mesh):
     """Multiply A[I_X, J] by B[J, K_Y] into C[I_X, K] in Explicit mode, with jax.sharding.reshard on explicit(mesh).
 
@@ -63,41 +82,65 @@ def matmul_explicit(a, b, *, mesh):
     """
     raise NotImplementedError()
 
-@exercise.task(hints=['You see blocks [I/X, J] and [J, K/Y]. What is their product, and what does the device lack?', 'The product is your block of C[I_X, K_Y]: gather it along dimension 1 over y.', "jax.lax.all_gather(a @ b, 'y', axis=1, tiled=True), with out_specs=P('x', None) and check_vma=False."])
+
+@exercise.task(
+    hints=[
+        "You see blocks [I/X, J] and [J, K/Y]. What is their product, and what does the device lack?",
+        "The product is your block of C[I_X, K_Y]: gather it along dimension 1 over y.",
+        "jax.lax.all_gather(a @ b, 'y', axis=1, tiled=True), with out_specs=P('x', None) and check_vma=False.",
+    ]
+)
 def matmul_manual(a, b, *, mesh):
     """Multiply A[I_X, J] by B[J, K_Y] into C[I_X, K] in Manual mode, with jax.shard_map.
 
     Args and Returns: as for matmul_auto.
     """
     raise NotImplementedError()
-question = {'params': {'I': [8192, 24576], 'J': [2816, 5120], 'K': [6144, 12288], 'X': [4, 8], 'Y': [3, 6]}}
 
-@exercise.number(points=0.5, unit='MB', model='one-way ring of y: Y - 1 steps; 1 MB is 10^6 bytes', **question)
+
+question = {"params": {"I": [8192, 24576], "J": [2816, 5120], "K": [6144, 12288], "X": [4, 8], "Y": [3, 6]}}
+
+
+@exercise.number(points=0.5, unit="MB", model="one-way ring of y: Y - 1 steps; 1 MB is 10^6 bytes", **question)
 def gather_of_c_bytes(I, J, K, X, Y):
     """In float32, with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}: how many MB does each device send in
     `C[I_X, K_Y] → C[I_X, K]`?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.25, unit='GFLOP', model='2 FLOPs per term', **question)
+
+@exercise.number(points=0.25, unit="GFLOP", model="2 FLOPs per term", **question)
 def flops_of_one_constraint(I, J, K, X, Y):
     """With I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, only `C[I_X, K]` was asked for: the compiler gathers
     `B`, then multiplies. How many GFLOP does each device spend?"""
     raise NotImplementedError()
-arrays = {'a': normal('I', 'J', spec=P('x', None)), 'b': normal('J', 'K', spec=P(None, 'y'))}
-DIMS = {'I': 24, 'J': 32, 'K': 40}
+
+
+arrays = {"a": normal("I", "J", spec=P("x", None)), "b": normal("J", "K", spec=P(None, "y"))}
+
+
+DIMS = {"I": 24, "J": 32, "K": 40}
+
+
 auto = exercise.call(matmul_auto, **arrays, dims=DIMS)
+
+
 typed = exercise.call(matmul_explicit, **arrays, dims=DIMS)
+
+
 manual = exercise.call(matmul_manual, **arrays, dims=DIMS)
+
 
 @exercise.check(auto, points=0.25, public=True)
 def auto_value(seen):
     """matmul_auto: C equals A @ B"""
     expect_close(seen.out, seen.a @ seen.b)
 
+
 @exercise.check(typed, points=0.25, public=True)
 def explicit_value(seen):
     """matmul_explicit: C equals A @ B"""
     expect_close(seen.out, seen.a @ seen.b)
+
 
 @exercise.check(manual, points=0.25, public=True)
 def manual_value(seen):

@@ -27,61 +27,114 @@ all-to-all sends a chunk only as far as the one device that wants it: on a ring,
 **In real systems.** All-gather: FSDP weights. All-reduce: data-parallel gradients. Reduce-scatter: ZeRO gradients.
 All-to-all: tokens on their way to experts.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; `jax.lax` parallel operators."""
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; `jax.lax` parallel operators.
+"""
+
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8}], stars=1, hidden_points=2.5)
 
-@exercise.body(out_specs=P(), hints=['Joining shards is one call of jax.lax.', 'jax.lax.all_gather needs to know the axis of the mesh, the dimension, and that shards are joined, not stacked.', "jax.lax.all_gather(a, 'x', axis=dim, tiled=True)"])
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=1, hidden_points=2.5)
+
+
+@exercise.body(
+    out_specs=P(),
+    hints=[
+        "Joining shards is one call of jax.lax.",
+        "jax.lax.all_gather needs to know the axis of the mesh, the dimension, and that shards are joined, not stacked.",
+        "jax.lax.all_gather(a, 'x', axis=dim, tiled=True)",
+    ],
+)
 def all_gather_body(a, *, dim):
     """A shard of A, cut along `dim` over x -> the whole A."""
     raise NotImplementedError()
 
-@exercise.body(out_specs=P(), hints=['Which function of jax.lax adds?', 'A parallel sum over the axis.', "jax.lax.psum(a, 'x')"])
+
+@exercise.body(
+    out_specs=P(), hints=["Which function of jax.lax adds?", "A parallel sum over the axis.", "jax.lax.psum(a, 'x')"]
+)
 def all_reduce_body(a):
     """A partial sum [I, J] on every device of x -> their sum [I, J]."""
     raise NotImplementedError()
 
-@exercise.body(out_specs=P(None, 'x'), hints=['One function of jax.lax adds and cuts at once.', 'jax.lax.psum_scatter; its scatter_dimension is 0 unless you say otherwise, and it has `tiled` too.', "jax.lax.psum_scatter(a, 'x', scatter_dimension=1, tiled=True)"])
+
+@exercise.body(
+    out_specs=P(None, "x"),
+    hints=[
+        "One function of jax.lax adds and cuts at once.",
+        "jax.lax.psum_scatter; its scatter_dimension is 0 unless you say otherwise, and it has `tiled` too.",
+        "jax.lax.psum_scatter(a, 'x', scatter_dimension=1, tiled=True)",
+    ],
+)
 def reduce_scatter_body(a):
     """A partial sum [I, J] on every device of x -> their sum [I, J_X]."""
     raise NotImplementedError()
 
-@exercise.body(out_specs=P(None, 'x'), hints=['Every device sends a piece of its block to every other. Along which dimension do you cut, along which join?', 'jax.lax.all_to_all: split the dimension that shall be cut, concatenate the one that was.', "jax.lax.all_to_all(a, 'x', split_axis=1, concat_axis=0, tiled=True)"])
+
+@exercise.body(
+    out_specs=P(None, "x"),
+    hints=[
+        "Every device sends a piece of its block to every other. Along which dimension do you cut, along which join?",
+        "jax.lax.all_to_all: split the dimension that shall be cut, concatenate the one that was.",
+        "jax.lax.all_to_all(a, 'x', split_axis=1, concat_axis=0, tiled=True)",
+    ],
+)
 def all_to_all_body(a):
     """A shard of A[I_X, J] -> a shard of A[I, J_X]."""
     raise NotImplementedError()
 
-@exercise.number(points=1, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [4096, 8192], 'J': [8192, 14336], 'X': [8, 16]}, model='ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link')
+
+@exercise.number(
+    points=1,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [8192, 14336], "X": [8, 16]},
+    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+)
 def all_to_all_on_ring(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does `A[I_X, J] → A[I, J_X]`
     take?"""
     raise NotImplementedError()
-DIMS = {'I': 64, 'J': 40, 'K': 16}
-rows = normal('I', 'J', spec=P('x'))
-gather_rows = exercise.call(all_gather_body, a=rows, static={'dim': 0}, dims=DIMS)
+
+
+DIMS = {"I": 64, "J": 40, "K": 16}
+
+
+rows = normal("I", "J", spec=P("x"))
+
+
+gather_rows = exercise.call(all_gather_body, a=rows, static={"dim": 0}, dims=DIMS)
+
+
 reduce = exercise.call(all_reduce_body, a=rows, dims=DIMS)
+
+
 scatter = exercise.call(reduce_scatter_body, a=rows, dims=DIMS)
+
+
 trade = exercise.call(all_to_all_body, a=rows, dims=DIMS)
+
 
 @exercise.check(gather_rows, points=0.5, public=True)
 def all_gather_value(seen):
     """all_gather_body: every device holds the whole A (dim=0)"""
     expect_close(seen.out, seen.a)
 
+
 @exercise.check(reduce, points=0.5, public=True)
 def all_reduce_value(seen):
     """all_reduce_body: every device holds the sum"""
-    parts = seen.a.reshape(seen.mesh['x'], -1, seen.a.shape[1])
+    parts = seen.a.reshape(seen.mesh["x"], -1, seen.a.shape[1])
     expect_close(seen.out, parts.sum(0))
+
 
 @exercise.check(scatter, points=0.5, public=True)
 def reduce_scatter_value(seen):
     """reduce_scatter_body: every device holds its columns of the sum"""
-    parts = seen.a.reshape(seen.mesh['x'], -1, seen.a.shape[1])
+    parts = seen.a.reshape(seen.mesh["x"], -1, seen.a.shape[1])
     expect_close(seen.out, parts.sum(0))
+
 
 @exercise.check(trade, points=0.5, public=True)
 def all_to_all_value(seen):

@@ -34,11 +34,16 @@ all-gather and a slice send 0.75 MB and throw three quarters away.
 **In real systems** every partitioner does this for you, not always in the cheapest order.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; *Memory-efficient array
-redistribution through portable collective communication*."""
+redistribution through portable collective communication*.
+"""
+
 import math
 from grader.exercise import Exercise
 from grader.expect import Failure
+
+
 exercise = Exercise(stars=2, hidden_points=1.5)
+
 
 @exercise.given
 def run_plan(plan, src, unreduced, shape, mesh_shape):
@@ -46,30 +51,37 @@ def run_plan(plan, src, unreduced, shape, mesh_shape):
 
     Raises ValueError where a step cannot be taken.
     """
-    layout, unreduced, sent = (list(src), set(unreduced), 0)
-    block = 4 * math.prod(shape) // math.prod((mesh_shape[axis] for axis in layout if axis))
+    layout, unreduced, sent = list(src), set(unreduced), 0
+    block = 4 * math.prod(shape) // math.prod(mesh_shape[axis] for axis in layout if axis)
     for kind, axis, *dims in plan:
         n = mesh_shape[axis]
-        if kind in ('all_gather', 'all_to_all'):
+        if kind in ("all_gather", "all_to_all"):
             if layout[dims[0]] != axis:
-                raise ValueError(f'{kind}: {axis} does not cut dimension {dims[0]}')
+                raise ValueError(f"{kind}: {axis} does not cut dimension {dims[0]}")
             layout[dims[0]] = None
-        elif kind in ('reduce_scatter', 'all_reduce'):
+        elif kind in ("reduce_scatter", "all_reduce"):
             if axis not in unreduced:
-                raise ValueError(f'{kind}: nothing is unreduced over {axis}')
+                raise ValueError(f"{kind}: nothing is unreduced over {axis}")
             unreduced.remove(axis)
         elif axis in layout or axis in unreduced:
-            raise ValueError(f'{kind}: the array is not whole along {axis}')
-        if kind in ('slice', 'all_to_all', 'reduce_scatter'):
+            raise ValueError(f"{kind}: the array is not whole along {axis}")
+        if kind in ("slice", "all_to_all", "reduce_scatter"):
             if layout[dims[-1]]:
-                raise ValueError(f'{kind}: dimension {dims[-1]} is already cut by {layout[dims[-1]]}')
+                raise ValueError(f"{kind}: dimension {dims[-1]} is already cut by {layout[dims[-1]]}")
             layout[dims[-1]] = axis
-        parts = {'slice': 0, 'all_to_all': 1, 'reduce_scatter': 1, 'all_reduce': 2, 'all_gather': n}[kind]
+        parts = {"slice": 0, "all_to_all": 1, "reduce_scatter": 1, "all_reduce": 2, "all_gather": n}[kind]
         sent += parts * block * (n - 1) // n
-        block = block * n if kind == 'all_gather' else block // n if kind in ('slice', 'reduce_scatter') else block
-    return (tuple(layout), unreduced, sent)
+        block = block * n if kind == "all_gather" else block // n if kind in ("slice", "reduce_scatter") else block
+    return tuple(layout), unreduced, sent
 
-@exercise.function(hints=['Take one axis of the mesh at a time: where is it before, where is it after? Then think about the order.', 'What an axis does decides its step: five kinds. Of the orders that work, run_plan tells you the cheapest.', 'min over itertools.permutations(steps) by the bytes of run_plan, leaving out the orders that raise ValueError.'])
+
+@exercise.function(
+    hints=[
+        "Take one axis of the mesh at a time: where is it before, where is it after? Then think about the order.",
+        "What an axis does decides its step: five kinds. Of the orders that work, run_plan tells you the cheapest.",
+        "min over itertools.permutations(steps) by the bytes of run_plan, leaving out the orders that raise ValueError.",
+    ]
+)
 def reshard_plan(src, unreduced, dst, shape, mesh_shape):
     """The steps from one layout to another.
 
@@ -81,29 +93,38 @@ def reshard_plan(src, unreduced, dst, shape, mesh_shape):
     """
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='MB', params={'I': [6144, 12288], 'J': [8192, 20480], 'X': [3, 6, 8], 'Y': [4, 16]}, model='bytes as in the table of steps; 1 MB is 10^6 bytes')
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"I": [6144, 12288], "J": [8192, 20480], "X": [3, 6, 8], "Y": [4, 16]},
+    model="bytes as in the table of steps; 1 MB is 10^6 bytes",
+)
 def reshard_bytes(I, J, X, Y):
     """`C[I, J]{U_X}` is float32[{{ I }}, {{ J }}] on the mesh x={{ X }}, y={{ Y }}: every device holds a partial sum of all of `C`,
     copies along y. It shall become `C[I_X, J_Y]`. How many MB does each device send in the cheapest plan?"""
     raise NotImplementedError()
+
+
 plan_cases = exercise.cases(reshard_plan, public='[[{"dict": [["src", {"tuple": ["x", null, null]}], ["unreduced", {"tuple": []}], ["dst", {"tuple": [null, "x", null]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["all_to_all", "x", 0, 1]}]}}], [{"dict": [["src", {"tuple": ["x", null, null]}], ["unreduced", {"tuple": ["y"]}], ["dst", {"tuple": [null, "y", null]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["reduce_scatter", "y", 1]}, {"tuple": ["all_gather", "x", 0]}]}}], [{"dict": [["src", {"tuple": ["x", "z", null]}], ["unreduced", {"tuple": []}], ["dst", {"tuple": ["z", null, null]}], ["shape", {"tuple": [120, 60, 180]}], ["mesh_shape", {"dict": [["x", 4], ["y", 2], ["z", 3]]}]]}, {"value": {"list": [{"tuple": ["all_gather", "x", 0]}, {"tuple": ["all_to_all", "z", 1, 0]}]}}]]')
+
 
 @exercise.check(plan_cases, points=1, public=True)
 def plan_arrives(seen):
     """reshard_plan: each plan can be carried out and ends in dst, with nothing left unreduced"""
     for args, got, _ in seen.outcomes:
-        told = 'a hidden plan'
+        told = "a hidden plan"
         if seen.public:
             told = f"from {args['src']} unreduced over {args['unreduced']} to {args['dst']}, the plan {got.value}"
         if got.error:
-            raise Failure(f'{told}: raised {got.error}', where=f'line {got.line}' if got.line else '', staff=repr(args))
-        start = {name: value for name, value in args.items() if name != 'dst'}
+            raise Failure(f"{told}: raised {got.error}", where=f"line {got.line}" if got.line else "", staff=repr(args))
+        start = {name: value for name, value in args.items() if name != "dst"}
         try:
             layout, unreduced, _ = run_plan(got.value, **start)
         except ValueError as error:
-            raise Failure(f'{told} cannot be carried out: {error}', staff=repr((args, got.value))) from None
+            raise Failure(f"{told} cannot be carried out: {error}", staff=repr((args, got.value))) from None
         except (TypeError, KeyError, IndexError):
-            raise Failure(f'{told} is no list of steps', staff=repr((args, got.value))) from None
-        if layout != args['dst'] or unreduced:
-            end = f'{layout}, unreduced over {sorted(unreduced)}' if seen.public else 'another layout'
-            raise Failure(f'{told} ends in {end}', staff=repr((args, got.value)))
+            raise Failure(f"{told} is no list of steps", staff=repr((args, got.value))) from None
+        if layout != args["dst"] or unreduced:
+            end = f"{layout}, unreduced over {sorted(unreduced)}" if seen.public else "another layout"
+            raise Failure(f"{told} ends in {end}", staff=repr((args, got.value)))

@@ -38,78 +38,151 @@ it has *one* cotangent, not X of them, and the transpose is no collective at all
 **In real systems**: FSDP gathers weights forwards and reduce-scatters gradients backwards; a pipeline's shift runs back.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; E. Z. Yang, "The JAX sharding type
-system"."""
+system".
+"""
+
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 import numpy as np
 from grader.exercise import normal
 from grader.expect import expect_close
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 8}, {'x': 3}], stars=2, hidden_points=1.25)
 
-@exercise.body(out_specs=P('x'), hints=['A shard was copied to every device. What does its owner have to do with the X cotangents of the copies?', 'Add them; but each owner only for its own rows. One collective adds and cuts at once.', "jax.lax.psum_scatter(y, 'x', scatter_dimension=0, tiled=True)"])
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 8}, {"x": 3}], stars=2, hidden_points=1.25)
+
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "A shard was copied to every device. What does its owner have to do with the X cotangents of the copies?",
+        "Add them; but each owner only for its own rows. One collective adds and cuts at once.",
+        "jax.lax.psum_scatter(y, 'x', scatter_dimension=0, tiled=True)",
+    ],
+)
 def all_gather_t(y):
     """The transpose of jax.lax.all_gather(a, 'x', axis=0, tiled=True): [I, J] -> [I/X, J]."""
     raise NotImplementedError()
 
-@exercise.body(out_specs=P('x'), hints=["Row block i of every device was added into device i's result. Which cotangent does it get, and from where?", "Device i's, unchanged. So every device needs the cotangents of all devices, in order.", "jax.lax.all_gather(y, 'x', axis=0, tiled=True)"])
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "Row block i of every device was added into device i's result. Which cotangent does it get, and from where?",
+        "Device i's, unchanged. So every device needs the cotangents of all devices, in order.",
+        "jax.lax.all_gather(y, 'x', axis=0, tiled=True)",
+    ],
+)
 def reduce_scatter_t(y):
     """The transpose of jax.lax.psum_scatter(a, 'x', scatter_dimension=0, tiled=True): [I/X, J] -> [I, J]."""
     raise NotImplementedError()
 
-@exercise.body(out_specs=P('x'), hints=["A device's block was added into the result of every device. Each of those results has a cotangent.", 'So it gets the sum of all cotangents, and so does every other device.', "jax.lax.psum(y, 'x')"])
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "A device's block was added into the result of every device. Each of those results has a cotangent.",
+        "So it gets the sum of all cotangents, and so does every other device.",
+        "jax.lax.psum(y, 'x')",
+    ],
+)
 def all_reduce_t(y):
     """The transpose of jax.lax.psum(a, 'x'): [I, J] -> [I, J]."""
     raise NotImplementedError()
 
-@exercise.body(out_specs=P('x'), hints=['Nothing is added or copied here: every chunk moves to one other device. Where must its cotangent go?', 'Back. Swap the dimension that was split and the one that was joined.', "jax.lax.all_to_all(y, 'x', split_axis=0, concat_axis=1, tiled=True)"])
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "Nothing is added or copied here: every chunk moves to one other device. Where must its cotangent go?",
+        "Back. Swap the dimension that was split and the one that was joined.",
+        "jax.lax.all_to_all(y, 'x', split_axis=0, concat_axis=1, tiled=True)",
+    ],
+)
 def all_to_all_t(y):
     """The transpose of jax.lax.all_to_all(a, 'x', split_axis=1, concat_axis=0, tiled=True): [I, J/X] -> [I/X, J]."""
     raise NotImplementedError()
 
-@exercise.body(out_specs=P('x'), hints=["Device i's block went to i + 1. Whose cotangent does it get? What about the last device?", "Turn every pair (source, target) round. The last device's block went nowhere, so its cotangent is zero.", "jax.lax.ppermute(y, 'x', [(i + 1, i) for i in range(jax.lax.axis_size('x') - 1)])"])
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "Device i's block went to i + 1. Whose cotangent does it get? What about the last device?",
+        "Turn every pair (source, target) round. The last device's block went nowhere, so its cotangent is zero.",
+        "jax.lax.ppermute(y, 'x', [(i + 1, i) for i in range(jax.lax.axis_size('x') - 1)])",
+    ],
+)
 def shift_t(y):
     """The transpose of jax.lax.ppermute(a, 'x', [(i, i + 1) for i in range(X - 1)]): [I, J] -> [I, J]."""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='MB', params={'D': [4096, 6144, 8192], 'F': [14336, 20480, 28672], 'X': [4, 8, 32]}, model='one-way ring: X - 1 steps; 1 MB is 10^6 bytes')
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"D": [4096, 6144, 8192], "F": [14336, 20480, 28672], "X": [4, 8, 32]},
+    model="one-way ring: X - 1 steps; 1 MB is 10^6 bytes",
+)
 def fsdp_backward_bytes(D, F, X):
     """FSDP on {{ X }} devices: the forward pass gathers `W[D_X, F]` in bfloat16, D={{ D }}, F={{ F }}. Its cotangent is kept in
     float32. How many MB does each device send in the transpose of that all-gather?"""
     raise NotImplementedError()
-DIMS = {'I': 72, 'J': 48}
-rows = normal('I', 'J', spec=P('x'))
-tall = normal(1728, 'J', spec=P('x'))
-columns = normal('I', 'J', spec=P(None, 'x'))
-gathered = exercise.call(all_gather_t, y=tall, dims={'J': 24})
+
+
+DIMS = {"I": 72, "J": 48}
+
+
+rows = normal("I", "J", spec=P("x"))
+
+
+tall = normal(1728, "J", spec=P("x"))
+
+
+columns = normal("I", "J", spec=P(None, "x"))
+
+
+gathered = exercise.call(all_gather_t, y=tall, dims={"J": 24})
+
+
 scattered = exercise.call(reduce_scatter_t, y=rows, dims=DIMS)
+
+
 reduced = exercise.call(all_reduce_t, y=rows, dims=DIMS)
+
+
 traded = exercise.call(all_to_all_t, y=columns, dims=DIMS)
+
+
 shifted = exercise.call(shift_t, y=rows, dims=DIMS)
+
 
 @exercise.check(gathered, points=0.25, public=True)
 def all_gather_t_value(seen):
     """all_gather_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
-    blocks = seen.y.reshape(seen.mesh['x'], -1, seen.y.shape[1])
+    blocks = seen.y.reshape(seen.mesh["x"], -1, seen.y.shape[1])
     expect_close(seen.out, blocks.sum(0))
+
 
 @exercise.check(scattered, points=0.25, public=True)
 def reduce_scatter_t_value(seen):
     """reduce_scatter_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
-    expect_close(seen.out, np.tile(seen.y, (seen.mesh['x'], 1)))
+    expect_close(seen.out, np.tile(seen.y, (seen.mesh["x"], 1)))
+
 
 @exercise.check(reduced, points=0.25, public=True)
 def all_reduce_t_value(seen):
     """all_reduce_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
-    blocks = seen.y.reshape(seen.mesh['x'], -1, seen.y.shape[1])
-    expect_close(seen.out, np.tile(blocks.sum(0), (seen.mesh['x'], 1)))
+    blocks = seen.y.reshape(seen.mesh["x"], -1, seen.y.shape[1])
+    expect_close(seen.out, np.tile(blocks.sum(0), (seen.mesh["x"], 1)))
+
 
 @exercise.check(traded, points=0.25, public=True)
 def all_to_all_t_value(seen):
     """all_to_all_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
     expect_close(seen.out, seen.y)
 
+
 @exercise.check(shifted, points=0.25, public=True)
 def shift_t_value(seen):
     """shift_t: ⟨A x, y⟩ = ⟨x, Aᵀ y⟩"""
-    size = seen.y.shape[0] // seen.mesh['x']
+    size = seen.y.shape[0] // seen.mesh["x"]
     expect_close(seen.out, np.concatenate([seen.y[size:], np.zeros((size, seen.y.shape[1]))]))

@@ -29,20 +29,39 @@ as a target receives zeros, and no error.
 
 **In real systems**: weather models, convolutions cut along the image, sliding-window attention.
 
-**Read on.** `jax.lax.ppermute` in the JAX documentation; *Using MPI* (Gropp, Lusk, Skjellum), the Poisson problem."""
+**Read on.** `jax.lax.ppermute` in the JAX documentation; *Using MPI* (Gropp, Lusk, Skjellum), the Poisson problem.
+"""
+
 import numpy as np
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 5}, {'x': 8}], stars=2, extension=True, hidden_points=1.75)
 
-@exercise.body(out_specs=P('x'), hints=['What does a device have that its right neighbour needs? And its left one? Send that and nothing else.', "One ppermute sends every block's last w elements to i + 1, the other its first w elements to i - 1, modulo X.", "left = jax.lax.ppermute(a[-w:], 'x', [(i, (i + 1) % n) for i in range(n)]), with n = jax.lax.axis_size('x')."])
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 8}], stars=2, extension=True, hidden_points=1.75)
+
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "What does a device have that its right neighbour needs? And its left one? Send that and nothing else.",
+        "One ppermute sends every block's last w elements to i + 1, the other its first w elements to i - 1, modulo X.",
+        "left = jax.lax.ppermute(a[-w:], 'x', [(i, (i + 1) % n) for i in range(n)]), with n = jax.lax.axis_size('x').",
+    ],
+)
 def halo(a, *, w):
     """A block [n] -> [n + 2w]: w elements of the left neighbour, the block, w elements of the right neighbour."""
     raise NotImplementedError()
 
-@exercise.task(hints=['With its halo, a block has all it needs. How many elements does a device compute from n + 2w?', 'Inside shard_map: padded = halo(block, w=w), then a sum of 2w + 1 shifted slices of length n.', 'sum(weight * padded[k : k + n] for k, weight in enumerate(weights))'])
+
+@exercise.task(
+    hints=[
+        "With its halo, a block has all it needs. How many elements does a device compute from n + 2w?",
+        "Inside shard_map: padded = halo(block, w=w), then a sum of 2w + 1 shifted slices of length n.",
+        "sum(weight * padded[k : k + n] for k, weight in enumerate(weights))",
+    ]
+)
 def stencil(a, *, mesh, weights):
     """out[i] = sum over k of weights[k] * a[i + k - w], periodic.
 
@@ -50,23 +69,37 @@ def stencil(a, *, mesh, weights):
     Returns: float32[N] sharded P('x').
     """
     raise NotImplementedError()
-a = normal('N', spec=P('x'))
-narrow = exercise.call(halo, a=a, static={'w': 1}, dims={'N': 120})
-derived = exercise.call(stencil, a=a, static={'weights': (-1.0, 0.0, 1.0)}, dims={'N': 120})
+
+
+a = normal("N", spec=P("x"))
+
+
+narrow = exercise.call(halo, a=a, static={"w": 1}, dims={"N": 120})
+
+
+derived = exercise.call(stencil, a=a, static={"weights": (-1.0, 0.0, 1.0)}, dims={"N": 120})
+
 
 @exercise.check(narrow, points=0.5, public=True)
 def halo_value(seen):
     """halo: one element of each neighbour around every block"""
-    blocks = seen.a.reshape(seen.mesh['x'], -1)
-    left, right = (np.roll(blocks[:, -1:], 1, axis=0), np.roll(blocks[:, :1], -1, axis=0))
+    blocks = seen.a.reshape(seen.mesh["x"], -1)
+    left, right = np.roll(blocks[:, -1:], 1, axis=0), np.roll(blocks[:, :1], -1, axis=0)
     expect_close(seen.out, np.concatenate([left, blocks, right], axis=1).ravel())
+
 
 @exercise.check(derived, points=0.25, public=True, after=halo_value)
 def stencil_value(seen):
     """stencil: the weights (-1, 0, 1), a[i + 1] - a[i - 1]"""
     expect_close(seen.out, np.roll(seen.a, -1) - np.roll(seen.a, 1))
 
-@exercise.number(points=0.5, unit='KB', params={'N': [6144, 8192, 24576], 'D': [5120, 7168], 'X': [8, 16, 32], 'w': [3, 5, 12]}, model='1 KB is 1000 bytes')
+
+@exercise.number(
+    points=0.5,
+    unit="KB",
+    params={"N": [6144, 8192, 24576], "D": [5120, 7168], "X": [8, 16, 32], "w": [3, 5, 12]},
+    model="1 KB is 1000 bytes",
+)
 def halo_bytes(N, D, X, w):
     """A grid `A[N_X, D]`, float32[{{ N }}, {{ D }}], is cut into rows over a ring of {{ X }} devices. A stencil reaches {{ w }} rows up
     and {{ w }} rows down. How many KB does each device send in one step?"""

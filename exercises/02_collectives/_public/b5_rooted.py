@@ -32,75 +32,139 @@ pays: the others send zeros as diligently as the root sends data.
 **In real systems.** Rooted calls are rare in sharded training, where all devices do the same work: a checkpoint is
 broadcast from the host that read it, metrics are reduced to the one that logs them.
 
-**Read on.** The MPI standard, chapter "Collective Communication"; `jax.lax` parallel operators."""
+**Read on.** The MPI standard, chapter "Collective Communication"; `jax.lax` parallel operators.
+"""
+
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 import numpy as np
 from grader.exercise import normal
 from grader.expect import expect_close
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}], stars=2, hidden_points=1.0)
 
-@exercise.body(out_specs=P(), hints=['Which collective gives all devices the same value?', 'If all devices but the root contribute zeros, the sum over x is what the root has.', "jax.lax.psum(jnp.where(jax.lax.axis_index('x') == root, a, 0), 'x')"])
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2, hidden_points=1.0)
+
+
+@exercise.body(
+    out_specs=P(),
+    hints=[
+        "Which collective gives all devices the same value?",
+        "If all devices but the root contribute zeros, the sum over x is what the root has.",
+        "jax.lax.psum(jnp.where(jax.lax.axis_index('x') == root, a, 0), 'x')",
+    ],
+)
 def rooted_broadcast(a, *, root):
     """The block of device `root`, on every device."""
     raise NotImplementedError()
 
-@exercise.body(out_specs=P('x'), hints=['It is a broadcast of which every device keeps one chunk. Is there a collective that sends no more than that?', 'Mask as in the broadcast; then a collective that adds and leaves device i with chunk i of the rows.', "jax.lax.psum_scatter(masked, 'x', scatter_dimension=0, tiled=True)"])
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "It is a broadcast of which every device keeps one chunk. Is there a collective that sends no more than that?",
+        "Mask as in the broadcast; then a collective that adds and leaves device i with chunk i of the rows.",
+        "jax.lax.psum_scatter(masked, 'x', scatter_dimension=0, tiled=True)",
+    ],
+)
 def rooted_scatter(a, *, root):
     """Chunk i of the rows of the root's block, on device i."""
     raise NotImplementedError()
 
-@exercise.body(out_specs=P('x'), hints=['All devices run the same program: gather first, and then ask who you are.', 'all_gather along dimension 1, then zeros for everybody but the root.', "jnp.where(jax.lax.axis_index('x') == root, jax.lax.all_gather(a, 'x', axis=1, tiled=True), 0)"])
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "All devices run the same program: gather first, and then ask who you are.",
+        "all_gather along dimension 1, then zeros for everybody but the root.",
+        "jnp.where(jax.lax.axis_index('x') == root, jax.lax.all_gather(a, 'x', axis=1, tiled=True), 0)",
+    ],
+)
 def rooted_gather(a, *, root):
     """All blocks side by side on device `root`, zeros on the others."""
     raise NotImplementedError()
 
-@exercise.body(out_specs=P(None, 'x'), hints=['Who shall have the sum, and what do the others return?', 'psum first, then zeros for everybody but the root.', "jnp.where(jax.lax.axis_index('x') == root, jax.lax.psum(a, 'x'), 0)"])
+
+@exercise.body(
+    out_specs=P(None, "x"),
+    hints=[
+        "Who shall have the sum, and what do the others return?",
+        "psum first, then zeros for everybody but the root.",
+        "jnp.where(jax.lax.axis_index('x') == root, jax.lax.psum(a, 'x'), 0)",
+    ],
+)
 def rooted_reduce(a, *, root):
     """The sum of all blocks on device `root`, zeros on the others."""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [4096, 8192], 'K': [6144, 14336], 'X': [8, 16]}, model='ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link')
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "K": [6144, 14336], "X": [8, 16]},
+    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+)
 def rooted_broadcast_time(chip, I, K, X):
     """The root's block is bfloat16[{{ I }}, {{ K }}], on a ring of {{ X }} {{ chip }} chips. How long does
     `rooted_broadcast` take as a masked all-reduce?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='MB', params={'I': [4096, 8192], 'K': [3072, 5120], 'X': [4, 8, 16]}, model='one-way ring, a reduce-scatter of X - 1 hops, all devices together; 1 MB is 10^6 bytes')
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"I": [4096, 8192], "K": [3072, 5120], "X": [4, 8, 16]},
+    model="one-way ring, a reduce-scatter of X - 1 hops, all devices together; 1 MB is 10^6 bytes",
+)
 def rooted_scatter_bytes(I, K, X):
     """The root scatters its block, float32[{{ I }}, {{ K }}], over {{ X }} devices. How many MB do all of them together send
     in `rooted_scatter`, as a masked reduce-scatter?"""
     raise NotImplementedError()
-blocks = normal('I', 'J', spec=P(None, 'x'))
-DIMS = {'I': 40, 'J': 80}
-broadcast = exercise.call(rooted_broadcast, a=blocks, static={'root': 1}, dims=DIMS)
-scatter = exercise.call(rooted_scatter, a=blocks, static={'root': 1}, dims=DIMS)
-gather = exercise.call(rooted_gather, a=blocks, static={'root': 1}, dims=DIMS)
-reduce = exercise.call(rooted_reduce, a=blocks, static={'root': 1}, dims=DIMS)
+
+
+blocks = normal("I", "J", spec=P(None, "x"))
+
+
+DIMS = {"I": 40, "J": 80}
+
+
+broadcast = exercise.call(rooted_broadcast, a=blocks, static={"root": 1}, dims=DIMS)
+
+
+scatter = exercise.call(rooted_scatter, a=blocks, static={"root": 1}, dims=DIMS)
+
+
+gather = exercise.call(rooted_gather, a=blocks, static={"root": 1}, dims=DIMS)
+
+
+reduce = exercise.call(rooted_reduce, a=blocks, static={"root": 1}, dims=DIMS)
+
 
 @exercise.check(broadcast, points=0.5, public=True)
 def rooted_broadcast_value(seen):
     """rooted_broadcast: every device has the root's block"""
-    parts = seen.a.reshape(len(seen.a), seen.mesh['x'], -1)
+    parts = seen.a.reshape(len(seen.a), seen.mesh["x"], -1)
     expect_close(seen.out, parts[:, seen.root])
+
 
 @exercise.check(scatter, points=0.5, public=True)
 def rooted_scatter_value(seen):
     """rooted_scatter: device i has chunk i of the root's rows"""
-    parts = seen.a.reshape(len(seen.a), seen.mesh['x'], -1)
+    parts = seen.a.reshape(len(seen.a), seen.mesh["x"], -1)
     expect_close(seen.out, parts[:, seen.root])
+
 
 @exercise.check(gather, points=0.5, public=True)
 def rooted_gather_value(seen):
     """rooted_gather: the root has all blocks, the others have zeros"""
-    want = np.zeros((seen.mesh['x'], *seen.a.shape))
+    want = np.zeros((seen.mesh["x"], *seen.a.shape))
     want[seen.root] = seen.a
     expect_close(seen.out, want.reshape(-1, seen.a.shape[1]))
+
 
 @exercise.check(reduce, points=0.5, public=True)
 def rooted_reduce_value(seen):
     """rooted_reduce: the root has the sum, the others have zeros"""
-    parts = seen.a.reshape(len(seen.a), seen.mesh['x'], -1)
+    parts = seen.a.reshape(len(seen.a), seen.mesh["x"], -1)
     want = np.zeros(parts.shape)
     want[:, seen.root] = parts.sum(1)
     expect_close(seen.out, want.reshape(seen.a.shape))

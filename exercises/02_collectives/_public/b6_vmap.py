@@ -28,24 +28,37 @@ batch, and then 720 for the means of all 12. A loop over the 6 examples also sen
 
 **In real systems.** MaxText's pipeline maps one layer over its stages with `spmd_axis_name`: each stage is one example.
 
-**Read on.** JAX's notebook "Manual parallelism with shard_map"."""
+**Read on.** JAX's notebook "Manual parallelism with shard_map".
+"""
+
 import jax
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
 from grader.expect import expect_spec
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 2, 'y': 3}], stars=2, extension=True, hidden_points=0.5)
+
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=2, extension=True, hidden_points=0.5)
+
 
 @exercise.given
 def centre(a, *, mesh):
     """One matrix A[I_X, J] without the means of its columns."""
 
     def centred(a):
-        return a - jax.lax.pmean(a.mean(0), 'x')
-    return jax.shard_map(centred, mesh=mesh, in_specs=P('x'), out_specs=P('x'))(a)
+        return a - jax.lax.pmean(a.mean(0), "x")
 
-@exercise.task(hints=['Which transformation makes a function of one example a function of a batch?', 'vmap `centre`, with mesh bound by functools.partial, and tell vmap which mesh axis cuts the batch.', "jax.vmap(partial(centre, mesh=mesh), spmd_axis_name='y')(a)"])
+    return jax.shard_map(centred, mesh=mesh, in_specs=P("x"), out_specs=P("x"))(a)
+
+
+@exercise.task(
+    hints=[
+        "Which transformation makes a function of one example a function of a batch?",
+        "vmap `centre`, with mesh bound by functools.partial, and tell vmap which mesh axis cuts the batch.",
+        "jax.vmap(partial(centre, mesh=mesh), spmd_axis_name='y')(a)",
+    ]
+)
 def centre_batch(a, *, mesh):
     """Centre every matrix of A[B_Y, I_X, J].
 
@@ -53,25 +66,48 @@ def centre_batch(a, *, mesh):
     Returns: float32[B, I, J] sharded P('y', 'x').
     """
     raise NotImplementedError()
-call = exercise.call(centre_batch, a=normal('B', 'I', 'J', spec=P('y', 'x')), dims={'B': 12, 'I': 8, 'J': 10})
+
+
+call = exercise.call(centre_batch, a=normal("B", "I", "J", spec=P("y", "x")), dims={"B": 12, "I": 8, "J": 10})
+
 
 @exercise.check(call, points=1, public=True)
 def centre_batch_value(seen):
     """centre_batch: in each matrix the mean of each column is taken away"""
     expect_close(seen.out, seen.a - seen.a.mean(1, keepdims=True))
 
+
 @exercise.check(call, points=0.5, public=True, after=centre_batch_value)
 def centre_batch_layout(seen):
     """centre_batch: the batch is still cut over y, its rows over x"""
-    expect_spec(seen.out, P('y', 'x'))
+    expect_spec(seen.out, P("y", "x"))
 
-@exercise.number(points=0.5, unit='us', params={'chip': ['v4p', 'v5p'], 'B': [384, 768], 'I': [2048, 4096], 'J': [3072, 5120], 'X': [8, 16], 'Y': [4, 12]}, model='ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link')
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={
+        "chip": ["v4p", "v5p"],
+        "B": [384, 768],
+        "I": [2048, 4096],
+        "J": [3072, 5120],
+        "X": [8, 16],
+        "Y": [4, 12],
+    },
+    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+)
 def batch_gather_time(chip, B, I, J, X, Y):
     """`A[B_Y, I_X, J]` is bfloat16[{{ B }}, {{ I }}, {{ J }}] on {{ chip }} chips, x={{ X }}, y={{ Y }}. How long does the
     all-gather of the batch take that a `vmap` without `spmd_axis_name` costs you?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='us', params={'B': [96, 240], 'X': [4, 8, 16], 'Y': [2, 6, 12]}, model='latency only: 1 us per hop, an all-reduce on a ring of N is 2 ⌊N/2⌋ hops, one all-reduce after the other')
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"B": [96, 240], "X": [4, 8, 16], "Y": [2, 6, 12]},
+    model="latency only: 1 us per hop, an all-reduce on a ring of N is 2 ⌊N/2⌋ hops, one all-reduce after the other",
+)
 def looped_latency(B, X, Y):
     """A loop over the examples of a device, with a tiny all-reduce for each: B={{ B }} on rings of x={{ X }}, y={{ Y }}. How
     long do its all-reduces take?"""

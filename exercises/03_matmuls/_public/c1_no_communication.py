@@ -21,15 +21,26 @@ That is 2·4·24·20 = 3840 FLOPs, an eighth of 2·16·24·40 = 30720.
 **In real systems**: the first matmul of a tensor-parallel MLP, batch cut over the data axis, `W_in[D, F_Y]` over the
 model axis.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 1."""
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 1.
+"""
+
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
 from grader.expect import expect_spec
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8, 'y': 1}], stars=1, hidden_points=1.5)
 
-@exercise.task(hints=['Which rows of A and which columns of B does one element of C need? Who holds them?', 'The product of the two local blocks is the local block of C.', "jax.shard_map(jnp.matmul, mesh=mesh, in_specs=(two specs), out_specs=P('x', 'y'))(a, b)"])
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}], stars=1, hidden_points=1.5)
+
+
+@exercise.task(
+    hints=[
+        "Which rows of A and which columns of B does one element of C need? Who holds them?",
+        "The product of the two local blocks is the local block of C.",
+        "jax.shard_map(jnp.matmul, mesh=mesh, in_specs=(two specs), out_specs=P('x', 'y'))(a, b)",
+    ]
+)
 def matmul_local(a, b, *, mesh):
     """Multiply A[I_X, J] by B[J, K_Y] into C[I_X, K_Y].
 
@@ -42,19 +53,29 @@ def matmul_local(a, b, *, mesh):
         float32[I, K] sharded P('x', 'y').
     """
     raise NotImplementedError()
-product = exercise.call(matmul_local, a=normal('I', 'J', spec=P('x', None)), b=normal('J', 'K', spec=P(None, 'y')), dims={'I': 16, 'J': 24, 'K': 40})
+
+
+product = exercise.call(matmul_local, a=normal("I", "J", spec=P("x", None)), b=normal("J", "K", spec=P(None, "y")), dims={"I": 16, "J": 24, "K": 40})
+
 
 @exercise.check(product, points=1, public=True)
 def local_value(seen):
     """matmul_local: C equals A @ B"""
     expect_close(seen.out, seen.a @ seen.b)
 
+
 @exercise.check(product, points=0.5, public=True, after=local_value)
 def local_layout(seen):
     """matmul_local: C is sharded P('x', 'y')"""
-    expect_spec(seen.out, P('x', 'y'))
+    expect_spec(seen.out, P("x", "y"))
 
-@exercise.number(points=1, unit='GFLOP', params={'I': [2048, 8192], 'J': [4096, 6144], 'K': [8192, 16384], 'X': [2, 16], 'Y': [4, 8], 'Z': [4, 16]}, model='a matmul of [I, J] by [J, K] costs 2·I·J·K')
+
+@exercise.number(
+    points=1,
+    unit="GFLOP",
+    params={"I": [2048, 8192], "J": [4096, 6144], "K": [8192, 16384], "X": [2, 16], "Y": [4, 8], "Z": [4, 16]},
+    model="a matmul of [I, J] by [J, K] costs 2·I·J·K",
+)
 def flops_per_device(I, J, K, X, Y, Z):
     """The same matmul, `A[I_X, J] · B[J, K_Y]` with I={{ I }}, J={{ J }}, K={{ K }}, runs on a mesh with three axes,
     x={{ X }}, y={{ Y }} and z={{ Z }}. How many GFLOP does each device spend?"""

@@ -24,14 +24,25 @@ needs `check_vma=False`. After `psum` it can.
 
 **In real systems**: gather first is FSDP's matmul; slice first is how a tensor-parallel layer ends.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4."""
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.
+"""
+
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8}], stars=2, hidden_points=2)
 
-@exercise.task(hints=['What does a device lack to compute C alone?', 'The other columns of A: bring them with one collective, joined along dimension 1.', "a = jax.lax.all_gather(a, 'x', axis=1, tiled=True), then a @ b; out_specs=P(), check_vma=False."])
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=2, hidden_points=2)
+
+
+@exercise.task(
+    hints=[
+        "What does a device lack to compute C alone?",
+        "The other columns of A: bring them with one collective, joined along dimension 1.",
+        "a = jax.lax.all_gather(a, 'x', axis=1, tiled=True), then a @ b; out_specs=P(), check_vma=False.",
+    ]
+)
 def matmul_gather_first(a, b, *, mesh):
     """Multiply A[I, J_X] by B[J, K] into C[I, K]: gather A, then multiply.
 
@@ -40,34 +51,60 @@ def matmul_gather_first(a, b, *, mesh):
     """
     raise NotImplementedError()
 
-@exercise.task(hints=['A device holds some columns of A. Which rows of B do they meet?', "Say in in_specs that B's rows are cut over x: cutting what is whole costs nothing. The products are partial sums.", "in_specs=(P(None, 'x'), P('x', None)) and jax.lax.psum(a @ b, 'x')."])
+
+@exercise.task(
+    hints=[
+        "A device holds some columns of A. Which rows of B do they meet?",
+        "Say in in_specs that B's rows are cut over x: cutting what is whole costs nothing. The products are partial sums.",
+        "in_specs=(P(None, 'x'), P('x', None)) and jax.lax.psum(a @ b, 'x').",
+    ]
+)
 def matmul_slice_first(a, b, *, mesh):
     """Multiply A[I, J_X] by B[J, K] into C[I, K]: slice B, multiply, all-reduce.
 
     Args and Returns: as for matmul_gather_first.
     """
     raise NotImplementedError()
-arrays = {'a': normal('I', 'J', spec=P(None, 'x')), 'b': normal('J', 'K', spec=P())}
-DIMS = {'I': 24, 'J': 32, 'K': 40}
+
+
+arrays = {"a": normal("I", "J", spec=P(None, "x")), "b": normal("J", "K", spec=P())}
+
+
+DIMS = {"I": 24, "J": 32, "K": 40}
+
+
 gathered = exercise.call(matmul_gather_first, **arrays, dims=DIMS)
+
+
 sliced = exercise.call(matmul_slice_first, **arrays, dims=DIMS)
+
 
 @exercise.check(gathered, points=1, public=True)
 def gather_first_value(seen):
     """matmul_gather_first: C equals A @ B on every device"""
     expect_close(seen.out, seen.a @ seen.b)
 
+
 @exercise.check(sliced, points=1, public=True)
 def slice_first_value(seen):
     """matmul_slice_first: C equals A @ B on every device"""
     expect_close(seen.out, seen.a @ seen.b)
-question = {'points': 1, 'unit': 'us', 'params': {'chip': ['v4p', 'v5p'], 'I': [2048, 4096], 'J': [8192, 16384], 'K': [6144, 12288], 'X': [4, 8]}, 'model': 'ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link'}
+
+
+question = {
+    "points": 1,
+    "unit": "us",
+    "params": {"chip": ["v4p", "v5p"], "I": [2048, 4096], "J": [8192, 16384], "K": [6144, 12288], "X": [4, 8]},
+    "model": "ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+}
+
 
 @exercise.number(**question)
 def gather_first_time(chip, I, J, K, X):
     """In bfloat16, with I={{ I }}, J={{ J }}, K={{ K }} on a ring of {{ X }} {{ chip }} chips: how long does the
     communication of `matmul_gather_first` take?"""
     raise NotImplementedError()
+
 
 @exercise.number(**question)
 def slice_first_time(chip, I, J, K, X):

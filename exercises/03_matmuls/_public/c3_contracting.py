@@ -23,15 +23,26 @@ all-reduce sends 5760.
 **In real systems**: the second matmul of a tensor-parallel MLP. Megatron ends it with the all-reduce; with sequence
 parallelism it ends with the reduce-scatter.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 3."""
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 3.
+"""
+
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
 from grader.expect import expect_spec
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8}], stars=2, hidden_points=1.5)
 
-@exercise.task(hints=['What does the local product of the two slices mean on its own?', 'It is a partial sum: one collective adds the partial sums of all devices along x.', "Inside shard_map: jax.lax.psum(local_a @ local_b, 'x')."])
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=2, hidden_points=1.5)
+
+
+@exercise.task(
+    hints=[
+        "What does the local product of the two slices mean on its own?",
+        "It is a partial sum: one collective adds the partial sums of all devices along x.",
+        "Inside shard_map: jax.lax.psum(local_a @ local_b, 'x').",
+    ]
+)
 def matmul_all_reduce(a, b, *, mesh):
     """Multiply A[I, J_X] by B[J_X, K] into C[I, K], whole on every device.
 
@@ -40,7 +51,14 @@ def matmul_all_reduce(a, b, *, mesh):
     """
     raise NotImplementedError()
 
-@exercise.task(hints=['You keep only your own columns of C. Must you learn the rest of the sum?', 'One collective adds and cuts at once. It cuts dimension 0 unless you say otherwise.', "jax.lax.psum_scatter(local_a @ local_b, 'x', scatter_dimension=1, tiled=True)"])
+
+@exercise.task(
+    hints=[
+        "You keep only your own columns of C. Must you learn the rest of the sum?",
+        "One collective adds and cuts at once. It cuts dimension 0 unless you say otherwise.",
+        "jax.lax.psum_scatter(local_a @ local_b, 'x', scatter_dimension=1, tiled=True)",
+    ]
+)
 def matmul_reduce_scatter(a, b, *, mesh):
     """Multiply A[I, J_X] by B[J_X, K] into C[I, K_X].
 
@@ -48,33 +66,56 @@ def matmul_reduce_scatter(a, b, *, mesh):
     Returns: float32[I, K] sharded P(None, 'x').
     """
     raise NotImplementedError()
-arrays = {'a': normal('I', 'J', spec=P(None, 'x')), 'b': normal('J', 'K', spec=P('x', None))}
-DIMS = {'I': 24, 'J': 32, 'K': 40}
+
+
+arrays = {"a": normal("I", "J", spec=P(None, "x")), "b": normal("J", "K", spec=P("x", None))}
+
+
+DIMS = {"I": 24, "J": 32, "K": 40}
+
+
 reduced = exercise.call(matmul_all_reduce, **arrays, dims=DIMS)
+
+
 scattered = exercise.call(matmul_reduce_scatter, **arrays, dims=DIMS)
+
 
 @exercise.check(reduced, points=1, public=True)
 def reduced_value(seen):
     """matmul_all_reduce: C equals A @ B on every device"""
     expect_close(seen.out, seen.a @ seen.b)
 
+
 @exercise.check(scattered, points=1, public=True)
 def scattered_value(seen):
     """matmul_reduce_scatter: C equals A @ B"""
     expect_close(seen.out, seen.a @ seen.b)
 
+
 @exercise.check(scattered, points=0.5, public=True, after=scattered_value)
 def scattered_layout(seen):
     """matmul_reduce_scatter: C is sharded P(None, 'x')"""
-    expect_spec(seen.out, P(None, 'x'))
+    expect_spec(seen.out, P(None, "x"))
 
-@exercise.number(points=1, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [2048, 4096], 'K': [8192, 16384], 'X': [4, 8]}, model='ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link')
+
+@exercise.number(
+    points=1,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [2048, 4096], "K": [8192, 16384], "X": [4, 8]},
+    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+)
 def scatter_time(chip, I, K, X):
     """`C` is bfloat16[{{ I }}, {{ K }}] and lives unreduced on a ring of {{ X }} {{ chip }} chips.
     How long does the reduce-scatter to `C[I, K_X]` take?"""
     raise NotImplementedError()
 
-@exercise.number(points=1, unit='MB', params={'I': [2048, 4096], 'K': [6144, 10240], 'X': [4, 8]}, model='one-way ring: reduce-scatter, then all-gather, X - 1 steps each; 1 MB is 10^6 bytes')
+
+@exercise.number(
+    points=1,
+    unit="MB",
+    params={"I": [2048, 4096], "K": [6144, 10240], "X": [4, 8]},
+    model="one-way ring: reduce-scatter, then all-gather, X - 1 steps each; 1 MB is 10^6 bytes",
+)
 def all_reduce_bytes(I, K, X):
     """`C` is float32[{{ I }}, {{ K }}], unreduced on {{ X }} devices. How many MB does each device send in the
     all-reduce?"""

@@ -22,14 +22,25 @@ of a row block. Gathering `B` sends 3/4 · 32·40·4 = 3840 bytes per device, ga
 
 **In real systems**: FSDP. The batch and the weights are cut over one axis, and the weights are the ones to gather.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 4."""
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 4.
+"""
+
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 2, 'y': 4}, {'x': 8}], stars=2, hidden_points=3.0)
 
-@exercise.task(hints=['Device x shall end with whole rows of C. Which part of B does it lack?', 'All columns of B: gather them along dimension 1, then multiply.', "local_a @ jax.lax.all_gather(local_b, 'x', axis=1, tiled=True), with out_specs=P('x', None)."])
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=2, hidden_points=3.0)
+
+
+@exercise.task(
+    hints=[
+        "Device x shall end with whole rows of C. Which part of B does it lack?",
+        "All columns of B: gather them along dimension 1, then multiply.",
+        "local_a @ jax.lax.all_gather(local_b, 'x', axis=1, tiled=True), with out_specs=P('x', None).",
+    ]
+)
 def matmul_keep_rows(a, b, *, mesh):
     """Multiply A[I_X, J] by B[J, K_X] into C[I_X, K].
 
@@ -38,7 +49,14 @@ def matmul_keep_rows(a, b, *, mesh):
     """
     raise NotImplementedError()
 
-@exercise.task(hints=['Now device x shall end with whole columns of C. Which part of A does it lack?', 'All rows of A: gather them along dimension 0, then multiply.', "jax.lax.all_gather(local_a, 'x', axis=0, tiled=True) @ local_b, with out_specs=P(None, 'x')."])
+
+@exercise.task(
+    hints=[
+        "Now device x shall end with whole columns of C. Which part of A does it lack?",
+        "All rows of A: gather them along dimension 0, then multiply.",
+        "jax.lax.all_gather(local_a, 'x', axis=0, tiled=True) @ local_b, with out_specs=P(None, 'x').",
+    ]
+)
 def matmul_keep_columns(a, b, *, mesh):
     """Multiply A[I_X, J] by B[J, K_X] into C[I, K_X].
 
@@ -46,22 +64,38 @@ def matmul_keep_columns(a, b, *, mesh):
     Returns: float32[I, K] sharded P(None, 'x').
     """
     raise NotImplementedError()
-arrays = {'a': normal('I', 'J', spec=P('x', None)), 'b': normal('J', 'K', spec=P(None, 'x'))}
-DIMS = {'I': 24, 'J': 32, 'K': 40}
+
+
+arrays = {"a": normal("I", "J", spec=P("x", None)), "b": normal("J", "K", spec=P(None, "x"))}
+
+
+DIMS = {"I": 24, "J": 32, "K": 40}
+
+
 rows = exercise.call(matmul_keep_rows, **arrays, dims=DIMS)
+
+
 columns = exercise.call(matmul_keep_columns, **arrays, dims=DIMS)
+
 
 @exercise.check(rows, points=1, public=True)
 def keep_rows_value(seen):
     """matmul_keep_rows: C equals A @ B"""
     expect_close(seen.out, seen.a @ seen.b)
 
+
 @exercise.check(columns, points=1, public=True)
 def keep_columns_value(seen):
     """matmul_keep_columns: C equals A @ B"""
     expect_close(seen.out, seen.a @ seen.b)
 
-@exercise.number(points=1, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [2048, 4096], 'J': [4096, 8192], 'K': [12288, 24576], 'X': [4, 8]}, model='ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link')
+
+@exercise.number(
+    points=1,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [2048, 4096], "J": [4096, 8192], "K": [12288, 24576], "X": [4, 8]},
+    model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
+)
 def cheaper_gather_time(chip, I, J, K, X):
     """`A[I_X, J] · B[J, K_X]` in bfloat16 with I={{ I }}, J={{ J }}, K={{ K }} on a ring of {{ X }} {{ chip }} chips.
     You may leave `C` either way. How long does the cheaper of the two all-gathers take?"""

@@ -24,12 +24,23 @@ Checked on both sides of B = `flops` / `bandwidth`; in no case are the two strat
 
 **In real systems**: move the weights or the activations? Training batches move weights, decoding moves activations.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", problem 4."""
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", problem 4.
+"""
+
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
+
+
 exercise = Exercise(stars=2, extension=True, hidden_points=3)
 
-@exercise.function(hints=['Write down four times: arithmetic and communication of each strategy. Which dimensions travel in each?', 'Strategy 1 moves 2·D·F bytes once; strategy 2 moves 2·B·F bytes twice, but has 1/X of the arithmetic.', 'first = max(2*B*D*F / flops, 2*D*F / bandwidth); second likewise; compare them.'])
+
+@exercise.function(
+    hints=[
+        "Write down four times: arithmetic and communication of each strategy. Which dimensions travel in each?",
+        "Strategy 1 moves 2·D·F bytes once; strategy 2 moves 2·B·F bytes twice, but has 1/X of the arithmetic.",
+        "first = max(2*B*D*F / flops, 2*D*F / bandwidth); second likewise; compare them.",
+    ]
+)
 def choose(B, D, F, X, flops, bandwidth):
     """The faster strategy, 1 or 2.
 
@@ -40,19 +51,31 @@ def choose(B, D, F, X, flops, bandwidth):
         bandwidth: bytes/s of one link, both directions.
     """
     raise NotImplementedError()
+
+
 small = exercise.cases(choose, public='[[{"dict": [["B", 384], ["D", 4096], ["F", 16384], ["X", 4], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": 2}], [{"dict": [["B", 1024], ["D", 1536], ["F", 2048], ["X", 8], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": 1}]]')
+
 
 @exercise.check(small, points=2, public=True)
 def choose_small_batch(seen):
     """choose: batches below flops / bandwidth"""
     expect_outcomes(seen)
-question = {'points': 1.5, 'unit': 'us', 'params': {'chip': ['v4p', 'v5p'], 'B': [384, 640], 'D': [4096, 8192], 'F': [16384, 28672], 'X': [4, 8]}, 'model': 'the longer of arithmetic and communication; on a ring an all-gather takes V / W, with W both directions of one link'}
+
+
+question = {
+    "points": 1.5,
+    "unit": "us",
+    "params": {"chip": ["v4p", "v5p"], "B": [384, 640], "D": [4096, 8192], "F": [16384, 28672], "X": [4, 8]},
+    "model": "the longer of arithmetic and communication; on a ring an all-gather takes V / W, with W both directions of one link",
+}
+
 
 @exercise.number(**question)
 def gather_first_total(chip, B, D, F, X):
     """B={{ B }}, D={{ D }}, F={{ F }} on a ring of {{ X }} {{ chip }} chips, in bfloat16. How long does strategy 1
     take, arithmetic and communication overlapped?"""
     raise NotImplementedError()
+
 
 @exercise.number(**question)
 def reduce_last_total(chip, B, D, F, X):

@@ -38,13 +38,24 @@ of 4, in a slice made of full 4x4x4 cubes.
 
 **A small case.** `bfloat16[1536_X, 4096]` is `V = 2 · 1536 · 4096 = 12.6 MB`. Gathered over a v4p ring
 of 4, `W = 9.0e10`: `V/W = 140 µs` by the book, `3/4` of it, 105 µs, exactly. Gathered over 4 chips of
-a v5e, which are a line, `W1 = 4.5e10`: three shards of 3.15 MB pass the last link, 210 µs."""
+a v5e, which are a line, `W1 = 4.5e10`: three shards of 3.15 MB pass the last link, 210 µs.
+"""
+
 from grader.exercise import Exercise
 from grader.hardware import wraps
 from grader.expect import expect_outcomes
+
+
 exercise = Exercise(stars=1, hidden_points=0.5)
 
-@exercise.function(hints=['How many bytes must one chip receive that it does not have yet?', 'Over how many incoming links at once? Two on a ring, one at the end of a line.', 'An all-reduce is a reduce-scatter followed by an all-gather.'])
+
+@exercise.function(
+    hints=[
+        "How many bytes must one chip receive that it does not have yet?",
+        "Over how many incoming links at once? Two on a ring, one at the end of a line.",
+        "An all-reduce is a reduce-scatter followed by an all-gather.",
+    ]
+)
 def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
     """Seconds a collective takes over one mesh axis: the exact bandwidth time, no latency.
 
@@ -59,64 +70,114 @@ def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
         Seconds, a float.
     """
     raise NotImplementedError()
-BOOK_RING = 'bidirectional ring, bandwidth only, V/W with W both directions of one link'
-EXACT_RING = 'bidirectional ring, bandwidth only, exact: (N-1)/N · V/W with W both directions of one link'
-EXACT_LINE = 'bandwidth only, exact for what the axis is: a ring (N-1)/N · V/W, a line (N-1)/N · V/W1'
 
-@exercise.number(points=0.25, unit='us', model=BOOK_RING, where=lambda chip, N, R, C: wraps(chip, N), params={'chip': ['v4p', 'v5p', 'v5e', 'v6e'], 'N': [8, 16], 'R': [1280, 1536, 2560, 3072, 4608, 5120, 6656], 'C': [3584, 4096, 7168, 10240, 13824]})
+
+BOOK_RING = "bidirectional ring, bandwidth only, V/W with W both directions of one link"
+
+
+EXACT_RING = "bidirectional ring, bandwidth only, exact: (N-1)/N · V/W with W both directions of one link"
+
+
+EXACT_LINE = "bandwidth only, exact for what the axis is: a ring (N-1)/N · V/W, a line (N-1)/N · V/W1"
+
+
+@exercise.number(
+    points=0.25, unit="us", model=BOOK_RING,
+    where=lambda chip, N, R, C: wraps(chip, N),
+    params={"chip": ["v4p", "v5p", "v5e", "v6e"], "N": [8, 16], "R": [1280, 1536, 2560, 3072, 4608, 5120, 6656],
+            "C": [3584, 4096, 7168, 10240, 13824]},
+)
 def ring_gather_time(chip, N, R, C):
     """`A` is float32[{{ R }}, {{ C }}], sharded `A[I_X, J]` over a ring of {{ N }} {{ chip }} chips (the axis wraps around).
     How long does the all-gather to `A[I, J]` take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.25, unit='us', model=EXACT_RING, where=lambda chip, X, Y, I, K: X != Y and (chip != '7x' or Y == 4), params={'chip': ['v4p', 'v5p', '7x'], 'X': [4, 8, 16], 'Y': [4, 8, 16], 'I': [3840, 4096, 6144, 7168, 10240], 'K': [9216, 11264, 14336, 18432]})
+
+@exercise.number(
+    points=0.25, unit="us", model=EXACT_RING,
+    where=lambda chip, X, Y, I, K: X != Y and (chip != "7x" or Y == 4),
+    params={"chip": ["v4p", "v5p", "7x"], "X": [4, 8, 16], "Y": [4, 8, 16], "I": [3840, 4096, 6144, 7168, 10240],
+            "K": [9216, 11264, 14336, 18432]},
+)
 def ring_scatter_time(chip, X, Y, I, K):
     """`C` is bfloat16[{{ I }}, {{ K }}] on {{ chip }} with a mesh of X={{ X }} and Y={{ Y }} (both axes wrap around):
     it is unreduced over x and its rows are cut over y, `C[I_Y, K]{U_X}`. How long does the reduce-scatter over x to `C[I_Y, K_X]` take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.25, unit='us', model='bidirectional ring, bandwidth only, the all-reduce as a reduce-scatter and an all-gather of V/W each', where=lambda chip, N, D, F: wraps(chip, N), params={'chip': ['v4p', 'v5p', 'v5e', 'v6e'], 'N': [4, 8, 16], 'D': [2304, 2560, 3584, 4096, 5120, 6656], 'F': [6144, 11264, 12288, 13824, 20480]})
+
+@exercise.number(
+    points=0.25, unit="us", model="bidirectional ring, bandwidth only, the all-reduce as a reduce-scatter and an all-gather of V/W each",
+    where=lambda chip, N, D, F: wraps(chip, N),
+    params={"chip": ["v4p", "v5p", "v5e", "v6e"], "N": [4, 8, 16], "D": [2304, 2560, 3584, 4096, 5120, 6656],
+            "F": [6144, 11264, 12288, 13824, 20480]},
+)
 def ring_reduce_time(chip, N, D, F):
     """Every chip on a ring of {{ N }} {{ chip }} chips holds its own partial sum of a gradient, bfloat16[{{ D }}, {{ F }}]`{U_X}`.
     How long does the all-reduce take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.25, unit='us', model=EXACT_LINE, where=lambda chip, X, Y, R, C: (X, Y) in {(8, 4), (4, 8), (16, 8)}, params={'chip': ['v5e', 'v6e'], 'X': [4, 8, 16], 'Y': [4, 8], 'R': [1024, 1536, 3072, 5120, 6144], 'C': [4096, 6144, 10240, 12288]})
+
+@exercise.number(
+    points=0.25, unit="us", model=EXACT_LINE,
+    where=lambda chip, X, Y, R, C: (X, Y) in {(8, 4), (4, 8), (16, 8)},
+    params={"chip": ["v5e", "v6e"], "X": [4, 8, 16], "Y": [4, 8], "R": [1024, 1536, 3072, 5120, 6144],
+            "C": [4096, 6144, 10240, 12288]},
+)
 def line_gather_time(chip, X, Y, R, C):
     """On a {{ X }}x{{ Y }} slice of {{ chip }} with mesh axes x and y, `A` is bfloat16[{{ R }}, {{ C }}] sharded `A[I_Y, J]`.
     How long does the all-gather over y to `A[I, J]` take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.25, unit='us', model=EXACT_LINE, params={'chip': ['v4p', 'v5p', '7x'], 'slice': ['2x2x4', '2x4x4'], 'I': [3072, 4096, 6144, 7168, 10240], 'K': [5120, 9216, 12288, 18432]})
+
+@exercise.number(
+    points=0.25, unit="us", model=EXACT_LINE,
+    params={"chip": ["v4p", "v5p", "7x"], "slice": ["2x2x4", "2x4x4"], "I": [3072, 4096, 6144, 7168, 10240],
+            "K": [5120, 9216, 12288, 18432]},
+)
 def line_scatter_time(chip, slice, I, K):
     """On a {{ slice }} slice of {{ chip }} with mesh axes x (2), y and z (4), `C` is bfloat16[{{ I }}, {{ K }}]:
     unreduced over z, its rows cut over x, `C[I_X, K]{U_Z}`. How long does the reduce-scatter over z to `C[I_X, K_Z]` take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.25, unit='us', model='bandwidth only, exact for what the axis is, the all-reduce as a reduce-scatter and an all-gather', params={'chip': ['v5e', 'v6e'], 'D': [1536, 2560, 3072, 4096, 5120, 7168], 'F': [4096, 6144, 10240, 12288, 14336, 20480]})
+
+@exercise.number(
+    points=0.25, unit="us", model="bandwidth only, exact for what the axis is, the all-reduce as a reduce-scatter and an all-gather",
+    params={"chip": ["v5e", "v6e"], "D": [1536, 2560, 3072, 4096, 5120, 7168],
+            "F": [4096, 6144, 10240, 12288, 14336, 20480]},
+)
 def line_reduce_time(chip, D, F):
     """On a 4x8 slice of {{ chip }} with mesh axes x (4) and y (8), every chip holds its own partial sum of a gradient that is
     not cut at all, float32[{{ D }}, {{ F }}]`{U_Y}`. How long does the all-reduce over y take?"""
     raise NotImplementedError()
-KINDS = ('all_gather', 'reduce_scatter', 'all_reduce')
+
+
+KINDS = ("all_gather", "reduce_scatter", "all_reduce")
+
+
 times = exercise.cases(axis_collective_time, public='[[{"dict": [["kind", "all_gather"], ["bytes", 12582912], ["axis_size", 4], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["wraps", true]]}, {"value": {"float": "0x1.b7cdfd9d7bdbbp-14"}}], [{"dict": [["kind", "all_gather"], ["bytes", 12582912], ["axis_size", 4], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["wraps", false]]}, {"value": {"float": "0x1.b7cdfd9d7bdbbp-13"}}], [{"dict": [["kind", "reduce_scatter"], ["bytes", 12582912], ["axis_size", 4], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["wraps", true]]}, {"value": {"float": "0x1.b7cdfd9d7bdbbp-14"}}], [{"dict": [["kind", "reduce_scatter"], ["bytes", 12582912], ["axis_size", 4], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["wraps", false]]}, {"value": {"float": "0x1.b7cdfd9d7bdbbp-13"}}], [{"dict": [["kind", "all_reduce"], ["bytes", 12582912], ["axis_size", 4], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["wraps", true]]}, {"value": {"float": "0x1.b7cdfd9d7bdbbp-13"}}], [{"dict": [["kind", "all_reduce"], ["bytes", 12582912], ["axis_size", 4], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["wraps", false]]}, {"value": {"float": "0x1.b7cdfd9d7bdbbp-12"}}], [{"dict": [["kind", "all_gather"], ["bytes", 7000000], ["axis_size", 5], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+36"}], ["wraps", true]]}, {"value": {"float": "0x1.04fa9a35b8a82p-15"}}], [{"dict": [["kind", "all_gather"], ["bytes", 7000000], ["axis_size", 5], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+36"}], ["wraps", false]]}, {"value": {"float": "0x1.04fa9a35b8a82p-14"}}], [{"dict": [["kind", "reduce_scatter"], ["bytes", 7000000], ["axis_size", 5], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+36"}], ["wraps", true]]}, {"value": {"float": "0x1.04fa9a35b8a82p-15"}}], [{"dict": [["kind", "reduce_scatter"], ["bytes", 7000000], ["axis_size", 5], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+36"}], ["wraps", false]]}, {"value": {"float": "0x1.04fa9a35b8a82p-14"}}], [{"dict": [["kind", "all_reduce"], ["bytes", 7000000], ["axis_size", 5], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+36"}], ["wraps", true]]}, {"value": {"float": "0x1.04fa9a35b8a82p-14"}}], [{"dict": [["kind", "all_reduce"], ["bytes", 7000000], ["axis_size", 5], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+36"}], ["wraps", false]]}, {"value": {"float": "0x1.04fa9a35b8a82p-13"}}], [{"dict": [["kind", "all_gather"], ["bytes", 12582912], ["axis_size", 1], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["wraps", false]]}, {"value": {"float": "0x0.0p+0"}}], [{"dict": [["kind", "all_mixed"], ["bytes", 12582912], ["axis_size", 4], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["wraps", true]]}, {"error": "ValueError"}]]')
+
 
 @exercise.check(times, points=0.25, public=True)
 def ring_gather_seconds(seen):
     """the all-gather's time on a ring"""
-    expect_outcomes(seen, where=lambda a: a['kind'] == 'all_gather' and a['wraps'] and (a['axis_size'] > 1), rtol=1e-06)
+    expect_outcomes(seen, where=lambda a: a["kind"] == "all_gather" and a["wraps"] and a["axis_size"] > 1, rtol=1e-6)
+
 
 @exercise.check(times, points=0.25, public=True)
 def line_gather_seconds(seen):
     """the all-gather's time on a line"""
-    expect_outcomes(seen, where=lambda a: a['kind'] == 'all_gather' and (not a['wraps']) and (a['axis_size'] > 1), rtol=1e-06)
+    expect_outcomes(
+        seen, where=lambda a: a["kind"] == "all_gather" and not a["wraps"] and a["axis_size"] > 1, rtol=1e-6
+    )
+
 
 @exercise.check(times, points=0.25, public=True)
 def lone_chip_seconds(seen):
     """on an axis of one chip nothing moves: 0 seconds"""
-    expect_outcomes(seen, where=lambda a: a['kind'] in KINDS and a['axis_size'] == 1)
+    expect_outcomes(seen, where=lambda a: a["kind"] in KINDS and a["axis_size"] == 1)
+
 
 @exercise.check(times, points=0.25, public=True)
 def unknown_kind_refused(seen):
     """an unknown collective raises ValueError"""
-    expect_outcomes(seen, where=lambda a: a['kind'] not in KINDS)
+    expect_outcomes(seen, where=lambda a: a["kind"] not in KINDS)

@@ -33,10 +33,15 @@ and it is 93 µs. On a 4x4 mesh the last two mistakes would hide each other, so 
 **In real systems** the FSDP axis gathers weights that the tensor axis has already cut, and folding two or three torus axes
 into one mesh axis is how a TPU slice gets its bandwidth.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 2."""
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 2.
+"""
+
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
+
+
 exercise = Exercise(stars=2, hidden_points=0.75)
+
 
 @exercise.given
 def cutting_axes(spec):
@@ -47,7 +52,14 @@ def cutting_axes(spec):
             named.extend([entry] if isinstance(entry, str) else entry)
     return named
 
-@exercise.function(hints=['Which axes cut the array? Of those, which talk and which stay silent?', 'V = bytes / (silent axes that cut); the bandwidth is W = 2·W1 for every talking axis of more than one chip.', 'silent = math.prod(mesh_shape[a] for a in cuts if a not in over); n = sum(mesh_shape[a] > 1 for a in over)'])
+
+@exercise.function(
+    hints=[
+        "Which axes cut the array? Of those, which talk and which stay silent?",
+        "V = bytes / (silent axes that cut); the bandwidth is W = 2·W1 for every talking axis of more than one chip.",
+        "silent = math.prod(mesh_shape[a] for a in cuts if a not in over); n = sum(mesh_shape[a] > 1 for a in over)",
+    ]
+)
 def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
     """Seconds of a collective over one or more axes of a torus, all of them rings; bandwidth only, V / (n·W).
 
@@ -59,7 +71,18 @@ def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
         one_way_bandwidth: W1, bytes/s of one link in one direction.
     """
     raise NotImplementedError()
-question = {'unit': 'us', 'params': {'chip': ['v4p', 'v5p'], 'X': [4, 12, 16], 'Y': [4, 12, 16], 'Z': [4, 12, 16], 'I': [1536, 3072, 6144], 'J': [9216, 12288, 18432]}, 'where': lambda chip, X, Y, Z, I, J: len({X, Y, Z}) == 3, 'model': 'every axis is a ring; bandwidth only, V / (n·W) for n axes at once, with W both directions of one link'}
+
+
+question = {
+    "unit": "us",
+    "params": {
+        "chip": ["v4p", "v5p"], "X": [4, 12, 16], "Y": [4, 12, 16], "Z": [4, 12, 16],
+        "I": [1536, 3072, 6144], "J": [9216, 12288, 18432],
+    },
+    "where": lambda chip, X, Y, Z, I, J: len({X, Y, Z}) == 3,
+    "model": "every axis is a ring; bandwidth only, V / (n·W) for n axes at once, with W both directions of one link",
+}
+
 
 @exercise.number(points=0.25, **question)
 def gather_cut_elsewhere_time(chip, X, Y, Z, I, J):
@@ -67,30 +90,41 @@ def gather_cut_elsewhere_time(chip, X, Y, Z, I, J):
     How long does the all-gather over x to `A[I, J_Y]` take?"""
     raise NotImplementedError()
 
+
 @exercise.number(points=0.25, **question)
 def gather_two_axes_time(chip, X, Y, Z, I, J):
     """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_XY, J_Z]` on a {{ chip }} slice with x={{ X }}, y={{ Y }}, z={{ Z }}.
     How long does the all-gather over x and y to `A[I, J_Z]` take?"""
     raise NotImplementedError()
 
+
 @exercise.number(points=0.5, **question)
 def reduce_cut_elsewhere_time(chip, X, Y, Z, I, J):
     """`C` is float32[{{ I }}, {{ J }}], sharded `C[I_X, J_Y]` and unreduced over z, `{U_Z}`, on a {{ chip }} slice with
     x={{ X }}, y={{ Y }}, z={{ Z }}. How long does the all-reduce over z take?"""
     raise NotImplementedError()
+
+
 one_axis = exercise.cases(axes_time, public='[[{"dict": [["kind", "all_gather"], ["shape", {"tuple": [2304, 3840]}], ["itemsize", 2], ["spec", {"spec": ["x", "y"]}], ["over", {"tuple": ["x"]}], ["mesh_shape", {"dict": [["x", 4], ["y", 8], ["z", 2]]}], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}]]}, {"value": {"float": "0x1.9c511dc3a41dfp-16"}}], [{"dict": [["kind", "all_gather"], ["shape", {"tuple": [2304, 3840]}], ["itemsize", 2], ["spec", {"spec": ["x", "y"]}], ["over", {"tuple": ["y"]}], ["mesh_shape", {"dict": [["x", 4], ["y", 8], ["z", 2]]}], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}]]}, {"value": {"float": "0x1.9c511dc3a41dfp-15"}}]]')
+
+
 reductions = exercise.cases(axes_time, public='[[{"dict": [["kind", "reduce_scatter"], ["shape", {"tuple": [2304, 3840]}], ["itemsize", 2], ["spec", {"spec": ["x", "y"]}], ["over", {"tuple": ["z"]}], ["mesh_shape", {"dict": [["x", 4], ["y", 8], ["z", 16]]}], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}]]}, {"value": {"float": "0x1.9c511dc3a41dfp-18"}}], [{"dict": [["kind", "all_reduce"], ["shape", {"tuple": [2304, 3840]}], ["itemsize", 2], ["spec", {"spec": ["x", "y"]}], ["over", {"tuple": ["z"]}], ["mesh_shape", {"dict": [["x", 4], ["y", 8], ["z", 16]]}], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}]]}, {"value": {"float": "0x1.9c511dc3a41dfp-17"}}]]')
+
+
 misplaced = exercise.cases(axes_time, public='[[{"dict": [["kind", "all_gather"], ["shape", {"tuple": [2304, 3840]}], ["itemsize", 2], ["spec", {"spec": ["x"]}], ["over", {"tuple": ["y"]}], ["mesh_shape", {"dict": [["x", 4], ["y", 8], ["z", 2]]}], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}]]}, {"error": "ValueError"}], [{"dict": [["kind", "all_reduce"], ["shape", {"tuple": [2304, 3840]}], ["itemsize", 2], ["spec", {"spec": ["x", "y"]}], ["over", {"tuple": ["x"]}], ["mesh_shape", {"dict": [["x", 4], ["y", 8], ["z", 2]]}], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}]]}, {"error": "ValueError"}]]')
+
 
 @exercise.check(one_axis, points=0.5, public=True)
 def axes_cut_elsewhere(seen):
     """axes_time: an all-gather over one axis, other axes cut the array too"""
-    expect_outcomes(seen, rtol=1e-06)
+    expect_outcomes(seen, rtol=1e-6)
+
 
 @exercise.check(reductions, points=0.5, public=True)
 def axes_reduced(seen):
     """axes_time: reduce-scatter and all-reduce of an array that other axes cut"""
-    expect_outcomes(seen, rtol=1e-06)
+    expect_outcomes(seen, rtol=1e-6)
+
 
 @exercise.check(misplaced, points=0.25, public=True)
 def axes_misplaced(seen):

@@ -31,15 +31,26 @@ of its link, less than a hop: 3 hops, 3 µs. Bandwidth alone says 2.2 µs; addin
 **In real systems** this is why decoding, with its tiny activations, gains little from more chips: the arrays shrink,
 the hops grow.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 3."""
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 3.
+"""
+
 from grader.exercise import Exercise
 from grader.hardware import CHIPS
 from grader.hardware import latency
 from grader.hardware import latency_bound_bytes
 from grader.expect import expect_outcomes
+
+
 exercise = Exercise(stars=2, hidden_points=0.25)
 
-@exercise.function(hints=['Work out two times: one as if arrays were empty, one as if hops took no time.', 'Hops: n // 2 per ring, n - 1 per line, summed over the axes. Links into a chip: 2 or 1 per axis.', 'total = math.prod(sizes); bandwidth = bytes * (total - 1) / total / (links * one_way_bandwidth)'])
+
+@exercise.function(
+    hints=[
+        "Work out two times: one as if arrays were empty, one as if hops took no time.",
+        "Hops: n // 2 per ring, n - 1 per line, summed over the axes. Links into a chip: 2 or 1 per axis.",
+        "total = math.prod(sizes); bandwidth = bytes * (total - 1) / total / (links * one_way_bandwidth)",
+    ]
+)
 def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
     """Time of an all-gather, and what sets it.
 
@@ -54,37 +65,66 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
     """
     raise NotImplementedError()
 
-@exercise.number(points=0.25, unit='us', params={'chip': ['v5e', 'v6e'], 'N': [4, 8, 16], 'R': [160, 224, 352, 448], 'C': [128, 256, 320]}, where=lambda chip, N, R, C: 0.2 < 2 * R * C / N / latency_bound_bytes(chip) < 0.95, model='max(hops · 1 us, bandwidth); a ring has ⌊N/2⌋ hops and takes V / W, a line N-1 hops and (N-1)/N · V / W1')
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={"chip": ["v5e", "v6e"], "N": [4, 8, 16], "R": [160, 224, 352, 448], "C": [128, 256, 320]},
+    where=lambda chip, N, R, C: 0.2 < 2 * R * C / N / latency_bound_bytes(chip) < 0.95,
+    model="max(hops · 1 us, bandwidth); a ring has ⌊N/2⌋ hops and takes V / W, a line N-1 hops and (N-1)/N · V / W1",
+)
 def tiny_gather_time(chip, N, R, C):
     """`A` is bfloat16[{{ R }}, {{ C }}], cut over an axis of {{ N }} {{ chip }} chips. How long does its all-gather take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.25, unit='us', params={'chip': ['v4p', 'v5p'], 'X': [4, 8, 12], 'Y': [8, 12, 16], 'R': [512, 640], 'C': [896, 960, 1216]}, where=lambda chip, X, Y, R, C: X < Y and 0.25 < 2 * R * C / (2 * CHIPS[chip].ici_both) / latency((X, Y)) < 0.9, model='max(latency, bandwidth): latency is 1 us per hop, bandwidth V / (2·W) over two rings at once')
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "X": [4, 8, 12], "Y": [8, 12, 16], "R": [512, 640], "C": [896, 960, 1216]},
+    where=lambda chip, X, Y, R, C: X < Y and 0.25 < 2 * R * C / (2 * CHIPS[chip].ici_both) / latency((X, Y)) < 0.9,
+    model="max(latency, bandwidth): latency is 1 us per hop, bandwidth V / (2·W) over two rings at once",
+)
 def two_rings_tiny_time(chip, X, Y, R, C):
     """`A` is bfloat16[{{ R }}, {{ C }}], sharded `A[I_XY, J]` over two wrapping axes of {{ chip }}, x={{ X }} and y={{ Y }}.
     How long does the all-gather over both take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='kB', params={'chip': ['v4p', 'v5p'], 'N': [4, 8, 12, 16]}, model='on a ring of even N: latency N/2 · 1 us, bandwidth V / W with W both directions of one link')
+
+@exercise.number(
+    points=0.5,
+    unit="kB",
+    params={"chip": ["v4p", "v5p"], "N": [4, 8, 12, 16]},
+    model="on a ring of even N: latency N/2 · 1 us, bandwidth V / W with W both directions of one link",
+)
 def latency_bound_below(chip, N):
     """An array is all-gathered over a ring of {{ N }} {{ chip }} chips. Up to how many kB of the *whole* array does latency
     set the time?"""
     raise NotImplementedError()
+
+
 ring = exercise.cases(gather_and_limit, public='[[{"dict": [["bytes", 60000], ["sizes", {"tuple": [6]}], ["wraps", true], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["hop_time", {"float": "0x1.0c6f7a0b5ed8dp-20"}]]}, {"value": {"tuple": [{"float": "0x1.92a737110e454p-19"}, "latency"]}}]]')
+
+
 line = exercise.cases(gather_and_limit, public='[[{"dict": [["bytes", 131072], ["sizes", {"tuple": [4]}], ["wraps", false], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["hop_time", {"float": "0x1.0c6f7a0b5ed8dp-20"}]]}, {"value": {"tuple": [{"float": "0x1.92a737110e454p-19"}, "latency"]}}]]')
+
+
 large = exercise.cases(gather_and_limit, public='[[{"dict": [["bytes", 1048576], ["sizes", {"tuple": [4]}], ["wraps", false], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["hop_time", {"float": "0x1.0c6f7a0b5ed8dp-20"}]]}, {"value": {"tuple": [{"float": "0x1.2533fe68fd3d2p-16"}, "bandwidth"]}}], [{"dict": [["bytes", 12582912], ["sizes", {"tuple": [8]}], ["wraps", true], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["hop_time", {"float": "0x1.0c6f7a0b5ed8dp-20"}]]}, {"value": {"tuple": [{"float": "0x1.008d7e9bdd958p-13"}, "bandwidth"]}}]]')
+
 
 @exercise.check(ring, points=0.25, public=True)
 def limit_tiny_ring(seen):
     """gather_and_limit: small arrays on a ring"""
-    expect_outcomes(seen, rtol=1e-06)
+    expect_outcomes(seen, rtol=1e-6)
+
 
 @exercise.check(line, points=0.25, public=True)
 def limit_tiny_line(seen):
     """gather_and_limit: small arrays on a line"""
-    expect_outcomes(seen, rtol=1e-06)
+    expect_outcomes(seen, rtol=1e-6)
+
 
 @exercise.check(large, points=0.25, public=True)
 def limit_large(seen):
     """gather_and_limit: large arrays on rings and lines"""
-    expect_outcomes(seen, rtol=1e-06)
+    expect_outcomes(seen, rtol=1e-6)

@@ -34,13 +34,24 @@ V · n / (all chips), and all axes work at once, so the *longest* axis decides: 
 **Small case.** bfloat16[1024, 8192], 16.8 MB, on 8 chips. v4p ring (W = 9.0e10): 47 µs, where an all-gather takes 186.
 v5e line of 8 (W1 = 4.5e10): 93 µs. H100 node (450 GB/s): 7/64 · 16.8 MB / 4.5e11 = 4.1 µs.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (question 10), "How to Think About GPUs"."""
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (question 10), "How to Think About GPUs".
+"""
+
 from grader.exercise import Exercise
 from grader.hardware import GPUS
 from grader.expect import expect_outcomes
+
+
 exercise = Exercise(stars=2, hidden_points=0.5)
 
-@exercise.function(hints=['How many chunks does the busiest wire carry, and how large is a chunk?', 'On a line the middle wire: every chip on its left sends to every chip on its right. A ring has half as many.', 'For an axis of n: chunks(n) * share / n**2, where share = bytes * n / math.prod(sizes); then the largest.'])
+
+@exercise.function(
+    hints=[
+        "How many chunks does the busiest wire carry, and how large is a chunk?",
+        "On a line the middle wire: every chip on its left sends to every chip on its right. A ring has half as many.",
+        "For an axis of n: chunks(n) * share / n**2, where share = bytes * n / math.prod(sizes); then the largest.",
+    ]
+)
 def exchange_time(bytes, sizes, network, one_way_bandwidth):
     """Seconds of an all-to-all, bandwidth only: the chunks on the busiest wire.
 
@@ -51,40 +62,74 @@ def exchange_time(bytes, sizes, network, one_way_bandwidth):
         one_way_bandwidth: W1, bytes/s of one wire in its direction.
     """
     raise NotImplementedError()
-ARRAY = {'I': [1536, 3072, 5120, 6144], 'J': [4096, 7168, 10240]}
 
-@exercise.number(points=0.25, unit='us', params={'chip': ['v4p', 'v5p'], 'N': [8, 16], **ARRAY}, model='bidirectional ring, bandwidth only, V / (4·W) with W both directions of one link')
+
+ARRAY = {"I": [1536, 3072, 5120, 6144], "J": [4096, 7168, 10240]}
+
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "N": [8, 16], **ARRAY},
+    model="bidirectional ring, bandwidth only, V / (4·W) with W both directions of one link",
+)
 def ring_exchange_time(chip, N, I, J):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ N }} {{ chip }} chips. How long does the all-to-all
     `A[I_X, J] → A[I, J_X]` take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.25, unit='us', params={'chip': ['v5e', 'v6e'], 'X': [4, 8], **ARRAY}, model='bandwidth only, exact for what the axis is: a ring V / (4·W), a line as many chunks as pass its middle wire')
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={"chip": ["v5e", "v6e"], "X": [4, 8], **ARRAY},
+    model="bandwidth only, exact for what the axis is: a ring V / (4·W), a line as many chunks as pass its middle wire",
+)
 def line_exchange_time(chip, X, I, J):
     """On a {{ X }}x16 slice of {{ chip }} with mesh axes x and y, `A` is bfloat16[{{ I }}, {{ J }}], whole along y. How long does
     the all-to-all over x, `A[I_X, J] → A[I, J_X]`, take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.25, unit='us', params={'chip': ['A100', 'H100', 'B200', 'GB200 NVL72'], 'N': [8, 36, 72], **ARRAY}, where=lambda chip, N, I, J: (N == 8) == (GPUS[chip].node == 8), model='one switch, bandwidth only, exact: each GPU sends V/N² to each of the others at its egress bandwidth')
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={"chip": ["A100", "H100", "B200", "GB200 NVL72"], "N": [8, 36, 72], **ARRAY},
+    where=lambda chip, N, I, J: (N == 8) == (GPUS[chip].node == 8),
+    model="one switch, bandwidth only, exact: each GPU sends V/N² to each of the others at its egress bandwidth",
+)
 def switch_exchange_time(chip, N, I, J):
     """{{ N }} {{ chip }} GPUs of one node change `A`, bfloat16[{{ I }}, {{ J }}], from `A[I_X, J]` to `A[I, J_X]` with an all-to-all.
     How long does it take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.25, unit='us', params={'chip': ['v4p', 'v5p'], 'X': [4, 8, 12], 'Y': [8, 12, 16], **ARRAY}, where=lambda chip, X, Y, I, J: X < Y, model='two rings, bandwidth only, V · max / (4 · N · W) for N chips in all, W both directions of one link')
+
+@exercise.number(
+    points=0.25,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "X": [4, 8, 12], "Y": [8, 12, 16], **ARRAY},
+    where=lambda chip, X, Y, I, J: X < Y,
+    model="two rings, bandwidth only, V · max / (4 · N · W) for N chips in all, W both directions of one link",
+)
 def torus_exchange_time(chip, X, Y, I, J):
     """`A` is bfloat16[{{ I }}, {{ J }}] on {{ chip }} with two wrapping axes, x={{ X }} and y={{ Y }}. How long does the all-to-all
     over both, `A[I_XY, J] → A[I, J_XY]`, take?"""
     raise NotImplementedError()
+
+
 rings = exercise.cases(exchange_time, public='[[{"dict": [["bytes", 16777216], ["sizes", {"tuple": [8]}], ["network", "ring"], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}]]}, {"value": {"float": "0x1.86effde151a6dp-15"}}], [{"dict": [["bytes", 16777216], ["sizes", {"tuple": [5]}], ["network", "ring"], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}]]}, {"value": {"float": "0x1.774ccac3d3817p-15"}}], [{"dict": [["bytes", 16777216], ["sizes", {"tuple": [8]}], ["network", "one_way_ring"], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}]]}, {"value": {"float": "0x1.5611fe252771fp-13"}}]]')
+
+
 lines = exercise.cases(exchange_time, public='[[{"dict": [["bytes", 16777216], ["sizes", {"tuple": [8]}], ["network", "line"], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}]]}, {"value": {"float": "0x1.86effde151a6dp-14"}}], [{"dict": [["bytes", 16777216], ["sizes", {"tuple": [5]}], ["network", "line"], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}]]}, {"value": {"float": "0x1.774ccac3d3817p-14"}}]]')
+
 
 @exercise.check(rings, points=0.25, public=True)
 def exchange_rings(seen):
     """exchange_time: rings, both ways and one way, even and odd"""
-    expect_outcomes(seen, rtol=1e-06)
+    expect_outcomes(seen, rtol=1e-6)
+
 
 @exercise.check(lines, points=0.25, public=True)
 def exchange_lines(seen):
     """exchange_time: lines"""
-    expect_outcomes(seen, rtol=1e-06)
+    expect_outcomes(seen, rtol=1e-6)

@@ -33,14 +33,25 @@ M_X, M_Y are the torus axes that x and y use (each brings its links). Setting ar
 axis: Y < 12.8. Together on two and one: 99 tokens per chip.
 
 **Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training". An earlier edition adds the two
-communications instead of overlapping them, which asks for four times the batch."""
+communications instead of overlapping them, which asks for four times the batch.
+"""
+
 import math
 from grader.exercise import Exercise
 from grader.hardware import CHIPS
 from grader.expect import expect_outcomes
+
+
 exercise = Exercise(stars=2, hidden_points=0.75)
 
-@exercise.function(hints=['Three products: FLOPs of a chip, bytes over x, bytes over y. Which of B, D, F is cut by what?', 'Forward: 4·B·D·F/(X·Y) FLOPs; 4·D·F/Y bytes of weights over MX axes; 4·B·D/X bytes of activations over MY axes.', 'weights = (2 if backward else 1 if fsdp else 0) * 4 * D * F / Y / (MX * bandwidth) if X > 1 else 0.0'])
+
+@exercise.function(
+    hints=[
+        "Three products: FLOPs of a chip, bytes over x, bytes over y. Which of B, D, F is cut by what?",
+        "Forward: 4·B·D·F/(X·Y) FLOPs; 4·D·F/Y bytes of weights over MX axes; 4·B·D/X bytes of activations over MY axes.",
+        "weights = (2 if backward else 1 if fsdp else 0) * 4 * D * F / Y / (MX * bandwidth) if X > 1 else 0.0",
+    ]
+)
 def mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth):
     """Seconds of arithmetic, weight traffic and activation traffic of one layer's pass.
 
@@ -55,51 +66,98 @@ def mlp_times(backward, fsdp, B, D, F, X, Y, MX, MY, flops, bandwidth):
     """
     raise NotImplementedError()
 
-@exercise.function(hints=['Try every X. What do the weights cost, what the activations, up to common factors?', 'Forward, without 4·D/W: F / (Y·MX) for the weights and B / (X·MY) for the activations. The longer one counts.', 'min(powers_of_two, key=lambda X: max(F * X / N / MX, B / X / MY))'])
+
+@exercise.function(
+    hints=[
+        "Try every X. What do the weights cost, what the activations, up to common factors?",
+        "Forward, without 4·D/W: F / (Y·MX) for the weights and B / (X·MY) for the activations. The longer one counts.",
+        "min(powers_of_two, key=lambda X: max(F * X / N / MX, B / X / MY))",
+    ]
+)
 def best_split(B, F, N, MX, MY):
     """The (X, Y) whose slower forward communication, weights (FSDP) or activations, is the fastest.
 
     Args: as for mlp_times; N chips, a power of two, as are X and Y; X·Y = N, from (1, N) to (N, 1).
     """
     raise NotImplementedError()
-BOOK = 'arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus axes, W both directions'
 
-@exercise.number(points=0.4, unit='token', params={'chip': ['v4p', 'v5p'], 'N': [384, 640, 1536, 2560], 'T': [4096, 8192]}, model=BOOK)
+
+BOOK = "arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus axes, W both directions"
+
+
+@exercise.number(
+    points=0.4,
+    unit="token",
+    params={"chip": ["v4p", "v5p"], "N": [384, 640, 1536, 2560], "T": [4096, 8192]},
+    model=BOOK,
+)
 def fsdp_least_batch(chip, N, T):
     """A model trains with pure FSDP over all three axes of {{ N }} {{ chip }} chips, on sequences of {{ T }} tokens. From which
     *global* batch on, in tokens, does the communication hide?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.4, unit='chip', params={'chip': ['v4p', 'v5p', 'v5e'], 'D': [4096, 5120, 8192], 'F': [14336, 20480, 28672, 53248]}, model=BOOK + '; M = 1')
+
+@exercise.number(
+    points=0.4,
+    unit="chip",
+    params={"chip": ["v4p", "v5p", "v5e"], "D": [4096, 5120, 8192], "F": [14336, 20480, 28672, 53248]},
+    model=BOOK + "; M = 1",
+)
 def tensor_most_chips(chip, D, F):
     """`In[B, D] · W_in[D, F] · W_out[F, D]` with D={{ D }}, F={{ F }} on {{ chip }} (take y as a ring): up to how many tensor-parallel chips
     (not rounded) does the communication hide?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.4, unit='token', params={'chip': ['v4p', 'v5p'], 'N': [1024, 4096], 'F': [14336, 20480, 28672, 32768]}, model=BOOK + '; weights and activations travel on different axes and overlap with each other too')
+
+@exercise.number(
+    points=0.4,
+    unit="token",
+    params={"chip": ["v4p", "v5p"], "N": [1024, 4096], "F": [14336, 20480, 28672, 32768]},
+    model=BOOK + "; weights and activations travel on different axes and overlap with each other too",
+)
 def mixed_least_batch(chip, N, F):
     """FSDP over two torus axes and tensor parallelism over the third, {{ N }} {{ chip }} chips in all, F={{ F }}, X and Y at their best:
     from how many tokens *per chip* on does the communication hide?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.4, unit='chip', params={'B': [48000, 600000, 3000000], 'F': [14336, 28672, 32768], 'N': [128, 1024, 4096]}, where=lambda B, F, N: 4 < math.sqrt(2 * B * N / F) < N / 3, model=BOOK + '; the best X makes weights and activations take equally long')
+
+@exercise.number(
+    points=0.4,
+    unit="chip",
+    params={"B": [48_000, 600_000, 3_000_000], "F": [14336, 28672, 32768], "N": [128, 1024, 4096]},
+    where=lambda B, F, N: 4 < math.sqrt(2 * B * N / F) < N / 3,
+    model=BOOK + "; the best X makes weights and activations take equally long",
+)
 def best_fsdp_chips(B, F, N):
     """FSDP over two torus axes and tensor parallelism over the third, {{ N }} chips in all, F={{ F }}, {{ B }} tokens in the global
     batch: which X (chips along the FSDP axis, not rounded) is best?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.4, unit='token', params={'chip': ['v5p', 'v5e', 'v6e'], 'dcn': [6.25, 3.125, 12.5], 'P': [3, 4, 6], 'n': [256, 128]}, where=lambda chip, dcn, P, n: CHIPS[chip].dcn == dcn * 1000000000.0, model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's DCN bandwidth")
+
+@exercise.number(
+    points=0.4,
+    unit="token",
+    params={"chip": ["v5p", "v5e", "v6e"], "dcn": [6.25, 3.125, 12.5], "P": [3, 4, 6], "n": [256, 128]},
+    where=lambda chip, dcn, P, n: CHIPS[chip].dcn == dcn * 1e9,
+    model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's DCN bandwidth",
+)
 def dcn_least_batch(chip, dcn, P, n):
     """{{ P }} slices of {{ n }} {{ chip }} chips train one model, each chip with {{ dcn }} GB/s of data-centre network; between slices only
     gradients are all-reduced. From which global batch of *all slices* on, in tokens, does that hide?"""
     raise NotImplementedError()
+
+
 forward = exercise.cases(mlp_times, public='[[{"dict": [["backward", false], ["fsdp", true], ["B", 524288], ["D", 8192], ["F", 32768], ["X", 64], ["Y", 4], ["MX", 2], ["MY", 1], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": {"tuple": [{"float": "0x1.39f9f846210cep-8"}, {"float": "0x1.86effde151a6dp-11"}, {"float": "0x1.86effde151a6dp-10"}]}}], [{"dict": [["backward", false], ["fsdp", true], ["B", 524288], ["D", 8192], ["F", 32768], ["X", 256], ["Y", 1], ["MX", 3], ["MY", 1], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": {"tuple": [{"float": "0x1.39f9f846210cep-8"}, {"float": "0x1.049ffe96366f3p-9"}, {"float": "0x0.0p+0"}]}}], [{"dict": [["backward", false], ["fsdp", true], ["B", 524288], ["D", 8192], ["F", 32768], ["X", 1], ["Y", 8], ["MX", 2], ["MY", 1], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": {"tuple": [{"float": "0x1.39f9f846210cep-3"}, {"float": "0x0.0p+0"}, {"float": "0x1.86effde151a6dp-4"}]}}]]')
+
+
 splits = exercise.cases(best_split, public='[[{"dict": [["B", 3000000], ["F", 32768], ["N", 4096], ["MX", 2], ["MY", 1]]}, {"value": {"tuple": [1024, 4]}}], [{"dict": [["B", 48000], ["F", 30000], ["N", 64], ["MX", 1], ["MY", 1]]}, {"value": {"tuple": [8, 8]}}]]')
+
 
 @exercise.check(forward, points=0.5, public=True)
 def mlp_forward(seen):
     """mlp_times: the forward pass with FSDP, tensor parallelism and both"""
-    expect_outcomes(seen, rtol=1e-06)
+    expect_outcomes(seen, rtol=1e-6)
+
 
 @exercise.check(splits, points=0.75, public=True)
 def split_best(seen):

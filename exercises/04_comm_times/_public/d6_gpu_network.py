@@ -39,13 +39,24 @@ nodes: 81 µs.
 
 **In real systems** this is why two-node data parallelism is cheap, and experts are kept to few nodes.
 
-**Read on.** *How To Scale Your Model*, "How to Think About GPUs"."""
+**Read on.** *How To Scale Your Model*, "How to Think About GPUs".
+"""
+
 from grader.exercise import Exercise
 from grader.hardware import GPUS
 from grader.expect import expect_outcomes
+
+
 exercise = Exercise(stars=2, hidden_points=0.5)
 
-@exercise.function(hints=['How many GPUs talk inside a node, and how many nodes? Each level has its own time.', 'inside = min(gpus, node) and nodes = math.ceil(gpus / node); a level of one member takes no time.', "max((inside - 1) / (inside * gpu_egress), (nodes - 1) / (nodes * node_egress)) is the gather's time per byte."])
+
+@exercise.function(
+    hints=[
+        "How many GPUs talk inside a node, and how many nodes? Each level has its own time.",
+        "inside = min(gpus, node) and nodes = math.ceil(gpus / node); a level of one member takes no time.",
+        "max((inside - 1) / (inside * gpu_egress), (nodes - 1) / (nodes * node_egress)) is the gather's time per byte.",
+    ]
+)
 def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
     """Seconds of a collective on GPUs, bandwidth only; levels overlap.
 
@@ -56,45 +67,81 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
         k: for an all-to-all, the most parts that one row has data for (GPUs in one node, nodes otherwise).
     """
     raise NotImplementedError()
-ARRAY = {'I': [4096, 6144, 8192], 'J': [14336, 20480, 28672]}
-EXACT = 'bandwidth only, exact; levels overlap, the slower one counts'
 
-@exercise.number(points=0.4, unit='us', params={'chip': ['A100', 'H100', 'B200'], **ARRAY}, model=EXACT)
+
+ARRAY = {"I": [4096, 6144, 8192], "J": [14336, 20480, 28672]}
+
+
+EXACT = "bandwidth only, exact; levels overlap, the slower one counts"
+
+
+@exercise.number(points=0.4, unit="us", params={"chip": ["A100", "H100", "B200"], **ARRAY}, model=EXACT)
 def node_gather_time(chip, I, J):
     """`W` is bfloat16[{{ I }}, {{ J }}], sharded `W[I_X, J]` over the 8 GPUs of one {{ chip }} node. How long does its all-gather take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.4, unit='us', params={'chip': ['H100', 'H200', 'B200'], 'M': [6, 8, 12], **ARRAY}, model=EXACT + '; the network between nodes gives each node its full egress')
+
+@exercise.number(
+    points=0.4,
+    unit="us",
+    params={"chip": ["H100", "H200", "B200"], "M": [6, 8, 12], **ARRAY},
+    model=EXACT + "; the network between nodes gives each node its full egress",
+)
 def nodes_gather_time(chip, M, I, J):
     """`W` is bfloat16[{{ I }}, {{ J }}], sharded over all GPUs of {{ M }} {{ chip }} nodes; each node has 8 GPUs and 8 network cards of 400 Gb/s.
     How long does the all-gather take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.4, unit='us', params={'chip': ['H100', 'B200'], **ARRAY}, model='bandwidth only; the switches add and send the sum to all (SHARP), at what the hardware promises')
+
+@exercise.number(
+    points=0.4,
+    unit="us",
+    params={"chip": ["H100", "B200"], **ARRAY},
+    model="bandwidth only; the switches add and send the sum to all (SHARP), at what the hardware promises",
+)
 def sharp_reduce_time(chip, I, J):
     """All 8 GPUs of a {{ chip }} node hold a partial sum of a gradient, bfloat16[{{ I }}, {{ J }}]. How long does the all-reduce take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.4, unit='us', params={'chip': ['H100', 'B200'], 'B': [4096, 8192, 16384], 'D': [5120, 7168], 'k': [2, 3, 5]}, model='one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times min(k / N, 1)')
+
+@exercise.number(
+    points=0.4,
+    unit="us",
+    params={"chip": ["H100", "B200"], "B": [4096, 8192, 16384], "D": [5120, 7168], "k": [2, 3, 5]},
+    model="one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times min(k / N, 1)",
+)
 def ragged_exchange_time(chip, B, D, k):
     """Tokens go to experts on the 8 GPUs of a {{ chip }} node, at most {{ k }} of them per token. Stored with a place for every expert, the
     array is bfloat16[{{ B }}, 8, {{ D }}]. How long does the ragged all-to-all take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.4, unit='token', params={'chip': ['H100', 'B200'], 'sheet': [1.98, 4.6], 'N': [512, 1024], 'E': [16, 32, 64], 'k': [1, 2, 3]}, where=lambda chip, sheet, N, E, k: round(GPUS[chip].bf16 / 1000000000000.0) == round(sheet * 500), model='per layer k·4·B·D·F / (N·C) of arithmetic, dense FLOP/s, hides gathers of V = E·4·D·F bytes in V / W_node, between nodes')
+
+@exercise.number(
+    points=0.4,
+    unit="token",
+    params={"chip": ["H100", "B200"], "sheet": [1.98, 4.6], "N": [512, 1024], "E": [16, 32, 64], "k": [1, 2, 3]},
+    where=lambda chip, sheet, N, E, k: round(GPUS[chip].bf16 / 1e12) == round(sheet * 500),
+    model="per layer k·4·B·D·F / (N·C) of arithmetic, dense FLOP/s, hides gathers of V = E·4·D·F bytes in V / W_node, between nodes",
+)
 def gpu_least_batch(chip, sheet, N, E, k):
     """{{ N }} {{ chip }} GPUs in nodes of 8 train a mixture of {{ E }} experts, {{ k }} per token, with FSDP over all GPUs. The data sheet says
     {{ sheet }} PFLOP/s in bfloat16 "with sparsity". From how many tokens *per GPU* on does the communication hide?"""
     raise NotImplementedError()
+
+
 one_node = exercise.cases(cluster_time, public='[[{"dict": [["kind", "all_gather"], ["bytes", 33000000], ["gpus", 8], ["node", 8], ["gpu_egress", {"float": "0x1.a3185c5000000p+38"}], ["node_egress", {"float": "0x1.74876e8000000p+38"}], ["k", 1000000]]}, {"value": {"float": "0x1.0d226f07666d6p-14"}}], [{"dict": [["kind", "all_reduce"], ["bytes", 33000000], ["gpus", 4], ["node", 8], ["gpu_egress", {"float": "0x1.a3185c5000000p+38"}], ["node_egress", {"float": "0x1.74876e8000000p+38"}], ["k", 1000000]]}, {"value": {"float": "0x1.cd5f99c38b04ap-14"}}], [{"dict": [["kind", "sharp_all_reduce"], ["bytes", 33000000], ["gpus", 8], ["node", 8], ["gpu_egress", {"float": "0x1.a3185c5000000p+38"}], ["node_egress", {"float": "0x1.74876e8000000p+38"}], ["k", 1000000]]}, {"value": {"float": "0x1.3395112d07587p-14"}}]]')
+
+
 many_nodes = exercise.cases(cluster_time, public='[[{"dict": [["kind", "all_gather"], ["bytes", 33000000], ["gpus", 16], ["node", 8], ["gpu_egress", {"float": "0x1.a3185c5000000p+38"}], ["node_egress", {"float": "0x1.74876e8000000p+38"}], ["k", 1000000]]}, {"value": {"float": "0x1.0d226f07666d6p-14"}}], [{"dict": [["kind", "all_gather"], ["bytes", 33000000], ["gpus", 256], ["node", 8], ["gpu_egress", {"float": "0x1.a3185c5000000p+38"}], ["node_egress", {"float": "0x1.74876e8000000p+38"}], ["k", 1000000]]}, {"value": {"float": "0x1.4f3775b813017p-14"}}], [{"dict": [["kind", "all_reduce"], ["bytes", 33000000], ["gpus", 64], ["node", 8], ["gpu_egress", {"float": "0x1.a3185c5000000p+38"}], ["node_egress", {"float": "0x1.74876e8000000p+38"}], ["k", 1000000]]}, {"value": {"float": "0x1.2ec6bce8533b1p-13"}}]]')
+
 
 @exercise.check(one_node, points=0.25, public=True)
 def cluster_one_node(seen):
     """cluster_time: gathers and reductions inside one node"""
-    expect_outcomes(seen, rtol=1e-06)
+    expect_outcomes(seen, rtol=1e-6)
+
 
 @exercise.check(many_nodes, points=0.25, public=True)
 def cluster_many_nodes(seen):
     """cluster_time: gathers and reductions over 2 to 32 nodes"""
-    expect_outcomes(seen, rtol=1e-06)
+    expect_outcomes(seen, rtol=1e-6)

@@ -30,12 +30,23 @@ algbw 185 GB/s and busbw 277; a reduce-scatter of 1.12 ms has algbw 374, busbw 2
 
 **In real systems** nccl-tests prints both columns; compare busbw with the links, algbw with your training step.
 
-**Read on.** *Performance reported by NCCL tests*; Stanford CS336, the lecture on parallelism and assignment 2."""
+**Read on.** *Performance reported by NCCL tests*; Stanford CS336, the lecture on parallelism and assignment 2.
+"""
+
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
+
+
 exercise = Exercise(stars=2, hidden_points=0.5)
 
-@exercise.function(hints=['How large is the whole array that the ranks work on: what goes in, or what comes out?', 'S is the larger of the two. The factor says how many times S a rank sends: see the table.', 'With share = (ranks - 1) / ranks the factor is 2 * share, 1 (broadcast, reduce) or share.'])
+
+@exercise.function(
+    hints=[
+        "How large is the whole array that the ranks work on: what goes in, or what comes out?",
+        "S is the larger of the two. The factor says how many times S a rank sends: see the table.",
+        "With share = (ranks - 1) / ranks the factor is 2 * share, 1 (broadcast, reduce) or share.",
+    ]
+)
 def bandwidths(kind, bytes_in, bytes_out, ranks, seconds):
     """Algorithm bandwidth and bus bandwidth of one collective, in bytes/s.
 
@@ -49,31 +60,54 @@ def bandwidths(kind, bytes_in, bytes_out, ranks, seconds):
         (algbw, busbw).
     """
     raise NotImplementedError()
+
+
 reduced = exercise.cases(bandwidths, public='[[{"dict": [["kind", "all_reduce"], ["bytes_in", 419430400], ["bytes_out", 419430400], ["ranks", 4], ["seconds", {"float": "0x1.29888f861a60dp-9"}]]}, {"value": {"tuple": [{"float": "0x1.5829ba144caffp+37"}, {"float": "0x1.021f4b8f3983fp+38"}]}}]]')
+
+
 others = exercise.cases(bandwidths, public='[[{"dict": [["kind", "all_to_all"], ["bytes_in", 8388608], ["bytes_out", 8388608], ["ranks", 8], ["seconds", {"float": "0x1.f75104d551d69p-16"}]]}, {"value": {"tuple": [{"float": "0x1.046aaaaaaaaabp+38"}, {"float": "0x1.c7baaaaaaaaabp+37"}]}}], [{"dict": [["kind", "broadcast"], ["bytes_in", 8388608], ["bytes_out", 8388608], ["ranks", 8], ["seconds", {"float": "0x1.f75104d551d69p-16"}]]}, {"value": {"tuple": [{"float": "0x1.046aaaaaaaaabp+38"}, {"float": "0x1.046aaaaaaaaabp+38"}]}}]]')
+
 
 @exercise.check(reduced, points=0.5, public=True)
 def bandwidths_reduced(seen):
     """bandwidths: all-reduce"""
-    expect_outcomes(seen, rtol=1e-06)
+    expect_outcomes(seen, rtol=1e-6)
+
 
 @exercise.check(others, points=0.5, public=True)
 def bandwidths_others(seen):
     """bandwidths: all-to-all, broadcast and reduce"""
-    expect_outcomes(seen, rtol=1e-06)
-NCCL = 'algbw = S / t; busbw = algbw · factor as in the table, S the whole array'
+    expect_outcomes(seen, rtol=1e-6)
 
-@exercise.number(points=0.5, unit='GB/s', params={'n': [4, 6, 8], 'MB': [300, 500, 900], 'ms': [2.4, 3.1, 4.2]}, model=NCCL + '; 1 MB is 10^6 bytes')
+
+NCCL = "algbw = S / t; busbw = algbw · factor as in the table, S the whole array"
+
+
+@exercise.number(
+    points=0.5,
+    unit="GB/s",
+    params={"n": [4, 6, 8], "MB": [300, 500, 900], "ms": [2.4, 3.1, 4.2]},
+    model=NCCL + "; 1 MB is 10^6 bytes",
+)
 def reduce_bus_bandwidth(n, MB, ms):
     """{{ n }} GPUs all-reduce an array of {{ MB }} MB in {{ ms }} ms. Which bus bandwidth is that?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='ms', params={'n': [4, 6, 8], 'MB': [48, 80, 150], 'busbw': [270, 340, 370]}, model=NCCL)
+
+@exercise.number(
+    points=0.5, unit="ms", params={"n": [4, 6, 8], "MB": [48, 80, 150], "busbw": [270, 340, 370]}, model=NCCL
+)
 def scatter_from_bus_time(n, MB, busbw):
     """A reduce-scatter over {{ n }} GPUs reaches a bus bandwidth of {{ busbw }} GB/s and leaves {{ MB }} MB on each GPU. How long does it take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='GB/s', params={'n': [4, 6, 8], 'ar': [277, 310, 355], 'percent': [88, 94, 107]}, model='bus bandwidth: the bytes that a rank must send, over time')
+
+@exercise.number(
+    points=0.5,
+    unit="GB/s",
+    params={"n": [4, 6, 8], "ar": [277, 310, 355], "percent": [88, 94, 107]},
+    model="bus bandwidth: the bytes that a rank must send, over time",
+)
 def puzzle_bus_bandwidth(n, ar, percent):
     """A benchmark on {{ n }} GPUs prints {{ ar }} GB/s for an all-reduce, its bus bandwidth, and {{ (ar * percent / 100 / n) | round(1) }} GB/s for a
     reduce-scatter, computed as (bytes that *come out* of a rank) · (n-1)/n / t. What is the reduce-scatter's bus bandwidth?"""

@@ -31,12 +31,23 @@ token. 4 sequences: 3.3 GB of cache and 30 GB of weights over 16 · 8.2e11 B/s: 
 
 **In real systems**: grouped-query attention (fewer KV heads than query heads) and int8 caches exist for this sum.
 
-**Read on.** *How To Scale Your Model*, "All About Transformer Inference"; Stanford CS336 assignment 2, memory accounting."""
+**Read on.** *How To Scale Your Model*, "All About Transformer Inference"; Stanford CS336 assignment 2, memory accounting.
+"""
+
 from grader.exercise import Exercise
 from grader.expect import expect_outcomes
+
+
 exercise = Exercise(stars=2, extension=True, hidden_points=0.5)
 
-@exercise.function(hints=['What is kept for one token in one layer? For how many tokens and layers?', 'A key and a value, each KV heads · head dimension numbers; in every layer, for every token of every sequence.', '2 * layers * kv_heads * head_dim * itemsize is one token; times sequences * tokens.'])
+
+@exercise.function(
+    hints=[
+        "What is kept for one token in one layer? For how many tokens and layers?",
+        "A key and a value, each KV heads · head dimension numbers; in every layer, for every token of every sequence.",
+        "2 * layers * kv_heads * head_dim * itemsize is one token; times sequences * tokens.",
+    ]
+)
 def kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences, tokens):
     """Bytes of the KV cache of ``sequences`` sequences of ``tokens`` tokens each, on all chips together (an int).
 
@@ -44,7 +55,14 @@ def kv_cache_bytes(layers, query_heads, kv_heads, head_dim, itemsize, sequences,
     """
     raise NotImplementedError()
 
-@exercise.function(hints=['What has to be read from HBM in one step, and what computed?', 'The cache is always read; reading weights and computing with them overlap, so the longer one counts.', 'cache / hbm + max(weights / hbm, 2 * sequences * params / flops), with chips times each bandwidth and rate.'])
+
+@exercise.function(
+    hints=[
+        "What has to be read from HBM in one step, and what computed?",
+        "The cache is always read; reading weights and computing with them overlap, so the longer one counts.",
+        "cache / hbm + max(weights / hbm, 2 * sequences * params / flops), with chips times each bandwidth and rate.",
+    ]
+)
 def decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens, chips, flops, hbm_bandwidth):
     """Seconds to decode one token of each sequence, at the least.
 
@@ -55,31 +73,55 @@ def decode_step_time(params, weight_bytes, kv_bytes_per_token, sequences, tokens
     """
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='GB', params={'P': [13, 34, 70, 405], 'N': [64, 128, 512], 'kept': ['bf16', 'f32']}, model='state only (no activations), cut evenly over all chips; 1 GB is 10^9 bytes')
+
+@exercise.number(
+    points=0.5,
+    unit="GB",
+    params={"P": [13, 34, 70, 405], "N": [64, 128, 512], "kept": ["bf16", "f32"]},
+    model="state only (no activations), cut evenly over all chips; 1 GB is 10^9 bytes",
+)
 def state_per_chip(P, N, kept):
     """A model of {{ P }} billion parameters trains with FSDP on {{ N }} chips and keeps {% if kept == "bf16" %}bfloat16 weights and two float32 moments{% else
     %}weights, gradients and two moments, all in float32{% endif %}. How much state does one chip hold?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='GB', params={'L': [40, 61, 80], 'H': [40, 64], 'K': [5, 8], 'T': [4096, 8192, 32768], 'B': [12, 24, 96]}, model='all chips together; 1 GB is 10^9 bytes')
+
+@exercise.number(
+    points=0.5,
+    unit="GB",
+    params={"L": [40, 61, 80], "H": [40, 64], "K": [5, 8], "T": [4096, 8192, 32768], "B": [12, 24, 96]},
+    model="all chips together; 1 GB is 10^9 bytes",
+)
 def cache_of_batch(L, H, K, T, B):
     """A model has {{ L }} layers, {{ H }} query heads, {{ K }} KV heads of dimension 128, and a bfloat16 cache. How large is it for {{ B }} sequences of {{ T }} tokens?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='ms', params={'chip': ['v5e', 'v6e'], 'P': [13, 30, 70], 'N': [8, 16], 'T': [4096, 8192], 'B': [6, 12, 24], 'kB': [100, 160]}, model='weights and cache are read once per step; attention, then the longer of reading weights and computing; 1 kB is 10^3 bytes')
+
+@exercise.number(
+    points=0.5,
+    unit="ms",
+    params={"chip": ["v5e", "v6e"], "P": [13, 30, 70], "N": [8, 16], "T": [4096, 8192], "B": [6, 12, 24], "kB": [100, 160]},
+    model="weights and cache are read once per step; attention, then the longer of reading weights and computing; 1 kB is 10^3 bytes",
+)
 def decode_step(chip, P, N, T, B, kB):
     """A model of {{ P }} billion parameters in int8, computing in bfloat16, with {{ kB }} kB of KV cache per token, decodes {{ B }} sequences with
     {{ T }} tokens of context each, cut over {{ N }} {{ chip }} chips. How long does one step take at least?"""
     raise NotImplementedError()
+
+
 caches = exercise.cases(kv_cache_bytes, public='[[{"dict": [["layers", 40], ["query_heads", 40], ["kv_heads", 8], ["head_dim", 128], ["itemsize", 2], ["sequences", 16], ["tokens", 8192]]}, {"value": 21474836480}]]')
+
+
 small_steps = exercise.cases(decode_step_time, public='[[{"dict": [["params", 30000000000], ["weight_bytes", 1], ["kv_bytes_per_token", 100000], ["sequences", 4], ["tokens", 8192], ["chips", 16], ["flops", {"float": "0x1.6657460aa0000p+47"}], ["hbm_bandwidth", {"float": "0x1.7dd79e1000000p+39"}]]}, {"value": {"float": "0x1.4c717f4611cf8p-9"}}]]')
+
 
 @exercise.check(caches, points=0.5, public=True)
 def cache_bytes(seen):
     """kv_cache_bytes: many models, dtypes and batches"""
     expect_outcomes(seen)
 
+
 @exercise.check(small_steps, points=0.5, public=True)
 def step_small_batch(seen):
     """decode_step_time: batches that wait for the weights"""
-    expect_outcomes(seen, rtol=1e-06)
+    expect_outcomes(seen, rtol=1e-6)

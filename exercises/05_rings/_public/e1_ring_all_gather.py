@@ -25,37 +25,65 @@ the array. On x=3 it is two hops of 800 bytes.
 
 **In real systems** this loop is inside `jax.lax.all_gather` and NCCL's ring; written by hand it can hide under a matmul.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"."""
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
+"""
+
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
 from grader.expect import expect_collectives
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 5}, {'x': 3, 'y': 2}, {'x': 8}], stars=2, hidden_points=0.5)
 
-@exercise.body(out_specs=P(), hints=['Whose shard do you hold after one hop? And after two, if you pass on what you just received?', 'Keep an array of N slots. Fill your own, then N - 1 times: hop, and fill the slot of the device it came from.', "for hop in range(1, n): a = ppermute(a, 'x', ring); out = out.at[(me - hop) % n].set(a)"])
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=2, hidden_points=0.5)
+
+
+@exercise.body(
+    out_specs=P(),
+    hints=[
+        "Whose shard do you hold after one hop? And after two, if you pass on what you just received?",
+        "Keep an array of N slots. Fill your own, then N - 1 times: hop, and fill the slot of the device it came from.",
+        "for hop in range(1, n): a = ppermute(a, 'x', ring); out = out.at[(me - hop) % n].set(a)",
+    ],
+)
 def ring_all_gather(a):
     """A shard of A[I_X, J] -> the whole A[I, J]; the mesh axis is 'x'."""
     raise NotImplementedError()
-call = exercise.call(ring_all_gather, a=normal('I', 'J', spec=P('x')), dims={'I': 120, 'J': 5})
+
+
+call = exercise.call(ring_all_gather, a=normal("I", "J", spec=P("x")), dims={"I": 120, "J": 5})
+
 
 @exercise.check(call, points=1, public=True)
 def ring_gather_value(seen):
     """ring_all_gather: every device holds the whole A"""
     expect_close(seen.out, seen.a)
 
+
 @exercise.check(call, points=0.5, public=True, after=ring_gather_value)
 def ring_gather_hops(seen):
     """ring_all_gather: N - 1 ppermutes and no other collective"""
-    expect_collectives(seen, permute={'x': seen.mesh['x'] - 1})
+    expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})
 
-@exercise.number(points=0.5, unit='MB', params={'I': [6144, 12288], 'J': [2048, 5120], 'X': [4, 8, 16]}, model='one-way ring, hops of one shard; 1 MB is 10^6 bytes')
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
+    model="one-way ring, hops of one shard; 1 MB is 10^6 bytes",
+)
 def ring_gather_bytes(I, J, X):
     """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_X, J]` over {{ X }} devices. How many MB does each device send in
     `ring_all_gather`?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [4096, 8192], 'J': [6144, 14336], 'X': [4, 8, 16]}, model='one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a shard / W1, one direction of a link')
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
+    model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a shard / W1, one direction of a link",
+)
 def ring_gather_one_way_time(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does your one-way
     `ring_all_gather` take?"""

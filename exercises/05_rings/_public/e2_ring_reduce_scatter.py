@@ -29,38 +29,66 @@ each device, as many as in the all-gather: neither of the two is cheaper.
 
 **In real systems**: ZeRO and FSDP gradients, the second matmul of a sequence-parallel layer.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why the two are transposes)."""
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why the two are transposes).
+"""
+
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
 from grader.expect import expect_collectives
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 5}, {'x': 3, 'y': 2}, {'x': 8}], stars=3, hidden_points=1)
 
-@exercise.body(out_specs=P('x'), hints=['What travels is not a shard but a sum. What do you do with it before you send it on?', 'Start with the chunk of the device before you; N - 1 times: hop, then add your own chunk of the same number.', "acc = chunks[(me - 1) % n]; for hop in range(1, n): acc = ppermute(acc, 'x', ring) + chunks[(me - 1 - hop) % n]"])
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=3, hidden_points=1)
+
+
+@exercise.body(
+    out_specs=P("x"),
+    hints=[
+        "What travels is not a shard but a sum. What do you do with it before you send it on?",
+        "Start with the chunk of the device before you; N - 1 times: hop, then add your own chunk of the same number.",
+        "acc = chunks[(me - 1) % n]; for hop in range(1, n): acc = ppermute(acc, 'x', ring) + chunks[(me - 1 - hop) % n]",
+    ],
+)
 def ring_reduce_scatter(a):
     """A partial sum [I, J] on every device of 'x' -> the rows of the sum that belong to this device, [I_X, J]."""
     raise NotImplementedError()
-call = exercise.call(ring_reduce_scatter, a=normal('I', 'J', spec=P(None, 'x')), dims={'I': 120, 'J': 240})
+
+
+call = exercise.call(ring_reduce_scatter, a=normal("I", "J", spec=P(None, "x")), dims={"I": 120, "J": 240})
+
 
 @exercise.check(call, points=1.5, public=True)
 def ring_scatter_value(seen):
     """ring_reduce_scatter: device i holds chunk i of the sum"""
-    parts = seen.a.reshape(seen.a.shape[0], seen.mesh['x'], -1)
+    parts = seen.a.reshape(seen.a.shape[0], seen.mesh["x"], -1)
     expect_close(seen.out, parts.sum(1))
+
 
 @exercise.check(call, points=0.5, public=True, after=ring_scatter_value)
 def ring_scatter_hops(seen):
     """ring_reduce_scatter: N - 1 ppermutes and no other collective"""
-    expect_collectives(seen, permute={'x': seen.mesh['x'] - 1})
+    expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})
 
-@exercise.number(points=0.5, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [4096, 8192], 'J': [6144, 14336], 'X': [4, 8, 16]}, model='one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a chunk / W1, one direction of a link')
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
+    model="one-way ring, bandwidth only: (N-1) hops, each taking the bytes of a chunk / W1, one direction of a link",
+)
 def ring_scatter_one_way_time(chip, I, J, X):
     """Each of {{ X }} {{ chip }} chips on a ring holds a partial sum of bfloat16[{{ I }}, {{ J }}]. How long does your
     one-way `ring_reduce_scatter` take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [128, 192, 256], 'J': [384, 512], 'X': [8, 16]}, model='one-way ring: (N-1) hops, each as long as the longer of 1 us and the bytes of a chunk / W1')
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [128, 192, 256], "J": [384, 512], "X": [8, 16]},
+    model="one-way ring: (N-1) hops, each as long as the longer of 1 us and the bytes of a chunk / W1",
+)
 def ring_scatter_small_time(chip, I, J, X):
     """The same on {{ X }} {{ chip }} chips, for a partial sum as small as bfloat16[{{ I }}, {{ J }}]. How long does it
     take?"""

@@ -29,38 +29,66 @@ in all, and the ring 138,240. Whole arrays round the ring: 3 · 23,040 = 69,120 
 **In real systems** this is the gradient exchange of data-parallel training (Baidu's ring, Horovod, NCCL).
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"; Patarasuk and Yuan, "Bandwidth
-optimal all-reduce algorithms for clusters of workstations"."""
+optimal all-reduce algorithms for clusters of workstations".
+"""
+
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
 from grader.expect import expect_collectives
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 5}, {'x': 3, 'y': 2}, {'x': 8}], stars=2, hidden_points=0.5)
 
-@exercise.body(out_specs=P(), hints=['Which two collectives, one after the other, make an all-reduce? You have built both.', 'Phase 1: one running sum per device, N - 1 hops. Phase 2: pass the finished chunks on and put each into its slot.', 'After phase 1 device i holds chunk i; then out = zeros.at[me].set(acc), and as in the all-gather from there.'])
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=2, hidden_points=0.5)
+
+
+@exercise.body(
+    out_specs=P(),
+    hints=[
+        "Which two collectives, one after the other, make an all-reduce? You have built both.",
+        "Phase 1: one running sum per device, N - 1 hops. Phase 2: pass the finished chunks on and put each into its slot.",
+        "After phase 1 device i holds chunk i; then out = zeros.at[me].set(acc), and as in the all-gather from there.",
+    ],
+)
 def ring_all_reduce(a):
     """A partial sum [I, J] on every device of 'x' -> their sum [I, J] on every device."""
     raise NotImplementedError()
-call = exercise.call(ring_all_reduce, a=normal('I', 'J', spec=P(None, 'x')), dims={'I': 120, 'J': 240})
+
+
+call = exercise.call(ring_all_reduce, a=normal("I", "J", spec=P(None, "x")), dims={"I": 120, "J": 240})
+
 
 @exercise.check(call, points=1, public=True)
 def ring_reduce_value(seen):
     """ring_all_reduce: every device holds the sum"""
-    parts = seen.a.reshape(seen.a.shape[0], seen.mesh['x'], -1)
+    parts = seen.a.reshape(seen.a.shape[0], seen.mesh["x"], -1)
     expect_close(seen.out, parts.sum(1))
+
 
 @exercise.check(call, points=0.5, public=True, after=ring_reduce_value)
 def ring_reduce_hops(seen):
     """ring_all_reduce: 2 (N - 1) ppermutes and no other collective"""
-    expect_collectives(seen, permute={'x': 2 * (seen.mesh['x'] - 1)})
+    expect_collectives(seen, permute={"x": 2 * (seen.mesh["x"] - 1)})
 
-@exercise.number(points=0.5, unit='MB', params={'I': [6144, 12288], 'J': [2048, 5120], 'X': [4, 8, 16]}, model='one-way ring, hops of one chunk, all devices of the ring together; 1 MB is 10^6 bytes')
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
+    model="one-way ring, hops of one chunk, all devices of the ring together; 1 MB is 10^6 bytes",
+)
 def ring_reduce_total_bytes(I, J, X):
     """{{ X }} devices hold partial sums of float32[{{ I }}, {{ J }}]. How many MB does `ring_all_reduce` send in total,
     from all devices?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [4096, 8192], 'J': [6144, 14336], 'X': [4, 8, 16]}, model='one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link')
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
+    model="one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link",
+)
 def ring_reduce_one_way_time(chip, I, J, X):
     """Each of {{ X }} {{ chip }} chips on a ring holds a gradient, bfloat16[{{ I }}, {{ J }}]`{U_X}`. How long does your
     one-way `ring_all_reduce` take?"""

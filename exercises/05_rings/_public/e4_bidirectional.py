@@ -31,39 +31,67 @@ scheme halves each shard and sends the halves all the way round, one each way: t
 **In real systems**: the formula V / W, with W both directions of a link, *is* this algorithm: ⌊N/2⌋ rounds, each with a
 whole shard each way.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them"."""
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
+"""
+
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
 from grader.expect import expect_only
 from grader.expect import expect_traffic
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 5}, {'x': 3, 'y': 2}, {'x': 8}], stars=3, hidden_points=1)
 
-@exercise.body(out_specs=P(), hints=['Run two rings at once, one each way. After how many rounds have they brought everything?', 'N // 2 rounds, into the slots me - hop and me + hop. Which round brings the same shard twice, and for which N?', 'Send backwards only `if 2 * hop < n`: halfway round an even ring the forward hop has brought the shard already.'])
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=3, hidden_points=1)
+
+
+@exercise.body(
+    out_specs=P(),
+    hints=[
+        "Run two rings at once, one each way. After how many rounds have they brought everything?",
+        "N // 2 rounds, into the slots me - hop and me + hop. Which round brings the same shard twice, and for which N?",
+        "Send backwards only `if 2 * hop < n`: halfway round an even ring the forward hop has brought the shard already.",
+    ],
+)
 def bidi_all_gather(a):
     """A shard of A[I_X, J] -> the whole A[I, J]; the mesh axis is 'x'."""
     raise NotImplementedError()
-call = exercise.call(bidi_all_gather, a=normal('I', 'J', spec=P('x')), dims={'I': 120, 'J': 6})
+
+
+call = exercise.call(bidi_all_gather, a=normal("I", "J", spec=P("x")), dims={"I": 120, "J": 6})
+
 
 @exercise.check(call, points=1, public=True)
 def bidi_gather_value(seen):
     """bidi_all_gather: every device holds the whole A"""
     expect_close(seen.out, seen.a)
 
+
 @exercise.check(call, points=1, public=True, after=bidi_gather_value)
 def bidi_gather_traffic(seen):
     """bidi_all_gather: only ppermutes, and no shard comes twice: (N - 1) V / N bytes from each device"""
-    expect_only(seen, 'permute')
-    n = seen.mesh['x']
+    expect_only(seen, "permute")
+    n = seen.mesh["x"]
     expect_traffic(seen, at_most=4 * seen.a.size * (n - 1) / n)
 
-@exercise.number(points=0.5, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [4096, 8192], 'J': [6144, 14336], 'X': [4, 8, 16]}, model='both ways round, bandwidth only: ⌊N/2⌋ rounds, each taking the bytes of a shard / W1, one direction of a link')
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
+    model="both ways round, bandwidth only: ⌊N/2⌋ rounds, each taking the bytes of a shard / W1, one direction of a link",
+)
 def bidi_gather_time(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does `bidi_all_gather` take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [96, 192], 'J': [128, 256, 384], 'X': [8, 12, 16]}, model='a round takes the longer of 1 us and the bytes of a shard / W1')
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [96, 192], "J": [128, 256, 384], "X": [8, 12, 16]},
+    model="a round takes the longer of 1 us and the bytes of a shard / W1",
+)
 def bidi_time_saved(chip, I, J, X):
     """`A` is as small as bfloat16[{{ I }}, {{ J }}], on a ring of {{ X }} {{ chip }} chips. By how much is `bidi_all_gather` faster
     than `ring_all_gather`, which sends one way?"""

@@ -31,37 +31,65 @@ the wires: a quarter of the all-gather's time. That is allowed here, too.
 
 **In real systems**: tokens on their way to experts, and Ulysses attention, on torus networks.
 
-**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 10."""
+**Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", question 10.
+"""
+
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
 from grader.expect import expect_only
-exercise = Exercise(meshes=[{'x': 4, 'y': 2}, {'x': 5}, {'x': 3, 'y': 2}, {'x': 8}], stars=3, extension=True, hidden_points=1)
 
-@exercise.body(out_specs=P(None, 'x'), hints=['After a hop, which of the chunks that came with it is for you? The others travel on.', 'Load the chunks in the order of the stops: me + 1, me + 2, ... Then what is for you is always the first.', 'bag = chunks[(me + jnp.arange(1, n)) % n]; per hop: bag = ppermute(bag), put bag[0] into slot me - hop, bag = bag[1:]'])
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=3, extension=True, hidden_points=1)
+
+
+@exercise.body(
+    out_specs=P(None, "x"),
+    hints=[
+        "After a hop, which of the chunks that came with it is for you? The others travel on.",
+        "Load the chunks in the order of the stops: me + 1, me + 2, ... Then what is for you is always the first.",
+        "bag = chunks[(me + jnp.arange(1, n)) % n]; per hop: bag = ppermute(bag), put bag[0] into slot me - hop, bag = bag[1:]",
+    ],
+)
 def ring_all_to_all(a):
     """A block of A[I_X, J] -> a block of A[I, J_X]; the mesh axis is 'x'."""
     raise NotImplementedError()
-call = exercise.call(ring_all_to_all, a=normal('I', 'J', spec=P('x')), dims={'I': 120, 'J': 240})
+
+
+call = exercise.call(ring_all_to_all, a=normal("I", "J", spec=P("x")), dims={"I": 120, "J": 240})
+
 
 @exercise.check(call, points=1.5, public=True)
 def ring_trade_value(seen):
     """ring_all_to_all: rows were cut, now columns are"""
     expect_close(seen.out, seen.a)
 
+
 @exercise.check(call, points=0.5, public=True, after=ring_trade_value)
 def ring_trade_permutes(seen):
     """ring_all_to_all: ppermute is the only collective"""
-    expect_only(seen, 'permute')
+    expect_only(seen, "permute")
 
-@exercise.number(points=0.5, unit='MB', params={'I': [6144, 12288], 'J': [2048, 5120], 'X': [4, 8, 16]}, model='one-way ring; a chunk counts once for every wire it passes; 1 MB is 10^6 bytes')
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"I": [6144, 12288], "J": [2048, 5120], "X": [4, 8, 16]},
+    model="one-way ring; a chunk counts once for every wire it passes; 1 MB is 10^6 bytes",
+)
 def ring_trade_bytes(I, J, X):
     """`A` is float32[{{ I }}, {{ J }}] over {{ X }} devices. How many MB does each device send, its own and those it passes
     on, in a one-way `ring_all_to_all`?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [4096, 8192], 'J': [6144, 14336], 'X': [4, 8, 16]}, model='one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link')
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
+    model="one-way ring, bandwidth only: each hop takes its bytes / W1, one direction of a link",
+)
 def ring_trade_time(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does the one-way `ring_all_to_all` take?"""
     raise NotImplementedError()

@@ -21,6 +21,7 @@ from pydantic import ValidationError
 from traitlets import Integer, Unicode
 from traitlets.config import LoggingConfigurable
 
+from grader import canary
 from grader.course import Course, CourseError, find_course
 from grader.files import write_atomic
 from grader.grade import Grader
@@ -64,6 +65,7 @@ class Shardlings(LoggingConfigurable):
         self._grader: Grader | None = None
         self._coming: dict[str, Future[Report]] = {}
         self._stopped = False
+        self._proved: set[str] = set()
 
     @cached_property
     def loaded(self) -> Course:
@@ -126,6 +128,7 @@ class Shardlings(LoggingConfigurable):
         if found is None and work.fingerprint in self._coming:
             found = self._coming[work.fingerprint].result()
         if found is None:
+            self._prove(work.names)
             found = self.grader.grade(work.mended.submission, work.names)
             self.keep(work.fingerprint, found)
         return found
@@ -139,10 +142,18 @@ class Shardlings(LoggingConfigurable):
             coming = self._coming[work.fingerprint]
             coming.set_result(result) if isinstance(result, Report) else coming.set_exception(result)
 
+        if left:
+            self._prove(left[0].names)  # here: an error in a thread stops nobody
         if len(left) > 1:
             threading.Thread(target=self.batch, args=(left, done), daemon=True).start()
         else:
             self._coming = {}
+
+    def _prove(self, names: Sequence[str]) -> None:
+        """Once for each exercise, also where the canary's memory cannot be written. Raises CanaryFailed."""
+        if not self._proved.issuperset(names):
+            canary.prove(self.grader, names)
+            self._proved.update(names)
 
     # what was graded before
 
@@ -181,6 +192,7 @@ class Shardlings(LoggingConfigurable):
 
         if left:
             names = next(iter(left.values())).names
+            self._prove(names)
             self.grader.batch({s: lambda w=w: self._next(w) for s, w in left.items()}, names, finished)
 
     def _next(self, work: Work) -> Submission:

@@ -20,6 +20,7 @@ from nbgrader.api import Gradebook
 from nbgrader.preprocessors import ClearSolutions as NbgraderClearSolutions
 from nbgrader.preprocessors import NbGraderPreprocessor
 
+from grader.canary import CanaryFailed
 from grader.integrations.nbgrader import book, cells
 from grader.integrations.nbgrader.desk import Shardlings, Work, stamp
 from grader.integrations.nbgrader.mend import Known
@@ -173,8 +174,11 @@ class Grade(NbGraderPreprocessor):
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
             work, known = desk.read(gradebook, *_where(resources))
             mark = desk.stamp(gradebook, work, known)
-        desk.look_ahead(_converter(self), work.assignment, work.notebook)
-        report = desk.shardlings.report(work)
+        try:
+            desk.look_ahead(_converter(self), work.assignment, work.notebook)
+            report = desk.shardlings.report(work)
+        except CanaryFailed as failed:  # any other error would fail this one student, and then the next
+            raise SystemExit(f"shardlings: {failed}") from None
         desk.works[_where(resources)] = work, report
         graded(nb, work, report, mark)
         return nb, resources
