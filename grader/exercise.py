@@ -18,7 +18,7 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
-from grader.wire import decode, dtype_of
+from grader.wire import decode, dtype_of, is_inexact
 
 USUAL_RTOL = 0.02
 F = TypeVar("F", bound=Callable[..., Any])
@@ -104,6 +104,22 @@ class Call:
     hidden_dims: Mapping[str, int]
     wrt: tuple[str, ...] = ()
     cotangent: Array | None = None
+
+    @property
+    def dtype(self) -> np.dtype | None:
+        """What a result has unless its check says otherwise: the arguments' dtype, floats before integers.
+
+        None where the arguments do not settle it, as float32 and bfloat16 together.
+        """
+        dtypes = {dtype_of(a.dtype) for a in self.args.values()}
+        widest = max(map(_rank, dtypes), default=0)
+        found = {d for d in dtypes if _rank(d) == widest}
+        return found.pop() if len(found) == 1 else None
+
+
+def _rank(dtype: np.dtype) -> int:
+    """Which kind of numbers swallows which in JAX: bool, integers, floats, complex numbers."""
+    return 3 if dtype.kind in "cW" else 2 if is_inexact(dtype) else 0 if dtype.kind == "b" else 1
 
 
 @dataclass(frozen=True, eq=False)

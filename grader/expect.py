@@ -1,12 +1,13 @@
 """The words of a check. Each compares what was seen with what was asked and raises Failure with data.
 
-NumPy only. Shape and dtype are compared before values, so that a wrong shape is a learner's
-failure and never an error of ours. NaN never passes: every comparison is ``difference <= bound``.
+NumPy only. The reference sets the terms: shape and dtype are compared before values, and the tolerance
+follows from what was due, so that nothing a program returns is more than a wrong result: no error of
+ours, and no wider bound. NaN never passes: every comparison is ``difference <= bound``.
 """
 
 from __future__ import annotations
 
-import builtins
+import itertools
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -16,7 +17,7 @@ import numpy as np
 
 from grader.layout import coordinates, entries, owner_slices, show_device, show_spec
 from grader.observation import Collective, Outcome, Seen, Sharded
-from grader.wire import is_spec
+from grader.wire import NOT_PLAIN, dtype_of, is_inexact, is_spec, wide
 
 
 class Failure(Exception):
@@ -48,64 +49,103 @@ class Failure(Exception):
 
 # -- values ------------------------------------------------------------------------------------
 
+AS_ARGUMENTS = "as the arguments"
+COARSE = 0.5  # a tolerance of this part of the largest value lets nearly everything pass
 
-def expect_close(got: Sharded, want: np.ndarray, *, terms: int = 1024, scale: float | None = None) -> None:
-    """Every device holds its part of ``want``.
 
-    The bound follows from the dtype's epsilon and the number of terms summed per element:
+def expect_close(
+    got: Sharded,
+    want: np.ndarray,
+    *,
+    terms: int = 1024,
+    scale: float | None = None,
+    dtype: str | None = AS_ARGUMENTS,
+) -> None:
+    """Every device holds its part of ``want``, in the dtype that is due.
+
+    The bound follows from the due dtype's epsilon and the number of terms summed per element:
     ``eps * (4 + 2*sqrt(terms)) * max|want|`` (random-walk growth of rounding errors). 16-bit types
     accumulate in float32; what is rounded to them is at most a sum over devices, 8 terms.
+    Nothing of it comes from what was returned.
 
     Args:
         got: an output array.
         want: reference, best computed in float64.
         terms: length of the longest reduction behind one element.
         scale: replaces ``max|want|``.
+        dtype: what the result must be, by name; that of the call's arguments unless it is given.
+            None: any dtype will do, if it is as accurate as the arguments'.
     """
-    _expect_array(got, want)
-    if got.dtype.kind == "c":
-        raise Failure(f"the result is {got.dtype.name}, expected real numbers", actual=got.dtype.name)
-    want = np.asarray(want, np.float64)
-    eps = float(ml_dtypes.finfo(got.dtype).eps) if _is_float(got.dtype) else 0.0
-    size = scale if scale is not None else float(np.max(np.abs(want), initial=0.0))
-    rounded = terms if got.dtype.itemsize >= 4 else min(terms, 8)
-    bound = eps * (4 + 2 * np.sqrt(rounded)) * size
+    due, want = _expect_array(got, want, dtype)
+    bound = _tolerance(due, terms, scale) * (scale if scale is not None else float(np.max(np.abs(want), initial=0.0)))
+    with np.errstate(all="ignore"):
+        for point, where, shard in zip(coordinates(got.mesh), got.slices, got.shards, strict=True):
+            good = np.abs(wide(shard) - want[tuple(slice(a, b) for a, b in where)]) <= bound
+            if not good.all():
+                raise _wrong_values(got, want, point, where, good, bound)
+
+
+def expect_equal(got: Sharded, want: np.ndarray, *, dtype: str | None = AS_ARGUMENTS) -> None:
+    """Every device holds exactly its part of ``want``, in the dtype that is due (see ``expect_close``)."""
+    exact = np.asarray(want)
+    _, want = _expect_array(got, exact, dtype)
     for point, where, shard in zip(coordinates(got.mesh), got.slices, got.shards, strict=True):
-        part = want[tuple(slice(a, b) for a, b in where)]
-        good = np.abs(shard.astype(np.float64) - part) <= bound
+        held = shard if shard.dtype.kind in "biu" else wide(shard)  # integers beyond 2**53 are no floats
+        good = held == exact[tuple(slice(a, b) for a, b in where)]
         if not good.all():
-            raise _wrong_values(got, want, point, where, good, bound)
+            raise _wrong_values(got, want, point, where, good, 0.0)
 
 
-def expect_equal(got: Sharded, want: np.ndarray) -> None:
-    """Every device holds exactly its part of ``want``."""
-    _expect_array(got, want)
-    for point, where, shard in zip(coordinates(got.mesh), got.slices, got.shards, strict=True):
-        good = shard == np.asarray(want)[tuple(slice(a, b) for a, b in where)]
-        if not good.all():
-            raise _wrong_values(got, np.asarray(want, np.float64), point, where, good, 0.0)
-
-
-def _is_float(dtype: np.dtype) -> bool:
-    return dtype.kind == "f" or dtype.kind == "V" or "float" in dtype.name
+def _tolerance(due: np.dtype, terms: int, scale: float | None) -> float:
+    """The tolerance as a part of the largest value."""
+    if not is_inexact(due):
+        return 0.0
+    rounded = terms if due.itemsize >= 4 else min(terms, 8)
+    part = float(ml_dtypes.finfo(due).eps) * (4 + 2 * math.sqrt(rounded))
+    if scale is None and part >= COARSE:
+        raise ValueError(f"{due.name} is so coarse that wrong values would pass: use expect_equal, or give a scale")
+    return part
 
 
 def _expect_one(got: Any) -> None:
-    if not isinstance(got, Sharded):
-        raise Failure(f"the result should be one array, not {_describe(got)}")
+    if isinstance(got, Sharded):
+        return
+    if isinstance(got, list | tuple) and not got:
+        raise Failure("returned nothing; is a return missing?")
+    kind = f"a tuple of {len(got)}" if isinstance(got, list | tuple) else type(got).__name__
+    raise Failure(f"the result should be one array, not {kind}")
 
 
-def _expect_array(got: Any, want: np.ndarray) -> None:
+def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dtype, np.ndarray]:
+    """The dtype that is due and the reference as float64 (or complex128), once shape and dtype are right."""
     _expect_one(got)
-    want = np.asarray(want)
-    if got.shape != want.shape:
-        raise Failure(f"the result has shape {got.shape}, expected {want.shape}", expected=want.shape, actual=got.shape)
-    if not np.isfinite(want.astype(np.float64)).all():
+    want = wide(np.asarray(want))
+    if not np.isfinite(want).all():
         raise ValueError("the reference of this check is not finite")
+    due = dtype_of(dtype) if dtype not in (AS_ARGUMENTS, None) else got.due
+    if due is None:
+        raise ValueError("the arguments do not settle the dtype of the result: name it, dtype='float32'")
+    if got.shape != want.shape:
+        raise Failure(_wrong_shape(got, want.shape), expected=want.shape, actual=got.shape)
+    if dtype is not None:
+        expect_dtype(got, due.name)
+    elif got.dtype.kind in "cW" and want.dtype.kind != "c":
+        raise Failure(f"the result is {got.dtype.name}, expected real numbers", actual=got.dtype.name)
+    return due, want
 
 
-def _describe(got: Any) -> str:
-    return f"a tuple of {len(got)}" if isinstance(got, list | tuple) else type(got).__name__
+def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
+    """Of a body a learner sees what each device returns, not what ``out_specs`` makes of it."""
+    if not got.per_device:
+        return f"the result has shape {got.shape}, expected {want}"
+    local = got.shards[0].shape
+    cuts = [whole // part if part else 0 for whole, part in zip(got.shape, local, strict=True)]
+    pairs = list(itertools.zip_longest(want, cuts, fillvalue=1))
+    if not all(cut and n % cut == 0 for n, cut in pairs):
+        return f"each device returns shape {local}; put together that is {got.shape}, expected {want}"
+    due = tuple(n // cut for n, cut in pairs)[: len(want)]
+    whole = "" if got.shape == local else f"; put together that is {got.shape}, expected {want}"
+    return f"each device returns shape {local}, expected {due}{whole}"
 
 
 def _wrong_values(got, want, point, where, good, bound) -> Failure:
@@ -113,10 +153,13 @@ def _wrong_values(got, want, point, where, good, bound) -> Failure:
 
     wrong = int(np.size(good) - np.count_nonzero(good))
     first = tuple(int(i) for i in np.argwhere(~good)[0]) if good.ndim else ()
-    place = tuple(i + a for i, (a, _) in zip(first, where, strict=True))
-    many = "all" if wrong == good.size else f"{wrong} of {good.size}"
-    text = f"on device {show_device(point)}, {many} values are wrong, the first at {list(place)}"
-    return Failure(text + explain(got, want, bound), where=show_device(point))
+    place = [i + a for i, (a, _) in zip(first, where, strict=True)]
+    if good.size == 1:
+        text = f"the value at {place} is wrong" if place else "the value is wrong"
+    else:
+        text = f"{'all' if wrong == good.size else f'{wrong} of {good.size}'} values are wrong, the first at {place}"
+    device = show_device(point)
+    return Failure(f"on device {device}, {text}{explain(got, want, bound)}", where=device)
 
 
 def expect_dtype(got: Sharded, dtype: str) -> None:
@@ -307,76 +350,101 @@ def _table(counts: dict) -> dict[str, int]:
 
 # -- pure functions ----------------------------------------------------------------------------
 
+UNTOLD = "it is wrong for arguments that are not shown here"
+SHOWN = 300  # characters of a value
 
-def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0) -> None:
+
+def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: bool = False) -> None:
     """The function returned (or raised) what the reference does, for every argument set ``where`` admits.
+
+    Of arguments that are secret a learner is told one sentence, always the same.
 
     Args:
         where: ``where(args) -> bool`` keeps a part of the cases.
-        rtol: relative tolerance for floats; ints, strings and tuples are compared exactly
-            (a list counts as the tuple of its elements).
+        rtol: relative tolerance for numbers; strings, specs and slices are compared exactly. What is equal
+            is equal: a list and a tuple of its elements, 3.0 and 3, slice(0, 12) and slice(None, 12, 1).
+        ints: 3.0 is no 3, as in a shape. The bounds of a slice are always ints.
     """
     cases = [c for c in seen.outcomes if where is None or where(c[0])]
     if not cases:
         raise ValueError("this check selects no case")
-    wrong = [c for c in cases if not same_outcome(c[1], c[2], rtol)]
+    wrong = [c for c in cases if not same_outcome(c[1], c[2], rtol, ints)]
     if not wrong:
         return
     args, got, want = wrong[0]
     call = ", ".join(f"{k}={show_value(v)}" for k, v in args.items())
-    told = f"for {call} it {show_outcome(got)}, expected: it {show_outcome(want)}"
+    told = f"for {call} it {show_outcome(got)}, expected: it {show_outcome(want)}{_why(got, want, ints)}"
     if seen.public:
         raise Failure(told, expected=show_outcome(want), actual=show_outcome(got), where=_at_line(got))
-    said = (
-        f"it raised {_known_error(got)}"
-        if got.error
-        else f"it should raise {want.error}"
-        if want.error
-        else "gives a wrong value"
-    )
-    raise Failure(f"in {len(wrong)} of {len(cases)} hidden cases it is wrong: {said}", staff=told, where=_at_line(got))
+    raise Failure(UNTOLD, staff=f"in {len(wrong)} of {len(cases)} cases it is wrong: {told}")
 
 
-def _known_error(got: Outcome) -> str:
-    """The error's nearest built-in kind; its text is the learner's and could carry the hidden arguments away."""
-    return next((k for k in (got.error or "", *got.kinds) if isinstance(getattr(builtins, k, None), type)), "an error")
+def _why(got: Outcome, want: Outcome, ints: bool) -> str:
+    """What a reader of the two values may overlook."""
+    if got.error or want.error:
+        return ""
+    if got.value is None:
+        return "; is a return missing?"
+    slip = _float_for_int(got.value, want.value, ints)
+    return "" if slip is None else f"; {slip!r} is a float where an int is needed: use //"
 
 
 def _at_line(outcome: Outcome) -> str:
     return f"line {outcome.line}" if outcome.line else ""
 
 
-def same_outcome(got: Outcome, want: Outcome, rtol: float = 0.0) -> bool:
+def same_outcome(got: Outcome, want: Outcome, rtol: float = 0.0, ints: bool = False) -> bool:
     """True when both returned the same value, or both raised the same kind of error."""
     if want.error or got.error:
         return want.error is not None and want.error in (got.error, *got.kinds)
-    return _same(got.value, want.value, rtol)
+    return _same(got.value, want.value, rtol, ints)
 
 
-def _same(got: Any, want: Any, rtol: float) -> bool:
+def _same(got: Any, want: Any, rtol: float, ints: bool) -> bool:
     if isinstance(want, list | tuple):
         return (
             isinstance(got, list | tuple)
             and len(got) == len(want)
-            and all(_same(g, w, rtol) for g, w in zip(got, want, strict=True))
+            and all(_same(g, w, rtol, ints) for g, w in zip(got, want, strict=True))
         )
     if isinstance(want, dict):
-        return isinstance(got, dict) and got.keys() == want.keys() and all(_same(got[k], want[k], rtol) for k in want)
+        same_keys = isinstance(got, dict) and got.keys() == want.keys()
+        return same_keys and all(_same(got[k], want[k], rtol, ints) for k in want)
     if isinstance(want, bool) or isinstance(got, bool) or want is None or isinstance(want, str):
         return type(got) is type(want) and got == want
     if is_spec(want):
         return is_spec(got) and _trimmed(got) == _trimmed(want)
-    if isinstance(want, slice):  # its parts are indices: 3.0 is none
-        parts = ((getattr(got, part, ...), getattr(want, part)) for part in ("start", "stop", "step"))
-        return isinstance(got, slice) and all(_same(g, w, 0.0) for g, w in parts)
-    if not isinstance(got, int | float) or (rtol == 0 and isinstance(want, int) and isinstance(got, float)):
-        return False  # 3.0 is no shape, no count and no index
+    if isinstance(want, slice):
+        return isinstance(got, slice) and _same(_bounds(got), _bounds(want), 0.0, True)
+    if not isinstance(got, int | float) or (ints and isinstance(want, int) and isinstance(got, float)):
+        return False
     if got == want:  # infinities, too
         return True
+    if rtol == 0:  # Python compares integers beyond 2**53 with floats exactly, and subtracts them roughly
+        return False
     try:
         return math.isfinite(got) and math.isfinite(want) and abs(got - want) <= rtol * abs(want)
     except OverflowError:  # an integer beyond all floats
         return False
+
+
+def _float_for_int(got: Any, want: Any, ints: bool) -> float | None:
+    """The first float that stands where an int is needed."""
+    if isinstance(want, slice) and isinstance(got, slice):
+        return _float_for_int(_bounds(got), _bounds(want), True)
+    if isinstance(want, list | tuple) and isinstance(got, list | tuple):
+        pairs = list(zip(got, want, strict=False))
+    elif isinstance(want, dict) and isinstance(got, dict):
+        pairs = [(got[k], want[k]) for k in want if k in got]
+    else:
+        return got if ints and isinstance(got, float) and type(want) is int else None
+    return next((slip for g, w in pairs if (slip := _float_for_int(g, w, ints)) is not None), None)
+
+
+def _bounds(part: slice) -> tuple[Any, Any, Any]:
+    """Start, stop and step, with what Python takes where nothing is said."""
+    step = 1 if part.step is None else part.step
+    return 0 if part.start is None and step == 1 else part.start, part.stop, step
 
 
 def _trimmed(spec: Any) -> list:
@@ -388,11 +456,14 @@ def _trimmed(spec: Any) -> list:
 
 
 def show_value(value: Any) -> str:
-    """A value as a learner would type it."""
-    return show_spec(value) if is_spec(value) else repr(value)
+    """A value as a learner would type it, cut where it is long."""
+    text = show_spec(value) if is_spec(value) else repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def show_outcome(outcome: Outcome) -> str:
+    if outcome.error == NOT_PLAIN:
+        return outcome.message
     if outcome.error:
         told = f" ({outcome.message})" if outcome.message else ""
         return f"raised {outcome.error}{told}"

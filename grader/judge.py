@@ -7,7 +7,7 @@ called), a raw answer (a question), or a fault.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from grader.layout import show_device
 from grader.observation import Collective, Fault, Observation, Outcome, Seen, Sharded
 from grader.plan import Ask
 from grader.result import Result
-from grader.wire import decode, encode
+from grader.wire import decode, dtype_of, encode
 
 Finding = Observation | list[Outcome] | Fault
 # The same for everybody, whatever the secret inputs are and whatever came of them.
@@ -200,6 +200,8 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
         if ask.of.wrt:
             cut = len(outputs) - len(ask.of.wrt)
             results, grads = outputs[:cut], dict(zip(ask.of.wrt, outputs[cut:], strict=True))
+            grads = {name: replace(grad, due=dtype_of(ask.of.args[name].dtype)) for name, grad in grads.items()}
+        results = [replace(r, due=ask.of.dtype, per_device=ask.of.task.kind == "body") for r in results]
         yield Seen(
             mesh=ask.mesh,
             dims=ask.dims,

@@ -98,20 +98,29 @@ DIMENSIONS: dict[tuple[tuple[str, float], ...], str] = {
     (("[data]", 1), ("[token]", -1)): "an amount of data per token",
     (("[flop]", 1), ("[token]", -1)): "a number of FLOPs per token",
 }
+OF_DATA = {name for key, name in DIMENSIONS.items() if "[data]" in dict(key)}
 
-NUMBER = r"""
-    (?P<number>
-        [+-]?
-        (?: [1-9][0-9]{0,2}(?:,[0-9]{3})+ | [0-9]+(?:_[0-9]+)* )? (?:\.[0-9]*)?
-        (?: (?:[eE]|\s*[x×*·]\s*10(?:\^|\*\*)) [+-]?[0-9]+ )?
-    )
+# 4077.8, 4,077.8, 4 077.8, 4'077.8, 4_077.8; then 4.0778e3, 4.0778 × 10^3, 10**3, 3 · 2^20; then 5/2.
+GROUPED = r"[1-9][0-9]{0,2}(?P<sep>[, '])[0-9]{3}(?:(?P=sep)[0-9]{3})*"
+NUMBER = rf"""
+    (?P<sign>[+-]?)
+    (?: (?P<digits> (?:{GROUPED} | [0-9]+(?:_[0-9]+)*)(?:\.[0-9]*)? | \.[0-9]+ ) (?:[eE](?P<e>[+-]?[0-9]+))? )?
+    (?: (?(digits)\s*[x×*·]\s*) (?P<base>10|2)(?:\^|\*\*)(?P<open>[({{])?(?P<power>[+-]?[0-9]+)(?(open)[)}}]) )?
+    (?: \s*/\s*(?P<divisor>[0-9]+(?:\.[0-9]+)?) )?
 """
+# What people write before a number: "~", "≈", "about", "T =".
+BEFORE = r"(?: (?: (?:[A-Za-z_]\w*\s*)?[=≈] | ~ | (?:about|around|roughly|approximately|circa)\b | (?:approx|ca)(?:\.|\b) ) \s* ){0,2}"
 UNIT_NAME = r"[A-Za-z]+|%"
 QUANTITY = re.compile(
-    rf"\s*{NUMBER}\s*(?P<unit>(?:{UNIT_NAME})?(?:\s*(?:/|\*|·|\sper\s)\s*(?:{UNIT_NAME}))*)\s*", re.VERBOSE
+    rf"\s*{BEFORE}{NUMBER}\s*(?:[*·]\s*(?=[A-Za-z%]))?(?P<unit>(?:{UNIT_NAME})?(?:\s*(?:/|\*|·|\sper\s)\s*(?:{UNIT_NAME}))*)\s*\.?\s*",
+    re.VERBOSE,
 )
 UNIT_TEXT = re.compile(rf"(?:{UNIT_NAME})(?:\s*(?:/|\*|·|\sper\s)\s*(?:{UNIT_NAME}))*")
-SAME = str.maketrans({"µ": "u", "μ": "u", "−": "-", "\u00a0": " ", "\u202f": " "})
+SAME = str.maketrans(
+    {"µ": "u", "μ": "u", "−": "-", "’": "'", "∼": "~", "≃": "≈", "≅": "≈", "⋅": "·", "∙": "·", "∗": "*"}
+    | dict.fromkeys("\u00a0\u2007\u2009\u202f", " ")
+)
+RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
 
 
 _pint = threading.Lock()
@@ -189,17 +198,34 @@ def parse(raw: Any, unit: str) -> Answer:
 def _parse_text(text: str, unit: str) -> Answer:
     if len(text) > LONGEST:
         raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
-    found = QUANTITY.fullmatch(text.translate(SAME))
-    if not found or not re.search("[0-9]", found["number"]):
+    found = QUANTITY.fullmatch(_plain_signs(text))
+    if not found or not (found["digits"] or found["base"]):
         comma = re.search("[0-9],[0-9]", text)
         hint = "write a decimal point, not a comma" if comma else "write one number and a unit, like 28.5 KiB"
         raise BadAnswer(f"{_quote(text)} cannot be read: {hint}")
-    digits = re.sub(r"\s*[x×*·]\s*10(\^|\*\*)", "e", found["number"]).replace(",", "").replace("_", "")
+    return _answer(_float(_value_of(found)), found["unit"].strip() or unit)
+
+
+def _plain_signs(text: str) -> str:
+    """The same text with one sign for each thing, and ``10³`` as ``10^3``."""
+    raised = re.sub("(?<=[0-9])[⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻]+", lambda found: "^" + found[0].translate(RAISED), text)
+    return raised.translate(SAME)
+
+
+def _value_of(found: re.Match[str]) -> float:
+    """The number of a ``QUANTITY``; infinite where no float can hold it."""
+    digits, tens, twos = re.sub("[, '_]", "", found["digits"] or "1"), int(found["e"] or 0), 0
+    if found["base"] == "10":
+        tens += int(found["power"])
+    elif found["base"]:
+        twos = int(found["power"])
     try:
-        number = float(digits)
-    except ValueError:
-        raise BadAnswer(f"{_quote(text)} cannot be read: {_quote(digits)} is not a number") from None
-    return _answer(_float(number), found["unit"].strip() or unit)
+        number = math.ldexp(float(f"{found['sign']}{digits}e{tens}"), twos)
+        return number / float(found["divisor"] or 1)
+    except OverflowError:
+        return math.inf
+    except ZeroDivisionError:
+        raise BadAnswer(f"{_quote(found[0])} cannot be read: it divides by zero") from None
 
 
 def _parse_quantity(raw: Mapping[Any, Any]) -> Answer:
@@ -318,10 +344,12 @@ def _generic_slip(answer: Answer, want: float, question: Number) -> str:
         return f"the digits are right but the unit is not: you gave {answer}"
     if _off_by(got, want, 1000.0, rtol):
         return "the digits are right but the unit is not: you are off by a power of 1000"
-    if _off_by(got, want, 1.024, min(rtol, KIB_RTOL)):
+    if answer.dimension not in OF_DATA:
+        pass  # a time, a count or a rate of FLOPs has no bytes to mix up
+    elif _off_by(got, want, 1.024, min(rtol, KIB_RTOL)):
         return "this looks like kB and KiB mixed up: 1 kB is 1000 B, 1 KiB is 1024 B (MB and MiB, GB and GiB likewise)"
-    if _off_by(got, want, 8.0, rtol, powers=(1, -1)):
-        return "bits and bytes are mixed up: b is a bit, B is a byte of 8 bits"
+    elif _off_by(got, want, 8.0, rtol, powers=(1, -1)):
+        return "this looks like bits and bytes mixed up: b is a bit, B is a byte of 8 bits"
     if 1e-3 < got / want < 1e3:
         return "not right, and no slip we know; the size is plausible, so look at the formula before the units"
     return "not right: off by more than a factor of 1000, so look at the units first"

@@ -17,6 +17,10 @@ class Sharded:
     """An array as the devices hold it.
 
     ``shards[i]`` is what device ``i`` holds; ``slices[i]`` says which part of the whole it is.
+
+    What the ask says of it, put in by the judge and never read from a program:
+        due: the dtype it has unless its check says otherwise; None when the ask does not say.
+        per_device: the task is a body, so what a device holds is what the learner returned.
     """
 
     shape: tuple[int, ...]
@@ -24,6 +28,8 @@ class Sharded:
     mesh: Mapping[str, int]
     slices: list[Slices]
     shards: list[np.ndarray]
+    due: np.dtype | None = None
+    per_device: bool = False
 
     @cached_property
     def value(self) -> np.ndarray:

@@ -18,6 +18,8 @@ import traceback
 import types
 import warnings
 from collections.abc import Callable, Iterator
+from decimal import Decimal
+from fractions import Fraction
 from functools import cache, partial
 from typing import Any
 
@@ -172,8 +174,10 @@ def raw_answer(value: Any) -> Any:
         return {"magnitude": float(value.magnitude), "units": str(value.units)}
     if value is None or isinstance(value, bool):
         return value
+    if isinstance(value, Fraction | Decimal):
+        return raw_answer(decode(encode(value)))
     if isinstance(value, int):
-        return int(value) if abs(value) < 1 << 53 else float(value)
+        return int(value) if value.bit_length() <= 1 << 12 else "inf"
     if isinstance(value, float):
         return float(value) if value == value and abs(value) != float("inf") else str(float(value))
     if isinstance(value, str):

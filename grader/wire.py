@@ -11,6 +11,8 @@ import math
 import re
 import struct
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import ml_dtypes
@@ -79,6 +81,16 @@ def dtype_of(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name) if hasattr(ml_dtypes, name) else name)
 
 
+def is_inexact(dtype: np.dtype) -> bool:
+    """Whether values of this type are rounded: floats and complex numbers of any width."""
+    return dtype.kind in "cW" or "float" in dtype.name
+
+
+def wide(array: np.ndarray) -> np.ndarray:
+    """The same values as float64 or complex128, for any type that JAX has."""
+    return array.astype(np.complex128 if array.dtype.kind in "cW" else np.float64)
+
+
 def pack_array(array: np.ndarray) -> tuple[dict[str, Any], bytes]:
     return {"shape": list(array.shape), "dtype": array.dtype.name}, np.ascontiguousarray(array).tobytes()
 
@@ -90,7 +102,7 @@ def unpack_array(about: dict[str, Any], data: bytes) -> np.ndarray:
         if not re.fullmatch("[a-z][a-z0-9_]*", name):
             raise ValueError("no such type")
         dtype = dtype_of(name)
-        plain = dtype.kind in "biufc" or (dtype.kind == "V" and hasattr(ml_dtypes, name))
+        plain = dtype.kind in "biufc" or (dtype.kind in "VW" and hasattr(ml_dtypes, name))
         if not plain or not all(type(n) is int and n >= 0 for n in shape):
             raise ValueError("not a plain array")
         if math.prod(shape) * dtype.itemsize != len(data):
@@ -101,6 +113,10 @@ def unpack_array(about: dict[str, Any], data: bytes) -> np.ndarray:
 
 
 # -- plain values ------------------------------------------------------------------------------
+
+
+NOT_PLAIN = "NotPlain"
+"""What stands for an error's name where a function returned something that is not plain."""
 
 
 class NotPlain(Exception):
@@ -124,6 +140,8 @@ def encode(value: Any, depth: int = 0) -> Any:
         return _encode_int(int(value))
     if isinstance(value, float):
         return _encode_float(float(value))
+    if isinstance(value, Fraction | Decimal):
+        return encode(_number(value), depth)
     kind = type(value).__name__
     if is_spec(value):
         return {"spec": [encode(e, depth + 1) for e in value]}
@@ -137,6 +155,16 @@ def encode(value: Any, depth: int = 0) -> Any:
     if hasattr(value, "tolist") and hasattr(value, "dtype"):  # NumPy and JAX arrays and scalars
         return encode(value.tolist(), depth + 1)
     raise NotPlain(f"is of type {kind}")
+
+
+def _number(value: Fraction | Decimal) -> int | float:
+    """The int it is, or the nearest float. Raises NotPlain."""
+    try:
+        if isinstance(value, Decimal) and (not value.is_finite() or abs(value.adjusted()) > MAX_DIGITS):
+            return float(value)
+        return int(value) if value == int(value) else float(value)
+    except (ValueError, OverflowError, ArithmeticError) as error:
+        raise NotPlain("is a number that no float can hold") from error
 
 
 def _encode_int(value: int) -> Any:

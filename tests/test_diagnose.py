@@ -44,9 +44,122 @@ def test_partial_sums_are_recognised() -> None:
 
 
 def test_replicas_that_differ_are_named() -> None:
-    got = sharded(A)
+    got = sharded(A + 1)
     got.shards[1] = got.shards[1] + 1
-    assert "devices (x=0, y=0) and (x=0, y=1) should hold the same values but differ: axis y" in explain(got, A, BOUND)
+    assert explain(got, A, BOUND) == (
+        "; devices (x=0, y=0) and (x=0, y=1) should hold the same values but differ: "
+        "what they hold depends on their place along axis y"
+    )
+    got = sharded(A + 1)
+    got.shards[5] = got.shards[5] + 1
+    assert explain(got, A, BOUND).endswith("what they hold depends on their place along the axes x and y together")
+
+
+@pytest.mark.parametrize("wrong", [0, 1])
+def test_of_replicas_of_which_one_is_right_it_is_named(wrong: int) -> None:
+    got = sharded(A)
+    got.shards[wrong] = got.shards[wrong] + 1
+    right, other = ("(x=0, y=1)", "(x=0, y=0)") if wrong == 0 else ("(x=0, y=0)", "(x=0, y=1)")
+    said = f"; device {right} holds the right values, but device {other}, which should hold the same, holds "
+    assert explain(got, A, BOUND) == f"{said}other values"
+    got.shards[wrong] = 0 * got.shards[wrong]
+    assert explain(got, A, BOUND) == f"{said}only zeros"
+
+
+def test_a_result_on_one_device_only_is_no_partial_sum() -> None:
+    """Zeros elsewhere add up to it, too."""
+    got = sharded(A)
+    for device in range(2, 8):
+        got.shards[device] = 0 * got.shards[device]
+    assert "partial sum" not in explain(got, A, BOUND) and "holds only zeros" in explain(got, A, BOUND)
+
+
+def test_parts_that_add_up_in_one_place_only_are_no_partial_sums() -> None:
+    """Rows 0:4 do, rows 4:8 do not."""
+    got = sharded(A, ("x",), {"x": 2, "y": 2})
+    rest = RNG.standard_normal((8, 8)).astype("float32")
+    got.shards[:] = [A[:4] - rest[:4], rest[:4], A[4:] - rest[4:], rest[4:]]
+    assert explain(got, A, BOUND).startswith("; each device holds only a partial sum")
+    got.shards[3] = rest[4:] + 1
+    assert "partial sum" not in explain(got, A, BOUND)
+
+
+def rotated(device: int, axis: int = 0) -> np.ndarray:
+    return np.roll(A, 2 * (device // 2 + 1), axis).astype("float32")
+
+
+def test_a_ring_with_its_chunks_in_the_wrong_order_is_said_to_be_that() -> None:
+    """Each device has them rotated by its own place."""
+    got = sharded(A)
+    got.shards[:] = [rotated(device) for device in range(8)]
+    assert explain(got, A, BOUND) == (
+        "; device (x=0, y=0) holds the right chunks in the wrong order, such as rows 6:8 where rows 0:2 belong"
+    )
+    got.shards[:] = [A.astype("float32") if device < 4 else rotated(device, 1) for device in range(8)]
+    assert explain(got, A, BOUND) == (
+        "; device (x=0, y=0) holds the right values, but device (x=2, y=0), which should hold the same, "
+        "holds the right chunks in the wrong order, such as columns 2:4 where columns 0:2 belong"
+    )
+
+
+def test_chunks_that_never_came_are_said_to_be_zeros() -> None:
+    got = sharded(A)
+    for device in range(8):
+        got.shards[device][2 * (device // 2) : 2 * (device // 2) + 2] = 0
+    assert explain(got, A, BOUND) == "; device (x=0, y=0) holds zeros where rows 0:2 belong"
+
+
+def test_chunks_of_a_shard_in_another_order_are_said_to_be_that() -> None:
+    got = sharded(A, (None, "y"))
+    for shard in got.shards:
+        shard[:] = np.roll(shard, 2, 0)
+    assert explain(got, A, BOUND) == (
+        "; device (x=0, y=0) holds the right chunks in the wrong order, such as rows 6:8 where rows 0:2 belong"
+    )
+
+
+def test_zeros_are_called_zeros() -> None:
+    """And not by the name of a place where zeros are right."""
+    want = A.copy()
+    want[6:] = 0
+    got = sharded(want, ("x",))
+    for device in (0, 1):
+        got.shards[device][:] = 0
+    assert explain(got, want, BOUND) == "; device (x=0, y=0) holds only zeros"
+
+
+def test_what_should_be_zero_is_said_to_be() -> None:
+    want = np.zeros((8, 8))
+    want[2:4] = A[2:4]
+    got = sharded(np.tile(A[2:4], (4, 1)), ("x",))
+    assert explain(got, want, BOUND) == (
+        "; device (x=0, y=0) holds rows 2:4 of the expected result, where zeros belong"
+    )
+
+
+def test_dimensions_are_named_as_in_the_field() -> None:
+    line = sharded(np.roll(A[0], 2), ("x",))
+    assert explain(line, A[0], BOUND) == (
+        "; device (x=0, y=0) holds elements 6:8 of the expected result, where elements 0:2 belong"
+    )
+    block = RNG.standard_normal((2, 2, 8))
+    got = sharded(np.roll(block, 2, 2), (None, None, "x"))
+    assert "holds 6:8 of dimension 2 of the expected result, where 0:2 of dimension 2 belong" in explain(
+        got, block, BOUND
+    )
+    got = sharded(np.roll(A, (2, 4), (0, 1)), ("x", "y"))
+    assert "holds rows 6:8 and columns 4:8 of the expected result" in explain(got, A, BOUND)
+
+
+def test_a_factor_of_two_axes_is_named() -> None:
+    assert explain(sharded(8 * A), A, BOUND) == (
+        "; every value is 8 times too large, the size of the axes x and y together: is it summed once too often?"
+    )
+
+
+def test_of_a_single_value_no_factor_is_told() -> None:
+    assert explain(sharded(np.array(3.0)), np.array(2.0), BOUND) == ""
+    assert "4 times too large" in explain(sharded(np.array(8.0)), np.array(2.0), BOUND)
 
 
 def test_a_transpose_is_recognised() -> None:
@@ -55,7 +168,10 @@ def test_a_transpose_is_recognised() -> None:
 
 def test_a_shard_that_belongs_elsewhere_is_named() -> None:
     rolled = np.roll(A, -2, axis=0)
-    assert explain(sharded(rolled, ("x", None)), A, BOUND) == "; device (x=0, y=0) holds rows 2:4, expected rows 0:2"
+    assert (
+        explain(sharded(rolled, ("x", None)), A, BOUND)
+        == "; device (x=0, y=0) holds rows 2:4 of the expected result, where rows 0:2 belong"
+    )
 
 
 def test_noise_is_not_explained() -> None:
@@ -116,14 +232,17 @@ def test_partial_sums_over_the_second_axis_are_recognised() -> None:
 
 def test_a_moved_column_is_called_a_column() -> None:
     got = sharded(np.roll(A, -4, axis=1), (None, "y"))
-    assert explain(got, A, BOUND) == "; device (x=0, y=0) holds columns 4:8, expected columns 0:4"
+    assert (
+        explain(got, A, BOUND)
+        == "; device (x=0, y=0) holds columns 4:8 of the expected result, where columns 0:4 belong"
+    )
 
 
 def test_axes_in_the_wrong_order_are_told_by_the_first_device_that_is_wrong() -> None:
     """Data laid out as P(('y', 'x')) under the name of P(('x', 'y'))."""
     got, other = sharded(A, (("x", "y"),)), sharded(A, (("y", "x"),))
     got.shards[:] = other.shards
-    assert explain(got, A, BOUND) == "; device (x=0, y=1) holds rows 4:5, expected rows 1:2"
+    assert explain(got, A, BOUND) == "; device (x=0, y=1) holds rows 4:5 of the expected result, where rows 1:2 belong"
 
 
 def test_a_shape_that_is_not_square_has_no_transpose() -> None:

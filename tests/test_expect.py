@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from dataclasses import replace
+from decimal import Decimal
+from fractions import Fraction
 
+import jax.numpy as jnp
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
+from grader.exercise import Call, Task, normal
 from grader.expect import (
     Failure,
     expect_close,
@@ -26,7 +32,8 @@ from grader.expect import (
     same_outcome,
     show_bytes,
 )
-from grader.observation import Outcome
+from grader.observation import Outcome, Sharded
+from grader.wire import NOT_PLAIN, decode, encode
 from tests.seen import collective, seen, sharded
 
 A = np.random.default_rng(0).standard_normal((8, 12))
@@ -187,12 +194,57 @@ def value(v: object) -> Outcome:
     return Outcome(value=v)
 
 
-def test_a_list_counts_as_a_tuple_and_a_float_is_no_int() -> None:
+def test_what_is_equal_is_right() -> None:
+    """A list of the same, ``/`` that comes out even, a step of 1."""
     assert same_outcome(value([2, 3]), value((2, 3)))
-    assert not same_outcome(value((2.0, 3)), value((2, 3)))
+    assert same_outcome(value((2.0, 3)), value((2, 3)))
+    assert not same_outcome(value((2.5, 3)), value((2, 3)))
+    assert not same_outcome(value(2.0**60), value(2**60 + 1))
+    assert same_outcome(value(slice(0, 12, 1)), value(slice(0, 12)))
+    assert same_outcome(value(slice(None, 12)), value(slice(0, 12)))
+    assert not same_outcome(value(slice(None)), value(slice(0, 12)))
+    assert not same_outcome(value(slice(0, 12, 2)), value(slice(0, 12)))
+    assert not same_outcome(value(slice(None, 12, -1)), value(slice(0, 12, -1)))
     assert not same_outcome(value(True), value(1)) and not same_outcome(value(1), value(True))
     assert same_outcome(value(5), value(5.0)) and same_outcome(value(1.0001), value(1.0), rtol=1e-3)
     assert not same_outcome(value(float("nan")), value(1.0), rtol=0.5)
+
+
+FLOAT = "is a float where an int is needed: use //"
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "ints", "told"),
+    [
+        ((3.0, 4), (3, 4), True, f"; 3.0 {FLOAT}"),
+        ({0: (slice(0, 3.0),)}, {0: (slice(0, 3),)}, False, f"; 3.0 {FLOAT}"),
+        ((4, 5), (3, 4), True, ""),
+        ((4.0, 5), (3, 4), True, f"; 4.0 {FLOAT}"),
+        (None, 3, False, "; is a return missing?"),
+    ],
+)
+def test_a_shape_and_the_bounds_of_a_slice_are_ints(got: object, want: object, ints: bool, told: str) -> None:
+    text = reason(expect_outcomes, seen(outcomes=[({"n": 3}, value(got), value(want))]), ints=ints)
+    assert text == f"for n=3 it returned {got!r}, expected: it returned {want!r}{told}"
+
+
+def test_numbers_of_every_kind_are_numbers() -> None:
+    """As they come from the process where they were computed."""
+    for number in (Fraction(6, 2), Decimal("3.00"), np.float64(3), 3):
+        expect_outcomes(seen(outcomes=[({}, value(decode(encode(number))), value(3))]), ints=isinstance(number, int))
+    expect_outcomes(seen(outcomes=[({}, value(decode(encode(Fraction(1, 3)))), value(1 / 3))]), rtol=1e-12)
+    expect_outcomes(seen(outcomes=[({}, value(decode(encode(Decimal(2**70)))), value(2**70))]))
+
+
+def test_a_long_value_is_cut() -> None:
+    text = reason(expect_outcomes, seen(outcomes=[({"n": 3}, value([1] * 10_000), value(2))]))
+    assert len(text) < 500 and "..." in text
+
+
+def test_what_cannot_be_returned_is_not_said_to_be_raised() -> None:
+    got = Outcome(error=NOT_PLAIN, message="returned something that is of type set")
+    text = reason(expect_outcomes, seen(outcomes=[({"n": 3}, got, value(2))]))
+    assert text == "for n=3 it returned something that is of type set, expected: it returned 2"
 
 
 def test_errors_are_compared_by_kind() -> None:
@@ -214,8 +266,9 @@ def test_hidden_cases_are_told_to_staff_only() -> None:
     assert public.value.reason == "for n=3 it returned 4, expected: it returned 5"
     with pytest.raises(Failure) as hidden:
         expect_outcomes(seen(outcomes=cases, public=False))
-    assert hidden.value.reason == "in 1 of 1 hidden cases it is wrong: gives a wrong value"
-    assert hidden.value.staff == "for n=3 it returned 4, expected: it returned 5" and hidden.value.expected is None
+    assert hidden.value.reason == "it is wrong for arguments that are not shown here"
+    assert hidden.value.staff == "in 1 of 1 cases it is wrong: for n=3 it returned 4, expected: it returned 5"
+    assert hidden.value.expected is None
 
 
 def test_a_check_that_selects_no_case_is_the_authors_fault() -> None:
@@ -266,9 +319,9 @@ def test_a_scale_takes_the_place_of_the_largest_value() -> None:
 
 def test_a_scalar_is_compared_too() -> None:
     expect_close(sharded(np.array(2.0)), np.array(2.0))
-    assert reason(expect_close, sharded(np.array(3.0)), np.array(2.0)).startswith(
-        "on device (x=0, y=0), all values are wrong, the first at []"
-    )
+    assert reason(expect_close, sharded(np.array(3.0)), np.array(2.0)) == "on device (x=0, y=0), the value is wrong"
+    line = sharded(np.array([1.0, 3.0]), ("y",))
+    assert reason(expect_close, line, np.array([1.0, 2.0])) == "on device (x=0, y=1), the value at [1] is wrong"
 
 
 def test_no_expected_value_is_told() -> None:
@@ -282,16 +335,131 @@ def test_no_expected_value_is_told() -> None:
 
 def test_an_imaginary_part_never_passes() -> None:
     whole = np.arange(96.0).reshape(8, 12)
-    assert "complex64" in reason(expect_close, sharded(whole + 1j, dtype="complex64"), whole)
+    assert "complex64" in reason(expect_close, sharded(whole + 1j, dtype="complex64", due="float32"), whole)
+    assert reason(expect_close, sharded(whole + 0j, dtype="complex64", due="float32"), whole, dtype=None) == (
+        "the result is complex64, expected real numbers"
+    )
+    assert "all values are wrong" in reason(expect_close, sharded(whole + 1j, dtype="complex64"), whole)
+    expect_close(sharded(whole + 1j, dtype="complex64"), whole + 1j)
+
+
+# -- the reference sets the terms
+
+
+@pytest.mark.parametrize("word", [expect_close, expect_equal])
+@pytest.mark.parametrize(
+    "dtype", ["bfloat16", "float16", "float64", "float8_e5m2", "int4", "uint2", "bool", "complex64"]
+)
+def test_another_dtype_than_the_arguments_fails(word: Callable, dtype: str) -> None:
+    """Though its values are right, or right within what such a dtype can say."""
+    ones = np.ones((8, 12))
+    assert reason(word, sharded(ones, dtype=dtype, due="float32"), ones) == f"the result is {dtype}, expected float32"
+
+
+def test_zeros_of_a_coarse_dtype_do_not_pass() -> None:
+    """The tolerance of float8 was as wide as the values."""
+    zeros = sharded(np.zeros((8, 12)), dtype="float8_e5m2", due="float32")
+    assert reason(expect_close, zeros, A) == "the result is float8_e5m2, expected float32"
+    assert reason(expect_close, zeros, A, dtype=None).endswith("every value is zero")
+
+
+def test_an_author_may_ask_for_another_dtype() -> None:
+    counts = sharded(np.arange(8), ("x",), dtype="int32", due="float32")
+    expect_equal(counts, np.arange(8), dtype="int32")
+    expect_close(counts, np.arange(8), dtype="int32")
+    expect_close(counts, np.arange(8), dtype=None)
+    assert reason(expect_equal, counts, np.arange(8)) == "the result is int32, expected float32"
+    assert reason(expect_equal, counts, np.arange(8), dtype="bool") == "the result is int32, expected bool"
+
+
+def test_any_dtype_will_do_only_if_it_is_accurate_enough() -> None:
+    rounded = sharded(A, dtype="bfloat16", due="float32")
+    assert "values are wrong" in reason(expect_close, rounded, A, dtype=None)
+    expect_close(sharded(A, dtype="float64", due="float32"), A, dtype=None)
+
+
+def test_a_dtype_that_nothing_settles_is_the_authors_fault() -> None:
+    got = replace(sharded(A), due=None)
+    with pytest.raises(ValueError, match="do not settle the dtype of the result: name it, dtype='float32'"):
+        expect_close(got, A)
+    expect_close(got, A, dtype="float32")
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"])
+def test_a_tolerance_that_zeros_would_meet_is_the_authors_fault(dtype: str) -> None:
+    with pytest.raises(ValueError, match=f"{dtype} is so coarse that wrong values would pass"):
+        expect_close(sharded(np.ones(8), dtype=dtype), np.ones(8))
+    expect_equal(sharded(np.ones(8), dtype=dtype), np.ones(8))
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "due"),
+    [
+        (["float32"], "float32"),
+        (["bfloat16", "bfloat16"], "bfloat16"),
+        (["float32", "int32"], "float32"),
+        (["int32", "bool"], "int32"),
+        (["bool"], "bool"),
+        (["int4", "float8_e5m2"], "float8_e5m2"),
+        (["float32", "complex64"], "complex64"),
+        (["float32", "bfloat16"], None),
+        (["int32", "uint8"], None),
+        ([], None),
+    ],
+)
+def test_the_arguments_settle_the_dtype(dtypes: list[str], due: str | None) -> None:
+    """Where they do, JAX gives the result of both that dtype, too."""
+    args = {f"a{i}": normal(8, dtype=dtype) for i, dtype in enumerate(dtypes)}
+    found = Call(Task("f", "array", print), args, {}, (), {}, {}).dtype
+    assert (found and found.name) == due
+    if due:
+        assert jnp.result_type(*(jnp.dtype(dtype) for dtype in dtypes)) == due if "float8" not in due else True
+
+
+def test_zero_has_no_sign() -> None:
+    expect_equal(sharded(np.full(8, -0.0)), np.zeros(8))
+    expect_close(sharded(np.full(8, -0.0)), np.zeros(8))
+
+
+def test_nothing_has_no_wrong_values() -> None:
+    empty = np.zeros((0, 4))
+    expect_close(sharded(empty), empty)
+    assert reason(expect_close, sharded(empty), A) == "the result has shape (0, 4), expected (8, 12)"
+
+
+# -- shapes, in the words of who wrote what was returned
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "told"),
+    [
+        (sharded(A, ("x",), per_device=True), (32, 12), "(2, 12), expected (8, 12); put together that is (8, 12), expected (32, 12)"),
+        (sharded(A, (), per_device=True), (2, 12), "(8, 12), expected (2, 12)"),
+        (sharded(A, ("x",), per_device=True), (6, 12), "(2, 12); put together that is (8, 12), expected (6, 12)"),
+        (sharded(A, ("x",), per_device=True), (), "(2, 12); put together that is (8, 12), expected ()"),
+        (sharded(A[:, 0], ("x",), per_device=True), (8, 12), "(2,), expected (2, 12); put together that is (8,), expected (8, 12)"),
+        (sharded(A[:0], ("x",), per_device=True), (8, 12), "(0, 12); put together that is (0, 12), expected (8, 12)"),
+    ],
+)  # fmt: skip
+def test_of_a_body_the_shape_that_each_device_returns_is_told(got: Sharded, want: tuple, told: str) -> None:
+    assert reason(expect_close, got, np.zeros(want)) == f"each device returns shape {told}"
 
 
 # -- what a learner returned is never an error of ours
 
 
-@pytest.mark.parametrize("got", [[], [sharded(A), sharded(A)]])
-def test_a_tuple_has_no_layout_and_no_dtype(got: list) -> None:
-    assert "should be one array, not a tuple" in reason(expect_spec, got, P("x"))
-    assert "should be one array, not a tuple" in reason(expect_dtype, got, "float32")
+@pytest.mark.parametrize(
+    ("got", "told"),
+    [
+        ([], "returned nothing; is a return missing?"),
+        ([sharded(A)], "the result should be one array, not a tuple of 1"),
+        ((sharded(A), sharded(A)), "the result should be one array, not a tuple of 2"),
+        (None, "the result should be one array, not NoneType"),
+    ],
+)
+def test_what_is_not_one_array_is_told_by_every_word(got: object, told: str) -> None:
+    for word, asked in ((expect_close, A), (expect_equal, A), (expect_spec, P("x")), (expect_dtype, "float32")):
+        assert reason(word, got, asked) == told
 
 
 @pytest.mark.parametrize("got", [sharded(A[0]), sharded(A[:6])])
@@ -389,7 +557,11 @@ def test_a_budget_that_is_nan_is_never_met(word: object) -> None:
         ({"a": 1, "b": 1}, {"a": 1}, False),
         ([("a", 1)], {"a": 1}, False),
         (slice(0, 2), slice(0, 2), True),
-        (slice(0, 2), slice(0, 2, 1), False),
+        (slice(0, 2), slice(0, 2, 1), True),
+        (slice(0, 2.0), slice(0, 2), False),
+        (slice(0, 2), slice(0, 3), False),
+        (slice(False, 2), slice(0, 2), False),
+        (slice(0, "x"), slice(0, 2), False),
         ((0, 2), slice(0, 2), False),
         ("x", "x", True),
         ("x", ("x",), False),
@@ -421,21 +593,26 @@ def test_nan_never_passes_anywhere_in_a_value(want: object) -> None:
     assert not same_outcome(value(nan), value(want), 0.5) and not same_outcome(value(nan), value(nan), 0.5)
 
 
+@pytest.mark.parametrize("case", [1, 777])
 @pytest.mark.parametrize(
-    ("got", "want", "told"),
+    ("got", "want"),
     [
-        (value(1), value(2), "gives a wrong value"),
-        (value(1), Outcome(error="ValueError"), "it should raise ValueError"),
-        (Outcome(error="KeyError", message="'a'", line=3), value(2), "it raised KeyError"),
+        (value(1), value(2)),
+        (value(2.0), value(2)),
+        (value(None), value(2)),
+        (value(1), Outcome(error="ValueError")),
+        (Outcome(error="KeyError", message="'a'", line=3), value(2)),
     ],
 )
-def test_of_a_hidden_case_only_the_kind_of_the_failure_is_told(got: Outcome, want: Outcome, told: str) -> None:
-    cases = [({"n": 1}, value(0), value(0)), ({"n": 777}, got, want)]
+def test_of_a_hidden_case_everybody_is_told_the_same(got: Outcome, want: Outcome, case: int) -> None:
+    """No count, kind, line or value: a program could put its arguments into any of them."""
+    cases = [({"n": 1}, value(0), value(0)), *[({"n": case}, got, want)] * (1 + case % 2)]
     with pytest.raises(Failure) as failure:
-        expect_outcomes(seen(outcomes=cases, public=False))
-    assert failure.value.reason == f"in 1 of 2 hidden cases it is wrong: {told}"
-    assert "777" in failure.value.staff and "777" not in failure.value.reason
-    assert failure.value.where == ("line 3" if got.line else "")
+        expect_outcomes(seen(outcomes=cases, public=False), ints=True)
+    told = failure.value
+    assert told.reason == "it is wrong for arguments that are not shown here"
+    assert (told.where, told.expected, told.actual, told.layouts) == ("", None, None, None)
+    assert f"n={case}" in told.staff
 
 
 def test_where_keeps_a_part_of_the_cases() -> None:

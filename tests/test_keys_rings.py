@@ -152,7 +152,7 @@ def as_seen(out: jax.Array, mesh: Mesh) -> Sharded:
     at = {shard.device: shard for shard in out.addressable_shards}
     shards = [at[device] for device in mesh.devices.flat]
     slices = [tuple(s.indices(n)[:2] for s, n in zip(shard.index, out.shape, strict=True)) for shard in shards]
-    return Sharded(out.shape, out.dtype, dict(mesh.shape), slices, [np.asarray(shard.data) for shard in shards])
+    return Sharded(out.shape, out.dtype, dict(mesh.shape), slices, [np.asarray(shard.data) for shard in shards], np.dtype("float32"))  # fmt: skip
 
 
 def ring(n: int, step: int = 1) -> list[tuple[int, int]]:

@@ -27,6 +27,29 @@ from grader.numbers import BadAnswer, Result, judge, parse, question_problems, r
         ("5.6e-4 s", "us", 5.6e-4, "a time"),
         ("5.6*10^-4 s", "us", 5.6e-4, "a time"),
         ("5.6 × 10^-4 s", "us", 5.6e-4, "a time"),
+        ("5.6 · 10⁻⁴ s", "us", 5.6e-4, "a time"),
+        ("5.6*10^{-4} s", "us", 5.6e-4, "a time"),
+        ("5.6e2*us", "ms", 560e-6, "a time"),
+        ("~4077.8 us", "ms", 4077.8e-6, "a time"),
+        ("≈ 4.1 ms", "us", 4.1e-3, "a time"),
+        ("about 3 us", "ms", 3e-6, "a time"),
+        ("approx. 3 us", "ms", 3e-6, "a time"),
+        ("t_comm = ~3 us", "ms", 3e-6, "a time"),
+        ("T = -3 us", "ms", -3e-6, "a time"),
+        ("4,077.8 us", "ms", 4077.8e-6, "a time"),
+        ("4077.8us", "ms", 4077.8e-6, "a time"),
+        ("4077.8 us.", "ms", 4077.8e-6, "a time"),
+        ("4.0778e3 µs", "ms", 4077.8e-6, "a time"),
+        ("4.0778 × 10^3 us", "ms", 4077.8e-6, "a time"),
+        ("4.0778 x 10³ us", "ms", 4077.8e-6, "a time"),
+        ("4 077.8 us", "ms", 4077.8e-6, "a time"),
+        ("4'077.8 us", "ms", 4077.8e-6, "a time"),
+        ("5/2 ms", "us", 2.5e-3, "a time"),
+        ("10^3 us", "ms", 1e-3, "a time"),
+        ("2^20 B", "KiB", 2**20, "an amount of data"),
+        ("3 * 2**20 B", "KiB", 3 * 2**20, "an amount of data"),
+        (2**70, "B", 2**70, "an amount of data"),
+        (str(2**70), "B", 2**70, "an amount of data"),
         ("559 µs", "us", 559e-6, "a time"),  # micro sign
         ("559 μs", "us", 559e-6, "a time"),  # Greek mu
         ("559\u00a0microseconds", "us", 559e-6, "a time"),
@@ -81,7 +104,17 @@ def test_what_is_read(raw, unit, value, dimension):
         ("5 s**9", "'5 s**9' cannot be read"),
         ("0,559 ms", "'0,559 ms' cannot be read: write a decimal point, not a comma"),
         ("1,5 ms", "'1,5 ms' cannot be read: write a decimal point, not a comma"),
-        ("about 3 us", "'about 3 us' cannot be read"),
+        ("3 or 4 us", "'3 or 4 us' cannot be read: write one number and a unit, like 28.5 KiB"),
+        ("3-4 us", "'3-4 us' cannot be read"),
+        ("3 ± 1 us", "'3 ± 1 us' cannot be read"),
+        ("< 3 us", "'< 3 us' cannot be read"),
+        ("3 us = 3e-6 s", "'3 us = 3e-6 s' cannot be read"),
+        ("4.077,8 us", "'4.077,8 us' cannot be read: write a decimal point, not a comma"),
+        ("4 07 us", "'4 07 us' cannot be read"),
+        ("5*", "'5*' cannot be read"),
+        ("1/0 us", "'1/0 us' cannot be read: it divides by zero"),
+        ("2**9**9", "'2**9**9' cannot be read"),
+        ("2^99999 B", "the number is too large to be read"),
         ("3 us\n4 us", r"'3 us\n4 us' cannot be read"),
         ("3 parsecs", "unknown unit 'parsecs': write for instance us, ms, KiB, GB/s, FLOP or token"),
         ("3 lambda", "unknown unit 'lambda'"),
@@ -200,6 +233,7 @@ def declare(**options: Any) -> tuple[Number, list[Misconception]]:
     return waiting, list(exercise.misconceptions.values())
 
 
+PLAUSIBLE = "not right, and no slip we know; the size is plausible, so look at the formula before the units"
 KIB = "this looks like kB and KiB mixed up: 1 kB is 1000 B, 1 KiB is 1024 B (MB and MiB, GB and GiB likewise)"
 
 
@@ -234,13 +268,13 @@ def test_right(raw):
         ("559 min", "the digits are right but the unit is not: you gave 559 min"),
         (5.59e-4, "the digits are right but the unit is not: you are off by a power of 1000"),
         ("0.559 us", "the digits are right but the unit is not: you are off by a power of 1000"),
-        (572.4, KIB),
-        (533.1, KIB),
-        (559 * 8, "bits and bytes are mixed up: b is a bit, B is a byte of 8 bits"),
+        (572.4, PLAUSIBLE),  # a time has no kB and no bits to mix up
+        (533.1, PLAUSIBLE),
+        (559 * 8, PLAUSIBLE),
         (-559, "the answer is positive, you gave -559 us"),
         (0, "the answer is positive, you gave 0 us"),
-        (1600, "not right, and no slip we know; the size is plausible, so look at the formula before the units"),
-        (559 * 5, "not right, and no slip we know; the size is plausible, so look at the formula before the units"),
+        (1600, PLAUSIBLE),
+        (559 * 5, PLAUSIBLE),
         ("77 s", "not right: off by more than a factor of 1000, so look at the units first"),
     ],
 )  # fmt: skip
@@ -248,6 +282,21 @@ def test_wrong(raw, reason):
     result = verdict(raw)
     assert (result.status, result.earned, result.reason) == ("failed", 0, reason)
     assert result.misconception == ""
+
+
+@pytest.mark.parametrize(
+    ("raw", "reason"),
+    [
+        ("572.4 uB", KIB),
+        ("533.1 uB", KIB),
+        (559 * 8, "this looks like bits and bytes mixed up: b is a bit, B is a byte of 8 bits"),
+        (559 / 8, "this looks like bits and bytes mixed up: b is a bit, B is a byte of 8 bits"),
+    ],
+)
+@pytest.mark.parametrize("unit", ["uB", "uB/s", "uB/token"])
+def test_bytes_are_mixed_up_only_where_there_are_any(raw, reason, unit):
+    raw = raw.replace("uB", unit) if isinstance(raw, str) else raw
+    assert verdict(raw, unit=unit).reason == reason
 
 
 def test_a_known_slip_gets_its_hint():

@@ -96,19 +96,19 @@ uneven_cases = exercise.cases(
 @exercise.check(axes_cases, points=0.5, public=True)
 def local_shape_axes(seen):
     """local_shape: an axis cuts the dimension that names it and no other"""
-    expect_outcomes(seen)
+    expect_outcomes(seen, ints=True)
 
 
 @exercise.check(tuple_cases, points=0.5)
 def local_shape_tuples(seen):
     """local_shape: a tuple of axes cuts one dimension by all of them"""
-    expect_outcomes(seen)
+    expect_outcomes(seen, ints=True)
 
 
 @exercise.check(uneven_cases, points=0.5, public=True)
 def local_shape_uneven(seen):
     """local_shape: ValueError when a dimension does not divide evenly"""
-    expect_outcomes(seen)
+    expect_outcomes(seen, ints=True)
 
 
 @exercise.number(
