@@ -96,8 +96,9 @@ def _answer(ask: dict[str, Any], program: bytes, inputs: list[list[np.ndarray]],
     key = _digest([repr((bare, ask["mesh"], arguments)).encode(), values.encode()])
     header, blobs = _executed.get(key, lambda: execute(ask, exported, module, arguments, inputs))
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
-    flops = header["compiled_flops"] if found.flops is None else found.flops
-    return header | {"collectives": collectives, "flops": flops, "typed": found.typed}, blobs
+    flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
+    dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
+    return header | {"collectives": collectives, "flops": flops, "dot_flops": dots, "typed": found.typed}, blobs
 
 
 def _digest(parts: Iterable[bytes]) -> str:
@@ -129,13 +130,15 @@ def execute(ask: dict, exported: Any, module: Any, arguments: list, inputs: list
         out = jax.block_until_ready(compiled(*placed))
         runs.append([describe(leaf, mesh, blobs) for leaf in jax.tree.leaves(out)])
     hlo = compiled.as_text() or ""
-    added = facts.added_by_compiler(hlo, ask["mesh"])
+    source = facts.read(facts.parse(marked.mlir_module_serialized), ask["mesh"], set())
+    added, cost = facts.added_by_compiler(hlo, ask["mesh"], source.marked), facts.compiled_cost(hlo)
     return {
         "outputs": runs,
         "tuple_out": not jax.tree_util.treedef_is_leaf(exported.out_tree),
         "memory": int(memory.temp_size_in_bytes) if memory is not None else 0,
         "added": [dataclasses.asdict(c) for c in added],
-        "compiled_flops": facts.compiled_flops(hlo),
+        "compiled_flops": dataclasses.asdict(cost.flops),
+        "compiled_dots": dataclasses.asdict(cost.dots),
     }, blobs
 
 
@@ -167,10 +170,7 @@ def mark_collectives(exported: Any, module: Any) -> Any:
 
     with module.context:
         bare = ir.Module.parse(module.operation.get_asm(enable_debug_info=False))
-        mark = ir.Location.name(facts.MARK)
-        for op in facts.walk(bare.operation):
-            if op.name in facts.KINDS:
-                op.location = mark
+        facts.mark(bare)
         # stablehlo's own serializer knows no Shardy; this is the one jax.export uses.
         text = _jax.mlir.serialize_portable_artifact(bare, stablehlo.get_current_version(), True)
     return dataclasses.replace(exported, mlir_module_serialized=text)

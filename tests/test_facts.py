@@ -17,10 +17,10 @@ from hypothesis import strategies as st
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader import facts, run
+from grader import facts, groups, hlo, run
 from grader.exercise import Array, normal
-from grader.expect import expect_no_collectives
-from grader.observation import Seen
+from grader.expect import Failure, expect_collectives, expect_no_collectives
+from grader.observation import UNKNOWN, Interval, Seen, total
 
 MESH = {"x": 4, "y": 2}
 BLOCK = normal(8, 16, spec=("x", "y"))  # 2 x 8 floats, 64 bytes, on each device
@@ -70,7 +70,7 @@ def execute(traced: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
     return execute
 
 
-def counts(found: facts.Facts) -> list[tuple[str, int | None]]:
+def counts(found: facts.Facts) -> list[tuple[str, Interval]]:
     return [(c.kind, c.count) for c in found.collectives]
 
 
@@ -163,9 +163,18 @@ def test_a_line_in_a_helper_is_the_helpers(look: Callable) -> None:
 
 
 def test_lines_of_other_files_are_not_told() -> None:
-    location = '"lax.psum"("/usr/lib/jax/x.py":7:1 to "a.py":3:5)'
-    assert facts.source_line(location, {"a.py"}) == (3, "a.py")
-    assert facts.source_line(location, {"b.py"}) == (None, None)
+    from jax.interpreters.mlir import make_ir_context
+    from jaxlib.mlir import ir
+
+    with make_ir_context():
+        library, theirs = ir.Location.file("/usr/lib/jax/x.py", 7, 1), ir.Location.file("a.py", 3, 5)
+        forged = ir.Location.name('"a.py":99:1', library)
+        for location in (
+            ir.Location.callsite(ir.Location.name("lax.psum", library), [ir.Location.name("body", theirs)]),
+            ir.Location.fused([forged, ir.Location.unknown(), theirs]),
+        ):
+            assert facts.source_line(location, {"a.py"}) == (3, "a.py")
+            assert facts.source_line(location, {"b.py"}) == (None, None)
 
 
 # -- loops -------------------------------------------------------------------------------------
@@ -213,7 +222,7 @@ def test_rounds_of_loops_are_multiplied_out(look: Callable, body: str, count: in
 )  # fmt: skip
 def test_rounds_that_depend_on_data_are_unknown(look: Callable, body: str) -> None:
     """Never guessed: a check that counts then fails with a reason."""
-    assert [c.count for c in look(body).collectives] == [None]
+    assert [c.count for c in look(body).collectives] == [UNKNOWN]
 
 
 @TRACED
@@ -223,29 +232,89 @@ def test_a_counting_loop_runs_as_often_as_a_range(look: Callable, start: int, bo
     assert counts(look(body)) == [("all_reduce", len(range(start, bound, step)))]
 
 
-def test_of_branches_the_one_that_sends_most_counts(look: Callable) -> None:
-    """One of them runs; which one, the program does not say."""
+def runs(found: facts.Facts) -> dict[tuple[str, ...], Interval]:
+    """How often there is a sum over these axes, over all paths."""
+    axes = {c.axes: [o for o in found.collectives if o.axes == c.axes] for c in found.collectives}
+    return {a: total(of_one, lambda c: Interval.of(1)) for a, of_one in axes.items()}
+
+
+def test_of_branches_one_runs_and_the_program_does_not_say_which(look: Callable) -> None:
+    """What is in both is there for sure; what is in one of them may be there."""
     little, much = "lambda a: lax.psum(a, 'y')", "lambda a: lax.psum(lax.psum(a, 'x'), 'y')"
     for branches in (f"{little}, {much}", f"{much}, {little}"):
         found = look(f"return lax.cond(a[0, 0] > 0, {branches}, a)")
-        assert [c.axes for c in found.collectives] == [("x",), ("y",)]
+        assert runs(found) == {("x",): Interval(0, 1), ("y",): Interval.of(1)}
+        assert Seen(MESH, collectives=found.collectives).traffic == {"x": Interval(0, 96), "y": Interval.of(64)}
+        assert all(c.count == Interval(0, 1) for c in found.collectives)
 
 
-def test_of_a_switch_the_branch_that_sends_most_counts(look: Callable) -> None:
+def test_a_branch_that_is_never_taken_hides_nothing(look: Callable) -> None:
+    """It sends more than the other one, whose gather is not allowed."""
+    decoy = "lambda a: a + lax.psum(lax.psum(lax.psum(a, 'x'), 'x'), 'x')"
+    found = look(f"return lax.cond(a[0, 0] > 1e30, {decoy}, lambda a: a + lax.all_gather(a, 'x').sum(), a)")
+    assert {(c.kind, c.count) for c in found.collectives} == {
+        ("all_reduce", Interval(0, 1)),
+        ("all_gather", Interval(0, 1)),
+    }
+    seen = Seen(MESH, collectives=found.collectives)
+    for wanted in (
+        {"all_reduce": {"x": 3}},
+        {"all_gather": {"x": 1}},
+        {"all_reduce": {"x": 3}, "all_gather": {"x": 1}},
+    ):
+        with pytest.raises(Failure):
+            expect_collectives(seen, **wanted)
+    assert seen.traffic == {"x": Interval(192, 3 * 96)}
+
+
+def test_of_a_switch_every_branch_counts(look: Callable) -> None:
     branches = (
         "[lambda a: a, lambda a: lax.fori_loop(0, 9, lambda i, a: lax.psum(a, 'y'), a), lambda a: lax.psum(a, 'x')]"
     )
-    assert counts(look(f"return lax.switch(lax.axis_index('x') % 3, {branches}, a)")) == [("all_reduce", 9)]
+    found = look(f"return lax.switch(lax.axis_index('x') % 3, {branches}, a)")
+    assert runs(found) == {("y",): Interval(0, 9), ("x",): Interval(0, 1)}
+    assert Seen(MESH, collectives=found.collectives).sends(found.collectives) == Interval(0, 9 * 64)
 
 
 def test_a_branch_in_a_loop_counts_every_round(look: Callable) -> None:
     body = "step = lambda i, a: lax.cond(i > 1, lambda a: lax.psum(a, 'x'), lambda a: a, a)\nreturn lax.fori_loop(0, 3, step, a)"
-    assert counts(look(body)) == [("all_reduce", 3)]
+    assert counts(look(body)) == [("all_reduce", Interval(0, 3))]
+
+
+def test_a_branch_in_a_branch(look: Callable) -> None:
+    body = """
+    inner = lambda a: lax.cond(a[0, 1] > 0, lambda a: lax.psum(a, 'x'), lambda a: lax.psum(lax.psum(a, 'x'), 'x'), a)
+    return lax.cond(a[0, 0] > 0, inner, lambda a: lax.psum(lax.psum(lax.psum(a, 'x'), 'x'), 'x'), a)
+    """
+    assert runs(look(body)) == {("x",): Interval(1, 3)}
 
 
 def test_what_comes_before_and_after_a_branch_is_kept(look: Callable) -> None:
     body = "a = lax.pmax(a, 'y')\na = lax.cond(a[0, 0] > 0, lambda a: lax.psum(a, 'x'), lambda a: a, a)\nreturn lax.pmin(a, 'y')"
-    assert [c.axes for c in look(body).collectives] == [("y",), ("x",), ("y",)]
+    found = look(body)
+    assert [(c.axes, c.count) for c in found.collectives] == [(("y",), 1), (("x",), Interval(0, 1)), (("y",), 1)]
+
+
+def test_a_loops_condition_is_asked_once_more_than_the_body_runs(look: Callable) -> None:
+    ask = "lambda s: (s[0] < 4) & (lax.psum(s[1], 'x')[0, 0] < 9)"
+    assert counts(look(f"return lax.while_loop({ask}, lambda s: (s[0] + 1, s[1]), (0, a))[1]")) == [
+        ("all_reduce", Interval(1, math.inf))
+    ]
+
+
+def test_a_device_that_is_no_source_sends_nothing(look: Callable) -> None:
+    """Hops along a line: the first device of each row only sends, the last one only receives."""
+    found = look("return lax.ppermute(a, 'x', [(i, i + 1) for i in range(3)])")
+    (hop,) = found.collectives
+    assert (hop.count, hop.sent, hop.senders, hop.shift) == (1, Interval(0, 64), (0, 1, 2, 3, 4, 5), None)
+
+
+def test_what_each_device_sends_is_summed_for_each_device(look: Callable) -> None:
+    """To gather by hops to a root, every device but the root sends once: never the sum of all hops."""
+    body = "hop = lambda i: lax.ppermute(a, 'x', [(i, 0)])\nreturn hop(1) + hop(2) + hop(3)"
+    found = look(body)
+    assert Seen(MESH, collectives=found.collectives).traffic == {"x": Interval(0, 64)}
+    assert counts(found) == [("permute", 1)] * 3
 
 
 # -- functions in functions --------------------------------------------------------------------
@@ -297,33 +366,49 @@ def f(a, *, mesh):
 
 
 @pytest.mark.parametrize(
-    ("body", "flops"),
+    ("body", "dots", "flops"),
     [
-        ("return a", 0),
-        ("return a + (a @ a.T).sum()", 2 * 2 * 2 * 8),
-        ("return a + jnp.einsum('ij,kj->ik', a, a).sum()", 2 * 2 * 2 * 8),
-        ("return a + jnp.einsum('ij,ij->i', a, a).sum()", 2 * 2 * 8),
-        ("return a + jnp.vdot(a, a)", 2 * 16),
-        ("return lax.fori_loop(0, 3, lambda i, a: a + (a @ a.T).sum(), a)", 3 * 64),
-        ("return lax.fori_loop(0, 2, lambda i, a: lax.fori_loop(0, 5, lambda j, a: a + (a @ a.T).sum(), a), a)", 10 * 64),
-        ("mul = jax.jit(lambda a: a + (a @ a.T).sum())\nreturn mul(mul(a))", 2 * 64),
-        ("return lax.cond(a[0, 0] > 0, lambda a: a + (a @ a.T).sum(), lambda a: a, a)", 64),
+        ("return a", 0, 0),
+        ("return 2 * a", 0, 16),
+        ("return a * a", 32, 16),  # a product, and the sum that it may be made for
+        ("return a * (lax.axis_index('x') == 1)", 0, 2 + 16),  # a mask is no data; its place took two operations
+        ("return jnp.where(a > 0, a, 0)", 0, 0),
+        ("return a + (a @ a.T).sum()", 64, 64 + 4 + 16),
+        ("return a + jnp.einsum('ij,kj->ik', a, a).sum()", 64, 64 + 4 + 16),
+        ("return a + jnp.einsum('ij,ij->i', a, a).sum()", 32, 32 + 2 + 16),
+        ("return a + jnp.vdot(a, a)", 32, 32 + 16),
+        ("return a + (a[:, None, :] * a[None, :, :]).sum(2).sum()", 64, 32 + 32 + 4 + 16),
+        ("return a + sum(a[:, j, None] * a[None, :, j] for j in range(8)).sum()", 64, 8 * (4 + 4) + 4 + 16),
+        ("return a + jnp.prod(jnp.stack([a, a]), 0)", 2 * 32, 32 + 16),
+        ("return a + (a.astype(complex) @ a.T.astype(complex)).real.sum()", 4 * 64, 4 * 64 + 4 + 16),
+        ("return a + lax.conv(a[None], a[None, :, :3], (1,), 'VALID').sum()", 2 * 6 * 6, 2 * 6 * 6 + 6 + 16),
+        ("return a + jnp.tanh(a) + jnp.exp(a)", 0, 4 * 16),
+        ("return lax.psum(a, 'x')", 0, 0),  # what a collective adds up on the way is its traffic
+        ("return jnp.sort(a)", 0, 0),
+        ("return a.at[0].add(a[1])", 0, 8),
+        ("return lax.reduce_window(a, 0.0, lax.add, (1, 2), (1, 1), 'VALID').sum() + a", 0, 2 * 7 * 2 + 2 * 7 + 16),
+        ("return lax.fori_loop(0, 3, lambda i, a: a + (a @ a.T).sum(), a)", 3 * 64, None),
+        ("return lax.fori_loop(0, 2, lambda i, a: lax.fori_loop(0, 5, lambda j, a: a + (a @ a.T).sum(), a), a)", 10 * 64, None),
+        ("mul = jax.jit(lambda a: a + (a @ a.T).sum())\nreturn mul(mul(a))", 2 * 64, 2 * 84),
+        ("return lax.cond(a[0, 0] > 0, lambda a: a + (a @ a.T).sum(), lambda a: a, a)", Interval(0, 64), Interval(0, 84)),
+        ("return lax.cond(a[0, 0] > 0, lambda a: a + (a @ a.T).sum(), lambda a: 2 * a, a)", Interval(0, 64), Interval(16, 84)),
+        ("return lax.while_loop(lambda a: a.sum() < 9, lambda a: a + (a @ a.T).sum(), a)", UNKNOWN, Interval(16, math.inf)),
     ],
 )  # fmt: skip
-def test_flops_of_products_on_one_device_loops_multiplied_out(look: Callable, body: str, flops: int) -> None:
-    assert look(body).flops == flops
+def test_flops_of_one_device_loops_multiplied_out(
+    look: Callable, body: str, dots: int | Interval, flops: int | Interval | None
+) -> None:
+    found = look(body)
+    assert found.dot_flops == dots
+    assert flops is None or found.flops == flops
 
 
 NEVER = "lambda a: lax.while_loop(lambda s: s[0] < 0, lambda s: (s[0] + 1, work(s[1])), (0, a))[1]"
 
 
 def test_a_loop_that_never_runs_costs_nothing(look: Callable) -> None:
-    assert look(f"work = lambda a: a + (a @ a.T).sum()\nreturn ({NEVER})(a)").flops == 0
-
-
-def test_of_branches_one_that_never_sends_does_not_win(look: Callable) -> None:
-    body = f"work = lambda a: lax.psum(a, 'x')\nreturn lax.cond(a[0, 0] > 0, {NEVER}, lambda a: lax.psum(a, 'y'), a)"
-    assert [(c.axes, c.count) for c in look(body).collectives] == [(("y",), 1)]
+    found = look(f"work = lambda a: a + (a @ a.T).sum()\nreturn ({NEVER})(a)")
+    assert found.dot_flops == found.flops == 0
 
 
 def test_a_loop_that_is_left_at_once_sends_nothing(look: Callable) -> None:
@@ -333,8 +418,9 @@ def test_a_loop_that_is_left_at_once_sends_nothing(look: Callable) -> None:
 def test_products_outside_shard_map_are_left_to_the_compiler(look: Callable, execute: Callable) -> None:
     text = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return a @ b\n"
     args = normal(8, 12, spec=("x", None)), normal(12, 6, spec=(None, "y"))
-    assert look(text, *args).flops is None
-    assert execute(text, *args)["flops"] == 2 * 8 * 12 * 6 // 8
+    assert look(text, *args).flops is None and look(text, *args).dot_flops is None
+    found = execute(text, *args)
+    assert Interval.of(found["flops"]) == Interval.of(found["dot_flops"]) == 2 * 8 * 12 * 6 // 8
 
 
 @pytest.mark.parametrize("mode", ["Explicit", "Auto"])
@@ -361,7 +447,10 @@ def told(header: dict[str, Any]) -> list[tuple[str, tuple[str, ...], int, bool]]
 def test_the_compilers_sum_over_a_contracted_axis_is_seen(execute: Callable) -> None:
     found = execute(AUTO, normal(8, 12, spec=(None, "x")), normal(12, 6, spec=("x", None)))
     assert told(found) == [("all_reduce", ("x",), 8 * 6 * 4, True)]
-    assert found["collectives"][0]["line"] is None and found["collectives"][0]["sent"] == 2 * 8 * 6 * 4 * 3 // 4
+    assert (
+        found["collectives"][0]["line"] is None
+        and Interval.of(found["collectives"][0]["sent"]) == 2 * 8 * 6 * 4 * 3 // 4
+    )
 
 
 def test_the_compilers_gather_where_in_specs_do_not_match_is_seen(execute: Callable) -> None:
@@ -400,47 +489,51 @@ meshes = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(lambda ns: dict
 def test_groups_along_axes_are_recognised_in_any_order(mesh: dict[str, int], data: st.DataObject) -> None:
     real = [a for a, n in mesh.items() if n > 1]
     axes = tuple(a for a in real if data.draw(st.booleans()))
-    groups = [data.draw(st.permutations(g)) for g in facts.fibres(axes, mesh)]
-    found = facts.group_axes(data.draw(st.permutations(groups)), mesh)
+    members = [data.draw(st.permutations(g)) for g in groups.fibres(axes, mesh)]
+    found = groups.group_axes(data.draw(st.permutations(members)), mesh)
     assert found == (axes, math.prod(mesh[a] for a in axes))
 
 
 def test_groups_that_follow_no_axis_have_no_name() -> None:
-    assert facts.group_axes([[0, 3], [1, 2]], {"x": 2, "y": 2}) == ((), 2)
+    assert groups.group_axes([[0, 3], [1, 2]], {"x": 2, "y": 2}) == ((), 2)
 
 
 @given(meshes, st.data())
 def test_a_shift_along_an_axis_is_a_permute_over_it(mesh: dict[str, int], data: st.DataObject) -> None:
     axis = data.draw(st.sampled_from(list(mesh)))
     by = data.draw(st.integers(0, 4))
-    rows = facts.fibres((axis,), mesh)
+    rows = groups.fibres((axis,), mesh)
     pairs = [[row[i], row[(i + by) % len(row)]] for row in rows for i in range(len(row))]
     moves = by % mesh[axis] != 0
-    assert facts.permute_axes(pairs, mesh) == (((axis,), 2) if moves else ((), 1))
+    assert groups.permute_axes(pairs, mesh) == (((axis,), 2) if moves else ((), 1))
 
 
 @given(st.integers(0, 1 << 20), st.integers(2, 64))
 def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(part: int, members: int) -> None:
     """On a ring: of ``members`` parts, each device sends all but one, once or twice."""
     size = part * members
-    scatter = facts.sent_bytes("reduce_scatter", size, members)
-    assert scatter == facts.sent_bytes("all_gather", part, members) == size - part
-    assert facts.sent_bytes("all_reduce", size, members) == 2 * scatter
+    scatter = groups.sent_bytes("reduce_scatter", size, members)
+    assert scatter == groups.sent_bytes("all_gather", part, members) == size - part
+    assert groups.sent_bytes("all_reduce", size, members) == 2 * scatter
 
 
 @pytest.mark.parametrize("kind", sorted({*facts.KINDS.values()}))
 def test_a_group_of_one_sends_nothing(kind: str) -> None:
-    assert facts.sent_bytes(kind, 64, 1) == 0
+    assert groups.sent_bytes(kind, 64, 1) == 0
 
 
 # -- the compiler's text -----------------------------------------------------------------------
+
+
+def groups_in(attributes: str, mesh: dict[str, int]) -> groups.Groups | None:
+    return hlo.replica_groups(hlo.instruction(f"%r = f32[] all-reduce(%a), {attributes}").attributes, mesh)
 
 
 @given(meshes, st.data())
 def test_spellings_of_groups_are_one(mesh: dict[str, int], data: st.DataObject) -> None:
     """``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` and ``mesh['x'=4,'y'=2] {'x'}``."""
     axes = tuple(a for a in mesh if data.draw(st.booleans()))
-    wanted = facts.fibres(axes, mesh)
+    wanted = groups.fibres(axes, mesh)
     listed = ",".join("{" + ",".join(map(str, g)) + "}" for g in wanted)
     order = [i for i, a in enumerate(mesh) if a not in axes] + [i for i, a in enumerate(mesh) if a in axes]
     sizes, turn = ",".join(map(str, mesh.values())), ",".join(map(str, order))
@@ -450,11 +543,11 @@ def test_spellings_of_groups_are_one(mesh: dict[str, int], data: st.DataObject) 
         f"replica_groups=[{len(wanted)},{len(wanted[0])}]<=[{sizes}]T({turn}), x",
         f"replica_groups=mesh[{named}] {{{','.join(repr(a) for a in axes)}}}, x",
     ):
-        assert facts.replica_groups(text, mesh) == wanted, text
+        assert groups_in(text, mesh) == wanted, text
 
 
 def test_no_groups_are_all_devices() -> None:
-    assert facts.replica_groups("all-reduce(%a), replica_groups={}", {"x": 4}) == [[0, 1, 2, 3]]
+    assert groups_in("replica_groups={}", {"x": 4}) == [[0, 1, 2, 3]]
 
 
 def test_devices_may_be_numbered_in_another_order_than_the_mesh():
@@ -462,16 +555,16 @@ def test_devices_may_be_numbered_in_another_order_than_the_mesh():
     named = "mesh['axis_0'=2,'axis_1'=4], device_ids=([4,2]T(1,0))"
     mesh = {"x": 4, "y": 2}
     for axis, wanted in {"axis_1": [[0, 2, 4, 6], [1, 3, 5, 7]], "axis_0": [[0, 1], [2, 3], [4, 5], [6, 7]]}.items():
-        assert facts.replica_groups(f"all-to-all(%a), replica_groups={named} {{'{axis}'}}, x", mesh) == wanted
+        assert groups_in(f"replica_groups={named} {{'{axis}'}}, x", mesh) == wanted
 
 
 def test_groups_may_be_half_an_axis():
     # as XLA printed it for P('x', 'y') becoming P('y', 'x')
     named = "mesh['axis_0'=2,'axis_1'=4], device_ids=([2,2,2]T(0,2,1)) {'axis_1':(2)2}"
-    groups = facts.replica_groups(f"all-gather(%a), replica_groups={named}, x", {"x": 4, "y": 2})
-    assert groups == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    found = groups_in(f"replica_groups={named}, x", {"x": 4, "y": 2})
+    assert found == [[0, 2], [1, 3], [4, 6], [5, 7]]
     whole = "mesh['a'=8] {'a':(1)2,'a':(4)2}"
-    assert facts.replica_groups(f"all-gather(%a), replica_groups={whole}, x", {"x": 8}) == [[0, 1, 4, 5], [2, 3, 6, 7]]
+    assert groups_in(f"replica_groups={whole}, x", {"x": 8}) == [[0, 1, 4, 5], [2, 3, 6, 7]]
 
 
 @pytest.mark.parametrize(
@@ -479,30 +572,31 @@ def test_groups_may_be_half_an_axis():
     [("f32[16,24]", 1536), ("bf16[3]", 6), ("pred[8]", 8), ("s4[8]", 8), ("f32[]", 4), ("c64[2]", 16), ("u8[5]", 5)],
 )
 def test_sizes_in_the_compilers_text(shape: str, size: int) -> None:
-    assert facts.hlo_bytes(shape) == size
+    assert hlo.hlo_bytes(shape) == size
+
+
+def program(*lines: str, more: str = "") -> str:
+    """The text of a compiled program whose only computation has these lines after f32[2,4] %p and f32[2] %q."""
+    inside = ["%p = f32[2,4]{1,0} parameter(0)", "%q = f32[2]{0} parameter(1)", *lines]
+    return (
+        "HloModule m\n" + more + "\nENTRY %main (p: f32[2,4], q: f32[2]) -> f32[] {\n  " + "\n  ".join(inside) + "\n}\n"
+    )
 
 
 @pytest.mark.parametrize(
-    ("line", "kind", "size"),
+    ("line", "kind", "size", "sent"),
     [
-        ("%g = f32[8,4]{1,0} all-gather(%p), replica_groups={{0,1,2,3}}, dimensions={0}", "all_gather", 32),
-        ("%g = f32[2,4]{1,0} reduce-scatter(%p), replica_groups={{0,1,2,3}}, dimensions={0}", "reduce_scatter", 128),
-        ("%g = f32[8]{0} all-reduce-start(%p), replica_groups=[1,4]<=[4], to_apply=%add", "all_reduce", 32),
-        ("%g = f32[8]{0} collective-permute(%p), source_target_pairs={{0,1},{1,2},{2,3},{3,0}}", "permute", 32),
-        ("%g = (f32[2]{0}, f32[2]{0}) all-to-all(%p, %q), replica_groups={{0,1,2,3}}", "all_to_all", 16),
+        ("%g = f32[8,4]{1,0} all-gather(%p), replica_groups={{0,1,2,3}}, dimensions={0}", "all_gather", 32, 96),
+        ("%g = f32[1,4]{1,0} reduce-scatter(%p), replica_groups={{0,1,2,3}}, dimensions={0}", "reduce_scatter", 32, 24),
+        ("%g = f32[2,4]{1,0} all-reduce-start(%p), replica_groups=[1,4]<=[4], to_apply=%add", "all_reduce", 32, 48),
+        ("%g = f32[2]{0} collective-permute(%q), source_target_pairs={{0,1},{1,2},{2,3},{3,0}}", "permute", 8, 8),
+        ("ROOT %g = (f32[2]{0}, f32[2]{0}) all-to-all(%q, %q), replica_groups={{0,1,2,3}}", "all_to_all", 16, 12),
+        ("%g = (f32[2]{0}, /*index=1*/f32[2,4]{1,0}) all-reduce(%q, %p), replica_groups={}", "all_reduce", 40, 60),
     ],
 )
-def test_a_line_of_the_compiler_is_a_collective(line: str, kind: str, size: int) -> None:
-    (found,) = facts.added_by_compiler(line, {"x": 4})
-    assert (found.kind, found.axes, found.bytes, found.by_compiler) == (kind, ("x",), size, True)
-
-
-def test_a_line_with_the_mark_and_one_that_moves_nothing_are_left_out() -> None:
-    line = "%g = f32[8]{0} all-reduce(%p), replica_groups={{0},{1}}, to_apply=%add"
-    assert facts.added_by_compiler(line, {"x": 2}) == []
-    marked = line.replace("{{0},{1}}", "{{0,1}}") + f', metadata={{op_name="{facts.MARK}"}}'
-    assert facts.added_by_compiler(marked, {"x": 2}) == []
-    assert len(facts.added_by_compiler(marked.replace(facts.MARK, "by_hand"), {"x": 2})) == 1
+def test_an_instruction_of_the_compiler_is_a_collective(line: str, kind: str, size: int, sent: int) -> None:
+    (found,) = hlo.added_by_compiler(program(line), {"x": 4})
+    assert (found.kind, found.axes, found.bytes, found.sent, found.by_compiler) == (kind, ("x",), size, sent, True)
 
 
 # -- admission ---------------------------------------------------------------------------------
@@ -570,7 +664,7 @@ def test_a_rotation_is_named_by_its_shorter_way(size: int):
         pairs = [[d, (d + places) % size] for d in range(size)]
         ways = [step for step in range(-size, size + 1) if (places - step) % size == 0]
         shortest = min(ways, key=lambda step: (abs(step), step < 0))
-        assert facts.cyclic_shift(pairs, {"x": size}) == (shortest or None)
+        assert groups.cyclic_shift(pairs, {"x": size}) == (shortest or None)
 
 
 @pytest.mark.parametrize(("axis", "size"), [("x", 4), ("y", 2)])
@@ -592,7 +686,7 @@ def test_a_rotation_along_one_of_two_axes(axis: str, size: int):
     ],
 )
 def test_what_is_no_rotation_has_no_shift(pairs: list[list[int]], mesh: dict[str, int]):
-    assert facts.cyclic_shift(pairs, mesh) is None
+    assert groups.cyclic_shift(pairs, mesh) is None
 
 
 def test_only_permutes_have_a_shift():

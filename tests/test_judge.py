@@ -53,7 +53,7 @@ def an_exercise() -> Exercise:
 
 def observed(ask: Ask, factor: float = 2.0, *collectives: object) -> Observation:
     runs = [[sharded(factor * one["a"], ("x", None), ask.mesh)] for one in ask.inputs]
-    return Observation(runs, False, list(collectives), 0, 0)  # type: ignore[arg-type]
+    return Observation(runs, False, list(collectives), 0)  # type: ignore[arg-type]
 
 
 def judged(exercise: Exercise, finding: object, *, public: bool = False) -> dict[str, Result]:
@@ -222,7 +222,7 @@ def test_gradients_are_given_by_the_names_of_their_arguments() -> None:
 
     asks = plan(exercise, public=False, seed="s")
     answered = [
-        Answered(a, Observation([[sharded(one["a"]), sharded(one["b"])] for one in a.inputs], True, [], 0, 0))
+        Answered(a, Observation([[sharded(one["a"]), sharded(one["b"])] for one in a.inputs], True, [], 0))
         for a in asks
     ]
     assert judge_checks(exercise, answered, public=False)[0].status == "passed"
@@ -232,7 +232,7 @@ def test_gradients_are_given_by_the_names_of_their_arguments() -> None:
 
 def test_a_tuple_of_one_is_still_a_tuple() -> None:
     def tupled(ask: Ask) -> Observation:
-        return Observation(observed(ask).outputs, True, [], 0, 0)
+        return Observation(observed(ask).outputs, True, [], 0)
 
     assert judged(an_exercise(), tupled)["value"].reason.endswith("the result should be one array, not a tuple of 1")
 
@@ -321,9 +321,9 @@ def test_the_same_kind_of_error_in_a_case_matches() -> None:
 def test_another_layout_or_shape_or_number_of_results_does_not_match() -> None:
     mine, wrong, right = answered(3.0), answered(3.0), answered(2.0)
     for change in (
-        lambda ask, o: Observation([[sharded(3 * one["a"], (), ask.mesh)] for one in ask.inputs], False, [], 0, 0),
-        lambda ask, o: Observation([[sharded(3 * one["a"][:8], (), ask.mesh)] for one in ask.inputs], False, [], 0, 0),
-        lambda ask, o: Observation([[*arrays, *arrays] for arrays in o.outputs], False, [], 0, 0),
+        lambda ask, o: Observation([[sharded(3 * one["a"], (), ask.mesh)] for one in ask.inputs], False, [], 0),
+        lambda ask, o: Observation([[sharded(3 * one["a"][:8], (), ask.mesh)] for one in ask.inputs], False, [], 0),
+        lambda ask, o: Observation([[*arrays, *arrays] for arrays in o.outputs], False, [], 0),
         lambda ask, o: Fault("raised", "TypeError: no", type="TypeError"),
     ):
         other = [Answered(a.ask, change(a.ask, a.finding)) for a in mine]  # type: ignore[no-untyped-call]
