@@ -163,6 +163,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
     )
 
 
+MAX_DEPTH = 200  # Python would end at three times as many calls of its own
 GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
 
 
@@ -190,7 +191,7 @@ class _Reader:
 
     def region(self, region: Any, times: Interval) -> None:
         self.depth += 1
-        if self.depth > 400:
+        if self.depth > MAX_DEPTH:
             raise Refused("the program's calls are nested too deeply")
         for block in region:
             for inner in block:

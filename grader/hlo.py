@@ -270,7 +270,8 @@ def added_by_compiler(
         copies = [i for i, (marks, _) in enumerate(found) if named[i] and number in marks]
         runs, wanted = (total(cs, lambda c: Interval.of(1)) for cs in ([found[i][1] for i in copies], source))
         more = len(copies) - len(source)
-        if (more > 0 and not runs.most <= wanted.most) or (runs.known and runs.most > wanted.most):
+        no_more = wanted.known and runs.most <= wanted.most  # unrolled, at most
+        if (more > 0 and not no_more) or (runs.known and runs.most > wanted.most):
             added += sorted(copies, key=lambda i: -found[i][1].bytes)[: max(1, more)]
     return [found[i][1] for i in sorted(set(added))]
 

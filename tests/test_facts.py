@@ -20,7 +20,7 @@ from jax.sharding import PartitionSpec as P
 from grader import facts, groups, hlo, run
 from grader.exercise import Array, normal
 from grader.expect import Failure, expect_collectives, expect_no_collectives
-from grader.observation import UNKNOWN, Interval, Seen, total
+from grader.observation import UNKNOWN, Collective, Interval, Seen, total
 
 MESH = {"x": 4, "y": 2}
 BLOCK = normal(8, 16, spec=("x", "y"))  # 2 x 8 floats, 64 bytes, on each device
@@ -248,6 +248,13 @@ def test_of_branches_one_runs_and_the_program_does_not_say_which(look: Callable)
         assert all(c.count == Interval(0, 1) for c in found.collectives)
 
 
+BUDGETS: list[dict[str, Any]] = [
+    {"all_reduce": {"x": 3}},
+    {"all_gather": {"x": 1}},
+    {"all_reduce": {"x": 3}, "all_gather": {"x": 1}},
+]
+
+
 def test_a_branch_that_is_never_taken_hides_nothing(look: Callable) -> None:
     """It sends more than the other one, whose gather is not allowed."""
     decoy = "lambda a: a + lax.psum(lax.psum(lax.psum(a, 'x'), 'x'), 'x')"
@@ -257,11 +264,7 @@ def test_a_branch_that_is_never_taken_hides_nothing(look: Callable) -> None:
         ("all_gather", Interval(0, 1)),
     }
     seen = Seen(MESH, collectives=found.collectives)
-    for wanted in (
-        {"all_reduce": {"x": 3}},
-        {"all_gather": {"x": 1}},
-        {"all_reduce": {"x": 3}, "all_gather": {"x": 1}},
-    ):
+    for wanted in BUDGETS:
         with pytest.raises(Failure):
             expect_collectives(seen, **wanted)
     assert seen.traffic == {"x": Interval(192, 3 * 96)}
@@ -480,6 +483,123 @@ def test_collectives_written_by_hand_are_not_the_compilers(execute: Callable, bo
     assert found and not any(by_compiler for *_, by_compiler in found)
 
 
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("lax.scan(lambda c, _: (there_and_back(c), None), a, length=5)[0]", Interval.of(5)),
+        ("lax.fori_loop(0, 2, lambda i, c: lax.scan(lambda c, _: (there_and_back(c), None), c, length=3)[0], a)", Interval.of(6)),
+        ("lax.while_loop(lambda c: c.sum() < 1e9, there_and_back, a)", Interval(0, math.inf)),
+        ("lax.cond(a[0, 0] > 0, there_and_back, lambda c: c, a)", Interval(0, 1)),
+        ("lax.scan(lambda c, _: (lax.cond(c[0, 0] > 0, there_and_back, lambda c: c, c), None), a, length=4)[0]", Interval(0, 4)),
+    ],
+)  # fmt: skip
+def test_what_the_compiler_adds_in_a_loop_or_a_branch_counts_as_often_as_it_may_run(
+    execute: Callable, body: str, wanted: Interval
+) -> None:
+    text = f"""{IMPORTS}
+def f(a, *, mesh):
+    on = lambda a, *spec: lax.with_sharding_constraint(a, NamedSharding(mesh, P(*spec)))
+    there_and_back = lambda c: on(on(c * 2, None, 'x') + 1, 'x', None)
+    return {body}
+"""
+    # its own sums, to decide whether to go on, are no matter here
+    added = [c for c in collectives_of(execute(text, normal(8, 16, spec=("x", None)))) if c.kind == "all_to_all"]
+    assert [c.count for c in added] == [wanted] * 2 and all(c.by_compiler for c in added)
+
+
+def collectives_of(header: dict[str, Any]) -> list[Collective]:
+    return [Collective(**{**c, "axes": tuple(c["axes"])}) for c in header["collectives"]]
+
+
+def test_the_compilers_products_count_in_every_round(execute: Callable) -> None:
+    text = (
+        f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return lax.scan(lambda c, _: (c + a @ b, None), a @ b, length=5)[0]\n"
+    )
+    found = execute(text, normal(8, 12, spec=("x", None)), normal(12, 6, spec=(None, "y")))
+    assert Interval.of(found["dot_flops"]) == 6 * 2 * 8 * 12 * 6 // 8
+
+
+SUM = 'all-reduce({operand}), replica_groups={groups}, to_apply=%add, metadata={{op_name="jit(call)/{mark}"}}'
+
+
+def sum_of(operand: str = "%p", groups: str = "{{0,1,2,3}}", number: int = 0) -> str:
+    return SUM.format(operand=operand, groups=groups, mark=f"{facts.MARK}_{number}_")
+
+
+def test_a_name_that_the_compiler_passes_on_proves_nothing() -> None:
+    """Of another kind, over other axes, or once more: the compiler's."""
+    mesh, by_hand = {"x": 2, "y": 2}, Collective("all_reduce", ("x", "y"), 32, Interval.of(48))
+    one = f"%r = f32[2,4] {sum_of()}"
+
+    def added(*lines: str, more: str = "") -> list[tuple[str, tuple[str, ...]]]:
+        return [(c.kind, c.axes) for c in hlo.added_by_compiler(program(*lines, more=more), mesh, {0: [by_hand]})]
+
+    assert added(one) == []
+    assert added(one, one.replace("%r", "%s")) == [("all_reduce", ("x", "y"))]
+    assert added(one, one.replace("{{0,1,2,3}}", "{{0,1},{2,3}}")) == [("all_reduce", ("y",))]
+    assert added(one, one.replace("all-reduce", "all-gather")) == [("all_gather", ("x", "y"))]
+    assert added(one.replace(f"{facts.MARK}_0_", f"{facts.MARK}_1_")) == [("all_reduce", ("x", "y"))]
+    assert added(one.replace(facts.MARK, "by_hand")) == [("all_reduce", ("x", "y"))]
+
+
+LOOP = """%body (s: f32[2,4]) -> f32[2,4] {{
+  %s = f32[2,4] parameter(0)
+  ROOT %r = f32[2,4] {sum}
+}}
+%again (s: f32[2,4]) -> pred[] {{
+  %s = f32[2,4] parameter(0)
+  ROOT %c = pred[] constant(true)
+}}
+"""
+WHILE = "%w = f32[2,4] while(%p), condition=%again, body=%body, backend_config={config}"
+
+
+@pytest.mark.parametrize(
+    ("rounds", "config", "added"),
+    [
+        (3, '{"known_trip_count":{"n":"3"}}', 0),
+        (3, '{"known_trip_count":{"n":"5"}}', 1),  # it runs where the source's does not
+        (3, "{}", 0),  # XLA does not know, we do: one for one
+        (None, "{}", 0),
+        (None, '{"known_trip_count":{"n":"5"}}', 0),
+    ],
+)
+def test_a_loop_of_the_source_stays_one(rounds: int | None, config: str, added: int) -> None:
+    by_hand = Collective("all_reduce", ("x",), 32, Interval.of(48), UNKNOWN if rounds is None else Interval.of(rounds))
+    text = program(WHILE.format(config=config), more=LOOP.format(sum=sum_of("%s")))
+    assert len(hlo.added_by_compiler(text, {"x": 4}, {0: [by_hand]})) == added
+    twice = program(WHILE.format(config=config), f"%r = f32[2,4] {sum_of()}", more=LOOP.format(sum=sum_of("%s")))
+    assert len(hlo.added_by_compiler(twice, {"x": 4}, {0: [by_hand]})) == 1
+
+
+def test_unrolled_rounds_and_merged_sums_are_by_hand() -> None:
+    thrice = {0: [Collective("all_reduce", ("x",), 32, Interval.of(48), Interval.of(3))]}
+    unrolled = program(*(f"%r{i} = f32[2,4] {sum_of()}" for i in range(3)))
+    assert hlo.added_by_compiler(unrolled, {"x": 4}, thrice) == []
+    two = {n: [Collective("all_reduce", ("x",), 32, Interval.of(48))] for n in (0, 1)}
+    merged = f"%r = (f32[2,4], f32[2,4]) {sum_of('%p, %p')}".replace(
+        f"{facts.MARK}_0_", f"({facts.MARK}_0_:{facts.MARK}_1_)"
+    )
+    assert hlo.added_by_compiler(program(merged), {"x": 4}, two) == []
+
+
+def test_groups_that_cannot_be_read_may_send_anything() -> None:
+    (found,) = hlo.added_by_compiler(program("%r = f32[2,4] all-reduce(%p), replica_groups=new{'x'}"), {"x": 4})
+    assert (found.axes, found.sent) == ((), UNKNOWN)
+
+
+def test_only_axes_of_a_partly_manual_region_are_the_devices_own(look: Callable, execute: Callable) -> None:
+    text = f"""{IMPORTS}
+def f(a, *, mesh):
+    body = lambda a: lax.psum(a @ a.T, 'x')
+    return jax.shard_map(body, mesh=mesh, in_specs=P('x'), out_specs=P(), axis_names={{'x'}})(a)
+"""
+    found = look(text)
+    (sum_,) = found.collectives
+    assert found.dot_flops is None and sum_.sent == Interval(12, 24)  # 2 x 2 floats, perhaps cut over y
+    assert execute(text, BLOCK)["dot_flops"]["most"] <= 2 * 2 * 2 * 16
+
+
 # -- who talks to whom -------------------------------------------------------------------------
 
 meshes = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(lambda ns: dict(zip("xyz", ns, strict=False)))
@@ -520,6 +640,75 @@ def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(part: int, members:
 @pytest.mark.parametrize("kind", sorted({*facts.KINDS.values()}))
 def test_a_group_of_one_sends_nothing(kind: str) -> None:
     assert groups.sent_bytes(kind, 64, 1) == 0
+
+
+# -- groups of JAX 0.12 ------------------------------------------------------------------------
+
+NAMED = """
+module {{
+  sdy.mesh @other = <["x"=2, "y"=2]>
+  sdy.mesh @mesh_0 = {mesh}
+  func.func public @main(%a: tensor<8xf32>) -> tensor<8xf32> {{
+    %0 = "stablehlo.all_reduce"(%a) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+      replica_groups = #stablehlo.replica_group_mesh_axes<mesh = {which}, axes = [{axes}]>, use_global_device_ids}}> ({{
+    ^bb0(%b: tensor<f32>, %c: tensor<f32>):
+      %1 = stablehlo.add %b, %c : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+    }}) : (tensor<8xf32>) -> tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }}
+}}
+"""
+INLINE = '#stablehlo.mesh<axes=[<name = "p", size = 4>, <name = "q", size = 2>]{}>'
+
+
+def named_groups(*axes: str, mesh: str = '<["x"=4, "y"=2]>', which: str = "@mesh_0") -> Any:
+    """As JAX 0.12 writes them; JAX 0.10 can read it, too."""
+    from jax.interpreters.mlir import make_ir_context
+    from jaxlib.mlir import ir
+
+    text = NAMED.format(mesh=mesh, which=which, axes=", ".join(f"#stablehlo.axis_ref<{a}>" for a in axes))
+    with make_ir_context():
+        return facts.read(ir.Module.parse(text), MESH, set()).collectives
+
+
+@pytest.mark.parametrize(
+    ("axes", "mesh", "which", "wanted"),
+    [
+        (['name = "x"'], '<["x"=4, "y"=2]>', "@mesh_0", ("x",)),
+        (['name = "y"'], '<["x"=4, "y"=2]>', "@mesh_0", ("y",)),
+        (['name = "y"', 'name = "x"'], '<["x"=4, "y"=2]>', "@mesh_0", ("x", "y")),
+        (['name = "ring"'], '<["ring"=8]>', "@mesh_0", ("x", "y")),  # a mesh that the learner made
+        (['name = "ring", sub_axis_info = (1)4'], '<["ring"=8]>', "@mesh_0", ("x",)),
+        (['name = "ring", sub_axis_info = (4)2'], '<["ring"=8]>', "@mesh_0", ("y",)),
+        (['name = "ring", sub_axis_info = (2)4'], '<["ring"=8]>', "@mesh_0", ()),  # halves of x with y
+        (['name = "x", sub_axis_info = (1)2', 'name = "x", sub_axis_info = (2)2'], '<["x"=4, "y"=2]>', "@mesh_0", ("x",)),
+        (['name = "x"'], '<["x"=2, "y"=4], device_ids=[0, 2, 4, 6, 1, 3, 5, 7]>', "@mesh_0", ("y",)),
+        (['name = "p"'], '<["x"=4, "y"=2]>', INLINE.format(""), ("x",)),
+        (['name = "p"'], '<["x"=4, "y"=2]>', INLINE.format(", device_ids = dense<[0, 4, 1, 5, 2, 6, 3, 7]> : tensor<8xi64>"), ()),
+    ],
+)  # fmt: skip
+def test_groups_named_by_axes_are_read(axes: list[str], mesh: str, which: str, wanted: tuple[str, ...]) -> None:
+    (found,) = named_groups(*axes, mesh=mesh, which=which)
+    assert (found.kind, found.axes, found.bytes) == ("all_reduce", wanted, 32)
+
+
+@pytest.mark.parametrize(
+    ("axes", "which"),
+    [
+        (['name = "z"'], "@mesh_0"),
+        (['name = "x"'], "@none"),
+        (['name = "x"'], "@other"),  # of fewer devices
+        (['name = "x"', 'name = "x"'], "@mesh_0"),
+        (['name = "x", sub_axis_info = (1)3'], "@mesh_0"),
+        (['name = "x", sub_axis_info = (3)2'], "@mesh_0"),
+    ],
+)
+def test_groups_that_no_mesh_has_are_refused(axes: list[str], which: str) -> None:
+    from jaxlib.mlir import ir
+
+    with pytest.raises((facts.Refused, ir.MLIRError)):  # MLIR's own verifier knows some of them
+        named_groups(*axes, which=which)
 
 
 # -- the compiler's text -----------------------------------------------------------------------
