@@ -16,7 +16,7 @@ import ml_dtypes
 import numpy as np
 
 from grader.layout import coordinates, entries, owner_slices, show_device, show_spec
-from grader.observation import Collective, Outcome, Seen, Sharded
+from grader.observation import NOTHING, Collective, Interval, Outcome, Seen, Sharded, total
 from grader.wire import NOT_PLAIN, dtype_of, is_inexact, is_spec, wide
 
 
@@ -206,13 +206,14 @@ def _ranges(slices: tuple[tuple[int, int], ...]) -> str:
 # -- communication -----------------------------------------------------------------------------
 
 Budget = Mapping[str | tuple[str, ...], int]
+Key = tuple[str, tuple[str, ...]]
 
 
 def expect_collectives(seen: Seen, **wanted: Budget) -> None:
     """Exactly these collectives: ``expect_collectives(seen, reduce_scatter={"x": 1})``.
 
     Keys are kinds (see ``Collective.kind``), values map an axis (or a tuple of axes) to a count,
-    loops multiplied out. Axes of size 1 move nothing and are ignored on both sides.
+    loops multiplied out, on every path. Axes of size 1 move nothing and are ignored on both sides.
     """
     want = {
         (kind, axes): count
@@ -220,17 +221,19 @@ def expect_collectives(seen: Seen, **wanted: Budget) -> None:
         for names, count in budget.items()
         if count and (axes := _real_axes((names,) if isinstance(names, str) else names, seen))
     }
-    found: dict[tuple[str, tuple[str, ...]], int] = {}
+    by_kind: dict[Key, list[Collective]] = {}
     for c in seen.collectives:
-        if c.count is None:
+        by_kind.setdefault((c.kind, c.axes), []).append(c)
+    found = {key: total(cs, lambda c: Interval.of(1)) for key, cs in by_kind.items()}
+    for c in seen.collectives:
+        if not c.rounds.known:
             raise Failure(
                 f"{_line(c)}{c.kind} over {_axes(c)} runs in a loop whose number of rounds cannot be read "
                 "from the program; use a fixed number of rounds",
                 where=_line(c).rstrip(": "),
             )
-        found[c.kind, c.axes] = found.get((c.kind, c.axes), 0) + c.count
     for c in seen.collectives:
-        if found[c.kind, c.axes] > want.get((c.kind, c.axes), 0):
+        if not found[c.kind, c.axes].most <= want.get((c.kind, c.axes), 0):
             raise Failure(
                 f"{_line(c)}{_say(found, c)}; {_say_budget(want)}",
                 expected=_table(want),
@@ -238,7 +241,7 @@ def expect_collectives(seen: Seen, **wanted: Budget) -> None:
                 where=_line(c).rstrip(": "),
             )
     for key, count in want.items():
-        if found.get(key, 0) < count:
+        if not found.get(key, NOTHING).least >= count:
             raise Failure(
                 f"{_say_budget(want)}; the program has {_say_table(found)}",
                 expected=_table(want),
@@ -252,9 +255,9 @@ def expect_no_collectives(seen: Seen) -> None:
 
 
 def expect_only(seen: Seen, *kinds: str) -> None:
-    """No collective of another kind than these, whatever their number."""
+    """No collective of another kind than these, whatever their number; one that never runs is none."""
     for c in seen.collectives:
-        if c.kind not in kinds:
+        if c.kind not in kinds and c.count.most:
             raise Failure(
                 f"{_line(c)}{c.kind} over {_axes(c)} is not allowed here, only {' and '.join(kinds) or 'local work'}",
                 expected=list(kinds),
@@ -264,21 +267,20 @@ def expect_only(seen: Seen, *kinds: str) -> None:
 
 
 def expect_traffic(seen: Seen, *, at_most: float, axis: str | None = None) -> None:
-    """One device sends at most this many bytes (over ``axis``, or in all)."""
-    sent: float = 0
-    for key, total in seen.traffic.items():
-        if axis is None or axis in key.split(","):
-            if total is None:
-                raise Failure("a loop's number of rounds cannot be read, so its traffic is unknown")
-            sent += total
-    if not sent <= at_most:
-        worst = max(seen.collectives, key=lambda c: c.sent * (c.count or 1))
+    """No device sends more than this many bytes (over ``axis``, or in all), on any path."""
+    counted = [c for c in seen.collectives if axis is None or axis in c.axes]
+    sent = seen.sends(counted)
+    if not sent.known:
+        raise Failure("a loop's number of rounds cannot be read, so its traffic is unknown")
+    if not sent.most <= at_most:
+        worst = max(counted, key=lambda c: (c.sent * c.rounds).most, default=None)
+        who = "each device sends" if sent.exact else "a device sends up to"
         raise Failure(
-            f"each device sends {show_bytes(sent)}, the budget is {show_bytes(at_most)}; most of it by "
-            f"{_line(worst)}{worst.kind} over {_axes(worst)}",
+            f"{who} {show_bytes(sent.most)}, the budget is {show_bytes(at_most)}"
+            + (f"; most of it by {_line(worst)}{worst.kind} over {_axes(worst)}" if worst else ""),
             expected=at_most,
-            actual=sent,
-            where=_line(worst).rstrip(": "),
+            actual=sent.most,
+            where=_line(worst).rstrip(": ") if worst else "",
         )
 
 
@@ -294,17 +296,35 @@ def expect_memory(seen: Seen, *, at_most: float) -> None:
 
 
 def expect_flops(seen: Seen, *, at_most: float) -> None:
-    """Matrix products cost at most this many FLOPs per device."""
-    if not seen.flops <= at_most:
-        raise Failure(
-            f"each device spends {seen.flops:,} FLOPs on matrix products, the budget is {int(at_most):,}",
-            expected=at_most,
-            actual=seen.flops,
-        )
+    """Matrix products cost at most this many FLOPs per device, on any path; all other arithmetic no more than that.
+
+    Products written out as multiplications and sums are products. The other arithmetic has a budget of its own, so
+    that nothing is gained by a product that is written so that nobody knows it for one.
+    """
+    other = _difference(seen.flops.most, seen.dot_flops.most)
+    for spent, what in ((seen.dot_flops.most, "on matrix products"), (other, "besides matrix products")):
+        if spent == math.inf:
+            raise Failure("a loop's number of rounds cannot be read, so its FLOPs are unknown")
+        if not spent <= at_most:
+            raise Failure(
+                f"each device spends {_show_number(spent)} FLOPs {what}, the budget is {_show_number(at_most)}",
+                expected=at_most,
+                actual=spent,
+            )
+
+
+def _difference(flops: float, dots: float) -> float:
+    return math.inf if flops == math.inf else max(0, flops - dots)
+
+
+def _show_number(n: float) -> str:
+    return f"{int(n):,}" if math.isfinite(n) else str(n)
 
 
 def show_bytes(n: float) -> str:
     """``1.5 KiB``: powers of 1024, at most one decimal."""
+    if not math.isfinite(n):
+        return str(n)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if n < 1024 or unit == "GiB":
             return f"{n:.0f} {unit}" if unit == "B" or n == int(n) else f"{n:.1f} {unit}"
@@ -327,25 +347,27 @@ def _line(c: Collective) -> str:
     return f"{cell}line {c.line}: " if c.line else ""
 
 
-def _times(count: int) -> str:
+def _times(count: Interval | int) -> str:
     return "" if count == 1 else f" {count} times"
 
 
-def _say(found: dict, c: Collective) -> str:
-    return f"{c.kind} over {_axes(c)}{_times(found[c.kind, c.axes])} ({show_bytes(c.sent)} sent by each device)"
+def _say(found: Mapping[Key, Interval], c: Collective) -> str:
+    sent = f"{show_bytes(c.sent.most)} sent by each device" if c.sent.exact else f"up to {show_bytes(c.sent.most)} sent"
+    return f"{c.kind} over {_axes(c)}{_times(found[c.kind, c.axes])} ({sent})"
 
 
-def _say_table(table: dict) -> str:
+def _say_table(table: Mapping[Key, Interval] | Mapping[Key, int]) -> str:
     said = [f"{kind} over {' and '.join(axes) or 'other'}{_times(n)}" for (kind, axes), n in table.items()]
     return ", ".join(said) or "none"
 
 
-def _say_budget(want: dict) -> str:
+def _say_budget(want: Mapping[Key, int]) -> str:
     return f"the budget is {_say_table(want)}" if want else "no communication is needed"
 
 
-def _table(counts: dict) -> dict[str, int]:
-    return {f"{kind} {','.join(axes)}": n for (kind, axes), n in counts.items()}
+def _table(counts: Mapping[Key, Interval] | Mapping[Key, int]) -> dict[str, int | str]:
+    exact = {k: n if isinstance(n, int) else int(n.most) if n.exact else str(n) for k, n in counts.items()}
+    return {f"{kind} {','.join(axes)}": n for (kind, axes), n in exact.items()}
 
 
 # -- pure functions ----------------------------------------------------------------------------

@@ -1,22 +1,34 @@
 """Read a program's facts from its StableHLO: collectives, bytes, loops, FLOPs; and refuse unfit programs.
 
-Read before any optimization, because XLA merges and rewrites collectives (two psums become one).
-What only the partitioner adds (a reshard because shardings do not match) is read from the compiled
-HLO, where it is the only kind of collective without a counterpart in the source.
+Read before any optimization, because XLA merges and rewrites collectives (two psums become one). Every fact
+is an interval over all paths and devices. What only the partitioner adds (a reshard because shardings do not
+match) is read from the compiled HLO, see ``hlo``.
 """
 
 from __future__ import annotations
 
 import itertools
 import math
-import re
-import secrets
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from grader.observation import Collective
-from grader.program import Refused, array_bytes, walk
+from grader import flops
+from grader.flops import FREE, Cost
+from grader.groups import (
+    cyclic_shift,
+    group_axes,
+    numbers,
+    permute_axes,
+    replica_groups,
+    senders,
+    sent_in_group,
+)
+from grader.hlo import MARK, added_by_compiler, compiled_cost, mark_number
+from grader.observation import NOTHING, UNKNOWN, Collective, Interval, Path
+from grader.program import Refused, array_bytes, source_line, walk
+
+__all__ = ["MARK", "added_by_compiler", "compiled_cost"]  # the runner knows this module only
 
 MAX_STEPS = 200_000  # with every call written out
 
@@ -36,14 +48,35 @@ CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 
 @dataclass(frozen=True)
 class Facts:
-    """``flops`` is None when products lie outside shard_map: only the compiler knows each device's share.
+    """What the source of a program says.
 
-    ``typed``: the results' types say how they are sharded, as on Explicit axes only.
+    Attributes:
+        collectives: in program order, one for every call of the function that they stand in.
+        flops: arithmetic operations; None when some lie outside shard_map: only the compiler knows each device's share.
+        dot_flops: those of products among them, or None likewise.
+        typed: the results' types say how they are sharded, as on Explicit axes only.
+        marked: the collectives by the numbers that ``mark`` gave them.
     """
 
     collectives: list[Collective]
-    flops: int | None
+    flops: Interval | None
+    dot_flops: Interval | None
     typed: bool
+    marked: dict[int, list[Collective]] = field(default_factory=dict)
+
+
+def mark(module: Any) -> None:
+    """Number the collectives of a module by their locations, which the compiler carries into its own text.
+
+    What the compiled program has beyond them the compiler added: ``hlo.added_by_compiler``. All else gets no place: what
+    source was called must not matter.
+    """
+    from jaxlib.mlir import ir
+
+    with module.context:
+        number, unknown = itertools.count(), ir.Location.unknown()
+        for op in walk(module.operation):
+            op.location = ir.Location.name(f"{MARK}_{next(number)}_") if op.name in KINDS else unknown
 
 
 def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
@@ -54,191 +87,214 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
         mesh: axis sizes, in order.
         files: names of the learner's chunks, to find their lines in source locations.
     """
-    functions = {
-        str(op.attributes["sym_name"]).strip('"'): op for op in walk(module.operation) if op.name == "func.func"
-    }
-    reader = _Reader(functions, mesh, files)
-    reader.visit(functions["main"], 1)
+    named = {"func.func": {}, "sdy.mesh": {}}
+    for op in walk(module.operation):
+        if op.name in named:
+            named[op.name][op.attributes["sym_name"].value] = op
+    functions, meshes = named["func.func"], {n: op.attributes["mesh"] for n, op in named["sdy.mesh"].items()}
+    reader = _Reader(functions, meshes, mesh, files)
+    reader.visit(functions["main"], Interval.of(1))
     main = functions["main"].attributes
     results = list(main["res_attrs"]) if "res_attrs" in main else []
     typed = bool(results) and all("sdy.sharding" in about for about in results)
-    return Facts(reader.collectives, None if reader.auto else reader.flops, typed)
+    return Facts(
+        reader.collectives,
+        None if reader.auto.flops.most else reader.cost.flops,
+        None if reader.auto.dots.most else reader.cost.dots,
+        typed,
+        reader.marked,
+    )
 
 
+MAX_DEPTH = 200  # Python would end at three times as many calls of its own
 GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
 
 
 class _Reader:
-    """Walks a program along its calls; ``times`` is the product of the loops around, None when unknown."""
+    """Walks a program along its calls; ``times`` is the product of the loops around, ``path`` the branches."""
 
-    def __init__(self, functions: dict[str, Any], mesh: Mapping[str, int], files: set[str]) -> None:
-        self.functions, self.mesh, self.files = functions, mesh, files
+    def __init__(
+        self, functions: dict[str, Any], meshes: dict[str, Any], mesh: Mapping[str, int], files: set[str]
+    ) -> None:
+        self.functions, self.meshes, self.mesh, self.files = functions, meshes, mesh, files
+        self.devices = math.prod(mesh.values())
         self.collectives: list[Collective] = []
-        self.flops = 0
-        self.depth = self.steps = 0
-        self.manual = False
-        self.auto = False
+        self.marked: dict[int, list[Collective]] = {}
+        self.cost = FREE
+        self.auto = FREE  # what lies outside shard_map
+        self.depth = self.steps = self.cases = 0
+        self.path: Path = ()
+        self.manual: frozenset[str] = frozenset()
+        self.share = self.devices  # by how many devices arrays may still be cut: 1 inside shard_map
+        self.given: set[Any] = set()  # values that are no data of the program: constants, places, masks
 
-    def visit(self, op: Any, times: int | None) -> None:
-        self.depth += 1
-        if self.depth > 400:
-            raise Refused("the program's calls are nested too deeply")
+    def visit(self, op: Any, times: Interval) -> None:
         for region in op.regions:
-            for block in region:
-                for inner in block:
-                    self.one(inner.operation, times)
+            self.region(region, times)
+
+    def region(self, region: Any, times: Interval) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise Refused("the program's calls are nested too deeply")
+        for block in region:
+            for inner in block:
+                self.one(inner.operation, times)
         self.depth -= 1
 
-    def one(self, op: Any, times: int | None) -> None:
+    def one(self, op: Any, times: Interval) -> None:
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise Refused("the program is too large with every call written out; use lax.fori_loop or lax.scan")
         if op.name in KINDS:
-            collective, members = self.collective(op, times)
-            if members > 1:  # over an axis of size 1 nothing moves
-                self.collectives.append(collective)
-        elif op.name == "stablehlo.dot_general":
-            self.flops += dot_flops(op) * (1 if times is None else times)
-            self.auto = self.auto or not self.manual
+            self.collective(op, times)
         elif op.name == "sdy.manual_computation":
-            before, self.manual = self.manual, True
-            self.visit(op, times)
-            self.manual = before
+            self.manual_computation(op, times)
         elif op.name in CALLS:
-            self.visit(self.functions[str(op.attributes[CALLS[op.name]]).lstrip("@").strip('"')], times)
+            self.visit(self.functions[op.attributes[CALLS[op.name]].value], times)
         elif op.name == "stablehlo.while":
             rounds = trip_count(op)
-            self.visit(op, None if times is None or rounds is None else times * rounds)
+            known = UNKNOWN if rounds is None else Interval.of(rounds)
+            condition, body = op.regions
+            self.region(condition, times * (known + 1))  # it is asked once more, to end
+            self.region(body, times * known)
         elif op.name in ("stablehlo.case", "stablehlo.if"):
             self.branches(op, times)
         else:
-            self.visit(op, times)
+            self.arithmetic(op, times)
 
-    def branches(self, op: Any, times: int | None) -> None:
-        """Of a conditional's branches only the one that sends most is counted: one of them runs."""
-        before, flops = self.collectives, self.flops
+    def arithmetic(self, op: Any, times: Interval) -> None:
+        operands = list(op.operands)
+        data = [o for o in operands if o not in self.given]
+        dialect, _, name = op.name.partition(".")
+        if name in flops.GIVEN or (operands and not data and not list(op.regions)):
+            self.given.update(op.results)
+        if dialect in ("stablehlo", "chlo"):
+            cost = cost_of(op, len(data)) * times
+            self.cost += cost
+            if self.share > 1:
+                self.auto += cost
+        for region, applied in zip(op.regions, applications(op), strict=True):
+            self.region(region, times * applied)
+
+    def manual_computation(self, op: Any, times: Interval) -> None:
+        """The body of a shard_map, in which arrays are a device's own along the axes that are manual."""
+        from jaxlib.mlir.dialects import sdy
+
+        before = self.manual, self.share
+        axes: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
+        self.manual |= set(axes)
+        meshes = [{a.name: a.size for a in map(sdy.MeshAxisAttr, sdy.MeshAttr(m).axes)} for m in self.meshes.values()]
+        cut = [math.prod(m[a] for a in self.manual) for m in meshes if self.manual <= set(m)]
+        self.share = self.devices // min(cut, default=1)
+        self.visit(op, times)
+        self.manual, self.share = before
+
+    def branches(self, op: Any, times: Interval) -> None:
+        """Of a conditional's branches one runs; the program does not say which."""
+        before, path, case, number = self.cost, self.path, self.cases, len(op.regions)
+        self.cases += 1
         options = []
-        for region in op.regions:
-            self.collectives, self.flops = [], 0
-            for block in region:
-                for inner in block:
-                    self.one(inner.operation, times)
-            options.append(
-                (
-                    sum(c.sent * (1 if c.count is None else c.count) for c in self.collectives),
-                    self.flops,
-                    self.collectives,
-                )
-            )
-        _, most, sent = max(options, key=lambda o: o[:2], default=(0, 0, []))
-        self.collectives, self.flops = before + sent, flops + most
+        for branch, region in enumerate(op.regions):
+            self.cost = FREE
+            self.path = (*path, (case, branch, number)) if number > 1 else path
+            self.region(region, times)
+            options.append(self.cost)
+        self.path, self.cost = path, before
+        if options:
+            least_most = options[0]
+            for option in options[1:]:
+                least_most = least_most.either(option)
+            self.cost += least_most
 
-    def collective(self, op: Any, times: int | None) -> tuple[Collective, int]:
-        """The collective and how many devices take part in it."""
+    def collective(self, op: Any, times: Interval) -> None:
         kind = KINDS[op.name]
         size = sum(array_bytes(o.type) for o in op.operands)
-        devices = list(range(math.prod(self.mesh.values())))
-        shift = None
+        shift = sending = None
         if kind == "permute":
             pairs = numbers(op.attributes["source_target_pairs"])
-            if not {d for pair in pairs for d in pair} <= set(devices):
+            if not {d for pair in pairs for d in pair} <= set(range(self.devices)):
                 raise Refused(f"a {kind} names a device that the mesh does not have")
             axes, members = permute_axes(pairs, self.mesh)
             shift = cyclic_shift(pairs, self.mesh)
+            if len(senders(pairs)) < self.devices:
+                sending = senders(pairs)
         else:
-            groups = numbers(op.attributes["replica_groups"])
+            groups = replica_groups(op.attributes["replica_groups"], self.meshes, self.devices) or []
             # Other spellings of groups mean something else, and a device left out would hold arbitrary memory.
             is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
-            if not is_global or sorted(d for group in groups for d in group) != devices:
+            if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
                 raise Refused(f"a {kind} does not name every device of the mesh once")
             axes, members = group_axes(groups, self.mesh)
+        if members < 2:  # over an axis of size 1 nothing moves
+            return
+        sent = sent_in_group(kind, size, members)
+        sent = Interval(0 if sending is not None else sent.least // self.share, sent.most)
         line, file = source_line(op.location, self.files)
-        return Collective(kind, axes, size, sent_bytes(kind, size, members), times, line, file, shift=shift), members
+        found = Collective(
+            kind, axes, size, sent, times, line, file, shift=shift, senders=sending, path=self.path
+        )  # fmt: skip
+        self.collectives.append(found)
+        number = mark_number(op.location)
+        if number is not None:
+            self.marked.setdefault(number, []).append(found)
 
 
 # -- sizes -------------------------------------------------------------------------------------
 
 
-def sent_bytes(kind: str, size: int, members: int) -> int:
-    """Bytes one device sends on a ring of ``members`` for an input of ``size`` bytes (bandwidth-optimal)."""
-    if members < 2:
-        return 0
-    return {
-        "all_gather": size * (members - 1),
-        "reduce_scatter": size * (members - 1) // members,
-        "all_reduce": 2 * size * (members - 1) // members,
-        "all_to_all": size * (members - 1) // members,
-        "permute": size,
-        "broadcast": size,
-    }[kind]
+def _shape(value: Any) -> list[int]:
+    return list(value.type.shape) if hasattr(value.type, "shape") else []
 
 
-def dot_flops(op: Any) -> int:
-    """``2 * |result| * |contracted|`` of one dot_general."""
-    text = str(op.attributes["dot_dimension_numbers"])
-    match = re.search(r"lhs_contracting_dimensions = \[([\d, ]*)\]", text)
-    contracted = [int(d) for d in match[1].split(",")] if match and match[1].strip() else []
-    left = op.operands[0].type.shape
-    return 2 * math.prod(op.results[0].type.shape) * math.prod(left[d] for d in contracted)
+def _is_complex(value: Any) -> bool:
+    from jaxlib.mlir import ir
+
+    return isinstance(getattr(value.type, "element_type", None), ir.ComplexType)
 
 
-# -- who talks to whom -------------------------------------------------------------------------
+def cost_of(op: Any, data: int) -> Cost:
+    """The arithmetic of one operation, regions left out. ``data``: how many operands are data of the program."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    name, results = op.name.partition(".")[2], list(op.results)
+    shape = _shape(results[0]) if results else []
+    operands = [_shape(o) for o in op.operands]
+    is_complex = any(_is_complex(v) for v in (*results, *op.operands))
+    if name == "dot_general":
+        dims = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"]).lhs_contracting_dimensions
+        return flops.dot(shape, math.prod(operands[0][d] for d in dims), is_complex)
+    if name in ("dot", "ragged_dot"):
+        return flops.dot(shape, operands[0][-1], is_complex)
+    if name == "convolution":
+        kernel = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"]).kernel_output_feature_dimension
+        return flops.dot(shape, math.prod(operands[1]) // max(operands[1][kernel], 1), is_complex)
+    if name == "fft":
+        return flops.fft(math.prod(operands[0]), math.prod(op.attributes["fft_length"]))
+    if name in ("cholesky", "triangular_solve"):
+        return flops.solve(math.prod(shape), shape[-1] if name == "cholesky" else operands[0][-1])
+    if name == "custom_call":
+        name = "erf" if op.attributes["call_target_name"].value == "mhlo.erf" else "custom_call"
+    index = not shape and results and isinstance(getattr(results[0].type, "element_type", None), ir.IntegerType)
+    return flops.elementwise(name, shape, is_complex, 0 if index else data)
 
 
-def numbers(attribute: Any) -> list[list[int]]:
-    """A two-dimensional dense integer attribute."""
-    import numpy as np
-
-    return np.array(attribute).tolist()
-
-
-def group_axes(groups: list[list[int]], mesh: Mapping[str, int]) -> tuple[tuple[str, ...], int]:
-    """The mesh axes along which these groups lie, and the size of a group.
-
-    No axes are named when the groups are not the fibres of any set of axes.
-    """
-    wanted = {frozenset(g) for g in groups}
-    members = max((len(g) for g in groups), default=1)
-    real = [a for a, n in mesh.items() if n > 1]
-    for count in range(len(real) + 1):
-        for axes in itertools.combinations(real, count):
-            if {frozenset(f) for f in fibres(axes, mesh)} == wanted:
-                return axes, members
-    return (), members
-
-
-def fibres(axes: tuple[str, ...], mesh: Mapping[str, int]) -> list[list[int]]:
-    """Device numbers grouped by equal coordinates on all other axes."""
-    found: dict[tuple[int, ...], list[int]] = {}
-    names = list(mesh)
-    for device, point in enumerate(itertools.product(*(range(n) for n in mesh.values()))):
-        rest = tuple(i for name, i in zip(names, point, strict=True) if name not in axes)
-        found.setdefault(rest, []).append(device)
-    return list(found.values())
-
-
-def permute_axes(pairs: list[list[int]], mesh: Mapping[str, int]) -> tuple[tuple[str, ...], int]:
-    """The axes along which any pair's coordinates differ; 2 members unless nobody sends to another."""
-    points = list(itertools.product(*(range(n) for n in mesh.values())))
-    moved = {axis for a, b in pairs for axis, i, j in zip(mesh, points[a], points[b], strict=True) if i != j}
-    return tuple(a for a in mesh if a in moved), 2 if moved else 1
-
-
-def cyclic_shift(pairs: list[list[int]], mesh: Mapping[str, int]) -> int | None:
-    """By how many places every device sends round one and the same axis, the shorter way; None when not so.
-
-    From -N/2 (left out) to N/2 on an axis of N: halfway round has no shorter way and counts as forwards.
-    """
-    axes, _ = permute_axes(pairs, mesh)
-    if len(axes) != 1 or {a for a, _ in pairs} != set(range(math.prod(mesh.values()))):
-        return None
-    place, size = list(mesh).index(axes[0]), mesh[axes[0]]
-    points = list(itertools.product(*(range(n) for n in mesh.values())))
-    steps = {(points[b][place] - points[a][place]) % size for a, b in pairs}
-    if len(steps) != 1:
-        return None
-    step = steps.pop()
-    return step if 2 * step <= size else step - size
+def applications(op: Any) -> list[Interval]:
+    """How often each region of an operation is applied for one execution."""
+    name, operands = op.name.partition(".")[2], list(op.operands)
+    first = math.prod(_shape(operands[0])) if operands else 0
+    if name in ("reduce", "map"):
+        return [Interval.of(first)]
+    if name == "scatter":
+        return [Interval.of(math.prod(_shape(operands[-1])))]
+    if name in ("reduce_window", "select_and_scatter"):
+        window = math.prod(op.attributes["window_dimensions"])
+        where = math.prod(_shape(op.results[0] if name == "reduce_window" else operands[1]))
+        return [Interval.of(where * window), Interval.of(where)][: len(op.regions)]
+    if name == "sort":  # no sort compares more than every pair
+        along = _shape(operands[0])[op.attributes["dimension"].value] if first and "dimension" in op.attributes else 1
+        return [Interval(0, first * along)]
+    return [NOTHING if op.name in KINDS else UNKNOWN for _ in op.regions]
 
 
 # -- loops and lines ---------------------------------------------------------------------------
@@ -246,27 +302,40 @@ def cyclic_shift(pairs: list[list[int]], mesh: Mapping[str, int]) -> int | None:
 
 def trip_count(loop: Any) -> int | None:
     """Rounds of a counting loop ``for i in range(constant, constant)``; None when it is not one."""
+    from jaxlib.mlir.dialects import stablehlo
+
     condition, body = (next(iter(region)) for region in loop.regions)
     *_, result = list(condition)
     compared = _defining(result.operands[0])
     if compared is None or compared.name != "stablehlo.compare":
         return None
-    direction = str(compared.attributes["comparison_direction"])
-    counter, bound = compared.operands[0], _constant(compared.operands[1], loop)
+    direction = stablehlo.ComparisonDirectionAttr(compared.attributes["comparison_direction"]).value
+    counter, bound = compared.operands[0], _constant(compared.operands[1])
     position = _argument(counter, condition)
-    if bound is None or position is None or not re.search(r"\bL[TE]\b", direction):
+    if bound is None or position is None or direction not in ("LT", "LE") or not _compares_as_typed(compared):
         return None
-    start = _constant(loop.operands[position], loop)
+    start = _constant(loop.operands[position])
     *_, returned = list(body)
     step_op = _defining(returned.operands[position])
     if start is None or step_op is None or step_op.name != "stablehlo.add":
         return None
-    steps = [_constant(o, loop) for o in step_op.operands if _argument(o, body) != position]
+    steps = [_constant(o) for o in step_op.operands if _argument(o, body) != position]
     if len(steps) != 1 or not steps[0] or steps[0] < 0:
         return None
-    end = bound + (1 if re.search(r"\bLE\b", direction) else 0)
+    end = bound + (1 if direction == "LE" else 0)
     rounds = max(0, -(-(end - start) // steps[0]))
     return rounds if _holds(counter.type, start + rounds * steps[0]) else None  # else it overflows and goes on
+
+
+def _compares_as_typed(compared: Any) -> bool:
+    """Whether integers are compared with the sign that their type has."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    if "compare_type" not in compared.attributes:
+        return True
+    unsigned = getattr(compared.operands[0].type.element_type, "is_unsigned", False)
+    how = stablehlo.ComparisonTypeAttr(compared.attributes["compare_type"]).value
+    return how == ("UNSIGNED" if unsigned else "SIGNED")
 
 
 def _defining(value: Any) -> Any:
@@ -281,161 +350,56 @@ def _argument(value: Any, block: Any) -> int | None:
     return None
 
 
-def _constant(value: Any, loop: Any) -> int | None:
-    import numpy as np
+def _constant(value: Any) -> int | None:
+    """The integer that a value always is; also one that loops around carry along unchanged."""
+    types = [value.type]
+    while True:
+        op = _defining(value)
+        if op is None:
+            carried = _carried(value)
+            if carried is None:
+                return None
+            value = carried
+        elif op.name == "stablehlo.convert":
+            value = op.operands[0]
+            types.append(value.type)
+        else:
+            break
+    if op.name != "stablehlo.constant":
+        return None
+    number = _number(op.attributes["value"])
+    return number if number is not None and all(_holds(t, number) for t in types) else None
 
-    op, types = _defining(value), [value.type]
-    while op is not None and op.name == "stablehlo.convert":
-        types.append(op.operands[0].type)
-        op = _defining(op.operands[0])
-    if op is None or op.name != "stablehlo.constant":
+
+def _carried(argument: Any) -> Any:
+    """What a loop was given for an argument that its body returns as it is; None for other arguments."""
+    from jaxlib.mlir import ir
+
+    argument = ir.BlockArgument(argument)
+    loop = argument.owner.owner.operation
+    if loop.name != "stablehlo.while":
         return None
-    try:
-        array = np.array(op.attributes["value"])
-    except Exception:  # a splat of a type that NumPy does not know
+    body = next(iter(loop.regions[1]))
+    *_, returned = list(body)
+    position = argument.arg_number
+    same = _argument(returned.operands[position], body) == position
+    return loop.operands[position] if same else None
+
+
+def _number(elements: Any) -> int | None:
+    from jaxlib.mlir import ir
+
+    if not isinstance(elements, ir.DenseIntElementsAttr) or len(elements) != 1:
         return None
-    if array.size != 1 or array.dtype.kind not in "iu":
-        return None
-    number = int(array.reshape(-1)[0])
-    return number if all(_holds(t, number) for t in types) else None
+    return int(elements[0])
 
 
 def _holds(kind: Any, number: int) -> bool:
-    """Whether an integer tensor type can hold a number."""
-    match = re.fullmatch(r"tensor<(u?)i(\d+)>", str(kind))
-    if match is None:
-        return False
-    bits = int(match[2]) - (0 if match[1] else 1)
-    return -(0 if match[1] else 1 << bits) <= number < 1 << bits
-
-
-_PLACE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
-
-
-def source_line(location: Any, files: set[str]) -> tuple[int | None, str | None]:
-    """The innermost line of the learner's own source in a location."""
-    for file, line in _PLACE.findall(str(location)):
-        if file in files:
-            return int(line), file
-    return None, None
-
-
-# -- what the compiler added -------------------------------------------------------------------
-
-_HLO = re.compile(
-    r"= (?P<shape>\(?[^=]*?) (?P<kind>all-reduce|all-gather|reduce-scatter|all-to-all|collective-permute)"
-    r"(?:-start)?\((?P<rest>.*)"
-)
-_HLO_KINDS = {
-    "all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter": "reduce_scatter",
-    "all-to-all": "all_to_all", "collective-permute": "permute",
-}  # fmt: skip
-MARK = f"by_hand_{secrets.token_hex(8)}"  # not to be guessed: names of a learner's can show up in a line, too
-
-
-def mark(module: Any) -> None:
-    """Name the program's own collectives MARK, and give all else no place: what source was called must not matter."""
+    """Whether an integer scalar type can hold a number."""
     from jaxlib.mlir import ir
 
-    with module.context:
-        unknown, mine = ir.Location.unknown(), ir.Location.name(MARK)
-        for op in walk(module.operation):
-            op.location = mine if op.name in KINDS else unknown
-
-
-def added_by_compiler(hlo: str, mesh: Mapping[str, int]) -> list[Collective]:
-    """Collectives of the compiled program that no collective of the source became.
-
-    The source's own carry ``MARK`` in their op_name (see ``run.compile_marked``).
-    """
-    found = []
-    for line in hlo.splitlines():
-        match = _HLO.search(line)
-        if match is None or MARK in line:
-            continue
-        kind = _HLO_KINDS[match["kind"]]
-        size = sum(hlo_bytes(s) for s in re.findall(r"\w+\[[\d,]*\]", match["shape"]))
-        if kind == "permute":
-            pairs = re.search(r"source_target_pairs=\{(.*?\})\}", line)
-            axes, members = permute_axes(_lists(pairs[1] if pairs else ""), mesh)
-        else:
-            axes, members = group_axes(replica_groups(line, mesh), mesh)
-        if kind == "all_gather":
-            size //= max(members, 1)  # the text shows the result
-        elif kind == "reduce_scatter":
-            size *= members
-        if members > 1:
-            found.append(Collective(kind, axes, size, sent_bytes(kind, size, members), by_compiler=True))
-    return found
-
-
-_DOT = re.compile(r"= (?P<out>\w+\[[\d,]*\])\S* dot\(%?(?P<left>[\w.-]+).*?lhs_contracting_dims=\{(?P<dims>[\d,]*)\}")
-
-
-def compiled_flops(hlo: str) -> int:
-    """FLOPs of the matrix products one device executes, from the compiled program; loops count once."""
-    shapes = {n: _dims(s) for n, s in re.findall(r"%?([\w.-]+)(?: = |: )(\w+\[[\d,]*\])", hlo)}
-    total = 0
-    for dot in _DOT.finditer(hlo):
-        left = shapes.get(dot["left"], [])
-        contracted = [left[int(d)] for d in dot["dims"].split(",") if d and int(d) < len(left)]
-        total += 2 * math.prod(_dims(dot["out"])) * math.prod(contracted)
-    return total
-
-
-def _dims(shape: str) -> list[int]:
-    return [int(n) for n in shape[shape.index("[") + 1 : -1].split(",") if n]
-
-
-def hlo_bytes(shape: str) -> int:
-    """Bytes of an HLO shape such as ``f32[16,24]``."""
-    name, dims = shape.rstrip("]").split("[")
-    digits = re.search(r"\d+", name)
-    bits = 8 if name == "pred" else int(digits[0]) if digits else 32
-    return math.prod(int(d) for d in dims.split(",") if d) * max(bits, 8) // 8
-
-
-def replica_groups(line: str, mesh: Mapping[str, int]) -> list[list[int]]:
-    """The spellings of HLO: ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)``, ``mesh['a'=4,'b'=2] {'b'}``.
-
-    The last may number its devices otherwise, ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``, and name a part of
-    an axis: ``'a':(2)2`` is the second factor of an axis 2 * 2 * ...
-    """
-    import numpy as np
-
-    devices = math.prod(mesh.values())
-
-    def iota(dims: str, order: str | None) -> np.ndarray:
-        ids = np.arange(devices).reshape([int(n) for n in dims.split(",")])
-        return ids.transpose([int(n) for n in order.split(",")]) if order else ids
-
-    if match := re.search(r"replica_groups=\{(\{.*?\})\}", line):
-        return _lists(match[1])
-    if match := re.search(r"replica_groups=\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", line):
-        return iota(match[2], match[3]).reshape([int(n) for n in match[1].split(",")]).tolist()
-    named = r"replica_groups=mesh\[([^\]]*)\](?:, device_ids=\(\[([\d,]+)\](?:T\(([\d,]+)\))?\))? \{([^}]*)\}"
-    if match := re.search(named, line):
-        sizes = {n: int(s) for n, s in re.findall(r"'(\w+)'=(\d+)", match[1])}
-        ids = (iota(match[2], match[3]) if match[2] else np.arange(devices)).reshape(-1)
-        parts, chosen = _factors(match[4], sizes)
-        return [[int(ids[i]) for i in group] for group in fibres(chosen, parts)]
-    return [list(range(devices))]
-
-
-def _factors(axes: str, sizes: Mapping[str, int]) -> tuple[dict[str, int], tuple[str, ...]]:
-    """The axes cut into the factors that ``'a':(2)2,'b'`` speaks of, with their sizes; and those it names."""
-    named = [(n, int(before or 1), int(size or sizes[n])) for n, before, size in
-             re.findall(r"'(\w+)'(?::\((\d+)\)(\d+))?", axes)]  # fmt: skip
-    parts, chosen = {}, []
-    for axis, whole in sizes.items():
-        mine = [(b, b * s) for n, b, s in named if n == axis]
-        cuts = sorted({1, whole, *(c for pair in mine for c in pair)})
-        for a, b in itertools.pairwise(cuts):
-            parts[f"{axis}:{a}"] = b // a
-            if any(first <= a and b <= last for first, last in mine):
-                chosen.append(f"{axis}:{a}")
-    return parts, tuple(chosen)
-
-
-def _lists(text: str) -> list[list[int]]:
-    return [[int(n) for n in part.split(",") if n] for part in re.findall(r"\{([\d,]*)\}", text)]
+    element = getattr(kind, "element_type", None)
+    if not isinstance(element, ir.IntegerType) or list(kind.shape):
+        return False
+    bits = element.width - (0 if element.is_unsigned else 1)
+    return -(0 if element.is_unsigned else 1 << bits) <= number < 1 << bits

@@ -214,6 +214,7 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
             collectives=finding.collectives,
             memory=finding.memory,
             flops=finding.flops,
+            dot_flops=finding.dot_flops,
             typed=finding.typed,
             public=not ask.secret,
         )
@@ -296,7 +297,7 @@ def _same_traffic(a: Finding, b: Finding) -> bool:
         return True
 
     def said(cs: list[Collective]) -> list:
-        return sorted((c.kind, c.axes, c.bytes, c.count or 0, str(c.shift), c.by_compiler) for c in cs)
+        return sorted((c.kind, c.axes, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in cs)
 
     return a.typed == b.typed and said(a.collectives) == said(b.collectives)
 

@@ -18,7 +18,7 @@ from typing import Any
 from grader.course import Course
 from grader.exercise import Call, Cases, Number
 from grader.judge import Answered, Finding
-from grader.observation import Collective, Fault, Observation, Outcome, Sharded
+from grader.observation import Collective, Fault, Interval, Observation, Outcome, Sharded
 from grader.plan import Ask
 from grader.sandbox import Worker, WorkerDied
 from grader.submission import Source
@@ -353,11 +353,13 @@ def _seen(ask: Ask, header: dict, blobs: list[bytes]) -> Observation:
     if len(outputs) != len(ask.inputs):
         raise BadFrame("not one output per run")
     collectives = [_collective(c) for c in header["collectives"]]
-    numbers = int(header["memory"]), int(header["flops"])
+    numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
     return Observation(outputs, collectives, *numbers, bool(header["typed"]), str(header["program"]))
 
 
 def _collective(data: dict[str, Any]) -> Collective:
     known: dict[str, Any] = {f.name: data[f.name] for f in fields(Collective) if f.name in data}
     known["axes"] = tuple(data["axes"])
+    known["senders"] = None if data.get("senders") is None else tuple(data["senders"])
+    known["path"] = tuple(tuple(map(int, branch)) for branch in data.get("path", ()))
     return Collective(**known)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -45,6 +46,76 @@ class Sharded:
         return spec_of(self.slices, self.shape, self.mesh)
 
 
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """What a fact is at least and at most, over all paths through a program and over all devices.
+
+    What is required must hold for ``least``, what is budgeted for ``most``. One that is exact equals its number.
+    """
+
+    least: float
+    most: float
+
+    @classmethod
+    def of(cls, value: Any) -> Interval:
+        """From a number, or from what ``dataclasses.asdict`` and JSON made of an interval.
+
+        Raises ValueError for what is no interval of numbers from 0 on.
+        """
+        if isinstance(value, Interval):
+            return value
+        least, most = (value["least"], value["most"]) if isinstance(value, Mapping) else (value, value)
+        if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in (least, most)):
+            raise ValueError("an interval has two numbers")
+        if not 0 <= least <= most or least == math.inf:
+            raise ValueError(f"there is nothing from {least} to {most}")
+        return cls(least, most)
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a most at all."""
+        return self.most != math.inf
+
+    @property
+    def exact(self) -> bool:
+        return self.least == self.most
+
+    def __add__(self, other: Interval | float) -> Interval:
+        other = Interval.of(other)
+        return Interval(self.least + other.least, self.most + other.most)
+
+    def __mul__(self, other: Interval | float) -> Interval:
+        other = Interval.of(other)
+        # What never runs costs nothing, whatever one round of it would cost.
+        most = self.most * other.most if self.most and other.most else 0
+        return Interval(self.least * other.least, most)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def either(self, other: Interval) -> Interval:
+        """What holds when one of the two is the case."""
+        return Interval(min(self.least, other.least), max(self.most, other.most))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Interval):
+            return (self.least, self.most) == (other.least, other.most)
+        return isinstance(other, int | float) and self.least == self.most == other
+
+    def __hash__(self) -> int:
+        return hash(self.least) if self.exact else hash((self.least, self.most))
+
+    def __str__(self) -> str:
+        """``3``, ``0 to 3`` or ``2 or more``."""
+        if not self.known:
+            return f"{self.least:g} or more"
+        return f"{self.most:,}" if self.exact else f"{self.least:,} to {self.most:,}"
+
+
+UNKNOWN = Interval(0, math.inf)
+NOTHING, ONCE = Interval(0, 0), Interval(1, 1)
+Path = tuple[tuple[int, int, int], ...]
+
+
 @dataclass(frozen=True)
 class Collective:
     """One collective of the program, as written in its source.
@@ -53,22 +124,63 @@ class Collective:
         kind: all_reduce, all_gather, reduce_scatter, all_to_all, permute or broadcast.
         axes: mesh axes over which devices talk; empty when the groups follow no axes.
         bytes: bytes of its input on one device.
-        sent: bytes one device sends for one execution on a ring of its group.
-        count: how often it runs (the product of the loops around it); None when not readable.
+        sent: bytes a device sends for one execution on a ring of its group, over all devices.
+        rounds: how often it runs where it is reached (the product of the loops around it). See ``count``.
         line: line in the learner's source; None when the compiler put it there.
         shift: of a permute that moves every device's data equally far round its one axis: how many places,
             the shorter way (1 to the next device, -1 to the one before); else None.
+        senders: the devices that send ``sent.most``, where the others send nothing; None: all devices are alike.
+        path: the branches around it, outermost first: ``(conditional, branch, number of branches)``.
     """
 
     kind: str
     axes: tuple[str, ...]
     bytes: int
-    sent: int
-    count: int | None = 1
+    sent: Interval
+    rounds: Interval = ONCE
     line: int | None = None
     file: str | None = None
     by_compiler: bool = False
     shift: int | None = None
+    senders: tuple[int, ...] | None = None
+    path: Path = ()
+
+    def __post_init__(self) -> None:
+        for name in ("sent", "rounds"):  # as they come from another process
+            object.__setattr__(self, name, Interval.of(getattr(self, name)))
+
+    @property
+    def count(self) -> Interval:
+        """How often it runs, over all paths: not at all where another branch is taken."""
+        return Interval(0, self.rounds.most) if self.path else self.rounds
+
+    def sent_by(self, device: int) -> Interval:
+        """Bytes this device sends for one execution."""
+        if self.senders is None:
+            return self.sent
+        return Interval.of(self.sent.most if device in self.senders else 0)
+
+
+def total(collectives: Iterable[Collective], of: Callable[[Collective], Interval]) -> Interval:
+    """The sum over a program's collectives of what ``of`` says of one round; of branches, the least and the most."""
+    return sum_over_paths((c.path, c.rounds * of(c)) for c in collectives)
+
+
+def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
+    """The sum of what may happen on these paths; of the branches of a conditional one is taken."""
+    found, cases = NOTHING, {}
+    for path, value in parts:
+        if path:
+            case, branch, branches = path[0]
+            cases.setdefault((case, branches), {}).setdefault(branch, []).append((path[1:], value))
+        else:
+            found += value
+    for (_, branches), taken in cases.items():
+        sums = [sum_over_paths(inside) for inside in taken.values()]
+        if len(sums) < branches:  # some branch has no collective
+            sums.append(NOTHING)
+        found += Interval(min(s.least for s in sums), max(s.most for s in sums))
+    return found
 
 
 @dataclass(frozen=True)
@@ -78,8 +190,9 @@ class Observation:
     Attributes:
         outputs: for each set of inputs, the flat list of output arrays.
         collectives: in program order.
-        memory: peak temporary bytes per device, from the compiler.
-        flops: floating-point operations of matrix products per device, loops multiplied out.
+        memory: peak temporary bytes per device, from the compiler, which reckons with every path.
+        flops: arithmetic operations per device, loops multiplied out.
+        dot_flops: those of matrix products among them, also of products written out as multiply and add.
         typed: the results' types say how they are sharded, as on Explicit axes only.
         program: SHA-256 of the program in its one form.
     """
@@ -87,7 +200,8 @@ class Observation:
     outputs: list[list[Sharded]]
     collectives: list[Collective]
     memory: int
-    flops: int
+    flops: Interval = NOTHING
+    dot_flops: Interval = NOTHING
     typed: bool = False
     program: str = ""
 
@@ -138,7 +252,8 @@ class Seen:
     grads: Mapping[str, Sharded] = field(default_factory=dict)
     collectives: list[Collective] = field(default_factory=list)
     memory: int = 0
-    flops: int = 0
+    flops: Interval = NOTHING
+    dot_flops: Interval = NOTHING
     typed: bool = False
     outcomes: list[tuple[dict[str, Any], Outcome, Outcome]] = field(default_factory=list)
     public: bool = True
@@ -150,11 +265,15 @@ class Seen:
         raise AttributeError(f"this check's call has no argument {name!r}")
 
     @property
-    def traffic(self) -> dict[str, int | None]:
-        """Bytes one device sends, by mesh axes ('x', or 'x,y' for a joint group); None: not readable."""
-        total: dict[str, int | None] = {}
-        for c in self.collectives:
-            key = ",".join(c.axes) or "other"
-            before = total.get(key, 0)
-            total[key] = None if before is None or c.count is None else before + c.sent * c.count
-        return total
+    def traffic(self) -> dict[str, Interval]:
+        """Bytes a device sends, by mesh axes ('x', or 'x,y' for a joint group)."""
+        keys = dict.fromkeys(",".join(c.axes) or "other" for c in self.collectives)
+        return {k: self.sends([c for c in self.collectives if (",".join(c.axes) or "other") == k]) for k in keys}
+
+    def sends(self, collectives: Iterable[Collective]) -> Interval:
+        """Bytes a device sends in these collectives, over all paths and devices."""
+        known = list(collectives)
+        alike = all(c.senders is None for c in known)
+        devices = [0] if alike else range(math.prod(self.mesh.values()))
+        each = [total(known, lambda c, d=device: c.sent_by(d)) for device in devices]
+        return Interval(min(e.least for e in each), max(e.most for e in each))

@@ -9,7 +9,6 @@ files, and the result is printed: that text is what is hashed, read for facts an
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -418,13 +417,26 @@ def element_names() -> dict[str, str]:
     return found
 
 
-# MLIR's Python has no way to ask a location for its parts, so its text is read; quotes inside names are escaped there.
-_PLACE = re.compile(r'"((?:[^"\\]|\\.)*)":(\d+):\d+')
-
-
 def _place(location: Any, files: set[str]) -> tuple[str, int] | None:
     """The innermost line of the learner's own source in a location."""
-    for file, line in _PLACE.findall(str(location)):
-        if file in files and len(line) < 7:
-            return file, int(line)
-    return None
+    line, file = source_line(location, files)
+    return (file, line) if file is not None and line is not None else None
+
+
+def source_line(location: Any, files: set[str]) -> tuple[int | None, str | None]:
+    """The innermost line of one of these files in a location, and the file."""
+    from jaxlib.mlir import ir
+
+    stack = [location]
+    while stack:
+        at = stack.pop()
+        if isinstance(at, ir.FileLineColLoc):
+            if at.filename in files:
+                return at.start_line, at.filename
+        elif isinstance(at, ir.NameLoc):
+            stack.append(at.child_loc)
+        elif isinstance(at, ir.CallSiteLoc):
+            stack += [at.caller, at.callee]
+        elif isinstance(at, ir.FusedLoc):
+            stack += reversed(list(at.locations))
+    return None, None

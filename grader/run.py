@@ -118,9 +118,10 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 
     header, blobs = _executed.get(key, lambda: execute(compiled(), inputs))
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
-    flops = header["compiled_flops"] if found.flops is None else found.flops
-    digest = hashlib.sha256(program.text.encode()).hexdigest()
-    return header | {"collectives": collectives, "flops": flops, "typed": found.typed, "program": digest}, blobs
+    flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
+    dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
+    facts_of = {"collectives": collectives, "flops": flops, "dot_flops": dots, "typed": found.typed}
+    return header | facts_of | {"program": hashlib.sha256(program.text.encode()).hexdigest()}, blobs
 
 
 def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: bytes) -> str:
@@ -148,6 +149,7 @@ def compile_(program: Program, mesh_sizes: dict[str, int], arguments: list[dict[
         lowered: Any = jax.jit(same_results, keep_unused=True, in_shardings=tuple(shardings)).lower(*shapes)
         module = program.parse()
         facts.mark(module)
+        marked = facts.read(module, mesh_sizes, set()).marked
         lowered._lowering._hlo = module
         try:
             compiled = lowered.compile(compiler_options=QUICKLY)
@@ -162,10 +164,12 @@ def compile_(program: Program, mesh_sizes: dict[str, int], arguments: list[dict[
                 f"{MAX_MEMORY >> 20} MiB are the limit"
             )
     hlo = compiled.as_text() or ""
+    cost = facts.compiled_cost(hlo)
     about = {
         "memory": int(memory.temp_size_in_bytes) if memory is not None else 0,
-        "added": [dataclasses.asdict(c) for c in facts.added_by_compiler(hlo, mesh_sizes)],
-        "compiled_flops": facts.compiled_flops(hlo),
+        "added": [dataclasses.asdict(c) for c in facts.added_by_compiler(hlo, mesh_sizes, marked)],
+        "compiled_flops": dataclasses.asdict(cost.flops),
+        "compiled_dots": dataclasses.asdict(cost.dots),
     }
     return Compiled(compiled, mesh, shardings, about)
 

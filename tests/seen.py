@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from grader.layout import owner_slices
-from grader.observation import Collective, Seen, Sharded
+from grader.observation import UNKNOWN, Collective, Interval, Seen, Sharded
 from grader.wire import dtype_of
 
 MESH = {"x": 4, "y": 2}
@@ -30,8 +30,12 @@ def sharded(
 
 
 def collective(kind: str, *axes: str, **more: Any) -> Collective:
-    return Collective(kind, axes, more.pop("bytes", 64), more.pop("sent", 64), **more)
+    """``count`` and ``sent`` may be numbers; None is what cannot be read."""
+    count, sent = (UNKNOWN if n is None else Interval.of(n) for n in (more.pop("count", 1), more.pop("sent", 64)))
+    return Collective(kind, axes, more.pop("bytes", 64), sent, count, **more)
 
 
 def seen(*collectives: Collective, mesh: Mapping[str, int] = MESH, **more: Any) -> Seen:
-    return Seen(mesh=mesh, collectives=list(collectives), **more)
+    """``flops`` and ``dot_flops`` may be numbers."""
+    spent = {name: Interval.of(more.pop(name, 0)) for name in ("flops", "dot_flops")}
+    return Seen(mesh=mesh, collectives=list(collectives), **spent, **more)

@@ -179,8 +179,8 @@ def test_memory_and_flops_have_budgets() -> None:
     assert "needs 2 KiB of temporary memory per device, the budget is 1 KiB" in reason(
         expect_memory, seen(memory=2048), at_most=1024
     )
-    expect_flops(seen(flops=10), at_most=10)
-    assert "each device spends 1,100 FLOPs" in reason(expect_flops, seen(flops=1100), at_most=1000)
+    expect_flops(seen(flops=20, dot_flops=10), at_most=10)
+    assert "each device spends 1,100 FLOPs" in reason(expect_flops, seen(flops=1100, dot_flops=1100), at_most=1000)
 
 
 def test_bytes_are_shown_in_powers_of_1024() -> None:

@@ -214,7 +214,7 @@ def asked(dtype: str = "float32", kind: str = "task") -> Exercise:
 def judged(exercise: Exercise, answer: Any) -> list[Result]:
     """The results when every run comes to ``answer(ask, inputs)``, a list of arrays."""
     asks = plan(exercise, public=True, seed="s")
-    found = [Answered(ask, Observation([answer(ask, one) for one in ask.inputs], False, [], 0, 0)) for ask in asks]
+    found = [Answered(ask, Observation([answer(ask, one) for one in ask.inputs], [], 0)) for ask in asks]
     return judge_checks(exercise, found, public=True)
 
 

@@ -8,7 +8,6 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
-import jax.export
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -17,10 +16,11 @@ from hypothesis import strategies as st
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader import facts, run
+from grader import facts, groups, hlo, run
+from grader import program as forms
 from grader.exercise import Array, normal
-from grader.expect import expect_no_collectives
-from grader.observation import Seen
+from grader.expect import Failure, expect_collectives, expect_no_collectives
+from grader.observation import UNKNOWN, Collective, Interval, Seen, total
 
 MESH = {"x": 4, "y": 2}
 BLOCK = normal(8, 16, spec=("x", "y"))  # 2 x 8 floats, 64 bytes, on each device
@@ -50,9 +50,7 @@ def look(traced: Callable[..., Any]) -> Callable[..., facts.Facts]:
     def look(body: str, *args: Array, mesh: dict[str, int] | None = None, **specs: str) -> facts.Facts:
         text = body if "def f(" in body else text_of(body, **specs)
         made = traced(text, *(args or [BLOCK]), mesh=mesh or MESH)
-        module = facts.parse(jax.export.deserialize(bytearray(made.program)).mlir_module_serialized)
-        facts.admit(module)
-        return facts.read(module, mesh or MESH, {"a.py"})
+        return facts.read(made.form.parse(), mesh or MESH, {"a.py"})
 
     return look
 
@@ -70,7 +68,7 @@ def execute(traced: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
     return execute
 
 
-def counts(found: facts.Facts) -> list[tuple[str, int | None]]:
+def counts(found: facts.Facts) -> list[tuple[str, Interval]]:
     return [(c.kind, c.count) for c in found.collectives]
 
 
@@ -163,9 +161,18 @@ def test_a_line_in_a_helper_is_the_helpers(look: Callable) -> None:
 
 
 def test_lines_of_other_files_are_not_told() -> None:
-    location = '"lax.psum"("/usr/lib/jax/x.py":7:1 to "a.py":3:5)'
-    assert facts.source_line(location, {"a.py"}) == (3, "a.py")
-    assert facts.source_line(location, {"b.py"}) == (None, None)
+    from jax.interpreters.mlir import make_ir_context
+    from jaxlib.mlir import ir
+
+    with make_ir_context():
+        library, theirs = ir.Location.file("/usr/lib/jax/x.py", 7, 1), ir.Location.file("a.py", 3, 5)
+        forged = ir.Location.name('"a.py":99:1', library)
+        for location in (
+            ir.Location.callsite(ir.Location.name("lax.psum", library), [ir.Location.name("body", theirs)]),
+            ir.Location.fused([forged, ir.Location.unknown(), theirs]),
+        ):
+            assert facts.source_line(location, {"a.py"}) == (3, "a.py")
+            assert facts.source_line(location, {"b.py"}) == (None, None)
 
 
 # -- loops -------------------------------------------------------------------------------------
@@ -213,7 +220,7 @@ def test_rounds_of_loops_are_multiplied_out(look: Callable, body: str, count: in
 )  # fmt: skip
 def test_rounds_that_depend_on_data_are_unknown(look: Callable, body: str) -> None:
     """Never guessed: a check that counts then fails with a reason."""
-    assert [c.count for c in look(body).collectives] == [None]
+    assert [c.count for c in look(body).collectives] == [UNKNOWN]
 
 
 @TRACED
@@ -223,29 +230,92 @@ def test_a_counting_loop_runs_as_often_as_a_range(look: Callable, start: int, bo
     assert counts(look(body)) == [("all_reduce", len(range(start, bound, step)))]
 
 
-def test_of_branches_the_one_that_sends_most_counts(look: Callable) -> None:
-    """One of them runs; which one, the program does not say."""
+def runs(found: facts.Facts) -> dict[tuple[str, ...], Interval]:
+    """How often there is a sum over these axes, over all paths."""
+    axes = {c.axes: [o for o in found.collectives if o.axes == c.axes] for c in found.collectives}
+    return {a: total(of_one, lambda c: Interval.of(1)) for a, of_one in axes.items()}
+
+
+def test_of_branches_one_runs_and_the_program_does_not_say_which(look: Callable) -> None:
+    """What is in both is there for sure; what is in one of them may be there."""
     little, much = "lambda a: lax.psum(a, 'y')", "lambda a: lax.psum(lax.psum(a, 'x'), 'y')"
     for branches in (f"{little}, {much}", f"{much}, {little}"):
         found = look(f"return lax.cond(a[0, 0] > 0, {branches}, a)")
-        assert [c.axes for c in found.collectives] == [("x",), ("y",)]
+        assert runs(found) == {("x",): Interval(0, 1), ("y",): Interval.of(1)}
+        assert Seen(MESH, collectives=found.collectives).traffic == {"x": Interval(0, 96), "y": Interval.of(64)}
+        assert all(c.count == Interval(0, 1) for c in found.collectives)
 
 
-def test_of_a_switch_the_branch_that_sends_most_counts(look: Callable) -> None:
+BUDGETS: list[dict[str, Any]] = [
+    {"all_reduce": {"x": 3}},
+    {"all_gather": {"x": 1}},
+    {"all_reduce": {"x": 3}, "all_gather": {"x": 1}},
+]
+
+
+def test_a_branch_that_is_never_taken_hides_nothing(look: Callable) -> None:
+    """It sends more than the other one, whose gather is not allowed."""
+    decoy = "lambda a: a + lax.psum(lax.psum(lax.psum(a, 'x'), 'x'), 'x')"
+    found = look(f"return lax.cond(a[0, 0] > 1e30, {decoy}, lambda a: a + lax.all_gather(a, 'x').sum(), a)")
+    assert {(c.kind, c.count) for c in found.collectives} == {
+        ("all_reduce", Interval(0, 1)),
+        ("all_gather", Interval(0, 1)),
+    }
+    seen = Seen(MESH, collectives=found.collectives)
+    for wanted in BUDGETS:
+        with pytest.raises(Failure):
+            expect_collectives(seen, **wanted)
+    assert seen.traffic == {"x": Interval(192, 3 * 96)}
+
+
+def test_of_a_switch_every_branch_counts(look: Callable) -> None:
     branches = (
         "[lambda a: a, lambda a: lax.fori_loop(0, 9, lambda i, a: lax.psum(a, 'y'), a), lambda a: lax.psum(a, 'x')]"
     )
-    assert counts(look(f"return lax.switch(lax.axis_index('x') % 3, {branches}, a)")) == [("all_reduce", 9)]
+    found = look(f"return lax.switch(lax.axis_index('x') % 3, {branches}, a)")
+    assert runs(found) == {("y",): Interval(0, 9), ("x",): Interval(0, 1)}
+    assert Seen(MESH, collectives=found.collectives).sends(found.collectives) == Interval(0, 9 * 64)
 
 
 def test_a_branch_in_a_loop_counts_every_round(look: Callable) -> None:
     body = "step = lambda i, a: lax.cond(i > 1, lambda a: lax.psum(a, 'x'), lambda a: a, a)\nreturn lax.fori_loop(0, 3, step, a)"
-    assert counts(look(body)) == [("all_reduce", 3)]
+    assert counts(look(body)) == [("all_reduce", Interval(0, 3))]
+
+
+def test_a_branch_in_a_branch(look: Callable) -> None:
+    body = """
+    inner = lambda a: lax.cond(a[0, 1] > 0, lambda a: lax.psum(a, 'x'), lambda a: lax.psum(lax.psum(a, 'x'), 'x'), a)
+    return lax.cond(a[0, 0] > 0, inner, lambda a: lax.psum(lax.psum(lax.psum(a, 'x'), 'x'), 'x'), a)
+    """
+    assert runs(look(body)) == {("x",): Interval(1, 3)}
 
 
 def test_what_comes_before_and_after_a_branch_is_kept(look: Callable) -> None:
     body = "a = lax.pmax(a, 'y')\na = lax.cond(a[0, 0] > 0, lambda a: lax.psum(a, 'x'), lambda a: a, a)\nreturn lax.pmin(a, 'y')"
-    assert [c.axes for c in look(body).collectives] == [("y",), ("x",), ("y",)]
+    found = look(body)
+    assert [(c.axes, c.count) for c in found.collectives] == [(("y",), 1), (("x",), Interval(0, 1)), (("y",), 1)]
+
+
+def test_a_loops_condition_is_asked_once_more_than_the_body_runs(look: Callable) -> None:
+    ask = "lambda s: (s[0] < 4) & (lax.psum(s[1], 'x')[0, 0] < 9)"
+    assert counts(look(f"return lax.while_loop({ask}, lambda s: (s[0] + 1, s[1]), (0, a))[1]")) == [
+        ("all_reduce", Interval(1, math.inf))
+    ]
+
+
+def test_a_device_that_is_no_source_sends_nothing(look: Callable) -> None:
+    """Hops along a line: the first device of each row only sends, the last one only receives."""
+    found = look("return lax.ppermute(a, 'x', [(i, i + 1) for i in range(3)])")
+    (hop,) = found.collectives
+    assert (hop.count, hop.sent, hop.senders, hop.shift) == (1, Interval(0, 64), (0, 1, 2, 3, 4, 5), None)
+
+
+def test_what_each_device_sends_is_summed_for_each_device(look: Callable) -> None:
+    """To gather by hops to a root, every device but the root sends once: never the sum of all hops."""
+    body = "hop = lambda i: lax.ppermute(a, 'x', [(i, 0)])\nreturn hop(1) + hop(2) + hop(3)"
+    found = look(body)
+    assert Seen(MESH, collectives=found.collectives).traffic == {"x": Interval(0, 64)}
+    assert counts(found) == [("permute", 1)] * 3
 
 
 # -- functions in functions --------------------------------------------------------------------
@@ -297,33 +367,49 @@ def f(a, *, mesh):
 
 
 @pytest.mark.parametrize(
-    ("body", "flops"),
+    ("body", "dots", "flops"),
     [
-        ("return a", 0),
-        ("return a + (a @ a.T).sum()", 2 * 2 * 2 * 8),
-        ("return a + jnp.einsum('ij,kj->ik', a, a).sum()", 2 * 2 * 2 * 8),
-        ("return a + jnp.einsum('ij,ij->i', a, a).sum()", 2 * 2 * 8),
-        ("return a + jnp.vdot(a, a)", 2 * 16),
-        ("return lax.fori_loop(0, 3, lambda i, a: a + (a @ a.T).sum(), a)", 3 * 64),
-        ("return lax.fori_loop(0, 2, lambda i, a: lax.fori_loop(0, 5, lambda j, a: a + (a @ a.T).sum(), a), a)", 10 * 64),
-        ("mul = jax.jit(lambda a: a + (a @ a.T).sum())\nreturn mul(mul(a))", 2 * 64),
-        ("return lax.cond(a[0, 0] > 0, lambda a: a + (a @ a.T).sum(), lambda a: a, a)", 64),
+        ("return a", 0, 0),
+        ("return 2 * a", 0, 16),
+        ("return a * a", 32, 16),  # a product, and the sum that it may be made for
+        ("return a * (lax.axis_index('x') == 1)", 0, 2 + 16),  # a mask is no data; its place took two operations
+        ("return jnp.where(a > 0, a, 0)", 0, 0),
+        ("return a + (a @ a.T).sum()", 64, 64 + 4 + 16),
+        ("return a + jnp.einsum('ij,kj->ik', a, a).sum()", 64, 64 + 4 + 16),
+        ("return a + jnp.einsum('ij,ij->i', a, a).sum()", 32, 32 + 2 + 16),
+        ("return a + jnp.vdot(a, a)", 32, 32 + 16),
+        ("return a + (a[:, None, :] * a[None, :, :]).sum(2).sum()", 64, 32 + 32 + 4 + 16),
+        ("return a + sum(a[:, j, None] * a[None, :, j] for j in range(8)).sum()", 64, 8 * (4 + 4) + 4 + 16),
+        ("return a + jnp.prod(jnp.stack([a, a]), 0)", 2 * 32, 32 + 16),
+        ("return a + (a.astype(complex) @ a.T.astype(complex)).real.sum()", 4 * 64, 4 * 64 + 4 + 16),
+        ("return a + lax.conv(a[None], a[None, :, :3], (1,), 'VALID').sum()", 2 * 6 * 6, 2 * 6 * 6 + 6 + 16),
+        ("return a + jnp.tanh(a) + jnp.exp(a)", 0, 4 * 16),
+        ("return lax.psum(a, 'x')", 0, 0),  # what a collective adds up on the way is its traffic
+        ("return jnp.sort(a)", 0, 0),
+        ("return a.at[0].add(a[1])", 0, 8),
+        ("return lax.reduce_window(a, 0.0, lax.add, (1, 2), (1, 1), 'VALID').sum() + a", 0, 2 * 7 * 2 + 2 * 7 + 16),
+        ("return lax.fori_loop(0, 3, lambda i, a: a + (a @ a.T).sum(), a)", 3 * 64, None),
+        ("return lax.fori_loop(0, 2, lambda i, a: lax.fori_loop(0, 5, lambda j, a: a + (a @ a.T).sum(), a), a)", 10 * 64, None),
+        ("mul = jax.jit(lambda a: a + (a @ a.T).sum())\nreturn mul(mul(a))", 2 * 64, 2 * 84),
+        ("return lax.cond(a[0, 0] > 0, lambda a: a + (a @ a.T).sum(), lambda a: a, a)", Interval(0, 64), Interval(0, 84)),
+        ("return lax.cond(a[0, 0] > 0, lambda a: a + (a @ a.T).sum(), lambda a: 2 * a, a)", Interval(0, 64), Interval(16, 84)),
+        ("return lax.while_loop(lambda a: a.sum() < 9, lambda a: a + (a @ a.T).sum(), a)", UNKNOWN, Interval(16, math.inf)),
     ],
 )  # fmt: skip
-def test_flops_of_products_on_one_device_loops_multiplied_out(look: Callable, body: str, flops: int) -> None:
-    assert look(body).flops == flops
+def test_flops_of_one_device_loops_multiplied_out(
+    look: Callable, body: str, dots: int | Interval, flops: int | Interval | None
+) -> None:
+    found = look(body)
+    assert found.dot_flops == dots
+    assert flops is None or found.flops == flops
 
 
 NEVER = "lambda a: lax.while_loop(lambda s: s[0] < 0, lambda s: (s[0] + 1, work(s[1])), (0, a))[1]"
 
 
 def test_a_loop_that_never_runs_costs_nothing(look: Callable) -> None:
-    assert look(f"work = lambda a: a + (a @ a.T).sum()\nreturn ({NEVER})(a)").flops == 0
-
-
-def test_of_branches_one_that_never_sends_does_not_win(look: Callable) -> None:
-    body = f"work = lambda a: lax.psum(a, 'x')\nreturn lax.cond(a[0, 0] > 0, {NEVER}, lambda a: lax.psum(a, 'y'), a)"
-    assert [(c.axes, c.count) for c in look(body).collectives] == [(("y",), 1)]
+    found = look(f"work = lambda a: a + (a @ a.T).sum()\nreturn ({NEVER})(a)")
+    assert found.dot_flops == found.flops == 0
 
 
 def test_a_loop_that_is_left_at_once_sends_nothing(look: Callable) -> None:
@@ -333,8 +419,9 @@ def test_a_loop_that_is_left_at_once_sends_nothing(look: Callable) -> None:
 def test_products_outside_shard_map_are_left_to_the_compiler(look: Callable, execute: Callable) -> None:
     text = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return a @ b\n"
     args = normal(8, 12, spec=("x", None)), normal(12, 6, spec=(None, "y"))
-    assert look(text, *args).flops is None
-    assert execute(text, *args)["flops"] == 2 * 8 * 12 * 6 // 8
+    assert look(text, *args).flops is None and look(text, *args).dot_flops is None
+    found = execute(text, *args)
+    assert Interval.of(found["flops"]) == Interval.of(found["dot_flops"]) == 2 * 8 * 12 * 6 // 8
 
 
 @pytest.mark.parametrize("mode", ["Explicit", "Auto"])
@@ -361,7 +448,10 @@ def told(header: dict[str, Any]) -> list[tuple[str, tuple[str, ...], int, bool]]
 def test_the_compilers_sum_over_a_contracted_axis_is_seen(execute: Callable) -> None:
     found = execute(AUTO, normal(8, 12, spec=(None, "x")), normal(12, 6, spec=("x", None)))
     assert told(found) == [("all_reduce", ("x",), 8 * 6 * 4, True)]
-    assert found["collectives"][0]["line"] is None and found["collectives"][0]["sent"] == 2 * 8 * 6 * 4 * 3 // 4
+    assert (
+        found["collectives"][0]["line"] is None
+        and Interval.of(found["collectives"][0]["sent"]) == 2 * 8 * 6 * 4 * 3 // 4
+    )
 
 
 def test_the_compilers_gather_where_in_specs_do_not_match_is_seen(execute: Callable) -> None:
@@ -391,6 +481,124 @@ def test_collectives_written_by_hand_are_not_the_compilers(execute: Callable, bo
     assert found and not any(by_compiler for *_, by_compiler in found)
 
 
+@pytest.mark.parametrize(
+    ("body", "wanted"),
+    [
+        ("lax.scan(lambda c, _: (there_and_back(c), None), a, length=5)[0]", Interval.of(5)),
+        ("lax.fori_loop(0, 2, lambda i, c: lax.scan(lambda c, _: (there_and_back(c), None), c, length=3)[0], a)", Interval.of(6)),
+        ("lax.while_loop(lambda c: c.sum() < 1e9, there_and_back, a)", Interval(0, math.inf)),
+        ("lax.cond(a[0, 0] > 0, there_and_back, lambda c: c, a)", Interval(0, 1)),
+        ("lax.scan(lambda c, _: (lax.cond(c[0, 0] > 0, there_and_back, lambda c: c, c), None), a, length=4)[0]", Interval(0, 4)),
+    ],
+)  # fmt: skip
+def test_what_the_compiler_adds_in_a_loop_or_a_branch_counts_as_often_as_it_may_run(
+    execute: Callable, body: str, wanted: Interval
+) -> None:
+    text = f"""{IMPORTS}
+def f(a, *, mesh):
+    on = lambda a, *spec: lax.with_sharding_constraint(a, NamedSharding(mesh, P(*spec)))
+    there_and_back = lambda c: on(on(c * 2, None, 'x') + 1, 'x', None)
+    return {body}
+"""
+    # its own sums, to decide whether to go on, are no matter here
+    added = [c for c in collectives_of(execute(text, normal(8, 16, spec=("x", None)))) if c.kind == "all_to_all"]
+    assert [c.count for c in added].count(wanted) == 2 and all(c.by_compiler for c in added)
+    assert all(c.count.most <= wanted.most for c in added)  # on the way into a loop, once
+
+
+def collectives_of(header: dict[str, Any]) -> list[Collective]:
+    return [Collective(**{**c, "axes": tuple(c["axes"])}) for c in header["collectives"]]
+
+
+def test_the_compilers_products_count_in_every_round(execute: Callable) -> None:
+    text = (
+        f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return lax.scan(lambda c, _: (c @ b, None), a, length=5)[0]\n"
+    )
+    found = execute(text, normal(8, 12, spec=("x", None)), normal(12, 12))
+    assert Interval.of(found["dot_flops"]) == 5 * 2 * 8 * 12 * 12 // 4
+
+
+SUM = 'all-reduce({operand}), replica_groups={groups}, to_apply=%add, metadata={{op_name="jit(call)/{mark}"}}'
+
+
+def sum_of(operand: str = "%p", groups: str = "{{0,1,2,3}}", number: int = 0) -> str:
+    return SUM.format(operand=operand, groups=groups, mark=f"{facts.MARK}_{number}_")
+
+
+def test_a_name_that_the_compiler_passes_on_proves_nothing() -> None:
+    """Of another kind, over other axes, or once more: the compiler's."""
+    mesh, by_hand = {"x": 2, "y": 2}, Collective("all_reduce", ("x", "y"), 32, Interval.of(48))
+    one = f"%r = f32[2,4] {sum_of()}"
+
+    def added(*lines: str, more: str = "") -> list[tuple[str, tuple[str, ...]]]:
+        return [(c.kind, c.axes) for c in hlo.added_by_compiler(program(*lines, more=more), mesh, {0: [by_hand]})]
+
+    assert added(one) == []
+    assert added(one, one.replace("%r", "%s")) == [("all_reduce", ("x", "y"))]
+    assert added(one, one.replace("{{0,1,2,3}}", "{{0,1},{2,3}}")) == [("all_reduce", ("y",))]
+    assert added(one, one.replace("all-reduce", "all-gather")) == [("all_gather", ("x", "y"))]
+    assert added(one.replace(f"{facts.MARK}_0_", f"{facts.MARK}_1_")) == [("all_reduce", ("x", "y"))]
+    assert added(one.replace(facts.MARK, "by_hand")) == [("all_reduce", ("x", "y"))]
+
+
+LOOP = """%body (s: f32[2,4]) -> f32[2,4] {{
+  %s = f32[2,4] parameter(0)
+  ROOT %r = f32[2,4] {sum}
+}}
+%again (s: f32[2,4]) -> pred[] {{
+  %s = f32[2,4] parameter(0)
+  ROOT %c = pred[] constant(true)
+}}
+"""
+WHILE = "%w = f32[2,4] while(%p), condition=%again, body=%body, backend_config={config}"
+
+
+@pytest.mark.parametrize(
+    ("rounds", "config", "added"),
+    [
+        (3, '{"known_trip_count":{"n":"3"}}', 0),
+        (3, '{"known_trip_count":{"n":"5"}}', 1),  # it runs where the source's does not
+        (3, "{}", 0),  # XLA does not know, we do: one for one
+        (None, "{}", 0),
+        (None, '{"known_trip_count":{"n":"5"}}', 0),
+    ],
+)
+def test_a_loop_of_the_source_stays_one(rounds: int | None, config: str, added: int) -> None:
+    by_hand = Collective("all_reduce", ("x",), 32, Interval.of(48), UNKNOWN if rounds is None else Interval.of(rounds))
+    text = program(WHILE.format(config=config), more=LOOP.format(sum=sum_of("%s")))
+    assert len(hlo.added_by_compiler(text, {"x": 4}, {0: [by_hand]})) == added
+    twice = program(WHILE.format(config=config), f"%r = f32[2,4] {sum_of()}", more=LOOP.format(sum=sum_of("%s")))
+    assert len(hlo.added_by_compiler(twice, {"x": 4}, {0: [by_hand]})) == 1
+
+
+def test_unrolled_rounds_and_merged_sums_are_by_hand() -> None:
+    thrice = {0: [Collective("all_reduce", ("x",), 32, Interval.of(48), Interval.of(3))]}
+    unrolled = program(*(f"%r{i} = f32[2,4] {sum_of()}" for i in range(3)))
+    assert hlo.added_by_compiler(unrolled, {"x": 4}, thrice) == []
+    two = {n: [Collective("all_reduce", ("x",), 32, Interval.of(48))] for n in (0, 1)}
+    merged = f"%r = (f32[2,4], f32[2,4]) {sum_of('%p, %p')}".replace(
+        f"{facts.MARK}_0_", f"({facts.MARK}_0_:{facts.MARK}_1_)"
+    )
+    assert hlo.added_by_compiler(program(merged), {"x": 4}, two) == []
+
+
+def test_groups_that_cannot_be_read_may_send_anything() -> None:
+    (found,) = hlo.added_by_compiler(program("%r = f32[2,4] all-reduce(%p), replica_groups=new{'x'}"), {"x": 4})
+    assert (found.axes, found.sent) == ((), UNKNOWN)
+
+
+def test_only_axes_of_a_partly_manual_region_are_the_devices_own(look: Callable, execute: Callable) -> None:
+    text = f"""{IMPORTS}
+def f(a, *, mesh):
+    body = lambda a: lax.psum(a @ a.T, 'x')
+    return jax.shard_map(body, mesh=mesh, in_specs=P('x'), out_specs=P(), axis_names={{'x'}})(a)
+"""
+    found = look(text)
+    (sum_,) = found.collectives
+    assert found.dot_flops is None and sum_.sent == Interval(12, 24)  # 2 x 2 floats, perhaps cut over y
+    assert execute(text, BLOCK)["dot_flops"]["most"] <= 2 * 2 * 2 * 16
+
+
 # -- who talks to whom -------------------------------------------------------------------------
 
 meshes = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(lambda ns: dict(zip("xyz", ns, strict=False)))
@@ -400,47 +608,120 @@ meshes = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(lambda ns: dict
 def test_groups_along_axes_are_recognised_in_any_order(mesh: dict[str, int], data: st.DataObject) -> None:
     real = [a for a, n in mesh.items() if n > 1]
     axes = tuple(a for a in real if data.draw(st.booleans()))
-    groups = [data.draw(st.permutations(g)) for g in facts.fibres(axes, mesh)]
-    found = facts.group_axes(data.draw(st.permutations(groups)), mesh)
+    members = [data.draw(st.permutations(g)) for g in groups.fibres(axes, mesh)]
+    found = groups.group_axes(data.draw(st.permutations(members)), mesh)
     assert found == (axes, math.prod(mesh[a] for a in axes))
 
 
 def test_groups_that_follow_no_axis_have_no_name() -> None:
-    assert facts.group_axes([[0, 3], [1, 2]], {"x": 2, "y": 2}) == ((), 2)
+    assert groups.group_axes([[0, 3], [1, 2]], {"x": 2, "y": 2}) == ((), 2)
 
 
 @given(meshes, st.data())
 def test_a_shift_along_an_axis_is_a_permute_over_it(mesh: dict[str, int], data: st.DataObject) -> None:
     axis = data.draw(st.sampled_from(list(mesh)))
     by = data.draw(st.integers(0, 4))
-    rows = facts.fibres((axis,), mesh)
+    rows = groups.fibres((axis,), mesh)
     pairs = [[row[i], row[(i + by) % len(row)]] for row in rows for i in range(len(row))]
     moves = by % mesh[axis] != 0
-    assert facts.permute_axes(pairs, mesh) == (((axis,), 2) if moves else ((), 1))
+    assert groups.permute_axes(pairs, mesh) == (((axis,), 2) if moves else ((), 1))
 
 
 @given(st.integers(0, 1 << 20), st.integers(2, 64))
 def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(part: int, members: int) -> None:
     """On a ring: of ``members`` parts, each device sends all but one, once or twice."""
     size = part * members
-    scatter = facts.sent_bytes("reduce_scatter", size, members)
-    assert scatter == facts.sent_bytes("all_gather", part, members) == size - part
-    assert facts.sent_bytes("all_reduce", size, members) == 2 * scatter
+    scatter = groups.sent_bytes("reduce_scatter", size, members)
+    assert scatter == groups.sent_bytes("all_gather", part, members) == size - part
+    assert groups.sent_bytes("all_reduce", size, members) == 2 * scatter
 
 
 @pytest.mark.parametrize("kind", sorted({*facts.KINDS.values()}))
 def test_a_group_of_one_sends_nothing(kind: str) -> None:
-    assert facts.sent_bytes(kind, 64, 1) == 0
+    assert groups.sent_bytes(kind, 64, 1) == 0
+
+
+# -- groups of JAX 0.12 ------------------------------------------------------------------------
+
+NAMED = """
+module {{
+  sdy.mesh @other = <["x"=2, "y"=2]>
+  sdy.mesh @mesh_0 = {mesh}
+  func.func public @main(%a: tensor<8xf32>) -> tensor<8xf32> {{
+    %0 = "stablehlo.all_reduce"(%a) <{{channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>,
+      replica_groups = #stablehlo.replica_group_mesh_axes<mesh = {which}, axes = [{axes}]>, use_global_device_ids}}> ({{
+    ^bb0(%b: tensor<f32>, %c: tensor<f32>):
+      %1 = stablehlo.add %b, %c : tensor<f32>
+      stablehlo.return %1 : tensor<f32>
+    }}) : (tensor<8xf32>) -> tensor<8xf32>
+    return %0 : tensor<8xf32>
+  }}
+}}
+"""
+INLINE = '#stablehlo.mesh<axes=[<name = "p", size = 4>, <name = "q", size = 2>]{}>'
+
+
+def named_groups(*axes: str, mesh: str = '<["x"=4, "y"=2]>', which: str = "@mesh_0") -> Any:
+    """As JAX 0.12 writes them; JAX 0.10 can read it, too."""
+    from jax.interpreters.mlir import make_ir_context
+    from jaxlib.mlir import ir
+
+    text = NAMED.format(mesh=mesh, which=which, axes=", ".join(f"#stablehlo.axis_ref<{a}>" for a in axes))
+    with make_ir_context():
+        return facts.read(ir.Module.parse(text), MESH, set()).collectives
+
+
+@pytest.mark.parametrize(
+    ("axes", "mesh", "which", "wanted"),
+    [
+        (['name = "x"'], '<["x"=4, "y"=2]>', "@mesh_0", ("x",)),
+        (['name = "y"'], '<["x"=4, "y"=2]>', "@mesh_0", ("y",)),
+        (['name = "y"', 'name = "x"'], '<["x"=4, "y"=2]>', "@mesh_0", ("x", "y")),
+        (['name = "ring"'], '<["ring"=8]>', "@mesh_0", ("x", "y")),  # a mesh that the learner made
+        (['name = "ring", sub_axis_info = (1)4'], '<["ring"=8]>', "@mesh_0", ("x",)),
+        (['name = "ring", sub_axis_info = (4)2'], '<["ring"=8]>', "@mesh_0", ("y",)),
+        (['name = "ring", sub_axis_info = (2)4'], '<["ring"=8]>', "@mesh_0", ()),  # halves of x with y
+        (['name = "x", sub_axis_info = (1)2', 'name = "x", sub_axis_info = (2)2'], '<["x"=4, "y"=2]>', "@mesh_0", ("x",)),
+        (['name = "x"'], '<["x"=2, "y"=4], device_ids=[0, 2, 4, 6, 1, 3, 5, 7]>', "@mesh_0", ("y",)),
+        (['name = "p"'], '<["x"=4, "y"=2]>', INLINE.format(""), ("x",)),
+        (['name = "p"'], '<["x"=4, "y"=2]>', INLINE.format(", device_ids = dense<[0, 4, 1, 5, 2, 6, 3, 7]> : tensor<8xi64>"), ()),
+    ],
+)  # fmt: skip
+def test_groups_named_by_axes_are_read(axes: list[str], mesh: str, which: str, wanted: tuple[str, ...]) -> None:
+    (found,) = named_groups(*axes, mesh=mesh, which=which)
+    assert (found.kind, found.axes, found.bytes) == ("all_reduce", wanted, 32)
+
+
+@pytest.mark.parametrize(
+    ("axes", "which"),
+    [
+        (['name = "z"'], "@mesh_0"),
+        (['name = "x"'], "@none"),
+        (['name = "x"'], "@other"),  # of fewer devices
+        (['name = "x"', 'name = "x"'], "@mesh_0"),
+        (['name = "x", sub_axis_info = (1)3'], "@mesh_0"),
+        (['name = "x", sub_axis_info = (3)2'], "@mesh_0"),
+    ],
+)
+def test_groups_that_no_mesh_has_are_refused(axes: list[str], which: str) -> None:
+    from jaxlib.mlir import ir
+
+    with pytest.raises((forms.Refused, ir.MLIRError)):  # MLIR's own verifier knows some of them
+        named_groups(*axes, which=which)
 
 
 # -- the compiler's text -----------------------------------------------------------------------
+
+
+def groups_in(attributes: str, mesh: dict[str, int]) -> groups.Groups | None:
+    return hlo.replica_groups(hlo.instruction(f"%r = f32[] all-reduce(%a), {attributes}").attributes, mesh)
 
 
 @given(meshes, st.data())
 def test_spellings_of_groups_are_one(mesh: dict[str, int], data: st.DataObject) -> None:
     """``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` and ``mesh['x'=4,'y'=2] {'x'}``."""
     axes = tuple(a for a in mesh if data.draw(st.booleans()))
-    wanted = facts.fibres(axes, mesh)
+    wanted = groups.fibres(axes, mesh)
     listed = ",".join("{" + ",".join(map(str, g)) + "}" for g in wanted)
     order = [i for i, a in enumerate(mesh) if a not in axes] + [i for i, a in enumerate(mesh) if a in axes]
     sizes, turn = ",".join(map(str, mesh.values())), ",".join(map(str, order))
@@ -450,11 +731,11 @@ def test_spellings_of_groups_are_one(mesh: dict[str, int], data: st.DataObject) 
         f"replica_groups=[{len(wanted)},{len(wanted[0])}]<=[{sizes}]T({turn}), x",
         f"replica_groups=mesh[{named}] {{{','.join(repr(a) for a in axes)}}}, x",
     ):
-        assert facts.replica_groups(text, mesh) == wanted, text
+        assert groups_in(text, mesh) == wanted, text
 
 
 def test_no_groups_are_all_devices() -> None:
-    assert facts.replica_groups("all-reduce(%a), replica_groups={}", {"x": 4}) == [[0, 1, 2, 3]]
+    assert groups_in("replica_groups={}", {"x": 4}) == [[0, 1, 2, 3]]
 
 
 def test_devices_may_be_numbered_in_another_order_than_the_mesh():
@@ -462,16 +743,16 @@ def test_devices_may_be_numbered_in_another_order_than_the_mesh():
     named = "mesh['axis_0'=2,'axis_1'=4], device_ids=([4,2]T(1,0))"
     mesh = {"x": 4, "y": 2}
     for axis, wanted in {"axis_1": [[0, 2, 4, 6], [1, 3, 5, 7]], "axis_0": [[0, 1], [2, 3], [4, 5], [6, 7]]}.items():
-        assert facts.replica_groups(f"all-to-all(%a), replica_groups={named} {{'{axis}'}}, x", mesh) == wanted
+        assert groups_in(f"replica_groups={named} {{'{axis}'}}, x", mesh) == wanted
 
 
 def test_groups_may_be_half_an_axis():
     # as XLA printed it for P('x', 'y') becoming P('y', 'x')
     named = "mesh['axis_0'=2,'axis_1'=4], device_ids=([2,2,2]T(0,2,1)) {'axis_1':(2)2}"
-    groups = facts.replica_groups(f"all-gather(%a), replica_groups={named}, x", {"x": 4, "y": 2})
-    assert groups == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    found = groups_in(f"replica_groups={named}, x", {"x": 4, "y": 2})
+    assert found == [[0, 2], [1, 3], [4, 6], [5, 7]]
     whole = "mesh['a'=8] {'a':(1)2,'a':(4)2}"
-    assert facts.replica_groups(f"all-gather(%a), replica_groups={whole}, x", {"x": 8}) == [[0, 1, 4, 5], [2, 3, 6, 7]]
+    assert groups_in(f"replica_groups={whole}, x", {"x": 8}) == [[0, 1, 4, 5], [2, 3, 6, 7]]
 
 
 @pytest.mark.parametrize(
@@ -479,30 +760,31 @@ def test_groups_may_be_half_an_axis():
     [("f32[16,24]", 1536), ("bf16[3]", 6), ("pred[8]", 8), ("s4[8]", 8), ("f32[]", 4), ("c64[2]", 16), ("u8[5]", 5)],
 )
 def test_sizes_in_the_compilers_text(shape: str, size: int) -> None:
-    assert facts.hlo_bytes(shape) == size
+    assert hlo.hlo_bytes(shape) == size
+
+
+def program(*lines: str, more: str = "") -> str:
+    """The text of a compiled program whose only computation has these lines after f32[2,4] %p and f32[2] %q."""
+    inside = ["%p = f32[2,4]{1,0} parameter(0)", "%q = f32[2]{0} parameter(1)", *lines]
+    return (
+        "HloModule m\n" + more + "\nENTRY %main (p: f32[2,4], q: f32[2]) -> f32[] {\n  " + "\n  ".join(inside) + "\n}\n"
+    )
 
 
 @pytest.mark.parametrize(
-    ("line", "kind", "size"),
+    ("line", "kind", "size", "sent"),
     [
-        ("%g = f32[8,4]{1,0} all-gather(%p), replica_groups={{0,1,2,3}}, dimensions={0}", "all_gather", 32),
-        ("%g = f32[2,4]{1,0} reduce-scatter(%p), replica_groups={{0,1,2,3}}, dimensions={0}", "reduce_scatter", 128),
-        ("%g = f32[8]{0} all-reduce-start(%p), replica_groups=[1,4]<=[4], to_apply=%add", "all_reduce", 32),
-        ("%g = f32[8]{0} collective-permute(%p), source_target_pairs={{0,1},{1,2},{2,3},{3,0}}", "permute", 32),
-        ("%g = (f32[2]{0}, f32[2]{0}) all-to-all(%p, %q), replica_groups={{0,1,2,3}}", "all_to_all", 16),
+        ("%g = f32[8,4]{1,0} all-gather(%p), replica_groups={{0,1,2,3}}, dimensions={0}", "all_gather", 32, 96),
+        ("%g = f32[1,4]{1,0} reduce-scatter(%p), replica_groups={{0,1,2,3}}, dimensions={0}", "reduce_scatter", 32, 24),
+        ("%g = f32[2,4]{1,0} all-reduce-start(%p), replica_groups=[1,4]<=[4], to_apply=%add", "all_reduce", 32, 48),
+        ("%g = f32[2]{0} collective-permute(%q), source_target_pairs={{0,1},{1,2},{2,3},{3,0}}", "permute", 8, 8),
+        ("ROOT %g = (f32[2]{0}, f32[2]{0}) all-to-all(%q, %q), replica_groups={{0,1,2,3}}", "all_to_all", 16, 12),
+        ("%g = (f32[2]{0}, /*index=1*/f32[2,4]{1,0}) all-reduce(%q, %p), replica_groups={}", "all_reduce", 40, 60),
     ],
 )
-def test_a_line_of_the_compiler_is_a_collective(line: str, kind: str, size: int) -> None:
-    (found,) = facts.added_by_compiler(line, {"x": 4})
-    assert (found.kind, found.axes, found.bytes, found.by_compiler) == (kind, ("x",), size, True)
-
-
-def test_a_line_with_the_mark_and_one_that_moves_nothing_are_left_out() -> None:
-    line = "%g = f32[8]{0} all-reduce(%p), replica_groups={{0},{1}}, to_apply=%add"
-    assert facts.added_by_compiler(line, {"x": 2}) == []
-    marked = line.replace("{{0},{1}}", "{{0,1}}") + f', metadata={{op_name="{facts.MARK}"}}'
-    assert facts.added_by_compiler(marked, {"x": 2}) == []
-    assert len(facts.added_by_compiler(marked.replace(facts.MARK, "by_hand"), {"x": 2})) == 1
+def test_an_instruction_of_the_compiler_is_a_collective(line: str, kind: str, size: int, sent: int) -> None:
+    (found,) = hlo.added_by_compiler(program(line), {"x": 4})
+    assert (found.kind, found.axes, found.bytes, found.sent, found.by_compiler) == (kind, ("x",), size, sent, True)
 
 
 # -- admission ---------------------------------------------------------------------------------
@@ -538,8 +820,8 @@ def test_honest_programs_are_admitted(look: Callable, body: str) -> None:
 def test_programs_that_do_more_than_compute_or_too_much_are_refused(
     look: Callable, monkeypatch: pytest.MonkeyPatch, body: str, reason: str
 ) -> None:
-    monkeypatch.setattr(facts, "MAX_OPS", 100)
-    with pytest.raises(facts.Refused, match=reason):
+    monkeypatch.setattr(forms, "MAX_OPS", 100)
+    with pytest.raises(forms.Refused, match=reason):
         look(body)
 
 
@@ -560,8 +842,8 @@ def facts_of(body, mesh_shape: dict[str, int], spec: P) -> facts.Facts:
     mesh = jax.sharding.AbstractMesh(sizes, names, axis_types=(AxisType.Auto,) * len(names))
     fn = jax.shard_map(body, mesh=mesh, in_specs=spec, out_specs=spec, check_vma=False)
     argument = jax.ShapeDtypeStruct((120, 8), jnp.float32, sharding=NamedSharding(mesh, spec))
-    exported = jax.export.export(jax.jit(fn), platforms=["cpu"])(argument)
-    return facts.read(facts.parse(exported.mlir_module_serialized), mesh_shape, set())
+    lowered: Any = jax.jit(fn).trace(argument).lower(lowering_platforms=("cpu",))
+    return facts.read(lowered.compiler_ir("stablehlo"), mesh_shape, set())
 
 
 @pytest.mark.parametrize("size", [2, 3, 4, 5, 8])
@@ -570,7 +852,7 @@ def test_a_rotation_is_named_by_its_shorter_way(size: int):
         pairs = [[d, (d + places) % size] for d in range(size)]
         ways = [step for step in range(-size, size + 1) if (places - step) % size == 0]
         shortest = min(ways, key=lambda step: (abs(step), step < 0))
-        assert facts.cyclic_shift(pairs, {"x": size}) == (shortest or None)
+        assert groups.cyclic_shift(pairs, {"x": size}) == (shortest or None)
 
 
 @pytest.mark.parametrize(("axis", "size"), [("x", 4), ("y", 2)])
@@ -592,7 +874,7 @@ def test_a_rotation_along_one_of_two_axes(axis: str, size: int):
     ],
 )
 def test_what_is_no_rotation_has_no_shift(pairs: list[list[int]], mesh: dict[str, int]):
-    assert facts.cyclic_shift(pairs, mesh) is None
+    assert groups.cyclic_shift(pairs, mesh) is None
 
 
 def test_only_permutes_have_a_shift():

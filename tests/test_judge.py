@@ -64,7 +64,7 @@ def an_exercise() -> Exercise:
 
 def observed(ask: Ask, factor: float = 2.0, *collectives: object) -> Observation:
     runs = [[sharded(factor * one["a"], ("x", None), ask.mesh)] for one in ask.inputs]
-    return Observation(runs, list(collectives), 0, 0)  # type: ignore[arg-type]
+    return Observation(runs, list(collectives), 0)  # type: ignore[arg-type]
 
 
 def judged(exercise: Exercise, finding: object, *, public: bool = False) -> dict[str, Result]:
@@ -123,7 +123,7 @@ def test_what_fails_on_secret_inputs_fails_in_words_that_do_not_depend_on_them()
             lambda ask: observed(ask, 3.0),
             lambda ask: observed(ask, float("nan")),
             lambda ask: observed(ask, 3.0 if ask.mesh["x"] == 2 else 2.0),
-            lambda ask: Observation([[sharded(one["a"][:8], (), ask.mesh)] for one in ask.inputs], [], 0, 0),
+            lambda ask: Observation([[sharded(one["a"][:8], (), ask.mesh)] for one in ask.inputs], [], 0),
             lambda ask: Fault("raised", "the first input is 0.731", line=3),
             lambda ask: Fault("timeout", "did not finish"),
             lambda ask: Fault("broken", "ours") if ask.mesh["x"] == 2 else Fault("compile", "theirs"),
@@ -271,7 +271,7 @@ def test_gradients_are_given_by_the_names_of_their_arguments() -> None:
 
     asks = plan(exercise, public=False, seed="s")
     answered = [
-        Answered(a, Observation([[sharded(one["a"]), sharded(one["b"])] for one in a.inputs], [], 0, 0)) for a in asks
+        Answered(a, Observation([[sharded(one["a"]), sharded(one["b"])] for one in a.inputs], [], 0)) for a in asks
     ]
     assert judge_checks(exercise, answered, public=False)[0].status == "passed"
     assert found[0].out.shape == (8,) and found[0].grads["b"].shape == (4,)
@@ -362,9 +362,9 @@ def test_the_same_kind_of_error_in_a_case_matches() -> None:
 def test_another_layout_or_shape_or_number_of_results_does_not_match() -> None:
     mine, wrong, right = answered(3.0), answered(3.0), answered(2.0)
     for change in (
-        lambda ask, o: Observation([[sharded(3 * one["a"], (), ask.mesh)] for one in ask.inputs], [], 0, 0),
-        lambda ask, o: Observation([[sharded(3 * one["a"][:8], (), ask.mesh)] for one in ask.inputs], [], 0, 0),
-        lambda ask, o: Observation([[*arrays, *arrays] for arrays in o.outputs], [], 0, 0),
+        lambda ask, o: Observation([[sharded(3 * one["a"], (), ask.mesh)] for one in ask.inputs], [], 0),
+        lambda ask, o: Observation([[sharded(3 * one["a"][:8], (), ask.mesh)] for one in ask.inputs], [], 0),
+        lambda ask, o: Observation([[*arrays, *arrays] for arrays in o.outputs], [], 0),
         lambda ask, o: Fault("raised", "TypeError: no", type="TypeError"),
     ):
         other = [Answered(a.ask, change(a.ask, a.finding)) for a in mine]  # type: ignore[no-untyped-call]

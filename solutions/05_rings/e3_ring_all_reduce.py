@@ -98,7 +98,9 @@ def ring_reduce_traffic(seen):
             raise Failure(f"line {hop.line}: this is no ppermute to a neighbour", where=f"line {hop.line}")
     total = n * sum(hop.bytes * hop.count for hop in seen.collectives)
     if total != 2 * (n - 1) * block:
-        raise Failure("the ring does not send 2 (N - 1) V bytes in total", expected=2 * (n - 1) * block, actual=total)
+        raise Failure(
+            "the ring does not send 2 (N - 1) V bytes in total", expected=2 * (n - 1) * block, actual=str(total)
+        )
 
 
 @exercise.number(

@@ -93,9 +93,9 @@ def bidi_gather_rounds(seen):
     for hop in seen.collectives:
         if hop.shift not in ways:
             raise Failure(f"line {hop.line}: this is no ppermute to a neighbour", where=f"line {hop.line}")
-        if hop.count is None:
+        if not hop.count.known:
             raise Failure(f"line {hop.line}: a loop whose number of rounds cannot be read", where=f"line {hop.line}")
-        ways[hop.shift] += hop.count
+        ways[hop.shift] += hop.count.most
     rounds, most = max(ways.values()), seen.mesh["x"] // 2
     if rounds > most:
         told = f"with N = {seen.mesh['x']} it hops {ways[1]} times forwards and {ways[-1]} times backwards"

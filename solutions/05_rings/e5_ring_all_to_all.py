@@ -88,10 +88,10 @@ def ring_trade_chunk_hops(seen):
     """ring_all_to_all: at most N (N - 1) / 2 chunk-hops from each device"""
     n, hops = seen.mesh["x"], 0
     for move in seen.collectives:
-        if move.shift is None or move.count is None:
+        if move.shift is None or not move.count.known:
             told = "no rotation of the ring" if move.shift is None else "in a loop whose rounds cannot be counted"
             raise Failure(f"line {move.line}: this ppermute is {told}", where=f"line {move.line}")
-        hops += abs(move.shift) * move.bytes * move.count
+        hops += abs(move.shift) * move.bytes * move.count.most
     chunk_hops, most = hops / (4 * seen.a.size / n**2), n * (n - 1) / 2
     if not chunk_hops <= most:
         told = f"with N = {n} each device makes {chunk_hops:g} chunk-hops, the budget is {most:g}"
