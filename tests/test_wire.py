@@ -6,6 +6,8 @@ import json
 import math
 import struct
 from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -103,9 +105,30 @@ def test_subclasses_become_what_they_extend() -> None:
 
 
 @pytest.mark.parametrize(
+    ("value", "plain"),
+    [
+        (Fraction(1, 2), 0.5),
+        (Fraction(6, 2), 3),
+        (Decimal("0.5"), 0.5),
+        (Decimal("3.0"), 3),
+        (Decimal(2**70), 2**70),
+        (Fraction(2**70), 2**70),
+        (Decimal("Infinity"), math.inf),
+        (Decimal("1e5000"), math.inf),
+        (Decimal("1e-5000"), 0.0),
+        ((Fraction(1, 4), {"a": Decimal(1)}), (0.25, {"a": 1})),
+    ],
+)
+def test_fractions_and_decimals_are_numbers(value: Any, plain: Any) -> None:
+    assert same(decode(json.loads(json.dumps(encode(value)))), plain)
+
+
+@pytest.mark.parametrize(
     ("value", "told"),
     [
         (object(), "is of type object"),
+        (Fraction(10**400, 3), "is a number that no float can hold"),
+        (Decimal("sNaN"), "is a number that no float can hold"),
         ({1, 2}, "is of type set"),
         (b"x", "is of type bytes"),
         (1j, "is of type complex"),
@@ -182,6 +205,9 @@ def test_an_array_comes_back(dtype: str, shape: list[int]) -> None:
         {"shape": [2], "dtype": "no_such_type"},
         {"shape": [2], "dtype": "__name__"},
         {"shape": [2], "dtype": "finfo"},
+        {"shape": [], "dtype": "a"},
+        {"shape": [1], "dtype": "float"},
+        {"shape": [1], "dtype": "int0"},
         {"shape": [2], "dtype": 3},
         {"shape": [3], "dtype": "float32"},
         {"shape": [-1], "dtype": "float32"},
