@@ -282,6 +282,8 @@ class Machine:
             return [out.astype(dtypes[0])]
         if name == "sort":
             return self.sort(op, args, device, env)
+        if name == "scatter":
+            return self.scatter(op, args, device, env)
         return [np.asarray(MOVES[name](attr, args, shapes[0])).astype(dtypes[0])]
 
     def reduce(self, op: Any, args: list[Any], device: int, env: dict) -> list[Any]:
@@ -296,6 +298,31 @@ class Machine:
                 index[d] = i
             found = self.apply(op.regions[0].blocks[0], [*found, *(a[tuple(index)] for a in arrays)], env, device)
         return found
+
+    def scatter(self, op: Any, args: list[Any], device: int, env: dict) -> list[Any]:
+        """Element by element, as the specification says; what would fall outside is left out."""
+        how: Any = stablehlo.ScatterDimensionNumbers(op.attributes["scatter_dimension_numbers"])
+        whole, indices, updates = args
+        whole = whole.copy()
+        if how.index_vector_dim == indices.ndim:
+            indices = indices[..., None]
+        hidden = {*how.inserted_window_dims, *how.input_batching_dims}
+        free = [d for d in range(whole.ndim) if d not in hidden]
+        for point in np.ndindex(updates.shape):
+            at = [point[d] for d in range(updates.ndim) if d not in how.update_window_dims]
+            where: list[Any] = list(at)
+            where.insert(how.index_vector_dim, slice(None))
+            start = [0] * whole.ndim
+            for value, d in zip(indices[tuple(where)], how.scattered_dims_to_operand_dims, strict=True):
+                start[d] = int(value)
+            for d, i in zip(how.input_batching_dims, how.scatter_indices_batching_dims, strict=True):
+                start[d] = at[i - (i > how.index_vector_dim)]
+            for d, o in zip(free, how.update_window_dims, strict=True):
+                start[d] += point[o]
+            if all(0 <= i < n for i, n in zip(start, whole.shape, strict=True)):
+                old = whole[tuple(start)]
+                whole[tuple(start)] = self.apply(op.regions[0].blocks[0], [old, updates[point]], env, device)[0]
+        return [whole]
 
     def sort(self, op: Any, args: list[Any], device: int, env: dict) -> list[Any]:
         """By insertion, pair by pair; comparing is no arithmetic."""
@@ -447,7 +474,7 @@ MOVES: dict[str, Callable] = {
     "concatenate": lambda attr, args, shape: np.concatenate(args, attr["dimension"].value),
     "reverse": lambda attr, args, shape: np.flip(args[0], [*attr["dimensions"]]),
     "dynamic_slice": lambda attr, args, shape: args[0][_start(args[0], args[1:], [*attr["slice_sizes"]])],
-    "optimization_barrier": lambda attr, args, shape: args[0],
+    "optimization_barrier": lambda attr, args, shape: args[0], "sharding_constraint": lambda attr, args, shape: args[0],
 }  # fmt: skip
 
 

@@ -263,7 +263,7 @@ def module_of(task: Task, fn: Callable, call: Call, sizes: Mapping[str, int], di
 @pytest.mark.parametrize("path", sorted(ROOT.glob("solutions/*/*.py")), ids=lambda path: path.stem)
 def test_facts_hold_of_references_and_misconceptions(path: Path) -> None:
     """On the first mesh of the first check of every task that makes a program."""
-    exercise = load_exercise(path, f"twice_{path.stem}", path.parent.name, 0.02)
+    exercise = load_exercise(path, path.stem, path.parent.name, 0.02)
     calls = {c.call.task.name: c.call for c in exercise.checks.values() if isinstance(c.call, Call)}
     for slip in [None, *(m for m in exercise.misconceptions.values() if isinstance(m.of, Task))]:
         space: dict[str, Any] = {}
