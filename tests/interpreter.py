@@ -172,7 +172,7 @@ class Machine:
             shards: Values = env[operand]
             if kind == "collective_permute":
                 pairs = np.array(op.attributes["source_target_pairs"]).tolist()
-                out = [np.zeros_like(shards[d]) for d in range(self.devices)]
+                out: Values = [np.zeros_like(shards[d]) for d in range(self.devices)]
                 for a, b in pairs:
                     out[b] = shards[a]
                     if a != b:
@@ -181,7 +181,7 @@ class Machine:
                     for d in range(self.devices):
                         self.counts.ran[d]["permute"] += 1
             else:
-                out = [None] * self.devices
+                out: Values = [None] * self.devices
                 for group in self.groups(op.attributes["replica_groups"]):
                     parts = self.in_group(kind, op, [shards[d] for d in group], group, env)
                     for d, part in zip(group, parts, strict=True):
@@ -472,7 +472,7 @@ MOVES: dict[str, Callable] = {
     "iota": _iota, "reshape": lambda attr, args, shape: args[0].reshape(shape),
     "transpose": lambda attr, args, shape: args[0].transpose([*attr["permutation"]]),
     "concatenate": lambda attr, args, shape: np.concatenate(args, attr["dimension"].value),
-    "reverse": lambda attr, args, shape: np.flip(args[0], [*attr["dimensions"]]),
+    "reverse": lambda attr, args, shape: np.flip(args[0], tuple(attr["dimensions"])),
     "dynamic_slice": lambda attr, args, shape: args[0][_start(args[0], args[1:], [*attr["slice_sizes"]])],
     "optimization_barrier": lambda attr, args, shape: args[0], "sharding_constraint": lambda attr, args, shape: args[0],
 }  # fmt: skip
