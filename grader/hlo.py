@@ -189,7 +189,7 @@ class _Walk:
         for one in self.computations.get(name, []):
             self.steps += 1
             if self.steps > MAX_STEPS:
-                from grader.facts import Refused
+                from grader.program import Refused
 
                 raise Refused("the compiled program is too large with every call written out")
             opcode = one.opcode.replace("-", "_")

@@ -32,7 +32,7 @@ from grader.expect import (
     same_outcome,
     show_bytes,
 )
-from grader.observation import Outcome, Sharded
+from grader.observation import UNKNOWN, Interval, Outcome, Sharded
 from grader.wire import NOT_PLAIN, decode, encode
 from tests.seen import collective, seen, sharded
 
@@ -181,6 +181,41 @@ def test_memory_and_flops_have_budgets() -> None:
     )
     expect_flops(seen(flops=20, dot_flops=10), at_most=10)
     assert "each device spends 1,100 FLOPs" in reason(expect_flops, seen(flops=1100, dot_flops=1100), at_most=1000)
+
+
+def test_a_budget_holds_for_the_most_and_a_requirement_for_the_least() -> None:
+    maybe = seen(collective("permute", "x", sent=10, path=((0, 0, 2),)))
+    expect_traffic(maybe, at_most=10)
+    assert reason(expect_traffic, maybe, at_most=9).startswith("a device sends up to 10 B, the budget is 9 B")
+    text = reason(expect_collectives, maybe, permute={"x": 1})
+    assert text == "the budget is permute over x; the program has permute over x 0 to 1 times"
+    assert "0 to 1 times" in reason(expect_no_collectives, maybe)
+    expect_only(seen(collective("all_gather", "x", count=0)), "permute")
+
+
+def test_not_every_device_sends_in_every_permute() -> None:
+    hops = [collective("permute", "x", sent=Interval(0, 32768), senders=(i,)) for i in range(3)]
+    expect_traffic(seen(*hops), at_most=32768)
+    assert reason(expect_traffic, seen(*hops), at_most=1024).startswith(
+        "a device sends up to 32 KiB, the budget is 1 KiB"
+    )
+
+
+def test_other_arithmetic_has_a_budget_of_its_own() -> None:
+    expect_flops(seen(flops=20, dot_flops=10), at_most=10)
+    assert "each device spends 11 FLOPs besides matrix products, the budget is 10" in reason(
+        expect_flops, seen(flops=21, dot_flops=10), at_most=10
+    )
+    assert "FLOPs are unknown" in reason(expect_flops, seen(flops=UNKNOWN), at_most=math.inf)
+
+
+@pytest.mark.parametrize("word", [expect_memory, expect_flops, expect_traffic])
+@pytest.mark.parametrize("got", [seen(), seen(collective("permute", "x"), memory=1, flops=9, dot_flops=4)])
+def test_a_budget_that_is_no_number_raises_nothing_but_a_failure(word: object, got: object) -> None:
+    with pytest.raises(Failure):
+        word(got, at_most=math.nan)  # type: ignore[operator]
+    with pytest.raises(Failure):
+        word(got, at_most=-math.inf)  # type: ignore[operator]
 
 
 def test_bytes_are_shown_in_powers_of_1024() -> None:

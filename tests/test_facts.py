@@ -500,10 +500,10 @@ def f(a, *, mesh):
     there_and_back = lambda c: on(on(c * 2, None, 'x') + 1, 'x', None)
     return {body}
 """
-    # its own sums, to decide whether to go on, are no matter here
+    # the way into the loop may cost something once; its own sums, to decide whether to go on, are no matter here
     added = [c for c in collectives_of(execute(text, normal(8, 16, spec=("x", None)))) if c.kind == "all_to_all"]
-    assert [c.count for c in added].count(wanted) == 2 and all(c.by_compiler for c in added)
-    assert all(c.count.most <= wanted.most for c in added)  # on the way into a loop, once
+    assert wanted in [c.count for c in added] and all(c.by_compiler for c in added)
+    assert all(c.count.most <= wanted.most for c in added)
 
 
 def collectives_of(header: dict[str, Any]) -> list[Collective]:
@@ -511,18 +511,16 @@ def collectives_of(header: dict[str, Any]) -> list[Collective]:
 
 
 def test_the_compilers_products_count_in_every_round(execute: Callable) -> None:
-    text = (
-        f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return lax.scan(lambda c, _: (c @ b, None), a, length=5)[0]\n"
-    )
-    found = execute(text, normal(8, 12, spec=("x", None)), normal(12, 12))
-    assert Interval.of(found["dot_flops"]) == 5 * 2 * 8 * 12 * 12 // 4
+    text = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return lax.scan(lambda c, _: (c @ b, None), a, length=5)[0]\n"
+    found = execute(text, normal(8, 8, spec=("x", None)), normal(8, 8, spec=()))
+    assert Interval.of(found["dot_flops"]) == 5 * 2 * 8 * 8 * 8 // 4
 
 
-SUM = 'all-reduce({operand}), replica_groups={groups}, to_apply=%add, metadata={{op_name="jit(call)/{mark}"}}'
+REDUCED = 'all-reduce({operand}), replica_groups={groups}, to_apply=%add, metadata={{op_name="jit(call)/{mark}"}}'
 
 
 def sum_of(operand: str = "%p", groups: str = "{{0,1,2,3}}", number: int = 0) -> str:
-    return SUM.format(operand=operand, groups=groups, mark=f"{facts.MARK}_{number}_")
+    return REDUCED.format(operand=operand, groups=groups, mark=f"{facts.MARK}_{number}_")
 
 
 def test_a_name_that_the_compiler_passes_on_proves_nothing() -> None:
