@@ -11,7 +11,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -25,7 +25,7 @@ from grader import build as builder
 from grader import doctor as doctors
 from grader import numbers, report, scaffold, store
 from grader import verify as verifier
-from grader.course import Course, CourseError, find_course
+from grader.course import PACKAGED, Course, CourseError, find_course
 from grader.exercise import AuthorError
 from grader.grade import Grader
 from grader.lane import Here
@@ -77,10 +77,20 @@ def points(value: float) -> str:
     return f"{value:g} point{'' if value == 1 else 's'}"
 
 
-def course_at(path: Path | None) -> Course:
+def course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Course:
+    """The course that was named, else the working directory's; never one that came with ``handed_in``."""
     if problem := doctors.jax_problem():
         raise CourseError(problem)
-    return find_course(path)
+    return find_course(path, handed_in=handed_in)
+
+
+def work_in(course: Course, work: Path | None) -> Path:
+    """Where the learner's work is: ``--work``, else the course's folder; the packaged course is nobody's work."""
+    usual = Path.cwd() if course.root == PACKAGED else course.root / "exercises" if course.solved else course.root
+    place = work or usual
+    if not place.exists():
+        raise CourseError(f"no such file or folder: {place}")
+    return place
 
 
 @app.command("list")
@@ -183,25 +193,36 @@ def check(
     work: Annotated[
         Path | None, typer.Option("--work", help="your folder or notebook; default: exercises/ or here")
     ] = None,
+    isolation: Annotated[
+        str, typer.Option("--isolation", help="auto, sandlock, bwrap or none; for work that is not yours")
+    ] = "none",
     course: CourseOption = None,
     student: Student = "",
     as_json: AsJson = False,
 ) -> None:
-    """Check my own work with the public checks. Needs no isolation: it is your code on your machine."""
-    found = course_at(course)
+    """Check my own work with the public checks. Without isolation: it is your code on your machine."""
+    found = course_at(course, [work] if work else [])
     chosen = found.select(names or [])
-    place = work or (found.root / "exercises" if found.solved else found.root)
-    if not place.exists():
-        raise CourseError(f"no such file or folder: {place}")
+    place, tier = work_in(found, work), best_tier(isolation)
+    if tier != "none" and course is None and place.resolve().is_relative_to(found.root.resolve()) and not found.solved:
+        raise CourseError(
+            f"{found.root / 'course.yaml'} lies beside the work that is to be confined, and a course is code: "
+            "pass the one to trust, --course FOLDER"
+        )
+    if tier == "none" and work is not None:
+        told = f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto"
+        err.print(f"note: {report.clean(told)}", markup=False, highlight=False, soft_wrap=True)
     me = student_name(found, student)
     submission = read(place, me, found.module_of, found.handed_out)
-    if not names:
-        chosen = [e for e in chosen if e in submission.sources]
-    if not chosen:
+    begun = [e for e in chosen if e in submission.sources]
+    if not begun:
+        first = chosen[0]
         raise CourseError(
-            f"nothing to check in {place}: it holds no file named like an exercise, such as c3_contracting.py"
+            f"nothing of {', '.join(names or ['the course'])} in {place}: looked for files such as {first}.py and "
+            f"{found.module_of[first]}.ipynb; go to your work or pass --work FOLDER"
         )
-    with own_grader(found) as grader:
+    chosen = chosen if names else begun
+    with own_grader(found, tier) as grader:
         graded = grader.grade(submission, chosen, public=True)
     if as_json:
         typer.echo(graded.dumps(), nl=False)
@@ -212,10 +233,10 @@ def check(
     raise typer.Exit(exit_code([graded], student=True))
 
 
-def own_grader(course: Course) -> Grader:
-    """For one's own work: without isolation, and in this process where there is no fork (Windows)."""
+def own_grader(course: Course, tier: str = "none") -> Grader:
+    """For one's own work: usually without isolation, and in this process where there is no fork (Windows)."""
     if hasattr(os, "fork"):
-        return Grader(course, "none")
+        return Grader(course, tier)
     os.environ.update(environment(course.config.devices) | {"PATH": os.environ.get("PATH", "")})
     return Grader(course, "none", here=Here({}))
 
@@ -241,7 +262,7 @@ def grade(
         raise typer.Exit(grade_nbgrader(nbgrader, [str(p) for p in paths], jobs, isolation, again, as_json))
     if to is None:
         raise CourseError("say where the reports go: --out FOLDER")
-    found = course_at(course)
+    found = course_at(course, paths)
     if not found.solved:
         raise CourseError("grading needs the solutions; this is what learners are given")
     names = found.select(only or [])
@@ -430,9 +451,9 @@ def submit(
     from grader import submit as submitting
     from grader.integrations.nbgrader import exchange
 
-    found = course_at(course)
+    found = course_at(course, [work] if work else [])
     listed = found.module(module)
-    place = work or (found.root / "exercises" if found.solved else found.root)
+    place = work_in(found, work)
     with own_grader(found) as grader:
         ready = submitting.prepare(found, listed.id, place, student_name(found, student), grader)
     report.print_report(ready.report, out)

@@ -42,7 +42,8 @@ def prepare(course: Course, module: str, work: Path, student: str, grader: Grade
     found = read(work, student, course.module_of, course.handed_out)
     submission = replace(found, sources={e: s for e, s in found.sources.items() if e in names})
     if not submission.sources:
-        raise CourseError(f"nothing of {module} in {work}; go to your work or pass --work FOLDER")
+        looked = f"looked for files such as {names[0]}.py and {module}.ipynb"
+        raise CourseError(f"nothing of {module} in {work}: {looked}; go to your work or pass --work FOLDER")
     report = grader.grade(submission, names, public=True)
     return Ready(submission, report, missing(report))
 
