@@ -32,7 +32,7 @@ import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from grader import syntax
 
@@ -49,6 +49,7 @@ MAX_CELL = 200_000  # characters; a longer cell is not searched for IPython synt
 MAX_NOTES = 100
 
 SUFFIXES = (".py", ".ipynb")
+ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")  # in which work may be
 MACHINE_FAULTS = {
     errno.EIO,
     errno.ENFILE,
@@ -109,10 +110,6 @@ class Unreadable(SubmissionError):
 
 class NothingToGrade(SubmissionError):
     """No work was found."""
-
-
-class SameStudent(SubmissionError):
-    """Two paths belong to one student."""
 
 
 class Refused(Exception):
@@ -725,8 +722,22 @@ def _statement_end(text: str, start: int) -> int:
 _STUDENT = re.compile(r"(?!\.)[A-Za-z0-9._@ +-]{1,100}")
 
 
-def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str]) -> tuple[list[tuple[str, Path]], list[str]]:
-    """Who handed in what: (student, path) by student, and notes on what was skipped.
+class Found(NamedTuple):
+    """What there is to grade.
+
+    Attributes:
+        students: (student, path), by student.
+        notes: what was skipped.
+        set_aside: who cannot be graded as things stand, and why: the others are.
+    """
+
+    students: list[tuple[str, Path]]
+    notes: list[str]
+    set_aside: dict[str, str]
+
+
+def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str]) -> Found:
+    """Who handed in what.
 
     A file is one student's, named by the file without the exercise or module ("alice_c3_contracting.py").
     A folder is one student's when it directly holds work under its own name, a module's folder or
@@ -734,29 +745,39 @@ def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str]) -> tup
 
     Raises:
         NothingToGrade: a path does not exist, or nothing was found.
-        SameStudent: two paths belong to one student.
     """
     notes: list[str] = []
-    found: dict[str, Path] = {}
+    aside: dict[str, str] = {}
+    places: dict[str, dict[str, Path]] = {}
     for path in map(Path, paths):
         if not os.path.exists(path):  # unlike Path.exists, False for names that no file can have
             raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
-        for student, place in _students_at(path, exercises, notes):
+        for student, place in _students_at(path, exercises, notes, aside):
             if not _STUDENT.fullmatch(student) or student != student.strip():
-                notes.append(
-                    f"skipped {printable(str(place))}: a student's name may hold A-Z a-z 0-9 . _ @ + - and blanks, "
+                aside[student] = (
+                    f"{printable(str(place))}: a student's name may hold A-Z a-z 0-9 . _ @ + - and blanks, "
                     "100 at most, and starts with no dot; rename it"
                 )
-            elif student in found and found[student].resolve() != place.resolve():
-                raise SameStudent(
-                    f"{student} is there twice: {printable(str(found[student]))} and {printable(str(place))}; "
-                    "put them into one folder or rename one"
-                )
             else:
-                found.setdefault(student, place)
-    if not found:
-        raise NothingToGrade("; ".join(notes) or "nothing to grade: name a folder of submissions")
-    return sorted(found.items()), list(first_notes(notes))
+                places.setdefault(student, {}).setdefault(os.path.realpath(place), place)
+    students = _alone(places, aside)
+    if not students:
+        raise NothingToGrade("; ".join([*notes, *aside.values()]) or "nothing to grade: name a folder of submissions")
+    return Found(students, list(first_notes(notes)), dict(sorted(aside.items())))
+
+
+def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Path]]:
+    """The students whose name is theirs alone, upper and lower case being one: reports are files."""
+    groups: dict[str, list[tuple[str, Path]]] = {}
+    for student, found in sorted(places.items()):
+        groups.setdefault(student.lower(), []).extend((student, place) for place in found.values())
+    for group in groups.values():
+        names = dict.fromkeys(student for student, _ in group)
+        if len(group) > 1:
+            who = f"{next(iter(names))} is" if len(names) == 1 else f"{' and '.join(names)} (one name in two cases) is"
+            where = " and ".join(printable(str(place)) for _, place in group)
+            aside |= dict.fromkeys(names, f"{who} there twice: {where}; put them into one folder or rename one")
+    return sorted(group[0] for group in groups.values() if len(group) == 1)
 
 
 def _did_you_mean(path: Path) -> str:
@@ -767,17 +788,21 @@ def _did_you_mean(path: Path) -> str:
     return f"; did you mean {printable(str(path.parent / near[0]))}?" if near else ""
 
 
-def _students_at(path: Path, exercises: Mapping[str, str], notes: list[str]) -> list[tuple[str, Path]]:
+def _students_at(
+    path: Path, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str]
+) -> list[tuple[str, Path]]:
     if not path.is_dir():
         if path.suffix.lower() in (*SUFFIXES, ".zip"):
             return [(_owner(path.stem, exercises), path)]
         notes.append(f"skipped {printable(str(path))}: it is not a .py file, a notebook (.ipynb) or a .zip")
         return []
-    folders, zips, named = _sort_entries(path, exercises, notes)
+    entries = _sort_entries(path, exercises, notes)
+    folders, zips, named = entries.folders, entries.zips, entries.named
     if _is_one_student(folders, zips, named, exercises):
         return [(path.resolve().name, path)]
     loose = [(_owner(file.stem, exercises), file) for file in (*zips, *named)]
     if loose or any(_holds_work(folder, exercises) for folder in folders):
+        _tell_others(entries, exercises, notes, aside)
         # A student whose folder holds no work is graded too: zero with a reason, not forgotten.
         return [*((folder.name, folder) for folder in folders), *loose]
     example = f"{printable(path.resolve().name)}/alice/{next(iter(exercises), 'exercise')}.py"
@@ -785,24 +810,50 @@ def _students_at(path: Path, exercises: Mapping[str, str], notes: list[str]) -> 
     return []
 
 
-def _sort_entries(
-    folder: Path, exercises: Mapping[str, str], notes: list[str]
-) -> tuple[list[Path], list[Path], list[Path]]:
-    """The sub-folders, archives, and files named after an exercise or module of a folder."""
-    folders: list[Path] = []
-    zips: list[Path] = []
-    named: list[Path] = []
+@dataclass(frozen=True)
+class _InFolder:
+    """What a folder holds: ``named`` files are named after an exercise or module, ``others`` are not."""
+
+    folders: list[Path]
+    zips: list[Path]
+    named: list[Path]
+    others: list[Path]
+    links: list[Path]
+
+
+def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) -> _InFolder:
+    found = _InFolder([], [], [], [], [])
     for entry in _entries(folder, notes):
         path = folder / entry.name
         if entry.is_symlink():
-            notes.append(f"skipped {printable(str(path))}: it is a link")
+            found.links.append(path)
         elif entry.is_dir(follow_symlinks=False):
-            folders.append(path)
+            found.folders.append(path)
         elif path.suffix.lower() == ".zip":
-            zips.append(path)
+            found.zips.append(path)
         elif path.suffix.lower() in SUFFIXES and _match(path.stem, exercises).quality != _NONE:
-            named.append(path)
-    return folders, zips, named
+            found.named.append(path)
+        else:
+            found.others.append(path)
+    return found
+
+
+def _tell_others(entries: _InFolder, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str]) -> None:
+    """Of what lies beside the students' folders, that which may be somebody's work."""
+    aside |= {
+        p.name: f"{printable(str(p))} is a link and was not followed; put the work itself there" for p in entries.links
+    }
+    passed_over: list[str] = []
+    for path in entries.others:
+        shown, suffix = printable(str(path)), path.suffix.lower()
+        if suffix in SUFFIXES:
+            aside[path.name] = f"{shown} is named after no exercise; {_looked_for(exercises)}, or a folder of its own"
+        elif suffix in ARCHIVES or not suffix:
+            aside[path.name] = f"{shown} is no folder and no .zip; unpack it into a folder of its own"
+        else:
+            passed_over.append(printable(path.name))
+    if passed_over:
+        notes.append(f"not looked at: {a_few(passed_over)}")
 
 
 def _is_one_student(

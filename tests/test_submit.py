@@ -57,7 +57,7 @@ def test_the_zip_is_graded_as_the_folder_would_be(course: Course, grader: Grader
     ready = submit.prepare(course, MODULE, work, "ada", grader)
     path = submit.write_zip(course, MODULE, work, ready, tmp_path)
     assert path.name == f"ada_{MODULE}.zip"
-    (found,), _ = find_submissions([path], course.module_of)
+    (found,) = find_submissions([path], course.module_of).students
     assert found == ("ada", path)
     assert read(path, "ada", course.module_of).sources == ready.submission.sources
     with zipfile.ZipFile(path) as archive:
@@ -124,5 +124,5 @@ def test_the_github_classroom_workflow_checks_and_keeps_the_work(course: Course,
     assert done["Public checks"].returncode == 1  # one exercise is still to be written
     assert "✓ matmul_local: C equals A @ B" in done["Public checks"].stdout
     assert done["Keep the work"].returncode == 0, done["Keep the work"].stderr
-    (found,), _ = find_submissions([repository / "handed-in"], course.module_of)
+    (found,) = find_submissions([repository / "handed-in"], course.module_of).students
     assert found == ("ada", repository / "handed-in" / f"ada_{MODULE}.zip")

@@ -69,7 +69,7 @@ def work(tmp_path: Path) -> Path:
 def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
     """As the command does it, in this process; what could not be graded."""
     course = grader.course
-    students, _ = find_submissions([work], course.module_of)
+    students = find_submissions([work], course.module_of).students
     jobs = {s: lambda s=s, p=p: read(p, s, course.module_of, course.handed_out) for s, p in students}
     with store.Folder(out) as folder:
         reports, failures = store.grade_batch(grader, folder, jobs, [NAME], no_bar)
