@@ -2,7 +2,8 @@
 
 ``find_submissions`` says who handed in what, ``read`` turns one submission into a Submission.
 Whatever the bytes are, ``read`` raises nothing: what cannot be used is left out and named in a note. Only where the
-machine itself fails (a damaged disk, too many open files) it raises, so that nobody loses points by that.
+grader may not or cannot read what is there (permissions, a damaged disk, too many open files) it raises, so that nobody
+loses points by that.
 
 Which file is graded, when several could be, in this order:
 
@@ -51,6 +52,9 @@ MAX_NOTES = 100
 SUFFIXES = (".py", ".ipynb")
 ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")  # in which work may be
 MACHINE_FAULTS = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.ELOOP,
     errno.EIO,
     errno.ENFILE,
     errno.EMFILE,
@@ -433,6 +437,8 @@ def bytes_of(path: Path, most: int) -> bytes:
                 raise Refused("is not a plain file")
             return _at_most(file.read(most + 1), path.suffix, most)
     except OSError as error:
+        if error.errno == errno.ELOOP and path.is_symlink():
+            raise Refused("is a link and was not followed; hand in the file itself") from error
         raise Refused(_why(error)) from error
 
 
@@ -447,10 +453,10 @@ def _why(error: Exception) -> str:
     """Why a file or folder of theirs was not read. Raises Unreadable where that is not their doing."""
     if isinstance(error, FileNotFoundError):
         return "does not exist"
-    reason = error.strerror if isinstance(error, OSError) else None
-    if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
+    reason = "a loop of links" if isinstance(error, RuntimeError) else getattr(error, "strerror", None)
+    if isinstance(error, RuntimeError) or (isinstance(error, OSError) and error.errno in MACHINE_FAULTS):
         raise Unreadable(
-            f"{printable(str(error.filename or 'a file'))} cannot be read: {reason}; mend that and grade again"
+            f"{printable(str(getattr(error, 'filename', '') or 'a file'))} cannot be read: {reason}; mend that and grade again"
         )
     return f"cannot be read ({(reason or type(error).__name__).lower()})"
 

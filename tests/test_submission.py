@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import errno
 import io
 import json
 import os
+import re
 import stat
 import sys
 import zipfile
@@ -21,6 +23,7 @@ from grader import submission
 from grader.submission import (
     NothingToGrade,
     Submission,
+    Unreadable,
     find_submissions,
     handed_out,
     neutralise,
@@ -328,10 +331,24 @@ def test_the_number_of_notes_is_limited(tmp_path: Path):
     assert found.notes[-1] == "and 50 more notes"
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything")
-def test_what_may_not_be_read_is_noted(tmp_path: Path):
-    write(tmp_path / "c3_contracting.py").chmod(0)
-    assert read_(tmp_path).notes == ("c3_contracting.py cannot be read (permission denied)",)
+@pytest.mark.parametrize("fault", ["EACCES", "EPERM", "EIO", "ELOOP"])
+@pytest.mark.parametrize("what", ["open", "scandir"])
+def test_what_may_not_be_read_is_nobodys_zero(
+    what: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "c3_contracting.py")
+    write(tmp_path / "c1_local.py")
+    (tmp_path / "sub").mkdir()
+    number, real = getattr(errno, fault), getattr(os, what)
+
+    def fails(path: Any, *rest: Any) -> Any:
+        if Path(path).name in ("c3_contracting.py", "sub"):
+            raise OSError(number, os.strerror(number), str(path))
+        return real(path, *rest)
+
+    monkeypatch.setattr(os, what, fails)
+    with pytest.raises(Unreadable, match=f"cannot be read: {re.escape(os.strerror(number))}; mend that and grade again"):
+        read_(tmp_path)
 
 
 # -- bytes to text -----------------------------------------------------------------------------
