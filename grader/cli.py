@@ -12,6 +12,7 @@ import json
 import os
 import sys
 from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -210,8 +211,7 @@ def check(
             "pass the one to trust, --course FOLDER"
         )
     if tier == "none" and work is not None:
-        told = f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto"
-        err.print(f"note: {report.clean(told)}", markup=False, highlight=False, soft_wrap=True)
+        tell("note", f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto")
     me = student_name(found, student)
     submission = read(place, me, found.module_of, found.handed_out)
     begun = [e for e in chosen if e in submission.sources]
@@ -267,20 +267,39 @@ def grade(
         raise CourseError("grading needs the solutions; this is what learners are given")
     names = found.select(only or [])
     tier = best_tier(isolation)
-    students, notes = find_submissions(paths, found.module_of)
+    students, notes, not_graded = find_submissions(paths, found.module_of)
     given = found.handed_out
-
-    def reader(student: str, path: Path) -> Any:
-        return lambda: read(path, student, found.module_of, given)
-
+    jobs_of = {s: lambda s=s, p=p: read(p, s, found.module_of, given) for s, p in students}
+    submissions, failures = store.read_all(jobs_of)
+    if not only:
+        asked = store.assignments(found, submissions.values(), datetime.now().astimezone())
+        names = found.select(list(asked))  # where nobody handed in anything: all
+        counts = ", ".join(f"{module} (handed in by {n} of {len(students)})" for module, n in asked.items())
+        notes.append(f"graded here: {counts or 'everything'}; --only MODULE names others")
     for note in notes:
-        err.print(f"note: {report.clean(note)}", markup=False, highlight=False, soft_wrap=True)
-    with store.Folder(to) as folder, Grader(found, tier, jobs) as grader:
-        reports, failures = store.grade_batch(
-            grader, folder, {s: reader(s, p) for s, p in students}, names, lambda total: progress(total, quiet=as_json)
+        tell("note", note)
+    if found.seed_problem:
+        tell("warning", found.seed_problem)
+    with store.Folder(to, found) as folder, Grader(found, tier, jobs) as grader:
+        graded, more = store.grade_batch(
+            grader,
+            folder,
+            {s: lambda one=one: one for s, one in submissions.items()},
+            names,
+            lambda total: progress(total, quiet=as_json),
         )
-        summary = report.summarise(reports)
+        not_graded |= {student: str(error) for student, error in (failures | more).items()}
+        reports = folder.reports()
+        summary = report.summarise(
+            reports,
+            not_graded=not_graded,
+            extensions=frozenset(e for e in found.module_of if found.exercise(e).extension),
+            warnings=[found.seed_problem] if found.seed_problem else [],
+        )
         folder.finish(reports, summary)
+    if earlier := sorted({r.student for r in reports} - {r.student for r in graded} - not_graded.keys()):
+        who = ", ".join(earlier[:5]) + (f" and {len(earlier) - 5} more" if len(earlier) > 5 else "")
+        tell("note", f"as graded before, and not in these folders: {who}; delete {to}/reports/NAME.json to drop one")
     if as_json:
         typer.echo(json.dumps(summary.model_dump(mode="json"), indent=2, sort_keys=True))
     else:
@@ -289,9 +308,14 @@ def grade(
             told = f"{folder.suspicions} wrong answers are right for another student's numbers: {to}/integrity.json"
             out.print(told, highlight=False, soft_wrap=True)
         out.print(f"\nReports: {to}/index.html, {to}/grades.csv  (isolation: {tier})", highlight=False, soft_wrap=True)
-    for student, error in failures.items():
-        err.print(f"shardlings: {student} was not graded: {report.clean(error)}", markup=False, soft_wrap=True)
-    raise typer.Exit(BROKEN if failures else exit_code(reports))
+    for student, reason in not_graded.items():
+        tell("shardlings", f"{student} was not graded: {reason}")
+    raise typer.Exit(BROKEN if not_graded else exit_code(graded))
+
+
+def tell(what: str, text: str) -> None:
+    """One line beside the results."""
+    err.print(f"{what}: {report.clean(text)}", markup=False, highlight=False, soft_wrap=True)
 
 
 @contextlib.contextmanager
@@ -344,8 +368,10 @@ def verify(
         raise CourseError("there is no solutions/ here to prove")
     chosen = found.select(names or [])
     told: dict[str, list[str]] = {}
+    if found.seed_problem:
+        tell("warning", found.seed_problem)
 
-    def tell(name: str, problems: list[str]) -> None:
+    def proven(name: str, problems: list[str]) -> None:
         told[name] = problems
         if not as_json:
             out.print(f"{'✗' if problems else '✓'} {name}", highlight=False)
@@ -353,7 +379,7 @@ def verify(
                 out.print(f"    {report.clean(problem)}", markup=False, highlight=False, soft_wrap=True)
 
     with Grader(found, best_tier(isolation), jobs) as grader:
-        count = verifier.verify(found, grader, chosen, tell)
+        count = verifier.verify(found, grader, chosen, proven)
     if as_json:
         print_json(told)
     else:
@@ -392,11 +418,13 @@ def doctor(
         outcome = attacks.attack(best_tier(isolation), jobs)
         out.print(attacks.table(outcome), markup=False, highlight=False, soft_wrap=True)
         raise typer.Exit(0 if outcome.ok else FAILED)
-    try:
-        devices = course_at(course).config.devices
-    except CourseError:
-        devices = 8
+    devices, seed = 8, ""
+    with contextlib.suppress(CourseError):
+        here = course_at(course)
+        devices, seed = here.config.devices, here.seed_problem
     lines = doctors.examine(devices)
+    if seed:
+        lines.append(doctors.Line("seed", False, seed))
     if as_json:
         print_json([vars(line) for line in lines])
     else:

@@ -30,6 +30,7 @@ from grader.sandbox import Limits
 
 PUBLIC = "_public"
 GRADING = "grading"
+EXAMPLE_SEED = "change-me-before-term"  # of the course as it is published
 PACKAGED = Path(__file__).parent / "_course"
 _NAMED = threading.Lock()  # held while an exercise can be imported by its name: sys.modules is everybody's
 
@@ -173,6 +174,14 @@ class Course:
         if self.solved and given.is_file():
             return load_course(given).handed_out
         return frozenset(self.config.handed_out)
+
+    @property
+    def seed_problem(self) -> str:
+        """Why hidden inputs could be drawn by anybody; empty when they cannot."""
+        if not self.solved or self.config.seed not in ("", EXAMPLE_SEED):
+            return ""
+        what = f"is {self.config.seed}, which everybody knows" if self.config.seed else "is missing"
+        return f"the seed in {self.root / 'course.yaml'} {what}: hidden inputs are drawn from it; set one of your own"
 
     @property
     def limits(self) -> Limits:

@@ -49,6 +49,7 @@ MAX_NAME = 500
 MAX_CELL = 200_000  # characters; a longer cell is not searched for IPython syntax
 MAX_NOTES = 100
 
+A_LINK = "is a link and was not followed"
 SUFFIXES = (".py", ".ipynb")
 ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")  # in which work may be
 MACHINE_FAULTS = {
@@ -396,7 +397,7 @@ def _in_folder(root: Path, notes: list[str]) -> Iterator[_File]:
                     return
                 name, place, suffix = prefix + entry.name, Path(entry.path), Path(entry.name).suffix.lower()
                 if entry.is_symlink():
-                    notes.append(f"{printable(name)} is a link and was not followed")
+                    notes.append(f"{printable(name)} {A_LINK}")
                 elif entry.is_dir(follow_symlinks=False):
                     deeper.append((place, f"{name}/"))
                 elif suffix == ".zip":
@@ -438,7 +439,7 @@ def bytes_of(path: Path, most: int) -> bytes:
             return _at_most(file.read(most + 1), path.suffix, most)
     except OSError as error:
         if error.errno == errno.ELOOP and path.is_symlink():
-            raise Refused("is a link and was not followed; hand in the file itself") from error
+            raise Refused(f"{A_LINK}; hand in the file itself") from error
         raise Refused(_why(error)) from error
 
 
@@ -846,9 +847,7 @@ def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) 
 
 def _tell_others(entries: _InFolder, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str]) -> None:
     """Of what lies beside the students' folders, that which may be somebody's work."""
-    aside |= {
-        p.name: f"{printable(str(p))} is a link and was not followed; put the work itself there" for p in entries.links
-    }
+    aside |= {p.name: f"{printable(str(p))} {A_LINK}; put the work itself there" for p in entries.links}
     passed_over: list[str] = []
     for path in entries.others:
         shown, suffix = printable(str(path)), path.suffix.lower()

@@ -347,7 +347,9 @@ def test_what_may_not_be_read_is_nobodys_zero(
         return real(path, *rest)
 
     monkeypatch.setattr(os, what, fails)
-    with pytest.raises(Unreadable, match=f"cannot be read: {re.escape(os.strerror(number))}; mend that and grade again"):
+    with pytest.raises(
+        Unreadable, match=f"cannot be read: {re.escape(os.strerror(number))}; mend that and grade again"
+    ):
         read_(tmp_path)
 
 
@@ -856,7 +858,10 @@ def test_one_students_signed_files_are_one_submission(tmp_path: Path):
     write(tmp_path / "hw/bob_e1_ring_gather.py")
     graded, aside = set_aside(tmp_path / "hw")
     assert graded == ["bob"] and list(aside) == ["alice"]
-    assert f"alice_c1_local.py and {shown(tmp_path)}"[:20] in aside["alice"] and "alice_c3_contracting.py; put them" in aside["alice"]
+    assert (
+        f"alice_c1_local.py and {shown(tmp_path)}"[:20] in aside["alice"]
+        and "alice_c3_contracting.py; put them" in aside["alice"]
+    )
 
 
 def test_the_folder_one_stands_in_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -604,7 +604,7 @@ def f(a, *, mesh):
 def test_the_examples_keep_their_verdicts_in_every_tier(tmp_path: Path, tier: str) -> None:
     students = tuple(examples.EXPECTED)
     for student in students:
-        shutil.copytree(examples.EXAMPLES / student, tmp_path / "work" / student)
+        shutil.copytree(examples.place(student), tmp_path / "work" / student)
     out = tmp_path / "out"
     words = ["grade", str(tmp_path / "work"), "--out", str(out), "-j", "2", "--isolation", tier]
     again = [sys.executable, "-m", "grader.cli", *words]
