@@ -455,11 +455,12 @@ def grade_nbgrader(folder: Path, assignments: list[str], jobs: int, isolation: s
         told = f"{len(done.graded)} graded, {len(done.kept)} as before  (isolation: {done.tier})"
         out.print(told, highlight=False)
         out.print(f"next: cd {folder} && nbgrader generate_feedback {assignments[0]}", style="dim", soft_wrap=True)
+        needed = [report.Attention(student=s, reason="; ".join(why)) for s, why in done.attention.items()]
+        report.print_attention(needed, out)
     for student in done.pending:
-        err.print(f"shardlings: {report.clean(student)} waits for a person: the grader itself failed there")
+        tell("shardlings", f"{student} waits for a person: the grader itself failed there")
     for student, error in done.failures.items():
-        told = f"shardlings: {report.clean(student)} was not graded: {report.clean(error)}"
-        err.print(told, markup=False, highlight=False, soft_wrap=True)
+        tell("shardlings", f"{student} was not graded: {error}")
     return BROKEN if done.failures or done.pending else 0
 
 
@@ -555,10 +556,14 @@ def nbgrader_scan(
     folder: Annotated[Path, typer.Argument(help="nbgrader's course folder")],
     course: CourseOption = None,
 ) -> None:
-    """Look for what students must not get, in everything that nbgrader has made or collected."""
+    """Look for what students must not get, in everything that nbgrader has made or collected.
+
+    Without --course: the course that the folder's nbgrader_config.py names.
+    """
+    from grader.integrations.nbgrader import folder as folders
     from grader.integrations.nbgrader import scan
 
-    found = course_at(course)
+    found = course_at(course or folders.course_of(folder), [folder])
     if not found.solved:
         raise CourseError("there is no solutions/ here to look for; go to the course's folder or pass --course")
     if not any((folder / step).is_dir() for step in scan.STEPS):
