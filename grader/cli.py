@@ -24,7 +24,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from grader import attack as attacks
 from grader import build as builder
 from grader import doctor as doctors
-from grader import numbers, report, scaffold, store
+from grader import export, numbers, report, scaffold, store
 from grader import verify as verifier
 from grader.course import PACKAGED, Course, CourseError, find_course
 from grader.exercise import AuthorError
@@ -32,7 +32,7 @@ from grader.grade import Grader
 from grader.lane import Here
 from grader.result import Report
 from grader.sandbox import NoIsolation, best_tier, environment
-from grader.submission import SubmissionError, find_submissions, read
+from grader.submission import SubmissionError, a_few, find_submissions, read
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, rich_markup_mode=None)
 out = Console()
@@ -43,6 +43,9 @@ FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # th
 
 CourseOption = Annotated[Path | None, typer.Option("--course", help="course.yaml or its folder; found by walking up")]
 Isolation = Annotated[str, typer.Option("--isolation", help="auto, sandlock, bwrap or none")]
+RosterOption = Annotated[
+    Path | None, typer.Option("--roster", help="a gradebook exported from Canvas: who is behind which name")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead")]
 Student = Annotated[
     str, typer.Option("--student", envvar="SHARDLINGS_STUDENT", help="who you are, where numbers differ")
@@ -254,6 +257,7 @@ def grade(
         Path | None, typer.Option("--nbgrader", help="an nbgrader course folder; PATHS is then one assignment")
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="with --nbgrader: write unchanged submissions anew")] = False,
+    roster: RosterOption = None,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -267,7 +271,8 @@ def grade(
         raise CourseError("grading needs the solutions; this is what learners are given")
     names = found.select(only or [])
     tier = best_tier(isolation)
-    students, notes, not_graded = find_submissions(paths, found.module_of)
+    known = export.Roster(roster) if roster else None
+    students, notes, not_graded = find_submissions(paths, found.module_of, known.login if known else str)
     given = found.handed_out
     jobs_of = {s: lambda s=s, p=p: read(p, s, found.module_of, given) for s, p in students}
     submissions, failures = store.read_all(jobs_of)
@@ -276,6 +281,8 @@ def grade(
         names = found.select(list(asked))  # where nobody handed in anything: all
         counts = ", ".join(f"{module} (handed in by {n} of {len(students)})" for module, n in asked.items())
         notes.append(f"graded here: {counts or 'everything'}; --only MODULE names others")
+    if known and (strangers := [s for s, _ in students if known.row_of(s) is None]):
+        notes.append(f"not in the roster, graded under the name that is there: {a_few(strangers)}")
     for note in notes:
         tell("note", note)
     if found.seed_problem:
@@ -298,7 +305,7 @@ def grade(
         )
         folder.finish(reports, summary)
     if earlier := sorted({r.student for r in reports} - {r.student for r in graded} - not_graded.keys()):
-        who = ", ".join(earlier[:5]) + (f" and {len(earlier) - 5} more" if len(earlier) > 5 else "")
+        who = a_few(earlier)
         tell("note", f"as graded before, and not in these folders: {who}; delete {to}/reports/NAME.json to drop one")
     if as_json:
         typer.echo(json.dumps(summary.model_dump(mode="json"), indent=2, sort_keys=True))
@@ -482,9 +489,9 @@ def submit(
 
     found = course_at(course, [work] if work else [])
     listed = found.module(module)
-    place = work_in(found, work)
+    place, who = work_in(found, work), student_name(found, student)
     with own_grader(found) as grader:
-        ready = submitting.prepare(found, listed.id, place, student_name(found, student), grader)
+        ready = submitting.prepare(found, listed.id, place, who, grader)
     report.print_report(ready.report, out)
     for exercise, tasks in ready.missing.items():
         told = f"missing in {exercise}: {report.clean(', '.join(tasks))}"
@@ -494,7 +501,7 @@ def submit(
     if to is None and inside is not None and inside.name == listed.id and exchange.configured():
         told = f"handed in: {exchange.submit(inside)}"
     else:
-        path = submitting.write_zip(found, listed.id, place, ready, to or Path())
+        path = submitting.write_zip(found, listed.id, place, ready, to or Path(), student or submitting.login())
         told = f"wrote {path}; upload it as it is"
     out.print(told, style="bold", markup=False, highlight=False, soft_wrap=True)
 
@@ -506,10 +513,10 @@ def export_(
     file: Annotated[Path | None, typer.Option("--file", help="where to write; default: in OUT")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="gradescope: these exercises or modules")] = None,
     isolation: Isolation = "auto",
+    roster: RosterOption = None,
     course: CourseOption = None,
 ) -> None:
     """Write grades for others to import: csv (a line per check), canvas, or a Gradescope autograder."""
-    from grader import export
     from grader.integrations import gradescope
 
     if to == "gradescope":
@@ -525,7 +532,9 @@ def export_(
     elif to == "canvas":
         path, found = file or folder / "canvas.csv", course_at(course)
         extensions = frozenset(e for e in found.module_of if found.exercise(e).extension)
-        export.write_canvas(export.load(folder), path, extensions)
+        known = export.Roster(roster) if roster else None
+        for student in export.write_canvas(export.load(folder), path, extensions, known):
+            tell("note", f"{student} is not in the roster, and not in the file")
     else:
         raise CourseError(f"no format {to!r}; there are csv, canvas and gradescope")
     out.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)

@@ -743,12 +743,15 @@ class Found(NamedTuple):
     set_aside: dict[str, str]
 
 
-def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str]) -> Found:
+def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str], login: Callable[[str], str] = str) -> Found:
     """Who handed in what.
 
     A file is one student's, named by the file without the exercise or module ("alice_c3_contracting.py").
     A folder is one student's when it directly holds work under its own name, a module's folder or
     ``exercises/``; else every sub-folder, ``.zip`` and file with a student's name in it is a student's.
+
+    Args:
+        login: the student behind a name, where names are somebody else's (Canvas's, say).
 
     Raises:
         NothingToGrade: a path does not exist, or nothing was found.
@@ -759,7 +762,8 @@ def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str]) -> Fou
     for path in map(Path, paths):
         if not os.path.exists(path):  # unlike Path.exists, False for names that no file can have
             raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
-        for student, place in _students_at(path, exercises, notes, aside):
+        for name, place in _students_at(path, exercises, notes, aside):
+            student = login(name)
             if not _STUDENT.fullmatch(student) or student != student.strip():
                 aside[student] = (
                     f"{printable(str(place))}: a student's name may hold A-Z a-z 0-9 . _ @ + - and blanks, "

@@ -55,7 +55,7 @@ def test_says_what_is_missing(course: Course, grader: Grader, work: Path) -> Non
 
 def test_the_zip_is_graded_as_the_folder_would_be(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
     ready = submit.prepare(course, MODULE, work, "ada", grader)
-    path = submit.write_zip(course, MODULE, work, ready, tmp_path)
+    path = submit.write_zip(course, MODULE, work, ready, tmp_path, "ada")
     assert path.name == f"ada_{MODULE}.zip"
     (found,) = find_submissions([path], course.module_of).students
     assert found == ("ada", path)
@@ -70,8 +70,8 @@ def test_the_zip_is_graded_as_the_folder_would_be(course: Course, grader: Grader
 
 def test_the_same_work_makes_the_same_zip(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
     ready = submit.prepare(course, MODULE, work, "ada", grader)
-    first = submit.write_zip(course, MODULE, work, ready, tmp_path / "a.zip").read_bytes()
-    assert submit.write_zip(course, MODULE, work, ready, tmp_path / "b.zip").read_bytes() == first
+    first = submit.write_zip(course, MODULE, work, ready, tmp_path / "a.zip", "ada").read_bytes()
+    assert submit.write_zip(course, MODULE, work, ready, tmp_path / "b.zip", "ada").read_bytes() == first
 
 
 def test_the_work_of_other_modules_stays_behind_without_a_word(
@@ -82,7 +82,7 @@ def test_the_work_of_other_modules_stays_behind_without_a_word(
     ready = submit.prepare(course, MODULE, work, "ada", grader)
     assert set(ready.submission.sources) <= set(course.module(MODULE).exercises)
     assert not ready.submission.notes
-    with zipfile.ZipFile(submit.write_zip(course, MODULE, work, ready, tmp_path)) as archive:
+    with zipfile.ZipFile(submit.write_zip(course, MODULE, work, ready, tmp_path, "ada")) as archive:
         assert not [name for name in archive.namelist() if other in name]
 
 
