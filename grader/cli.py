@@ -462,6 +462,9 @@ def grade_nbgrader(folder: Path, assignments: list[str], jobs: int, isolation: s
         told = f"{len(done.graded)} graded, {len(done.kept)} as before  (isolation: {done.tier})"
         out.print(told, highlight=False)
         out.print(f"next: cd {folder} && nbgrader generate_feedback {assignments[0]}", style="dim", soft_wrap=True)
+        if done.no_secret:
+            told = f"not through the exchange, so nbgrader release_feedback stops at them: {a_few(done.no_secret)}; "
+            tell("note", f"{told}hand them feedback/STUDENT/{assignments[0]}/ yourself")
         needed = [report.Attention(student=s, reason="; ".join(why)) for s, why in done.attention.items()]
         report.print_attention(needed, out)
     for student in done.pending:

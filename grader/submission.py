@@ -194,6 +194,8 @@ def _candidates(path: Path, exercises: Mapping[str, str], notes: list[str]) -> t
             notes.append(f"{file.shown} could be {' or '.join(match.targets)} and is not graded; rename it")
         else:
             strangers.append(file.shown)
+    if matched:  # a course of one module, as nbgrader releases it, does not know the others' names
+        strangers = [name for name in strangers if not _OTHER_MODULE.fullmatch(name)]
     if strangers:
         notes.append(f"named after no exercise and not graded: {a_few(strangers)}")
     if not matched:
@@ -247,6 +249,7 @@ def _ignored_note(candidate: _Candidate, instead: Mapping[str, str]) -> str:
 _EXACT, _CONTAINS, _NEAR, _NONE = range(4)
 _COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4})$", re.IGNORECASE)  # "x (1)", "x-Copy1", "x copy 2"
 _DELIMITERS = " _-.,+()"
+_OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")
 
 
 @dataclass(frozen=True)

@@ -42,6 +42,7 @@ from grader.integrations.nbgrader.plugin import METADATA, Desk, graded, rebuild
 from grader.result import Report
 from grader.submission import Unreadable, printable
 
+FROM_EXCHANGE = ("timestamp.txt", "submission_secret.txt")  # written by `nbgrader submit`
 Bar = Callable[[int], AbstractContextManager[Callable[[str], None]]]
 
 
@@ -54,6 +55,7 @@ class Outcome:
     failures: dict[str, str] = field(default_factory=dict)
     pending: list[str] = field(default_factory=list)
     attention: dict[str, list[str]] = field(default_factory=dict)  # who needs a person, and why
+    no_secret: list[str] = field(default_factory=list)  # whose feedback `nbgrader release_feedback` cannot release
     tier: str = ""
 
     def needs_a_person(self, student: str, *reasons: str) -> None:
@@ -156,6 +158,8 @@ class _Batch:
                 left: list[_Student] = []
                 for name, place in places.items():
                     outcome.needs_a_person(name, *handed_in.odd_files(self._folder(name)))
+                    if not all((self._folder(name) / file).is_file() for file in FROM_EXCHANGE):
+                        outcome.no_secret.append(name)
                     try:
                         student = self._read(name, place)
                     except Unreadable as error:
