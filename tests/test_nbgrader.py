@@ -713,6 +713,18 @@ def test_a_notebook_the_grader_may_not_read_is_not_graded(course: Course, root: 
     assert rows(root, "bob") == []
 
 
+def test_a_released_notebook_is_graded_without_a_word_by_the_plain_command(course: Course, root: Path) -> None:
+    """Its ``check`` is nbgrader's, and a notebook of another module lies beside it."""
+    place = root / "hw" / "ada"
+    place.mkdir(parents=True)
+    (place / f"{MODULE}.ipynb").write_text(json.dumps(classroom.fill(book_of(root), course, MODULE, ALL_DONE)))
+    (place / "01_layout.ipynb").write_text(json.dumps(book_of(root)))
+    shardlings(root, "grade", "hw", "--out", "out", "--isolation", "none", "--course", str(course.root))
+    report = json.loads((root / "out" / "reports" / "ada.json").read_text())
+    assert report["earned"] >= report["points"]
+    assert report["notes"] == [] and [e["notes"] for e in report["exercises"]] == [[]] * 3
+
+
 # -- links, and what belongs to others ---------------------------------------------------------
 
 

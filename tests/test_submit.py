@@ -87,8 +87,31 @@ def test_the_work_of_other_modules_stays_behind_without_a_word(
 
 
 def test_nothing_to_hand_in_is_an_error(course: Course, grader: Grader, tmp_path: Path) -> None:
-    with pytest.raises(CourseError, match="nothing of 03_matmuls"):
+    looked = rf"nothing of 03_matmuls in .*: looked for files such as {C1}\.py and 03_matmuls\.ipynb; go to your work"
+    with pytest.raises(CourseError, match=looked):
         submit.prepare(course, MODULE, tmp_path, "ada", grader)
+
+
+@pytest.mark.parametrize(("hub", "account", "name"), [("ada", "jovyan", "ada"), ("", "bob", "bob")])
+def test_a_zip_carries_the_login(
+    hub: str, account: str, name: str, course: Course, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTERHUB_USER", hub)
+    monkeypatch.setattr(submit.getpass, "getuser", lambda: account)
+    monkeypatch.delenv("SHARDLINGS_STUDENT", raising=False)
+    args = ["submit", MODULE, "--work", str(work), "--to", str(tmp_path), "--course", str(course.root)]
+    assert CliRunner().invoke(app, args).exit_code == 0
+    with zipfile.ZipFile(tmp_path / f"{name}_{MODULE}.zip") as archive:
+        assert json.loads(archive.read(submit.MANIFEST))["student"] == name
+
+
+def test_a_zip_from_nobodys_account_asks_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTERHUB_USER", "")
+    monkeypatch.setattr(submit.getpass, "getuser", lambda: "jovyan")
+    with pytest.raises(
+        CourseError, match=r"who hands this in\? the account 'jovyan' is anybody's: pass --student LOGIN"
+    ):
+        submit.login()
 
 
 def test_the_command(course: Course, work: Path, tmp_path: Path) -> None:
