@@ -460,7 +460,7 @@ def test_through_the_exchange_and_back(course: Course, root: Path, tmp_path: Pat
     nbgrader(own, "fetch_assignment", MODULE, env=student)
     book = own / MODULE / f"{MODULE}.ipynb"
     book.write_text(json.dumps(classroom.fill(json.loads(book.read_text()), course, MODULE, ALL_DONE)))
-    handed = shardlings(own / MODULE, "submit", MODULE, "--work", ".", env=student)
+    handed = shardlings(own / MODULE, "submit", MODULE, env=student)
     assert "handed in: shardlings 03_matmuls" in handed
     nbgrader(root, "collect", MODULE, env=student)
     who = next((root / "submitted").iterdir()).name
