@@ -181,7 +181,7 @@ class Course:
         if not self.solved or self.config.seed not in ("", EXAMPLE_SEED):
             return ""
         what = f"is {self.config.seed}, which everybody knows" if self.config.seed else "is missing"
-        return f"the seed in {self.root / 'course.yaml'} {what}: hidden inputs are drawn from it; set one of your own"
+        return f"the seed in course.yaml {what}: hidden inputs are drawn from it; set one of your own"
 
     @property
     def limits(self) -> Limits:

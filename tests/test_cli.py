@@ -304,7 +304,7 @@ def test_the_published_seed_is_told(small: Path) -> None:
     shutil.copy(ROOT / GOOD, small / "ada")
     told = "is change-me-before-term, which everybody knows: hidden inputs are drawn from it; set one of your own"
     done = shardlings("grade", "ada", "--out", "out", "--isolation", "none", "--json", cwd=small)
-    assert f"warning: the seed in {small}/course.yaml {told}" in done.stderr
+    assert f"warning: the seed in course.yaml {told}" in done.stderr
     assert told in json.loads(done.stdout)["warnings"][0] and told in (small / "out" / "index.html").read_text()
     lines = {line["name"]: line for line in json.loads(shardlings("doctor", "--json", cwd=small).stdout)}
     assert told in lines["seed"]["told"] and not lines["seed"]["ok"] and not lines["seed"]["needed"]
