@@ -11,7 +11,8 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -23,15 +24,15 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from grader import attack as attacks
 from grader import build as builder
 from grader import doctor as doctors
-from grader import numbers, report, scaffold, store
+from grader import export, numbers, report, scaffold, store
 from grader import verify as verifier
-from grader.course import Course, CourseError, find_course
+from grader.course import PACKAGED, Course, CourseError, find_course
 from grader.exercise import AuthorError
 from grader.grade import Grader
 from grader.lane import Here
 from grader.result import Report
 from grader.sandbox import NoIsolation, best_tier, environment
-from grader.submission import SubmissionError, find_submissions, read
+from grader.submission import SubmissionError, a_few, find_submissions, read
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, rich_markup_mode=None)
 out = Console()
@@ -42,6 +43,9 @@ FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # th
 
 CourseOption = Annotated[Path | None, typer.Option("--course", help="course.yaml or its folder; found by walking up")]
 Isolation = Annotated[str, typer.Option("--isolation", help="auto, sandlock, bwrap or none")]
+RosterOption = Annotated[
+    Path | None, typer.Option("--roster", help="a gradebook exported from Canvas: who is behind which name")
+]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead")]
 Student = Annotated[
     str, typer.Option("--student", envvar="SHARDLINGS_STUDENT", help="who you are, where numbers differ")
@@ -77,10 +81,20 @@ def points(value: float) -> str:
     return f"{value:g} point{'' if value == 1 else 's'}"
 
 
-def course_at(path: Path | None) -> Course:
+def course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Course:
+    """The course that was named, else the working directory's; never one that came with ``handed_in``."""
     if problem := doctors.jax_problem():
         raise CourseError(problem)
-    return find_course(path)
+    return find_course(path, handed_in=handed_in)
+
+
+def work_in(course: Course, work: Path | None) -> Path:
+    """Where the learner's work is: ``--work``, else the course's folder; the packaged course is nobody's work."""
+    usual = Path.cwd() if course.root == PACKAGED else course.root / "exercises" if course.solved else course.root
+    place = work or usual
+    if not place.exists():
+        raise CourseError(f"no such file or folder: {place}")
+    return place
 
 
 @app.command("list")
@@ -183,25 +197,35 @@ def check(
     work: Annotated[
         Path | None, typer.Option("--work", help="your folder or notebook; default: exercises/ or here")
     ] = None,
+    isolation: Annotated[
+        str, typer.Option("--isolation", help="auto, sandlock, bwrap or none; for work that is not yours")
+    ] = "none",
     course: CourseOption = None,
     student: Student = "",
     as_json: AsJson = False,
 ) -> None:
-    """Check my own work with the public checks. Needs no isolation: it is your code on your machine."""
-    found = course_at(course)
+    """Check my own work with the public checks. Without isolation: it is your code on your machine."""
+    found = course_at(course, [work] if work else [])
     chosen = found.select(names or [])
-    place = work or (found.root / "exercises" if found.solved else found.root)
-    if not place.exists():
-        raise CourseError(f"no such file or folder: {place}")
+    place, tier = work_in(found, work), best_tier(isolation)
+    if tier != "none" and course is None and place.resolve().is_relative_to(found.root.resolve()) and not found.solved:
+        raise CourseError(
+            f"{found.root / 'course.yaml'} lies beside the work that is to be confined, and a course is code: "
+            "pass the one to trust, --course FOLDER"
+        )
+    if tier == "none" and work is not None:
+        tell("note", f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto")
     me = student_name(found, student)
     submission = read(place, me, found.module_of, found.handed_out)
-    if not names:
-        chosen = [e for e in chosen if e in submission.sources]
-    if not chosen:
+    begun = [e for e in chosen if e in submission.sources]
+    if not begun:
+        first = chosen[0]
         raise CourseError(
-            f"nothing to check in {place}: it holds no file named like an exercise, such as c3_contracting.py"
+            f"nothing of {', '.join(names or ['the course'])} in {place}: looked for files such as {first}.py and "
+            f"{found.module_of[first]}.ipynb; go to your work or pass --work FOLDER"
         )
-    with own_grader(found) as grader:
+    chosen = chosen if names else begun
+    with own_grader(found, tier) as grader:
         graded = grader.grade(submission, chosen, public=True)
     if as_json:
         typer.echo(graded.dumps(), nl=False)
@@ -212,10 +236,10 @@ def check(
     raise typer.Exit(exit_code([graded], student=True))
 
 
-def own_grader(course: Course) -> Grader:
-    """For one's own work: without isolation, and in this process where there is no fork (Windows)."""
+def own_grader(course: Course, tier: str = "none") -> Grader:
+    """For one's own work: usually without isolation, and in this process where there is no fork (Windows)."""
     if hasattr(os, "fork"):
-        return Grader(course, "none")
+        return Grader(course, tier)
     os.environ.update(environment(course.config.devices) | {"PATH": os.environ.get("PATH", "")})
     return Grader(course, "none", here=Here({}))
 
@@ -233,6 +257,7 @@ def grade(
         Path | None, typer.Option("--nbgrader", help="an nbgrader course folder; PATHS is then one assignment")
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="with --nbgrader: write unchanged submissions anew")] = False,
+    roster: RosterOption = None,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -241,25 +266,47 @@ def grade(
         raise typer.Exit(grade_nbgrader(nbgrader, [str(p) for p in paths], jobs, isolation, again, as_json))
     if to is None:
         raise CourseError("say where the reports go: --out FOLDER")
-    found = course_at(course)
+    found = course_at(course, paths)
     if not found.solved:
         raise CourseError("grading needs the solutions; this is what learners are given")
     names = found.select(only or [])
     tier = best_tier(isolation)
-    students, notes = find_submissions(paths, found.module_of)
+    known = export.Roster(roster) if roster else None
+    students, notes, not_graded = find_submissions(paths, found.module_of, known.login if known else str)
     given = found.handed_out
-
-    def reader(student: str, path: Path) -> Any:
-        return lambda: read(path, student, found.module_of, given)
-
+    jobs_of = {s: lambda s=s, p=p: read(p, s, found.module_of, given) for s, p in students}
+    submissions, failures = store.read_all(jobs_of)
+    if not only:
+        asked = store.assignments(found, submissions.values(), datetime.now().astimezone())
+        names = found.select(list(asked))  # where nobody handed in anything: all
+        counts = ", ".join(f"{module} (handed in by {n} of {len(students)})" for module, n in asked.items())
+        notes.append(f"graded here: {counts or 'everything'}; --only MODULE names others")
+    if known and (strangers := [s for s, _ in students if known.row_of(s) is None]):
+        notes.append(f"not in the roster, graded under the name that is there: {a_few(strangers)}")
     for note in notes:
-        err.print(f"note: {report.clean(note)}", markup=False, highlight=False, soft_wrap=True)
-    with store.Folder(to) as folder, Grader(found, tier, jobs) as grader:
-        reports, failures = store.grade_batch(
-            grader, folder, {s: reader(s, p) for s, p in students}, names, lambda total: progress(total, quiet=as_json)
+        tell("note", note)
+    if found.seed_problem:
+        tell("warning", found.seed_problem)
+    with store.Folder(to, found) as folder, Grader(found, tier, jobs) as grader:
+        graded, more = store.grade_batch(
+            grader,
+            folder,
+            {s: lambda one=one: one for s, one in submissions.items()},
+            names,
+            lambda total: progress(total, quiet=as_json),
         )
-        summary = report.summarise(reports)
+        not_graded |= {student: str(error) for student, error in (failures | more).items()}
+        reports = folder.reports()
+        summary = report.summarise(
+            reports,
+            not_graded=not_graded,
+            extensions=frozenset(e for e in found.module_of if found.exercise(e).extension),
+            warnings=[found.seed_problem] if found.seed_problem else [],
+        )
         folder.finish(reports, summary)
+    if earlier := sorted({r.student for r in reports} - {r.student for r in graded} - not_graded.keys()):
+        who = a_few(earlier)
+        tell("note", f"as graded before, and not in these folders: {who}; delete {to}/reports/NAME.json to drop one")
     if as_json:
         typer.echo(json.dumps(summary.model_dump(mode="json"), indent=2, sort_keys=True))
     else:
@@ -268,9 +315,14 @@ def grade(
             told = f"{folder.suspicions} wrong answers are right for another student's numbers: {to}/integrity.json"
             out.print(told, highlight=False, soft_wrap=True)
         out.print(f"\nReports: {to}/index.html, {to}/grades.csv  (isolation: {tier})", highlight=False, soft_wrap=True)
-    for student, error in failures.items():
-        err.print(f"shardlings: {student} was not graded: {report.clean(error)}", markup=False, soft_wrap=True)
-    raise typer.Exit(BROKEN if failures else exit_code(reports))
+    for student, reason in not_graded.items():
+        tell("shardlings", f"{student} was not graded: {reason}")
+    raise typer.Exit(BROKEN if not_graded else exit_code(graded))
+
+
+def tell(what: str, text: str) -> None:
+    """One line beside the results."""
+    err.print(f"{what}: {report.clean(text)}", markup=False, highlight=False, soft_wrap=True)
 
 
 @contextlib.contextmanager
@@ -340,8 +392,10 @@ def verify(
         raise CourseError("there is no solutions/ here to prove")
     chosen = found.select(names or [])
     told: dict[str, list[str]] = {}
+    if found.seed_problem:
+        tell("warning", found.seed_problem)
 
-    def tell(name: str, problems: list[str]) -> None:
+    def proven(name: str, problems: list[str]) -> None:
         told[name] = problems
         if not as_json:
             out.print(f"{'✗' if problems else '✓'} {name}", highlight=False)
@@ -349,7 +403,7 @@ def verify(
                 out.print(f"    {report.clean(problem)}", markup=False, highlight=False, soft_wrap=True)
 
     with Grader(found, best_tier(isolation), jobs) as grader:
-        count = verifier.verify(found, grader, chosen, tell)
+        count = verifier.verify(found, grader, chosen, proven)
     if as_json:
         print_json(told)
     else:
@@ -393,6 +447,8 @@ def doctor(
     except CourseError:
         found = None
     lines = doctors.examine(found.config.devices if found else 8, found, isolation)
+    if found and found.seed_problem:
+        lines.append(doctors.Line("seed", False, found.seed_problem))
     if as_json:
         print_json([vars(line) for line in lines])
     else:
@@ -423,11 +479,15 @@ def grade_nbgrader(folder: Path, assignments: list[str], jobs: int, isolation: s
         told = f"{len(done.graded)} graded, {len(done.kept)} as before  (isolation: {done.tier})"
         out.print(told, highlight=False)
         out.print(f"next: cd {folder} && nbgrader generate_feedback {assignments[0]}", style="dim", soft_wrap=True)
+        if done.no_secret:
+            told = f"not through the exchange, so nbgrader release_feedback stops at them: {a_few(done.no_secret)}; "
+            tell("note", f"{told}hand them feedback/STUDENT/{assignments[0]}/ yourself")
+        needed = [report.Attention(student=s, reason="; ".join(why)) for s, why in done.attention.items()]
+        report.print_attention(needed, out)
     for student in done.pending:
-        err.print(f"shardlings: {report.clean(student)} waits for a person: the grader itself failed there")
+        tell("shardlings", f"{student} waits for a person: the grader itself failed there")
     for student, error in done.failures.items():
-        told = f"shardlings: {report.clean(student)} was not graded: {report.clean(error)}"
-        err.print(told, markup=False, highlight=False, soft_wrap=True)
+        tell("shardlings", f"{student} was not graded: {error}")
     return BROKEN if done.failures or done.pending else 0
 
 
@@ -447,11 +507,11 @@ def submit(
     from grader import submit as submitting
     from grader.integrations.nbgrader import exchange
 
-    found = course_at(course)
+    found = course_at(course, [work] if work else [])
     listed = found.module(module)
-    place = work or (found.root / "exercises" if found.solved else found.root)
+    place, who = work_in(found, work), student_name(found, student)
     with own_grader(found) as grader:
-        ready = submitting.prepare(found, listed.id, place, student_name(found, student), grader)
+        ready = submitting.prepare(found, listed.id, place, who, grader)
     report.print_report(ready.report, out)
     for exercise, tasks in ready.missing.items():
         told = f"missing in {exercise}: {report.clean(', '.join(tasks))}"
@@ -461,7 +521,7 @@ def submit(
     if to is None and inside is not None and inside.name == listed.id and exchange.configured():
         told = f"handed in: {exchange.submit(inside)}"
     else:
-        path = submitting.write_zip(found, listed.id, place, ready, to or Path())
+        path = submitting.write_zip(found, listed.id, place, ready, to or Path(), student or submitting.login())
         told = f"wrote {path}; upload it as it is"
     out.print(told, style="bold", markup=False, highlight=False, soft_wrap=True)
 
@@ -473,10 +533,10 @@ def export_(
     file: Annotated[Path | None, typer.Option("--file", help="where to write; default: in OUT")] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="gradescope: these exercises or modules")] = None,
     isolation: Isolation = "auto",
+    roster: RosterOption = None,
     course: CourseOption = None,
 ) -> None:
     """Write grades for others to import: csv (a line per check), canvas, or a Gradescope autograder."""
-    from grader import export
     from grader.integrations import gradescope
 
     if to == "gradescope":
@@ -492,7 +552,9 @@ def export_(
     elif to == "canvas":
         path, found = file or folder / "canvas.csv", course_at(course)
         extensions = frozenset(e for e in found.module_of if found.exercise(e).extension)
-        export.write_canvas(export.load(folder), path, extensions)
+        known = export.Roster(roster) if roster else None
+        for student in export.write_canvas(export.load(folder), path, extensions, known):
+            tell("note", f"{student} is not in the roster, and not in the file")
     else:
         raise CourseError(f"no format {to!r}; there are csv, canvas and gradescope")
     out.print(f"wrote {path}", markup=False, highlight=False, soft_wrap=True)
@@ -523,10 +585,14 @@ def nbgrader_scan(
     folder: Annotated[Path, typer.Argument(help="nbgrader's course folder")],
     course: CourseOption = None,
 ) -> None:
-    """Look for what students must not get, in everything that nbgrader has made or collected."""
+    """Look for what students must not get, in everything that nbgrader has made or collected.
+
+    Without --course: the course that the folder's nbgrader_config.py names.
+    """
+    from grader.integrations.nbgrader import folder as folders
     from grader.integrations.nbgrader import scan
 
-    found = course_at(course)
+    found = course_at(course or folders.course_of(folder), [folder])
     if not found.solved:
         raise CourseError("there is no solutions/ here to look for; go to the course's folder or pass --course")
     if not any((folder / step).is_dir() for step in scan.STEPS):

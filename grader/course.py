@@ -1,7 +1,8 @@
 """course.yaml, and the exercises it lists.
 
-A course is found by walking up from the working directory. In an author's checkout it has
-``solutions/``; what learners are given has only the public part of each exercise, in
+A course is code that runs as whoever types the command. It is used where it was named (``--course``); else it
+is found by walking up from the working directory, but never in what was handed in (see ``find_course``). In an
+author's checkout it has ``solutions/``; what learners are given has only the public part of each exercise, in
 ``exercises/<module>/_public/``; an installed package carries the latter inside.
 """
 
@@ -12,11 +13,12 @@ import difflib
 import hashlib
 import inspect
 import math
+import os
 import sys
 import threading
 import traceback
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
@@ -29,6 +31,7 @@ from grader.sandbox import Limits
 
 PUBLIC = "_public"
 GRADING = "grading"
+EXAMPLE_SEED = "change-me-before-term"  # of the course as it is published
 PACKAGED = Path(__file__).parent / "_course"
 _NAMED = threading.Lock()  # held while an exercise can be imported by its name: sys.modules is everybody's
 
@@ -174,6 +177,14 @@ class Course:
         return frozenset(self.config.handed_out)
 
     @property
+    def seed_problem(self) -> str:
+        """Why hidden inputs could be drawn by anybody; empty when they cannot."""
+        if not self.solved or self.config.seed not in ("", EXAMPLE_SEED):
+            return ""
+        what = f"is {self.config.seed}, which everybody knows" if self.config.seed else "is missing"
+        return f"the seed in course.yaml {what}: hidden inputs are drawn from it; set one of your own"
+
+    @property
     def limits(self) -> Limits:
         return Limits(**self.config.limits.model_dump())
 
@@ -195,18 +206,75 @@ def nearest(name: str, names: list[str]) -> str:
 # -- finding and loading -----------------------------------------------------------------------
 
 
-def find_course(start: Path | None = None) -> Course:
-    """The course at or above ``start``, else the packaged one. Raises CourseError."""
-    here = (start or Path.cwd()).resolve()
-    if start is not None and start.is_file():
-        return load_course(start)
-    for folder in (here, *here.parents):
-        for place in (folder / "course.yaml", folder / "exercises" / "course.yaml"):
-            if place.is_file():
-                return load_course(place)
-    if start is None and (PACKAGED / "course.yaml").is_file():
+def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = ()) -> Course:
+    """The course at ``start``, where one was named; else that of the working directory, or the packaged one.
+
+    A course's files are executed by whoever looks at them, and somebody who hands in work can put a ``course.yaml``
+    beside it. So one that was merely found is used only where it is in nobody's submission: not in ``handed_in``,
+    not in the folders in which nbgrader keeps work, not inside another course, and not put there by another user.
+
+    Args:
+        start: a course.yaml, or the folder that holds it: whoever names it trusts it.
+        handed_in: what is about to be graded or checked.
+
+    Raises:
+        CourseError: there is none, or the one that was found is not to be trusted unless it is named.
+    """
+    if start is not None:
+        named = [start] if start.is_file() else [p for p in _course_files(start) if p.is_file()]
+        if not named:
+            raise CourseError(f"no course.yaml in {start}; go to the course's folder or pass --course")
+        return load_course(named[0])
+    here = Path.cwd()
+    if found := _above(here):
+        if reason := _distrust(found, here, handed_in):
+            raise CourseError(f"{found[0]} {reason}; a course is code: pass the one to trust, --course FOLDER")
+        return load_course(found[0])
+    return _packaged(here)
+
+
+def course_around() -> Course:
+    """The course of the working directory, for a notebook that runs in it: its code is running already."""
+    here = Path.cwd()
+    found = _above(here)
+    return load_course(found[0]) if found else _packaged(here)
+
+
+def _above(here: Path) -> list[Path]:
+    return [p for folder in (here, *here.parents) for p in _course_files(folder) if p.is_file()]
+
+
+def _packaged(here: Path) -> Course:
+    if (PACKAGED / "course.yaml").is_file():
         return load_course(PACKAGED / "course.yaml")
     raise CourseError(f"no course.yaml in {here} or above; go to the course's folder or pass --course")
+
+
+def _course_files(folder: Path) -> tuple[Path, Path]:
+    return folder / "course.yaml", folder / "exercises" / "course.yaml"
+
+
+def _distrust(found: Sequence[Path], here: Path, handed_in: Sequence[Path]) -> str:
+    """Why the innermost course that was found is not used unless somebody names it; empty when it is."""
+    inner = found[0].parent.resolve()
+    for path in handed_in:
+        if inner.is_relative_to(path.resolve()):
+            return f"lies in what was handed in ({path})"
+    if any(_holds_submissions(folder, inner) for folder in inner.parents):
+        return "lies where nbgrader keeps what was handed in"
+    for folder in (p.parent.resolve() for p in found[1:]):
+        if folder not in (inner, inner / "exercises") and inner != folder / "exercises":
+            return f"lies inside another course, {folder}"
+    users = {os.stat(here).st_uid, 0, os.getuid()} if hasattr(os, "getuid") else set()
+    if users and found[0].stat().st_uid not in users:
+        return "belongs to another user"
+    return ""
+
+
+def _holds_submissions(folder: Path, inner: Path) -> bool:
+    """Whether ``inner`` lies in what nbgrader keeps of students, in a course folder of its own."""
+    kept = inner.relative_to(folder).parts[0] in ("submitted", "autograded", "feedback", "downloaded")
+    return kept and any((folder / name).exists() for name in ("nbgrader_config.py", "gradebook.db"))
 
 
 def load_course(path: Path) -> Course:

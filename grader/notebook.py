@@ -6,7 +6,7 @@ import os
 import sys
 from typing import Any
 
-from grader.course import find_course
+from grader.course import course_around
 from grader.grade import Grader
 from grader.lane import Here
 from grader.report import print_report, render_fragment
@@ -38,7 +38,7 @@ def check(name: str, namespace: dict[str, Any] | None = None) -> None:
 
 def graded(name: str, namespace: dict[str, Any]) -> Report:
     """The report on one exercise, from public checks only. Raises CourseError for a name that is none."""
-    course = find_course()
+    course = course_around()
     (exercise,) = course.select([name])
     student = os.environ.get("SHARDLINGS_STUDENT", "me")
     submission = Submission(student, {exercise: Source("this notebook", ())}, (), "")

@@ -18,7 +18,7 @@ import re
 import statistics
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import zip_longest
@@ -37,6 +37,7 @@ from rich.text import Text
 from grader.files import write_atomic
 from grader.layout import coordinates, show_device
 from grader.result import ExerciseReport, Report, Result
+from grader.submission import A_LINK
 
 Audience = Literal["student", "staff"]
 
@@ -684,6 +685,23 @@ class _Row(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
 
+class AssignmentRate(_Row):
+    """How a class did on one module: ``mean`` is a percentage of those who handed it in, None without any."""
+
+    module: str
+    submissions: int
+    handed_in: int
+    mean: float | None
+    full: int
+
+
+class Attention(_Row):
+    """A student whom a person must look after, and why."""
+
+    student: str
+    reason: str
+
+
 class ExerciseRate(_Row):
     """How a class did on one exercise: mean percent, and how many have full marks."""
 
@@ -695,7 +713,10 @@ class ExerciseRate(_Row):
 
 
 class CheckRate(_Row):
-    """How many passed one check. ``rate`` is a percentage of those judged: broken ones are left out."""
+    """How many passed one check, of those who handed the exercise in.
+
+    ``rate`` is a percentage of those judged: broken ones are left out.
+    """
 
     exercise: str
     name: str
@@ -729,8 +750,14 @@ class BrokenResult(_Row):
 
 
 class Summary(_Row):
-    """A class: ``mean`` to ``maximum`` are percentages, None without submissions."""
+    """A class: ``mean`` to ``maximum`` are percentages, None without submissions.
 
+    ``attention`` is who needs a person, ``warnings`` what is wrong with the course itself.
+    """
+
+    attention: list[Attention]
+    warnings: list[str]
+    assignments: list[AssignmentRate]
     submissions: int
     mean: float | None
     median: float | None
@@ -742,17 +769,32 @@ class Summary(_Row):
     broken: list[BrokenResult]
 
 
-def summarise(reports: Iterable[Report]) -> Summary:
-    """What a class knows and does not; the same for any order of the reports."""
+def summarise(
+    reports: Iterable[Report],
+    *,
+    not_graded: Mapping[str, str] | None = None,
+    extensions: Collection[str] = (),
+    warnings: Iterable[str] = (),
+) -> Summary:
+    """What a class knows and does not; the same for any order of the reports.
+
+    Args:
+        not_graded: student -> why.
+        extensions: exercises that count as extra credit.
+        warnings: what is wrong with the course.
+    """
     ordered = _ordered(reports)
     percents = [_percent(r.earned, r.points) for r in ordered]
     return Summary(
+        attention=_attention(ordered, not_graded or {}, extensions),
+        warnings=list(warnings),
+        assignments=_assignment_rates(ordered, extensions),
         submissions=len(ordered),
         mean=round(statistics.fmean(percents), 2) if percents else None,
         median=round(statistics.median(percents), 2) if percents else None,
         minimum=min(percents, default=None),
         maximum=max(percents, default=None),
-        exercises=_exercise_rates(ordered),
+        exercises=_exercise_rates(ordered, extensions),
         checks=_check_rates(ordered),
         misconceptions=_misconceptions(ordered),
         broken=[
@@ -770,15 +812,63 @@ def summarise(reports: Iterable[Report]) -> Summary:
     )
 
 
+def _attention(reports: list[Report], not_graded: Mapping[str, str], extensions: Collection[str]) -> list[Attention]:
+    """Who was not graded, whose points are pending, and whose work may be there but was not found."""
+    found = [(student, f"not graded: {reason}") for student, reason in sorted(not_graded.items())]
+    found += [(r.student, _whats_pending(r)) for r in reports if r.pending > 0]
+    found += [(r.student, reason) for r in reports if (reason := _not_found(r, extensions))]
+    return [Attention(student=clean(student, 100), reason=clean(reason, 600)) for student, reason in found]
+
+
+def _whats_pending(report: Report) -> str:
+    broken = [(e.exercise, r.reason) for e in report.exercises for r in e.results if r.status == "broken"]
+    names = ", ".join(dict.fromkeys(exercise for exercise, _ in broken))
+    return f"{_counted(report.pending, 'point')} pending in {names}: {broken[0][1]}" if broken else ""
+
+
+def _not_found(report: Report, extensions: Collection[str]) -> str:
+    """What was handed in and could not be used, where something is missing; and links, which nobody means well by."""
+    asked = [e for e in report.exercises if e.exercise not in extensions]
+    missing = [e.exercise for e in asked if not e.handed_in]
+    notes = report.notes if missing else [note for note in report.notes if A_LINK in note]
+    if report.exercises and not any(e.handed_in for e in report.exercises):
+        return "; ".join(["nothing was found that can be graded", *notes[:3]])
+    told = [f"nothing was found for {', '.join(missing)}"] if missing else []
+    return "; ".join([*told, *notes[:3]]) if notes else ""
+
+
+def _assignment_rates(reports: list[Report], extensions: Collection[str]) -> list[AssignmentRate]:
+    """By module, in course order as far as the reports tell."""
+    modules = sorted({e.module for r in reports for e in r.exercises})
+    return [_assignment_rate(module, reports, extensions) for module in modules]
+
+
+def _assignment_rate(module: str, reports: list[Report], extensions: Collection[str]) -> AssignmentRate:
+    asked = [[e for e in r.exercises if e.module == module] for r in reports]
+    done = [exercises for exercises in asked if any(e.handed_in for e in exercises)]
+    percents = [
+        _percent(sum(e.earned for e in es), sum(e.points for e in es if e.exercise not in extensions)) for es in done
+    ]
+    return AssignmentRate(
+        module=module,
+        submissions=sum(1 for exercises in asked if exercises),
+        handed_in=len(done),
+        mean=round(statistics.fmean(percents), 2) if percents else None,
+        full=sum(percent >= 100 for percent in percents),
+    )
+
+
 def _results(reports: list[Report]) -> Iterable[tuple[Report, ExerciseReport, Result]]:
     return ((r, e, result) for r in reports for e in r.exercises for result in e.results)
 
 
-def _exercise_rates(reports: list[Report]) -> list[ExerciseRate]:
+def _exercise_rates(reports: list[Report], extensions: Collection[str]) -> list[ExerciseRate]:
+    """Extensions are of those who handed them in: nobody has to."""
     groups: dict[str, list[ExerciseReport]] = defaultdict(list)
     for report in reports:
         for exercise in report.exercises:
-            groups[exercise.exercise].append(exercise)
+            if exercise.handed_in or exercise.exercise not in extensions:
+                groups[exercise.exercise].append(exercise)
     return [
         ExerciseRate(
             exercise=name,
@@ -794,7 +884,8 @@ def _exercise_rates(reports: list[Report]) -> list[ExerciseRate]:
 def _check_rates(reports: list[Report]) -> list[CheckRate]:
     groups: dict[tuple[str, str, bool], list[Result]] = defaultdict(list)  # a check may have a hidden twin
     for _, exercise, result in _results(reports):
-        groups[exercise.exercise, result.name, result.public].append(result)
+        if exercise.handed_in:
+            groups[exercise.exercise, result.name, result.public].append(result)
     return [_check_rate(exercise, group) for (exercise, _, _), group in groups.items()]
 
 
@@ -846,14 +937,23 @@ def print_summary(summary: Summary, console: Console) -> None:
     if summary.mean is not None:
         stats = {"mean": summary.mean, "median": summary.median, "min": summary.minimum, "max": summary.maximum}
         paper.line(paper.text("   ".join(f"{name} {show_percent(value)}" for name, value in stats.items())))
+    parts = [
+        [a.module, f"{a.handed_in} of {a.submissions}", show_percent(a.mean), str(a.full)] for a in summary.assignments
+    ]
+    _print_table(paper, "Assignments", ["assignment", "handed in", "mean of these", "full marks"], parts)
     rates = [[e.exercise, show_percent(e.mean), f"{e.full} of {e.submissions}"] for e in summary.exercises]
     _print_table(paper, "Exercises", ["exercise", "mean", "full marks"], rates)
     checks = [[c.exercise, c.label, show_percent(c.rate)] for c in summary.checks]
     _print_table(paper, "Checks", ["exercise", "check", "passed"], checks)
     wrong = [[str(m.students), m.exercise, m.hint] for m in summary.misconceptions]
     _print_table(paper, "Misconceptions", ["students", "exercise", "hint"], wrong)
-    broken = [[b.student, b.exercise, b.label, b.reason] for b in summary.broken]
-    _print_table(paper, "A person must look at", ["student", "exercise", "check", "reason"], broken)
+    print_attention(summary.attention, console)
+
+
+def print_attention(attention: Sequence[Attention], console: Console) -> None:
+    """Who needs a person: a table on a terminal, last, where it is seen."""
+    rows = [[a.student, a.reason] for a in attention]
+    _print_table(_Paper(console), "These need a person", ["student", "why"], rows)
 
 
 def show_percent(value: float | None) -> str:
@@ -875,4 +975,5 @@ def _print_table(paper: _Paper, title: str, columns: list[str], rows: list[list[
 def render_summary_html(summary: Summary, reports: Iterable[Report]) -> str:
     """The class page; it links to each student's page, named by ``page_name``, in the same folder."""
     template = _environment().get_template("class.html")
-    return template.render(summary=summary, reports=_ordered(reports))
+    ordered = _ordered(reports)
+    return template.render(summary=summary, reports=ordered, graded={r.student for r in ordered})

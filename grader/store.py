@@ -6,6 +6,9 @@
     OUT/grades.csv  OUT/summary.json  OUT/index.html
     OUT/integrity.json            wrong answers that fit another student's numbers; for the staff
 
+One folder holds a course's grades: what this run was not asked for (another module, another student) stays as
+it was, and counts. Delete a report to drop it.
+
 A run that was killed at any moment is resumed by running it again: a report whose fingerprint is the
 one this run would give is kept, all others are made anew. So is one with a ``broken`` result: what was
 bad luck may go well now. Neither clocks nor times of files decide anything.
@@ -13,27 +16,29 @@ bad luck may go well now. Neither clocks nor times of files decide anything.
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
 from pydantic import ValidationError
 
 from grader import canary, numbers, report, variants
-from grader.course import Course, CourseError
+from grader.course import Course, CourseError, Module
 from grader.files import write_atomic
 from grader.grade import Grader
-from grader.result import Report
-from grader.submission import Submission, Unreadable
+from grader.result import ExerciseReport, Report
+from grader.submission import Submission, Unreadable, fingerprint
 
 
 class Folder:
-    """One batch's output, locked against a second grader."""
+    """One course's grades, locked against a second grader."""
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    def __init__(self, path: Path, course: Course | None = None) -> None:
+        self.path, self.course = path, course
         self.suspicions = 0  # wrong answers that fit another student's numbers
 
     def __enter__(self) -> Folder:
@@ -57,21 +62,67 @@ class Folder:
     def __exit__(self, *error: object) -> None:
         self._lock.close()
 
-    def kept(self, student: str, fingerprint: str) -> Report | None:
-        """The student's report, when it is whole, still valid, and nothing in it waits for better luck."""
+    def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
+        """The student's report, when it is whole, still valid, and nothing of ``names`` waits for better luck."""
+        found = self._read(student)
+        if found is None:
+            return None
+        asked = [e for e in found.exercises if e.exercise in names]
+        lucky = not any(r.status == "broken" for e in asked for r in e.results)
+        return found if lucky and found.fingerprint == _fingerprint(fingerprint, self._others(found, names)) else None
+
+    def _read(self, student: str) -> Report | None:
         try:
-            found = Report.loads((self.path / "reports" / f"{student}.json").read_text(encoding="utf-8"))
+            return Report.loads((self.path / "reports" / f"{student}.json").read_text(encoding="utf-8"))
         except (OSError, UnicodeDecodeError, ValidationError):
             return None
-        return found if found.fingerprint == fingerprint and not found.broken else None
 
-    def keep(self, graded: Report) -> None:
-        """Pages first, the report last: where there is a report, there are its pages."""
-        page = report.page_name(graded.student)
+    def _others(self, found: Report | None, names: Sequence[str]) -> list[ExerciseReport]:
+        """What a report holds besides ``names``, of what the course still has."""
+        listed = self.course.module_of if self.course else {}
+        return [e for e in found.exercises if e.exercise in listed and e.exercise not in names] if found else []
+
+    def keep(self, graded: Report) -> Report:
+        """Write a report, with what was graded before and not now; it is returned.
+
+        Pages first, the report last: where there is a report, there are its pages.
+        """
+        whole = self._added_up(graded)
+        page = report.page_name(whole.student)
         with resumable():
-            write_atomic(self.path / "students" / page, report.render_html(graded, audience="student"))
-            write_atomic(self.path / page, report.render_html(graded, audience="staff"))
-            write_atomic(self.path / "reports" / f"{graded.student}.json", graded.dumps())
+            write_atomic(self.path / "students" / page, report.render_html(whole, audience="student"))
+            write_atomic(self.path / page, report.render_html(whole, audience="staff"))
+            write_atomic(self.path / "reports" / f"{whole.student}.json", whole.dumps())
+        return whole
+
+    def _added_up(self, graded: Report) -> Report:
+        old = self._read(graded.student)
+        others = self._others(old, [e.exercise for e in graded.exercises])
+        if self.course is None or old is None or not others:
+            return graded
+        if old.course != graded.course:
+            raise CourseError(
+                f"{self.path} holds the grades of {old.course!r}, not of {graded.course!r}; choose another --out"
+            )
+        order = list(self.course.module_of)
+        exercises = sorted([*graded.exercises, *others], key=lambda e: order.index(e.exercise))
+        before = [] if old.versions == graded.versions else [_graded_with(old, others)]
+        counted = sum(e.points for e in others if not self.course.exercise(e.exercise).extension)
+        return graded.model_copy(
+            update={
+                "fingerprint": _fingerprint(graded.fingerprint, others),
+                "points": round(graded.points + counted, 6),
+                "earned": round(sum(e.earned for e in exercises), 6),
+                "pending": round(sum(e.pending for e in exercises), 6),
+                "exercises": exercises,
+                "notes": list(dict.fromkeys([*graded.notes, *old.notes, *before])),
+            }
+        )
+
+    def reports(self) -> list[Report]:
+        """All that is in the folder, by student."""
+        names = sorted(path.stem for path in (self.path / "reports").glob("*.json"))
+        return [found for name in names if (found := self._read(name)) is not None]
 
     def finish(self, reports: list[Report], summary: report.Summary) -> None:
         text = json.dumps(summary.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
@@ -79,6 +130,18 @@ class Folder:
             report.write_grades_csv(reports, self.path / "grades.csv")
             write_atomic(self.path / "summary.json", text)
             write_atomic(self.path / "index.html", report.render_summary_html(summary, reports))
+
+
+def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
+    """Of a report that holds ``others`` besides what was graded."""
+    if not others:
+        return fingerprint
+    return hashlib.sha256("\n".join([fingerprint, *(e.model_dump_json() for e in others)]).encode()).hexdigest()
+
+
+def _graded_with(old: Report, others: Sequence[ExerciseReport]) -> str:
+    modules = ", ".join(dict.fromkeys(e.module for e in others))
+    return f"{modules}: graded before, with {', '.join(f'{n} {v}' for n, v in old.versions.items())}"
 
 
 class CannotWrite(CourseError):
@@ -115,7 +178,7 @@ def grade_batch(
                 failures[student] = error
                 advance(student)
                 continue
-            old = folder.kept(student, grader.fingerprint(submission, names))
+            old = folder.kept(student, grader.fingerprint(submission, names), names)
             if old is None:
                 left[student] = lambda submission=submission: submission
             else:
@@ -124,8 +187,7 @@ def grade_batch(
 
         def done(student: str, result: Report | Exception) -> None:
             if isinstance(result, Report):
-                folder.keep(result)
-                reports[student] = result
+                reports[student] = folder.keep(result)
             else:
                 failures[student] = result
             advance(student)
@@ -133,9 +195,38 @@ def grade_batch(
         if left:
             canary.prove(grader, names)
         grader.batch(left, names, done)
-    ordered = [reports[s] for s in sorted(reports)]
-    write_integrity(grader.course, ordered, folder)
-    return ordered, failures
+    write_integrity(grader.course, folder.reports(), folder)
+    return [reports[s] for s in sorted(reports)], failures
+
+
+def read_all(jobs: Mapping[str, Callable[[], Submission]]) -> tuple[dict[str, Submission], dict[str, Exception]]:
+    """The submissions by student, and what cannot be read."""
+    found: dict[str, Submission] = {}
+    failures: dict[str, Exception] = {}
+    for student, read in jobs.items():
+        try:
+            found[student] = read()
+        except Unreadable as error:
+            failures[student] = error
+    return found, failures
+
+
+def assignments(course: Course, submissions: Iterable[Submission], now: datetime) -> dict[str, int]:
+    """The modules that are due, or that anybody handed in, and how many did: what nobody was asked for is no zero.
+
+    What is as it was handed out counts for nothing.
+    """
+    given = course.handed_out
+    begun = [
+        {course.module_of[e] for e, source in one.sources.items() if fingerprint(source) not in given}
+        for one in submissions
+    ]
+    counts = {m.id: sum(m.id in modules for modules in begun) for m in course.config.modules}
+    return {m.id: counts[m.id] for m in course.config.modules if counts[m.id] or _is_due(m, now)}
+
+
+def _is_due(module: Module, now: datetime) -> bool:
+    return module.deadline is not None and module.deadline.astimezone() < now
 
 
 def write_integrity(course: Course, reports: list[Report], folder: Folder) -> None:
@@ -143,11 +234,13 @@ def write_integrity(course: Course, reports: list[Report], folder: Folder) -> No
     found: list[dict[str, Any]] = []
     if course.config.variants.mode == "per_student":
         students = [r.student for r in reports]
+        known = course.module_of
         for graded in reports:
-            for part in graded.exercises:
+            for part in (e for e in graded.exercises if e.exercise in known):
                 questions = course.exercise(part.exercise).numbers
                 for result in part.results:
-                    if result.kind == "number" and result.status == "failed" and result.actual:
+                    failed = result.kind == "number" and result.status == "failed" and result.actual
+                    if failed and result.name in questions:
                         others = _fits(course, questions[result.name], graded.student, str(result.actual), students)
                         if others:
                             found.append({"student": graded.student, "question": result.name, "fits": others})

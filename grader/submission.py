@@ -2,7 +2,8 @@
 
 ``find_submissions`` says who handed in what, ``read`` turns one submission into a Submission.
 Whatever the bytes are, ``read`` raises nothing: what cannot be used is left out and named in a note. Only where the
-machine itself fails (a damaged disk, too many open files) it raises, so that nobody loses points by that.
+grader may not or cannot read what is there (permissions, a damaged disk, too many open files) it raises, so that nobody
+loses points by that.
 
 Which file is graded, when several could be, in this order:
 
@@ -32,7 +33,7 @@ import zipfile
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
+from typing import Any, NamedTuple
 
 from grader import syntax
 
@@ -48,8 +49,13 @@ MAX_NAME = 500
 MAX_CELL = 200_000  # characters; a longer cell is not searched for IPython syntax
 MAX_NOTES = 100
 
+A_LINK = "is a link and was not followed"
 SUFFIXES = (".py", ".ipynb")
+ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")  # in which work may be
 MACHINE_FAULTS = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.ELOOP,
     errno.EIO,
     errno.ENFILE,
     errno.EMFILE,
@@ -109,10 +115,6 @@ class Unreadable(SubmissionError):
 
 class NothingToGrade(SubmissionError):
     """No work was found."""
-
-
-class SameStudent(SubmissionError):
-    """Two paths belong to one student."""
 
 
 class Refused(Exception):
@@ -192,6 +194,8 @@ def _candidates(path: Path, exercises: Mapping[str, str], notes: list[str]) -> t
             notes.append(f"{file.shown} could be {' or '.join(match.targets)} and is not graded; rename it")
         else:
             strangers.append(file.shown)
+    if matched:  # a course of one module, as nbgrader releases it, does not know the others' names
+        strangers = [name for name in strangers if not _OTHER_MODULE.fullmatch(name)]
     if strangers:
         notes.append(f"named after no exercise and not graded: {a_few(strangers)}")
     if not matched:
@@ -245,6 +249,7 @@ def _ignored_note(candidate: _Candidate, instead: Mapping[str, str]) -> str:
 _EXACT, _CONTAINS, _NEAR, _NONE = range(4)
 _COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4})$", re.IGNORECASE)  # "x (1)", "x-Copy1", "x copy 2"
 _DELIMITERS = " _-.,+()"
+_OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")
 
 
 @dataclass(frozen=True)
@@ -395,7 +400,7 @@ def _in_folder(root: Path, notes: list[str]) -> Iterator[_File]:
                     return
                 name, place, suffix = prefix + entry.name, Path(entry.path), Path(entry.name).suffix.lower()
                 if entry.is_symlink():
-                    notes.append(f"{printable(name)} is a link and was not followed")
+                    notes.append(f"{printable(name)} {A_LINK}")
                 elif entry.is_dir(follow_symlinks=False):
                     deeper.append((place, f"{name}/"))
                 elif suffix == ".zip":
@@ -436,6 +441,8 @@ def bytes_of(path: Path, most: int) -> bytes:
                 raise Refused("is not a plain file")
             return _at_most(file.read(most + 1), path.suffix, most)
     except OSError as error:
+        if error.errno == errno.ELOOP and path.is_symlink():
+            raise Refused(f"{A_LINK}; hand in the file itself") from error
         raise Refused(_why(error)) from error
 
 
@@ -450,10 +457,10 @@ def _why(error: Exception) -> str:
     """Why a file or folder of theirs was not read. Raises Unreadable where that is not their doing."""
     if isinstance(error, FileNotFoundError):
         return "does not exist"
-    reason = error.strerror if isinstance(error, OSError) else None
-    if isinstance(error, OSError) and error.errno in MACHINE_FAULTS:
+    reason = "a loop of links" if isinstance(error, RuntimeError) else getattr(error, "strerror", None)
+    if isinstance(error, RuntimeError) or (isinstance(error, OSError) and error.errno in MACHINE_FAULTS):
         raise Unreadable(
-            f"{printable(str(error.filename or 'a file'))} cannot be read: {reason}; mend that and grade again"
+            f"{printable(str(getattr(error, 'filename', '') or 'a file'))} cannot be read: {reason}; mend that and grade again"
         )
     return f"cannot be read ({(reason or type(error).__name__).lower()})"
 
@@ -725,38 +732,66 @@ def _statement_end(text: str, start: int) -> int:
 _STUDENT = re.compile(r"(?!\.)[A-Za-z0-9._@ +-]{1,100}")
 
 
-def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str]) -> tuple[list[tuple[str, Path]], list[str]]:
-    """Who handed in what: (student, path) by student, and notes on what was skipped.
+class Found(NamedTuple):
+    """What there is to grade.
+
+    Attributes:
+        students: (student, path), by student.
+        notes: what was skipped.
+        set_aside: who cannot be graded as things stand, and why: the others are.
+    """
+
+    students: list[tuple[str, Path]]
+    notes: list[str]
+    set_aside: dict[str, str]
+
+
+def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str], login: Callable[[str], str] = str) -> Found:
+    """Who handed in what.
 
     A file is one student's, named by the file without the exercise or module ("alice_c3_contracting.py").
     A folder is one student's when it directly holds work under its own name, a module's folder or
     ``exercises/``; else every sub-folder, ``.zip`` and file with a student's name in it is a student's.
 
+    Args:
+        login: the student behind a name, where names are somebody else's (Canvas's, say).
+
     Raises:
         NothingToGrade: a path does not exist, or nothing was found.
-        SameStudent: two paths belong to one student.
     """
     notes: list[str] = []
-    found: dict[str, Path] = {}
+    aside: dict[str, str] = {}
+    places: dict[str, dict[str, Path]] = {}
     for path in map(Path, paths):
         if not os.path.exists(path):  # unlike Path.exists, False for names that no file can have
             raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
-        for student, place in _students_at(path, exercises, notes):
+        for name, place in _students_at(path, exercises, notes, aside):
+            student = login(name)
             if not _STUDENT.fullmatch(student) or student != student.strip():
-                notes.append(
-                    f"skipped {printable(str(place))}: a student's name may hold A-Z a-z 0-9 . _ @ + - and blanks, "
+                aside[student] = (
+                    f"{printable(str(place))}: a student's name may hold A-Z a-z 0-9 . _ @ + - and blanks, "
                     "100 at most, and starts with no dot; rename it"
                 )
-            elif student in found and found[student].resolve() != place.resolve():
-                raise SameStudent(
-                    f"{student} is there twice: {printable(str(found[student]))} and {printable(str(place))}; "
-                    "put them into one folder or rename one"
-                )
             else:
-                found.setdefault(student, place)
-    if not found:
-        raise NothingToGrade("; ".join(notes) or "nothing to grade: name a folder of submissions")
-    return sorted(found.items()), list(first_notes(notes))
+                places.setdefault(student, {}).setdefault(os.path.realpath(place), place)
+    students = _alone(places, aside)
+    if not students:
+        raise NothingToGrade("; ".join([*notes, *aside.values()]) or "nothing to grade: name a folder of submissions")
+    return Found(students, list(first_notes(notes)), dict(sorted(aside.items())))
+
+
+def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Path]]:
+    """The students whose name is theirs alone, upper and lower case being one: reports are files."""
+    groups: dict[str, list[tuple[str, Path]]] = {}
+    for student, found in sorted(places.items()):
+        groups.setdefault(student.lower(), []).extend((student, place) for place in found.values())
+    for group in groups.values():
+        names = dict.fromkeys(student for student, _ in group)
+        if len(group) > 1:
+            who = f"{next(iter(names))} is" if len(names) == 1 else f"{' and '.join(names)} (one name in two cases) is"
+            where = " and ".join(printable(str(place)) for _, place in group)
+            aside |= dict.fromkeys(names, f"{who} there twice: {where}; put them into one folder or rename one")
+    return sorted(group[0] for group in groups.values() if len(group) == 1)
 
 
 def _did_you_mean(path: Path) -> str:
@@ -767,17 +802,21 @@ def _did_you_mean(path: Path) -> str:
     return f"; did you mean {printable(str(path.parent / near[0]))}?" if near else ""
 
 
-def _students_at(path: Path, exercises: Mapping[str, str], notes: list[str]) -> list[tuple[str, Path]]:
+def _students_at(
+    path: Path, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str]
+) -> list[tuple[str, Path]]:
     if not path.is_dir():
         if path.suffix.lower() in (*SUFFIXES, ".zip"):
             return [(_owner(path.stem, exercises), path)]
         notes.append(f"skipped {printable(str(path))}: it is not a .py file, a notebook (.ipynb) or a .zip")
         return []
-    folders, zips, named = _sort_entries(path, exercises, notes)
+    entries = _sort_entries(path, exercises, notes)
+    folders, zips, named = entries.folders, entries.zips, entries.named
     if _is_one_student(folders, zips, named, exercises):
         return [(path.resolve().name, path)]
     loose = [(_owner(file.stem, exercises), file) for file in (*zips, *named)]
     if loose or any(_holds_work(folder, exercises) for folder in folders):
+        _tell_others(entries, exercises, notes, aside)
         # A student whose folder holds no work is graded too: zero with a reason, not forgotten.
         return [*((folder.name, folder) for folder in folders), *loose]
     example = f"{printable(path.resolve().name)}/alice/{next(iter(exercises), 'exercise')}.py"
@@ -785,24 +824,48 @@ def _students_at(path: Path, exercises: Mapping[str, str], notes: list[str]) -> 
     return []
 
 
-def _sort_entries(
-    folder: Path, exercises: Mapping[str, str], notes: list[str]
-) -> tuple[list[Path], list[Path], list[Path]]:
-    """The sub-folders, archives, and files named after an exercise or module of a folder."""
-    folders: list[Path] = []
-    zips: list[Path] = []
-    named: list[Path] = []
+@dataclass(frozen=True)
+class _InFolder:
+    """What a folder holds: ``named`` files are named after an exercise or module, ``others`` are not."""
+
+    folders: list[Path]
+    zips: list[Path]
+    named: list[Path]
+    others: list[Path]
+    links: list[Path]
+
+
+def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) -> _InFolder:
+    found = _InFolder([], [], [], [], [])
     for entry in _entries(folder, notes):
         path = folder / entry.name
         if entry.is_symlink():
-            notes.append(f"skipped {printable(str(path))}: it is a link")
+            found.links.append(path)
         elif entry.is_dir(follow_symlinks=False):
-            folders.append(path)
+            found.folders.append(path)
         elif path.suffix.lower() == ".zip":
-            zips.append(path)
+            found.zips.append(path)
         elif path.suffix.lower() in SUFFIXES and _match(path.stem, exercises).quality != _NONE:
-            named.append(path)
-    return folders, zips, named
+            found.named.append(path)
+        else:
+            found.others.append(path)
+    return found
+
+
+def _tell_others(entries: _InFolder, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str]) -> None:
+    """Of what lies beside the students' folders, that which may be somebody's work."""
+    aside |= {p.name: f"{printable(str(p))} {A_LINK}; put the work itself there" for p in entries.links}
+    passed_over: list[str] = []
+    for path in entries.others:
+        shown, suffix = printable(str(path)), path.suffix.lower()
+        if suffix in SUFFIXES:
+            aside[path.name] = f"{shown} is named after no exercise; {_looked_for(exercises)}, or a folder of its own"
+        elif suffix in ARCHIVES or not suffix:
+            aside[path.name] = f"{shown} is no folder and no .zip; unpack it into a folder of its own"
+        else:
+            passed_over.append(printable(path.name))
+    if passed_over:
+        notes.append(f"not looked at: {a_few(passed_over)}")
 
 
 def _is_one_student(

@@ -6,9 +6,11 @@ that can be uploaded as it is and that ``shardlings grade`` reads.
 
 from __future__ import annotations
 
+import getpass
 import hashlib
 import io
 import json
+import os
 import zipfile
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -22,6 +24,7 @@ from grader.submission import Submission, read
 
 MANIFEST = "manifest.json"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # so that the same work makes the same file
+ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")  # no person's account
 UNFINISHED = ("not written yet", "not answered yet", "nothing was handed in")
 
 
@@ -42,7 +45,8 @@ def prepare(course: Course, module: str, work: Path, student: str, grader: Grade
     found = read(work, student, course.module_of, course.handed_out)
     submission = replace(found, sources={e: s for e, s in found.sources.items() if e in names})
     if not submission.sources:
-        raise CourseError(f"nothing of {module} in {work}; go to your work or pass --work FOLDER")
+        looked = f"looked for files such as {names[0]}.py and {module}.ipynb"
+        raise CourseError(f"nothing of {module} in {work}: {looked}; go to your work or pass --work FOLDER")
     report = grader.grade(submission, names, public=True)
     return Ready(submission, report, missing(report))
 
@@ -56,11 +60,23 @@ def missing(report: Report) -> dict[str, list[str]]:
     return {exercise: tasks for exercise, tasks in found.items() if tasks}
 
 
-def write_zip(course: Course, module: str, work: Path, ready: Ready, to: Path) -> Path:
+def login() -> str:
+    """Whose account this is: a zip that does not say who handed it in is nobody's. Raises CourseError."""
+    try:
+        name = os.environ.get("JUPYTERHUB_USER") or getpass.getuser()
+    except (KeyError, OSError):  # no such account
+        name = ""
+    if name in ("", *ANYBODY):
+        account = f"the account {name!r} is anybody's" if name else "this account has no name"
+        raise CourseError(f"who hands this in? {account}: pass --student LOGIN or export SHARDLINGS_STUDENT=LOGIN")
+    return name
+
+
+def write_zip(course: Course, module: str, work: Path, ready: Ready, to: Path, student: str) -> Path:
     """Write the zip; ``to`` may be a folder. Only the files that would be graded go in."""
     files = {name: _bytes(work, name) for name in sorted({s.name for s in ready.submission.sources.values()})}
-    manifest = manifest_of(course, module, ready.submission.student, files)
-    stem = page_name(f"{ready.submission.student}_{module}").removesuffix(".html")
+    manifest = manifest_of(course, module, student, files)
+    stem = page_name(f"{student}_{module}").removesuffix(".html")
     target = to / f"{stem}.zip" if to.is_dir() or not to.suffix else to
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:

@@ -81,7 +81,7 @@ NATIVE = (
     "complex64", "complex128",
 )  # fmt: skip
 NARROW = [t for t in vars(ml_dtypes).values() if isinstance(t, type) and issubclass(t, np.generic)]
-DTYPES = {dtype.name: dtype for dtype in map(np.dtype, [*NATIVE, *NARROW])}
+DTYPES = {dtype.name: dtype for dtype in (np.dtype(kind) for kind in [*NATIVE, *NARROW])}
 """Every type an array of JAX's can have, by name."""
 
 

@@ -216,15 +216,19 @@ def _child(inlet: int, outlet: int) -> None:
 def _hide_grader() -> None:
     """This package holds formulas and layouts that learners are asked for; it is not theirs to import.
 
-    Notebooks call ``grader.notebook.check`` below each exercise: here that does nothing.
+    Notebooks call ``check`` below each exercise, ours or the one that nbgrader releases: here that does nothing.
     """
     for name in [n for n in sys.modules if n.split(".")[0] == "grader"]:
         del sys.modules[name]
-    package, notebook = types.ModuleType("grader"), types.ModuleType("grader.notebook")
-    package.__path__ = []
-    package.notebook = notebook  # type: ignore[attr-defined]
-    notebook.check = lambda *args, **kwargs: None  # type: ignore[attr-defined]
-    sys.modules |= {"grader": package, "grader.notebook": notebook}
+    for place in ("grader.notebook", "grader.integrations.nbgrader.check"):
+        parts = place.split(".")
+        for name in (".".join(parts[: n + 1]) for n in range(len(parts))):
+            module = sys.modules.setdefault(name, types.ModuleType(name))
+            module.__path__ = []
+            parent, _, own = name.rpartition(".")
+            if parent:
+                setattr(sys.modules[parent], own, module)
+        sys.modules[place].check = lambda *args, **kwargs: None  # type: ignore[attr-defined]
 
 
 def _confine(readable: list[str], scratch: str) -> None:

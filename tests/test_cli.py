@@ -175,6 +175,161 @@ def test_per_student_numbers_need_a_name_and_differ(small: Path) -> None:
     assert len(texts) > 1
 
 
+def test_the_packaged_course_is_nobodys_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stubs are not handed in, and not scored: where no work is, both say where it was looked for."""
+    from typer.testing import CliRunner
+
+    from grader import cli
+    from grader import course as courses
+
+    monkeypatch.chdir(tmp_path)
+    for module in (cli, courses):
+        monkeypatch.setattr(module, "PACKAGED", ROOT / "exercises")
+    for words in (["submit", "03_matmuls", "--student", "ada"], ["check", "c3"], ["check"]):
+        done = CliRunner().invoke(cli.app, words)
+        assert isinstance(done.exception, courses.CourseError), done.output
+        assert f" in {tmp_path}: looked for files such as " in str(done.exception)
+        assert "go to your work or pass --work FOLDER" in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
+    shutil.copy(ROOT / "exercises" / "03_matmuls" / "c3_contracting.py", tmp_path)
+    assert "not written yet" in CliRunner().invoke(cli.app, ["check"]).output
+
+
+# -- other people's files ----------------------------------------------------------------------
+
+GOOD = "examples/submissions/ada/c1_no_communication.py"
+
+
+def evil_course(folder: Path, mark: Path) -> Path:
+    """What a student hands in: their work, and a course that leaves a mark when its files are executed."""
+    for place in ("solutions/03_matmuls", "03_matmuls/_public"):
+        (folder / place).mkdir(parents=True)
+        (folder / place / "c1_no_communication.py").write_text(f"open({str(mark)!r}, 'w').close()\n")
+    (folder / "course.yaml").write_text(
+        "name: evil\nmodules:\n  - id: 03_matmuls\n    title: M\n    exercises: [c1_no_communication]\n"
+    )
+    shutil.copy(ROOT / GOOD, folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "--work", "."),
+        ("check", "--isolation", "auto"),
+        ("submit", "03_matmuls", "--work", "."),
+        ("grade", ".", "--out", "../../out"),
+        ("grade", "..", "--out", "../../out"),
+    ],
+    ids=" ".join,
+)
+def test_a_course_among_handed_in_files_is_executed_by_no_command(words: tuple[str, ...], tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    folder = evil_course(tmp_path / "class" / "alice", mark)
+    if "--isolation" in words:
+        shutil.rmtree(folder / "solutions")
+    line = one_line(shardlings(*words, cwd=folder))
+    assert "course.yaml lies " in line and line.endswith("pass the one to trust, --course FOLDER")
+    assert not mark.exists()
+    done = shardlings("check", "--work", str(folder), "--json")  # from one's own checkout, its course is used
+    assert json.loads(done.stdout)["course"] == "shardlings" and not mark.exists()
+
+
+def test_check_says_that_it_runs_a_file_as_it_is_and_offers_isolation(tmp_path: Path) -> None:
+    shutil.copy(ROOT / GOOD, tmp_path)
+    told = shardlings("check", "--work", str(tmp_path))
+    assert told.stderr.startswith(
+        f"note: {tmp_path} is run as it is, without a sandbox; for work that is not yours pass"
+    )
+    (tmp_path / "c1_no_communication.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\n")
+    tier = available_tier()
+    done = shardlings("check", "--work", str(tmp_path), "--isolation", tier, "--json")
+    assert "without a sandbox" not in done.stderr and not (tmp_path / "mark").exists()
+    assert json.loads(done.stdout)["isolation"] == tier
+    assert shardlings("check", "--work", str(tmp_path)).returncode == 1 and (tmp_path / "mark").exists()
+
+
+def available_tier() -> str:
+    from grader.sandbox import NoIsolation, best_tier
+
+    try:
+        return best_tier("auto")
+    except NoIsolation:
+        pytest.skip("no sandbox works here")
+
+
+def test_one_odd_name_stops_nobody(small: Path) -> None:
+    work = small / "class"
+    for name in ("alice", "bob"):
+        (work / name).mkdir(parents=True)
+        shutil.copy(ROOT / GOOD, work / name)
+    shutil.copy(ROOT / GOOD, work / "alice_c1_no_communication.py")
+    (work / "carol").symlink_to("carol")
+    done = shardlings("grade", "class", "--out", "out", "--isolation", "none", "--json", cwd=small)
+    assert done.returncode == 3
+    assert [p.stem for p in (small / "out" / "reports").iterdir()] == ["bob"]
+    assert "shardlings: alice was not graded: alice is there twice: class/alice and " in done.stderr
+    assert "shardlings: carol was not graded: class/carol is a link and was not followed" in done.stderr
+    assert [a["student"] for a in json.loads(done.stdout)["attention"]] == ["alice", "carol"]
+    page = (small / "out" / "index.html").read_text()
+    assert page.index("alice is there twice") < page.index("<h2>Students")
+
+
+@pytest.mark.skipif(
+    os.name != "posix" or os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root's powers, to drop them"
+)
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_what_the_grader_may_not_read_is_not_graded(what: str, small: Path) -> None:
+    for name in ("ada", "bob"):
+        (small / "class" / name / "work").mkdir(parents=True)
+        shutil.copy(ROOT / GOOD, small / "class" / name / "work")
+    hidden = small / "class" / "bob" / "work"
+    (hidden if what == "folder" else hidden / "c1_no_communication.py").chmod(0)
+    mere = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", sys.executable, "-m", "grader.cli"]
+    words = [*mere, "grade", "class", "--out", "out", "--isolation", "none"]
+    done = subprocess.run(words, cwd=small, capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert (
+        "shardlings: bob was not graded: " in done.stderr
+        and "Permission denied; mend that and grade again" in done.stderr
+    )
+    assert [p.stem for p in (small / "out" / "reports").iterdir()] == ["ada"]
+
+
+def test_the_published_seed_is_told(small: Path) -> None:
+    (small / "course.yaml").write_text(
+        (small / "course.yaml").read_text().replace("a-secret-seed", "change-me-before-term")
+    )
+    (small / "ada").mkdir()
+    shutil.copy(ROOT / GOOD, small / "ada")
+    told = "is change-me-before-term, which everybody knows: hidden inputs are drawn from it; set one of your own"
+    done = shardlings("grade", "ada", "--out", "out", "--isolation", "none", "--json", cwd=small)
+    assert f"warning: the seed in course.yaml {told}" in done.stderr
+    assert told in json.loads(done.stdout)["warnings"][0] and told in (small / "out" / "index.html").read_text()
+    lines = {line["name"]: line for line in json.loads(shardlings("doctor", "--json", cwd=small).stdout)}
+    assert told in lines["seed"]["told"] and not lines["seed"]["ok"] and not lines["seed"]["needed"]
+    shardlings("build", cwd=small)
+    assert told in shardlings("verify", cwd=small).stderr
+
+
+def test_grades_of_two_modules_add_up_in_one_folder(tmp_path: Path) -> None:
+    for module, name in (("03_matmuls", "c1_no_communication"), ("01_layout", "a1_local_shape")):
+        (tmp_path / module / "ada").mkdir(parents=True)
+        source = "ada" if module == "03_matmuls" else "../other_modules/noor"
+        shutil.copy(ROOT / "examples" / "submissions" / source / f"{name}.py", tmp_path / module / "ada")
+    out = tmp_path / "g"
+    earned = []
+    for module in ("03_matmuls", "01_layout"):
+        done = shardlings("grade", str(tmp_path / module), "--only", module, "--out", str(out), "--isolation", "none")
+        assert done.returncode == 0, done.stderr
+        earned.append(json.loads((out / "reports" / "ada.json").read_text())["earned"])
+    whole = json.loads((out / "reports" / "ada.json").read_text())
+    assert {e["module"] for e in whole["exercises"]} == {"01_layout", "03_matmuls"}
+    assert whole["earned"] == sum(e["earned"] for e in whole["exercises"]) >= earned[0] > 0
+    assert "c1_no_communication" in (out / "grades.csv").read_text()
+    assert "01_layout" in (out / "index.html").read_text() and "03_matmuls" in (out / "index.html").read_text()
+
+
 # -- what an author does -----------------------------------------------------------------------
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -258,21 +259,79 @@ def test_all_names_are_told_where_none_is_near() -> None:
 # -- places
 
 
-def test_a_course_is_found_from_any_folder_inside(tmp_path: Path) -> None:
+def test_a_course_is_found_from_any_folder_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made_up(tmp_path)
-    deep = tmp_path / "solutions" / "01_gather"
-    assert find_course(deep).root == tmp_path
+    monkeypatch.chdir(tmp_path / "solutions" / "01_gather")
+    assert find_course().root == tmp_path
     assert find_course(tmp_path / "course.yaml").root == tmp_path
 
 
-def test_a_release_is_found_above_its_exercises(tmp_path: Path) -> None:
+def test_a_release_is_found_above_its_exercises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     build.build(made_up(tmp_path / "author"))
     (tmp_path / "learner").mkdir()
     (tmp_path / "author" / "exercises").rename(tmp_path / "learner" / "exercises")
     found = find_course(tmp_path / "learner")
     assert (found.root, found.solved) == (tmp_path / "learner" / "exercises", False)
     assert list(found.exercises) == ["x1_gather"] and found.exercise("x1_gather").points == 3
-    assert find_course(tmp_path / "learner" / "exercises" / "01_gather").root == found.root
+    monkeypatch.chdir(tmp_path / "learner" / "exercises" / "01_gather")
+    assert find_course().root == found.root
+
+
+# -- whose course it is
+
+
+def planted(folder: Path, mark: Path) -> Path:
+    """What a student could hand in: a course whose files leave a mark when they are executed."""
+    made_up(folder)
+    for path in folder.rglob("x1_gather.py"):
+        path.write_text(path.read_text() + f"\nopen({str(mark)!r}, 'w').close()\n")
+    return folder
+
+
+def test_a_course_in_what_was_handed_in_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alice = planted(tmp_path / "class" / "alice", tmp_path / "mark")
+    monkeypatch.chdir(alice)
+    for path in (alice, alice.parent, Path(".."), Path()):
+        with pytest.raises(
+            CourseError,
+            match=r"alice/course\.yaml lies in what was handed in \(.*pass the one to trust, --course FOLDER",
+        ):
+            find_course(handed_in=[path])
+    assert find_course(alice, handed_in=[alice]).root == alice  # named, so trusted
+
+
+@pytest.mark.parametrize("mark", ["nbgrader_config.py", "gradebook.db"])
+@pytest.mark.parametrize("step", ["submitted", "autograded", "feedback", "downloaded"])
+def test_a_course_where_nbgrader_keeps_work_is_not_used(
+    step: str, mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = planted(tmp_path / step / "alice" / "01_gather", tmp_path / "mark")
+    (tmp_path / mark).touch()
+    monkeypatch.chdir(place)
+    with pytest.raises(CourseError, match="lies where nbgrader keeps what was handed in"):
+        find_course()
+
+
+def test_a_course_inside_another_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a class is kept inside the checkout; but exercises/ are the course's own."""
+    build.build(made_up(tmp_path))
+    monkeypatch.chdir(planted(tmp_path / "class" / "alice", tmp_path / "mark"))
+    with pytest.raises(CourseError, match=f"lies inside another course, {tmp_path}"):
+        find_course()
+    monkeypatch.chdir(tmp_path)
+    assert find_course().root == tmp_path
+    monkeypatch.chdir(tmp_path / "exercises" / "01_gather")
+    assert find_course().root == tmp_path / "exercises"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root gives files away")
+def test_a_course_that_another_user_put_above_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_up(tmp_path)
+    (tmp_path / "mine").mkdir()
+    os.chown(tmp_path / "course.yaml", 12345, 12345)
+    monkeypatch.chdir(tmp_path / "mine")
+    with pytest.raises(CourseError, match=r"course\.yaml belongs to another user"):
+        find_course()
 
 
 def test_an_installed_package_brings_its_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

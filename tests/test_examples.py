@@ -19,8 +19,14 @@ import yaml
 from grader.sandbox import NoIsolation, best_tier
 
 ROOT = Path(__file__).resolve().parent.parent
-EXAMPLES = ROOT / "examples" / "submissions"
+EXAMPLES = ROOT / "examples" / "submissions"  # a class that handed in one assignment
+OTHERS = ROOT / "examples" / "other_modules"
 EXPECTED = yaml.safe_load((ROOT / "examples" / "expected.yaml").read_text(encoding="utf-8"))
+
+
+def place(student: str) -> Path:
+    """Where an example is."""
+    return next(folder / student for folder in (EXAMPLES, OTHERS) if (folder / student).is_dir())
 
 
 def isolation() -> str:
@@ -34,7 +40,7 @@ def isolation() -> str:
 
 
 def command(out: Path, jobs: int) -> list[str]:
-    words = ["grade", str(EXAMPLES), "--out", str(out), "-j", str(jobs), "--isolation", isolation()]
+    words = ["grade", str(EXAMPLES), str(OTHERS), "--out", str(out), "-j", str(jobs), "--isolation", isolation()]
     return [sys.executable, "-m", "grader.cli", *words]
 
 
@@ -84,8 +90,23 @@ def surprises(results: list[dict[str, Any]], not_passed: dict[str, str]) -> Iter
 
 
 def test_there_is_an_example_for_every_expectation() -> None:
-    assert {p.name for p in EXAMPLES.iterdir()} == set(EXPECTED)
+    assert {p.name for folder in (EXAMPLES, OTHERS) for p in folder.iterdir()} == set(EXPECTED)
     assert len(EXPECTED) >= 16
+
+
+@pytest.mark.slow
+def test_the_demo_shows_a_class(tmp_path: Path) -> None:
+    """What ``make demo`` greets a newcomer with: one assignment, handed in by all, and scores as a class has."""
+    words = ["grade", str(EXAMPLES), "--out", str(tmp_path), "-j", "2", "--isolation", isolation(), "--json"]
+    run = [sys.executable, "-m", "grader.cli", *words]
+    done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=900, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "note: graded here: 03_matmuls (handed in by 20 of 20); --only MODULE names others" in done.stderr
+    assert "warning: the seed in" in done.stderr
+    summary = json.loads(done.stdout)
+    assert [(a["module"], a["handed_in"]) for a in summary["assignments"]] == [("03_matmuls", 20)]
+    assert summary["maximum"] == 100 and 60 < summary["mean"] < 90 and summary["minimum"] > 0
+    assert summary["attention"] == []
 
 
 @pytest.mark.slow

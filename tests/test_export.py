@@ -82,6 +82,64 @@ def test_extensions_are_no_points_possible(tmp_path: Path) -> None:
     assert table(tmp_path / "x.csv")[1][-1] == "0"
 
 
+# As Canvas documents its export: students by name, ID, SIS ids and section; an assignment is "TITLE (NUMBER)"; a line of
+# points possible; columns that it computes itself come last, "(read only)" in the second line; and a test student.
+GRADEBOOK = """\ufeffStudent,ID,SIS User ID,SIS Login ID,Section,01_m (991),02_n (992),Current Score,Final Score
+,,,,,Manual Posting,,,
+    Points Possible,,,,,4.00,10.00,(read only),(read only)
+"Liddell, Alice",1201,S-1,ada,"Math, Section 2",,7.00,70.00,50.00
+"Brien, O'",1202,S-2,bob@x.edu,Section 1,1.00,8.00,80.00,61.00
+"Zed, Yan",1203,S-3,yan,Section 1,,,,
+"Student, Test",1299,,f00ba7,Section 1,,,,
+"""
+
+
+@pytest.fixture
+def roster(tmp_path: Path) -> export.Roster:
+    (tmp_path / "gradebook.csv").write_text(GRADEBOOK, encoding="utf-8")
+    return export.Roster(tmp_path / "gradebook.csv")
+
+
+def test_grades_go_back_in_canvas_own_columns(roster: export.Roster, tmp_path: Path) -> None:
+    """The round trip: what Canvas would read again are its students and its assignment, and nothing else changes."""
+    reports = [report("ada"), report("bob", result(earned=0, status="failed")), report("eve")]
+    assert export.write_canvas(reports, tmp_path / "x.csv", roster=roster) == ["eve"]
+    lines = table(tmp_path / "x.csv")
+    assert lines == [
+        ["Student", "ID", "SIS User ID", "SIS Login ID", "Section", "01_m (991)"],
+        ["    Points Possible", "", "", "", "", "4.00"],
+        ["Liddell, Alice", "1201", "S-1", "ada", "Math, Section 2", "2"],
+        ["Brien, O'", "1202", "S-2", "bob@x.edu", "Section 1", "0"],
+    ]
+    again = export.Roster(tmp_path / "x.csv")
+    assert [row["ID"] for row in again.rows] == ["1201", "1202"] and again.column("01_m") == "01_m (991)"
+
+
+@pytest.mark.parametrize(
+    ("name", "login"),
+    [("ada", "ada"), ("ADA", "ada"), ("1202", "bob@x.edu"), ("S-2", "bob@x.edu"), ("bob", "bob@x.edu"),
+     ("liddellalice_1201_77001_ada", "ada"), ("brieno_LATE_1202_77002", "bob@x.edu"), ("stranger", "stranger"),
+     ("f00ba7", "f00ba7_") ],
+)  # fmt: skip
+def test_a_student_is_known_by_any_name_of_canvas(name: str, login: str, roster: export.Roster) -> None:
+    assert roster.login(name) == login.rstrip("_")
+    assert (roster.row_of(name) is None) is (login in ("stranger", "f00ba7_"))
+
+
+def test_a_name_that_could_be_two_students_is_nobodys(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("Student;ID;SIS Login ID\nA;1;ann@x.edu\nB;2;ann@y.edu\n")
+    known = export.Roster(tmp_path / "r.csv")
+    assert known.row_of("ann") is None and known.login("ann@y.edu") == "ann@y.edu"
+
+
+def test_a_roster_without_canvas_columns_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "r.csv").write_text("name,mail\n")
+    with pytest.raises(CourseError, match=r"r\.csv has no columns Student and ID; export the gradebook on Canvas"):
+        export.Roster(tmp_path / "r.csv")
+    with pytest.raises(CourseError, match=r"none\.csv cannot be read: No such file"):
+        export.Roster(tmp_path / "none.csv")
+
+
 def test_a_folder_without_reports_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(CourseError, match="shardlings grade"):
         export.load(tmp_path)

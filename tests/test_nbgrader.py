@@ -7,6 +7,7 @@ import os
 import random
 import re
 import shutil
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
@@ -459,7 +460,7 @@ def test_through_the_exchange_and_back(course: Course, root: Path, tmp_path: Pat
     nbgrader(own, "fetch_assignment", MODULE, env=student)
     book = own / MODULE / f"{MODULE}.ipynb"
     book.write_text(json.dumps(classroom.fill(json.loads(book.read_text()), course, MODULE, ALL_DONE)))
-    handed = shardlings(own / MODULE, "submit", MODULE, "--work", ".", env=student)
+    handed = shardlings(own / MODULE, "submit", MODULE, env=student)
     assert "handed in: shardlings 03_matmuls" in handed
     nbgrader(root, "collect", MODULE, env=student)
     who = next((root / "submitted").iterdir()).name
@@ -631,6 +632,190 @@ def test_a_submission_reaches_no_file_and_no_kernel(course: Course, root: Path, 
     assert "not answered yet" in comments(root, "eve")[folder.cell_name(C1, "flops_per_device")]
 
 
+# -- who needs a person ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: Path) -> None:
+    from nbgrader.api import Gradebook
+
+    a_class(course, root)
+    grade(root)
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
+        one: Any = gradebook.find_grade(folder.check_cell(C1), MODULE, MODULE, "bob")
+        one.manual_score = 2.5
+        gradebook.db.commit()
+    classroom.hand_in(root, "bob", MODULE, classroom.fill(book_of(root), course, MODULE, {C1: "done"}))
+    classroom.hand_in(root, "dan", MODULE, b"{")
+    foreign = json.loads(
+        json.dumps(book_of(root)).replace("matmul", "other").replace("c1-", "z1-").replace("c3-", "z3-")
+    )
+    for cell in foreign["cells"]:
+        cell["metadata"], cell["id"] = {}, f"x{random.randrange(10**9)}"
+    foreign["cells"] = [nbformat.v4.new_code_cell("def local_shape():\n    return 1")]
+    classroom.hand_in(root, "eve", MODULE, foreign)
+    for who, name in {
+        "fay": "my work.ipynb",
+        "gus": "01_layout.ipynb",
+        "hal": "notes.txt",
+        "ivy": f"a/{MODULE}.ipynb",
+    }.items():
+        path = root / "submitted" / who / MODULE / name
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(book_of(root)))
+    done = shardlings(root, "grade", "--nbgrader", ".", MODULE, "--json", fails=True)
+    found = json.loads(done[done.index("{\n") : done.rindex("}") + 1])["attention"]
+    assert found == {
+        "bob": [f"graded anew over a manual score of {C1}: look again"],
+        "dan": [f"{MODULE}.ipynb is not a notebook: line 1 is not JSON; export it again from Jupyter"],
+        "eve": [f"nothing of this assignment is in {MODULE}.ipynb: is it another assignment's notebook?"],
+        "fay": [f"not graded: no {MODULE}.ipynb was handed in, but my work.ipynb: if that is it, rename it"],
+        "gus": [f"not graded: no {MODULE}.ipynb was handed in, but 01_layout.ipynb: if that is it, rename it"],
+        "hal": ["not graded: handed in without a notebook"],
+        "ivy": [f"not graded: no {MODULE}.ipynb was handed in: a/{MODULE}.ipynb lies too deep; move it up"],
+    }
+    told = shardlings(root, "grade", "--nbgrader", ".", MODULE, fails=True)  # as before, and told as before
+    assert "These need a person" in told and "graded anew over a manual score" in told
+    assert "hal was not graded: handed in without a notebook" in told
+
+
+@pytest.mark.slow
+def test_another_late_policy_is_another_score(course: Course, root: Path) -> None:
+    """What was graded under the old policy is not kept, and both ways of grading agree on that."""
+    from nbgrader.api import Gradebook
+
+    a_class(course, root)
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
+        cast("Any", gradebook).update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
+    grade(root)
+    assert not next(r[2] for r in rows(root) if r[:2] == ("ada", MODULE))
+    with open(root / "nbgrader_config.py", "a") as settings:
+        settings.write("c.LateSubmissionPlugin.penalty_method = 'zero'\n")
+    again = shardlings(root, "grade", "--nbgrader", ".", MODULE)
+    assert "3 graded, 0 as before" in again
+    assert next(r[2] for r in rows(root) if r[:2] == ("ada", MODULE)) > 0
+    nbgrader(root, "autograde", MODULE, "--force")
+    assert "0 graded, 3 as before" in shardlings(root, "grade", "--nbgrader", ".", MODULE)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root, to do without its powers")
+def test_a_notebook_the_grader_may_not_read_is_not_graded(course: Course, root: Path) -> None:
+    a_class(course, root)
+    path = root / "submitted" / "bob" / MODULE / f"{MODULE}.ipynb"
+    path.chmod(0)
+    mere = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", sys.executable, "-m", "grader.cli"]
+    done = subprocess.run(
+        [*mere, "grade", "--nbgrader", str(root), MODULE], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3 and "2 graded, 0 as before" in done.stdout, done.stdout + done.stderr
+    assert "bob was not graded: " in done.stderr and "Permission denied; mend that and grade again" in done.stderr
+    assert rows(root, "bob") == []
+
+
+def test_a_released_notebook_is_graded_without_a_word_by_the_plain_command(course: Course, root: Path) -> None:
+    """Its ``check`` is nbgrader's, and a notebook of another module lies beside it."""
+    place = root / "hw" / "ada"
+    place.mkdir(parents=True)
+    (place / f"{MODULE}.ipynb").write_text(json.dumps(classroom.fill(book_of(root), course, MODULE, ALL_DONE)))
+    (place / "01_layout.ipynb").write_text(json.dumps(book_of(root)))
+    shardlings(root, "grade", "hw", "--out", "out", "--isolation", "none", "--course", str(course.root))
+    report = json.loads((root / "out" / "reports" / "ada.json").read_text())
+    assert report["earned"] >= report["points"]
+    assert report["notes"] == [] and [e["notes"] for e in report["exercises"]] == [[]] * 3
+
+
+# -- links, and what belongs to others ---------------------------------------------------------
+
+
+def with_links(root: Path) -> Path:
+    """bob's submission points at the gradebook and at ada's notebook."""
+    place = root / "submitted" / "bob" / MODULE
+    (place / "book.db").symlink_to(root / "gradebook.db")
+    (place / "data").mkdir()
+    (place / "data" / "help.txt").symlink_to(root / "submitted" / "ada" / MODULE / f"{MODULE}.ipynb")
+    (place / "all").symlink_to(root / "submitted")
+    (place / "mine.txt").write_text("my own")
+    return place
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["autograde", "batch"])
+def test_links_are_named_and_followed_by_nobody(way: str, course: Course, root: Path) -> None:
+    a_class(course, root)
+    with_links(root)
+    if way == "batch":
+        found = grade(root).attention["bob"]
+        assert found == [f"{name} is a link and was not followed" for name in ("all", "book.db", "data/help.txt")]
+    else:
+        assert "book.db is a link and was not followed" in nbgrader(root, "autograde", MODULE)
+    nbgrader(root, "generate_feedback", MODULE)
+    for step in ("autograded", "feedback"):
+        names = {str(p.relative_to(root / step / "bob" / MODULE)) for p in (root / step / "bob").rglob("*")}
+        assert "mine.txt" in names and not names & {"book.db", "data/help.txt", "all"}
+    told = shardlings(root, "nbgrader", "scan", ".", fails=True)  # which finds its course by nbgrader_config.py
+    assert f"submitted/bob/{MODULE}/book.db: a link, to {root}/gradebook.db" in told and "3 leaks" in told
+
+
+@pytest.mark.slow
+def test_a_notebook_that_is_a_link_is_nobody_elses_work(course: Course, root: Path) -> None:
+    a_class(course, root)
+    path = root / "submitted" / "cy" / MODULE / f"{MODULE}.ipynb"
+    path.unlink()
+    path.symlink_to(root / "submitted" / "ada" / MODULE / f"{MODULE}.ipynb")
+    done = grade(root)
+    assert f"{MODULE}.ipynb is a link and was not followed" in done.attention["cy"]
+    assert set(scores(root, "cy").values()) == {0.0}
+    nbgrader(root, "autograde", MODULE, "--force")
+    assert set(scores(root, "cy").values()) == {0.0}
+    mine = (root / "autograded" / "cy" / MODULE / f"{MODULE}.ipynb").read_text()
+    assert "This cell was missing in what was handed in" in mine
+
+
+@pytest.mark.slow
+def test_collecting_follows_no_link(course: Course, root: Path, tmp_path: Path) -> None:
+    student = with_exchange(root, tmp_path)
+    nbgrader(root, "release_assignment", MODULE, env=student)
+    place = tmp_path / "exchange" / "shardlings" / "inbound" / f"bob+{MODULE}+2026-11-01 10:00:00.000000 UTC+x"
+    place.mkdir()
+    (place / "timestamp.txt").write_text("2026-11-01 10:00:00.000000 UTC")
+    (place / f"{MODULE}.ipynb").write_text(json.dumps(book_of(root)))
+    (place / "book.db").symlink_to(root / "gradebook.db")
+    nbgrader(root, "collect", MODULE, env=student)
+    got = root / "submitted" / "bob" / MODULE
+    assert (got / f"{MODULE}.ipynb").is_file() and (got / "book.db").is_symlink()
+
+
+@pytest.mark.slow
+def test_scan_knows_the_gradebook_and_other_students_work(course: Course, root: Path) -> None:
+    a_class(course, root)
+    own = "# the way my grandmother multiplied, block by block"
+    (root / "submitted" / "ada" / MODULE / "diary.txt").write_text(f"{own}\nx = 1\n")
+    (root / "submitted" / "cy" / MODULE / "shared.txt").write_text("x = 1\n")
+    grade(root)
+    with sqlite3.connect(root / "gradebook.db") as database:
+        database.execute("update comment set manual_comment = 'Ada, come and see me about the second task' where id in "
+                         "(select c.id from comment c join submitted_notebook n on n.id = c.notebook_id join "
+                         "submitted_assignment s on s.id = n.assignment_id where s.student_id = 'ada' limit 1)")  # fmt: skip
+    nbgrader(root, "generate_feedback", MODULE)
+    assert list(scan.scan(course, root)) == []
+    ada = (root / "submitted" / "ada" / MODULE / "diary.txt").read_text()
+    planted = {
+        "book.db": ((root / "gradebook.db").read_bytes(), "a database, such as the gradebook"),
+        "copy.txt": (ada.encode(), "the same file as ada handed in"),
+        "more.html": (f"<p>{own}</p>".encode(), f"a line of ada: {own}"),
+        "told.txt": (b"Ada, come and see me about the second task", "a line of ada: Ada, come and see me"),
+    }
+    for step in ("autograded", "feedback"):
+        for name, (data, what) in planted.items():
+            for who in ("bob", "ada"):
+                path = root / step / who / MODULE / name
+                path.write_bytes(data)
+                told = [t for p, t in scan.scan(course, root) if p == path]
+                assert any(t.startswith(what) for t in told) is (who == "bob" or name == "book.db"), (step, name, who)
+                path.unlink()
+
+
 # -- formgrader --------------------------------------------------------------------------------
 
 CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
@@ -696,3 +881,43 @@ def test_nbgraders_pages_show_scores_and_comments(course: Course, root: Path, tm
     placeholders = re.findall(r'placeholder="([^"]*)"', page)
     assert f"{scores(root, 'bob')[C1]:g}" in placeholders
     assert any("Hint:" in p for p in placeholders)
+
+
+SCRIPTS = """# Mine
+<script>document.title = "owned"</script>
+<img src="nowhere" onerror="document.title = 'owned'">
+<div id="raw">raw</div>
+[click](javascript:document.title='owned') `<b>` and $x < y$
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
+@pytest.mark.parametrize("plugged", [True, False])
+def test_what_a_student_wrote_is_no_html_in_nbgraders_pages(
+    plugged: bool, course: Course, root: Path, tmp_path: Path
+) -> None:
+    """In the browser of whoever grades, and of the student; without our setting the same page runs the script."""
+    from nbgrader.api import Gradebook
+
+    book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
+    book["cells"].append(nbformat.v4.new_markdown_cell(SCRIPTS))
+    shown = nbformat.v4.new_output("display_data", {"text/html": SCRIPTS.replace("owned", "output")})
+    book["cells"].append(nbformat.v4.new_code_cell("1", outputs=[shown]))
+    classroom.hand_in(root, "eve", MODULE, book)
+    if not plugged:
+        with open(root / "nbgrader_config.py", "a") as settings:
+            settings.write("c.HTMLExporter.filters = {}\n")
+    grade(root)
+    nbgrader(root, "generate_feedback", MODULE)
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
+        found: Any = gradebook.find_submission_notebook(MODULE, MODULE, "eve")
+        ident = found.id
+    with formgrader(root, tmp_path) as address:
+        pages = [browse(f"{address}/formgrader/submissions/{ident}/?index=0")]
+    pages.append(browse((root / "feedback" / "eve" / MODULE / f"{MODULE}.html").as_uri()))
+    for page in pages:
+        assert ("<title>owned</title>" in page) is not plugged
+        assert ('<div id="raw">' in page) is not plugged
+        assert "<title>output</title>" not in page and 'href="javascript:' not in page
+        assert not plugged or "&lt;script&gt;document.title" in page

@@ -551,6 +551,47 @@ def test_page_names_are_safe_and_do_not_collide() -> None:
     assert "index.html" not in names
 
 
+def test_who_needs_a_person_heads_the_page_with_the_reason() -> None:
+    nothing = exercise([result("a", "failed")], handed_in=False)
+    lost = exercise([result("a", "broken", points=2, reason="XLA ended its process")], pending=2)
+    reports = [
+        make_report(nothing, student="ann", notes=["c3.rar is no .py file"]),
+        make_report(exercise([result()]), nothing, student="bea", notes=["x.ipynb is not a notebook", "cell 3 of"]),
+        make_report(lost, student="cat", pending=2),
+        make_report(exercise([result()]), student="dan", notes=["book.db is a link and was not followed"]),
+        make_report(exercise([result()]), student="eli", notes=["c3 (1).py is taken for c3.py"]),
+        make_report(exercise([result()]), nothing, student="fay"),
+    ]
+    summary = summarise(reports, not_graded={"zed": "zed is there twice: <a> and b"}, warnings=["the seed is known"])
+    found = {a.student: a.reason for a in summary.attention}
+    assert found == {
+        "zed": "not graded: zed is there twice: <a> and b",
+        "cat": "2 points pending in c3_contracting: XLA ended its process",
+        "ann": "nothing was found that can be graded; c3.rar is no .py file",
+        "bea": "nothing was found for c3_contracting; x.ipynb is not a notebook; cell 3 of",
+        "dan": "book.db is a link and was not followed",
+    }
+    page = render_summary_html(summary, reports)
+    assert "zed is there twice: &lt;a&gt; and b" in page and "the seed is known" in page
+    assert page.index("These need a person") < page.index("<h2>Students")
+    console = Console(file=io.StringIO(), width=100)
+    print_summary(summary, console)
+    assert "These need a person" in console.file.getvalue().split("Misconceptions")[-1]  # type: ignore[attr-defined]
+
+
+def test_what_was_not_handed_in_is_in_no_rate_of_a_check_and_an_extension_in_no_mean() -> None:
+    done = exercise([result("a", "passed", points=2, earned=2)], points=2, earned=2)
+    left = exercise([result("a", "failed", points=2, earned=0)], points=2, earned=0, handed_in=False)
+    reports = [make_report(done, student="ann"), make_report(left, student="bea")]
+    summary = summarise(reports)
+    assert [c.rate for c in summary.checks] == [100]
+    assert [(a.module, a.handed_in, a.submissions, a.mean, a.full) for a in summary.assignments] == [
+        (done.module, 1, 2, 100, 1)
+    ]
+    assert [e.mean for e in summary.exercises] == [50]
+    assert [e.mean for e in summarise(reports, extensions={done.exercise}).exercises] == [100]
+
+
 def test_the_terminal_summary_names_what_matters() -> None:
     console = Console(file=io.StringIO(), width=100)
     print_summary(summarise(a_class()), console)

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import ast
+import errno
 import io
 import json
 import os
+import re
 import stat
 import sys
 import zipfile
@@ -20,8 +22,8 @@ from hypothesis import strategies as st
 from grader import submission
 from grader.submission import (
     NothingToGrade,
-    SameStudent,
     Submission,
+    Unreadable,
     find_submissions,
     handed_out,
     neutralise,
@@ -329,10 +331,26 @@ def test_the_number_of_notes_is_limited(tmp_path: Path):
     assert found.notes[-1] == "and 50 more notes"
 
 
-@pytest.mark.skipif(not hasattr(os, "geteuid") or os.geteuid() == 0, reason="the superuser may read everything")
-def test_what_may_not_be_read_is_noted(tmp_path: Path):
-    write(tmp_path / "c3_contracting.py").chmod(0)
-    assert read_(tmp_path).notes == ("c3_contracting.py cannot be read (permission denied)",)
+@pytest.mark.parametrize("fault", ["EACCES", "EPERM", "EIO", "ELOOP"])
+@pytest.mark.parametrize("what", ["open", "scandir"])
+def test_what_may_not_be_read_is_nobodys_zero(
+    what: str, fault: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(tmp_path / "c3_contracting.py")
+    write(tmp_path / "c1_local.py")
+    (tmp_path / "sub").mkdir()
+    number, real = getattr(errno, fault), getattr(os, what)
+
+    def fails(path: Any, *rest: Any) -> Any:
+        if Path(path).name in ("c3_contracting.py", "sub"):
+            raise OSError(number, os.strerror(number), str(path))
+        return real(path, *rest)
+
+    monkeypatch.setattr(os, what, fails)
+    with pytest.raises(
+        Unreadable, match=f"cannot be read: {re.escape(os.strerror(number))}; mend that and grade again"
+    ):
+        read_(tmp_path)
 
 
 # -- bytes to text -----------------------------------------------------------------------------
@@ -793,7 +811,15 @@ def test_any_bytes_are_read_or_noted(name: str, content: bytes, tmp_path_factory
 
 
 def find(*paths: Path) -> tuple[list[tuple[str, Path]], list[str]]:
-    return find_submissions(paths, EXERCISES)
+    found = find_submissions(paths, EXERCISES)
+    assert found.set_aside == {}
+    return found.students, found.notes
+
+
+def set_aside(*paths: Path) -> tuple[list[str], dict[str, str]]:
+    """Who is graded, and who is not."""
+    found = find_submissions(paths, EXERCISES)
+    return [student for student, _ in found.students], found.set_aside
 
 
 def test_every_sub_folder_is_a_student(tmp_path: Path):
@@ -812,7 +838,7 @@ def test_every_sub_folder_is_a_student(tmp_path: Path):
         ("dan", tmp_path / "dan_c3_contracting.py"),
         ("empty", tmp_path / "empty"),
     ]
-    assert notes == []
+    assert notes == ["not looked at: README.md"]
 
 
 @pytest.mark.parametrize(
@@ -830,8 +856,12 @@ def test_one_students_signed_files_are_one_submission(tmp_path: Path):
     write(tmp_path / "hw/alice_c1_local.py")
     assert find(tmp_path / "hw") == ([("hw", tmp_path / "hw")], [])
     write(tmp_path / "hw/bob_e1_ring_gather.py")
-    with pytest.raises(SameStudent, match=r"^alice is there twice: .*alice_c1_local.py and .*alice_c3_contracting.py;"):
-        find(tmp_path / "hw")
+    graded, aside = set_aside(tmp_path / "hw")
+    assert graded == ["bob"] and list(aside) == ["alice"]
+    assert (
+        f"alice_c1_local.py and {shown(tmp_path)}"[:20] in aside["alice"]
+        and "alice_c3_contracting.py; put them" in aside["alice"]
+    )
 
 
 def test_the_folder_one_stands_in_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
@@ -868,38 +898,60 @@ def test_the_order_is_by_student_and_a_path_may_be_given_twice(tmp_path: Path):
     assert find(b, a, b, tmp_path)[0] == [("a", a), ("b", b)]
 
 
-def test_two_paths_of_one_student_are_an_error(tmp_path: Path):
-    one, two = write(tmp_path / "1/alice.zip"), write(tmp_path / "2/alice_c3_contracting.py")
-    with pytest.raises(SameStudent) as error:
-        find(one, two)
-    assert (
-        str(error.value)
-        == f"alice is there twice: {shown(one)} and {shown(two)}; put them into one folder or rename one"
+def test_a_student_who_is_there_twice_is_set_aside_and_the_others_are_graded(tmp_path: Path):
+    one, two = write(tmp_path / "hw/alice/c3_contracting.py").parent, write(tmp_path / "hw/alice_c3_contracting.py")
+    write(tmp_path / "hw/bob/c3_contracting.py")
+    assert set_aside(tmp_path / "hw") == (
+        ["bob"],
+        {"alice": f"alice is there twice: {shown(one)} and {shown(two)}; put them into one folder or rename one"},
     )
+
+
+def test_names_that_are_one_on_other_disks_are_set_aside(tmp_path: Path):
+    for name in ("Alice", "alice", "bob"):
+        write(tmp_path / "hw" / name / "c3_contracting.py")
+    graded, aside = set_aside(tmp_path / "hw")
+    assert graded == ["bob"] and list(aside) == ["Alice", "alice"]
+    assert "Alice and alice (one name in two cases) is there twice" in aside["alice"]
 
 
 def shown(path: Path) -> str:
     return submission.printable(str(path))
 
 
-def test_names_that_no_gradebook_takes_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_names_that_no_gradebook_takes_are_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
-    for name in ("alice", "=cmd()", "jos\u00e9", "x" * 101, "bob "):
+    odd = ["=cmd()", "jos\u00e9", "jose\u0301", "x" * 101, "bob ", "a\nb", "a\u202eb"]
+    for name in ("alice", *odd):
         write(tmp_path / "hw" / name / "c3_contracting.py")
-    found, notes = find(Path("hw"))
-    assert [student for student, _ in found] == ["alice"]
-    assert len(notes) == 4
-    assert notes[0] == (
-        "skipped hw/=cmd(): a student's name may hold A-Z a-z 0-9 . _ @ + - and blanks, 100 at most, "
+    graded, aside = set_aside(Path("hw"))
+    assert graded == ["alice"] and set(aside) == set(odd)
+    assert aside["=cmd()"] == (
+        "hw/=cmd(): a student's name may hold A-Z a-z 0-9 . _ @ + - and blanks, 100 at most, "
         "and starts with no dot; rename it"
     )
 
 
-def test_links_among_submissions_are_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_links_among_submissions_are_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "hw/alice/c3_contracting.py")
     (tmp_path / "hw/mallory").symlink_to(tmp_path / "hw/alice")
-    assert find(Path("hw")) == ([("alice", Path("hw/alice"))], ["skipped hw/mallory: it is a link"])
+    (tmp_path / "hw/loop").symlink_to("loop")
+    (tmp_path / "hw/round").symlink_to("../hw")
+    graded, aside = set_aside(Path("hw"))
+    assert graded == ["alice"] and list(aside) == ["loop", "mallory", "round"]
+    assert aside["loop"] == "hw/loop is a link and was not followed; put the work itself there"
+
+
+def test_what_may_be_work_beside_the_folders_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "hw/alice/c3_contracting.py")
+    for name in ("bob", "carol.tar.gz", "dan.RAR", "eve.py"):
+        write(tmp_path / "hw" / name)
+    graded, aside = set_aside(Path("hw"))
+    assert graded == ["alice"] and list(aside) == ["bob", "carol.tar.gz", "dan.RAR", "eve.py"]
+    assert aside["bob"] == "hw/bob is no folder and no .zip; unpack it into a folder of its own"
+    assert aside["eve.py"].startswith("hw/eve.py is named after no exercise; looked for c1_local.py")
 
 
 def nothing(*paths: Path) -> str:

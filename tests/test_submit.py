@@ -55,9 +55,9 @@ def test_says_what_is_missing(course: Course, grader: Grader, work: Path) -> Non
 
 def test_the_zip_is_graded_as_the_folder_would_be(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
     ready = submit.prepare(course, MODULE, work, "ada", grader)
-    path = submit.write_zip(course, MODULE, work, ready, tmp_path)
+    path = submit.write_zip(course, MODULE, work, ready, tmp_path, "ada")
     assert path.name == f"ada_{MODULE}.zip"
-    (found,), _ = find_submissions([path], course.module_of)
+    (found,) = find_submissions([path], course.module_of).students
     assert found == ("ada", path)
     assert read(path, "ada", course.module_of).sources == ready.submission.sources
     with zipfile.ZipFile(path) as archive:
@@ -70,25 +70,47 @@ def test_the_zip_is_graded_as_the_folder_would_be(course: Course, grader: Grader
 
 def test_the_same_work_makes_the_same_zip(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
     ready = submit.prepare(course, MODULE, work, "ada", grader)
-    first = submit.write_zip(course, MODULE, work, ready, tmp_path / "a.zip").read_bytes()
-    assert submit.write_zip(course, MODULE, work, ready, tmp_path / "b.zip").read_bytes() == first
+    first = submit.write_zip(course, MODULE, work, ready, tmp_path / "a.zip", "ada").read_bytes()
+    assert submit.write_zip(course, MODULE, work, ready, tmp_path / "b.zip", "ada").read_bytes() == first
 
 
-def test_the_work_of_other_modules_stays_behind_without_a_word(
-    course: Course, grader: Grader, work: Path, tmp_path: Path
-) -> None:
-    other = next(e for e, m in course.module_of.items() if m != MODULE)
+def test_the_work_of_other_modules_stays_behind_without_a_word(grader: Grader, work: Path, tmp_path: Path) -> None:
+    other = "a1_local_shape"
+    course = classroom.copied(tmp_path / "c", **{MODULE: [C1, D1], "01_layout": [other]})
     (work / f"{other}.py").write_text("x = 1\n")
     ready = submit.prepare(course, MODULE, work, "ada", grader)
     assert set(ready.submission.sources) <= set(course.module(MODULE).exercises)
     assert not ready.submission.notes
-    with zipfile.ZipFile(submit.write_zip(course, MODULE, work, ready, tmp_path)) as archive:
+    with zipfile.ZipFile(submit.write_zip(course, MODULE, work, ready, tmp_path, "ada")) as archive:
         assert not [name for name in archive.namelist() if other in name]
 
 
 def test_nothing_to_hand_in_is_an_error(course: Course, grader: Grader, tmp_path: Path) -> None:
-    with pytest.raises(CourseError, match="nothing of 03_matmuls"):
+    looked = rf"nothing of 03_matmuls in .*: looked for files such as {C1}\.py and 03_matmuls\.ipynb; go to your work"
+    with pytest.raises(CourseError, match=looked):
         submit.prepare(course, MODULE, tmp_path, "ada", grader)
+
+
+@pytest.mark.parametrize(("hub", "account", "name"), [("ada", "jovyan", "ada"), ("", "bob", "bob")])
+def test_a_zip_carries_the_login(
+    hub: str, account: str, name: str, course: Course, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTERHUB_USER", hub)
+    monkeypatch.setattr(submit.getpass, "getuser", lambda: account)
+    monkeypatch.delenv("SHARDLINGS_STUDENT", raising=False)
+    args = ["submit", MODULE, "--work", str(work), "--to", str(tmp_path), "--course", str(course.root)]
+    assert CliRunner().invoke(app, args).exit_code == 0
+    with zipfile.ZipFile(tmp_path / f"{name}_{MODULE}.zip") as archive:
+        assert json.loads(archive.read(submit.MANIFEST))["student"] == name
+
+
+def test_a_zip_from_nobodys_account_asks_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTERHUB_USER", "")
+    monkeypatch.setattr(submit.getpass, "getuser", lambda: "jovyan")
+    with pytest.raises(
+        CourseError, match=r"who hands this in\? the account 'jovyan' is anybody's: pass --student LOGIN"
+    ):
+        submit.login()
 
 
 def test_the_command(course: Course, work: Path, tmp_path: Path) -> None:
@@ -124,5 +146,5 @@ def test_the_github_classroom_workflow_checks_and_keeps_the_work(course: Course,
     assert done["Public checks"].returncode == 1  # one exercise is still to be written
     assert "✓ matmul_local: C equals A @ B" in done["Public checks"].stdout
     assert done["Keep the work"].returncode == 0, done["Keep the work"].stderr
-    (found,), _ = find_submissions([repository / "handed-in"], course.module_of)
+    (found,) = find_submissions([repository / "handed-in"], course.module_of).students
     assert found == ("ada", repository / "handed-in" / f"ada_{MODULE}.zip")

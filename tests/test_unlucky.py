@@ -69,7 +69,7 @@ def work(tmp_path: Path) -> Path:
 def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
     """As the command does it, in this process; what could not be graded."""
     course = grader.course
-    students, _ = find_submissions([work], course.module_of)
+    students = find_submissions([work], course.module_of).students
     jobs = {s: lambda s=s, p=p: read(p, s, course.module_of, course.handed_out) for s, p in students}
     with store.Folder(out) as folder:
         reports, failures = store.grade_batch(grader, folder, jobs, [NAME], no_bar)
@@ -604,7 +604,7 @@ def f(a, *, mesh):
 def test_the_examples_keep_their_verdicts_in_every_tier(tmp_path: Path, tier: str) -> None:
     students = tuple(examples.EXPECTED)
     for student in students:
-        shutil.copytree(examples.EXAMPLES / student, tmp_path / "work" / student)
+        shutil.copytree(examples.place(student), tmp_path / "work" / student)
     out = tmp_path / "out"
     words = ["grade", str(tmp_path / "work"), "--out", str(out), "-j", "2", "--isolation", tier]
     again = [sys.executable, "-m", "grader.cli", *words]

@@ -7,8 +7,11 @@ cells     a report -> outputs of grade cells, comments of solution cells
 plugin    what nbgrader_config.py plugs in: the classes that nbgrader calls
 book      rows of the gradebook
 batch     a class graded in parallel (``shardlings grade --nbgrader``)
+handed_in what students handed in, where nbgrader copies it
+scan      what nbgrader's folders tell that they should not (``shardlings nbgrader scan``)
 
-Only ``plugin``, ``book`` and ``batch`` import nbgrader, and only this package does.
+Only ``plugin``, ``book``, ``batch`` and ``handed_in`` import nbgrader at once, ``folder`` and ``exchange``
+when asked, and only this package does.
 """
 
 import sys

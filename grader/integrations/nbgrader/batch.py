@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import glob
 import json
 import logging
 import os
@@ -33,13 +34,15 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from grader.course import CourseError
 from grader.files import write_atomic
-from grader.integrations.nbgrader import book
+from grader.integrations.nbgrader import book, handed_in
+from grader.integrations.nbgrader import folder as book_folder
 from grader.integrations.nbgrader.desk import KEPT, Work, stamp
 from grader.integrations.nbgrader.mend import Known
 from grader.integrations.nbgrader.plugin import METADATA, Desk, graded, rebuild
 from grader.result import Report
-from grader.submission import Unreadable
+from grader.submission import Unreadable, printable
 
+FROM_EXCHANGE = ("timestamp.txt", "submission_secret.txt")  # written by `nbgrader submit`
 Bar = Callable[[int], AbstractContextManager[Callable[[str], None]]]
 
 
@@ -51,7 +54,13 @@ class Outcome:
     kept: list[str] = field(default_factory=list)
     failures: dict[str, str] = field(default_factory=dict)
     pending: list[str] = field(default_factory=list)
+    attention: dict[str, list[str]] = field(default_factory=dict)  # who needs a person, and why
+    no_secret: list[str] = field(default_factory=list)  # whose feedback `nbgrader release_feedback` cannot release
     tier: str = ""
+
+    def needs_a_person(self, student: str, *reasons: str) -> None:
+        if reasons:
+            self.attention.setdefault(student, []).extend(reasons)
 
 
 @dataclass
@@ -63,6 +72,18 @@ class _Student:
     timestamp: Any
     stamps: dict[str, str]
     reports: dict[str, Report] = field(default_factory=dict)
+
+
+def _not_understood(student: _Student, known: dict[str, list[Known]]) -> list[str]:
+    """Notebooks from which nothing could be graded, and why."""
+    told: list[str] = []
+    for name, work in student.works.items():
+        solutions = {k.name for k in known[name] if k.solution}
+        if not work.mended.submission.sources:
+            told += work.mended.submission.notes[:1] if not work.mended.untouched else []
+        elif solutions and solutions <= work.mended.missing:
+            told.append(f"nothing of this assignment is in {name}.ipynb: is it another assignment's notebook?")
+    return told
 
 
 def grade(
@@ -127,19 +148,27 @@ class _Batch:
             self.gradebook = gradebook
             self._load_assignment()
             places = self._places()
-            if not all(Path(self.converter._format_dest(self.assignment, name)).is_dir() for name in places):
+            if not all(
+                Path(self.converter._format_dest(self.assignment, name)).is_dir()
+                for name, books in places.items()
+                if books
+            ):
                 self.desk.shardlings.grader.warm()  # while submissions are read: somebody was never graded
             with bar(len(places)) as advance:
                 left: list[_Student] = []
                 for name, place in places.items():
+                    outcome.needs_a_person(name, *handed_in.odd_files(self._folder(name)))
+                    if not all((self._folder(name) / file).is_file() for file in FROM_EXCHANGE):
+                        outcome.no_secret.append(name)
                     try:
                         student = self._read(name, place)
                     except Unreadable as error:
                         outcome.failures[name] = str(error)
                         advance(name)
                         continue
+                    outcome.needs_a_person(name, *_not_understood(student, self.known))
                     if not student.works:
-                        outcome.failures[name] = "no notebook of this assignment was handed in"
+                        outcome.failures[name] = self._whats_there(name)
                     elif not again and self._is_done(student):
                         outcome.kept.append(name)
                     else:
@@ -147,6 +176,7 @@ class _Batch:
                         continue
                     advance(name)
                 self._grade(left, outcome, advance)
+            self._wait_for_a_person(outcome)
         return outcome
 
     # what there is
@@ -166,19 +196,40 @@ class _Batch:
 
     def _places(self) -> dict[str, list[Path]]:
         """Student -> notebooks handed in, as nbgrader finds them."""
-        try:
+        with contextlib.suppress(NbGraderException):  # there is no notebook at all
             self.converter.init_notebooks()
-        except NbGraderException:
-            raise CourseError(
-                f"nothing was handed in for {self.assignment}: {self.coursedir.root}/submitted/*/{self.assignment}/ is empty"
-            ) from None
         pattern = self.converter._format_source("(?P<assignment_id>.*)", "(?P<student_id>.*)", escape=True)
         found = {}
         for place in sorted(self.converter.assignments):
             match = re.match(pattern, place)
             if match:
                 found[match["student_id"]] = [Path(p) for p in sorted(self.converter.assignments[place])]
-        return found
+        for place in sorted(glob.glob(self.converter._format_source(self.assignment, self.coursedir.student_id))):
+            if match := re.match(pattern, place):
+                found.setdefault(match["student_id"], [])
+        if not found:
+            raise CourseError(
+                f"nothing was handed in for {self.assignment}: {self.coursedir.root}/submitted/*/{self.assignment}/ is empty"
+            )
+        return dict(sorted(found.items()))
+
+    def _folder(self, name: str) -> Path:
+        return Path(self.converter._format_source(self.assignment, name))
+
+    def _whats_there(self, name: str) -> str:
+        """Why nothing of a student's folder is graded."""
+        place, wanted = self._folder(name), " or ".join(f"{n}.ipynb" for n in self.known)
+        if place.is_symlink() or not place.is_dir():
+            return f"{place} is no folder of its own"
+        books = [p for p in sorted(place.rglob("*.ipynb")) if ".ipynb_checkpoints" not in p.parts]
+        if not books:
+            return "handed in without a notebook"
+        shown = printable(str(books[0].relative_to(place)))
+        if self.desk.shardlings.is_ours(books[0].stem):
+            if books[0].stem not in self.known:
+                return f"no {wanted} was handed in: {shown} is another assignment's notebook"
+            return f"no {wanted} was handed in: {shown} lies too deep; move it up"
+        return f"no {wanted} was handed in, but {shown}: if that is it, rename it"
 
     def _read(self, name: str, notebooks: list[Path]) -> _Student:
         works = {
@@ -189,7 +240,7 @@ class _Batch:
         timestamp = self.coursedir.get_existing_timestamp(self.converter._format_source(self.assignment, name))
         found = self._submission(name)
         dates = [timestamp or (found and found.timestamp), found.duedate if found else self.duedate]
-        stamps = {n: stamp(w, self.known[n], dates) for n, w in works.items()}
+        stamps = {n: stamp(w, self.known[n], dates, self.desk.late) for n, w in works.items()}
         return _Student(name, works, timestamp, stamps)
 
     def _submission(self, name: str) -> Any:
@@ -210,6 +261,34 @@ class _Batch:
             return str(json.loads(path.read_text(encoding="utf-8"))["metadata"][METADATA]["stamp"])
         except (OSError, ValueError, KeyError, TypeError):
             return ""
+
+    def _wait_for_a_person(self, outcome: Outcome) -> None:
+        """Cells of ours that nbgrader asks somebody to look at: resubmitted over a manual score, or pending."""
+        for student, reason in outcome.failures.items():
+            outcome.attention[student] = [f"not graded: {reason}", *outcome.attention.get(student, [])]
+        ours = {c: e for works in self._exercises.values() for c, e in works.items()}
+        for submission in self.gradebook.assignment_submissions(self.assignment):
+            who = str(submission.student.id)
+            waiting = [
+                g for book in submission.notebooks for g in book.grades if g.needs_manual_grade and g.name in ours
+            ]
+            scored = sorted(ours[g.name] for g in waiting if g.manual_score is not None)
+            pending = sorted(ours[g.name] for g in waiting if g.manual_score is None)
+            if scored:
+                outcome.needs_a_person(who, f"graded anew over a manual score of {', '.join(scored)}: look again")
+            if pending:
+                outcome.needs_a_person(who, f"pending, the grader itself failed in {', '.join(pending)}")
+        outcome.attention = dict(sorted(outcome.attention.items()))
+
+    @property
+    def _exercises(self) -> dict[str, dict[str, str]]:
+        """Notebook -> grade cell -> exercise."""
+        course = self.desk.shardlings.loaded
+        return {
+            n: {book_folder.check_cell(e): e for e in course.module(n).exercises}
+            for n in self.known
+            if self.desk.shardlings.is_ours(n)
+        }
 
     # grading
 

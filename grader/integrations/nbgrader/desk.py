@@ -201,8 +201,20 @@ class Shardlings(LoggingConfigurable):
         return work.mended.submission
 
 
-def stamp(work: Work, known: Sequence[Known], dates: Sequence[object]) -> str:
-    """Changes when anything that the graded notebook or its rows depend on changes."""
+def stamp(work: Work, known: Sequence[Known], dates: Sequence[object], late: Sequence[str]) -> str:
+    """Changes when anything that the graded notebook or its rows depend on changes.
+
+    Args:
+        dates: when it was handed in, and when it was due.
+        late: what decides on penalties.
+    """
     cells = [(k.name, k.kind, k.source, k.points, k.solution, k.task, k.locked) for k in known]
-    parts = [work.fingerprint, work.mended.digest, work.mended.submission.notes, cells, [str(d) for d in dates]]
+    parts = [
+        work.fingerprint,
+        work.mended.digest,
+        work.mended.submission.notes,
+        cells,
+        [str(d) for d in dates],
+        list(late),
+    ]
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()

@@ -81,6 +81,20 @@ def init(course: Course, folder: Path) -> list[str]:
     return changed
 
 
+def course_of(folder: Path) -> Path | None:
+    """The course that the folder's nbgrader_config.py names, as nbgrader reads it; None where none is named."""
+    if not (folder / "nbgrader_config.py").is_file():
+        return None
+    try:
+        from nbgrader.apps import AutogradeApp
+    except ImportError:
+        return None
+    app: Any = AutogradeApp()
+    app.initialize(["--log-level=ERROR"], root=str(folder.resolve()))
+    named = app.config.Shardlings.get("course")
+    return folder / str(named) if named else None
+
+
 def _differs(path: Path, text: str) -> bool:
     return not path.is_file() or path.read_text(encoding="utf-8") != text
 

@@ -8,6 +8,8 @@ reasons. ``ClearSolutions`` is nbgrader's, and leaves alone what is already as l
 
 from __future__ import annotations
 
+import contextlib
+import inspect
 import weakref
 from functools import cache
 from pathlib import Path
@@ -16,19 +18,23 @@ from typing import Any
 import nbformat
 import nbgrader.api
 from nbconvert.exporters import NotebookExporter
+from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbgrader.api import Gradebook
+from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
 from nbgrader.preprocessors import ClearSolutions as NbgraderClearSolutions
-from nbgrader.preprocessors import NbGraderPreprocessor
 
 from grader.canary import CanaryFailed
-from grader.integrations.nbgrader import book, cells
+from grader.integrations.nbgrader import book, cells, handed_in
 from grader.integrations.nbgrader.desk import Shardlings, Work, stamp
 from grader.integrations.nbgrader.mend import Known
 from grader.result import Report
+from grader.submission import Unreadable
 
 # nbgrader opens the gradebook for each step of each notebook; with an engine of its own each would compile the same
 # queries again, a fifth of the time of `nbgrader autograde`.
 nbgrader.api.create_engine = cache(nbgrader.api.create_engine)
+
+handed_in.guard()
 
 HERE = "grader.integrations.nbgrader.plugin"
 METADATA = "shardlings"
@@ -57,7 +63,13 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
     names = ["IncludeHeaderFooter", "InstantiateTests", "LockCells", "ClearSolutions", "ClearOutput",
              "CheckCellMetadata", "ComputeChecksums", "SaveCells", "ClearHiddenTests", "ClearMarkScheme",
              "ComputeChecksums", "CheckCellMetadata"]  # fmt: skip
+    c.HTMLExporter.filters = {"markdown2html": f"{HERE}.plain_markdown"}  # of formgrader and of feedback
     c.GenerateAssignment.preprocessors = [f"{HERE}.{n}" if n == "ClearSolutions" else f"{theirs}.{n}" for n in names]
+
+
+def plain_markdown(source: str) -> str:
+    """Markdown as HTML in which HTML is text: a script in a student's cell would run in the grader's browser."""
+    return MarkdownWithMath(renderer=IPythonRenderer(escape=True)).render(source)
 
 
 # -- the desk behind a converter ---------------------------------------------------------------
@@ -75,6 +87,7 @@ class Desk:
         self.known_of: dict[tuple[str, str], list[Known]] = {}
         self.works: dict[tuple[str, str, str], tuple[Work, Report]] = {}
         self.started = False
+        self.late = late_policy(parent)
 
     @classmethod
     def of(cls, preprocessor: Any) -> Desk:
@@ -108,12 +121,26 @@ class Desk:
         works = []
         for place, notebooks in sorted(converter.assignments.items()):
             for path in (Path(n) for n in notebooks if Path(n).stem == notebook):
-                works.append(self.shardlings.read(path, Path(place).parent.name, assignment, notebook, known))
+                with contextlib.suppress(Unreadable):  # nbgrader comes to it, and says so
+                    works.append(self.shardlings.read(path, Path(place).parent.name, assignment, notebook, known))
         self.shardlings.ahead(works)
 
     def stamp(self, gradebook: Gradebook, work: Work, known: list[Known]) -> str:
         found: Any = gradebook.find_submission(work.assignment, work.student)
-        return stamp(work, known, [found.timestamp, found.duedate])
+        return stamp(work, known, [found.timestamp, found.duedate], self.late)
+
+
+def late_policy(parent: Any) -> list[str]:
+    """The plugin that decides on late penalties, its settings and its code: scores depend on all of them."""
+    late: Any = AssignLatePenalties(parent=parent)
+    late.init_plugin()
+    plugin = late.plugin_inst
+    settings = [f"{name}={getattr(plugin, name)!r}" for name in sorted(plugin.trait_names(config=True))]
+    try:
+        code = inspect.getsource(type(plugin))
+    except (OSError, TypeError):
+        code = ""
+    return [f"{type(plugin).__module__}.{type(plugin).__qualname__}", code, *settings]
 
 
 def _converter(preprocessor: Any) -> Any:

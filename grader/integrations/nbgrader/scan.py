@@ -1,25 +1,41 @@
-"""What a course folder of nbgrader's tells that it should not: solutions, hidden checks, answers, the seed.
+"""What a course folder of nbgrader's tells that it should not: solutions, hidden checks, answers, the seed, and what
+belongs to other students: their work, and the gradebook.
 
 Students get ``release/`` and ``feedback/``; ``source/`` becomes the first and ``autograded/`` the second.
-``submitted/`` came from them, and may only hold what they could write themselves.
+``submitted/`` came from them, and may only hold what they could write themselves. A link is told anywhere: whoever
+copies it may copy what it points at.
 """
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import html
 import json
+import os
 import re
+import sqlite3
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from grader.course import Course
+from grader.course import Course, CourseError
 from grader.numbers import unit_of
 from grader.variants import params_for
 from grader.verify import normal_form, secret_lines
 
 STEPS = ("source", "release", "submitted", "autograded", "feedback")
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])", re.IGNORECASE)
+GRADEBOOK = "gradebook.db"
+SQLITE = b"SQLite format 3\0"
+COMMENTS = """
+select s.student_id, c.text from
+  (select notebook_id, auto_comment as text from comment union all select notebook_id, manual_comment from comment) c
+  join submitted_notebook n on n.id = c.notebook_id join submitted_assignment s on s.id = n.assignment_id
+where c.text is not null
+"""
+TELLING_LINE = 30  # characters; shorter lines are anybody's
 TELLING_DIGITS = 5  # a number of fewer may stand there for another reason
 
 
@@ -30,8 +46,13 @@ def scan(course: Course, folder: Path) -> Iterator[tuple[Path, str]]:
     """
     lines = dict(secret_lines(course))
     checks = {n: what for n, what in lines.items() if _of_check(course, what)}
+    others = _Others(folder)
     for step in STEPS:
-        for path in sorted(p for p in (folder / step).rglob("*") if p.is_file()):
+        for path in sorted(p for p in (folder / step).rglob("*") if p.is_file() or p.is_symlink()):
+            if path.is_symlink():
+                yield path, f"a link, to {os.readlink(path)}"
+                continue
+            yield from ((path, told) for told in others.told_by(path))
             text = "\n".join(texts(path))
             theirs = _handed_in(folder, path.relative_to(folder)) if step in ("autograded", "feedback") else ""
             own = {normal_form(line) for line in theirs.splitlines()}
@@ -44,6 +65,73 @@ def scan(course: Course, folder: Path) -> Iterator[tuple[Path, str]]:
             if step != "submitted":
                 student = path.relative_to(folder).parts[1] if theirs else None
                 yield from ((path, told) for told in _answers_told(course, text, theirs, student))
+
+
+class _Others:
+    """What belongs to one student, and to whom it must not come: their files, their lines, the gradebook."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.owners: dict[str, set[str]] = defaultdict(set)  # digest of a file, or a line -> students
+        self.released = {_digest(p) for step in ("source", "release") for p in _files(folder / step)}
+        given = {_line(t) for step in ("source", "release") for p in _files(folder / step) for t in _lines(p)}
+        for path in _files(folder / "submitted"):
+            student = path.relative_to(folder).parts[1]
+            self.owners[_digest(path)].add(student)
+            for line in {_line(t) for t in _lines(path)} - given:
+                self.owners[line].add(student)
+        for student, comment in _comments(folder / GRADEBOOK):
+            for line in map(_line, comment.splitlines()):
+                self.owners[line].add(student)
+
+    def told_by(self, path: Path) -> Iterator[str]:
+        """What a file tells of others: nobody's may hold a gradebook, and one that comes back to a student only theirs."""
+        with open(path, "rb") as file:
+            if file.read(len(SQLITE)) == SQLITE:
+                yield "a database, such as the gradebook"
+                return
+        step, student, *_ = path.relative_to(self.folder).parts
+        if step not in ("autograded", "feedback"):
+            return
+        owners = self.owners.get(_digest(path), set())
+        if owners and student not in owners and _digest(path) not in self.released:
+            yield f"the same file as {_names(owners)} handed in"
+            return
+        for text in dict.fromkeys(_lines(path)):
+            owners = self.owners.get(_line(text), set()) if len(_line(text)) >= TELLING_LINE else set()
+            if len(owners) == 1 and student not in owners:
+                yield f"a line of {_names(owners)}: {text.strip()[:80]}"
+
+
+def _names(students: set[str]) -> str:
+    return " and ".join(sorted(students)[:3])
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(p for p in folder.rglob("*") if p.is_file() and not p.is_symlink())
+
+
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _lines(path: Path) -> list[str]:
+    return "\n".join(texts(path)).splitlines()
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _comments(gradebook: Path) -> list[tuple[str, str]]:
+    """(student, comment) of all that a person or the grader wrote."""
+    if not gradebook.is_file():
+        return []
+    with contextlib.closing(sqlite3.connect(f"{gradebook.resolve().as_uri()}?mode=ro", uri=True)) as database:
+        try:
+            return database.execute(COMMENTS).fetchall()
+        except sqlite3.Error as error:
+            raise CourseError(f"cannot read {gradebook}: {error}") from None
 
 
 def texts(path: Path) -> Iterator[str]:
@@ -73,7 +161,7 @@ def _strings(value: Any) -> Iterator[str]:
 def _handed_in(folder: Path, path: Path) -> str:
     """The text of all that the student of ``step/STUDENT/ASSIGNMENT/...`` handed in there."""
     place = folder.joinpath("submitted", *path.parts[1:3])
-    return "\n".join(t for p in sorted(place.rglob("*")) if p.is_file() for t in texts(p))
+    return "\n".join(t for p in sorted(place.rglob("*")) if p.is_file() and not p.is_symlink() for t in texts(p))
 
 
 def _of_check(course: Course, what: str) -> bool:
