@@ -9,6 +9,7 @@ Tiers:
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import platform
 import select
@@ -218,8 +219,15 @@ class Worker:
                 raise WorkerDied("garbage", self.last_words())
             self._ready = True
 
-    def trace(self, source: dict[str, Any], asks: list[dict[str, Any]]) -> Iterator[tuple[dict, list[bytes]]]:
-        """Frames of a fresh child: untrusted ``{"from": "child"}``, then our ``{"end": how}``."""
+    def trace(
+        self, source: dict[str, Any], asks: list[dict[str, Any]], secret: list[dict[str, Any]] | tuple[()] = ()
+    ) -> Iterator[tuple[dict, list[bytes]]]:
+        """Frames of a fresh child: untrusted ``{"from": "child", "body": ...}``, then our ``{"end": how}``.
+
+        Bodies come in order, each once: ``{"started": True}``, ``{"loaded": True, ...}``, ``{"number": 0, ...}`` and so
+        on, those of ``secret`` after those of ``asks``. The child gets ``asks`` when its source is loaded, and
+        ``secret`` when all of ``asks`` are answered.
+        """
         self._await_ready()
         request = {
             "limits": self.limits.as_dict(),
@@ -227,12 +235,15 @@ class Worker:
             "scratch": self._scratch,
             "tier": self.tier,
             "readable": readable(),
+            "counts": [len(asks), len(secret)],
         }
         deadline = time.monotonic() + self.limits.total_seconds + 10
-        work = wire.pack({"source": source, "asks": asks})  # a blob: only the child reads it
-        self._write(b"!" + wire.pack(request, [work]))
+        stages = [wire.pack({"asks": list(stage)}) for stage in (asks, secret)]
+        self._write(b"!" + wire.pack(request, [wire.pack(source), *stages]))
         while True:
             header, blobs = self._read(deadline)
+            if header.get("from") == "child":
+                header["body"], blobs = wire.read_frame(io.BytesIO(blobs[0]).read)
             yield header, blobs
             if "end" in header:
                 return

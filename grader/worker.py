@@ -34,7 +34,6 @@ import contextlib
 import ctypes
 import fcntl
 import importlib.metadata
-import io
 import os
 import platform
 import resource
@@ -44,7 +43,8 @@ import struct
 import sys
 import time
 import types
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from grader import wire
@@ -52,6 +52,7 @@ from grader import wire
 GRACE = 2.0
 MAX_ANSWER = 16 << 20
 MAX_HEADER = 2 << 20
+MAX_STRAY = 1000  # frames that nobody asked for
 MAX_SCRATCH = 64 << 20
 MAX_SCRATCH_FILES = 1000
 LOOK_SECONDS = 0.1
@@ -149,11 +150,68 @@ def _run(header: dict[str, Any], blobs: list[bytes], send: Callable) -> None:
 # -- trace -------------------------------------------------------------------------------------
 
 
+class Stages:
+    """What a child is given, and when: its source, and once that is loaded one list of asks after the other.
+
+    A later list comes only after the last answer to the earlier ones, so that no error of theirs can tell of it. Answers
+    count in order, each once: whoever forges one, to see more, has given it.
+
+    Args:
+        to_child: the end of a pipe, which does not block: the child reads when it likes.
+        first: bytes to begin with.
+        later: lists of asks: how many answers each takes, and its bytes.
+    """
+
+    def __init__(self, to_child: int, first: bytes, later: list[tuple[int, bytes]]) -> None:
+        self.to_child: int | None = to_child
+        self._waiting, self._later, self._numbered = bytearray(first), later, 0
+        self._due: deque[tuple[str, bool | int]] = deque([("started", True), ("loaded", True)])
+
+    @property
+    def done(self) -> bool:
+        return not self._due
+
+    def takes(self, body: dict[str, Any]) -> bool:
+        """Whether this frame is the one that is due; the last one of a stage sets the next stage free."""
+        if not self._due:
+            return False
+        key, value = self._due[0]
+        if type(body.get(key)) is not type(value) or body[key] != value:
+            return False
+        self._due.popleft()
+        while not self._due and self._later:
+            count, data = self._later.pop(0)
+            self._due += [("number", self._numbered + i) for i in range(count)]
+            self._numbered += count
+            self._waiting += data if count else b""
+        return True
+
+    def hand_out(self) -> None:
+        """Write what the pipe takes now, and close it when nothing more comes."""
+        if self.to_child is None:
+            return
+        try:
+            del self._waiting[: os.write(self.to_child, self._waiting)]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._waiting.clear()
+            self._later.clear()
+        if not self._waiting and not self._later:
+            os.close(self.to_child)
+            self.to_child = None
+
+    @property
+    def waiting(self) -> bool:
+        return self.to_child is not None and bool(self._waiting)
+
+
 def _keep(asks: int, send: Callable) -> None:
     """Fork the child, hand it the request, relay its answers, and say how it ended; nothing survives."""
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     inlet, to_child = os.pipe()
     out, outlet = os.pipe()
+    os.set_blocking(to_child, False)
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -164,12 +222,11 @@ def _keep(asks: int, send: Callable) -> None:
             os._exit(code)
     os.close(inlet)
     os.close(outlet)
-    header, blobs = wire.read_frame(_reader(asks))
+    header, (source, *later) = wire.read_frame(_reader(asks))
     scratch = header["scratch"]
     empty(scratch)
-    with contextlib.suppress(BrokenPipeError), os.fdopen(to_child, "wb") as stream:
-        stream.write(wire.pack(header, blobs))
-    ended = _relay(out, pid, header["limits"], scratch, send)
+    stages = Stages(to_child, wire.pack(header) + source, list(zip(header["counts"], later, strict=True)))
+    ended = _relay(out, pid, header["limits"], scratch, stages, send)
     clean = _kill_all(pid)
     empty(scratch)
     send({"end": ended}, [])
@@ -180,8 +237,9 @@ def _keep(asks: int, send: Callable) -> None:
 def _child(inlet: int, outlet: int) -> None:
     """Learner code runs below this frame."""
     inlet, outlet = _close_all_but(inlet, outlet)
-    header, blobs = wire.read_frame(_reader(inlet))
-    os.close(inlet)
+    read = _reader(inlet)
+    header, _ = wire.read_frame(read)
+    source, _ = wire.read_frame(read)
     limits, scratch = header["limits"], header["scratch"]
     os.chdir(scratch)
     os.environ.clear()
@@ -201,17 +259,26 @@ def _child(inlet: int, outlet: int) -> None:
     with os.fdopen(outlet, "wb") as stream:
         stream.write(wire.pack({"started": True}))
         stream.flush()
-        work, _ = wire.read_frame(io.BytesIO(blobs[0]).read)
-        program = trace.load(work["source"], limits["trace_seconds"])
+        program = trace.load(source, limits["trace_seconds"])
         stream.write(wire.pack({"loaded": True, "faults": program.faults[:20]}))
         stream.flush()
         hung: dict[str, trace.Reply] = {}  # a task that hangs on one mesh is not tried on the next
-        for number, ask in enumerate(work["asks"]):
+        for number, ask in enumerate(_asks(read)):
             answer, blobs = hung.get(ask["task"]) or trace.answer(ask, program, limits["trace_seconds"])
             if answer.get("fault", {}).get("kind") == "timeout":
                 hung[ask["task"]] = answer, blobs
             stream.write(wire.pack({"number": number} | answer, blobs))
             stream.flush()
+
+
+def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
+    """All asks, stage by stage: none is in this process before those of the earlier stages were answered."""
+    while True:
+        try:
+            stage, _ = wire.read_frame(read)
+        except EOFError:
+            return
+        yield from stage["asks"]
 
 
 def _hide_grader() -> None:
@@ -338,7 +405,7 @@ def _cap(what: int, limit: int) -> None:
         resource.setrlimit(what, (limit, limit))
 
 
-def _relay(out: int, pid: int, limits: dict[str, float], scratch: str, send: Callable) -> str:
+def _relay(out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages, send: Callable) -> str:
     """Pass the child's frames on; says how it ended: done, timeout, flood, disk, garbage or died."""
     received, looked = 0, time.monotonic()
     deadline = time.monotonic() + limits["total_seconds"]
@@ -360,29 +427,36 @@ def _relay(out: int, pid: int, limits: dict[str, float], scratch: str, send: Cal
             left = min(frame_deadline, deadline) - now
             if left <= 0:
                 raise TimeoutError
-            if not select.select([out], [], [], min(left, LOOK_SECONDS))[0]:
+            writable = [stages.to_child] if stages.waiting else []
+            readable, writable, _ = select.select([out], writable, [], min(left, LOOK_SECONDS))
+            if writable:
+                stages.hand_out()
+            if not readable:
                 continue
             part = os.read(out, n - len(data))
             if not part:
                 raise EOFError
             data += part
+        raw.extend(data)
         return bytes(data)
 
-    sent = 0
+    stray = 0
     while True:
+        raw = bytearray()  # the frame as it came: made anew, its header could outgrow what a frame may have
         frame_deadline = time.monotonic() + limits["trace_seconds"] + GRACE
         try:
-            header, blobs = wire.read_frame(read, max_header=MAX_HEADER, max_blobs=MAX_ANSWER)
+            body, _ = wire.read_frame(read, max_header=MAX_HEADER, max_blobs=MAX_ANSWER)
         except TimeoutError:
             return "timeout"
         except EOFError:
             return "done" if _exit_status(pid) == 0 else _how_it_died(pid)
         except wire.BadFrame as error:
             return str(error) if str(error) in ("flood", "disk", "threads") else "garbage"
-        sent += 1
-        if sent > 100_000:
+        if stages.takes(body):
+            stages.hand_out()
+            send({"from": "child"}, [bytes(raw)])
+        elif (stray := stray + 1) > MAX_STRAY:
             return "flood"
-        send({"from": "child", "body": header}, blobs)
 
 
 _statuses: dict[int, int] = {}
