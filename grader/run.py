@@ -33,6 +33,10 @@ QUICKLY: Any = {"xla_backend_optimization_level": 0}
 Reply = tuple[dict[str, Any], list[bytes]]
 
 
+def on_phase(phase: str) -> None:
+    """Told what is about to happen, ``compiling`` or ``executing``; a worker puts its own in this place."""
+
+
 class Remembered:
     """What programs did, the most recently used ones: many submissions hold the same program."""
 
@@ -109,6 +113,7 @@ def execute(ask: dict, exported: Any, module: Any, arguments: list, inputs: list
     mesh = make_mesh(ask["mesh"])
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
     marked = mark_collectives(exported, module)
+    on_phase("compiling")
     abstract = [
         jax.ShapeDtypeStruct(tuple(a["shape"]), jax.numpy.dtype(a["dtype"]), sharding=s)
         for a, s in zip(arguments, shardings, strict=True)
@@ -122,6 +127,7 @@ def execute(ask: dict, exported: Any, module: Any, arguments: list, inputs: list
                 f"the program needs {each * mesh.size / 2**20:,.0f} MiB over all devices; "
                 f"{MAX_MEMORY >> 20} MiB are the limit"
             )
+    on_phase("executing")
     blobs: list[bytes] = []
     runs = []
     for values in inputs:

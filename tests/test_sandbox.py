@@ -48,7 +48,7 @@ def test_at_least_one_sandbox_works_here() -> None:
 def test_a_function_is_called(worker: Worker) -> None:
     frames = ask("def f(): return 41 + 1", worker)
     assert value(frames) == 42
-    assert frames[-1] == {"from": "worker", "end": "done"}
+    assert frames[-1] == {"from": "worker", "end": "done", "cpu": frames[-1]["cpu"]} and frames[-1]["cpu"] > 0
 
 
 # -- asks come in stages -----------------------------------------------------------------------
