@@ -26,7 +26,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from grader import wire, worker
+from grader import needs, wire, worker
 
 TIERS = ("sandlock", "bwrap", "none")
 HERE = Path(__file__).resolve().parent
@@ -141,29 +141,6 @@ def environment(devices: int) -> dict[str, str]:
     }
 
 
-def readable() -> list[str]:
-    """What learner code may read: the interpreter and its libraries; no course, no home, not this package.
-
-    This package holds formulas that learners are asked for, wherever it is installed. Of /proc only what the processor
-    can do, without which XLA has no kernels for some sums: sandlock opens itself what it allows there, and would
-    open the memory of a child's keeper.
-    """
-    paths = [sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/localtime",
-             "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
-             "/proc/cpuinfo", "/sys/devices/system/cpu", "/sys/fs/cgroup"]  # fmt: skip
-    found = (part for path in dict.fromkeys(paths) for part in _without(Path(path), HERE))
-    return [str(p) for p in found if p.exists()]
-
-
-def _without(folder: Path, hole: Path) -> list[Path]:
-    """The folder, or all of its parts but ``hole`` when that lies inside."""
-    if folder == hole:
-        return []
-    if folder not in hole.parents:
-        return [folder]
-    return [part for inner in folder.iterdir() for part in _without(inner, hole)]
-
-
 def _package(role: str) -> list[str]:
     """The files of this package that a worker of this role needs before learner code starts."""
     if role == "run":
@@ -175,21 +152,27 @@ def _command(tier: str, role: str, scratch: str, memory_mib: int) -> list[str]:
     command = [sys.executable, "-P", "-s", "-B", str(HERE / "worker.py"), role, str(memory_mib)]
     if tier == "none":
         return command
-    if tier == "sandlock":  # the child that learner code runs in is confined again, without the package
+    if tier == "sandlock":  # the child that learner code runs in is confined again, to what is readable
         launcher = [sys.executable, "-P", "-s", "-B", str(HERE / "launcher.py")]
-        return [*launcher, scratch, ":".join([*readable(), str(HERE)]), str(memory_mib), *command]
-    return [*_bwrap(scratch, [*readable(), *_package(role)]), *command]
+        return [*launcher, scratch, ":".join([*needs.listable(), str(HERE)]), str(memory_mib), *command]
+    return [*_bwrap(scratch, _package(role)), *command]
 
 
-def _bwrap(scratch: str, paths: list[str]) -> list[str]:
+def _bwrap(scratch: str, package: list[str]) -> list[str]:
     """Nothing can be written but the scratch folder, which is emptied after each submission."""
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
                "--proc", "/proc", "--dev", "/dev"]  # fmt: skip
-    for path in paths:
-        if not path.startswith(("/dev", "/proc")):
+    library = needs.library()
+    holes = [str(library / name) for name in needs.INSTALLED if (library / name).is_dir()]
+    for path in [str(library), *holes, *needs.readable(), *package]:
+        if path in holes:
+            command += ["--tmpfs", path]
+        elif os.path.islink(path) and path in needs.interpreter():
+            command += ["--symlink", os.readlink(path), path]
+        elif not path.startswith(("/dev", "/proc")) and Path(path).parent != library:
             command += ["--ro-bind", path, path]
     command += ["--bind", scratch, scratch, "--chdir", scratch]
-    for mount in ("/proc", "/dev", "/"):
+    for mount in (*holes, "/proc", "/dev", "/"):
         command += ["--remount-ro", mount]
     return [*command, "--"]
 
@@ -275,7 +258,8 @@ class Worker:
             "env": environment(self.devices),
             "scratch": self._scratch,
             "tier": self.tier,
-            "readable": readable(),
+            "readable": needs.readable(),
+            "packages": needs.packages(),
             "counts": [len(asks), len(secret)],
         }
         deadline = time.monotonic() + worker.backstop(self.limits.total_seconds) + START_SECONDS

@@ -33,8 +33,11 @@ if __name__ == "__main__":  # started by path: make the package importable witho
 import contextlib
 import ctypes
 import fcntl
+import importlib.machinery
 import importlib.metadata
+import importlib.util
 import os
+import pkgutil
 import platform
 import resource
 import select
@@ -268,6 +271,7 @@ def _child(inlet: int, outlet: int) -> None:
     header, _ = wire.read_frame(read)
     source, _ = wire.read_frame(read)
     limits, scratch = header["limits"], header["scratch"]
+    _settle_imports(header["packages"])
     os.chdir(scratch)
     os.environ.clear()
     os.environ.update(header["env"] | {"HOME": scratch, "TMPDIR": scratch})
@@ -306,6 +310,37 @@ def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
         except EOFError:
             return
         yield from stage["asks"]
+
+
+class Packages:
+    """Finds the packages that learners may import, of all those that are installed."""
+
+    def __init__(self, places: dict[str, str]) -> None:
+        self.places = places
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:
+        place = self.places.get(name)
+        if place is None:
+            return None
+        if os.path.isdir(place):
+            init = os.path.join(place, "__init__.py")
+            return importlib.util.spec_from_file_location(name, init, submodule_search_locations=[place])
+        return importlib.util.spec_from_file_location(name, place)
+
+
+def _settle_imports(packages: dict[str, str]) -> None:
+    """The standard library and these packages can be imported, in every tier the same.
+
+    The folder of the standard library holds a folder of packages, so that it cannot be listed later: what is in it
+    is remembered, for good.
+    """
+    sys.path[:] = [path for path in sys.path if os.path.basename(path) not in ("site-packages", "dist-packages")]
+    for path in sys.path:
+        finder = pkgutil.get_importer(path)
+        if isinstance(finder, importlib.machinery.FileFinder):
+            finder.find_spec("antigravity")  # any name: now the folder has been looked into
+            finder.invalidate_caches = lambda: None
+    sys.meta_path.append(Packages(packages))  # type: ignore[arg-type]
 
 
 def _hide_grader() -> None:
