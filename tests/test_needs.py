@@ -69,7 +69,7 @@ def f():
             except OSError: pass
         sys.path.append(os.path.dirname(folder))
         try: found.append(__import__(os.path.basename(folder)).SECRET)
-        except (ImportError, AttributeError): pass
+        except (ImportError, OSError, AttributeError): pass
     return found
 """
 

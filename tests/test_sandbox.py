@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import threading
 import time
@@ -11,7 +12,10 @@ from pathlib import Path
 
 import pytest
 
+from grader.exercise import normal
 from grader.sandbox import TIERS, Limits, NoIsolation, Worker, WorkerDied, available, best_tier
+from grader.worker import Allowance, backstop, cpu_seconds
+from tests.conftest import trace_text
 
 WORKING = [tier for tier in TIERS if not available(tier)]
 CONFINED = [tier for tier in WORKING if tier != "none"]
@@ -257,6 +261,133 @@ def test_a_worker_that_died_says_so_and_starts_again() -> None:
         with pytest.raises(WorkerDied):
             ask("def f(): return 1", worker)
         assert value(ask("def f(): return 2", worker)) == 2
+
+
+# -- whose fault ------------------------------------------------------------------------------
+
+
+def killed_at(
+    worker: Worker, monkeypatch: pytest.MonkeyPatch, frame: str, text: str = "def f(): return 1"
+) -> list[dict]:
+    """What a submission is told whose worker is killed as soon as this frame of its child came."""
+    read, done = worker._read, []
+
+    def read_and_kill(deadline: float) -> tuple[dict, list[bytes]]:
+        assert worker._process is not None
+        if frame == "" and worker._ready and not done:
+            done.append(1)
+            os.killpg(worker._process.pid, signal.SIGKILL)
+        header, blobs = read(deadline)
+        if frame and blobs and frame.encode() in blobs[0] and not done:
+            done.append(1)
+            os.killpg(worker._process.pid, signal.SIGKILL)
+        return header, blobs
+
+    with monkeypatch.context() as patched:
+        patched.setattr(worker, "_read", read_and_kill)
+        return ask(text, worker)
+
+
+@pytest.mark.parametrize("frame", ["started", "loaded"])
+def test_a_worker_that_dies_while_learner_code_runs_is_the_learners(
+    monkeypatch: pytest.MonkeyPatch, frame: str
+) -> None:
+    with Worker("trace", "none", 2, LIMITS) as worker:
+        frames = killed_at(worker, monkeypatch, frame, "import time\ntime.sleep(2)\ndef f():\n    time.sleep(2)")
+        assert frames[-1] == {"from": "worker", "end": "died of signal 9", "cpu": 0.0}
+        assert value(ask("def f(): return 2", worker)) == 2
+
+
+def test_a_worker_that_dies_before_is_ours(monkeypatch: pytest.MonkeyPatch) -> None:
+    with Worker("trace", "none", 2, LIMITS) as worker:
+        ask("def f(): return 1", worker)
+        with pytest.raises(WorkerDied) as died:
+            killed_at(worker, monkeypatch, "")
+        assert (died.value.reason, died.value.phase) == ("died", "asked")
+
+
+def test_a_worker_that_dies_is_ours_when_a_submission_of_our_own_fares_no_better(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    with Worker("trace", "none", 2, LIMITS) as worker:
+        assert worker.answers()
+        monkeypatch.setattr(worker, "answers", lambda: False)
+        with pytest.raises(WorkerDied) as died:
+            killed_at(worker, monkeypatch, "started", "import time\ntime.sleep(2)")
+        assert died.value.phase == "traced"
+
+
+def test_a_worker_whose_folder_cannot_be_emptied_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Caused: a folder that keeps what is in it."""
+    with Worker("trace", "none", 2, LIMITS) as worker:
+        ask("def f(): return 1", worker)
+        process, scratch = worker._process, worker._scratch
+        assert ask(f"import os\nos.rename({scratch!r}, {scratch + 'x'!r})\ndef f(): return 1", worker)[-1]["end"] in (
+            "done",
+            "disk",
+        )
+        os.rename(scratch + "x", scratch)
+        worker_after = value(ask("def f(): return 2", worker)), worker._process
+        assert worker_after[0] == 2 and worker_after[1] is not process
+        os.rmdir(scratch)
+
+
+@pytest.mark.parametrize("tier", WORKING)
+def test_a_program_is_ended_by_its_cpu_time_and_its_death_tells_the_phase(
+    tier: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = """
+import jax.numpy as jnp
+from jax import lax
+def f(a, *, mesh):
+    return lax.while_loop(lambda a: a[0] < jnp.inf, lambda a: jnp.sin(a), a)
+"""
+    request, program, inputs = traced_program(text)
+    with Worker("run", tier, 2, Limits(run_seconds=2, memory_mib=3072)) as worker:
+        with pytest.raises(WorkerDied) as died:
+            worker.run(request, program, inputs)
+        assert (died.value.reason, died.value.phase) == ("timeout", "executing")
+        request, program, inputs = traced_program("def f(a, *, mesh):\n    return a + 1")
+        answer, _ = worker.run(request, program, inputs)
+        assert 0 < answer["cpu"] < 2 and "outputs" in answer
+
+
+def traced_program(text: str) -> tuple[dict, bytes, list]:
+    import numpy as np
+
+    made = trace_text(text, normal(8, spec=("x",)), mesh={"x": 2})
+    return made.request, made.program, [[np.zeros(8, np.float32)]]
+
+
+def test_the_process_that_runs_programs_has_a_limit_on_its_memory() -> None:
+    for tier in WORKING:
+        with Worker("run", tier, 2, Limits(memory_mib=3000)) as worker:
+            worker._await_ready()
+            limits = {
+                Path(f"/proc/{pid}/limits").read_text().split("Max address space")[1].split()[0]
+                for pid in _at_home(worker)
+            }
+            assert str(3000 << 20) in limits
+
+
+def test_allowances_count_the_time_of_the_process_and_not_of_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
+    used, now = [0.0], [100.0]
+    monkeypatch.setattr("grader.worker.cpu_seconds", lambda pid: used[0])
+    monkeypatch.setattr("time.monotonic", lambda: now[0])
+    allowed = Allowance(1, 2.0)
+    now[0] += backstop(2.0) - 0.1
+    assert not allowed.over
+    used[0] = 2.1
+    assert allowed.over
+    used[0], now[0] = 0.0, now[0] + 0.2
+    assert allowed.over
+
+
+def test_the_cpu_time_of_another_process_is_known() -> None:
+    before = time.process_time()
+    sum(range(3_000_000))
+    assert cpu_seconds(os.getpid()) >= time.process_time() - before > 0
+    assert cpu_seconds(1 << 22) == 0.0
 
 
 def test_without_any_sandbox_grading_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
