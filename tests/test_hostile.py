@@ -35,7 +35,7 @@ SAMPLE = [
     "read_course", "read_proc_environ", "read_subprocess", "memory_of_parent", "memory_ptrace", "forge_passed",
     "forge_deep_frame", "facts_composite", "facts_io_callback", "value_surrogate", "payload_zip_slip", "loop_swallows",
     "bomb_fork", "bomb_disk", "bomb_inodes", "bomb_print", "outlive_daemon", "outlive_signals", "net_tcp", "net_unix",
-    "net_raw_calls", "outlive_owner", "poison_corners", "poison_chmod", "poison_limits", "poison_device_file", "poison_site_packages", "notebook_magics",
+    "net_raw_calls", "outlive_owner", "scratch_names", "bomb_disk_mapped", "read_exchange_prefix", "read_asks_loading", "poison_corners", "poison_chmod", "poison_limits", "poison_device_file", "poison_site_packages", "notebook_magics",
 ]  # fmt: skip
 
 
