@@ -200,6 +200,11 @@ class Stages:
         self._due: deque[tuple[str, bool | int]] = deque([("started", True), ("loaded", True)])
 
     @property
+    def begun(self) -> bool:
+        """Whether the child has said its first word; learner code runs only after that."""
+        return not self._due or self._due[0][0] != "started"
+
+    @property
     def done(self) -> bool:
         return not self._due
 
@@ -501,15 +506,16 @@ def _relay(out: int, pid: int, limits: dict[str, float], scratch: str, stages: S
             raise wire.BadFrame("flood")
         data = bytearray()
         while len(data) < n:
-            if time.monotonic() > looked + LOOK_SECONDS:
+            # Until its first word is read it is nobody's fault; the word waits, however late we are.
+            if stages.begun and time.monotonic() > looked + LOOK_SECONDS:
                 looked = time.monotonic()
                 if is_over_quota(scratch):
                     raise wire.BadFrame("disk")
                 if _threads(pid) > MAX_THREADS:
                     raise wire.BadFrame("threads")
-            if this_one.over or in_all.over:
-                raise TimeoutError
             readable, writable, _ = select.select([out], stages.writable, [], LOOK_SECONDS)
+            if (stages.begun or not readable) and (this_one.over or in_all.over):
+                raise TimeoutError
             if writable:
                 stages.hand_out()
             if not readable:
@@ -530,7 +536,7 @@ def _relay(out: int, pid: int, limits: dict[str, float], scratch: str, stages: S
         except TimeoutError:
             return "timeout"
         except EOFError:
-            if is_over_quota(scratch):  # however fast it was
+            if stages.begun and is_over_quota(scratch):  # however fast it was
                 return "disk"
             return "done" if stages.done else _how_it_ended(pid)
         except wire.BadFrame as error:

@@ -9,12 +9,14 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from grader.exercise import normal
 from grader.sandbox import TIERS, Limits, NoIsolation, Worker, WorkerDied, available, best_tier
-from grader.worker import Allowance, backstop, cpu_seconds
+from grader.wire import pack
+from grader.worker import Allowance, Stages, _relay, backstop, cpu_seconds
 from tests.conftest import trace_text
 
 WORKING = [tier for tier in TIERS if not available(tier)]
@@ -368,6 +370,25 @@ def test_the_process_that_runs_programs_has_a_limit_on_its_memory() -> None:
                 for pid in _at_home(worker)
             }
             assert str(3000 << 20) in limits
+
+
+def test_the_first_word_of_a_child_is_read_before_anything_is_held_against_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A keeper that was late looked into the folder first, and its child seemed never to have begun: our fault."""
+    monkeypatch.setattr("grader.worker.is_over_quota", lambda folder: True)
+    monkeypatch.setattr("grader.worker.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("grader.worker.Allowance", lambda pid, seconds: SimpleNamespace(over=True))
+    out, child = os.pipe()
+    os.write(child, pack({"started": True}))
+    os.close(child)
+    inlet, to_child = os.pipe()
+    sent: list[dict] = []
+    limits = {"trace_seconds": 1.0, "total_seconds": 1.0}
+    ended = _relay(out, 1, limits, str(tmp_path), Stages(to_child, b"", []), lambda header, blobs: sent.append(header))
+    assert sent == [{"from": "child"}] and ended in ("disk", "timeout")
+    os.close(out)
+    os.close(inlet)
 
 
 def test_allowances_count_the_time_of_the_process_and_not_of_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
