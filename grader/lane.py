@@ -23,6 +23,7 @@ from grader.plan import Ask
 from grader.sandbox import Worker, WorkerDied
 from grader.submission import Source
 from grader.wire import BadFrame, decode, unpack_array
+from grader.worker import backstop
 
 MAX_RESTARTS = 8
 NO_LIMIT = 3600.0
@@ -107,7 +108,7 @@ class Lane:
         replies: dict[int, Reply] = {}
         notes: list[str] = []
         suspect, failed_loads = -1, 0
-        over = time.monotonic() + self.limits.total_seconds
+        over = time.monotonic() + backstop(self.limits.total_seconds)
         for _ in range(MAX_RESTARTS):
             left = [i for i in range(len(asks)) if i not in replies]
             if not left or time.monotonic() > over:

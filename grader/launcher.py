@@ -56,7 +56,9 @@ def main(scratch: str, readable: list[str], memory_mib: int, command: list[str])
     waiting.start()
     waiting.join()  # a signal interrupts this, but not the wait itself
     kill_descendants()
-    return results[0].exit_code if results else 1
+    if not results:
+        return 1
+    return 128 + results[0].signal if results[0].signal else results[0].exit_code
 
 
 def drop_capabilities() -> None:

@@ -35,6 +35,10 @@ Reply = tuple[dict[str, Any], list[bytes]]
 T = TypeVar("T")
 
 
+def on_phase(phase: str) -> None:
+    """Told what is about to happen, ``compiling`` or ``executing``; a worker puts its own in this place."""
+
+
 class CannotRun(Exception):
     """XLA refuses or fails to run an admitted program; the message is for the learner."""
 
@@ -151,6 +155,7 @@ def compile_(program: Program, mesh_sizes: dict[str, int], arguments: list[dict[
         facts.mark(module)
         marked = facts.read(module, mesh_sizes, set()).marked
         lowered._lowering._hlo = module
+        on_phase("compiling")
         try:
             compiled = lowered.compile(compiler_options=QUICKLY)
         except Exception as error:  # many kinds, by the pass of XLA that refuses
@@ -176,6 +181,7 @@ def compile_(program: Program, mesh_sizes: dict[str, int], arguments: list[dict[
 
 def execute(compiled: Compiled, inputs: list[list[np.ndarray]]) -> Reply:
     """Run an executable on each list of inputs."""
+    on_phase("executing")
     blobs: list[bytes] = []
     runs = []
     for values in inputs:

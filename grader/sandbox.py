@@ -9,6 +9,7 @@ Tiers:
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import platform
 import select
@@ -25,11 +26,12 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from grader import wire, worker
+from grader import needs, wire, worker
 
 TIERS = ("sandlock", "bwrap", "none")
 HERE = Path(__file__).resolve().parent
-START_SECONDS = 60.0
+START_SECONDS = 600.0
+GONE_SECONDS = 30.0
 MAX_STDERR = 64 << 10
 # Launchers die with the *thread* that started them (PR_SET_PDEATHSIG): this one lives as long as we do.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
@@ -40,20 +42,32 @@ class NoIsolation(Exception):
 
 
 class WorkerDied(Exception):
-    """The worker ended or went silent. ``reason`` is timeout, died or garbage; ``stderr`` its last words."""
+    """The worker ended or went silent.
 
-    def __init__(self, reason: str, stderr: str = "") -> None:
+    Attributes:
+        reason: timeout, died or garbage.
+        stderr: its last words.
+        phase: what it was doing: ``starting``; ``asked`` (nothing of the submission was touched yet), ``traced`` (learner
+            code was running); of a program ``asked`` (it was being read), ``compiling`` or ``executing``.
+    """
+
+    def __init__(self, reason: str, stderr: str = "", phase: str = "") -> None:
         super().__init__(reason)
-        self.reason, self.stderr = reason, stderr
+        self.reason, self.stderr, self.phase = reason, stderr, phase
 
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on one submission (seconds of wall time, MiB)."""
+    """Bounds on one submission: seconds of CPU time, MiB.
+
+    ``trace_seconds`` are for loading, and for each task; ``total_seconds`` for one process that does both;
+    ``run_seconds`` for one program, ``total_run_seconds`` for all of a submission.
+    """
 
     trace_seconds: float = 20.0
     total_seconds: float = 120.0
     run_seconds: float = 60.0
+    total_run_seconds: float = 180.0
     memory_mib: int = 6144
     file_mib: int = 16
 
@@ -122,31 +136,9 @@ def environment(devices: int) -> dict[str, str]:
         "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "2",
+        "MALLOC_ARENA_MAX": "4",  # else a process of many threads, on many processors, reserves more than it may
         "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # macOS: we fork before there is a backend
     }
-
-
-def readable() -> list[str]:
-    """What learner code may read: the interpreter and its libraries; no course, no home, not this package.
-
-    This package holds formulas that learners are asked for, wherever it is installed. Of /proc only what the processor
-    can do, without which XLA has no kernels for some sums: sandlock opens itself what it allows there, and would
-    open the memory of a child's keeper.
-    """
-    paths = [sys.prefix, sys.base_prefix, "/usr", "/lib", "/lib64", "/bin", "/etc/ld.so.cache", "/etc/localtime",
-             "/dev/null", "/dev/zero", "/dev/urandom", "/dev/random",
-             "/proc/cpuinfo", "/sys/devices/system/cpu", "/sys/fs/cgroup"]  # fmt: skip
-    found = (part for path in dict.fromkeys(paths) for part in _without(Path(path), HERE))
-    return [str(p) for p in found if p.exists()]
-
-
-def _without(folder: Path, hole: Path) -> list[Path]:
-    """The folder, or all of its parts but ``hole`` when that lies inside."""
-    if folder == hole:
-        return []
-    if folder not in hole.parents:
-        return [folder]
-    return [part for inner in folder.iterdir() for part in _without(inner, hole)]
 
 
 def _package(role: str) -> list[str]:
@@ -157,24 +149,30 @@ def _package(role: str) -> list[str]:
 
 
 def _command(tier: str, role: str, scratch: str, memory_mib: int) -> list[str]:
-    command = [sys.executable, "-P", "-s", "-B", str(HERE / "worker.py"), role]
+    command = [sys.executable, "-P", "-s", "-B", str(HERE / "worker.py"), role, str(memory_mib)]
     if tier == "none":
         return command
-    if tier == "sandlock":  # the child that learner code runs in is confined again, without the package
+    if tier == "sandlock":  # the child that learner code runs in is confined again, to what is readable
         launcher = [sys.executable, "-P", "-s", "-B", str(HERE / "launcher.py")]
-        return [*launcher, scratch, ":".join([*readable(), str(HERE)]), str(memory_mib), *command]
-    return [*_bwrap(scratch, [*readable(), *_package(role)]), *command]
+        return [*launcher, scratch, ":".join([*needs.listable(), str(HERE)]), str(memory_mib), *command]
+    return [*_bwrap(scratch, _package(role)), *command]
 
 
-def _bwrap(scratch: str, paths: list[str]) -> list[str]:
+def _bwrap(scratch: str, package: list[str]) -> list[str]:
     """Nothing can be written but the scratch folder, which is emptied after each submission."""
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
                "--proc", "/proc", "--dev", "/dev"]  # fmt: skip
-    for path in paths:
-        if not path.startswith(("/dev", "/proc")):
+    library = needs.library()
+    holes = [str(library / name) for name in needs.INSTALLED if (library / name).is_dir()]
+    for path in [str(library), *holes, *needs.readable(), *package]:
+        if path in holes:
+            command += ["--tmpfs", path]
+        elif os.path.islink(path) and path in needs.interpreter():
+            command += ["--symlink", os.readlink(path), path]
+        elif not path.startswith(("/dev", "/proc")) and Path(path).parent != library:
             command += ["--ro-bind", path, path]
     command += ["--bind", scratch, scratch, "--chdir", scratch]
-    for mount in ("/proc", "/dev", "/"):
+    for mount in (*holes, "/proc", "/dev", "/"):
         command += ["--remount-ro", mount]
     return [*command, "--"]
 
@@ -189,6 +187,7 @@ class Worker:
         self.role, self.tier, self.devices, self.limits = role, tier, devices, limits
         self._process: subprocess.Popen[bytes] | None = None
         self._scratch = ""
+        self._phase = "starting"
         self._stderr: Any = None
         self._told = 0  # length of standard error when the current request was made
 
@@ -208,44 +207,88 @@ class Worker:
             cwd=self._scratch,
             start_new_session=True,
         ).result()
-        self._ready, self._told = False, 0
+        self._ready, self._told, self._phase = False, 0, "starting"
 
     def _await_ready(self) -> None:
         self.start()
         if not self._ready:
             header, _ = self._read(time.monotonic() + START_SECONDS)
             if not header.get("ready"):
-                raise WorkerDied("garbage", self.last_words())
+                raise WorkerDied("garbage", self.last_words(), self._phase)
             self._ready = True
+        self._phase = "asked"
 
     def trace(
-        self, source: dict[str, Any], asks: list[dict[str, Any]], secret: Sequence[dict[str, Any]] = ()
+        self, source: dict[str, Any], asks: Sequence[dict[str, Any]], secret: Sequence[dict[str, Any]] = ()
     ) -> Iterator[tuple[dict, list[bytes]]]:
-        """Frames of a fresh child: untrusted ``{"from": "child"}``, then our ``{"end": how}``."""
+        """Frames of a fresh child: untrusted ``{"from": "child", "body": ...}``, then our ``{"end": how}``.
+
+        Bodies come in order, each once: ``{"started": True}``, ``{"loaded": True, ...}``, ``{"number": 0, ...}`` and so
+        on, those of ``secret`` after those of ``asks``. The child gets ``asks`` when its source is loaded, and
+        ``secret`` when all of ``asks`` are answered.
+        """
+        try:
+            yield from self._frames(source, asks, secret)
+        except WorkerDied as died:
+            if died.phase != "traced" or not self.answers():
+                raise
+            # The submission has done it: others are answered.
+            yield (
+                {"from": "worker", "end": "timeout" if died.reason == "timeout" else "died of signal 9", "cpu": 0.0},
+                [],
+            )
+
+    def answers(self) -> bool:
+        """Whether a fresh worker answers a submission of our own."""
+        self.kill()
+        source = {"name": "ours", "chunks": [["ours", "def go():\n    return 1"]]}
+        ask = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
+        try:
+            bodies = [header.get("body", {}) for header, _ in self._frames(source, [ask], ())]
+        except WorkerDied:
+            return False
+        return any(body.get("values") == [{"value": 1}] for body in bodies)
+
+    def _frames(
+        self, source: dict[str, Any], asks: Sequence[dict[str, Any]], secret: Sequence[dict[str, Any]]
+    ) -> Iterator[tuple[dict, list[bytes]]]:
         self._await_ready()
         request = {
             "limits": self.limits.as_dict(),
             "env": environment(self.devices),
             "scratch": self._scratch,
             "tier": self.tier,
-            "readable": readable(),
+            "readable": needs.readable(),
+            "packages": needs.packages(),
+            "counts": [len(asks), len(secret)],
         }
-        deadline = time.monotonic() + self.limits.total_seconds + 10
-        work = wire.pack({"source": source, "asks": [*asks, *secret]})  # a blob: only the child reads it
-        self._write(b"!" + wire.pack(request, [work]))
+        deadline = time.monotonic() + worker.backstop(self.limits.total_seconds) + START_SECONDS
+        stages = [wire.pack({"asks": list(stage)}) for stage in (asks, secret)]
+        self._write(b"!" + wire.pack(request, [wire.pack(source), *stages]))
         while True:
             header, blobs = self._read(deadline)
+            if header.get("from") == "child":
+                self._phase = "traced"  # its first word is that it begins
+                header["body"], blobs = wire.read_frame(io.BytesIO(blobs[0]).read)
             yield header, blobs
             if "end" in header:
+                if not header.pop("clean"):
+                    self.kill()
                 return
 
     def run(self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]]) -> tuple[dict, list[bytes]]:
-        """One program's facts and outputs."""
+        """One program's facts and outputs, and the ``cpu`` seconds that it took."""
         packed = [[wire.pack_array(a) for a in one] for one in inputs]
-        header = {"ask": ask, "inputs": [[about for about, _ in one] for one in packed]}
+        about = [[about for about, _ in one] for one in packed]
+        header = {"ask": ask, "inputs": about, "seconds": self.limits.run_seconds}
         self._await_ready()
         self._write(b"!" + wire.pack(header, [program, *(data for one in packed for _, data in one)]))
-        return self._read(time.monotonic() + self.limits.run_seconds)
+        deadline = time.monotonic() + worker.backstop(self.limits.run_seconds)
+        while True:
+            header, blobs = self._read(deadline)
+            if "phase" not in header:
+                return header, blobs
+            self._phase = header["phase"]
 
     # pipes
 
@@ -258,7 +301,7 @@ class Worker:
         except OSError:
             words = self.last_words()
             self.kill()
-            raise WorkerDied("died", words) from None
+            raise WorkerDied("died", words, self._phase) from None
 
     def _read(self, deadline: float) -> tuple[dict, list[bytes]]:
         assert self._process is not None and self._process.stdout is not None
@@ -280,10 +323,13 @@ class Worker:
         try:
             return wire.read_frame(read)
         except (TimeoutError, EOFError, wire.BadFrame) as error:
+            if isinstance(error, EOFError):  # it has ended, or is about to: it will tell of what
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(GONE_SECONDS)
             words = self.last_words()
-            self.kill()
             kinds = {TimeoutError: "timeout", EOFError: "died", wire.BadFrame: "garbage"}
-            raise WorkerDied(kinds[type(error)], words) from None
+            reason = "timeout" if self.kill() == signal.SIGPROF else kinds[type(error)]
+            raise WorkerDied(reason, words, self._phase) from None
 
     def last_words(self) -> str:
         """The end of what the worker wrote to standard error."""
@@ -293,11 +339,14 @@ class Worker:
         start = max(self._told, size - MAX_STDERR)  # nothing that was said about an earlier submission
         return os.pread(self._stderr.fileno(), MAX_STDERR, start).decode("utf-8", "replace")
 
-    def kill(self) -> None:
-        """End the process and all it started; the next request starts a fresh one."""
+    def kill(self) -> int:
+        """End the process and all it started; the next request starts a fresh one.
+
+        Returns the signal of which it had died, if it had: SIGPROF ends what used up its CPU time.
+        """
         process, self._process = self._process, None
         if process is None:
-            return
+            return 0
         for stream in (process.stdin, process.stdout):
             with contextlib.suppress(OSError):
                 if stream is not None:
@@ -308,10 +357,13 @@ class Worker:
                 process.wait(5)
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
+        code = process.wait()
         self._stderr.close()
         self._stderr = None
-        shutil.rmtree(self._scratch, ignore_errors=True)
+        worker.empty(self._scratch)
+        with contextlib.suppress(OSError):
+            os.rmdir(self._scratch)
+        return -code if code < 0 else max(0, code - 128)  # as launchers tell it
 
     def __enter__(self) -> Worker:
         return self

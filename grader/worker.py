@@ -33,9 +33,11 @@ if __name__ == "__main__":  # started by path: make the package importable witho
 import contextlib
 import ctypes
 import fcntl
+import importlib.machinery
 import importlib.metadata
-import io
+import importlib.util
 import os
+import pkgutil
 import platform
 import resource
 import select
@@ -44,14 +46,16 @@ import struct
 import sys
 import time
 import types
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from grader import wire
 
-GRACE = 2.0
+GRACE = 2.0  # after its limit a task is interrupted; what cannot be is killed so many seconds later
 MAX_ANSWER = 16 << 20
 MAX_HEADER = 2 << 20
+MAX_STRAY = 1000  # frames that nobody asked for
 MAX_SCRATCH = 64 << 20
 MAX_SCRATCH_FILES = 1000
 LOOK_SECONDS = 0.1
@@ -63,7 +67,31 @@ PR_SET_SECCOMP = 22
 PR_SET_NO_NEW_PRIVS = 38
 
 
-def main(role: str) -> None:
+def backstop(seconds: float) -> float:
+    """Seconds of wall time in which anything has its seconds of CPU time, on a machine that others load as well."""
+    return 10 * seconds + 10
+
+
+class Allowance:
+    """CPU seconds that a process of ours may use from now on. Wall time only ends what sleeps, or waits for ever."""
+
+    def __init__(self, pid: int, seconds: float) -> None:
+        self._pid, self._cpu, self._wall = pid, cpu_seconds(pid) + seconds, time.monotonic() + backstop(seconds)
+
+    @property
+    def over(self) -> bool:
+        return cpu_seconds(self._pid) > self._cpu or time.monotonic() > self._wall
+
+
+def cpu_seconds(pid: int) -> float:
+    """CPU time of a process and all its threads, by the clock that Linux has for each; else, or when it is gone, 0."""
+    try:
+        return time.clock_gettime(-8 * (pid + 1) + 2)
+    except (OSError, AttributeError):
+        return 0.0
+
+
+def main(role: str, memory_mib: int) -> None:
     asks, answers = _own_streams()
     # JAX would look for plugins of other hardware in every installed package, twice; a worker has its processors.
     importlib.metadata.distributions = lambda **about: iter(())
@@ -77,6 +105,7 @@ def main(role: str) -> None:
         with contextlib.suppress(ImportError, OSError):  # not there: then the tier is another one
             import sandlock  # noqa: F401
     else:
+        _cap(resource.RLIMIT_AS, memory_mib << 20)
         from grader import run  # noqa: F401
 
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -96,7 +125,7 @@ def main(role: str) -> None:
             finally:
                 os._exit(code)
         if os.waitpid(keeper, 0)[1] != 0:  # something may be left behind: with us the whole sandbox ends
-            return
+            return  # and whoever asks next begins anew
 
 
 def _own_streams() -> tuple[int, BinaryIO]:
@@ -138,14 +167,80 @@ def _run(header: dict[str, Any], blobs: list[bytes], send: Callable) -> None:
     from grader.trace import one_line
 
     program, *rest = blobs
+    run.on_phase = lambda phase: send({"phase": phase}, [])
+    signal.setitimer(signal.ITIMER_PROF, header["seconds"])  # ends this process, whatever it is doing
+    before = time.process_time()
     try:
         answer, out = run.run(header["ask"], program, run.unpack_inputs(header, rest))
     except Exception as error:  # what is the learner's, ``run`` says in its answer: this is ours
         answer, out = {"broken": f"{type(error).__name__}: {run.without_marks(one_line(error))[:300]}"}, []
-    send(answer, out)
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    send(answer | {"cpu": time.process_time() - before}, out)
 
 
 # -- trace -------------------------------------------------------------------------------------
+
+
+class Stages:
+    """What a child is given, and when: its source, and once that is loaded one list of asks after the other.
+
+    A later list comes only after the last answer to the earlier ones, so that no error of theirs can tell of it. Answers
+    count in order, each once: whoever forges one, to see more, has given it.
+
+    Args:
+        to_child: the end of a pipe, which does not block: the child reads when it likes.
+        first: bytes to begin with.
+        later: lists of asks: how many answers each takes, and its bytes.
+    """
+
+    def __init__(self, to_child: int, first: bytes, later: list[tuple[int, bytes]]) -> None:
+        self.to_child: int | None = to_child
+        self._waiting, self._later, self._numbered = bytearray(first), later, 0
+        self._due: deque[tuple[str, bool | int]] = deque([("started", True), ("loaded", True)])
+
+    @property
+    def begun(self) -> bool:
+        """Whether the child has said its first word; learner code runs only after that."""
+        return not self._due or self._due[0][0] != "started"
+
+    @property
+    def done(self) -> bool:
+        return not self._due
+
+    def takes(self, body: dict[str, Any]) -> bool:
+        """Whether this frame is the one that is due; the last one of a stage sets the next stage free."""
+        if not self._due:
+            return False
+        key, value = self._due[0]
+        if type(body.get(key)) is not type(value) or body[key] != value:
+            return False
+        self._due.popleft()
+        while not self._due and self._later:
+            count, data = self._later.pop(0)
+            self._due += [("number", self._numbered + i) for i in range(count)]
+            self._numbered += count
+            self._waiting += data if count else b""
+        return True
+
+    def hand_out(self) -> None:
+        """Write what the pipe takes now, and close it when nothing more comes."""
+        if self.to_child is None:
+            return
+        try:
+            del self._waiting[: os.write(self.to_child, self._waiting)]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._waiting.clear()
+            self._later.clear()
+        if not self._waiting and not self._later:
+            os.close(self.to_child)
+            self.to_child = None
+
+    @property
+    def writable(self) -> list[int]:
+        """What to wait for: a pipe that has room again."""
+        return [self.to_child] if self.to_child is not None and self._waiting else []
 
 
 def _keep(asks: int, send: Callable) -> None:
@@ -153,6 +248,7 @@ def _keep(asks: int, send: Callable) -> None:
     _prctl(PR_SET_CHILD_SUBREAPER, 1)
     inlet, to_child = os.pipe()
     out, outlet = os.pipe()
+    os.set_blocking(to_child, False)
     pid = os.fork()
     if pid == 0:
         code = 1
@@ -163,32 +259,30 @@ def _keep(asks: int, send: Callable) -> None:
             os._exit(code)
     os.close(inlet)
     os.close(outlet)
-    header, blobs = wire.read_frame(_reader(asks))
+    header, (source, *later) = wire.read_frame(_reader(asks))
     scratch = header["scratch"]
-    empty(scratch)
-    with contextlib.suppress(BrokenPipeError), os.fdopen(to_child, "wb") as stream:
-        stream.write(wire.pack(header, blobs))
-    ended = _relay(out, pid, header["limits"], scratch, send)
-    clean = _kill_all(pid)
-    empty(scratch)
-    send({"end": ended}, [])
-    if not clean:
-        raise RuntimeError("something of the submission is still running")
+    stages = Stages(to_child, wire.pack(header) + source, list(zip(header["counts"], later, strict=True)))
+    ended = _relay(out, pid, header["limits"], scratch, stages, send)
+    used = cpu_seconds(pid)
+    clean = _kill_all(pid) and empty(scratch)
+    send({"end": ended, "cpu": used, "clean": clean}, [])
 
 
 def _child(inlet: int, outlet: int) -> None:
     """Learner code runs below this frame."""
     inlet, outlet = _close_all_but(inlet, outlet)
-    header, blobs = wire.read_frame(_reader(inlet))
-    os.close(inlet)
+    read = _reader(inlet)
+    header, _ = wire.read_frame(read)
+    source, _ = wire.read_frame(read)
     limits, scratch = header["limits"], header["scratch"]
+    _settle_imports(header["packages"])
     os.chdir(scratch)
     os.environ.clear()
     os.environ.update(header["env"] | {"HOME": scratch, "TMPDIR": scratch})
     _cap(resource.RLIMIT_CORE, 0)
     _cap(resource.RLIMIT_FSIZE, int(limits["file_mib"]) << 20)
     _cap(resource.RLIMIT_AS, int(limits["memory_mib"]) << 20)
-    _cap(resource.RLIMIT_CPU, int(limits["total_seconds"]) + 5)
+    _cap(resource.RLIMIT_CPU, int(limits["total_seconds"]) + 5, 5)
     _cap(resource.RLIMIT_NOFILE, MAX_OPEN)
     if header["tier"] == "sandlock":
         _confine(header["readable"], scratch)
@@ -200,17 +294,57 @@ def _child(inlet: int, outlet: int) -> None:
     with os.fdopen(outlet, "wb") as stream:
         stream.write(wire.pack({"started": True}))
         stream.flush()
-        work, _ = wire.read_frame(io.BytesIO(blobs[0]).read)
-        program = trace.load(work["source"], limits["trace_seconds"])
+        program = trace.load(source, limits["trace_seconds"])
         stream.write(wire.pack({"loaded": True, "faults": program.faults[:20]}))
         stream.flush()
         hung: dict[str, trace.Reply] = {}  # a task that hangs on one mesh is not tried on the next
-        for number, ask in enumerate(work["asks"]):
+        for number, ask in enumerate(_asks(read)):
             answer, blobs = hung.get(ask["task"]) or trace.answer(ask, program, limits["trace_seconds"])
             if answer.get("fault", {}).get("kind") == "timeout":
                 hung[ask["task"]] = answer, blobs
             stream.write(wire.pack({"number": number} | answer, blobs))
             stream.flush()
+
+
+def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
+    """All asks, stage by stage: none is in this process before those of the earlier stages were answered."""
+    while True:
+        try:
+            stage, _ = wire.read_frame(read)
+        except EOFError:
+            return
+        yield from stage["asks"]
+
+
+class Packages:
+    """Finds the packages that learners may import, of all those that are installed."""
+
+    def __init__(self, places: dict[str, str]) -> None:
+        self.places = places
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:
+        place = self.places.get(name)
+        if place is None:
+            return None
+        if os.path.isdir(place):
+            init = os.path.join(place, "__init__.py")
+            return importlib.util.spec_from_file_location(name, init, submodule_search_locations=[place])
+        return importlib.util.spec_from_file_location(name, place)
+
+
+def _settle_imports(packages: dict[str, str]) -> None:
+    """The standard library and these packages can be imported, in every tier the same.
+
+    The folder of the standard library holds a folder of packages, so that it cannot be listed later: what is in it
+    is remembered, for good.
+    """
+    sys.path[:] = [path for path in sys.path if os.path.basename(path) not in ("site-packages", "dist-packages")]
+    for path in sys.path:
+        finder = pkgutil.get_importer(path)
+        if isinstance(finder, importlib.machinery.FileFinder):
+            finder.find_spec("antigravity")  # any name: now the folder has been looked into
+            finder.invalidate_caches = lambda: None
+    sys.meta_path.append(Packages(packages))  # type: ignore[arg-type]
 
 
 def _hide_grader() -> None:
@@ -269,8 +403,13 @@ ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 # A descriptor's owner gets a signal of one's choice when there is something to read.
 OWNERS = {"fcntl": ((72, 25), (8, 10, 15)), "ioctl": ((16, 29), (0x8901, 0x8902))}
 SELF_ONLY = {"kill": (62, 129), "tgkill": (234, 131), "prlimit64": (302, 261)}
+# Deleting a file only seems to: while all that a child made can be seen, what it holds can be counted. What replaces a
+# file is refused as if between two disks; whoever asks for a file without a name is told to take one with a name.
+SEEM = {"unlink": (87, None), "rmdir": (84, None), "unlinkat": (263, 35)}
+REPLACE = {"rename": (82, None), "renameat": (264, 38), "renameat2": (316, 276)}
+OPEN, OPENAT, OPENAT2, NAMELESS = (2, None), (257, 56), (437, 437), 0x400000
 CLONE, CLONE3, CLONE_THREAD = (56, 220), (435, 435), 0x10000
-EPERM, ENOSYS = 1, 38
+EPERM, EXDEV, ENOSYS, EOPNOTSUPP = 1, 18, 38, 95
 
 
 def filter_program(machine: str, pid: int) -> bytes:
@@ -283,7 +422,13 @@ def filter_program(machine: str, pid: int) -> bytes:
     column, architecture = ARCHITECTURES[machine]
     load, equal, at_least, any_bit, answer = 0x20, 0x15, 0x35, 0x45, 0x06
     allow, kill = 0x7FFF0000, 0x80000000
-    number, arch, first, second = 0, 4, 16, 24  # offsets in struct seccomp_data; of an argument its lower half
+    number, arch, first, second, third = (
+        0,
+        4,
+        16,
+        24,
+        32,
+    )  # offsets in struct seccomp_data; of an argument its lower half
     refuse = (answer, 0, 0, 0x50000 | EPERM)
     code = [(load, 0, 0, arch), (equal, 1, 0, architecture), (answer, 0, 0, kill), (load, 0, 0, number)]
     if machine == "x86_64":  # the x32 numbers
@@ -291,7 +436,18 @@ def filter_program(machine: str, pid: int) -> bytes:
     for numbers in FORBIDDEN_CALLS.values():
         if (call := numbers[column]) is not None:
             code += [(equal, 0, 1, call), refuse]
-    code += [(equal, 0, 1, CLONE3[column]), (answer, 0, 0, 0x50000 | ENOSYS)]  # libc then falls back to clone
+    for numbers, error in [
+        *((n, 0) for n in SEEM.values()),
+        *((n, EXDEV) for n in REPLACE.values()),
+        (OPENAT2, ENOSYS),
+        (CLONE3, ENOSYS),
+    ]:  # fmt: skip  libc falls back to openat and clone
+        if (call := numbers[column]) is not None:
+            code += [(equal, 0, 1, call), (answer, 0, 0, 0x50000 | error)]
+    for numbers, flags in ((OPEN, second), (OPENAT, third)):
+        if (call := numbers[column]) is not None:
+            code += [(equal, 0, 4, call), (load, 0, 0, flags), (any_bit, 0, 1, NAMELESS),
+                     (answer, 0, 0, 0x50000 | EOPNOTSUPP), (answer, 0, 0, allow)]  # fmt: skip
     code += [(equal, 0, 4, CLONE[column]), (load, 0, 0, first), (any_bit, 1, 0, CLONE_THREAD), refuse,
              (answer, 0, 0, allow)]  # fmt: skip
     for numbers, orders in OWNERS.values():
@@ -336,15 +492,15 @@ def _close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
     return 10, 11
 
 
-def _cap(what: int, limit: int) -> None:
+def _cap(what: int, limit: int, more: int = 0) -> None:
     with contextlib.suppress(ValueError, OSError):  # a lower hard limit is fine
-        resource.setrlimit(what, (limit, limit))
+        resource.setrlimit(what, (limit, limit + more))
 
 
-def _relay(out: int, pid: int, limits: dict[str, float], scratch: str, send: Callable) -> str:
-    """Pass the child's frames on; says how it ended: done, timeout, flood, disk, garbage or died."""
+def _relay(out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages, send: Callable) -> str:
+    """Pass the child's frames on; says how it ended: done, timeout, flood, disk, threads, garbage or what it died of."""
     received, looked = 0, time.monotonic()
-    deadline = time.monotonic() + limits["total_seconds"]
+    in_all = Allowance(pid, limits["total_seconds"])
 
     def read(n: int) -> bytes:
         nonlocal received, looked
@@ -353,68 +509,63 @@ def _relay(out: int, pid: int, limits: dict[str, float], scratch: str, send: Cal
             raise wire.BadFrame("flood")
         data = bytearray()
         while len(data) < n:
-            now = time.monotonic()
-            if now > looked + LOOK_SECONDS:
-                looked = now
+            # Until its first word is read it is nobody's fault; the word waits, however late we are.
+            if stages.begun and time.monotonic() > looked + LOOK_SECONDS:
+                looked = time.monotonic()
                 if is_over_quota(scratch):
                     raise wire.BadFrame("disk")
                 if _threads(pid) > MAX_THREADS:
                     raise wire.BadFrame("threads")
-            left = min(frame_deadline, deadline) - now
-            if left <= 0:
+            readable, writable, _ = select.select([out], stages.writable, [], LOOK_SECONDS)
+            if (stages.begun or not readable) and (this_one.over or in_all.over):
                 raise TimeoutError
-            if not select.select([out], [], [], min(left, LOOK_SECONDS))[0]:
+            if writable:
+                stages.hand_out()
+            if not readable:
                 continue
             part = os.read(out, n - len(data))
             if not part:
                 raise EOFError
             data += part
+        raw.extend(data)
         return bytes(data)
 
-    sent = 0
+    stray = 0
     while True:
-        frame_deadline = time.monotonic() + limits["trace_seconds"] + GRACE
+        this_one = Allowance(pid, limits["trace_seconds"] + GRACE)
+        raw = bytearray()  # the frame as it came: made anew, its header could outgrow what a frame may have
         try:
-            header, blobs = wire.read_frame(read, max_header=MAX_HEADER, max_blobs=MAX_ANSWER)
+            body, _ = wire.read_frame(read, max_header=MAX_HEADER, max_blobs=MAX_ANSWER)
         except TimeoutError:
             return "timeout"
         except EOFError:
-            return "done" if _exit_status(pid) == 0 else _how_it_died(pid)
+            if stages.begun and is_over_quota(scratch):  # however fast it was
+                return "disk"
+            return "done" if stages.done else _how_it_ended(pid)
         except wire.BadFrame as error:
             return str(error) if str(error) in ("flood", "disk", "threads") else "garbage"
-        sent += 1
-        if sent > 100_000:
+        if stages.takes(body):
+            stages.hand_out()
+            send({"from": "child"}, [bytes(raw)])
+        elif (stray := stray + 1) > MAX_STRAY:
             return "flood"
-        send({"from": "child", "body": header}, blobs)
 
 
-_statuses: dict[int, int] = {}
-
-
-def _exit_status(pid: int) -> int:
-    """The child's wait status, waiting a moment for it; a child that lingers is killed."""
-    until = time.monotonic() + 1.0
-    while pid not in _statuses:
-        done, status = os.waitpid(pid, os.WNOHANG)
-        if done:
-            _statuses[pid] = status
-        elif time.monotonic() > until:
-            os.kill(pid, signal.SIGKILL)
-        else:
-            time.sleep(0.001)
-    return _statuses[pid]
-
-
-def _how_it_died(pid: int) -> str:
-    status = _exit_status(pid)
-    if os.WIFSIGNALED(status):
-        return f"died of signal {os.WTERMSIG(status)}"
-    return f"exited with {os.WEXITSTATUS(status)}"
+def _how_it_ended(pid: int) -> str:
+    """What a child that says no more died of, without collecting it; ``silent`` for one that lives on."""
+    wait = Allowance(pid, GRACE)
+    while not (ended := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
+        if wait.over:
+            return "silent"
+        time.sleep(0.001)
+    if ended.si_code == os.CLD_EXITED:
+        return f"exited with {ended.si_status}"
+    return "timeout" if ended.si_status == signal.SIGXCPU else f"died of signal {ended.si_status}"
 
 
 def _kill_all(pid: int) -> bool:
     """Kill every descendant: orphans come to us, because we are their subreaper. False when some are left."""
-    for _ in range(1000):
+    for _ in range(15_000):
         for child in _children() or [pid]:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.kill(child, signal.SIGKILL)
@@ -422,7 +573,6 @@ def _kill_all(pid: int) -> bool:
             while os.waitpid(-1, os.WNOHANG)[0]:
                 pass
         except ChildProcessError:
-            _statuses.pop(pid, None)
             return True
         time.sleep(0.002)
     return False
@@ -470,25 +620,54 @@ def is_over_quota(folder: str) -> bool:
     return False
 
 
-def empty(root: str) -> None:
-    """Delete what is in a folder of a stranger's: of any depth, with folders that may not be listed."""
-    moved = 0
-    folders = [root]
-    while folders:
-        inside = list(os.scandir(root))
-        folders = [e.path for e in inside if e.is_dir(follow_symlinks=False)]
-        for entry in inside:
-            if entry.path not in folders:
-                os.unlink(entry.path)
-        for folder in folders:  # lift what is inside, so that no path grows long
-            os.chmod(folder, 0o700)
-            for deeper in list(os.scandir(folder)):
-                if deeper.is_dir(follow_symlinks=False):
-                    os.rename(deeper.path, os.path.join(root, f".{moved}.{os.getpid()}"))
-                    moved += 1
-                else:
-                    os.unlink(deeper.path)
-            os.rmdir(folder)
+def empty(root: str) -> bool:
+    """Delete what is in a folder that others filled: of any depth and names, with folders that may not be listed.
+
+    One level at a time, by descriptors, so that no path grows long. Returns whether all is gone; never raises.
+    """
+    clean, names, todo = True, [], []
+    try:
+        os.chmod(root, 0o700)
+        here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    except OSError:
+        return False
+    try:
+        todo.append(_folders_left(here))
+        while todo:
+            if todo[-1]:
+                name = todo[-1].pop()
+                try:
+                    os.chmod(name, 0o700, dir_fd=here)
+                    inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
+                except OSError:
+                    clean = False
+                    continue
+                os.close(here)
+                here = inner
+                names.append(name)
+                todo.append(_folders_left(here))
+            elif todo.pop() is not None and names:
+                above = os.open("..", os.O_RDONLY | os.O_DIRECTORY, dir_fd=here)
+                os.close(here)
+                here = above
+                with contextlib.suppress(OSError):
+                    os.rmdir(names.pop(), dir_fd=here)
+        return clean and not os.listdir(here)
+    except OSError:
+        return False
+    finally:
+        os.close(here)
+
+
+def _folders_left(fd: int) -> list[str]:
+    """Delete the files of a folder; the names of the folders in it."""
+    folders = []
+    for name in os.listdir(fd):
+        try:
+            os.unlink(name, dir_fd=fd)
+        except OSError:  # a folder, or what cannot be deleted: opening it will tell
+            folders.append(name)
+    return folders
 
 
 def _prctl(option: int, value: int) -> None:
@@ -498,4 +677,4 @@ def _prctl(option: int, value: int) -> None:
 
 if __name__ == "__main__":
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
-        main(sys.argv[1])
+        main(sys.argv[1], int(sys.argv[2]))

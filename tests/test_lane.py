@@ -155,7 +155,7 @@ def test_a_task_that_never_ends_is_told_and_the_next_one_answered(impatient: Lan
 
 @pytest.mark.slow
 def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Lane) -> None:
-    text = "import signal\ndef a():\n    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGALRM])\n    while True: pass\ndef b(): return 1\n"
+    text = "import signal\ndef a():\n    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPROF])\n    while True: pass\ndef b(): return 1\n"
     hung, good = findings(impatient, text, cases("a"), cases("b"))
     assert hung == Fault("timeout", "it did not finish within 1 s")
     assert values(good) == [1]

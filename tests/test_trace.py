@@ -305,10 +305,10 @@ def test_swallowing_every_exception_does_not_swallow_the_time_limit(traced: Call
 
 
 def test_the_timer_is_as_it_was_afterwards(traced: Callable[..., Any]) -> None:
-    before = signal.getsignal(signal.SIGALRM)
+    before = signal.getsignal(signal.SIGPROF)
     traced("def f(a, *, mesh):\n    while True: pass\n", A, seconds=0.1)
-    assert signal.getsignal(signal.SIGALRM) is before
-    assert signal.getitimer(signal.ITIMER_REAL) == (0.0, 0.0)
+    assert signal.getsignal(signal.SIGPROF) is before
+    assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
 
 
 def test_addresses_are_left_out_of_messages(traced: Callable[..., Any]) -> None:
