@@ -67,6 +67,7 @@ class LimitsConfig(_Strict):
     trace_seconds: float = Field(default=20, gt=0)
     total_seconds: float = Field(default=300, gt=0)
     run_seconds: float = Field(default=60, gt=0)
+    total_run_seconds: float = Field(default=180, gt=0)
     memory_mib: int = Field(default=6144, ge=1024)
     file_mib: int = Field(default=16, ge=1)
 

@@ -43,12 +43,21 @@ class Runner:
         self._lock = Lock()
 
     def run(self, request: dict, program: bytes, ask: Ask) -> tuple[dict, list[bytes]]:
-        """Run a program; a worker that dies or hangs gets one more chance, alone and fresh."""
+        """Run a program; one over which the worker dies or hangs gets one more chance, in a fresh one.
+
+        Raises:
+            WorkerDied: it did so twice. Then ``ours`` says whether a fresh worker cannot run a program of ours either.
+        """
         with self._lock:
             try:
                 return self.worker.run(request, program, ask.arrays())
             except WorkerDied:
+                pass
+            try:
                 return self.worker.run(request, program, ask.arrays())
+            except WorkerDied as died:
+                died.ours = died.reason != "timeout" and not self.worker.runs()
+                raise
 
 
 class Lane:
@@ -108,13 +117,14 @@ class Lane:
         replies: dict[int, Reply] = {}
         notes: list[str] = []
         suspect, failed_loads = -1, 0
-        over = time.monotonic() + backstop(self.limits.total_seconds)
+        over, spent = time.monotonic() + backstop(self.limits.total_seconds), 0.0
         for _ in range(MAX_RESTARTS):
             left = [i for i in range(len(asks)) if i not in replies]
-            if not left or time.monotonic() > over:
+            if not left or spent > self.limits.total_seconds or time.monotonic() > over:
                 break
             chosen = [suspect] if suspect in left else left
-            loaded, ended = self._one_child(wire_source, asks, chosen, first, replies, notes, on_reply)
+            loaded, ended, cpu = self._one_child(wire_source, asks, chosen, first, replies, notes, on_reply)
+            spent += cpu
             left = [i for i in chosen if i not in replies]
             if not left:
                 continue
@@ -139,14 +149,15 @@ class Lane:
         replies: dict[int, Reply],
         notes: list[str],
         on_reply: Callable[[int, Reply], None],
-    ) -> tuple[bool, str]:
-        """Run one child over the chosen asks; fills ``replies``. Returns whether it loaded, and how it ended."""
+    ) -> tuple[bool, str, float]:
+        """Run one child over the chosen asks; fills ``replies``. Returns whether it loaded, how it ended, its CPU seconds."""
         started, loaded, expected = False, False, 0
         shown, secret = ([asks[i] for i in chosen if (i >= first) == late] for late in (False, True))
         try:
             for frame, blobs in self.tracer.trace(source, shown, secret):
                 if frame.get("from") == "worker":
-                    return loaded, str(frame.get("end", "garbage")) if started else "worker"
+                    ended = str(frame.get("end", "garbage")) if started else "worker"
+                    return loaded, ended, float(frame.get("cpu", 0))
                 body = frame.get("body", {})
                 if body.get("started"):
                     started = True
@@ -159,8 +170,8 @@ class Lane:
                     on_reply(chosen[expected], reply)
                     expected += 1
         except WorkerDied:
-            return loaded, "worker"
-        return loaded, "garbage"
+            return loaded, "worker", 0.0
+        return loaded, "garbage", 0.0
 
     def runner_of(self, ask: Ask) -> Runner:
         """The same for the same ask of anybody, so that equal programs meet."""
@@ -173,6 +184,7 @@ class _Runs:
     def __init__(self, lane: Lane, files: list[str]) -> None:
         self.lane, self.files = lane, files
         self.hung: dict[tuple[str, bool], Fault] = {}  # a task whose program hangs on one mesh is not run on the next
+        self.spent = 0.0  # CPU seconds
 
     def run(self, asks: list[Ask], body: dict, blobs: list[bytes]) -> dict[Ask, Finding]:
         """What one reply comes to for each of these asks; after a fault, the same for the rest."""
@@ -186,11 +198,20 @@ class _Runs:
         return found
 
     def _one(self, ask: Ask, body: dict, blobs: list[bytes]) -> Finding:
-        request = ask.for_tracer(self.files)
+        limits = self.lane.limits
+        if self.spent > limits.total_run_seconds:
+            return Fault("timeout", f"all programs together did not finish within {limits.total_run_seconds:g} s")
+
+        def run(program: bytes) -> tuple[dict, list[bytes]]:
+            header, shards = self.lane.runner_of(ask).run(ask.for_tracer(self.files), program, ask)
+            self.spent += header.get("cpu", 0.0)
+            return header, shards
+
         try:
-            return _decoded(ask, body, blobs, lambda program: self.lane.runner_of(ask).run(request, program, ask))
+            return _decoded(ask, body, blobs, run)
         except WorkerDied as died:
-            return _run_fault(died, self.lane.limits.run_seconds)
+            self.spent += limits.run_seconds if died.reason == "timeout" else 0.0
+            return _run_fault(died, limits.run_seconds)
 
 
 def _open(asks: list[Ask]) -> int:
@@ -253,6 +274,7 @@ def _ended(how: str, what: str, seconds: float) -> Fault:
 
 
 def _run_fault(died: WorkerDied, seconds: float) -> Fault:
+    """Whose it is that a program ended the worker twice: ours only where our own program does not run either."""
     from grader.run import crash_reason
 
     if "rendezvous" in died.stderr.lower() or "stuck" in died.stderr.lower():
@@ -262,7 +284,9 @@ def _run_fault(died: WorkerDied, seconds: float) -> Fault:
     if died.reason == "timeout":
         return Fault("timeout", f"the program did not finish within {seconds:g} s, twice")
     told = crash_reason(died.stderr)
-    return Fault("broken", f"XLA ended the process twice while running this program{': ' + told if told else ''}")
+    what = "reading" if died.phase == "asked" else "running"
+    reason = f"XLA ended the process twice while {what} this program{': ' + told if told else ''}"
+    return Fault("broken", f"{reason}; it runs no program of ours either") if died.ours else Fault("crashed", reason)
 
 
 def _load_notes(faults: Any) -> list[str]:

@@ -49,11 +49,12 @@ class WorkerDied(Exception):
         stderr: its last words.
         phase: what it was doing: ``starting``; ``asked`` (nothing of the submission was touched yet), ``traced`` (learner
             code was running); of a program ``asked`` (it was being read), ``compiling`` or ``executing``.
+        ours: nothing works here, not even what is ours.
     """
 
     def __init__(self, reason: str, stderr: str = "", phase: str = "") -> None:
         super().__init__(reason)
-        self.reason, self.stderr, self.phase = reason, stderr, phase
+        self.reason, self.stderr, self.phase, self.ours = reason, stderr, phase, True
 
 
 @dataclass(frozen=True)
@@ -289,6 +290,16 @@ class Worker:
             if "phase" not in header:
                 return header, blobs
             self._phase = header["phase"]
+
+    def runs(self) -> bool:
+        """Whether a fresh worker runs a program of our own, on all devices."""
+        self.kill()
+        try:
+            self._await_ready()
+            self._write(b"!" + wire.pack({"ours": True, "seconds": self.limits.run_seconds}))
+            return self._read(time.monotonic() + worker.backstop(self.limits.run_seconds))[0].get("runs") is True
+        except WorkerDied:
+            return False
 
     # pipes
 

@@ -166,6 +166,9 @@ def _run(header: dict[str, Any], blobs: list[bytes], send: Callable) -> None:
     from grader import run
     from grader.trace import one_line
 
+    if header.get("ours"):
+        send({"runs": run.runs()}, [])
+        return
     program, *rest = blobs
     run.on_phase = lambda phase: send({"phase": phase}, [])
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])  # ends this process, whatever it is doing

@@ -328,13 +328,21 @@ def test_a_reply_without_a_program_is_refused() -> None:
     assert found == Fault("refused", "the answer is not of the kind that was asked for")
 
 
+def died(stderr: str, phase: str = "executing") -> WorkerDied:
+    """Over a learner's program, where one of ours runs."""
+    error = WorkerDied("died", stderr, phase)
+    error.ours = False
+    return error
+
+
 @pytest.mark.parametrize(
     ("died", "kind", "told"),
     [
         (WorkerDied("timeout"), "timeout", "the program did not finish within 30 s, twice"),
         (WorkerDied("died", "E1 rendezvous.cc:31] This thread ... may be stuck"), "timeout", "the devices waited for each other for ever: "),
-        (WorkerDied("died", "Check failed: a == b"), "broken", "XLA ended the process twice while running this program: Check failed: a == b"),
-        (WorkerDied("died"), "broken", "XLA ended the process twice while running this program"),
+        (died("Check failed: a == b"), "crashed", "XLA ended the process twice while running this program: Check failed: a == b"),
+        (died("", "asked"), "crashed", "XLA ended the process twice while reading this program"),
+        (WorkerDied("died"), "broken", "XLA ended the process twice while running this program; it runs no program of ours either"),
     ],
 )  # fmt: skip
 def test_why_a_program_could_not_be_run_is_told(died: WorkerDied, kind: str, told: str) -> None:
