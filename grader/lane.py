@@ -168,7 +168,7 @@ class Here:
         chunks = [[c.name, c.text] for c in source.chunks]
         program = trace.load({"name": source.name, "chunks": chunks}, NO_LIMIT)
         if not chunks:
-            program.__dict__.update(self.namespace)
+            program.space.update(self.namespace)
             program.files = {f.__code__.co_filename: "" for f in self.namespace.values() if hasattr(f, "__code__")}
         files, answered = list(program.files), []
         for ask in asks:
@@ -228,7 +228,7 @@ def _load_notes(faults: Any) -> list[str]:
     notes = []
     for fault in faults if isinstance(faults, list) else []:
         if isinstance(fault, dict) and {"chunk", "line", "message"} <= set(fault):
-            notes.append(describe_load({k: fault[k] for k in ("chunk", "line", "message")})[:400])
+            notes.append(describe_load({k: fault.get(k) for k in ("chunk", "line", "message", "kind")})[:400])
     return notes[:5]
 
 
