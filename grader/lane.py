@@ -82,7 +82,9 @@ class Lane:
                 if not isinstance(reply, Fault):
                     runs[i] = pool.submit(run, asks[i], *reply)
 
-            replies, notes = self._trace(source, [a.for_tracer(files) for a in asks], on_reply)
+            ends = dict(source.ends)
+            requests = [a.for_tracer(files) | {"after": ends.get(a.exercise)} for a in asks]
+            replies, notes = self._trace(source, requests, on_reply)
             findings = [r if isinstance(r, Fault) else runs[i].result() for i, r in enumerate(replies)]
         return [Answered(ask, finding) for ask, finding in zip(asks, findings, strict=True)], notes
 
@@ -172,7 +174,7 @@ class Here:
             program.files = {f.__code__.co_filename: "" for f in self.namespace.values() if hasattr(f, "__code__")}
         files, answered = list(program.files), []
         for ask in asks:
-            request = ask.for_tracer(files)
+            request = ask.for_tracer(files) | {"after": dict(source.ends).get(ask.exercise)}
             body, blobs = trace.answer(request, program, NO_LIMIT)
             finding = (
                 _fault(body["fault"])

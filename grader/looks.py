@@ -109,28 +109,33 @@ def settled(
 
     Raises ValueDependent.
     """
-    found, looks = _settled(task, static, arguments, files, export, 1)
-    if looks.first_value is not None:
-        try:
-            again, _ = _settled(task, static, arguments, files, export, -1)
-        except Exception:
-            again = b""
-        if again != found:
-            raise ValueDependent(*looks.first_value)
-    return found
+    found: list[bytes] = []
+    for sign in (1, -1):  # on one line: a program holds the lines of its callers
+        looks, program = _settled(task, static, arguments, files, export, sign)
+        found.append(program)
+        if looks.first_value is None:
+            return program
+        first = looks.first_value
+    if found[0] != found[1]:
+        raise ValueDependent(*first)
+    return found[0]
 
 
 def _settled(
     task: Callable, static: Mapping[str, Any], arguments: Sequence, files: Collection[str], export: Callable, sign: int
-) -> tuple[bytes, Looks]:
+) -> tuple[Looks, bytes]:
     looks = Looks(files)
     watched = looks.watch(task)
     with _answered_by(looks):
         while True:
             try:
-                return export(watched), looks
+                return looks, export(watched)
             except Asked:
                 looks.shown.append(_computed(watched, static, arguments, sign))
+            except AssertionError as error:
+                if looks.first_value is None:
+                    raise
+                raise ValueDependent(*looks.first_value) from error  # it may hold of their values, not of made-up ones
 
 
 def _computed(watched: Callable, static: Mapping[str, Any], arguments: Sequence, sign: int) -> Any:
@@ -145,7 +150,12 @@ def _computed(watched: Callable, static: Mapping[str, Any], arguments: Sequence,
 
     arrays = [jax.device_put(_made_up(s, d, sign), where) for s, d, where in arguments]
     try:
-        return jax.jit(until_the_look)(*arrays)
+        made = jax.make_jaxpr(until_the_look)(*arrays)
+        try:
+            (found,) = jax.core.eval_jaxpr(made.jaxpr, made.consts, *arrays)  # step by step, as a plain call
+        except Exception:
+            found = jax.jit(until_the_look)(*arrays)
+        return found
     except Exception:  # whatever is wrong shows up where the program itself is made
         return None
 

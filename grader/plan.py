@@ -28,6 +28,7 @@ class Ask:
         mesh, dims: of a call.
         inputs: for each run, the arguments by name (and ``cotangent``).
         cases: argument sets of a function.
+        exercise: whose ask it is.
     """
 
     of: Call | Cases | Number
@@ -35,6 +36,7 @@ class Ask:
     dims: Mapping[str, int] = field(default_factory=dict)
     inputs: list[dict[str, np.ndarray]] = field(default_factory=list)
     cases: list[dict[str, Any]] = field(default_factory=list)
+    exercise: str = ""
 
     @property
     def task(self) -> str:
@@ -86,20 +88,20 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
         done.add(id(check.call))
         where = f"{exercise.id}/{check.name}"
         if isinstance(check.call, Cases):
-            asks.append(_ask_cases(check.call, public, seed, where))
+            asks.append(_ask_cases(check.call, public, seed, where, exercise.id))
         else:
-            asks += _ask_call(check.call, public, seed, where)
-    return asks + [Ask(question) for question in exercise.numbers.values()]
+            asks += _ask_call(check.call, public, seed, where, exercise.id)
+    return asks + [Ask(question, exercise=exercise.id) for question in exercise.numbers.values()]
 
 
-def _ask_cases(cases: Cases, public: bool, seed: str, where: str) -> Ask:
+def _ask_cases(cases: Cases, public: bool, seed: str, where: str, exercise: str) -> Ask:
     chosen = list(cases.public)
     if not public and cases.hidden is not None:
         chosen += list(cases.hidden(rng(seed, where)))
-    return Ask(cases, cases=chosen)
+    return Ask(cases, cases=chosen, exercise=exercise)
 
 
-def _ask_call(call: Call, public: bool, seed: str, where: str) -> list[Ask]:
+def _ask_call(call: Call, public: bool, seed: str, where: str, exercise: str) -> list[Ask]:
     dims = call.dims if public else call.hidden_dims
     asks = []
     for mesh in call.meshes:
@@ -108,7 +110,7 @@ def _ask_call(call: Call, public: bool, seed: str, where: str) -> list[Ask]:
             draw = rng(seed, f"{where}/{dict(mesh)}/{run}")
             arrays = dict(call.args) | ({"cotangent": call.cotangent} if call.cotangent else {})
             runs.append({name: array.sample(dims, draw) for name, array in arrays.items()})
-        asks.append(Ask(call, mesh, dims, runs))
+        asks.append(Ask(call, mesh, dims, runs, exercise=exercise))
     return asks
 
 

@@ -75,11 +75,13 @@ class Chunk:
 class Source:
     """What is executed in one namespace: one ``.py`` file or one notebook.
 
-    ``name`` is the path relative to the submission.
+    ``name`` is the path relative to the submission. ``ends`` says after which chunk of a notebook an exercise is checked,
+    as (exercise, chunk's name): a run from top to bottom would check it there, whatever later cells define anew.
     """
 
     name: str
     chunks: tuple[Chunk, ...]
+    ends: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -211,7 +213,7 @@ def _candidates(path: Path, exercises: Mapping[str, str], notes: list[str]) -> t
                 break
             _add_to_digest(digest, file.name, data)
             remarks: list[str] = []
-            source = _source(file, data, remarks)
+            source = _source(file, data, remarks, exercises)
         except Refused as refusal:
             notes.append(f"{file.shown} {refusal}")
             continue
@@ -523,14 +525,34 @@ def _member_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 # -- text and notebooks ------------------------------------------------------------------------
 
 
-def _source(file: _File, data: bytes, notes: list[str]) -> Source:
+def _source(file: _File, data: bytes, notes: list[str], exercises: Collection[str] = ()) -> Source:
     """Raises Refused when nothing of the file can be used."""
     text = text_of(data)
     if not text.strip():
         raise Refused("is empty")
     if file.suffix == ".py":
         return Source(file.shown, (Chunk(printable(PurePosixPath(file.name).name), text),))
-    return Source(file.shown, tuple(_code_cells(notebook_cells(text), file.shown, notes)))
+    cells = notebook_cells(text)
+    chunks = tuple(_code_cells(cells, file.shown, notes))
+    return Source(file.shown, chunks, tuple(_ends(cells, chunks, exercises)))
+
+
+_CHECK = re.compile(r"""^check\(\s*["']([\w.-]+)["']""", re.MULTILINE)
+
+
+def _ends(cells: Sequence[Any], chunks: Sequence[Chunk], exercises: Collection[str]) -> Iterator[tuple[str, str]]:
+    """After which chunk each exercise is checked: where ``check("c3")`` is called last."""
+    ends: dict[str, str] = {}
+    names = {c.name for c in chunks}
+    before = ""
+    for number, cell in enumerate(cells, start=1):
+        before = f"cell {number}" if f"cell {number}" in names else before
+        text = cell_text(cell) if isinstance(cell, dict) and cell.get("cell_type") == "code" else None
+        for called in _CHECK.findall(text or "") if before else ():
+            found = [called] if called in exercises else [e for e in exercises if e.startswith(called)]
+            if len(found) == 1:
+                ends[found[0]] = before
+    yield from ends.items()
 
 
 def text_of(data: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -10,7 +11,9 @@ from typing import Any
 import jax
 import jax.debug
 import jax.profiler
-from jax.sharding import AbstractMesh, AxisType, Mesh
+from jax._src import core
+from jax._src.mesh import thread_resources
+from jax.sharding import AxisType
 
 from grader import looks
 
@@ -55,8 +58,8 @@ def _stand_ins() -> Iterator[tuple[Any, str, Any]]:
     yield jax.profiler, "trace", contextlib.nullcontext
     yield from ((jax.core.Tracer, name, stand_in) for name, stand_in in looks.stand_ins().items())
     yield jax, "device_get", looks.with_shown(jax.device_get)
-    yield from ((jax.set_mesh, name, method) for name, method in _set_mesh_anywhere().items())
-    yield jax.sharding, "get_mesh", _get_mesh_anywhere(jax.sharding.get_mesh)
+    yield jax.set_mesh, "__init__", _anywhere(jax.set_mesh.__init__)  # of the class: it may have other names already
+    yield jax.sharding, "get_mesh", _anywhere(jax.sharding.get_mesh)
 
 
 def _nothing(*args: Any, **options: Any) -> None:
@@ -88,55 +91,28 @@ def _in_place_of(owner: Any, name: str, stand_in: Any) -> Iterator[None]:
 
 def mesh_is_set() -> bool:
     """Whether ``jax.set_mesh(mesh)`` or ``mesh.__enter__()`` was left in force."""
-    from jax._src.mesh import thread_resources
-
     return not (jax.sharding.get_mesh().empty and thread_resources.env.physical_mesh.empty)
 
 
-def _set_mesh_anywhere() -> dict[str, Callable]:
-    """``jax.set_mesh`` without its refusal to work under ``jax.jit``, which here nobody wrote.
+def _anywhere(own: Callable) -> Callable:
+    """A function of JAX's that refuses to work under ``jax.jit``, which here nobody wrote, without its refusal.
 
-    Under a trace the mesh that counts is the abstract one, and that may be set there.
+    In a shard_map it stays: there a mesh whose axes are not manual would be wrong.
     """
-    kind = jax.set_mesh
-    own_init, own_exit = kind.__init__, kind.__exit__
-    entered: dict[int, contextlib.ExitStack] = {}  # by the id of a ``set_mesh``; it has slots and takes no more
 
-    def __init__(self: Any, mesh: Mesh | None) -> None:
-        entered.pop(id(self), None)
-        try:
-            return own_init(self, mesh)
-        except ValueError:
-            inside = AxisType.Manual in jax.sharding.get_abstract_mesh().axis_types
-            if inside or not (mesh is None or isinstance(mesh, Mesh)):
-                raise
-        stack = entered[id(self)] = contextlib.ExitStack()
-        stack.enter_context(jax.sharding.use_abstract_mesh(AbstractMesh((), ())))  # else only one of its size may follow
-        if mesh is not None:
-            stack.enter_context(jax.sharding.use_abstract_mesh(mesh.abstract_mesh))
+    @functools.wraps(own)
+    def called(*args: Any, **options: Any) -> Any:
+        if AxisType.Manual in jax.sharding.get_abstract_mesh().axis_types:
+            return own(*args, **options)
+        with _in_place_of(core, "trace_state_clean", lambda: True):
+            return own(*args, **options)
 
-    def __exit__(self: Any, *error: Any) -> Any:
-        stack = entered.pop(id(self), None)
-        return own_exit(self, *error) if stack is None else stack.close()
-
-    return {"__init__": __init__, "__exit__": __exit__}
-
-
-def _get_mesh_anywhere(own: Callable) -> Callable:
-    def get_mesh() -> Any:
-        try:
-            return own()
-        except ValueError:  # under a trace
-            return jax.sharding.get_abstract_mesh()
-
-    return get_mesh
+    return called
 
 
 @contextlib.contextmanager
 def _mesh_contexts_left() -> Iterator[None]:
     """Leave the contexts that learner code entered, by ``jax.set_mesh(mesh)`` or ``mesh.__enter__()``, and left open."""
-    from jax._src.mesh import thread_resources
-
     depth = len(thread_resources.stack)
     try:
         with jax.set_mesh(None):  # type: ignore[arg-type]

@@ -28,7 +28,7 @@ import jax.export
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
 from grader import looks, tolerance
-from grader.absent import NotInstalled, guarded_lines, stood_in
+from grader.absent import NotInstalled, StandIn, guarded_lines, stood_in
 from grader.tolerance import tolerant_jax
 from grader.wire import NotPlain, decode, encode
 
@@ -126,7 +126,12 @@ def _execute(text: str, name: str, program: Program, seconds: float) -> None:
         except NotInstalled as error:
             program.faults.append(fault_of(error, program, seconds) | {"chunk": name})
             at = next((line for f, line in traceback.walk_tb(error.__traceback__) if f.f_code.co_filename == name), 0)
-            left = [s for s in ast.parse(text).body if s.lineno > at]
+            body = ast.parse(text).body
+            left = [s for s in body if s.lineno > at]
+            # ``fig, ax = plt.subplots()`` gives names that are not there either
+            stopped = [n for s in body if s.lineno <= at <= (s.end_lineno or at) for n in ast.walk(s)]
+            bound = {n.id for n in stopped if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            program.space.update(dict.fromkeys(bound, StandIn(error.module, error.line)))
             rest = compile(ast.Module(left, []), name, "exec", flags, dont_inherit=True)
 
 
