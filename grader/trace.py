@@ -246,7 +246,12 @@ def outcome(task: Callable, args: Any, program: Program, seconds: float) -> dict
     except Exception as error:
         fault = fault_of(error, program, seconds)
         kinds = [kind.__name__ for kind in type(error).__mro__[:-3]]
-        return {"error": type(error).__name__, "kinds": kinds, "message": words(error, fault["line"], fault["file"]), "line": fault["line"]}
+        return {
+            "error": type(error).__name__,
+            "kinds": kinds,
+            "message": words(error, fault["line"], fault["file"]),
+            "line": fault["line"],
+        }
 
 
 def raw_answer(value: Any) -> Any:
@@ -370,7 +375,9 @@ def one_line(error: BaseException) -> str:
 def missing(name: str, found: Any, program: Program) -> dict[str, Any]:
     if found is not None:
         text = f"{name} is a {type(found).__name__}, not a function"
-    elif stopped := next((f for f in program.faults if f["kind"] != "absent" and name in program.files[f["chunk"]]), None):
+    elif stopped := next(
+        (f for f in program.faults if f["kind"] != "absent" and name in program.files[f["chunk"]]), None
+    ):
         text = f"{name} is not defined: {describe_load(stopped)}"
     else:
         defined = [n for n, thing in program.space.items() if callable(thing) and not n.startswith("_")]

@@ -166,19 +166,19 @@ def test_a_style_around_a_task_gets_full_marks(grader: Grader, style: str) -> No
 
 # -- notebooks ---------------------------------------------------------------------------------
 
-C3 = '''
+C3 = """
 SPECS = (P(None, "x"), P("x", None))
 def matmul_all_reduce(a, b, *, mesh):
     return jax.shard_map(lambda a, b: lax.psum(a @ b, "x"), mesh=mesh, in_specs=SPECS, out_specs=P())(a, b)
 def matmul_reduce_scatter(a, b, *, mesh):
     local = lambda a, b: lax.psum_scatter(a @ b, "x", scatter_dimension=1, tiled=True)
     return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P(None, "x"))(a, b)
-'''
-C1 = '''
+"""
+C1 = """
 SPECS = (P("x", None), P(None, "y"))
 def matmul_local(a, b, *, mesh):
     return jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, b)
-'''
+"""
 MODULE = {"c1_no_communication": "03_matmuls", "c3_contracting": "03_matmuls"}
 STUB = 'def matmul_local(a, b, *, mesh):\n    raise NotImplementedError("matmul_local")'
 
@@ -194,14 +194,22 @@ def book(path: Path, *cells: str) -> Submission:
     [
         (C1, 'check("c1_no_communication")', C3, 'check("c3_contracting")'),
         (C1, 'check("c1")', C3, 'check("c3")'),
-        (C1, "from grader.notebook import check\ncheck('c1_no_communication')", "del SPECS", C3, 'check("c3_contracting")'),
+        (
+            C1,
+            "from grader.notebook import check\ncheck('c1_no_communication')",
+            "del SPECS",
+            C3,
+            'check("c3_contracting")',
+        ),
         (C1, 'check("c1_no_communication")', "from_here = matmul_local\n" + C3, 'check("c3_contracting")'),
         (STUB, 'check("c1_no_communication")', C3, 'check("c3_contracting")', C1),  # written below its check
         (f"jax.set_mesh({MESH})", C1, 'check("c1_no_communication")', "jax.set_mesh(jax.make_mesh((8,), ('d',)))" + C3),
     ],
     ids=["reused", "short_names", "deleted", "kept_by_another_name", "solved_below", "meshes"],
 )
-def test_an_exercise_of_a_notebook_is_graded_as_at_its_check(grader: Grader, tmp_path: Path, cells: tuple[str, ...]) -> None:
+def test_an_exercise_of_a_notebook_is_graded_as_at_its_check(
+    grader: Grader, tmp_path: Path, cells: tuple[str, ...]
+) -> None:
     """SPECS of a later exercise are not those of an earlier one, which passed on screen."""
     submission = book(tmp_path / "03_matmuls.ipynb", IMPORTS, *cells)
     report = grader.grade(submission, list(MODULE))
