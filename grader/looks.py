@@ -15,6 +15,7 @@ from typing import Any
 
 import jax
 import numpy as np
+from jax.core import Tracer, eval_jaxpr
 
 MAX_LOOKS = 16  # of one task on one mesh: each traces and compiles what comes before it
 # What an array that was computed can say besides its type. All but LAYOUT shows values.
@@ -58,7 +59,7 @@ class Looks:
 
         def watched(*args: Any, **static: Any) -> Any:
             self.count = 0
-            self.trace = getattr(next((a for a in args if isinstance(a, jax.core.Tracer)), None), "_trace", None)
+            self.trace = getattr(next((a for a in args if isinstance(a, Tracer)), None), "_trace", None)
             return task(*args, **static)
 
         return watched
@@ -124,21 +125,23 @@ def settled(
 def _settled(
     task: Callable, static: Mapping[str, Any], arguments: Sequence, files: Collection[str], export: Callable, sign: int
 ) -> tuple[Looks, bytes]:
-    looks = Looks(files)
+    looks, so_far = Looks(files), SoFar()
     watched = looks.watch(task)
+    arrays: list[Any] = []
     with _answered_by(looks):
         while True:
             try:
                 return looks, export(watched)
             except Asked:
-                looks.shown.append(_computed(watched, static, arguments, sign))
+                arrays = arrays or [jax.device_put(_made_up(s, d, sign), where) for s, d, where in arguments]
+                looks.shown.append(_computed(watched, static, arrays, so_far))
             except AssertionError as error:
                 if looks.first_value is None:
                     raise
                 raise ValueDependent(*looks.first_value) from error  # it may hold of their values, not of made-up ones
 
 
-def _computed(watched: Callable, static: Mapping[str, Any], arguments: Sequence, sign: int) -> Any:
+def _computed(watched: Callable, static: Mapping[str, Any], arrays: Sequence[Any], so_far: SoFar) -> Any:
     """The array that is looked at next, run on made-up inputs; None when it cannot be."""
 
     def until_the_look(*arrays: Any) -> Any:
@@ -148,16 +151,42 @@ def _computed(watched: Callable, static: Mapping[str, Any], arguments: Sequence,
             return asked.array
         return None
 
-    arrays = [jax.device_put(_made_up(s, d, sign), where) for s, d, where in arguments]
     try:
         made = jax.make_jaxpr(until_the_look)(*arrays)
         try:
-            (found,) = jax.core.eval_jaxpr(made.jaxpr, made.consts, *arrays)  # step by step, as a plain call
+            return so_far.evaluated(made, arrays)
         except Exception:
-            found = jax.jit(until_the_look)(*arrays)
-        return found
+            return jax.jit(until_the_look)(*arrays)
     except Exception:  # whatever is wrong shows up where the program itself is made
         return None
+
+
+class SoFar:
+    """What the steps of a program gave, one by one as in a plain call: the next look needs only the steps after it."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []  # of all variables that ``steps`` steps bind
+        self.steps = 0
+
+    def evaluated(self, made: Any, arrays: Sequence[Any]) -> Any:
+        """The one result of a program that begins with the steps of those before it."""
+        program = made.jaxpr
+        old, new = program.eqns[: self.steps], program.eqns[self.steps :]
+        known, bound = _bound(old), _bound(new)
+        if len(known) != len(self.values):  # another program than before: somebody draws lots
+            self.values, self.steps = [], 0
+            return self.evaluated(made, arrays)
+        rest = program.replace(
+            eqns=new, invars=[*program.invars, *known], outvars=[*bound, *program.outvars], debug_info=None
+        )
+        *values, found = eval_jaxpr(rest, made.consts, *arrays, *self.values)
+        self.values += values
+        self.steps = len(program.eqns)
+        return found
+
+
+def _bound(steps: Sequence[Any]) -> list[Any]:
+    return [v for step in steps for v in step.outvars if type(v).__name__ != "DropVar"]
 
 
 def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
@@ -197,7 +226,7 @@ def stand_ins() -> dict[str, Any]:
 
 
 def _attribute(name: str) -> property:
-    own = getattr(jax.core.Tracer, name)
+    own = getattr(Tracer, name)
 
     def get(array: Any) -> Any:
         found = _shown(array, name)
@@ -207,7 +236,7 @@ def _attribute(name: str) -> property:
 
 
 def _method(name: str) -> Callable:
-    own = getattr(jax.core.Tracer, name)
+    own = getattr(Tracer, name)
 
     def call(array: Any, *args: Any, **options: Any) -> Any:
         found = None if (name, *args) == ("__format__", "") else _shown(array, name)
@@ -221,7 +250,7 @@ def with_shown(device_get: Callable) -> Callable:
 
     def get(x: Any) -> Any:
         leaves, tree = jax.tree.flatten(x)
-        found = [_shown(a, "__array__") if isinstance(a, jax.core.Tracer) else None for a in leaves]
+        found = [_shown(a, "__array__") if isinstance(a, Tracer) else None for a in leaves]
         return device_get(tree.unflatten([a if f is None else f for a, f in zip(leaves, found, strict=True)]))
 
     return get

@@ -6,7 +6,6 @@ Knows no check, no expected value and no hidden input, so there is nothing here 
 """
 
 from __future__ import annotations
-
 import __future__
 
 import ast
@@ -363,6 +362,8 @@ def one_line(error: BaseException) -> str:
         text = str(error)
     except Exception:
         text = "(its message cannot be shown)"
+    if isinstance(error, OSError) and isinstance(error.filename, str):
+        text = text.replace(error.filename, error.filename.rpartition("/")[2])
     first, *more = [" ".join(p.split()) for p in text.strip().split("\n\n")]
     if first.endswith(":"):  # which mesh it was, the report says
         first = " ".join([first, *(re.sub(r" ?See https?://\S+[^.]*\.", "", p) for p in more if not p.startswith("The mesh given has"))])  # fmt: skip
