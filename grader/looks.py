@@ -190,10 +190,12 @@ def _bound(steps: Sequence[Any]) -> list[Any]:
 
 
 def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
+    """The second time all signs are others, and no product of two is what it was."""
     draw = np.random.default_rng(len(shape) + sum(shape))
     if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
-        return draw.integers(0, 2, shape).astype(dtype)
-    return (sign * draw.standard_normal(shape)).astype(dtype)
+        return draw.integers(0, 2, (2, *shape))[(sign - 1) // 2].astype(dtype)
+    first = draw.standard_normal(shape)
+    return (first if sign > 0 else -first * draw.uniform(0.5, 2, shape)).astype(dtype)
 
 
 # -- where JAX is asked ------------------------------------------------------------------------

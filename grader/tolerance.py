@@ -56,7 +56,7 @@ def _stand_ins() -> Iterator[tuple[Any, str, Any]]:
     yield jax.profiler, "start_trace", _nothing
     yield jax.profiler, "stop_trace", _nothing
     yield jax.profiler, "trace", contextlib.nullcontext
-    yield from ((jax.core.Tracer, name, stand_in) for name, stand_in in looks.stand_ins().items())
+    yield from ((core.Tracer, name, stand_in) for name, stand_in in looks.stand_ins().items())
     yield jax, "device_get", looks.with_shown(jax.device_get)
     yield jax.set_mesh, "__init__", _anywhere(jax.set_mesh.__init__)  # of the class: it may have other names already
     yield jax.sharding, "get_mesh", _anywhere(jax.sharding.get_mesh)

@@ -84,14 +84,16 @@ class Program:
     def state_for(self, ask: dict[str, Any]) -> tuple[dict[str, Any], bool] | None:
         """The namespace as it was where the ask's exercise ends, ``ask["after"]``.
 
-        Work that was written further down, below its check, counts as it is there. None: as it is at the end.
+        Work that was written further down, below its check, counts as it is there; without a check in the notebook,
+        as it is at the end. None: nothing was executed.
         """
         names, after = list(self.states), ask.get("after")
         if after not in self.states:
             return self.states[names[-1]] if names else None
         last = self.states[names[-1]][0].get(ask["task"])
-        chosen = next(n for n in names[names.index(after) :] if self.states[n][0].get(ask["task"]) is last)
-        return self.states[chosen]
+        if last is None:
+            return self.states[after]
+        return self.states[next(n for n in names[names.index(after) :] if self.states[n][0].get(ask["task"]) is last)]
 
 
 def load(source: dict[str, Any], seconds: float) -> Program:

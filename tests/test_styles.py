@@ -214,3 +214,87 @@ def test_an_exercise_of_a_notebook_is_graded_as_at_its_check(
     submission = book(tmp_path / "03_matmuls.ipynb", IMPORTS, *cells)
     report = grader.grade(submission, list(MODULE))
     assert [lost(e) for e in report.exercises] == [[], []]
+
+
+# -- other exercises ---------------------------------------------------------------------------
+
+BODIES = """
+def all_gather_body(a, *, dim):
+    print(a, a.shape, jax.typeof(a), f"{a}")
+    jax.debug.print("{}", a)
+    return jax.block_until_ready(lax.all_gather(a, "x", axis=dim, tiled=True))
+def all_reduce_body(a):
+    n = lax.axis_size("x") if hasattr(lax, "axis_size") else lax.psum(1, "x")
+    assert n * 1 == n
+    return lax.psum(a, ("x",)).block_until_ready()
+@jax.jit
+def reduce_scatter_body(a):
+    return lax.psum_scatter(a, axis_name="x", scatter_dimension=1, tiled=True)
+all_to_all_body = partial(lax.all_to_all, axis_name="x", split_axis=1, concat_axis=0, tiled=True)
+"""
+GATHERED = """
+from jax.experimental.shard_map import shard_map
+def step(out, moving, where):
+    return lax.dynamic_update_index_in_dim(out, moving, where, 0)
+def ring_all_gather(a):
+    start = time.perf_counter()
+    n = lax.psum(1, "x")
+    me = lax.axis_index("x")
+    print(n, me, a.shape, a.dtype, jax.typeof(a))
+    assert isinstance(n, int) and a.ndim == 2
+    out = step(jnp.zeros((n, *a.shape), a.dtype), a, me)
+    for i in range(1, n):
+        a = lax.ppermute(a, "x", [(j, (j + 1) % n) for j in range(n)]).block_until_ready()
+        out = step(out, a, (me - i) % n)
+    print(f"traced in {time.perf_counter() - start:.6f} s")
+    return out.reshape(-1, *a.shape[1:])
+"""
+AUTO = """
+def matmul_auto(a, b, *, mesh):
+    with jax.set_mesh(mesh):
+        c = lax.with_sharding_constraint(a @ b, P("x", "y"))
+        print(c.sharding)
+        c = lax.with_sharding_constraint(c, P("x", None))
+    assert c.sharding.is_equivalent_to(NamedSharding(mesh, P("x")), 2)
+    return c
+def matmul_explicit(a, b, *, mesh):
+    typed = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.Explicit,) * len(mesh.axis_names))
+    with jax.set_mesh(typed):
+        a = jax.sharding.reshard(a, P("x", None))
+        b = jax.sharding.reshard(b, P(None, "y"))
+        print(jax.typeof(a), jax.typeof(a @ b))
+        return jax.sharding.reshard(a @ b, P("x", None))
+def matmul_manual(a, b, *, mesh):
+    jax.set_mesh(mesh)
+    local = lambda a, b: lax.all_gather(a @ b, "y", axis=1, tiled=True)
+    specs = (P("x", None), P(None, "y"))
+    return jax.jit(jax.shard_map(local, in_specs=specs, out_specs=P("x", None), check_vma=False))(a, b)
+"""
+MATMULS = f"jax.config.update('jax_num_cpu_devices', 4)\n{C3}\nif jax.device_count() != 8:\n    raise ValueError\n"
+
+
+@pytest.mark.parametrize(
+    ("exercise", "text"),
+    [
+        ("b1_collectives", BODIES),
+        ("e1_ring_all_gather", GATHERED),
+        ("a6_three_modes", AUTO),
+        ("c3_contracting", MATMULS),
+    ],
+)
+def test_other_exercises_in_an_honest_style_get_full_marks(grader: Grader, exercise: str, text: str) -> None:
+    assert lost(graded(grader, exercise, f"{IMPORTS}\n{text}")) == []
+
+
+def test_an_absent_module_is_told_in_the_notes_of_the_report(grader: Grader) -> None:
+    report = graded(grader, "c1_no_communication", f"import plot_not_there\n{IMPORTS}\n{TASK}")
+    assert lost(report) == []
+    assert report.notes == [
+        "c1_no_communication.py imports plot_not_there at line 1, which is not installed where this is graded"
+    ]
+
+
+def test_what_cannot_be_traced_names_the_line_and_the_change(grader: Grader) -> None:
+    text = f"{IMPORTS}\ndef matmul_local(a, b, *, mesh):\n    return jnp.asarray(np.asarray(a) @ np.asarray(b))\n"
+    first = lost(graded(grader, "c1_no_communication", text))[0]
+    assert "cannot be traced: it needs the values of an array" in first and "use jnp and jax.lax (line 10)" in first

@@ -12,6 +12,7 @@ import jax
 import jax.export
 import numpy as np
 import pytest
+from jax.core import Tracer
 from jax.sharding import PartitionSpec as P
 
 from grader import facts, looks, run, trace
@@ -548,7 +549,7 @@ def test_looks_are_limited(traced: Callable[..., Any]) -> None:
 
 def test_jax_is_as_it_was_afterwards(traced: Callable[..., Any]) -> None:
     """Every stand-in is taken back, and no mesh, setting or look of one ask reaches the next."""
-    owners = [jax, jax.debug, jax.lax, jax.sharding, jax.profiler, jax.distributed, type(jax.config), jax.core.Tracer, jax.set_mesh]  # fmt: skip
+    owners = [jax, jax.debug, jax.lax, jax.sharding, jax.profiler, jax.distributed, type(jax.config), Tracer, jax.set_mesh]  # fmt: skip
     before = [dict(o.__dict__) for o in owners]
     text = f"{IMPORTS}jax.set_mesh(jax.make_mesh((8,), ('x',)))\nimport nothing_such\ndef f(a, *, mesh):\n    jax.set_mesh(mesh)\n    mesh.__enter__()\n    print(a.sharding)\n    return a\n"
     assert traced(text, A).program
@@ -572,8 +573,24 @@ def test_jax_still_has_what_the_stand_ins_take_the_place_of() -> None:
     assert "jax_num_cpu_devices" in jax.config.values  # type: ignore[attr-defined]
     assert isinstance(jax._src.mesh.thread_resources.stack, list)  # type: ignore[attr-defined]
     named = {*looks.ATTRIBUTES, *looks.CALLED} - {"__format__"}
-    below = [kind for kind in jax.core.Tracer.__subclasses__() if named & set(kind.__dict__)]
-    assert named <= set(jax.core.Tracer.__dict__) and below == []
+    below = [kind for kind in Tracer.__subclasses__() if named & set(kind.__dict__)]
+    assert named <= set(Tracer.__dict__) and below == []
+
+
+def test_a_state_is_that_after_the_chunk_or_where_the_task_was_last_written(devices: int) -> None:
+    cells = ["def f(): return X\nX = 1", "X = 2\ng = lambda: X", "def f(): return 10 * X\nX = 3", "X = 4\ndel g"]
+    program = trace.load({"name": "a", "chunks": [[f"cell {i}", c] for i, c in enumerate(cells, 1)]}, 20)
+
+    def value(task: str, after: str | None) -> Any:
+        ask = {"kind": "function", "task": task, "cases": [{"dict": []}], "after": after}
+        reply, _ = trace.answer(ask, program, 20)
+        return reply["values"][0]["value"] if "values" in reply else reply["fault"]["message"]
+
+    assert value("f", "cell 1") == 30  # written anew in cell 3
+    assert value("f", "cell 4") == value("f", None) == value("f", "no such cell") == 40
+    assert value("g", "cell 2") == 2 and value("g", "cell 3") == 3
+    assert value("g", None) == "g is not defined"
+    assert value("f", "cell 1") == 30
 
 
 # -- modules that are not there ----------------------------------------------------------------
