@@ -161,7 +161,7 @@ def show(
                     "hidden_points": exercise.hidden_points, "questions": questions, "hints": hints})  # fmt: skip
         return
     if not owners:
-        out.print(Markdown(exercise.statement))
+        out.print(Markdown(builder.page(exercise)))
         out.print("\n[bold]Checked" + ("" if found.solved else " before you submit") + "[/bold]")
         for check in checks:
             out.print(f"  {check['points']:>4g}  {check['label']}", markup=False, highlight=False)

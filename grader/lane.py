@@ -97,7 +97,9 @@ class Lane:
                     again = repeats.get(traced[i].program, []) if isinstance(traced[i].of, Call) else []
                     runs[i] = pool.submit(runner.run, [traced[i], *again], *reply)
 
-            replies, notes = self._trace(source, [a.for_tracer(files) for a in traced], _open(traced), on_reply)
+            ends = dict(source.ends)
+            requests = [a.for_tracer(files) | {"after": ends.get(a.exercise)} for a in traced]
+            replies, notes = self._trace(source, requests, _open(traced), on_reply)
             found: dict[Ask, Finding] = {}
             for i, (ask, reply) in enumerate(zip(traced, replies, strict=True)):
                 if isinstance(reply, Fault):
@@ -232,11 +234,11 @@ class Here:
         chunks = [[c.name, c.text] for c in source.chunks]
         program = trace.load({"name": source.name, "chunks": chunks}, NO_LIMIT)
         if not chunks:
-            program.__dict__.update(self.namespace)
+            program.space.update(self.namespace)
             program.files = {f.__code__.co_filename: "" for f in self.namespace.values() if hasattr(f, "__code__")}
         files, answered = list(program.files), []
         for ask in asks:
-            request = ask.for_tracer(files)
+            request = ask.for_tracer(files) | {"after": dict(source.ends).get(ask.exercise)}
             body, blobs = trace.answer(request, program, NO_LIMIT)
             finding = (
                 _fault(body["fault"])
@@ -296,7 +298,7 @@ def _load_notes(faults: Any) -> list[str]:
     notes = []
     for fault in faults if isinstance(faults, list) else []:
         if isinstance(fault, dict) and {"chunk", "line", "message"} <= set(fault):
-            notes.append(describe_load({k: fault[k] for k in ("chunk", "line", "message")})[:400])
+            notes.append(describe_load({k: fault.get(k) for k in ("chunk", "line", "message", "kind")})[:400])
     return notes[:5]
 
 

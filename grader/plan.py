@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -31,6 +31,7 @@ class Ask:
         inputs: for each run, the arguments by name (and ``cotangent``).
         cases: argument sets of a function.
         secret: drawn from the course's seed: what comes of it decides, but nothing is said of it.
+        exercise: whose ask it is.
     """
 
     of: Call | Cases | Number
@@ -39,6 +40,7 @@ class Ask:
     inputs: list[dict[str, np.ndarray]] = field(default_factory=list)
     cases: list[dict[str, Any]] = field(default_factory=list)
     secret: bool = False
+    exercise: str = ""
 
     @property
     def task(self) -> str:
@@ -113,7 +115,7 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
             else _of_call(call, shown, public, seed, where)
         )
     asks += [Ask(question) for question in exercise.numbers.values()]
-    return sorted(asks, key=lambda ask: ask.secret)
+    return [replace(ask, exercise=exercise.id) for ask in sorted(asks, key=lambda ask: ask.secret)]
 
 
 def _of_cases(cases: Cases, public: bool, seed: str, where: str) -> list[Ask]:

@@ -7,12 +7,17 @@ loses points by that.
 
 Which file is graded, when several could be, in this order:
 
-1. a file that was changed before one that is as it was handed out (see ``handed_out``);
+1. a file that was changed before one that is as it was handed out (see ``handed_out``) or in which nothing is written;
 2. the exact name; then a name that contains the id between other words ("c3_contracting (1)",
-   "03_matmuls-alice"); then one that differs by a slip of the keyboard ("c3_contracing");
-3. a ``.py`` file before a notebook;
-4. a file named after the exercise before one named after its whole module;
-5. the least deep, then the shortest, then the alphabetically first path.
+   "03_matmuls-alice"); then the first words of one id ("c3"); then one that differs by a slip of the keyboard
+   ("c3_contracing");
+3. a file that is not called old ("old/c3_contracting.py", "c3_contracting_backup") before one that is;
+4. a ``.py`` file before a notebook;
+5. a file named after the exercise before one named after its whole module;
+6. one called final before another;
+7. the least deep, then the shortest, then the alphabetically first path.
+
+Where others were passed over, a note names them and what was used.
 
 A ``.py`` file or notebook may be named after an exercise or after a module; a module's serves all its
 exercises.
@@ -20,6 +25,8 @@ exercises.
 
 from __future__ import annotations
 
+import ast
+import codecs
 import difflib
 import errno
 import hashlib
@@ -39,8 +46,10 @@ from grader import syntax
 
 MIB = 2**20
 
-MAX_FILE = 5 * MIB
-MAX_TOTAL = 20 * MIB  # read of one submission; also the largest .zip that is opened
+MAX_FILE = 5 * MIB  # of code
+MAX_NOTEBOOK = 64 * MIB  # with its outputs, which are left out while it is read
+MAX_TOTAL = 20 * MIB  # of code in one submission
+MAX_READ = 128 * MIB  # of files of one submission, outputs and all; also the largest .zip that is opened
 MAX_FILES = 500  # .py files and notebooks of one submission
 MAX_ENTRIES = 10_000  # files and folders looked at to find them
 MAX_DEPTH = 8
@@ -81,11 +90,13 @@ class Chunk:
 class Source:
     """What is executed in one namespace: one ``.py`` file or one notebook.
 
-    ``name`` is the path relative to the submission.
+    ``name`` is the path relative to the submission. ``ends`` says after which chunk of a notebook an exercise is checked,
+    as (exercise, chunk's name): a run from top to bottom would check it there, whatever later cells define anew.
     """
 
     name: str
     chunks: tuple[Chunk, ...]
+    ends: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -138,7 +149,7 @@ def read(
     """
     notes: list[str] = []
     candidates, digest = _candidates(Path(path), exercises, notes)
-    unchanged = {c for c in candidates if handed_out and fingerprint(c.source) in handed_out}
+    unchanged = {c for c in candidates if fingerprint(c.source) in handed_out or nothing_written(c.source)}
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
     for exercise in exercises:
@@ -172,6 +183,34 @@ def fingerprint(source: Source) -> str:
     return hashlib.sha256("\0".join(c for c in chunks if c).encode()).hexdigest()
 
 
+def nothing_written(source: Source) -> bool:
+    """Whether all tasks and answers are still to be written, in a stub of whatever edition of the course."""
+    left = 0
+    for chunk in source.chunks:
+        tree = _parsed(chunk.text) if len(chunk.text) <= MAX_CELL else None
+        if tree is None:
+            return False
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                if not _is_left(node):
+                    return False
+                left += 1
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                if not (isinstance(node.value, ast.Constant) and node.value.value is None):
+                    return False
+                left += 1
+    return left > 0
+
+
+def _is_left(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    """A body of nothing but words and ``raise NotImplementedError(...)``."""
+    *words, last = node.body
+    raised = last.exc if isinstance(last, ast.Raise) else None
+    raised = raised.func if isinstance(raised, ast.Call) else raised
+    is_words = all(isinstance(w, ast.Expr) and isinstance(w.value, ast.Constant) for w in words)
+    return is_words and isinstance(raised, ast.Name) and raised.id == "NotImplementedError"
+
+
 @dataclass(frozen=True, eq=False)
 class _Candidate:
     """A source that could be graded. The lowest ``rank`` comes first."""
@@ -203,24 +242,24 @@ def _candidates(path: Path, exercises: Mapping[str, str], notes: list[str]) -> t
 
     found: list[_Candidate] = []
     digest = hashlib.sha256()
-    left = MAX_TOTAL
+    code_left, left = MAX_TOTAL, MAX_READ
     for file, match in sorted(matched, key=lambda m: _rank(*m, exercises)):
         try:
             data = file.read()
             left -= len(data)
-            if left < 0:
-                notes.append(
-                    f"more than {MAX_TOTAL // MIB} MiB were handed in: {file.shown} and what follows was not read"
-                )
+            remarks: list[str] = []
+            source = _source(file, data, remarks, exercises) if left >= 0 else Source(file.shown, ())
+            code_left -= sum(len(c.text) for c in source.chunks)
+            if min(left, code_left) < 0:
+                most = MAX_READ if left < 0 else MAX_TOTAL
+                notes.append(f"more than {most // MIB} MiB were handed in: {file.shown} and what follows was not read")
                 break
             _add_to_digest(digest, file.name, data)
-            remarks: list[str] = []
-            source = _source(file, data, remarks)
         except Refused as refusal:
             notes.append(f"{file.shown} {refusal}")
             continue
         target = match.targets[0]
-        if match.quality == _NEAR:
+        if match.quality in (_BEGINS, _NEAR):
             remarks.insert(0, f"{file.shown} is taken for {target}{file.suffix}")
         serves = (target,) if target in exercises else tuple(e for e, module in exercises.items() if module == target)
         found.append(_Candidate(source, serves, _rank(file, match, exercises), tuple(remarks)))
@@ -229,7 +268,17 @@ def _candidates(path: Path, exercises: Mapping[str, str], notes: list[str]) -> t
 
 def _rank(file: _File, match: _Match, exercises: Mapping[str, str]) -> tuple:
     whole_module = match.targets[0] not in exercises
-    return (match.quality, file.suffix != ".py", whole_module, file.name.count("/"), len(file.name), file.name)
+    words = set(re.split(r"[^a-z]+", file.name.lower()))
+    called_old, called_final = bool(words & _OLD), bool(words & _FINAL)
+    path = (file.name.count("/"), len(file.name), file.name)
+    return (match.quality, called_old, file.suffix != ".py", whole_module, not called_final, *path)
+
+
+_OLD = {
+    "old", "older", "bak", "backup", "backups", "archive", "archived", "draft", "drafts", "previous", "prev", "unused",
+    "deprecated", "trash", "scratch", "wip",
+}  # fmt: skip
+_FINAL = {"final", "finished", "submit", "submission", "submitted", "handin"}
 
 
 def _add_to_digest(digest: Any, name: str, data: bytes) -> None:
@@ -246,7 +295,7 @@ def _ignored_note(candidate: _Candidate, instead: Mapping[str, str]) -> str:
 
 # -- names -------------------------------------------------------------------------------------
 
-_EXACT, _CONTAINS, _NEAR, _NONE = range(4)
+_EXACT, _CONTAINS, _BEGINS, _NEAR, _NONE = range(5)
 _COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4})$", re.IGNORECASE)  # "x (1)", "x-Copy1", "x copy 2"
 _DELIMITERS = " _-.,+()"
 _OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")
@@ -269,6 +318,9 @@ def _match(stem: str, exercises: Mapping[str, str]) -> _Match:
         inside = [i for i in ids if _position(plain, i)]
         if inside:
             return _Match(_CONTAINS, (max(inside, key=len),))
+    begun = [i for i in (*exercises, *modules) if i.lower().startswith(f"{plain.lower()}_")]
+    if len(begun) == 1:
+        return _Match(_BEGINS, (begun[0],))
     near = _nearest(plain, (*exercises, *modules))
     return _Match(_NEAR, near) if near else _Match(_NONE)
 
@@ -376,7 +428,7 @@ def _listing(path: Path, notes: list[str]) -> list[_File]:
     elif real.suffix.lower() == ".zip":
         files = _in_zip(real, path.name, "", notes)
     elif real.suffix.lower() in SUFFIXES:
-        files = [_File(path.name, lambda: bytes_of(real, MAX_FILE))]
+        files = [_File(path.name, lambda: bytes_of(real, _most(real.suffix)))]
     else:
         notes.append(f"{printable(path.name)} is not a .py file, a notebook (.ipynb) or a .zip")
         files = []
@@ -407,7 +459,7 @@ def _in_folder(root: Path, notes: list[str]) -> Iterator[_File]:
                     zips += 1
                     yield from _in_zip(place, name, f"{name}/", notes) if zips <= MAX_ZIPS else ()
                 elif suffix in SUFFIXES:
-                    yield _File(name, lambda place=place: bytes_of(place, MAX_FILE))
+                    yield _File(name, lambda place=place, suffix=suffix: bytes_of(place, _most(suffix)))
         folders = deeper
         if folders and depth == MAX_DEPTH:
             notes.append(f"folders deeper than {MAX_DEPTH} levels were not looked at")
@@ -446,6 +498,10 @@ def bytes_of(path: Path, most: int) -> bytes:
         raise Refused(_why(error)) from error
 
 
+def _most(suffix: str) -> int:
+    return MAX_NOTEBOOK if suffix.lower() == ".ipynb" else MAX_FILE
+
+
 def _at_most(data: bytes, suffix: str, most: int) -> bytes:
     if len(data) <= most:
         return data
@@ -472,7 +528,7 @@ def _in_zip(path: Path, name: str, prefix: str, notes: list[str]) -> list[_File]
     """The files in an archive, in memory; names start with ``prefix``."""
     shown = printable(name)
     try:
-        archive = _open_zip(bytes_of(path, MAX_TOTAL))
+        archive = _open_zip(bytes_of(path, MAX_READ))
     except Refused as refusal:
         notes.append(f"{shown} {refusal}")
         return []
@@ -519,25 +575,49 @@ def _unsafe(member: zipfile.ZipInfo, parts: Sequence[str]) -> str:
 
 def _member_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
     """Decompress no more than the limit; the sizes an archive states are not believed."""
+    suffix = Path(member.filename).suffix
     try:
         with archive.open(member) as file:
-            data = file.read(MAX_FILE + 1)
+            data = file.read(_most(suffix) + 1)
     except Exception as error:  # zlib, struct, EOF, CRC, ... : all mean one thing
         raise Refused("is damaged in the archive; make the .zip again") from error
-    return _at_most(data, Path(member.filename).suffix, MAX_FILE)
+    return _at_most(data, suffix, _most(suffix))
 
 
 # -- text and notebooks ------------------------------------------------------------------------
 
 
-def _source(file: _File, data: bytes, notes: list[str]) -> Source:
+def _source(file: _File, data: bytes, notes: list[str], exercises: Collection[str] = ()) -> Source:
     """Raises Refused when nothing of the file can be used."""
     text = text_of(data)
     if not text.strip():
         raise Refused("is empty")
     if file.suffix == ".py":
         return Source(file.shown, (Chunk(printable(PurePosixPath(file.name).name), text),))
-    return Source(file.shown, tuple(_code_cells(notebook_cells(text), file.shown, notes)))
+    cells = notebook_cells(text)
+    chunks = tuple(_code_cells(cells, file.shown, notes))
+    if sum(len(c.text) for c in chunks) > MAX_FILE:
+        raise Refused(f"holds more than {MAX_FILE // MIB} MiB of code and was not read; hand in only your work")
+    return Source(file.shown, chunks, tuple(checked_after(cells, chunks, exercises)))
+
+
+_CHECK = re.compile(r"""^check\(\s*["']([\w.-]+)["']""", re.MULTILINE)
+
+
+def checked_after(cells: Sequence[Any], chunks: Sequence[Chunk], exercises: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """After which chunk each exercise of a notebook is checked: where ``check("c3")`` is called last."""
+    ends: dict[str, str] = {}
+    exercises = tuple(exercises)
+    names = {c.name for c in chunks}
+    before = ""
+    for number, cell in enumerate(cells, start=1):
+        before = f"cell {number}" if f"cell {number}" in names else before
+        text = cell_text(cell) if isinstance(cell, dict) and cell.get("cell_type") == "code" else None
+        for called in _CHECK.findall(text or "") if before else ():
+            found = [called] if called in exercises else [e for e in exercises if e.startswith(called)]
+            if len(found) == 1:
+                ends[found[0]] = before
+    yield from ends.items()
 
 
 def text_of(data: bytes) -> str:
@@ -548,10 +628,26 @@ def text_of(data: bytes) -> str:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = data[: error.start].count(b"\n") + 1
-        raise Refused(f"is not UTF-8 text (line {line}); save it as UTF-8") from error
+        text = _as_it_says(data)
+        if text is None:
+            raise Refused(f"is not UTF-8 text (line {line}); save it as UTF-8") from error
     if "\0" in text:
         raise Refused(f"holds a NUL byte (line {text[: text.index(chr(0))].count(chr(10)) + 1}); save it as text")
     return _unix_lines(text)
+
+
+_COOKIE = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)")
+_ALPHABETS = ("iso8859", "cp", "latin", "mac", "koi8", "big5", "gb", "shiftjis", "euc")  # no codec that does more
+
+
+def _as_it_says(data: bytes) -> str | None:
+    """Text in the encoding that its ``# coding: latin-1`` names, as Python reads it; None where it names none."""
+    cookie = _COOKIE.match(data)
+    try:
+        name = codecs.lookup(cookie[1].decode()).name if cookie else ""
+        return data.decode(name) if name.replace("-", "").replace("_", "").startswith(_ALPHABETS) else None
+    except (LookupError, UnicodeDecodeError):
+        return None
 
 
 def _unix_lines(text: str) -> str:
@@ -565,7 +661,7 @@ def notebook_cells(text: str) -> list[Any]:
     """
     try:
         # No whole number is needed, and huge ones would raise.
-        document = json.loads(text, parse_int=lambda digits: 0)
+        document = json.loads(without_outputs(text), parse_int=lambda digits: 0)
     except json.JSONDecodeError as error:
         raise Refused(f"is not a notebook: line {error.lineno} is not JSON; export it again from Jupyter") from error
     except RecursionError as error:
@@ -578,6 +674,39 @@ def notebook_cells(text: str) -> list[Any]:
             lists = [s.get("cells") for s in sheets if isinstance(s, dict)]
             return [cell for cells in lists if isinstance(cells, list) for cell in cells]
     raise Refused("is not a notebook: it has no list of cells; export it again from Jupyter")
+
+
+_LEFT_OUT = {'"outputs"', '"attachments"', '"widgets"'}
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"|[\[\]{}]', re.DOTALL)
+_OPENS = re.compile(r"\s*:\s*[\[{]")
+MAX_BRACKETS = 2_000_000  # in all outputs of a notebook
+
+
+def without_outputs(text: str) -> str:
+    """The JSON of a notebook with empty outputs and attachments: plots take many times what the code takes.
+
+    Raises Refused where the outputs would take long to skip.
+    """
+    if len(text) <= MAX_FILE:
+        return text
+    kept: list[str] = []
+    done = depth = brackets = 0
+    skipping = False
+    for token in _TOKEN.finditer(text):
+        mark = token.group()
+        if not skipping:
+            if mark in _LEFT_OUT and (opens := _OPENS.match(text, token.end())):
+                kept.append(text[done : opens.end() - 1])
+                skipping, done = True, opens.end() - 1
+        elif mark in "[]{}":
+            depth += 1 if mark in "[{" else -1
+            brackets += 1
+            if brackets > MAX_BRACKETS:
+                raise Refused("has outputs that take too long to read; clear its outputs and hand it in again")
+            if depth == 0:
+                kept.append("[]" if mark == "]" else "{}")
+                skipping, done = False, token.end()
+    return "".join([*kept, text[done:]])
 
 
 def _code_cells(cells: Sequence[Any], notebook: str, notes: list[str]) -> Iterator[Chunk]:
@@ -644,7 +773,7 @@ def neutralise(text: str) -> tuple[str, list[str]]:
     A cell that is Python is not touched. Line numbers stay, unless the whole cell is of another
     language: then it is empty.
     """
-    if len(text) > MAX_CELL or _is_python(text):
+    if len(text) > MAX_CELL or _parsed(text) is not None:
         return text, []
     left_out: list[str] = []
     lines = text.split("\n")
@@ -660,14 +789,13 @@ def neutralise(text: str) -> tuple[str, list[str]]:
     return _without_line_magics("\n".join(lines), left_out), left_out
 
 
-def _is_python(text: str) -> bool:
+def _parsed(text: str) -> ast.Module | None:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # a "\d" in a learner's string is no concern of ours
-            syntax.parse(text)
+            return syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return True
+        return None
 
 
 def _without_line_magics(text: str, left_out: list[str]) -> str:
@@ -883,7 +1011,7 @@ def _is_one_student(
 def _is_unsigned(stem: str, exercises: Mapping[str, str]) -> bool:
     """A file name that is an exercise or module and no student's name besides."""
     match = _match(stem, exercises)
-    return match.quality in (_EXACT, _NEAR) or _owner(stem, exercises).lower() == match.targets[0].lower()
+    return match.quality in (_EXACT, _BEGINS, _NEAR) or _owner(stem, exercises).lower() == match.targets[0].lower()
 
 
 def _holds_work(folder: Path, exercises: Mapping[str, str]) -> bool:

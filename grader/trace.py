@@ -6,7 +6,9 @@ Knows no check, no expected value and no hidden input, so there is nothing here 
 """
 
 from __future__ import annotations
+import __future__
 
+import ast
 import contextlib
 import difflib
 import io
@@ -14,9 +16,9 @@ import linecache
 import math
 import re
 import signal
+import sys
 import traceback
 import types
-import warnings
 from collections.abc import Callable, Iterator
 from decimal import Decimal
 from fractions import Fraction
@@ -24,13 +26,16 @@ from functools import cache, partial
 from typing import Any
 
 import jax
-import jax.debug
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
+from grader import looks, tolerance
+from grader.absent import NotInstalled, StandIn, guarded_lines, stood_in
+from grader.tolerance import tolerant_jax
 from grader.wire import NotPlain, decode, encode
 
 Reply = tuple[dict[str, Any], list[bytes]]
 MAX_MESSAGE = 600
+MASK_FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 # Names of JAX errors that mean "this needs a value while it is being traced".
 CONCRETE = {
     "ConcretizationTypeError",
@@ -45,11 +50,52 @@ class TimeLimit(BaseException):
     """Raised inside learner code when its time is over; not an Exception, so that nothing swallows it."""
 
 
-class Program(types.ModuleType):
-    """The namespace in which a source's chunks ran, and what stopped them."""
+class Program:
+    """A source that was executed.
 
-    faults: list[dict[str, Any]]
-    files: dict[str, str]
+    Attributes:
+        space: the namespace in which its chunks ran, and in which its functions look names up.
+        states: for every chunk, what the namespace held when it had run, and whether a mesh was set.
+        faults: what stopped chunks, and modules that were not there (kind ``absent``).
+        files: the chunks' texts by name.
+    """
+
+    def __init__(self) -> None:
+        module = types.ModuleType("submission")
+        sys.modules["submission"] = module  # dataclasses look their module up
+        self.space: dict[str, Any] = module.__dict__
+        self.states: dict[str, tuple[dict[str, Any], bool]] = {}
+        self.faults: list[dict[str, Any]] = []
+        self.files: dict[str, str] = {}
+
+    @contextlib.contextmanager
+    def imports(self) -> Iterator[None]:
+        """What learner code imports is a stand-in where it is not there; it is noted once."""
+
+        def note(module: str, line: int, chunk: str) -> None:
+            known = [f for f in self.faults if f["kind"] == "absent" and f["type"] == module]
+            if not known:
+                self.faults.append({"kind": "absent", "message": module, "line": line, "file": chunk, "type": module, "chunk": chunk})  # fmt: skip
+
+        def guarded(chunk: str, line: int) -> bool:
+            return chunk not in self.files or line in guarded_lines(self.files[chunk])
+
+        with stood_in(self.space, note, guarded):
+            yield
+
+    def state_for(self, ask: dict[str, Any]) -> tuple[dict[str, Any], bool] | None:
+        """The namespace as it was where the ask's exercise ends, ``ask["after"]``.
+
+        Work that was written further down, below its check, counts as it is there; without a check in the notebook,
+        as it is at the end. None: nothing was executed.
+        """
+        names, after = list(self.states), ask.get("after")
+        if after not in self.states:
+            return self.states[names[-1]] if names else None
+        last = self.states[names[-1]][0].get(ask["task"])
+        if last is None:
+            return self.states[after]
+        return self.states[next(n for n in names[names.index(after) :] if self.states[n][0].get(ask["task"]) is last)]
 
 
 def load(source: dict[str, Any], seconds: float) -> Program:
@@ -57,33 +103,74 @@ def load(source: dict[str, Any], seconds: float) -> Program:
 
     A chunk that raises does not stop the next one, as in a notebook; what it defined until then stays.
     """
-    program = Program("submission")
-    program.faults, program.files = [], {}
-    for name, text in source["chunks"]:
-        program.files[name] = text
-        linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
-        try:
-            with time_limit(seconds), tolerant_jax():
-                exec(compile(text, name, "exec", dont_inherit=True), program.__dict__)
-        except BaseException as error:  # SystemExit and KeyboardInterrupt of theirs included
-            program.faults.append(fault_of(error, program, seconds) | {"chunk": name})
+    program = Program()
+    if any("XLA_FLAGS" in text for _, text in source["chunks"]):
+        jax.devices()  # the file would change how many there are
+    with tolerant_jax(), program.imports():
+        for name, text in source["chunks"]:
+            program.files[name] = text
+            linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+            try:
+                with time_limit(seconds):
+                    _execute(text, name, program, seconds)
+            except BaseException as error:  # SystemExit and KeyboardInterrupt of theirs included
+                program.faults.append(fault_of(error, program, seconds) | {"chunk": name})
+            program.states[name] = dict(program.space), tolerance.mesh_is_set()
     return program
+
+
+def _execute(text: str, name: str, program: Program, seconds: float) -> None:
+    """Run a chunk. A statement that uses a module which is not there is left out, as if it were not written."""
+    rest = compile(text, name, "exec", dont_inherit=True)
+    flags = rest.co_flags & MASK_FUTURE
+    while True:
+        try:
+            return exec(rest, program.space)
+        except NotInstalled as error:
+            program.faults.append(fault_of(error, program, seconds) | {"chunk": name})
+            at = next((line for f, line in traceback.walk_tb(error.__traceback__) if f.f_code.co_filename == name), 0)
+            body = ast.parse(text).body
+            left = [s for s in body if s.lineno > at]
+            # ``fig, ax = plt.subplots()`` gives names that are not there either
+            stopped = [n for s in body if s.lineno <= at <= (s.end_lineno or at) for n in ast.walk(s)]
+            bound = {n.id for n in stopped if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            program.space.update(dict.fromkeys(bound, StandIn(error.module, error.line)))
+            rest = compile(ast.Module(left, []), name, "exec", flags, dont_inherit=True)
 
 
 def answer(ask: dict[str, Any], program: Program, seconds: float) -> Reply:
     """Answer one ask: ``{"program"}`` with one blob, ``{"values"}``, ``{"raw"}`` or ``{"fault"}``."""
+    state = program.state_for(ask)
+    if state is not None:
+        program.space.clear()
+        program.space.update(state[0])
+    is_set = tolerance.mesh_is_set() if state is None else state[1]
     try:
-        with time_limit(seconds), tolerant_jax():
+        with time_limit(seconds), tolerant_jax(), program.imports():
             if ask["kind"] == "number":
-                return {"raw": raw_answer(program.__dict__.get(ask["task"]))}, []
-            task = program.__dict__.get(ask["task"])
+                return {"raw": raw_answer(program.space.get(ask["task"]))}, []
+            task = program.space.get(ask["task"])
             if not callable(task):
                 return {"fault": missing(ask["task"], task, program)}, []
             if ask["kind"] == "function":
                 return {"values": [outcome(task, args, program, seconds) for args in ask["cases"]]}, []
-            return {"program": True}, [lower(task, ask)]
+            if is_set:
+                jax.set_mesh(make_mesh(ask["mesh"]))  # theirs may have other axes; this one is what the task is about
+            return {"program": True}, [looked_at(task, ask, program)]
     except BaseException as error:
         return {"fault": fault_of(error, program, seconds, ask.get("mesh"))}, []
+
+
+def looked_at(task: Callable, ask: dict[str, Any], program: Program) -> bytes:
+    """``lower``, while learner code may look at arrays as if they were computed; see ``looks``."""
+    if ask["kind"] == "body":  # the arrays in a shard_map are traced for them too
+        return lower(task, ask)
+    mesh = make_mesh(ask["mesh"])
+    arguments = [
+        (tuple(a["shape"]), jax.numpy.dtype(a["dtype"]), NamedSharding(mesh, decode(a["spec"]))) for a in ask["args"]
+    ]
+    static = {k: decode(v) for k, v in ask["static"].items()} | {"mesh": mesh}
+    return looks.settled(task, static, arguments, program.files, lambda watched: lower(watched, ask))
 
 
 # -- the three kinds of answers ----------------------------------------------------------------
@@ -165,7 +252,12 @@ def outcome(task: Callable, args: Any, program: Program, seconds: float) -> dict
     except Exception as error:
         fault = fault_of(error, program, seconds)
         kinds = [kind.__name__ for kind in type(error).__mro__[:-3]]
-        return {"error": type(error).__name__, "kinds": kinds, "message": one_line(error), "line": fault["line"]}
+        return {
+            "error": type(error).__name__,
+            "kinds": kinds,
+            "message": words(error, fault["line"], fault["file"]),
+            "line": fault["line"],
+        }
 
 
 def raw_answer(value: Any) -> Any:
@@ -203,8 +295,10 @@ def fault_of(
         kind, text = "missing", "not written yet (it raises NotImplementedError)"
     elif isinstance(error, MemoryError):
         kind, text = "memory", "ran out of the memory it is allowed"
-    elif name in CONCRETE:
+    elif name in CONCRETE or isinstance(error, looks.ValueDependent):
         kind = "untraceable"
+        if isinstance(error, looks.ValueDependent):
+            name, line, where = "ConcretizationTypeError", error.line, error.file
         text = (
             "cannot be traced: it needs the values of an array (float(), if, np.asarray, .item() ...), "
             "but shapes are all there is while tracing; use jnp and jax.lax"
@@ -213,11 +307,13 @@ def fault_of(
         kind, text = "untraceable", "uses a host callback, which cannot leave this process; remove it"
     elif (axis := unbound_axis(error)) is not None:
         kind, name, text = "raised", "NameError", told_unbound(axis, mesh)
+    elif isinstance(error, NotInstalled):
+        kind, text = "raised", f"{error}, line {line} uses it" if line else str(error)
     elif isinstance(error, SyntaxError):
         kind, line, text = "syntax", error.lineno, f"SyntaxError: {error.msg}"
         where = error.filename or ""
     else:
-        kind, text = "raised", f"{name}: {one_line(error)}".removesuffix(": ")
+        kind, text = "raised", f"{name}: {words(error, line, where)}".removesuffix(": ")
     return {"kind": kind, "message": text, "line": line, "file": where, "type": name}
 
 
@@ -261,26 +357,40 @@ def innermost(error: BaseException, program: Program) -> tuple[int | None, str]:
     return found
 
 
+def words(error: BaseException, line: int | None, file: str) -> str:
+    """What an error says; of one without a word, such as a bare ``assert``, the line that it comes from."""
+    return one_line(error) or (linecache.getline(file, line).strip()[:200] if line else "")
+
+
 def one_line(error: BaseException) -> str:
-    """The first paragraph of an error's text, capped, without addresses and folders: reports are the same anywhere."""
+    """What an error's text says first, capped, without addresses and folders: reports are the same anywhere.
+
+    Where the first paragraph only leads to the next ("... can't be inferred given the mesh:"), they count too.
+    """
     try:
         text = str(error)
     except Exception:
         text = "(its message cannot be shown)"
-    text = " ".join(text.strip().split("\n\n")[0].split())
-    text = re.sub(r"0x[0-9a-f]{6,}", "0x...", text)
+    if isinstance(error, OSError) and isinstance(error.filename, str):
+        text = text.replace(error.filename, error.filename.rpartition("/")[2])
+    first, *more = [" ".join(p.split()) for p in text.strip().split("\n\n")]
+    if first.endswith(":"):  # which mesh it was, the report says
+        first = " ".join([first, *(re.sub(r" ?See https?://\S+[^.]*\.", "", p) for p in more if not p.startswith("The mesh given has"))])  # fmt: skip
+    text = re.sub(r"0x[0-9a-f]{6,}", "0x...", first)
     text = re.sub(r" (?:at|from) /[^\s,;]*", "", text)  # JAX says where our own code called it
-    text = re.sub(r"(?<![\w.])/(?:[\w.+-]+/)+", "", text)
+    text = re.sub(r"(?<![\w./])/(?:[\w.+@~-]+/)+", "", text)
     return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "..."
 
 
 def missing(name: str, found: Any, program: Program) -> dict[str, Any]:
     if found is not None:
         text = f"{name} is a {type(found).__name__}, not a function"
-    elif stopped := next((f for f in program.faults if name in program.files[f["chunk"]]), None):
+    elif stopped := next(
+        (f for f in program.faults if f["kind"] != "absent" and name in program.files[f["chunk"]]), None
+    ):
         text = f"{name} is not defined: {describe_load(stopped)}"
     else:
-        defined = [n for n, thing in program.__dict__.items() if callable(thing) and not n.startswith("_")]
+        defined = [n for n, thing in program.space.items() if callable(thing) and not n.startswith("_")]
         near = difflib.get_close_matches(name, defined, 1, 0.8)
         text = f"{name} is not defined" + (f"; is {near[0]} meant to be it? rename it" if near else "")
     return {"kind": "missing", "message": text, "line": None, "file": "", "type": ""}
@@ -289,6 +399,8 @@ def missing(name: str, found: Any, program: Program) -> dict[str, Any]:
 def describe_load(fault: dict[str, Any]) -> str:
     """``cell 3 stopped at line 2: NameError: ...``."""
     at = f" at line {fault['line']}" if fault["line"] else ""
+    if fault.get("kind") == "absent":
+        return f"{fault['chunk']} imports {fault['message']}{at}, which is not installed where this is graded"
     return f"{fault['chunk']} stopped{at}: {fault['message']}"
 
 
@@ -346,36 +458,3 @@ def share_ir_context() -> None:
     if make is not None and not hasattr(make, "cache_info"):
         mlir.make_ir_context = cache(make)
         mlir.make_ir_context()
-
-
-@contextlib.contextmanager
-def tolerant_jax() -> Iterator[None]:
-    """JAX as honest learners expect it: prints left in do no harm, old spellings still work.
-
-    ``jax.debug.*`` call the host, which a program that is carried away cannot; they become no-ops.
-    ``jax.lax.pvary`` was removed in 0.10 in favour of ``pcast``. Errors keep JAX's own frames, from which
-    ``unbound_axis`` reads what an assertion leaves unsaid.
-    """
-
-    def nothing(*args: Any, **kwargs: Any) -> None:
-        return None
-
-    names = ("print", "callback", "breakpoint", "visualize_array_sharding", "inspect_array_sharding")
-    kept = {n: jax.debug.__dict__[n] for n in names if n in jax.debug.__dict__}
-    lax_had = jax.lax.__dict__.get("pvary")
-    frames = jax.config.jax_traceback_filtering  # type: ignore[attr-defined]
-    for name in kept:
-        setattr(jax.debug, name, nothing)
-    if lax_had is None:
-        jax.lax.pvary = lambda x, axis_name: jax.lax.pcast(x, axis_name, to="varying")  # type: ignore[attr-defined]
-    jax.config.update("jax_traceback_filtering", "off")
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            yield
-    finally:
-        jax.config.update("jax_traceback_filtering", frames)
-        for name, thing in kept.items():
-            setattr(jax.debug, name, thing)
-        if lax_had is None and "pvary" in jax.lax.__dict__:
-            del jax.lax.pvary  # type: ignore[attr-defined]

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+<<<<<<< HEAD
 import hashlib
+=======
+import dataclasses
+>>>>>>> w_honest
 import json
 import re
 from pathlib import Path
@@ -558,3 +562,13 @@ def test_empty_folders_go_with_their_module(tmp_path: Path) -> None:
     done = build.build(load_course(tmp_path / "course.yaml"))
     assert {PUBLIC, STUB} < set(done.changed)
     assert not (tmp_path / "exercises" / "01_gather").exists()
+
+
+def test_every_page_of_a_traced_exercise_says_what_a_trace_cannot_do(tmp_path: Path) -> None:
+    course = made_up(tmp_path)
+    exercise = course.exercise("x1_gather")
+    stub = " ".join(build.stub_source(course, exercise).split())
+    assert " ".join(build.TRACED.split()) in stub
+    cells = json.loads(build.notebook(course, "01_gather"))["cells"]
+    assert build.TRACED in "".join("".join(c["source"]) for c in cells if c["id"] == "x1_gather-statement")
+    assert build.page(dataclasses.replace(exercise, tasks={})) == exercise.statement

@@ -27,10 +27,29 @@ print([r.status for r in report.exercises[0].results if r.kind == "check"])
 """
 
 
-def test_check_judges_the_callers_own_functions() -> None:
+STYLED = """
+import numpy as np
+from jax import set_mesh
+mesh = jax.make_mesh((4, 2), ("x", "y"))
+jax.set_mesh(mesh)
+def matmul_local(a, b, *, mesh):
+    with set_mesh(mesh):
+        a = jax.lax.with_sharding_constraint(a, P("x", None))
+        c = jax.shard_map(lambda a, b: a @ b, in_specs=(P("x", None), P(None, "y")), out_specs=P("x", "y"))(a, b)
+    print(c.sharding, np.asarray(c)[0, 0])
+    assert c.sharding.spec == P("x", "y")
+    return c
+"""
+KEPT = """
+assert jax.sharding.get_mesh() == mesh, "check changed the notebook's mesh"
+"""
+
+
+@pytest.mark.parametrize(("solved", "after"), [(SOLVED, ""), (STYLED, KEPT)], ids=["plain", "styled"])
+def test_check_judges_the_callers_own_functions(solved: str, after: str) -> None:
     env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
     done = subprocess.run(
-        [sys.executable, "-c", PROBE.format(solved=SOLVED)],
+        [sys.executable, "-c", PROBE.format(solved=solved) + after],
         cwd=ROOT,
         env=env,
         capture_output=True,

@@ -281,12 +281,12 @@ def test_a_pipe_is_not_waited_for(tmp_path: Path):
 def test_a_file_over_the_limit_is_refused(tmp_path: Path):
     write(tmp_path / "c1_local.py", b"#" * submission.MAX_FILE)
     write(tmp_path / "c3_contracting.py", b"#" * (submission.MAX_FILE + 1))
-    write(tmp_path / "05_rings.ipynb", b" " * (submission.MAX_FILE + 1))
+    write(tmp_path / "05_rings.ipynb", b" " * (submission.MAX_NOTEBOOK + 1))
     found = read_(tmp_path)
     assert names(found) == {"c1_local": "c1_local.py"}
     assert found.notes == (
         "c3_contracting.py is larger than 5 MiB and was not read; make it smaller and hand it in again",
-        "05_rings.ipynb is larger than 5 MiB and was not read; clear its outputs and hand it in again",
+        "05_rings.ipynb is larger than 64 MiB and was not read; clear its outputs and hand it in again",
     )
 
 
@@ -990,3 +990,119 @@ def test_every_submission_that_is_found_can_be_read(tmp_path: Path):
     write(tmp_path / "c3_contracting-carol.py")
     found, _ = find(tmp_path)
     assert [sorted(read(path, student, EXERCISES).sources) for student, path in found] == [["c3_contracting"]] * 3
+
+
+# -- honest work that lost points --------------------------------------------------------------
+
+
+def test_a_notebook_with_plots_is_read_without_its_outputs(tmp_path: Path):
+    plot = {"output_type": "display_data", "data": {"image/png": 'A\\"[{' * 1_500_000, "x": [[{}], "outputs"]}}
+    cells = [code('a = "outputs"\nb = {"outputs": [1]}') | {"outputs": [plot]}, code("c = 3")]
+    cells[1]["outputs"], cells[1]["metadata"] = [plot], {"outputs": "a word"}
+    text = json.dumps({"metadata": {"widgets": {"x": [plot]}}, "cells": cells})
+    assert len(text) > 3 * submission.MAX_FILE
+    found = read_(write(tmp_path / "03_matmuls.ipynb", text))
+    assert texts(found) == ['a = "outputs"\nb = {"outputs": [1]}', "c = 3"]
+    found = read_(write(tmp_path / "a.zip", zipped({"03_matmuls.ipynb": text})))
+    assert texts(found) == ['a = "outputs"\nb = {"outputs": [1]}', "c = 3"]
+
+
+def test_leaving_out_outputs_changes_nothing_else(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(submission, "MAX_FILE", 0)
+    cell = code(["a\n", '"outputs": ["]'], tags=["outputs"]) | {"attachments": {"a": [1]}, "outputs": [[{}], "]"]}
+    text = json.dumps({"cells": [cell], "metadata": {"outputs": "x"}}, indent=1)
+    assert json.loads(submission.without_outputs(text)) == {
+        "cells": [cell | {"attachments": {}, "outputs": []}],
+        "metadata": {"outputs": "x"},
+    }
+    assert submission.without_outputs('{"outputs": [[') == '{"outputs": [['
+    monkeypatch.setattr(submission, "MAX_BRACKETS", 100)
+    with pytest.raises(submission.Refused, match="outputs that take too long to read; clear its outputs"):
+        submission.without_outputs('{"outputs": [' + "[" * 1000)
+
+
+def test_too_much_code_in_a_notebook_is_refused(tmp_path: Path):
+    cells = [code("#" * 2**20) for _ in range(6)]
+    found = read_(write(tmp_path / "03_matmuls.ipynb", notebook(*cells)))
+    assert found.notes[0] == "03_matmuls.ipynb holds more than 5 MiB of code and was not read; hand in only your work"
+
+
+@pytest.mark.parametrize("cookie", ["# -*- coding: latin-1 -*-", "#!/usr/bin/python\n# vim: set fileencoding=cp1252 :"])
+def test_a_file_is_read_in_the_encoding_it_names(tmp_path: Path, cookie: str):
+    text = f"{cookie}\n# Universit\xe4t\na = 1\n"
+    found = read_(write(tmp_path / "c3_contracting.py", text.encode("latin-1")))
+    assert texts(found) == [text] and found.notes == ()
+
+
+@pytest.mark.parametrize("cookie", ["unicode_escape", "utf-7", "nonsense", "rot13", "idna"])
+def test_no_codec_that_does_more_than_read_letters(tmp_path: Path, cookie: str):
+    found = read_(write(tmp_path / "c3_contracting.py", f"# coding: {cookie}\na = '\xe4'\n".encode("latin-1")))
+    assert found.notes == ("c3_contracting.py is not UTF-8 text (line 2); save it as UTF-8",)
+
+
+OLD_STUB = '''"""C3, as it was in another year."""
+import jax
+
+
+def matmul(a, b, *, mesh):
+    """Multiply."""
+    # TODO
+    raise NotImplementedError("matmul")
+
+
+scatter_time = None  # TODO: your answer
+'''
+
+
+def test_a_worked_on_copy_beats_a_stub_of_any_edition(tmp_path: Path):
+    write(tmp_path / "c3_contracting.py", OLD_STUB)
+    write(tmp_path / "c3_contracting (1).py", OLD_STUB.replace("None", "3"))
+    found = read_(tmp_path, handed_out=frozenset({"another edition"}))
+    assert names(found) == {"c3_contracting": "c3_contracting (1).py"}
+    write(tmp_path / "c3_contracting (1).py", OLD_STUB.replace('raise NotImplementedError("matmul")', "return a @ b"))
+    assert names(read_(tmp_path)) == {"c3_contracting": "c3_contracting (1).py"}
+    write(tmp_path / "c3_contracting (1).py", OLD_STUB + "\n")
+    assert names(read_(tmp_path)) == {"c3_contracting": "c3_contracting.py"}
+
+
+def test_what_is_called_final_beats_what_is_called_old(tmp_path: Path):
+    write(tmp_path / "code/old/c3_contracting.py", "a = 1")
+    write(tmp_path / "code/final/c3_contracting.py", "a = 2")
+    write(tmp_path / "code/c1_local_backup.py", "a = 1")
+    write(tmp_path / "code/c1_local_mine_and_only_mine.py", "a = 2")
+    found = read_(tmp_path)
+    assert names(found)["c3_contracting"] == "code/final/c3_contracting.py"
+    assert names(found)["c1_local"] == "code/c1_local_mine_and_only_mine.py"
+    assert (
+        "code/old/c3_contracting.py is not graded for c3_contracting: used code/final/c3_contracting.py" in found.notes
+    )
+
+
+def test_a_name_may_be_the_first_words_of_one_id(tmp_path: Path):
+    """As on the command line: ``shardlings check c3``."""
+    write(tmp_path / "c3.py", "a = 1")
+    write(tmp_path / "05.ipynb", notebook(code("b = 2")))
+    write(tmp_path / "e1.py")  # both e1_ring_gather and e1_ring_gather_both
+    write(tmp_path / "c.py")
+    found = read_(tmp_path)
+    assert names(found) == {"c3_contracting": "c3.py", "e1_ring_gather": "05.ipynb", "e1_ring_gather_both": "05.ipynb"}
+    assert found.notes == (
+        "named after no exercise and not graded: c.py, e1.py",
+        "c3.py is taken for c3_contracting.py",
+        "05.ipynb is taken for 05_rings.ipynb",
+    )
+    write(tmp_path / "c3_contracting.py", "a = 3")
+    assert names(read_(tmp_path))["c3_contracting"] == "c3_contracting.py"
+
+
+def test_a_notebook_says_where_its_exercises_are_checked(tmp_path: Path):
+    cells = [
+        code("a = 1"),
+        code('check("c1_local")', nbgrader={"grade": True, "solution": False}),
+        {"cell_type": "markdown", "source": 'check("c3")'},
+        code("b = 2\ncheck('c3')"),
+        code('# check("e1")\nprint("check(\'c1\')")'),
+        code('check("e1")\ncheck("nothing")'),
+    ]
+    source = read_cells(tmp_path, *cells).sources["c3_contracting"]
+    assert source.ends == (("c1_local", "cell 1"), ("c3_contracting", "cell 4"))

@@ -25,6 +25,10 @@ needs `check_vma=False`. After `psum` it can.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.
 
+**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
+but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
+`np.asarray(x)`) does not get into the program.
+
 Check your work: shardlings check c2_one_operand
 """
 

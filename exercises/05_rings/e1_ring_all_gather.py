@@ -26,6 +26,10 @@ the array. On x=3 it is two hops of 800 bytes.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them".
 
+**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
+but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
+`np.asarray(x)`) does not get into the program.
+
 Check your work: shardlings check e1_ring_all_gather
 """
 

@@ -20,7 +20,7 @@ from nbformat.notebooknode import NotebookNode
 
 from grader.submission import (
     MAX_FILE,
-    MAX_TOTAL,
+    MAX_NOTEBOOK,
     MIB,
     Chunk,
     Refused,
@@ -29,6 +29,7 @@ from grader.submission import (
     a_few,
     bytes_of,
     cell_text,
+    checked_after,
     first_notes,
     neutralise,
     notebook_cells,
@@ -113,14 +114,14 @@ def mend(
         exercises: what the notebook is graded for.
         given: texts of cells that are not the learner's work.
     """
-    notes: list[str] = []
+    exercises, notes = tuple(exercises), list[str]()
     raw = _read(path, notes)
     cells = _cells(raw, known, notes)
     _recognise(cells, known, notes)
     code = [c for c in cells if c.kind == "code" or (c.known and c.known.solution and c.known.kind == "code")]
     ours = given | {k.source.strip() for k in known if k.restored}
     chunks = _chunks([c for c in code if c.text.strip() and c.text.strip() not in ours], notes)
-    source = Source(path.name, (NO_CHECK, *chunks))
+    source = Source(path.name, (NO_CHECK, *chunks), tuple(checked_after(raw, chunks, exercises)))
     found = first_notes(notes)
     digest = hashlib.sha256(json.dumps([[[c.name, c.text] for c in chunks], found]).encode()).hexdigest()
     submission = Submission(student, dict.fromkeys(exercises, source) if chunks else {}, found, digest)
@@ -139,7 +140,7 @@ def mend(
 
 def _read(path: Path, notes: list[str]) -> list[Any]:
     try:
-        text = text_of(bytes_of(path, MAX_TOTAL))
+        text = text_of(bytes_of(path, MAX_NOTEBOOK))
         if not text.strip():
             raise Refused("is empty")
         return notebook_cells(text)

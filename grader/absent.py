@@ -1,0 +1,95 @@
+"""Modules that are not installed where work is graded: a stand-in lets what does not use them run.
+
+A plot or a table left in a file costs nothing then; what computes with such a module says which line imports it.
+"""
+
+from __future__ import annotations
+
+import ast
+import builtins
+import contextlib
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+# What every solution may count on: where one of these cannot be imported, the learner misspelt it.
+THERE = {"jax", "jaxlib", "numpy", "ml_dtypes", "grader", *sys.stdlib_module_names}
+
+
+class NotInstalled(ImportError):
+    """A module is used that is not there. ``module`` and the line that imports it are its attributes."""
+
+    def __init__(self, module: str, line: int) -> None:
+        super().__init__(f"{module} is not installed where this is graded; line {line} imports it")
+        self.module, self.line = module, line
+
+
+class StandIn:
+    """Any module, function or class of an absent module: it can be named, and not used."""
+
+    def __init__(self, module: str, line: int) -> None:
+        self.__dict__.update(_module=module, _line=line)
+
+    def _used(self, *args: Any, **options: Any) -> Any:
+        raise NotInstalled(self._module, self._line)
+
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return self
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        """Settings of what is not there (``plt.rcParams["figure.dpi"] = 100``) change nothing."""
+
+    def __setitem__(self, key: Any, value: Any) -> None: ...
+
+    def __getitem__(self, key: Any) -> StandIn:
+        return self  # an annotation such as Float[Array, "i j"]
+
+    def __or__(self, other: Any) -> StandIn:
+        return self
+
+    __ror__ = __or__
+
+    def __mro_entries__(self, bases: Any) -> tuple[type, ...]:
+        return (type("Absent", (), {"__init__": lambda this, *args, **options: self._used()}),)
+
+    __call__ = __enter__ = __iter__ = __len__ = __array__ = __float__ = __add__ = __mul__ = __matmul__ = _used
+
+
+@contextlib.contextmanager
+def stood_in(space: Mapping[str, Any], note: Callable[[str, int, str], None], guarded: Callable[[str, int], bool]) -> Iterator[None]:  # fmt: skip
+    """While this lasts, an import in ``space`` of a module that is not there gives a StandIn.
+
+    Args:
+        note: called with the module, and the line and file that import it.
+        guarded: whether the import at this line and file stands in a ``try``: its author has a way out.
+    """
+    own = builtins.__import__
+
+    def imported(name: str, globals: Any = None, locals: Any = None, fromlist: Any = (), level: int = 0) -> Any:
+        try:
+            return own(name, globals, locals, fromlist, level)
+        except (ImportError, OSError):  # what may not be read is not there either
+            frame, module = sys._getframe(1), name.split(".")[0]
+            place = frame.f_lineno, frame.f_code.co_filename
+            if globals is not space or level or module in THERE or guarded(place[1], place[0]):
+                raise
+            if fromlist and module in sys.modules and not isinstance(sys.modules[module], StandIn):
+                raise  # it is there, the name is not
+            note(module, *place)
+            return StandIn(module, place[0])
+
+    builtins.__import__ = imported
+    try:
+        yield
+    finally:
+        builtins.__import__ = own
+
+
+def guarded_lines(text: str) -> set[int]:
+    """The lines of ``try`` statements that catch something."""
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError, MemoryError):
+        tries = [n for n in ast.walk(ast.parse(text)) if isinstance(n, ast.Try) and n.handlers]
+        return {line for n in tries for s in n.body for line in range(s.lineno, (s.end_lineno or s.lineno) + 1)}
+    return set()

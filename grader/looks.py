@@ -1,0 +1,258 @@
+"""Looks at an array while it is traced: ``print(c.sharding)``, ``assert c.sharding == ...``, ``np.asarray(c)``.
+
+A traced array has a shape and a type, no layout and no values. A learner who calls the function on sharded arrays sees
+both. So the program up to where learner code looks is run here, on made-up inputs laid out as asked, and what it
+computes is shown: its layout is the real one, its values are nobody's. A program that depends on values it was shown
+computes nothing; it is told apart by tracing twice, with other made-up inputs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.core import Tracer, eval_jaxpr
+
+MAX_LOOKS = 16  # of one task on one mesh: each traces and compiles what comes before it
+# What an array that was computed can say besides its type. All but LAYOUT shows values.
+ATTRIBUTES = {
+    "sharding", "committed", "device", "is_fully_addressable", "is_fully_replicated", "addressable_shards", "global_shards",
+}  # fmt: skip
+CALLED = {
+    "devices", "on_device_size_in_bytes", "addressable_data", "item", "tolist", "tobytes", "__array__", "__bool__",
+    "__int__", "__float__", "__complex__", "__index__", "__format__",
+}  # fmt: skip
+LAYOUT = {"sharding", "committed", "device", "devices", "is_fully_addressable", "is_fully_replicated", "on_device_size_in_bytes"}  # fmt: skip
+
+
+class Asked(BaseException):
+    """Stops a trace where learner code looks at an array that nobody has computed yet."""
+
+    def __init__(self, array: Any) -> None:
+        self.array = array
+
+
+class ValueDependent(Exception):
+    """The program differs with the values that learner code was shown, first at ``line`` of ``file``."""
+
+    def __init__(self, line: int, file: str) -> None:
+        super().__init__()
+        self.line, self.file = line, file
+
+
+class Looks:
+    """The looks of one task on one mesh, in their order, and what each was shown (None: JAX's own error)."""
+
+    def __init__(self, files: Collection[str]) -> None:
+        self.files = files
+        self.shown: list[Any] = []
+        self.count = 0
+        self.trace: Any = None
+        self.first_value: tuple[int, str] | None = None  # line and file of the first look at values
+
+    def watch(self, task: Callable) -> Callable:
+        """``task``, whose arguments tell arrays of its own level from those of a jit or shard_map inside."""
+
+        def watched(*args: Any, **static: Any) -> Any:
+            self.count = 0
+            self.trace = getattr(next((a for a in args if isinstance(a, Tracer)), None), "_trace", None)
+            return task(*args, **static)
+
+        return watched
+
+    def look(self, array: Any, *, values: bool) -> Any:
+        """The array that is shown in place of this one; None where JAX shall answer, as it does inside ``jax.jit``."""
+        place = self._learners_line()
+        if place is None or self.trace is None or getattr(array, "_trace", None) is not self.trace:
+            return None
+        number, self.count = self.count, self.count + 1
+        if number >= MAX_LOOKS:
+            return None
+        if number >= len(self.shown):
+            raise Asked(array)
+        found = self.shown[number]
+        if found is None or (found.shape, found.dtype) != (array.shape, array.dtype):
+            return None
+        if values and self.first_value is None:
+            self.first_value = place
+        return found
+
+    def _learners_line(self) -> tuple[int, str] | None:
+        """Where learner code looks, itself or through NumPy; JAX looks for reasons of its own."""
+        frame = sys._getframe(1)
+        while frame is not None:
+            name, file = frame.f_globals.get("__name__", ""), frame.f_code.co_filename
+            if file in self.files:
+                return frame.f_lineno, file
+            if name != __name__ and name.split(".")[0] != "numpy":
+                return None
+            frame = frame.f_back
+        return None
+
+
+def settled(
+    task: Callable,
+    static: Mapping[str, Any],
+    arguments: Sequence[tuple[tuple[int, ...], Any, Any]],
+    files: Collection[str],
+    export: Callable[[Callable], bytes],
+) -> bytes:
+    """``export(task)`` with every look answered.
+
+    Args:
+        task, static: called as ``task(*arrays, **static)``.
+        arguments: shape, dtype and sharding of each array.
+        files: of the learner's code.
+
+    Raises ValueDependent.
+    """
+    found: list[bytes] = []
+    for sign in (1, -1):  # on one line: a program holds the lines of its callers
+        looks, program = _settled(task, static, arguments, files, export, sign)
+        found.append(program)
+        if looks.first_value is None:
+            return program
+        first = looks.first_value
+    if found[0] != found[1]:
+        raise ValueDependent(*first)
+    return found[0]
+
+
+def _settled(
+    task: Callable, static: Mapping[str, Any], arguments: Sequence, files: Collection[str], export: Callable, sign: int
+) -> tuple[Looks, bytes]:
+    looks, so_far = Looks(files), SoFar()
+    watched = looks.watch(task)
+    arrays: list[Any] = []
+    with _answered_by(looks):
+        while True:
+            try:
+                return looks, export(watched)
+            except Asked:
+                arrays = arrays or [jax.device_put(_made_up(s, d, sign), where) for s, d, where in arguments]
+                looks.shown.append(_computed(watched, static, arrays, so_far))
+            except AssertionError as error:
+                if looks.first_value is None:
+                    raise
+                raise ValueDependent(*looks.first_value) from error  # it may hold of their values, not of made-up ones
+
+
+def _computed(watched: Callable, static: Mapping[str, Any], arrays: Sequence[Any], so_far: SoFar) -> Any:
+    """The array that is looked at next, run on made-up inputs; None when it cannot be."""
+
+    def until_the_look(*arrays: Any) -> Any:
+        try:
+            watched(*arrays, **static)
+        except Asked as asked:
+            return asked.array
+        return None
+
+    try:
+        made = jax.make_jaxpr(until_the_look)(*arrays)
+        try:
+            return so_far.evaluated(made, arrays)
+        except Exception:
+            return jax.jit(until_the_look)(*arrays)
+    except Exception:  # whatever is wrong shows up where the program itself is made
+        return None
+
+
+class SoFar:
+    """What the steps of a program gave, one by one as in a plain call: the next look needs only the steps after it."""
+
+    def __init__(self) -> None:
+        self.values: list[Any] = []  # of all variables that ``steps`` steps bind
+        self.steps = 0
+
+    def evaluated(self, made: Any, arrays: Sequence[Any]) -> Any:
+        """The one result of a program that begins with the steps of those before it."""
+        program = made.jaxpr
+        old, new = program.eqns[: self.steps], program.eqns[self.steps :]
+        known, bound = _bound(old), _bound(new)
+        if len(known) != len(self.values):  # another program than before: somebody draws lots
+            self.values, self.steps = [], 0
+            return self.evaluated(made, arrays)
+        rest = program.replace(
+            eqns=new, invars=[*program.invars, *known], outvars=[*bound, *program.outvars], debug_info=None
+        )
+        *values, found = eval_jaxpr(rest, made.consts, *arrays, *self.values)
+        self.values += values
+        self.steps = len(program.eqns)
+        return found
+
+
+def _bound(steps: Sequence[Any]) -> list[Any]:
+    return [v for step in steps for v in step.outvars if type(v).__name__ != "DropVar"]
+
+
+def _made_up(shape: tuple[int, ...], dtype: Any, sign: int) -> np.ndarray:
+    """The second time all signs are others, and no product of two is what it was."""
+    draw = np.random.default_rng(len(shape) + sum(shape))
+    if np.issubdtype(dtype, np.integer) or dtype == np.bool_:
+        return draw.integers(0, 2, (2, *shape))[(sign - 1) // 2].astype(dtype)
+    first = draw.standard_normal(shape)
+    return (first if sign > 0 else -first * draw.uniform(0.5, 2, shape)).astype(dtype)
+
+
+# -- where JAX is asked ------------------------------------------------------------------------
+
+_now: list[Looks] = []  # the looks that are answered; the innermost last
+
+
+@contextlib.contextmanager
+def _answered_by(looks: Looks) -> Iterator[None]:
+    _now.append(looks)
+    try:
+        yield
+    finally:
+        _now.remove(looks)
+
+
+def _shown(array: Any, name: str) -> Any:
+    return _now[-1].look(array, values=name not in LAYOUT) if _now else None
+
+
+def stand_ins() -> dict[str, Any]:
+    """Attribute of ``jax.core.Tracer`` -> what takes its place. JAX's own stays where nothing is shown."""
+    ready = {
+        "block_until_ready": lambda self: self,
+        "copy_to_host_async": lambda self: None,
+        "is_deleted": lambda self: False,
+        "delete": lambda self: None,
+    }
+    return ready | {n: _attribute(n) for n in ATTRIBUTES} | {n: _method(n) for n in CALLED}
+
+
+def _attribute(name: str) -> property:
+    own = getattr(Tracer, name)
+
+    def get(array: Any) -> Any:
+        found = _shown(array, name)
+        return own.__get__(array) if found is None else getattr(found, name)
+
+    return property(get)
+
+
+def _method(name: str) -> Callable:
+    own = getattr(Tracer, name)
+
+    def call(array: Any, *args: Any, **options: Any) -> Any:
+        found = None if (name, *args) == ("__format__", "") else _shown(array, name)
+        return own(array, *args, **options) if found is None else getattr(found, name)(*args, **options)
+
+    return call
+
+
+def with_shown(device_get: Callable) -> Callable:
+    """``jax.device_get``, which reads arrays from inside JAX."""
+
+    def get(x: Any) -> Any:
+        leaves, tree = jax.tree.flatten(x)
+        found = [_shown(a, "__array__") if isinstance(a, Tracer) else None for a in leaves]
+        return device_get(tree.unflatten([a if f is None else f for a, f in zip(leaves, found, strict=True)]))
+
+    return get
