@@ -11,7 +11,10 @@ question prints the row it means. Change a number only together with ``TABLE_VER
 from __future__ import annotations
 
 import difflib
+import functools
+import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -164,6 +167,13 @@ RING_SLICES: tuple[tuple[int, ...], ...] = ((2, 2),)
 """Slices whose chips form one physical ring although no axis wraps around: in 2x2 each chip has both neighbours."""
 
 
+FLAT_SLICES: tuple[tuple[int, ...], ...] = ((1, 1), (2, 2), (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
+"""Slices of a pod of 16x16 that can be had (v5e, v6e), the shorter side first. Source: Cloud TPU documentation, 'TPU v5e'."""
+
+SMALL_SLICES: tuple[tuple[int, ...], ...] = ((1, 2, 2), (2, 2, 2), (2, 2, 4), (2, 4, 4))
+"""Slices of a 3D torus smaller than one cube, the shortest side first. Source: Cloud TPU documentation, 'TPU v4', 'TPU v5p'."""
+
+
 # -- looking up --------------------------------------------------------------------------------
 
 
@@ -276,6 +286,54 @@ def is_physical_ring(chip: str | Chip, slice_shape: Sequence[int]) -> bool:
     if real in RING_SLICES:
         return True
     return len(real) == 1 and wraps(chip, real[0], slice_shape)
+
+
+@functools.cache
+def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
+    """Every slice that can be had, chips along each axis, the shortest first.
+
+    On a 3D torus: one of ``SMALL_SLICES``, or as many full cubes along each axis as fit into a pod.
+    """
+    row = _tpu(chip)
+    if row.wrap_cube is None:
+        return frozenset(s for s in FLAT_SLICES if s[-1] <= max(row.pod))
+    sides = [range(row.wrap_cube, n + 1, row.wrap_cube) for n in sorted(row.pod)]
+    return frozenset({*SMALL_SLICES, *(tuple(sorted(s)) for s in itertools.product(*sides))})
+
+
+def slice_problem(
+    chip: str | Chip, *, shape: Sequence[int] = (), count: int = 0, rings: Sequence[int] = (), lines: Sequence[int] = ()
+) -> str:
+    """Why there is no such slice; nothing when there is one.
+
+    Args:
+        shape: chips along each of its axes, in any order. count: chips in all, where the shape is not told.
+        rings, lines: sizes of axes that must, or must not, wrap around.
+    """
+    row = _tpu(chip)
+    ask = tuple(sorted(shape))
+    fit = [s for s in slices(chip) if not ask or s == ask]
+    if not fit:
+        return f"{row.name} has no slice of {'x'.join(map(str, shape))}"
+    fit = [s for s in fit if not count or math.prod(s) == count]
+    if not fit:
+        return f"{row.name} has no slice of {count} chips"
+    if any(_has_axes(s, rings, lines, row) for s in fit):
+        return ""
+    told = [f"{kind} of {', '.join(map(str, sizes))}" for kind, sizes in (("rings", rings), ("lines", lines)) if sizes]
+    where = f" of {'x'.join(map(str, shape))}" if shape else f" of {count} chips" if count else ""
+    return f"{row.name} has no slice{where} with {' and '.join(told)}"
+
+
+def _has_axes(shape: tuple[int, ...], rings: Sequence[int], lines: Sequence[int], row: Chip) -> bool:
+    """Whether a slice has axes of these sizes, each of its axes taken once, that wrap around or do not."""
+    left = Counter(shape)
+    left.subtract([*rings, *lines])
+    return (
+        min(left.values()) >= 0
+        and all(wraps(row, n, shape) for n in rings)
+        and not any(wraps(row, n, shape) for n in lines)
+    )
 
 
 def hops(n: int | Sequence[int], topology: str = "ring") -> int:

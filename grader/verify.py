@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from grader import build, numbers
+from grader import build, numbers, possible
 from grader.course import GRADING, Course, CourseError
 from grader.exercise import Exercise, Misconception, Number
 from grader.grade import Grader
@@ -46,6 +46,7 @@ def exercise_problems(course: Course, grader: Grader, name: str) -> Iterator[str
     yield from _declared(exercise)
     for question in exercise.numbers.values():
         yield from numbers.question_problems(question, exercise.misconceptions.values())
+        yield from possible.question_problems(question)
     try:
         yield from _reference(course, grader, exercise)
         yield from _stub(course, grader, exercise)

@@ -40,7 +40,7 @@ def local_shape(shape, spec, mesh_shape):
 
 
 # Question local_load_time [us]
-# `A` is float32[8192, 4096], sharded `A[I_XY, J]` on a mesh of v5p chips with x=2, y=4, z=16. How
+# `A` is float32[4096, 2048], sharded `A[I_XY, J]` on a mesh of v5p chips with x=4, y=4, z=16. How
 # long does one chip need to read its block from HBM?
 #
 # Answer in us (a bare number), or with a unit.

@@ -61,7 +61,7 @@ def all_to_all_body(a):
 
 
 # Question all_to_all_on_ring [us]
-# `A` is bfloat16[8192, 8192] on a ring of 8 v5p chips. How long does `A[I_X, J] → A[I, J_X]`
+# `A` is bfloat16[4096, 8192] on a ring of 8 v5p chips. How long does `A[I_X, J] → A[I, J_X]`
 # take?
 #
 # Answer in us (a bare number), or with a unit.

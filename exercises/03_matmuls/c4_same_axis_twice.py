@@ -52,7 +52,7 @@ def matmul_keep_columns(a, b, *, mesh):
 
 
 # Question cheaper_gather_time [us]
-# `A[I_X, J] · B[J, K_X]` in bfloat16 with I=2048, J=4096, K=12288 on a ring of 4 v5p chips. You
+# `A[I_X, J] · B[J, K_X]` in bfloat16 with I=2048, J=4096, K=3072 on a ring of 4 v5p chips. You
 # may leave `C` either way. How long does the cheaper of the two all-gathers take?
 #
 # Answer in us (a bare number), or with a unit.

@@ -101,7 +101,7 @@ ring_reduce_time = None  # TODO: your answer
 
 
 # Question line_gather_time [us]
-# On a 4x8 slice of v5e with mesh axes x and y, `A` is bfloat16[6144, 4096] sharded `A[I_Y, J]`.
+# On a 4x8 slice of v5e with mesh axes x and y, `A` is bfloat16[5120, 4096] sharded `A[I_Y, J]`.
 # How long does the all-gather over y to `A[I, J]` take?
 #
 # Answer in us (a bare number), or with a unit.

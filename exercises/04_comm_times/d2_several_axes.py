@@ -64,7 +64,7 @@ def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
 
 
 # Question gather_cut_elsewhere_time [us]
-# `A` is bfloat16[6144, 18432], sharded `A[I_X, J_Y]` on a v4p slice with x=16, y=12, z=4. How
+# `A` is bfloat16[9216, 18432], sharded `A[I_X, J_Y]` on a v4p slice with x=16, y=12, z=4. How
 # long does the all-gather over x to `A[I, J_Y]` take?
 #
 # Answer in us (a bare number), or with a unit.
@@ -77,7 +77,7 @@ gather_cut_elsewhere_time = None  # TODO: your answer
 
 
 # Question gather_two_axes_time [us]
-# `A` is float32[1536, 18432], sharded `A[I_XY, J_Z]` on a v5p slice with x=12, y=16, z=4. How
+# `A` is float32[3072, 18432], sharded `A[I_XY, J_Z]` on a v5p slice with x=12, y=16, z=4. How
 # long does the all-gather over x and y to `A[I, J_Z]` take?
 #
 # Answer in us (a bare number), or with a unit.
@@ -90,7 +90,7 @@ gather_two_axes_time = None  # TODO: your answer
 
 
 # Question reduce_cut_elsewhere_time [us]
-# `C` is float32[1536, 12288], sharded `C[I_X, J_Y]` and unreduced over z, `{U_Z}`, on a v5p slice
+# `C` is float32[3072, 12288], sharded `C[I_X, J_Y]` and unreduced over z, `{U_Z}`, on a v5p slice
 # with x=12, y=4, z=16. How long does the all-reduce over z take?
 #
 # Answer in us (a bare number), or with a unit.

@@ -64,21 +64,22 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
 # does its all-gather take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: bandwidth only, exact; levels overlap, the slower one counts.
+# Model: bandwidth only, exact.
 # Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
 # node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11.
 node_gather_time = None  # TODO: your answer
 
 
 # Question nodes_gather_time [us]
-# `W` is bfloat16[8192, 20480], sharded over all GPUs of 12 B200 nodes; each node has 8 GPUs and 8
-# network cards of 400 Gb/s. How long does the all-gather take?
+# `W` is bfloat16[9216, 20480]. H200 nodes have 8 GPUs and 8 network cards of 400 Gb/s each. `W`
+# is all-gathered over all GPUs of 2 nodes, then, in another job, over all GPUs of 12 nodes. How
+# long do the two all-gathers take together?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact; levels overlap, the slower one counts; the network between nodes
 # gives each node its full egress.
-# Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
-# node; HBM 192 GB at 8.0e12 B/s; bf16 2.3e15 FLOP/s dense; table 2026-11.
+# Hardware: H200: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
+# node; HBM 141 GB at 4.8e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11.
 nodes_gather_time = None  # TODO: your answer
 
 
@@ -100,8 +101,7 @@ sharp_reduce_time = None  # TODO: your answer
 # all take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times min(k / N,
-# 1).
+# Model: one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times k / N.
 # Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
 # node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11.
 ragged_exchange_time = None  # TODO: your answer

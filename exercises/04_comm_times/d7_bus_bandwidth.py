@@ -54,7 +54,7 @@ def bandwidths(kind, bytes_in, bytes_out, ranks, seconds):
 
 
 # Question reduce_bus_bandwidth [GB/s]
-# 4 GPUs all-reduce an array of 900 MB in 2.4 ms. Which bus bandwidth is that?
+# 4 H100 GPUs of one node all-reduce an array of 580 MB in 2.8 ms. Which bus bandwidth is that?
 #
 # Answer in GB/s (a bare number), or with a unit.
 # Model: algbw = S / t; busbw = algbw · factor as in the table, S the whole array; 1 MB is 10^6
@@ -63,8 +63,8 @@ reduce_bus_bandwidth = None  # TODO: your answer
 
 
 # Question scatter_from_bus_time [ms]
-# A reduce-scatter over 6 GPUs reaches a bus bandwidth of 270 GB/s and leaves 150 MB on each GPU.
-# How long does it take?
+# A reduce-scatter over 6 H100 GPUs of one node reaches a bus bandwidth of 270 GB/s and leaves 140
+# MB on each GPU. How long does it take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: algbw = S / t; busbw = algbw · factor as in the table, S the whole array.
@@ -72,9 +72,9 @@ scatter_from_bus_time = None  # TODO: your answer
 
 
 # Question puzzle_bus_bandwidth [GB/s]
-# A benchmark on 4 GPUs prints 355 GB/s for an all-reduce, its bus bandwidth, and 78.1 GB/s for a
-# reduce-scatter, computed as (bytes that *come out* of a rank) · (n-1)/n / t. What is the reduce-
-# scatter's bus bandwidth?
+# A benchmark on 8 H100 GPUs of one node prints 255 GB/s for an all-reduce, its bus bandwidth, and
+# 27.7 GB/s for a reduce-scatter, computed as (bytes that *come out* of a rank) · (n-1)/n / t.
+# What is the reduce-scatter's bus bandwidth?
 #
 # Answer in GB/s (a bare number), or with a unit.
 # Model: bus bandwidth: the bytes that a rank must send, over time.

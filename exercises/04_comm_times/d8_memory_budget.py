@@ -69,7 +69,7 @@ state_per_chip = None  # TODO: your answer
 
 
 # Question cache_of_batch [GB]
-# A model has 61 layers, 40 query heads, 8 KV heads of dimension 128, and a bfloat16 cache. How
+# A model has 80 layers, 64 query heads, 8 KV heads of dimension 128, and a bfloat16 cache. How
 # large is it for 12 sequences of 8192 tokens?
 #
 # Answer in GB (a bare number), or with a unit.
@@ -78,9 +78,9 @@ cache_of_batch = None  # TODO: your answer
 
 
 # Question decode_step [ms]
-# A model of 30 billion parameters in int8, computing in bfloat16, with 100 kB of KV cache per
-# token, decodes 24 sequences with 8192 tokens of context each, cut over 8 v5e chips. How long
-# does one step take at least?
+# A model of 70 billion parameters in int8, computing in bfloat16, with 100 kB of KV cache per
+# token, is cut over 16 v5e chips. It decodes one step of 6 sequences, then one of 640 others,
+# with 384 tokens of context each. How long do the two take at least?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: weights and cache are read once per step; attention, then the longer of reading weights

@@ -26,7 +26,7 @@ model axis.
 import jax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import Exercise, normal
+from grader.exercise import About, Exercise, normal
 from grader.expect import expect_close, expect_flops, expect_no_collectives, expect_spec
 
 exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}], stars=1)
@@ -139,3 +139,9 @@ def flops_without_additions(I, J, K, X, Y, Z):
 def flops_of_all_columns(I, J, K, X, Y, Z):
     """You divided by X only. The columns of C are cut too."""
     return 2 * I * J * K / X
+
+
+exercise.about(
+    flops_per_device,
+    lambda I, J, K, X, Y, Z: About(mesh={"x": X, "y": Y, "z": Z}, arrays=[((I, J), P("x")), ((J, K), P(None, "y"))]),
+)

@@ -114,7 +114,7 @@ def slice_first_traffic(seen):
 question = {
     "points": 1,
     "unit": "us",
-    "params": {"chip": ["v4p", "v5p"], "I": [2048, 4096], "J": [8192, 16384], "K": [6144, 12288], "X": [4, 8]},
+    "params": {"chip": ["v4p", "v5p"], "I": [2048, 3072, 4096], "J": [8192, 14336], "K": [5120, 9216], "X": [4, 8]},
     "model": "ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
 }
 

@@ -48,7 +48,7 @@ def local_shape_uneven(seen):
     """local_shape: ValueError when a dimension does not divide evenly"""
     expect_outcomes(seen)
 
-@exercise.number(points=0.5, unit='us', params={'chip': ['v5e', 'v5p'], 'I': [4096, 8192], 'J': [2048, 4096], 'X': [2, 4], 'Y': [4, 8], 'Z': [8, 16]}, model='HBM bandwidth only: time = bytes / bandwidth')
+@exercise.number(points=0.5, unit='us', params={'chip': ['v5e', 'v5p'], 'I': [4096, 8192], 'J': [2048, 4096], 'X': [2, 4], 'Y': [4, 8], 'Z': [8, 16]}, where=lambda chip, I, J, X, Y, Z: X * Y * Z <= 256, model='HBM bandwidth only: time = bytes / bandwidth')
 def local_load_time(chip, I, J, X, Y, Z):
     """`A` is float32[{{ I }}, {{ J }}], sharded `A[I_XY, J]` on a mesh of {{ chip }} chips with x={{ X }}, y={{ Y }},
     z={{ Z }}. How long does one chip need to read its block from HBM?"""

@@ -66,7 +66,7 @@ def stencil_value(seen):
     """stencil: the weights (-1, 0, 1), a[i + 1] - a[i - 1]"""
     expect_close(seen.out, np.roll(seen.a, -1) - np.roll(seen.a, 1))
 
-@exercise.number(points=0.5, unit='KB', params={'N': [6144, 8192, 24576], 'D': [5120, 7168], 'X': [8, 16, 32], 'w': [3, 5, 12]}, model='1 KB is 1000 bytes')
+@exercise.number(points=0.5, unit='KB', params={'N': [6144, 8192, 24576], 'D': [5120, 7168, 9216], 'X': [8, 16, 32], 'w': [3, 5, 12]}, model='1 KB is 1000 bytes')
 def halo_bytes(N, D, X, w):
     """A grid `A[N_X, D]`, float32[{{ N }}, {{ D }}], is cut into rows over a ring of {{ X }} devices. A stencil reaches {{ w }} rows up
     and {{ w }} rows down. How many KB does each device send in one step?"""

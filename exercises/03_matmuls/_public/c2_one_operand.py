@@ -61,7 +61,7 @@ def gather_first_value(seen):
 def slice_first_value(seen):
     """matmul_slice_first: C equals A @ B on every device"""
     expect_close(seen.out, seen.a @ seen.b)
-question = {'points': 1, 'unit': 'us', 'params': {'chip': ['v4p', 'v5p'], 'I': [2048, 4096], 'J': [8192, 16384], 'K': [6144, 12288], 'X': [4, 8]}, 'model': 'ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link'}
+question = {'points': 1, 'unit': 'us', 'params': {'chip': ['v4p', 'v5p'], 'I': [2048, 3072, 4096], 'J': [8192, 14336], 'K': [5120, 9216], 'X': [4, 8]}, 'model': 'ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link'}
 
 @exercise.number(**question)
 def gather_first_time(chip, I, J, K, X):

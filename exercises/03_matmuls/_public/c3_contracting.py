@@ -68,7 +68,7 @@ def scattered_layout(seen):
     """matmul_reduce_scatter: C is sharded P(None, 'x')"""
     expect_spec(seen.out, P(None, 'x'))
 
-@exercise.number(points=1, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [2048, 4096], 'K': [8192, 16384], 'X': [4, 8]}, model='ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link')
+@exercise.number(points=1, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [2048, 3072, 4096], 'K': [8192, 14336], 'X': [4, 8]}, model='ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link')
 def scatter_time(chip, I, K, X):
     """`C` is bfloat16[{{ I }}, {{ K }}] and lives unreduced on a ring of {{ X }} {{ chip }} chips.
     How long does the reduce-scatter to `C[I, K_X]` take?"""

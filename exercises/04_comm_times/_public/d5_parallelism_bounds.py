@@ -64,31 +64,31 @@ def best_split(B, F, N, MX, MY):
     raise NotImplementedError()
 BOOK = 'arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus axes, W both directions'
 
-@exercise.number(points=0.4, unit='token', params={'chip': ['v4p', 'v5p'], 'N': [384, 640, 1536, 2560], 'T': [4096, 8192]}, model=BOOK)
+@exercise.number(points=0.4, unit='token', params={'chip': ['v4p', 'v5p'], 'N': [384, 768, 1152, 1536, 3072], 'T': [4096, 8192]}, model=BOOK)
 def fsdp_least_batch(chip, N, T):
     """A model trains with pure FSDP over all three axes of {{ N }} {{ chip }} chips, on sequences of {{ T }} tokens. From which
     *global* batch on, in tokens, does the communication hide?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.4, unit='chip', params={'chip': ['v4p', 'v5p', 'v5e'], 'D': [4096, 5120, 8192], 'F': [14336, 20480, 28672, 53248]}, model=BOOK + '; M = 1')
+@exercise.number(points=0.4, unit='chip', params={'chip': ['v4p', 'v5p'], 'D': [4096, 5120, 8192], 'F': [14336, 18432, 20480, 28672, 53248]}, model=BOOK + '; M = 1')
 def tensor_most_chips(chip, D, F):
-    """`In[B, D] · W_in[D, F] · W_out[F, D]` with D={{ D }}, F={{ F }} on {{ chip }} (take y as a ring): up to how many tensor-parallel chips
+    """`In[B, D] · W_in[D, F] · W_out[F, D]` with D={{ D }}, F={{ F }} on {{ chip }}, y a ring of one torus axis: up to how many tensor-parallel chips
     (not rounded) does the communication hide?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.4, unit='token', params={'chip': ['v4p', 'v5p'], 'N': [1024, 4096], 'F': [14336, 20480, 28672, 32768]}, model=BOOK + '; weights and activations travel on different axes and overlap with each other too')
+@exercise.number(points=0.4, unit='token', params={'chip': ['v4p', 'v5p'], 'N': [1024, 4096], 'F': [11264, 14336, 17408, 20480, 24576, 28672]}, model=BOOK + '; weights and activations travel on different axes and overlap with each other too')
 def mixed_least_batch(chip, N, F):
     """FSDP over two torus axes and tensor parallelism over the third, {{ N }} {{ chip }} chips in all, F={{ F }}, X and Y at their best:
     from how many tokens *per chip* on does the communication hide?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.4, unit='chip', params={'B': [48000, 600000, 3000000], 'F': [14336, 28672, 32768], 'N': [128, 1024, 4096]}, where=lambda B, F, N: 4 < math.sqrt(2 * B * N / F) < N / 3, model=BOOK + '; the best X makes weights and activations take equally long')
+@exercise.number(points=0.4, unit='chip', params={'B': [48000, 600000, 2400000], 'F': [14336, 28672, 32768], 'N': [128, 1024, 4096]}, where=lambda B, F, N: 4 < math.sqrt(2 * B * N / F) < N / 3, model=BOOK + '; the best X makes weights and activations take equally long')
 def best_fsdp_chips(B, F, N):
     """FSDP over two torus axes and tensor parallelism over the third, {{ N }} chips in all, F={{ F }}, {{ B }} tokens in the global
     batch: which X (chips along the FSDP axis, not rounded) is best?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.4, unit='token', params={'chip': ['v5p', 'v5e', 'v6e'], 'dcn': [6.25, 3.125, 12.5], 'P': [3, 4, 6], 'n': [256, 128]}, where=lambda chip, dcn, P, n: CHIPS[chip].dcn == dcn * 1000000000.0, model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's DCN bandwidth")
+@exercise.number(points=0.4, unit='token', params={'chip': ['v5p', 'v5e', 'v6e'], 'dcn': [6.25, 3.125, 12.5], 'P': [3, 4, 5, 6, 8], 'n': [256, 128]}, where=lambda chip, dcn, P, n: CHIPS[chip].dcn == dcn * 1000000000.0, model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's DCN bandwidth")
 def dcn_least_batch(chip, dcn, P, n):
     """{{ P }} slices of {{ n }} {{ chip }} chips train one model, each chip with {{ dcn }} GB/s of data-centre network; between slices only
     gradients are all-reduced. From which global batch of *all slices* on, in tokens, does that hide?"""

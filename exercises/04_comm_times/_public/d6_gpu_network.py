@@ -57,17 +57,17 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
     """
     raise NotImplementedError()
 ARRAY = {'I': [4096, 6144, 8192], 'J': [14336, 20480, 28672]}
-EXACT = 'bandwidth only, exact; levels overlap, the slower one counts'
+EXACT = 'bandwidth only, exact'
 
 @exercise.number(points=0.4, unit='us', params={'chip': ['A100', 'H100', 'B200'], **ARRAY}, model=EXACT)
 def node_gather_time(chip, I, J):
     """`W` is bfloat16[{{ I }}, {{ J }}], sharded `W[I_X, J]` over the 8 GPUs of one {{ chip }} node. How long does its all-gather take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.4, unit='us', params={'chip': ['H100', 'H200', 'B200'], 'M': [6, 8, 12], **ARRAY}, model=EXACT + '; the network between nodes gives each node its full egress')
+@exercise.number(points=0.4, unit='us', params={'chip': ['H100', 'H200'], 'M': [6, 8, 12], 'I': [4608, 6144, 9216], 'J': [14336, 20480, 28672]}, model=EXACT + '; levels overlap, the slower one counts; the network between nodes gives each node its full egress')
 def nodes_gather_time(chip, M, I, J):
-    """`W` is bfloat16[{{ I }}, {{ J }}], sharded over all GPUs of {{ M }} {{ chip }} nodes; each node has 8 GPUs and 8 network cards of 400 Gb/s.
-    How long does the all-gather take?"""
+    """`W` is bfloat16[{{ I }}, {{ J }}]. {{ chip }} nodes have 8 GPUs and 8 network cards of 400 Gb/s each. `W` is all-gathered over all GPUs
+    of 2 nodes, then, in another job, over all GPUs of {{ M }} nodes. How long do the two all-gathers take together?"""
     raise NotImplementedError()
 
 @exercise.number(points=0.4, unit='us', params={'chip': ['H100', 'B200'], **ARRAY}, model='bandwidth only; the switches add and send the sum to all (SHARP), at what the hardware promises')
@@ -75,7 +75,7 @@ def sharp_reduce_time(chip, I, J):
     """All 8 GPUs of a {{ chip }} node hold a partial sum of a gradient, bfloat16[{{ I }}, {{ J }}]. How long does the all-reduce take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.4, unit='us', params={'chip': ['H100', 'B200'], 'B': [4096, 8192, 16384], 'D': [5120, 7168], 'k': [2, 3, 5]}, model='one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times min(k / N, 1)')
+@exercise.number(points=0.4, unit='us', params={'chip': ['H100', 'B200'], 'B': [4096, 8192, 16384], 'D': [5120, 7168], 'k': [2, 3, 5]}, model='one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times k / N')
 def ragged_exchange_time(chip, B, D, k):
     """Tokens go to experts on the 8 GPUs of a {{ chip }} node, at most {{ k }} of them per token. Stored with a place for every expert, the
     array is bfloat16[{{ B }}, 8, {{ D }}]. How long does the ragged all-to-all take?"""

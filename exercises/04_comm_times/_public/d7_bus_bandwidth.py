@@ -63,18 +63,18 @@ def bandwidths_others(seen):
     expect_outcomes(seen, rtol=1e-06)
 NCCL = 'algbw = S / t; busbw = algbw · factor as in the table, S the whole array'
 
-@exercise.number(points=0.5, unit='GB/s', params={'n': [4, 6, 8], 'MB': [300, 500, 900], 'ms': [2.4, 3.1, 4.2]}, model=NCCL + '; 1 MB is 10^6 bytes')
+@exercise.number(points=0.5, unit='GB/s', params={'n': [4, 6, 8], 'MB': [280, 300, 580], 'ms': [2.8, 4.1, 5.2]}, model=NCCL + '; 1 MB is 10^6 bytes')
 def reduce_bus_bandwidth(n, MB, ms):
-    """{{ n }} GPUs all-reduce an array of {{ MB }} MB in {{ ms }} ms. Which bus bandwidth is that?"""
+    """{{ n }} H100 GPUs of one node all-reduce an array of {{ MB }} MB in {{ ms }} ms. Which bus bandwidth is that?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='ms', params={'n': [4, 6, 8], 'MB': [48, 80, 150], 'busbw': [270, 340, 370]}, model=NCCL)
+@exercise.number(points=0.5, unit='ms', params={'n': [4, 6, 8], 'MB': [48, 80, 140], 'busbw': [270, 340, 370]}, model=NCCL)
 def scatter_from_bus_time(n, MB, busbw):
-    """A reduce-scatter over {{ n }} GPUs reaches a bus bandwidth of {{ busbw }} GB/s and leaves {{ MB }} MB on each GPU. How long does it take?"""
+    """A reduce-scatter over {{ n }} H100 GPUs of one node reaches a bus bandwidth of {{ busbw }} GB/s and leaves {{ MB }} MB on each GPU. How long does it take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='GB/s', params={'n': [4, 6, 8], 'ar': [277, 310, 355], 'percent': [88, 94, 107]}, model='bus bandwidth: the bytes that a rank must send, over time')
+@exercise.number(points=0.5, unit='GB/s', params={'n': [4, 6, 8], 'ar': [255, 330, 370, 410], 'percent': [87, 94, 106]}, model='bus bandwidth: the bytes that a rank must send, over time')
 def puzzle_bus_bandwidth(n, ar, percent):
-    """A benchmark on {{ n }} GPUs prints {{ ar }} GB/s for an all-reduce, its bus bandwidth, and {{ (ar * percent / 100 / n) | round(1) }} GB/s for a
+    """A benchmark on {{ n }} H100 GPUs of one node prints {{ ar }} GB/s for an all-reduce, its bus bandwidth, and {{ (ar * percent / 100 / n) | round(1) }} GB/s for a
     reduce-scatter, computed as (bytes that *come out* of a rank) · (n-1)/n / t. What is the reduce-scatter's bus bandwidth?"""
     raise NotImplementedError()

@@ -33,6 +33,7 @@ token. 4 sequences: 3.3 GB of cache and 30 GB of weights over 16 · 8.2e11 B/s: 
 
 **Read on.** *How To Scale Your Model*, "All About Transformer Inference"; Stanford CS336 assignment 2, memory accounting."""
 from grader.exercise import Exercise
+from grader.hardware import CHIPS
 from grader.expect import expect_outcomes
 exercise = Exercise(stars=2, extension=True, hidden_points=0.5)
 
@@ -61,15 +62,15 @@ def state_per_chip(P, N, kept):
     %}weights, gradients and two moments, all in float32{% endif %}. How much state does one chip hold?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='GB', params={'L': [40, 61, 80], 'H': [40, 64], 'K': [5, 8], 'T': [4096, 8192, 32768], 'B': [12, 24, 96]}, model='all chips together; 1 GB is 10^9 bytes')
+@exercise.number(points=0.5, unit='GB', params={'L': [40, 61, 80], 'H': [40, 64], 'K': [5, 8], 'T': [4096, 8192, 32768], 'B': [12, 24, 96]}, where=lambda L, H, K, T, B: H % K == 0, model='all chips together; 1 GB is 10^9 bytes')
 def cache_of_batch(L, H, K, T, B):
     """A model has {{ L }} layers, {{ H }} query heads, {{ K }} KV heads of dimension 128, and a bfloat16 cache. How large is it for {{ B }} sequences of {{ T }} tokens?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='ms', params={'chip': ['v5e', 'v6e'], 'P': [13, 30, 70], 'N': [8, 16], 'T': [4096, 8192], 'B': [6, 12, 24], 'kB': [100, 160]}, model='weights and cache are read once per step; attention, then the longer of reading weights and computing; 1 kB is 10^3 bytes')
-def decode_step(chip, P, N, T, B, kB):
-    """A model of {{ P }} billion parameters in int8, computing in bfloat16, with {{ kB }} kB of KV cache per token, decodes {{ B }} sequences with
-    {{ T }} tokens of context each, cut over {{ N }} {{ chip }} chips. How long does one step take at least?"""
+@exercise.number(points=0.5, unit='ms', params={'chip': ['v5e', 'v6e'], 'P': [13, 30, 70], 'N': [8, 16], 'T': [384, 512], 'B': [6, 12], 'L': [480, 640], 'kB': [100, 160]}, where=lambda chip, P, N, T, B, L, kB: P * 1000000000.0 + kB * 1000.0 * L * T < N * CHIPS[chip].hbm, model='weights and cache are read once per step; attention, then the longer of reading weights and computing; 1 kB is 10^3 bytes')
+def decode_step(chip, P, N, T, B, L, kB):
+    """A model of {{ P }} billion parameters in int8, computing in bfloat16, with {{ kB }} kB of KV cache per token, is cut over {{ N }} {{ chip }} chips.
+    It decodes one step of {{ B }} sequences, then one of {{ L }} others, with {{ T }} tokens of context each. How long do the two take at least?"""
     raise NotImplementedError()
 caches = exercise.cases(kv_cache_bytes, public='[[{"dict": [["layers", 40], ["query_heads", 40], ["kv_heads", 8], ["head_dim", 128], ["itemsize", 2], ["sequences", 16], ["tokens", 8192]]}, {"value": 21474836480}]]')
 small_steps = exercise.cases(decode_step_time, public='[[{"dict": [["params", 30000000000], ["weight_bytes", 1], ["kv_bytes_per_token", 100000], ["sequences", 4], ["tokens", 8192], ["chips", 16], ["flops", {"float": "0x1.6657460aa0000p+47"}], ["hbm_bandwidth", {"float": "0x1.7dd79e1000000p+39"}]]}, {"value": {"float": "0x1.4c717f4611cf8p-9"}}]]')

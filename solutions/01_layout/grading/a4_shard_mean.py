@@ -14,6 +14,7 @@ from a4_shard_mean import (
     shard_roll_further,
     shard_roll_value,
 )
+from grader.exercise import About
 
 
 @exercise.misconception(of=shard_mean, fails=shard_mean_value)
@@ -85,3 +86,8 @@ def roll_whole_block(S, D, X, Y, shift):
 def roll_elements(S, D, X, Y, shift):
     """You counted numbers, not bytes. A float32 takes 4."""
     return shift * D / Y
+
+
+exercise.about(
+    global_roll_bytes, lambda S, D, X, Y, shift: About(mesh={"x": X, "y": Y}, arrays=[((S, D), P("x", "y"))])
+)

@@ -5,6 +5,7 @@ import itertools
 from jax.sharding import PartitionSpec as P
 
 from a5_classify import axes_of, classify, exercise, partial_sum_bytes
+from grader.exercise import About
 from grader.expect import expect_outcomes
 
 SPECS = [P(i, j) for i, j in itertools.product([None, "x", "y"], repeat=2)]
@@ -166,3 +167,11 @@ def partial_not_cut(I, J, K, X, Y, Z):
 def partial_elements(I, J, K, X, Y, Z):
     """You counted numbers, not bytes. A float32 takes 4."""
     return I * K / (X * Z)
+
+
+exercise.about(
+    partial_sum_bytes,
+    lambda I, J, K, X, Y, Z: About(
+        mesh={"x": X, "y": Y, "z": Z}, arrays=[((I, J), P("x", "y")), ((J, K), P("y", "z"))]
+    ),
+)

@@ -13,7 +13,7 @@ from a6_three_modes import (
     matmul_explicit,
     matmul_manual,
 )
-from grader.exercise import normal
+from grader.exercise import About, normal
 from grader.expect import Failure, expect_close, expect_collectives, expect_flops, expect_spec, expect_traffic
 
 arrays = {"a": normal("I", "J", spec=P("x", None)), "b": normal("J", "K", spec=P(None, "y"))}
@@ -179,3 +179,10 @@ def flops_still_shared(I, J, K, X, Y):
 def flops_without_two(I, J, K, X, Y):
     """You counted a term as one FLOP. It is a multiplication and an addition."""
     return I * J * K / X
+
+
+for asked in (gather_of_c_bytes, flops_of_one_constraint):
+    exercise.about(
+        asked,
+        lambda I, J, K, X, Y: About(mesh={"x": X, "y": Y}, arrays=[((I, J), P("x")), ((J, K), P(None, "y"))]),
+    )

@@ -11,9 +11,9 @@ from b1_collectives import (
     exercise,
     reduce_scatter_body,
 )
-from grader.exercise import normal
+from grader.exercise import About, normal
 from grader.expect import expect_close, expect_collectives
-from grader.hardware import all_to_all_time
+from grader.hardware import all_to_all_time, latency
 
 DIMS = {"I": 64, "J": 40, "K": 16}
 HIDDEN = {"I": 128, "J": 24, "K": 8}
@@ -130,3 +130,11 @@ def all_to_all_as_all_gather(chip, I, J, X):
 def all_to_all_one_way(chip, I, J, X):
     """You used one direction of the link; on a ring data flows both ways."""
     return 2 * all_to_all_time(2 * I * J, X, chip)
+
+
+exercise.about(
+    all_to_all_on_ring,
+    lambda chip, I, J, X: About(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x")), ((I, J), P(None, "x"))], least=latency(X)
+    ),
+)

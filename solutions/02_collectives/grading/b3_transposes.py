@@ -13,7 +13,7 @@ from b3_transposes import (
     reduce_scatter_t,
     shift_t,
 )
-from grader.exercise import normal
+from grader.exercise import About, normal
 from grader.expect import expect_close, expect_collectives
 
 DIMS = {"I": 72, "J": 48}
@@ -180,3 +180,6 @@ def fsdp_backward_all_reduce(D, F, X):
 def fsdp_backward_shard(D, F, X):
     """You sent one chunk. A reduce-scatter sends one in each of its X - 1 steps."""
     return 4 * D * F / X
+
+
+exercise.about(fsdp_backward_bytes, lambda D, F, X: About(mesh={"x": X}, arrays=[((D, F), P("x"))]))

@@ -14,9 +14,9 @@ from b5_rooted import (
     rooted_scatter,
     rooted_scatter_bytes,
 )
-from grader.exercise import normal
+from grader.exercise import About, normal
 from grader.expect import expect_close, expect_traffic
-from grader.hardware import all_reduce_time
+from grader.hardware import all_reduce_time, latency
 
 blocks = normal("I", "J", spec=P(None, "x"))
 DIMS = {"I": 40, "J": 80}
@@ -193,3 +193,10 @@ def rooted_scatter_as_reduce(I, K, X):
 def rooted_scatter_n_hops(I, K, X):
     """You counted X hops. A chunk is home after X - 1."""
     return X * 4 * I * K
+
+
+exercise.about(
+    rooted_broadcast_time,
+    lambda chip, I, K, X: About(chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, K), P("x"))], least=2 * latency(X)),
+)
+exercise.about(rooted_scatter_bytes, lambda I, K, X: About(mesh={"x": X}, arrays=[((I, K), P("x"))]))

@@ -12,7 +12,8 @@ from c2_one_operand import (
     slice_first_time,
     slice_first_value,
 )
-from grader.hardware import all_gather_time, all_reduce_time
+from grader.exercise import About
+from grader.hardware import all_gather_time, all_reduce_time, latency
 
 
 @exercise.misconception(of=matmul_gather_first, fails=gather_first_traffic)
@@ -58,3 +59,25 @@ def reduce_time_once(chip, I, J, K, X):
 def reduce_time_of_a(chip, I, J, K, X):
     """You reduced A. What is unreduced is the product, C[I, K]."""
     return all_reduce_time(2 * I * J, X, chip)
+
+
+@exercise.misconception(of=gather_first_time)
+def gather_time_one_way(chip, I, J, K, X):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return 2 * all_gather_time(2 * I * J, X, chip)
+
+
+@exercise.misconception(of=slice_first_time)
+def reduce_time_one_way(chip, I, J, K, X):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return 2 * all_reduce_time(2 * I * K, X, chip)
+
+
+for asked in (gather_first_time, slice_first_time):
+    exercise.about(
+        asked,
+        lambda chip, I, J, K, X: About(
+            chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P(None, "x")), ((J, K), P("x")), ((I, K), P("x"))],
+            least=2 * latency(X),
+        ),
+    )  # fmt: skip

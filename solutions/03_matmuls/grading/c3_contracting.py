@@ -12,7 +12,8 @@ from c3_contracting import (
     scatter_time,
     scattered_traffic,
 )
-from grader.hardware import reduce_scatter_time
+from grader.exercise import About
+from grader.hardware import latency, reduce_scatter_time
 
 
 @exercise.misconception(of=matmul_all_reduce, fails=reduced_value)
@@ -83,3 +84,12 @@ def sent_in_one_phase(I, K, X):
 def sent_whole_array_round(I, K, X):
     """You sent the whole array in every step. A ring sends one chunk of 1/X at a time."""
     return 4 * I * K * (X - 1)
+
+
+exercise.about(
+    scatter_time,
+    lambda chip, I, K, X: About(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, K), P(None, "x"))], least=latency(X)
+    ),
+)
+exercise.about(all_reduce_bytes, lambda I, K, X: About(mesh={"x": X}, arrays=[((I, K), P(None, "x"))]))

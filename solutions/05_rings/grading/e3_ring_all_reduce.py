@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
 
 from e3_ring_all_reduce import (
     exercise,
@@ -11,7 +12,8 @@ from e3_ring_all_reduce import (
     ring_reduce_traffic,
     ring_reduce_value,
 )
-from grader.hardware import all_gather_time, all_reduce_time
+from grader.exercise import About
+from grader.hardware import all_gather_time, all_reduce_time, latency
 
 
 def summed_chunk(chunks, start):
@@ -123,3 +125,12 @@ def ring_reduce_time_of_whole_arrays(chip, I, J, X):
 def ring_reduce_time_of_n_hops(chip, I, J, X):
     """You counted N hops in a phase; N - 1 are enough."""
     return all_reduce_time(2 * I * J, X, chip, topology="one_way_ring") * X / (X - 1)
+
+
+exercise.about(ring_reduce_total_bytes, lambda I, J, X: About(mesh={"x": X}, arrays=[((I, J), P("x"))]))
+exercise.about(
+    ring_reduce_one_way_time,
+    lambda chip, I, J, X: About(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x"))], least=2 * latency(X, "one_way_ring")
+    ),
+)
