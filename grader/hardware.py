@@ -83,6 +83,7 @@ class Gpu:
         hbm: bytes. hbm_bw: bytes/s. bf16: dense FLOP/s. low: dense FLOP/s at one byte per number.
         low_dtype: what ``low`` is for. egress: bytes/s out of one GPU into its node's switch (W1).
         node_egress: bytes/s out of one node. node: GPUs in one node. note: what to know about the row.
+        assumed: what is printed where ``node_egress`` is not the source's.
     """
 
     name: str
@@ -97,6 +98,7 @@ class Gpu:
     note: str
     source: str
     date: str
+    assumed: str = ""
 
 
 # Rows in the order of the source. v3's wraparound (full pod side only) is this table's assumption.
@@ -129,7 +131,7 @@ GPUS: dict[str, Gpu] = {
             "H100", 80e9, 3.4e12, 9.9e14, 2.0e15, "fp8", 450e9, 400e9, 8,
             "18 links of 25 GB/s; published problems use 3.35e12 B/s of HBM bandwidth", *BOOK_GPUS,
         ),
-        Gpu("H200", 141e9, 4.8e12, 9.9e14, 2.0e15, "fp8", 450e9, 400e9, 8, "node egress assumed as H100", *BOOK_GPUS),
+        Gpu("H200", 141e9, 4.8e12, 9.9e14, 2.0e15, "fp8", 450e9, 400e9, 8, "", *BOOK_GPUS, assumed="assumed, as for H100"),
         Gpu("B200", 192e9, 8.0e12, 2.3e15, 4.5e15, "fp8", 900e9, 400e9, 8, "the DGX sheet says 180 GB", *BOOK_GPUS),
         Gpu(
             "GB200 NVL72", None, None, None, None, "", 900e9, 3600e9, 72,
@@ -211,7 +213,7 @@ def _describe_chip(c: Chip) -> str:
     return (
         f"{c.name}: ICI {_e(c.ici)} B/s per link and direction ({_e(c.ici_both)} both ways), {c.torus}D torus, "
         f"{_say_wrap(c)}; HBM {c.hbm / 1e9:.0f} GB at {_e(c.hbm_bw)} B/s; bf16 {_e(c.bf16)} FLOP/s; "
-        f"hop {HOP_TIME * 1e6:.0f} us; table {TABLE_VERSION}"
+        f"hop {HOP_TIME * 1e6:.0f} us; {_provenance(c)}"
     )
 
 
@@ -225,12 +227,18 @@ def _say_wrap(c: Chip) -> str:
 def _describe_gpu(g: Gpu) -> str:
     parts = [f"{g.name}: {g.egress / 1e9:.0f} GB/s out of each GPU into the switch of its node of {g.node}"]
     if g.node_egress:
-        parts.append(f"{g.node_egress / 1e9:.0f} GB/s out of a node")
+        assumed = f" ({g.assumed})" if g.assumed else ""
+        parts.append(f"{g.node_egress / 1e9:.0f} GB/s out of a node{assumed}")
     if g.hbm and g.hbm_bw:
         parts.append(f"HBM {g.hbm / 1e9:.0f} GB at {_e(g.hbm_bw)} B/s")
     if g.bf16:
         parts.append(f"bf16 {_e(g.bf16)} FLOP/s dense")
-    return "; ".join([*parts, f"table {TABLE_VERSION}"])
+    return "; ".join([*parts, _provenance(g)])
+
+
+def _provenance(row: Chip | Gpu) -> str:
+    """``table 2026-11, from How To Scale Your Model of 2025-02-04``: when we froze it, and when its source was written."""
+    return f"table {TABLE_VERSION}, from {row.source.split(',')[0].split(' (')[0]} of {row.date}"
 
 
 def _e(value: float) -> str:

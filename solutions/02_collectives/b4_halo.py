@@ -81,9 +81,9 @@ def stencil(a, *, mesh, weights):
 
 a = normal("N", spec=P("x"))
 WEIGHTS = (-0.5, 2.0, 0.25, 1.0, -3.0)
-narrow = exercise.call(halo, a=a, static={"w": 1}, dims={"N": 120}, hidden_dims={"N": 160})
+narrow = exercise.call(halo, a=a, static={"w": 1}, dims={"N": 120}, hidden_dims={"N": 200})
 wide = exercise.call(halo, a=a, static={"w": 3}, dims={"N": 120}, hidden_dims={"N": 200})
-derived = exercise.call(stencil, a=a, static={"weights": (-1.0, 0.0, 1.0)}, dims={"N": 120}, hidden_dims={"N": 160})
+derived = exercise.call(stencil, a=a, static={"weights": (-1.0, 0.0, 1.0)}, dims={"N": 120}, hidden_dims={"N": 280})
 weighted = exercise.call(stencil, a=a, static={"weights": WEIGHTS}, dims={"N": 120}, hidden_dims={"N": 200})
 
 

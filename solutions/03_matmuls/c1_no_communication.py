@@ -62,7 +62,7 @@ product = exercise.call(
     a=normal("I", "J", spec=P("x", None)),
     b=normal("J", "K", spec=P(None, "y")),
     dims={"I": 16, "J": 24, "K": 40},
-    hidden_dims={"I": 40, "J": 12, "K": 24},
+    hidden_dims={"I": 40, "J": 15, "K": 20},
 )
 
 

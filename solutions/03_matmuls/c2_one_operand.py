@@ -21,7 +21,8 @@ reducing `C` (3840 bytes) sends 2 · 3/4 · 3840 = 5760, but each device multipl
 **JAX.** After an all-gather every device holds the same value, but `shard_map` cannot tell: `out_specs=P()` then
 needs `check_vma=False`. After `psum` it can.
 
-**In real systems**: gather first is FSDP's matmul; slice first is how a tensor-parallel layer ends.
+**In real systems**: gather first is FSDP's matmul (there it is the weight that is cut); slice first pays off where the result
+is small, as in decoding: C5.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.
 """
@@ -78,7 +79,7 @@ def matmul_slice_first(a, b, *, mesh):
 
 arrays = {"a": normal("I", "J", spec=P(None, "x")), "b": normal("J", "K", spec=P())}
 DIMS = {"I": 24, "J": 32, "K": 40}
-HIDDEN = {"I": 40, "J": 16, "K": 24}
+HIDDEN = {"I": 21, "J": 24, "K": 35}
 gathered = exercise.call(matmul_gather_first, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 sliced = exercise.call(matmul_slice_first, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 

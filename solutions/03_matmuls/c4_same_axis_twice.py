@@ -76,7 +76,7 @@ def matmul_keep_columns(a, b, *, mesh):
 
 arrays = {"a": normal("I", "J", spec=P("x", None)), "b": normal("J", "K", spec=P(None, "x"))}
 DIMS = {"I": 24, "J": 32, "K": 40}
-HIDDEN = {"I": 40, "J": 12, "K": 16}
+HIDDEN = {"I": 40, "J": 15, "K": 24}
 rows = exercise.call(matmul_keep_rows, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 columns = exercise.call(matmul_keep_columns, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 

@@ -68,7 +68,7 @@ def bidi_all_gather(a):
 
 
 call = exercise.call(
-    bidi_all_gather, a=normal("I", "J", spec=P("x")), dims={"I": 120, "J": 6}, hidden_dims={"I": 240, "J": 4}
+    bidi_all_gather, a=normal("I", "J", spec=P("x")), dims={"I": 120, "J": 6}, hidden_dims={"I": 360, "J": 5}
 )
 
 

@@ -18,7 +18,7 @@ from grader.expect import Failure, expect_close, expect_collectives, expect_flop
 
 arrays = {"a": normal("I", "J", spec=P("x", None)), "b": normal("J", "K", spec=P(None, "y"))}
 DIMS = {"I": 24, "J": 32, "K": 40}
-HIDDEN = {"I": 16, "J": 56, "K": 24}
+HIDDEN = {"I": 12, "J": 27, "K": 20}
 auto = exercise.call(matmul_auto, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 typed = exercise.call(matmul_explicit, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 manual = exercise.call(matmul_manual, **arrays, dims=DIMS, hidden_dims=HIDDEN)

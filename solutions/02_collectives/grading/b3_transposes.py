@@ -17,11 +17,11 @@ from grader.exercise import About, normal
 from grader.expect import expect_close, expect_collectives
 
 DIMS = {"I": 72, "J": 48}
-HIDDEN = {"I": 24, "J": 96}
+HIDDEN = {"I": 24, "J": 120}
 rows = normal("I", "J", spec=P("x"))
 tall = normal(1728, "J", spec=P("x"))
 columns = normal("I", "J", spec=P(None, "x"))
-gathered = exercise.call(all_gather_t, y=tall, dims={"J": 24}, hidden_dims={"J": 40})
+gathered = exercise.call(all_gather_t, y=tall, dims={"J": 24}, hidden_dims={"J": 41})
 scattered = exercise.call(reduce_scatter_t, y=rows, dims=DIMS, hidden_dims=HIDDEN)
 reduced = exercise.call(all_reduce_t, y=rows, dims=DIMS, hidden_dims=HIDDEN)
 traded = exercise.call(all_to_all_t, y=columns, dims=DIMS, hidden_dims=HIDDEN)

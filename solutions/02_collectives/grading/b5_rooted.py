@@ -20,16 +20,17 @@ from grader.hardware import all_reduce_time, latency
 
 blocks = normal("I", "J", spec=P(None, "x"))
 DIMS = {"I": 40, "J": 80}
-HIDDEN = {"I": 80, "J": 120}
+HIDDEN = {"I": 28, "J": 36}
+LARGE = {"I": 120, "J": 200}
 OTHER = [{"x": 8}, {"x": 5}]
 broadcast = exercise.call(rooted_broadcast, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
 scatter = exercise.call(rooted_scatter, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
 gather = exercise.call(rooted_gather, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
 reduce = exercise.call(rooted_reduce, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
-broadcast_from_3 = exercise.call(rooted_broadcast, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
-scatter_from_3 = exercise.call(rooted_scatter, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
-gather_to_3 = exercise.call(rooted_gather, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
-reduce_to_3 = exercise.call(rooted_reduce, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
+broadcast_from_3 = exercise.call(rooted_broadcast, a=blocks, static={"root": 3}, dims=LARGE, meshes=OTHER)
+scatter_from_3 = exercise.call(rooted_scatter, a=blocks, static={"root": 3}, dims=LARGE, meshes=OTHER)
+gather_to_3 = exercise.call(rooted_gather, a=blocks, static={"root": 3}, dims=LARGE, meshes=OTHER)
+reduce_to_3 = exercise.call(rooted_reduce, a=blocks, static={"root": 3}, dims=LARGE, meshes=OTHER)
 
 
 @exercise.check(broadcast, points=0.5, public=True)
