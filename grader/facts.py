@@ -51,11 +51,13 @@ class Facts:
     """``flops`` is None when products lie outside shard_map: only the compiler knows each device's share.
 
     ``typed``: the results' types say how they are sharded, as on Explicit axes only.
+    ``mapped``: there is a ``shard_map``, and no matrix product outside of one.
     """
 
     collectives: list[Collective]
     flops: int | None
     typed: bool
+    mapped: bool
 
 
 def parse(serialized: bytes) -> Any:
@@ -121,7 +123,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
     main = functions["main"].attributes
     results = list(main["res_attrs"]) if "res_attrs" in main else []
     typed = bool(results) and all("sdy.sharding" in about for about in results)
-    return Facts(reader.collectives, None if reader.auto else reader.flops, typed)
+    return Facts(reader.collectives, None if reader.auto else reader.flops, typed, reader.mapped and not reader.auto)
 
 
 GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
@@ -135,7 +137,7 @@ class _Reader:
         self.collectives: list[Collective] = []
         self.flops = 0
         self.depth = self.steps = 0
-        self.manual = False
+        self.manual = self.mapped = False
         self.auto = False
 
     def visit(self, op: Any, times: int | None) -> None:
@@ -160,7 +162,7 @@ class _Reader:
             self.flops += dot_flops(op) * (1 if times is None else times)
             self.auto = self.auto or not self.manual
         elif op.name == "sdy.manual_computation":
-            before, self.manual = self.manual, True
+            before, self.manual, self.mapped = self.manual, True, True
             self.visit(op, times)
             self.manual = before
         elif op.name in CALLS:

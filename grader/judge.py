@@ -167,6 +167,7 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
             memory=finding.memory,
             flops=finding.flops,
             typed=finding.typed,
+            mapped=finding.mapped,
             public=public,
         )
 
@@ -250,7 +251,7 @@ def _same_traffic(a: Finding, b: Finding) -> bool:
     def said(cs: list[Collective]) -> list:
         return sorted((c.kind, c.axes, c.bytes, c.count or 0, str(c.shift), c.by_compiler) for c in cs)
 
-    return a.typed == b.typed and said(a.collectives) == said(b.collectives)
+    return (a.typed, a.mapped) == (b.typed, b.mapped) and said(a.collectives) == said(b.collectives)
 
 
 def with_hint(result: Result, slip: Misconception) -> Result:

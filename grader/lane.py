@@ -304,7 +304,9 @@ def _observation(ask: Ask, header: dict, blobs: list[bytes]) -> Finding:
         raise BadFrame("not one output per run")
     collectives = [_collective(c) for c in header["collectives"]]
     numbers = int(header["memory"]), int(header["flops"])
-    return Observation(outputs, bool(header["tuple_out"]), collectives, *numbers, bool(header["typed"]))
+    return Observation(
+        outputs, bool(header["tuple_out"]), collectives, *numbers, bool(header["typed"]), bool(header["mapped"])
+    )
 
 
 def _collective(data: dict[str, Any]) -> Collective:

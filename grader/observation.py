@@ -76,6 +76,7 @@ class Observation:
         memory: peak temporary bytes per device, from the compiler.
         flops: floating-point operations of matrix products per device, loops multiplied out.
         typed: the results' types say how they are sharded, as on Explicit axes only.
+        mapped: there is a ``shard_map``, and no matrix product outside of one.
     """
 
     outputs: list[list[Sharded]]
@@ -84,6 +85,7 @@ class Observation:
     memory: int
     flops: int
     typed: bool = False
+    mapped: bool = False
 
 
 @dataclass(frozen=True)
@@ -134,6 +136,7 @@ class Seen:
     memory: int = 0
     flops: int = 0
     typed: bool = False
+    mapped: bool = False
     outcomes: list[tuple[dict[str, Any], Outcome, Outcome]] = field(default_factory=list)
     public: bool = True
 

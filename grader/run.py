@@ -97,7 +97,7 @@ def _answer(ask: dict[str, Any], program: bytes, inputs: list[list[np.ndarray]],
     header, blobs = _executed.get(key, lambda: execute(ask, exported, module, arguments, inputs))
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
     flops = header["compiled_flops"] if found.flops is None else found.flops
-    return header | {"collectives": collectives, "flops": flops, "typed": found.typed}, blobs
+    return header | {"collectives": collectives, "flops": flops, "typed": found.typed, "mapped": found.mapped}, blobs
 
 
 def _digest(parts: Iterable[bytes]) -> str:

@@ -201,6 +201,7 @@ observation = st.fixed_dictionaries(
         "memory": plain,
         "flops": plain,
         "typed": plain,
+        "mapped": plain,
     }
 )
 
