@@ -314,6 +314,7 @@ def verify(
     names: Names = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, max=64)] = 2,
     isolation: Isolation = "none",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="seeds to try misconceptions with")] = 1,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -332,7 +333,7 @@ def verify(
                 out.print(f"    {report.clean(problem)}", markup=False, highlight=False, soft_wrap=True)
 
     with Grader(found, best_tier(isolation), jobs) as grader:
-        count = verifier.verify(found, grader, chosen, tell)
+        count = verifier.verify(found, grader, chosen, tell, seeds)
     if as_json:
         print_json(told)
     else:

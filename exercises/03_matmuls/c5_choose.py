@@ -53,7 +53,7 @@ def choose(B, D, F, X, flops, bandwidth):
 # takes V / W, W both directions.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 gather_first_total = None  # TODO: your answer
 
 
@@ -67,5 +67,5 @@ gather_first_total = None  # TODO: your answer
 # takes V / W, W both directions.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 reduce_last_total = None  # TODO: your answer

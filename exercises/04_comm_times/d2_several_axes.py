@@ -72,7 +72,7 @@ def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
 # directions of one link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 gather_cut_elsewhere_time = None  # TODO: your answer
 
 
@@ -85,7 +85,7 @@ gather_cut_elsewhere_time = None  # TODO: your answer
 # directions of one link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 gather_two_axes_time = None  # TODO: your answer
 
 
@@ -98,5 +98,5 @@ gather_two_axes_time = None  # TODO: your answer
 # directions of one link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 reduce_cut_elsewhere_time = None  # TODO: your answer

@@ -62,7 +62,7 @@ def exchange_time(bytes, sizes, network, one_way_bandwidth):
 # Model: bidirectional ring, bandwidth only, V / (4·W) with W both directions of one link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_exchange_time = None  # TODO: your answer
 
 
@@ -74,7 +74,8 @@ ring_exchange_time = None  # TODO: your answer
 # Model: bandwidth only, exact for what the axis is: a ring V / (4·W), a line as many chunks as
 # pass its middle wire.
 # Hardware: v6e: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 32 GB at 1.6e12 B/s; bf16 9.2e14 FLOP/s; hop 1 us; table 2026-11.
+# an axis of 16; HBM 32 GB at 1.6e12 B/s; bf16 9.2e14 FLOP/s; hop 1 us; table 2026-11, from How To
+# Scale Your Model of 2025-02-04.
 line_exchange_time = None  # TODO: your answer
 
 
@@ -86,7 +87,7 @@ line_exchange_time = None  # TODO: your answer
 # Model: one switch, bandwidth only, exact: each GPU sends V/N² to each of the others at its
 # egress bandwidth.
 # Hardware: GB200 NVL72: 900 GB/s out of each GPU into the switch of its node of 72; 3600 GB/s out
-# of a node; table 2026-11.
+# of a node; table 2026-11, from How To Scale Your Model of 2025-08-18.
 switch_exchange_time = None  # TODO: your answer
 
 
@@ -99,5 +100,5 @@ switch_exchange_time = None  # TODO: your answer
 # directions of one link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 torus_exchange_time = None  # TODO: your answer

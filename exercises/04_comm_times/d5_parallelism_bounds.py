@@ -74,7 +74,7 @@ def best_split(B, F, N, MX, MY):
 # axes, W both directions.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 fsdp_least_batch = None  # TODO: your answer
 
 
@@ -87,7 +87,7 @@ fsdp_least_batch = None  # TODO: your answer
 # axes, W both directions; M = 1.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 tensor_most_chips = None  # TODO: your answer
 
 
@@ -101,7 +101,7 @@ tensor_most_chips = None  # TODO: your answer
 # other too.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 mixed_least_batch = None  # TODO: your answer
 
 
@@ -124,5 +124,6 @@ best_fsdp_chips = None  # TODO: your answer
 # Model: data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of
 # V / W each, W the slice's DCN bandwidth.
 # Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11.
+# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 dcn_least_batch = None  # TODO: your answer

@@ -53,7 +53,7 @@ def ring_reduce_scatter(a):
 # direction of a link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_scatter_one_way_time = None  # TODO: your answer
 
 
@@ -66,5 +66,5 @@ ring_scatter_one_way_time = None  # TODO: your answer
 # W1.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_scatter_small_time = None  # TODO: your answer

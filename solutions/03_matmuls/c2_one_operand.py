@@ -31,7 +31,7 @@ import jax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_collectives, expect_flops, expect_spec, expect_traffic
+from grader.expect import expect_close, expect_collectives, expect_flops, expect_shard_map, expect_spec, expect_traffic
 from grader.hardware import all_gather_time, all_reduce_time
 
 exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=2)
@@ -92,7 +92,8 @@ def gather_first_value(seen):
 
 @exercise.check(gathered, points=1, after=gather_first_value)
 def gather_first_traffic(seen):
-    """matmul_gather_first: one all-gather of A over x and no other collective; C is whole on every device"""
+    """matmul_gather_first: in shard_map, one all-gather of A over x and no other collective; C is whole on every device"""
+    expect_shard_map(seen)
     expect_collectives(seen, all_gather={"x": 1})
     expect_traffic(seen, at_most=4 * seen.a.size * (1 - 1 / seen.mesh["x"]))
     expect_spec(seen.out, P())
@@ -106,7 +107,8 @@ def slice_first_value(seen):
 
 @exercise.check(sliced, points=1, after=slice_first_value)
 def slice_first_traffic(seen):
-    """matmul_slice_first: one all-reduce over x and no other collective, 1/X of the FLOPs; C is whole on every device"""
+    """matmul_slice_first: in shard_map, one all-reduce over x and no other collective, 1/X of the FLOPs; C is whole on every device"""
+    expect_shard_map(seen)
     expect_collectives(seen, all_reduce={"x": 1})
     expect_flops(seen, at_most=2 * seen.a.size * seen.b.shape[1] / seen.mesh["x"])
     expect_spec(seen.out, P())

@@ -28,7 +28,7 @@ import jax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_collectives, expect_flops, expect_spec
+from grader.expect import expect_close, expect_collectives, expect_flops, expect_shard_map, expect_spec
 from grader.hardware import all_gather_time
 
 exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=2)
@@ -95,7 +95,8 @@ def keep_rows_layout(seen):
 
 @exercise.check(rows, points=1, after=keep_rows_value)
 def keep_rows_budget(seen):
-    """matmul_keep_rows: one all-gather over x, no other collective, 1/X of the FLOPs"""
+    """matmul_keep_rows: in shard_map, one all-gather over x, no other collective, 1/X of the FLOPs"""
+    expect_shard_map(seen)
     expect_collectives(seen, all_gather={"x": 1})
     expect_flops(seen, at_most=2 * seen.a.size * seen.b.shape[1] / seen.mesh["x"])
 
@@ -114,7 +115,8 @@ def keep_columns_layout(seen):
 
 @exercise.check(columns, points=1, after=keep_columns_value)
 def keep_columns_budget(seen):
-    """matmul_keep_columns: one all-gather over x, no other collective, 1/X of the FLOPs"""
+    """matmul_keep_columns: in shard_map, one all-gather over x, no other collective, 1/X of the FLOPs"""
+    expect_shard_map(seen)
     expect_collectives(seen, all_gather={"x": 1})
     expect_flops(seen, at_most=2 * seen.a.size * seen.b.shape[1] / seen.mesh["x"])
 

@@ -22,7 +22,8 @@ reducing `C` (3840 bytes) sends 2 · 3/4 · 3840 = 5760, but each device multipl
 **JAX.** After an all-gather every device holds the same value, but `shard_map` cannot tell: `out_specs=P()` then
 needs `check_vma=False`. After `psum` it can.
 
-**In real systems**: gather first is FSDP's matmul; slice first is how a tensor-parallel layer ends.
+**In real systems**: gather first is FSDP's matmul (there it is the weight that is cut); slice first pays off where the result
+is small, as in decoding: C5.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4."""
 from jax.sharding import PartitionSpec as P

@@ -66,7 +66,7 @@ def two_rings_tiny_time(chip, X, Y, R, L, C):
     y={{ Y }}. How long do their all-gathers over both axes take, one after the other?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='kB', params={'chip': ['v4p', 'v5p'], 'N': [4, 8, 12, 16, 20, 24, 28]}, where=lambda chip, N: N <= max(CHIPS[chip].pod), model='on a ring of even N: latency N/2 · 1 us, bandwidth V / W with W both directions of one link')
+@exercise.number(points=0.5, unit='kB', params={'chip': ['v4p', 'v5p'], 'N': [4, 8, 12, 16, 20, 24, 28]}, where=lambda chip, N: max(CHIPS[chip].pod) >= N, model='on a ring of even N: latency N/2 · 1 us, bandwidth V / W with W both directions of one link')
 def latency_bound_below(chip, N):
     """An array is all-gathered over a ring of {{ N }} {{ chip }} chips. Up to how many kB of the *whole* array does latency
     set the time?"""

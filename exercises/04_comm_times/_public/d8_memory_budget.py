@@ -67,7 +67,7 @@ def cache_of_batch(L, H, K, T, B):
     """A model has {{ L }} layers, {{ H }} query heads, {{ K }} KV heads of dimension 128, and a bfloat16 cache. How large is it for {{ B }} sequences of {{ T }} tokens?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='ms', params={'chip': ['v5e', 'v6e'], 'P': [13, 30, 70], 'N': [8, 16], 'T': [384, 512], 'B': [6, 12], 'L': [480, 640], 'kB': [100, 160]}, where=lambda chip, P, N, T, B, L, kB: P * 1000000000.0 + kB * 1000.0 * L * T < N * CHIPS[chip].hbm, model='weights and cache are read once per step; attention, then the longer of reading weights and computing; 1 kB is 10^3 bytes')
+@exercise.number(points=0.5, unit='ms', params={'chip': ['v5e', 'v6e'], 'P': [13, 30, 70], 'N': [8, 16], 'T': [256, 384], 'B': [6, 12], 'L': [480, 640], 'kB': [80, 120]}, where=lambda chip, P, N, T, B, L, kB: P * 1000000000.0 + kB * 1000.0 * L * T < N * CHIPS[chip].hbm, model='weights and cache are read once per step; attention, then the longer of reading weights and computing; 1 kB is 10^3 bytes')
 def decode_step(chip, P, N, T, B, L, kB):
     """A model of {{ P }} billion parameters in int8, computing in bfloat16, with {{ kB }} kB of KV cache per token, is cut over {{ N }} {{ chip }} chips.
     It decodes one step of {{ B }} sequences, then one of {{ L }} others, with {{ T }} tokens of context each. How long do the two take at least?"""

@@ -64,7 +64,7 @@ def bidi_gather_time(chip, I, J, X):
     """`A` is bfloat16[{{ I }}, {{ J }}] on a ring of {{ X }} {{ chip }} chips. How long does `bidi_all_gather` take?"""
     raise NotImplementedError()
 
-@exercise.number(points=0.5, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [96, 192], 'L': [1536, 2304], 'J': [256, 384], 'X': [8, 12, 16]}, where=lambda chip, I, L, J, X: 2 * L * J / X > 1.3 * latency_bound_bytes(chip), model='a round takes the longer of 1 us and the bytes of a shard / W1')
+@exercise.number(points=0.5, unit='us', params={'chip': ['v4p', 'v5p'], 'I': [96, 192], 'L': [1536, 2304], 'J': [256, 384], 'X': [8, 12, 16]}, where=lambda chip, I, L, J, X: 1.3 * latency_bound_bytes(chip) < 2 * L * J / X, model='a round takes the longer of 1 us and the bytes of a shard / W1')
 def bidi_time_saved(chip, I, L, J, X):
     """On a ring of {{ X }} {{ chip }} chips two arrays are gathered, one as small as bfloat16[{{ I }}, {{ J }}] and one of bfloat16[{{ L }}, {{ J }}].
     By how much are two calls of `bidi_all_gather` faster than two of `ring_all_gather`, which sends one way?"""

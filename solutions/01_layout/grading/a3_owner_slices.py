@@ -45,6 +45,16 @@ def owner_dealt_round(shape, spec, mesh_shape):
     return {device: tuple(slices) for device, slices in owned.items()}
 
 
+@exercise.misconception(fails=[owner_axes, owner_tuples])
+def owner_without_numbers(shape, spec, mesh_shape):
+    """You wrote slice(None) where a dimension is whole. Both numbers were asked for, slice(0, size): a reader of one block needs them."""
+    cut = [slice(0, size) for size in shape]
+    return {
+        device: tuple(slice(None) if s == whole else s for s, whole in zip(slices, cut, strict=True))
+        for device, slices in owner_slices(shape, spec, mesh_shape).items()
+    }
+
+
 @exercise.misconception(of=first_row)
 def first_row_x_major(I, X, Y, device):
     """That is the row for P(("x", "y")). Here y comes first in the tuple, so y counts slowest."""

@@ -28,6 +28,18 @@ def mean_of_everything(a, *, mesh):
 
 
 @exercise.misconception(of=shard_mean, fails=shard_mean_value)
+def mean_outside(a, *, mesh):
+    """You took the mean of the whole array, one number. Inside jax.shard_map, jnp.mean sees one block."""
+    return jnp.mean(a)
+
+
+@exercise.misconception(of=shard_mean, fails=shard_mean_value)
+def mean_repeated(a, *, mesh):
+    """You took the mean of the whole array and repeated it. Inside jax.shard_map, jnp.mean sees one block."""
+    return jnp.full((mesh.shape["x"], mesh.shape["y"]), jnp.mean(a))
+
+
+@exercise.misconception(of=shard_mean, fails=shard_mean_value)
 def mean_over_all_elements(a, *, mesh):
     """You divided by the number of elements of the whole array. A block has only S·D / (X·Y) of them."""
 

@@ -14,7 +14,15 @@ from a6_three_modes import (
     matmul_manual,
 )
 from grader.exercise import About, normal
-from grader.expect import Failure, expect_close, expect_collectives, expect_flops, expect_spec, expect_traffic
+from grader.expect import (
+    Failure,
+    expect_close,
+    expect_collectives,
+    expect_flops,
+    expect_shard_map,
+    expect_spec,
+    expect_traffic,
+)
 
 arrays = {"a": normal("I", "J", spec=P("x", None)), "b": normal("J", "K", spec=P(None, "y"))}
 DIMS = {"I": 24, "J": 32, "K": 40}
@@ -93,7 +101,8 @@ def manual_budget(seen):
 
 @exercise.check(manual, points=0.25, after=manual_budget)
 def manual_mode(seen):
-    """matmul_manual: you write the all-gather, the compiler adds nothing"""
+    """matmul_manual: you write the all-gather in shard_map, the compiler adds nothing"""
+    expect_shard_map(seen)
     expect_collectives_of(seen, compiler=False)
 
 

@@ -112,6 +112,18 @@ def traded_backwards(a):
     return jax.lax.all_to_all(a, "x", split_axis=0, concat_axis=1, tiled=True)
 
 
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_value)
+def traded_rows_for_rows(a):
+    """You split and joined the same dimension, so chunks of rows changed places and the columns are still whole. Split the columns."""
+    return jax.lax.all_to_all(a, "x", split_axis=0, concat_axis=0, tiled=True)
+
+
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_value)
+def traded_columns_for_columns(a):
+    """You split and joined the same dimension, so chunks of columns changed places and the rows are still cut. Join along the rows."""
+    return jax.lax.all_to_all(a, "x", split_axis=1, concat_axis=1, tiled=True)
+
+
 @exercise.misconception(of=all_to_all_body, fails=all_to_all_traffic)
 def gathered_then_sliced(a):
     """You gathered everything and kept 1/X of it. An all-to-all sends only what each device keeps."""

@@ -10,6 +10,7 @@ from c2_one_operand import (
     matmul_gather_first,
     matmul_slice_first,
     slice_first_time,
+    slice_first_traffic,
     slice_first_value,
 )
 from grader.exercise import About
@@ -35,6 +36,18 @@ def first_rows_on_every_device(a, b, *, mesh):
         return jax.lax.psum(a @ b[: a.shape[1]], "x")
 
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P()), out_specs=P())(a, b)
+
+
+@exercise.misconception(of=matmul_gather_first, fails=gather_first_traffic)
+def gathered_by_compiler(a, b, *, mesh):
+    """You left the gather to the compiler. With jax.shard_map you write every collective yourself."""
+    return jax.lax.with_sharding_constraint(a, jax.NamedSharding(mesh, P())) @ b
+
+
+@exercise.misconception(of=matmul_slice_first, fails=slice_first_traffic)
+def reduced_by_compiler(a, b, *, mesh):
+    """You left the sum to the compiler. With jax.shard_map you write every collective yourself."""
+    return jax.lax.with_sharding_constraint(a @ b, jax.NamedSharding(mesh, P()))
 
 
 @exercise.misconception(of=gather_first_time)

@@ -7,6 +7,7 @@ from c4_same_axis_twice import (
     cheaper_gather_time,
     exercise,
     keep_columns_budget,
+    keep_rows_budget,
     keep_rows_layout,
     keep_rows_value,
     matmul_keep_columns,
@@ -45,6 +46,18 @@ def gathered_both(a, b, *, mesh):
         return jax.lax.dynamic_slice_in_dim(c, jax.lax.axis_index("x") * b.shape[1], b.shape[1], axis=1)
 
     return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P(None, "x"))(a, b)
+
+
+@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_budget)
+def rows_by_compiler(a, b, *, mesh):
+    """You asked the compiler for the layout. With jax.shard_map you gather and multiply yourself."""
+    return jax.lax.with_sharding_constraint(a @ b, jax.NamedSharding(mesh, P("x", None)))
+
+
+@exercise.misconception(of=matmul_keep_columns, fails=keep_columns_budget)
+def columns_by_compiler(a, b, *, mesh):
+    """You asked the compiler for the layout. With jax.shard_map you gather and multiply yourself."""
+    return jax.lax.with_sharding_constraint(a @ b, jax.NamedSharding(mesh, P(None, "x")))
 
 
 @exercise.misconception(of=cheaper_gather_time)

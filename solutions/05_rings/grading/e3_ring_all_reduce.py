@@ -35,6 +35,19 @@ def reduced_whole_arrays(a):
 
 
 @exercise.misconception(fails=ring_reduce_traffic)
+def reduced_whole_arrays_twice_round(a):
+    """You have the two phases, but with whole arrays instead of chunks: N times too much. After the first one everybody has the total already."""
+    n, total = jax.lax.axis_size("x"), a
+    ring = [(d, (d + 1) % n) for d in range(n)]
+    for _ in range(n - 1):
+        a = jax.lax.ppermute(a, "x", ring)
+        total = total + a
+    for _ in range(n - 1):
+        total = jax.lax.ppermute(total, "x", ring)
+    return total
+
+
+@exercise.misconception(fails=ring_reduce_traffic)
 def reduced_by_chunks_gathered_whole(a):
     """Your first phase sends chunks, but your second passes the whole array on, empty slots and all. Pass on what came last."""
     n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
@@ -53,6 +66,19 @@ def reduced_into_the_wrong_slots(a):
     acc = summed_chunk(chunks, me)
     out = chunks.at[me].set(acc)
     for hop in range(1, n):
+        acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].set(acc)
+    return out.reshape(a.shape)
+
+
+@exercise.misconception(fails=ring_reduce_value)
+def reduced_second_phase_late(a):
+    """Your first phase is right, your second counts its hops from 0: what comes in hop t is from t places before you, at me - t, t from 1."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = summed_chunk(chunks, me - 1)
+    out = jnp.zeros_like(chunks).at[me].set(acc)
+    for hop in range(n - 1):
         acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)])
         out = out.at[(me - hop) % n].set(acc)
     return out.reshape(a.shape)
