@@ -34,12 +34,13 @@ def question_problems(question: Number) -> Iterator[str]:
     for params in question.variants():
         try:
             about, answer = question.about(**params), question(**params)
-        except Exception as error:
-            first.setdefault(f"what it is about raises {type(error).__name__}: {error}", repr(params))
-            continue
-        answers.append(answer)
-        branches.update(about.branches)
-        for problem in [*impossible(about), *_published(question, answer), *_bounds(question, about, answer)]:
+            problems = [*impossible(about), *_published(question, answer), *_bounds(question, about, answer)]
+        except Exception as error:  # of the author's
+            problems = [f"what it is about raises {type(error).__name__}: {error}"]
+        else:
+            answers.append(answer)
+            branches.update(about.branches)
+        for problem in problems:
             first.setdefault(problem, ", ".join(f"{k}={v!r}" for k, v in params.items()))
     yield from (f"{question.name}: {problem}, with {where}" for problem, where in first.items())
     yield from _variety(question, answers, branches)

@@ -341,7 +341,10 @@ def test_products_outside_shard_map_are_left_to_the_compiler(look: Callable, exe
     ("body", "mapped"),
     [
         ("a @ b", False),
-        ("jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=(P('x'), P(None, 'y')), out_specs=P('x', 'y'))(a, b)", True),
+        (
+            "jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=(P('x'), P(None, 'y')), out_specs=P('x', 'y'))(a, b)",
+            True,
+        ),
         ("jax.shard_map(lambda a: 2 * a, mesh=mesh, in_specs=P('x'), out_specs=P('x'))(a) @ b", False),
     ],
     ids=["without", "with", "beside"],
