@@ -531,6 +531,7 @@ def mutants(
     names: Names = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, max=64)] = 2,
     isolation: Isolation = "none",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="seeds to try mutants with")] = 1,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -544,7 +545,7 @@ def mutants(
     found = mutation.impatient(found)
     total = sum(len(mutation.mutants_of(found.exercise(n))) for n in chosen)
     with Grader(found, best_tier(isolation), jobs) as grader, progress(total, quiet=as_json) as step:
-        proofs = mutation.prove(grader, chosen, listed, step)
+        proofs = mutation.prove(grader, chosen, listed, step, seeds)
     others = list(mutation.course_problems(found, proofs, listed))
     if as_json:
         print_json(mutation.as_json(proofs, others))
