@@ -52,7 +52,7 @@ many_axes = exercise.cases(
 )
 reductions = exercise.cases(
     axes_time,
-    public=[example(kind, P("x", "y"), ("z",), (4, 8, 16)) for kind in REDUCTIONS],
+    public=[example(kind, P("x", "y"), ("z",), (4, 8, 2)) for kind in REDUCTIONS],
     hidden=lambda rng: drawn(rng, REDUCTIONS, lambda talk, silent, n: talk == 0),
 )
 thin = exercise.cases(

@@ -35,7 +35,9 @@ ring = exercise.cases(
     gather_and_limit, public=[example(60_000, (6,), True)], hidden=lambda rng: drawn(rng, True, 1, 0.1, 0.8)
 )
 line = exercise.cases(
-    gather_and_limit, public=[example(131_072, (4,), False)], hidden=lambda rng: drawn(rng, False, 1, 0.1, 0.8)
+    gather_and_limit,
+    public=[example(131_072, (4,), False), example(60_000, (4,), False)],
+    hidden=lambda rng: drawn(rng, False, 1, 0.1, 0.8),
 )
 torus = exercise.cases(
     gather_and_limit,
