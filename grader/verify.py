@@ -190,6 +190,9 @@ def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconceptio
         by_seed = results_by_seed(grader, exercise, text, SEEDS[:seeds], slip.of.name)
         for name, lucky in luck(by_seed, set(slip.fails)).items():
             yield f"the misconception {slip.name} fails {name} by luck: not with {len(lucky)} of {seeds} seeds"
+        failed = {r.name for of_seed in by_seed for r in of_seed.values() if r.status == "failed"}
+        for name in sorted(failed - set(slip.fails)):
+            yield f"the misconception {slip.name} fails {name} too, with some seeds"
 
 
 def _in_public(slip: Misconception, shown: Result, graded: Result) -> Iterator[str]:

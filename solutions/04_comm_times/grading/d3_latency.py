@@ -47,7 +47,7 @@ torus = exercise.cases(
 large = exercise.cases(
     gather_and_limit,
     public=[example(1_048_576, (4,), False), example(12_582_912, (8,), True)],
-    hidden=lambda rng: [*drawn(rng, True, 1, 2, 9), *drawn(rng, False, 1, 2, 9)],
+    hidden=lambda rng: [*drawn(rng, True, 1, 4, 9), *drawn(rng, False, 1, 4, 9)],
 )
 
 
