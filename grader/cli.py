@@ -383,6 +383,7 @@ def verify(
     names: Names = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, max=64)] = 2,
     isolation: Isolation = "none",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="seeds to try misconceptions with")] = 1,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -403,7 +404,7 @@ def verify(
                 out.print(f"    {report.clean(problem)}", markup=False, highlight=False, soft_wrap=True)
 
     with Grader(found, best_tier(isolation), jobs) as grader:
-        count = verifier.verify(found, grader, chosen, proven)
+        count = verifier.verify(found, grader, chosen, proven, seeds)
     if as_json:
         print_json(told)
     else:
@@ -613,6 +614,7 @@ def mutants(
     names: Names = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, max=64)] = 2,
     isolation: Isolation = "none",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="seeds to try mutants with")] = 1,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -626,7 +628,7 @@ def mutants(
     found = mutation.impatient(found)
     total = sum(len(mutation.mutants_of(found.exercise(n))) for n in chosen)
     with Grader(found, best_tier(isolation), jobs) as grader, progress(total, quiet=as_json) as step:
-        proofs = mutation.prove(grader, chosen, listed, step)
+        proofs = mutation.prove(grader, chosen, listed, step, seeds)
     others = list(mutation.course_problems(found, proofs, listed))
     if as_json:
         print_json(mutation.as_json(proofs, others))

@@ -12,6 +12,7 @@ import hashlib
 import inspect
 import itertools
 import json
+import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
@@ -135,6 +136,40 @@ class Cases:
     expected: tuple[dict[str, Any], ...] = ()
 
 
+@dataclass(frozen=True)
+class About:
+    """What one draw of a question is about. ``verify`` proves of every draw that there can be such a thing.
+
+    Attributes:
+        mesh: the size of every axis of the mesh.
+        arrays: (shape, spec) of each array; axes that a question divides a dimension by count as its spec.
+        chip: whose slices the mesh (or ``slice``) must be one of.
+        slice: chips along each axis of the slice, where the question says so.
+        rings, lines: sizes of axes that wrap around, or do not, as the question or its answer takes them.
+        heads: (query heads, KV heads).
+        holds: bytes that one chip has to hold.
+        least, most: bounds on the answer, such as the hops' latency and the hardware's bandwidth.
+        branches: which of its alternatives a "longer of two" takes here, by name (``larger``).
+    """
+
+    mesh: Mapping[str, int] = field(default_factory=dict)
+    arrays: Sequence[tuple[tuple[int, ...], Iterable]] = ()
+    chip: str = ""
+    slice: tuple[int, ...] = ()
+    rings: tuple[int, ...] = ()
+    lines: tuple[int, ...] = ()
+    heads: tuple[int, int] = (1, 1)
+    holds: float = 0.0
+    least: float = 0.0
+    most: float = math.inf
+    branches: tuple[str, ...] = ()
+
+
+def larger(**named: float) -> str:
+    """The name of the largest: ``larger(hops=7e-6, bytes=2e-6)`` is "hops"."""
+    return max(named, key=named.__getitem__)
+
+
 @dataclass(frozen=True, eq=False)
 class Check:
     """One judged property. ``label`` (the docstring) is what the learner reads."""
@@ -153,6 +188,7 @@ class Number:
     """A numeric question. ``fn(**params)`` is the answer in SI (seconds, bytes, FLOP, ...).
 
     Where its author named no tolerance (``usual_rtol``), the course's takes the place of ``rtol``.
+    ``about`` says what a draw is about; ``published`` are answers, in the question's unit, that can be read elsewhere.
     """
 
     name: str
@@ -166,6 +202,8 @@ class Number:
     where: Callable[..., bool] | None
     hints: tuple[str, ...] = ()
     usual_rtol: bool = False
+    about: Callable[..., About] | None = None
+    published: tuple[float, ...] = ()
 
     def __call__(self, **params: Any) -> float:
         return self.fn(**params)
@@ -331,6 +369,17 @@ class Exercise:
             return question
 
         return add
+
+    def about(self, question: Number, facts: Callable[..., About], *, published: Sequence[float] = ()) -> None:
+        """Say what a question is about: ``exercise.about(time, lambda chip, X, **_: About(chip=chip, rings=(X,)))``.
+
+        A statement of its own, so that learners do not get it with the question.
+
+        Args:
+            facts: a function of the question's parameters.
+            published: answers, in the question's unit, that no draw may have, since they can be read elsewhere.
+        """
+        question.about, question.published = facts, tuple(published)
 
     def misconception(
         self, *, of: Task | Number | None = None, fails: Check | Sequence[Check] = ()

@@ -199,6 +199,12 @@ def expect_spec(got: Sharded, spec: Iterable) -> None:
     )
 
 
+def expect_shard_map(seen: Seen) -> None:
+    """The matrix products stand in the body of ``jax.shard_map``: the learner laid them out, not the compiler."""
+    if not seen.mapped:
+        raise Failure("the product is not computed inside jax.shard_map, so the compiler says who computes what")
+
+
 def _ranges(slices: tuple[tuple[int, int], ...]) -> str:
     return "[" + ", ".join(f"{a}:{b}" for a, b in slices) + "]"
 

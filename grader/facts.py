@@ -56,12 +56,14 @@ class Facts:
         dot_flops: those of products among them, or None likewise.
         typed: the results' types say how they are sharded, as on Explicit axes only.
         marked: the collectives by the numbers that ``mark`` gave them.
+        mapped: there is a ``shard_map``, and no matrix product outside of one.
     """
 
     collectives: list[Collective]
     flops: Interval | None
     dot_flops: Interval | None
     typed: bool
+    mapped: bool
     marked: dict[int, list[Collective]] = field(default_factory=dict)
 
 
@@ -102,6 +104,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
         None if reader.auto.flops.most else reader.cost.flops,
         None if reader.auto.dots.most else reader.cost.dots,
         typed,
+        reader.mapped and not reader.auto.dots.most,
         reader.marked,
     )
 
@@ -125,6 +128,7 @@ class _Reader:
         self.depth = self.steps = self.cases = 0
         self.path: Path = ()
         self.manual: frozenset[str] = frozenset()
+        self.mapped = False
         self.share = self.devices  # by how many devices arrays may still be cut: 1 inside shard_map
         self.given: set[Any] = set()  # values that are no data of the program: constants, places, masks
 
@@ -148,6 +152,7 @@ class _Reader:
         if op.name in KINDS:
             self.collective(op, times)
         elif op.name == "sdy.manual_computation":
+            self.mapped = True
             self.manual_computation(op, times)
         elif op.name in CALLS:
             self.visit(self.functions[op.attributes[CALLS[op.name]].value], times)

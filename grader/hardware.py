@@ -11,7 +11,10 @@ question prints the row it means. Change a number only together with ``TABLE_VER
 from __future__ import annotations
 
 import difflib
+import functools
+import itertools
 import math
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -80,6 +83,7 @@ class Gpu:
         hbm: bytes. hbm_bw: bytes/s. bf16: dense FLOP/s. low: dense FLOP/s at one byte per number.
         low_dtype: what ``low`` is for. egress: bytes/s out of one GPU into its node's switch (W1).
         node_egress: bytes/s out of one node. node: GPUs in one node. note: what to know about the row.
+        assumed: what is printed where ``node_egress`` is not the source's.
     """
 
     name: str
@@ -94,6 +98,7 @@ class Gpu:
     note: str
     source: str
     date: str
+    assumed: str = ""
 
 
 # Rows in the order of the source. v3's wraparound (full pod side only) is this table's assumption.
@@ -126,7 +131,7 @@ GPUS: dict[str, Gpu] = {
             "H100", 80e9, 3.4e12, 9.9e14, 2.0e15, "fp8", 450e9, 400e9, 8,
             "18 links of 25 GB/s; published problems use 3.35e12 B/s of HBM bandwidth", *BOOK_GPUS,
         ),
-        Gpu("H200", 141e9, 4.8e12, 9.9e14, 2.0e15, "fp8", 450e9, 400e9, 8, "node egress assumed as H100", *BOOK_GPUS),
+        Gpu("H200", 141e9, 4.8e12, 9.9e14, 2.0e15, "fp8", 450e9, 400e9, 8, "", *BOOK_GPUS, assumed="assumed, as for H100"),
         Gpu("B200", 192e9, 8.0e12, 2.3e15, 4.5e15, "fp8", 900e9, 400e9, 8, "the DGX sheet says 180 GB", *BOOK_GPUS),
         Gpu(
             "GB200 NVL72", None, None, None, None, "", 900e9, 3600e9, 72,
@@ -162,6 +167,13 @@ H100_POD = H100Pod()
 
 RING_SLICES: tuple[tuple[int, ...], ...] = ((2, 2),)
 """Slices whose chips form one physical ring although no axis wraps around: in 2x2 each chip has both neighbours."""
+
+
+FLAT_SLICES: tuple[tuple[int, ...], ...] = ((1, 1), (2, 2), (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
+"""Slices of a pod of 16x16 that can be had (v5e, v6e), the shorter side first. Source: Cloud TPU documentation, 'TPU v5e'."""
+
+SMALL_SLICES: tuple[tuple[int, ...], ...] = ((1, 2, 2), (2, 2, 2), (2, 2, 4), (2, 4, 4))
+"""Slices of a 3D torus smaller than one cube, the shortest side first. Source: Cloud TPU documentation, 'TPU v4', 'TPU v5p'."""
 
 
 # -- looking up --------------------------------------------------------------------------------
@@ -201,7 +213,7 @@ def _describe_chip(c: Chip) -> str:
     return (
         f"{c.name}: ICI {_e(c.ici)} B/s per link and direction ({_e(c.ici_both)} both ways), {c.torus}D torus, "
         f"{_say_wrap(c)}; HBM {c.hbm / 1e9:.0f} GB at {_e(c.hbm_bw)} B/s; bf16 {_e(c.bf16)} FLOP/s; "
-        f"hop {HOP_TIME * 1e6:.0f} us; table {TABLE_VERSION}"
+        f"hop {HOP_TIME * 1e6:.0f} us; {_provenance(c)}"
     )
 
 
@@ -215,12 +227,18 @@ def _say_wrap(c: Chip) -> str:
 def _describe_gpu(g: Gpu) -> str:
     parts = [f"{g.name}: {g.egress / 1e9:.0f} GB/s out of each GPU into the switch of its node of {g.node}"]
     if g.node_egress:
-        parts.append(f"{g.node_egress / 1e9:.0f} GB/s out of a node")
+        assumed = f" ({g.assumed})" if g.assumed else ""
+        parts.append(f"{g.node_egress / 1e9:.0f} GB/s out of a node{assumed}")
     if g.hbm and g.hbm_bw:
         parts.append(f"HBM {g.hbm / 1e9:.0f} GB at {_e(g.hbm_bw)} B/s")
     if g.bf16:
         parts.append(f"bf16 {_e(g.bf16)} FLOP/s dense")
-    return "; ".join([*parts, f"table {TABLE_VERSION}"])
+    return "; ".join([*parts, _provenance(g)])
+
+
+def _provenance(row: Chip | Gpu) -> str:
+    """``table 2026-11, from How To Scale Your Model of 2025-02-04``: when we froze it, and when its source was written."""
+    return f"table {TABLE_VERSION}, from {row.source.split(',')[0].split(' (')[0]} of {row.date}"
 
 
 def _e(value: float) -> str:
@@ -276,6 +294,54 @@ def is_physical_ring(chip: str | Chip, slice_shape: Sequence[int]) -> bool:
     if real in RING_SLICES:
         return True
     return len(real) == 1 and wraps(chip, real[0], slice_shape)
+
+
+@functools.cache
+def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
+    """Every slice that can be had, chips along each axis, the shortest first.
+
+    On a 3D torus: one of ``SMALL_SLICES``, or as many full cubes along each axis as fit into a pod.
+    """
+    row = _tpu(chip)
+    if row.wrap_cube is None:
+        return frozenset(s for s in FLAT_SLICES if s[-1] <= max(row.pod))
+    sides = [range(row.wrap_cube, n + 1, row.wrap_cube) for n in sorted(row.pod)]
+    return frozenset({*SMALL_SLICES, *(tuple(sorted(s)) for s in itertools.product(*sides))})
+
+
+def slice_problem(
+    chip: str | Chip, *, shape: Sequence[int] = (), count: int = 0, rings: Sequence[int] = (), lines: Sequence[int] = ()
+) -> str:
+    """Why there is no such slice; nothing when there is one.
+
+    Args:
+        shape: chips along each of its axes, in any order. count: chips in all, where the shape is not told.
+        rings, lines: sizes of axes that must, or must not, wrap around.
+    """
+    row = _tpu(chip)
+    ask = tuple(sorted(shape))
+    fit = [s for s in slices(chip) if not ask or s == ask]
+    if not fit:
+        return f"{row.name} has no slice of {'x'.join(map(str, shape))}"
+    fit = [s for s in fit if not count or math.prod(s) == count]
+    if not fit:
+        return f"{row.name} has no slice of {count} chips"
+    if any(_has_axes(s, rings, lines, row) for s in fit):
+        return ""
+    told = [f"{kind} of {', '.join(map(str, sizes))}" for kind, sizes in (("rings", rings), ("lines", lines)) if sizes]
+    where = f" of {'x'.join(map(str, shape))}" if shape else f" of {count} chips" if count else ""
+    return f"{row.name} has no slice{where} with {' and '.join(told)}"
+
+
+def _has_axes(shape: tuple[int, ...], rings: Sequence[int], lines: Sequence[int], row: Chip) -> bool:
+    """Whether a slice has axes of these sizes, each of its axes taken once, that wrap around or do not."""
+    left = Counter(shape)
+    left.subtract([*rings, *lines])
+    return (
+        min(left.values()) >= 0
+        and all(wraps(row, n, shape) for n in rings)
+        and not any(wraps(row, n, shape) for n in lines)
+    )
 
 
 def hops(n: int | Sequence[int], topology: str = "ring") -> int:

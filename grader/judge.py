@@ -216,6 +216,7 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
             flops=finding.flops,
             dot_flops=finding.dot_flops,
             typed=finding.typed,
+            mapped=finding.mapped,
             public=not ask.secret,
         )
 
@@ -299,7 +300,7 @@ def _same_traffic(a: Finding, b: Finding) -> bool:
     def said(cs: list[Collective]) -> list:
         return sorted((c.kind, c.axes, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in cs)
 
-    return a.typed == b.typed and said(a.collectives) == said(b.collectives)
+    return (a.typed, a.mapped) == (b.typed, b.mapped) and said(a.collectives) == said(b.collectives)
 
 
 def with_hint(result: Result, slip: Misconception) -> Result:

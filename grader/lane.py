@@ -381,7 +381,8 @@ def _seen(ask: Ask, header: dict, blobs: list[bytes]) -> Observation:
         raise BadFrame("not one output per run")
     collectives = [_collective(c) for c in header["collectives"]]
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
-    return Observation(outputs, collectives, *numbers, bool(header["typed"]), str(header["program"]))
+    told = bool(header["typed"]), bool(header["mapped"]), str(header["program"])
+    return Observation(outputs, collectives, *numbers, *told)
 
 
 def _collective(data: dict[str, Any]) -> Collective:

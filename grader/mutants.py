@@ -28,6 +28,7 @@ from grader.course import Course, CourseError
 from grader.exercise import Call, Exercise, Task
 from grader.grade import Grader
 from grader.result import Result
+from grader.seeds import SEEDS, results_by_seed
 from grader.submission import Chunk, Source, Submission
 
 EQUIVALENT = "equivalent_mutants.yaml"
@@ -539,15 +540,22 @@ def impatient(course: Course) -> Course:
 
 
 def prove(
-    grader: Grader, names: list[str], listed: list[Equivalent], step: Callable[[str], None] = lambda who: None
+    grader: Grader,
+    names: list[str],
+    listed: list[Equivalent],
+    step: Callable[[str], None] = lambda who: None,
+    seeds: int = 1,
 ) -> list[Proof]:
-    """Grade every mutant of these exercises, ``grader.lanes`` at a time; ``step`` is called after each."""
+    """Grade every mutant of these exercises, ``grader.lanes`` at a time; ``step`` is called after each.
+
+    With several ``seeds`` a mutant that dies must die with each of them.
+    """
     exercises = [grader.course.exercise(name) for name in names]
     allowed = {(e.exercise, e.task, e.was, e.becomes) for e in listed}
 
     def judge(mutant: Mutant) -> Verdict:
         known = (mutant.exercise, mutant.task, mutant.was, mutant.becomes) in allowed
-        verdict = judge_mutant(grader, mutant, known)
+        verdict = judge_mutant(grader, mutant, known, seeds)
         step(mutant.task)
         return verdict
 
@@ -561,10 +569,12 @@ def prove(
     return proofs
 
 
-def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False) -> Verdict:
+def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int = 1) -> Verdict:
     """Killed by a failed check of its task; ``broken`` when it is the grader that fails."""
-    results = results_of(grader, mutant.exercise, mutant.task, mutant.text)
-    if any(never_ran(r) for r in results) and (text := unchecked(mutant.text)):
+    text = mutant.text
+    results = results_of(grader, mutant.exercise, mutant.task, text)
+    if any(never_ran(r) for r in results) and (again := unchecked(text)):
+        text = again
         results = results_of(grader, mutant.exercise, mutant.task, text)
     seen_by = tuple(r.name for r in results if r.status == "failed" and not never_ran(r))
     broken = next((r for r in results if r.status == "broken"), None)
@@ -572,14 +582,31 @@ def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False) -> Verdict
         return Verdict(mutant, "broken", seen_by, f"{broken.name}: {broken.reason}")
     failed = next((r for r in results if r.status == "failed"), None)
     if failed is not None:
-        return Verdict(mutant, "killed", seen_by, f"{failed.name}: {failed.reason}")
+        escape = escaped(grader, mutant, text, results, seeds)
+        return Verdict(mutant, "survived" if escape else "killed", seen_by, escape or f"{failed.name}: {failed.reason}")
     return Verdict(mutant, "equivalent" if known else "survived")
 
 
-def results_of(grader: Grader, exercise: str, task: str, text: str) -> list[Result]:
+def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], seeds: int) -> str:
+    """How a mutant that was killed gets away all the same: with another seed, or with a check that it fails in public."""
+    passed = {r.name for r in results if r.status == "passed" and r.public}
+    shown = results_of(grader, mutant.exercise, mutant.task, text, public=True) if passed else []
+    for result in shown:
+        if result.name in passed and result.status == "failed":
+            return f"passes {result.name} when graded, which it fails in public"
+    if seeds > 1:
+        exercise = grader.course.exercise(mutant.exercise)
+        by_seed = results_by_seed(grader, exercise, text, SEEDS[:seeds], mutant.task)
+        lucky = sum(all(r.status == "passed" for r in one.values()) for one in by_seed)
+        if lucky:
+            return f"passes every check of {mutant.task} with {lucky} of {seeds} seeds"
+    return ""
+
+
+def results_of(grader: Grader, exercise: str, task: str, text: str, *, public: bool = False) -> list[Result]:
     """The results of one task's checks, for a file that holds this text."""
     source = Source(f"{exercise}.py", (Chunk(f"{exercise}.py", text),))
-    report = grader.grade(Submission("mutant", {exercise: source}, (), ""), [exercise])
+    report = grader.grade(Submission("mutant", {exercise: source}, (), ""), [exercise], public=public)
     return [r for r in report.exercises[0].results if r.kind == "check" and r.task == task]
 
 
@@ -616,7 +643,7 @@ def problems(grader: Grader, exercise: Exercise, verdicts: list[Verdict], listed
                 yield f"{task.name}: the reference itself does not pass {result.name} ({result.reason})"
     for verdict in verdicts:
         if verdict.fate == "survived":
-            yield f"{told(verdict.mutant)} passes every check of {verdict.mutant.task}"
+            yield f"{told(verdict.mutant)} {verdict.reason or f'passes every check of {verdict.mutant.task}'}"
         if verdict.fate == "broken":
             yield f"{told(verdict.mutant)} breaks the grader in {verdict.reason}"
     alive = {key(v.mutant) for v in verdicts if v.fate == "equivalent"}

@@ -194,6 +194,7 @@ class Observation:
         flops: arithmetic operations per device, loops multiplied out.
         dot_flops: those of matrix products among them, also of products written out as multiply and add.
         typed: the results' types say how they are sharded, as on Explicit axes only.
+        mapped: there is a ``shard_map``, and no matrix product outside of one.
         program: SHA-256 of the program in its one form.
     """
 
@@ -203,6 +204,7 @@ class Observation:
     flops: Interval = NOTHING
     dot_flops: Interval = NOTHING
     typed: bool = False
+    mapped: bool = False
     program: str = ""
 
 
@@ -255,6 +257,7 @@ class Seen:
     flops: Interval = NOTHING
     dot_flops: Interval = NOTHING
     typed: bool = False
+    mapped: bool = False
     outcomes: list[tuple[dict[str, Any], Outcome, Outcome]] = field(default_factory=list)
     public: bool = True
 

@@ -124,7 +124,8 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
     flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
     dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
-    facts_of = {"collectives": collectives, "flops": flops, "dot_flops": dots, "typed": found.typed}
+    facts_of = {"collectives": collectives, "flops": flops, "dot_flops": dots}
+    facts_of |= {"typed": found.typed, "mapped": found.mapped}
     return header | facts_of | {"program": hashlib.sha256(program.text.encode()).hexdigest()}, blobs
 
 

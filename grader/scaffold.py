@@ -23,9 +23,9 @@ a picture
 import jax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import Exercise, normal
+from grader.exercise import About, Exercise, normal
 from grader.expect import expect_close, expect_collectives
-from grader.hardware import all_gather_time
+from grader.hardware import all_gather_time, latency
 
 exercise = Exercise(meshes=[{{"x": 4, "y": 2}}, {{"x": 2, "y": 4}}, {{"x": 8}}])
 
@@ -49,7 +49,7 @@ def {name}_gather(a, *, mesh):
 
 
 gathered = exercise.call(
-    {name}_gather, a=normal("I", "J", spec=P("x", None)), dims={{"I": 24, "J": 10}}, hidden_dims={{"I": 40, "J": 6}}
+    {name}_gather, a=normal("I", "J", spec=P("x", None)), dims={{"I": 24, "J": 10}}, hidden_dims={{"I": 40, "J": 7}}
 )
 
 
@@ -89,7 +89,7 @@ def {name}_summed(a, *, mesh):
 @exercise.number(
     points=1,
     unit="us",
-    params={{"chip": ["v4p", "v5p"], "I": [2048, 4096], "J": [8192, 16384], "X": [4, 8]}},
+    params={{"chip": ["v4p", "v5p"], "I": [2048, 3072, 4096], "J": [8192, 14336], "X": [4, 8]}},
     model="bidirectional ring, bandwidth only: V / W, W both directions of a link",
 )
 def {name}_time(chip, I, J, X):
@@ -101,6 +101,12 @@ def {name}_time(chip, I, J, X):
 def {name}_one_way(chip, I, J, X):
     """You used one direction of the link; on a ring data flows both ways."""
     return 2 * {name}_time(chip=chip, I=I, J=J, X=X)
+
+
+exercise.about(
+    {name}_time,
+    lambda chip, I, J, X: About(chip=chip, rings=(X,), mesh={{"x": X}}, arrays=[((I, J), P("x"))], least=latency(X)),
+)
 '''
 
 

@@ -1,34 +1,44 @@
 """Prove the course: what an author promises is tried, with the real tracing, running and judging.
 
 For every exercise: the reference passes everything with full marks on every mesh; the stub earns
-nothing; every misconception fails exactly the checks it names and gets its own hint; no two answers
-of a question lie within its tolerance. For the course: names are unique, ``exercises/`` is current,
+nothing; every misconception fails exactly the checks it names and gets its own hint, with every seed tried, and passes
+nothing that it fails in public; no two answers of a question lie within its tolerance, and what a question asks about
+can exist; hidden dimensions are as awkward as public ones. For the course: names are unique, ``exercises/`` is current,
 and what learners are given holds no line of a solution, no hidden check and no seed.
 """
 
 from __future__ import annotations
 
 import ast
+import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from grader import build, numbers
+from grader import build, numbers, possible
 from grader.course import GRADING, Course, CourseError
-from grader.exercise import Exercise, Misconception, Number
+from grader.exercise import Call, Exercise, Misconception, Number
 from grader.grade import Grader
-from grader.result import Report
+from grader.layout import entries
+from grader.result import Report, Result
+from grader.seeds import SEEDS, luck, results_by_seed
 from grader.submission import Chunk, Source, Submission
 
 LEAST_HINTS = 1
 PICTURE_WIDTH = 76
 
 
-def verify(course: Course, grader: Grader, names: list[str], tell: Callable[[str, list[str]], None]) -> int:
-    """Prove these exercises, then the course; ``tell`` gets each exercise's problems. Returns their number."""
+def verify(
+    course: Course, grader: Grader, names: list[str], tell: Callable[[str, list[str]], None], seeds: int = 1
+) -> int:
+    """Prove these exercises, then the course; ``tell`` gets each exercise's problems. Returns their number.
+
+    Args:
+        seeds: with how many seeds each misconception is tried.
+    """
     total = 0
     with ThreadPoolExecutor(grader.lanes) as pool:
-        proofs = {name: pool.submit(lambda n=name: list(exercise_problems(course, grader, n))) for name in names}
+        proofs = {name: pool.submit(lambda n=name: list(exercise_problems(course, grader, n, seeds))) for name in names}
         for name, proof in proofs.items():
             problems = proof.result()
             tell(name, problems)
@@ -41,16 +51,20 @@ def verify(course: Course, grader: Grader, names: list[str], tell: Callable[[str
 # -- one exercise ------------------------------------------------------------------------------
 
 
-def exercise_problems(course: Course, grader: Grader, name: str) -> Iterator[str]:
+def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1) -> Iterator[str]:
     exercise = course.exercise(name)
     yield from _declared(exercise)
+    for call in dict.fromkeys(c.call for c in exercise.checks.values()):
+        if isinstance(call, Call):
+            yield from tame_dims(call)
     for question in exercise.numbers.values():
         yield from numbers.question_problems(question, exercise.misconceptions.values())
+        yield from possible.question_problems(question)
     try:
         yield from _reference(course, grader, exercise)
         yield from _stub(course, grader, exercise)
         for slip in exercise.misconceptions.values():
-            yield from _slip(course, grader, exercise, slip)
+            yield from _slip(course, grader, exercise, slip, seeds)
     except CourseError as error:
         yield str(error)
 
@@ -74,6 +88,30 @@ def _declared(exercise: Exercise) -> Iterator[str]:
     for check in exercise.checks.values():
         if check.points <= 0:
             yield f"{check.name} is worth nothing"
+
+
+def tame_dims(call: Call) -> Iterator[str]:
+    """Where hidden dimensions are easier than public ones: an odd block made even, a cut that is even on every mesh, equals."""
+    public, hidden = _blocks(call, call.dims), _blocks(call, call.hidden_dims)
+    for (dim, mesh), size in hidden.items():
+        if size % 2 == 0 and public[dim, mesh] % 2:
+            yield f"{call.task.name}: hidden {dim} is even on each device of the mesh {dict(mesh)}, public {dim} is odd"
+    for dim in dict.fromkeys(dim for dim, _ in hidden):
+        if not any(size % 2 for (d, _), size in hidden.items() if d == dim):
+            yield f"{call.task.name}: hidden {dim} is even on each device of every mesh"
+    if len(set(call.hidden_dims.values())) < len(call.hidden_dims):
+        yield f"{call.task.name}: two hidden dimensions are equal"
+
+
+def _blocks(call: Call, dims: Mapping[str, int]) -> dict[tuple[str, tuple], int]:
+    """What one device has of each dimension that is cut, by the dimension's name and the mesh."""
+    found: dict[tuple[str, tuple], int] = {}
+    for mesh in call.meshes:
+        for array in (*call.args.values(), *([call.cotangent] if call.cotangent else [])):
+            for dim, axes in zip(array.shape, entries(array.spec, len(array.shape)), strict=True):
+                if isinstance(dim, str) and axes:
+                    found[dim, tuple(mesh.items())] = dims[dim] // math.prod(mesh[axis] for axis in axes)
+    return found
 
 
 def wide_lines(statement: str) -> list[str]:
@@ -126,7 +164,7 @@ def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
         yield f"the stub does not load: {note}"
 
 
-def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconception) -> Iterator[str]:
+def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconception, seeds: int) -> Iterator[str]:
     if isinstance(slip.of, Number):
         yield from _number_slip(course, grader, exercise, slip)
         return
@@ -145,6 +183,24 @@ def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconceptio
     for name in sorted(failed & set(slip.fails)):
         if results[name].misconception != slip.name:
             yield f"the misconception {slip.name} gets the hint of {results[name].misconception or 'none'} in {name}"
+    for result in _grade(grader, exercise.id, text, public=True).exercises[0].results:
+        if result.status == "failed":
+            yield from _in_public(slip, result, results[result.name])
+    if seeds > 1:
+        by_seed = results_by_seed(grader, exercise, text, SEEDS[:seeds], slip.of.name)
+        for name, lucky in luck(by_seed, set(slip.fails)).items():
+            yield f"the misconception {slip.name} fails {name} by luck: not with {len(lucky)} of {seeds} seeds"
+        failed = {r.name for of_seed in by_seed for r in of_seed.values() if r.status == "failed"}
+        for name in sorted(failed - set(slip.fails)):
+            yield f"the misconception {slip.name} fails {name} too, with some seeds"
+
+
+def _in_public(slip: Misconception, shown: Result, graded: Result) -> Iterator[str]:
+    """What is told of a check that a misconception fails in public."""
+    if graded.status == "passed":
+        yield f"the misconception {slip.name} fails {shown.name} in public and passes it when graded"
+    if shown.name in slip.fails and shown.misconception != slip.name:
+        yield f"the misconception {slip.name} gets the hint of {shown.misconception or 'none'} in {shown.name}, in public"
 
 
 def _number_slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconception) -> Iterator[str]:

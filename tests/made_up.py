@@ -17,7 +17,7 @@ import math
 import jax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import Exercise, normal
+from grader.exercise import About, Exercise, normal
 from grader.expect import expect_close, expect_collectives
 from grader.hardware import all_gather_time
 
@@ -42,7 +42,7 @@ def gather(a, *, mesh):
 
 
 A = normal("I", "J", spec=P("x", None))
-call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1016, "J": 5})
+call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5})
 
 
 @exercise.check(call, points=1, public=True)
@@ -70,10 +70,13 @@ def gathered_twice(a, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
 
 
-@exercise.number(points=1, unit="us", params={"I": [1 << 20, 1 << 22]}, model="ring, bandwidth only")
+@exercise.number(points=1, unit="us", params={"I": [1 << 20, 1 << 21, 1 << 22, 1 << 23, 1 << 24, 1 << 25, 1 << 26, 1 << 27]}, model="ring, bandwidth only")
 def gather_time(I):
     """How long do {{ I }} bytes take on a ring of 4 v5p chips?"""
     return all_gather_time(I, 4, "v5p")
+
+
+exercise.about(gather_time, lambda I: About(chip="v5p", rings=(4,)))
 
 
 @exercise.misconception(of=gather_time)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-<<<<<<< HEAD
-import hashlib
-=======
 import dataclasses
->>>>>>> w_honest
+import hashlib
 import json
 import re
 from pathlib import Path
@@ -41,7 +38,7 @@ def test_nothing_else_is_in_a_stub(tmp_path: Path) -> None:
         "all_gather(",
         "zeroed",
         "You returned",
-        "1016",
+        "1012",
         "expect",
         "grader",
         "all_gather_time",
@@ -55,7 +52,7 @@ def test_the_public_part_holds_public_checks_and_no_answer(tmp_path: Path) -> No
     compile(text, "public", "exec")
     for there in ("def value(seen)", "expect_close(seen.out, seen.a)", "A = normal(", '"I": 8', "How long do"):
         assert there in text, there
-    for secret in ("secret_helper", "def traffic", "zeroed", "1016", "all_gather_time(I", "a-secret-seed", "You "):
+    for secret in ("secret_helper", "def traffic", "zeroed", "1012", "all_gather_time(I", "a-secret-seed", "You "):
         assert secret not in text, secret
 
 
@@ -86,8 +83,8 @@ def test_a_public_check_may_not_use_a_private_function(tmp_path: Path) -> None:
 def test_hidden_sizes_may_not_hide_in_a_dict(tmp_path: Path) -> None:
     course = made_up(
         tmp_path,
-        'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1016, "J": 5})',
-        'SIZES = {"dims": {"I": 8, "J": 3}, "hidden_dims": {"I": 1016, "J": 5}}\ncall = exercise.call(gather, a=A, **SIZES)',
+        'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5})',
+        'SIZES = {"dims": {"I": 8, "J": 3}, "hidden_dims": {"I": 1012, "J": 5}}\ncall = exercise.call(gather, a=A, **SIZES)',
     )
     with pytest.raises(CourseError, match="must be keywords of the call itself"):
         build.public_source(course, course.exercise("x1_gather"))
@@ -154,26 +151,26 @@ def test_everyones_own_numbers_are_not_printed_in_what_everybody_gets(tmp_path: 
 # -- forgetting to mark is missing, never leaked
 
 UNMARKED = {
-    "value": 'NEEDLE = "needle-1016"',
-    "annotated_value": 'NEEDLE: str = "needle-1016"',
-    "pair": 'NEEDLE, OTHER = "needle-1016", 2',
-    "function": 'def needle():\n    """needle-1016"""\n    return "needle-1016"',
-    "async_function": 'async def needle():\n    return "needle-1016"',
-    "class": 'class Needle:\n    """needle-1016"""\n    value = "needle-1016"',
-    "condition": 'if ROWS:\n    NEEDLE = "needle-1016"',
-    "loop": 'for NEEDLE in ["needle-1016"]:\n    pass',
-    "try": 'try:\n    NEEDLE = "needle-1016"\nfinally:\n    pass',
-    "assertion": 'assert ROWS == 8, "needle-1016"',
-    "augmented": 'NEEDLE = ""\nNEEDLE += "needle-1016"',
-    "lambda": 'needle = lambda: "needle-1016"',
-    "text": '"""needle-1016"""',
-    "comment": "# needle-1016",
-    "misspelt_given": 'needle = exercise.given\nNEEDLE = needle("needle-1016")',
-    "given_of_another": 'other = exercise\n\n\n@other.given\ndef needle():\n    return "needle-1016"',
-    "wrapped_given": 'NEEDLE = str(exercise.given("needle-1016"))',
-    "hidden_check": '@exercise.check(call, points=1)\ndef needle(seen):\n    """needle-1016"""\n    expect_close(seen.out, seen.a)',
-    "hidden_call": 'needle = exercise.call(gather, a=A, dims={"I": 1016, "J": 8})\nNEEDLE = "needle-1016"',
-    "misconception": '@exercise.misconception(fails=value)\ndef needle(a, *, mesh):\n    """needle-1016"""\n    return a',
+    "value": 'NEEDLE = "needle-1012"',
+    "annotated_value": 'NEEDLE: str = "needle-1012"',
+    "pair": 'NEEDLE, OTHER = "needle-1012", 2',
+    "function": 'def needle():\n    """needle-1012"""\n    return "needle-1012"',
+    "async_function": 'async def needle():\n    return "needle-1012"',
+    "class": 'class Needle:\n    """needle-1012"""\n    value = "needle-1012"',
+    "condition": 'if ROWS:\n    NEEDLE = "needle-1012"',
+    "loop": 'for NEEDLE in ["needle-1012"]:\n    pass',
+    "try": 'try:\n    NEEDLE = "needle-1012"\nfinally:\n    pass',
+    "assertion": 'assert ROWS == 8, "needle-1012"',
+    "augmented": 'NEEDLE = ""\nNEEDLE += "needle-1012"',
+    "lambda": 'needle = lambda: "needle-1012"',
+    "text": '"""needle-1012"""',
+    "comment": "# needle-1012",
+    "misspelt_given": 'needle = exercise.given\nNEEDLE = needle("needle-1012")',
+    "given_of_another": 'other = exercise\n\n\n@other.given\ndef needle():\n    return "needle-1012"',
+    "wrapped_given": 'NEEDLE = str(exercise.given("needle-1012"))',
+    "hidden_check": '@exercise.check(call, points=1)\ndef needle(seen):\n    """needle-1012"""\n    expect_close(seen.out, seen.a)',
+    "hidden_call": 'needle = exercise.call(gather, a=A, dims={"I": 1012, "J": 8})\nNEEDLE = "needle-1012"',
+    "misconception": '@exercise.misconception(fails=value)\ndef needle(a, *, mesh):\n    """needle-1012"""\n    return a',
 }  # fmt: skip
 
 
@@ -186,19 +183,19 @@ def test_what_is_not_marked_is_in_nothing_that_learners_get(tmp_path: Path, kind
         "01_gather/x1_gather.py", "01_gather/_public/x1_gather.py", "01_gather/01_gather.ipynb", "course.yaml",
     }  # fmt: skip
     for path, text in made.items():
-        assert "1016" not in text and "needle" not in text.lower(), path
+        assert "1012" not in text and "needle" not in text.lower(), path
 
 
 @pytest.mark.parametrize(
     "hidden",
     [
-        'SIZES = {"hidden_dims": {"I": 1016, "J": 5}}\ncall = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, **SIZES)',
-        'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, **{"hidden_dims": {"I": 1016, "J": 5}})',
-        'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, **dict(hidden_dims={"I": 1016, "J": 5}))',
+        'SIZES = {"hidden_dims": {"I": 1012, "J": 5}}\ncall = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, **SIZES)',
+        'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, **{"hidden_dims": {"I": 1012, "J": 5}})',
+        'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, **dict(hidden_dims={"I": 1012, "J": 5}))',
     ],
 )
 def test_hidden_sizes_in_any_dict_are_refused(tmp_path: Path, hidden: str) -> None:
-    plain = 'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1016, "J": 5})'
+    plain = 'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5})'
     course = made_up(tmp_path, plain, hidden)
     with pytest.raises(CourseError, match="x1_gather: hidden_dims and hidden must be keywords of the call itself"):
         build.public_source(course, course.exercise("x1_gather"))
@@ -214,7 +211,7 @@ def half(n):
 
 
 def draw(rng):
-    return [{"n": 1016}]
+    return [{"n": 1012}]
 
 
 halves = exercise.cases(half, public=[{"n": 4}, {"n": 3}], hidden=draw)
@@ -240,7 +237,7 @@ def test_public_cases_come_with_their_outcomes_and_no_hidden_ones(tmp_path: Path
     course = with_cases(tmp_path)
     build.build(course)
     text = (tmp_path / "exercises" / "01_gather" / "_public" / "x1_gather.py").read_text()
-    assert "1016" not in text and "draw" not in text and "n // 2" not in text
+    assert "1012" not in text and "draw" not in text and "n // 2" not in text
     cases = load_course(tmp_path / "exercises" / "course.yaml").exercise("x1_gather").checks["halved"].call
     assert isinstance(cases, Cases)
     assert cases.public == ({"n": 4}, {"n": 3}) and cases.hidden is None
@@ -266,7 +263,7 @@ def test_learners_are_given_the_same_wherever_the_checks_stand(tmp_path: Path) -
     for course in (one, two):
         build.build(course)
         exercise = load_course(course.root / "exercises" / "course.yaml").exercise("x1_gather")
-        assert "1016" not in exercise.source and "secret" not in exercise.source
+        assert "1012" not in exercise.source and "secret" not in exercise.source
         calls = [c.call for c in exercise.checks.values()]
         given.append((
             [(c.name, c.label, c.points, c.after) for c in exercise.checks.values()],

@@ -107,11 +107,12 @@ KEYS = {
     "scatter_time": lambda chip, I, K, X: ring_seconds(2 * I * K, X, chip),
     "all_reduce_bytes": lambda I, K, X: all_reduce_sends(4 * I * K, X),
     "cheaper_gather_time": lambda chip, I, J, K, X: min(ring_seconds(2 * n * J, X, chip) for n in (I, K)),
-    "gather_first_total": lambda chip, B, D, F, X: max(
-        2 * B * D * F / CHIPS[chip].bf16, ring_seconds(2 * D * F, X, chip)
+    "gather_first_total": lambda chip, B, L, D, F, X: sum(
+        max(2 * b * D * F / CHIPS[chip].bf16, ring_seconds(2 * D * F, X, chip)) for b in (B, L)
     ),
-    "reduce_last_total": lambda chip, B, D, F, X: max(
-        2 * B * (D / X) * F / CHIPS[chip].bf16, 2 * ring_seconds(2 * B * F, X, chip)
+    "reduce_last_total": lambda chip, B, D, F, X: (
+        max(2 * B * (D / X) * F / CHIPS[chip].bf16, 2 * ring_seconds(2 * B * F, X, chip))
+        + max(2 * B * (F / X) * D / CHIPS[chip].bf16, 2 * ring_seconds(2 * B * D, X, chip))
     ),
 }
 QUESTIONS = {

@@ -424,6 +424,23 @@ def test_products_outside_shard_map_are_left_to_the_compiler(look: Callable, exe
     assert Interval.of(found["flops"]) == Interval.of(found["dot_flops"]) == 2 * 8 * 12 * 6 // 8
 
 
+@pytest.mark.parametrize(
+    ("body", "mapped"),
+    [
+        ("a @ b", False),
+        (
+            "jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=(P('x'), P(None, 'y')), out_specs=P('x', 'y'))(a, b)",
+            True,
+        ),
+        ("jax.shard_map(lambda a: 2 * a, mesh=mesh, in_specs=P('x'), out_specs=P('x'))(a) @ b", False),
+    ],
+    ids=["without", "with", "beside"],
+)
+def test_products_in_shard_map_are_told_from_others(look: Callable, body: str, mapped: bool) -> None:
+    text = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return {body}\n"
+    assert look(text, normal(8, 12, spec=("x", None)), normal(12, 6, spec=(None, "y"))).mapped is mapped
+
+
 @pytest.mark.parametrize("mode", ["Explicit", "Auto"])
 def test_only_explicit_axes_put_shardings_into_types(look: Callable, mode: str) -> None:
     text = f"""{IMPORTS}

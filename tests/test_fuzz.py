@@ -201,6 +201,7 @@ observation = st.fixed_dictionaries(
         "flops": plain,
         "typed": plain,
         "program": plain,
+        "mapped": plain,
     }
 )
 

@@ -25,6 +25,7 @@ from grader.hardware import (
     lookup,
     matmul_time,
     reduce_scatter_time,
+    slice_problem,
     tree_time,
     wraps,
 )
@@ -259,14 +260,39 @@ def test_names_are_read_as_people_write_them():
 def test_one_line_per_chip():
     assert describe("v5e") == (
         "v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on an axis of 16; "
-        "HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11"
+        "HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04"
     )
     assert describe("v4p").count("\n") == 0 and "full 4x4x4 cubes" in describe("v4p")
     assert describe("H100") == (
         "H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a node; "
-        "HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11"
+        "HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11, from How To Scale Your Model of 2025-08-18"
     )
     assert "HBM" not in describe("GB200 NVL72")
+    assert "400 GB/s out of a node (assumed, as for H100);" in describe("H200")
+    assert describe("7x").endswith("from jax-ml/scaling-book pull requests 115 and 116 of 2026-05-22")
+
+
+@pytest.mark.parametrize(
+    ("chip", "asked", "problem"),
+    [
+        ("v4p", {"count": 1536}, ""),
+        ("v4p", {"count": 2560}, "v4p has no slice of 2560 chips"),
+        ("v4p", {"count": 640}, "v4p has no slice of 640 chips"),
+        ("v5p", {"count": 2560}, ""),
+        ("v5e", {"shape": (16, 8), "rings": (16,), "lines": (8,)}, ""),
+        ("v5e", {"shape": (4, 16)}, "v5e has no slice of 4x16"),
+        ("v5e", {"rings": (8,)}, "v5e has no slice with rings of 8"),
+        ("v5e", {"count": 512}, "v5e has no slice of 512 chips"),
+        ("v5p", {"shape": (2, 4, 4), "lines": (4,)}, ""),
+        ("v5p", {"shape": (2, 2, 4), "rings": (4,)}, "v5p has no slice of 2x2x4 with rings of 4"),
+        ("v4p", {"rings": (4, 12, 16)}, ""),
+        ("v4p", {"rings": (4, 4, 4, 4)}, "v4p has no slice with rings of 4, 4, 4, 4"),
+        ("v4p", {"rings": (20,)}, "v4p has no slice with rings of 20"),
+        ("7x", {"rings": (16, 4)}, ""),
+    ],
+)
+def test_only_slices_that_can_be_had(chip, asked, problem):
+    assert slice_problem(chip, **asked) == problem
 
 
 # -- topology ----------------------------------------------------------------------------------

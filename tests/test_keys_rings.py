@@ -90,12 +90,15 @@ KEYS: dict[str, Callable[..., float]] = {
     "ring_gather_bytes": lambda I, J, X: from_device_0(moved("all_gather", ONE_WAY, X, 4 * I * J)),
     "ring_gather_one_way_time": lambda chip, I, J, X: seconds("all_gather", ONE_WAY, X, 2 * I * J, chip),
     "ring_scatter_one_way_time": lambda chip, I, J, X: seconds("reduce_scatter", ONE_WAY, X, 2 * I * J, chip),
-    "ring_scatter_small_time": lambda chip, I, J, X: hopping("reduce_scatter", ONE_WAY, X, 2 * I * J, chip),
+    "ring_scatter_small_time": lambda chip, I, L, J, X: sum(
+        hopping("reduce_scatter", ONE_WAY, X, 2 * rows * J, chip) for rows in (I, L)
+    ),
     "ring_reduce_total_bytes": lambda I, J, X: from_all(moved("all_reduce", ONE_WAY, X, 4 * I * J)),
     "ring_reduce_one_way_time": lambda chip, I, J, X: seconds("all_reduce", ONE_WAY, X, 2 * I * J, chip),
     "bidi_gather_time": lambda chip, I, J, X: seconds("all_gather", BOTH_WAYS, X, 2 * I * J, chip),
-    "bidi_time_saved": lambda chip, I, J, X: (
-        hopping("all_gather", ONE_WAY, X, 2 * I * J, chip) - hopping("all_gather", BOTH_WAYS, X, 2 * I * J, chip)
+    "bidi_time_saved": lambda chip, I, L, J, X: sum(
+        hopping("all_gather", ONE_WAY, X, 2 * rows * J, chip) - hopping("all_gather", BOTH_WAYS, X, 2 * rows * J, chip)
+        for rows in (I, L)
     ),
     "ring_trade_bytes": lambda I, J, X: from_device_0(moved("all_to_all", ONE_WAY, X, 4 * I * J)),
     "ring_trade_time": lambda chip, I, J, X: seconds("all_to_all", ONE_WAY, X, 2 * I * J, chip),

@@ -165,17 +165,22 @@ def test_gather_and_limit_is_the_slower_of_steps_and_wires():
     assert seen["ring", 2, "latency"] > 5 and seen["ring", 3, "bandwidth"] > 5
 
 
-def tiny_gather_key(chip, N, R, C):
-    how = "ring" if N == 16 else "line"
-    steps, bytes = stepped(2 * R * C, (N,), how, CHIPS[chip].ici)
-    assert bytes < steps
-    return steps
+def in_turn(chip, sizes, how, small, large):
+    """A gather that its hops decide, then one that its bytes decide."""
+    hops, few = stepped(small, sizes, how, CHIPS[chip].ici)
+    same, many = stepped(large, sizes, how, CHIPS[chip].ici)
+    assert few < hops == same < many
+    return hops, many
 
 
-def two_rings_tiny_key(chip, X, Y, R, C):
-    steps, bytes = stepped(2 * R * C, (X, Y), "ring", CHIPS[chip].ici)
-    assert bytes < steps
-    return steps
+def tiny_gather_key(chip, N, R, L, C):
+    hops, bytes = in_turn(chip, (N,), "ring" if N == 16 else "line", 2 * R * C, 2 * L * C)
+    return hops + (bytes * N / (N - 1) if N == 16 else bytes)  # on a ring the question says V/W
+
+
+def two_rings_tiny_key(chip, X, Y, R, L, C):
+    hops, _ = in_turn(chip, (X, Y), "ring", 2 * R * C, 2 * L * C)
+    return hops + book_gather(2 * L * C, (X, Y), CHIPS[chip].ici)
 
 
 def latency_bound_key(chip, N):
@@ -454,10 +459,12 @@ def test_decode_step_by_one_chips_share():
     assert min(seen.values()) > 60
 
 
-def decode_key(chip, P, N, T, B, kB):
+def decode_key(chip, P, N, T, B, L, kB):
+    """One chip's share: the few wait for the weights, the many for arithmetic, all for their own caches."""
     row = CHIPS[chip]
-    reading, computing = P * GB / row.hbm_bw, 2 * B * P * GB / row.bf16
-    return (sum(kB * 1e3 * T for _ in range(B)) / row.hbm_bw + (reading if reading > computing else computing)) / N
+    assert 2 * B / row.bf16 < 1 / row.hbm_bw < 2 * L / row.bf16
+    caches = sum(kB * 1e3 * T for _ in range(B + L)) / row.hbm_bw
+    return (caches + P * GB / row.hbm_bw + 2 * L * P * GB / row.bf16) / N
 
 
 # -- every question ----------------------------------------------------------------------------
@@ -470,7 +477,7 @@ KEYS = {
     "two_rings_tiny_time": two_rings_tiny_key,
     "latency_bound_below": latency_bound_key,
     "ring_exchange_time": lambda chip, N, I, J: 2 * I * J * unit_exchange("ring", N) / CHIPS[chip].ici,
-    "line_exchange_time": lambda chip, X, I, J: 2 * I * J * unit_exchange("line", X) / CHIPS[chip].ici,
+    "line_exchange_time": lambda chip, X, Y, I, J: 2 * I * J * unit_exchange("line", X) / CHIPS[chip].ici,
     "switch_exchange_time": lambda chip, N, I, J: 2 * I * J * unit_exchange("switch", N) / GPUS[chip].egress,
     "torus_exchange_time": lambda chip, X, Y, I, J: (
         max(2 * I * J / n * unit_exchange("ring", m) for m, n in ((X, Y), (Y, X))) / CHIPS[chip].ici
@@ -481,7 +488,7 @@ KEYS = {
     "best_fsdp_chips": lambda B, F, N: slower_at_best(B, F, N)[1],
     "dcn_least_batch": dcn_key,
     "node_gather_time": lambda chip, I, J: gpu_key("all_gather", chip, 8, 2 * I * J),
-    "nodes_gather_time": lambda chip, M, I, J: gpu_key("all_gather", chip, 8 * M, 2 * I * J),
+    "nodes_gather_time": lambda chip, M, I, J: sum(gpu_key("all_gather", chip, 8 * m, 2 * I * J) for m in (2, M)),
     "sharp_reduce_time": lambda chip, I, J: gpu_key("sharp_all_reduce", chip, 8, 2 * I * J),
     "ragged_exchange_time": lambda chip, B, D, k: gpu_key("all_to_all", chip, 8, 2 * B * k * D),
     "gpu_least_batch": lambda chip, sheet, N, E, k: bisect(
@@ -765,15 +772,16 @@ def test_gpu_quiz_5_and_rooflines():
 
 
 def test_cs336_puzzle_derived():
-    """AR 277 GB/s, RS 70: the first is a bus bandwidth, the second takes S for the output, n = 4 times too small. 70 · 4 = 280."""
-    n, elements = 4, 100 * 2**20
-    S = 4 * elements
-    reduce = sent_by_each("all_reduce", n) * S / 277e9  # seconds, if the printed number is right
-    scatter = sent_by_each("reduce_scatter", n) * S / 280e9
-    assert TASKS["bandwidths"]("all_reduce", S, S, n, reduce)[1] == pytest.approx(277e9)
-    assert TASKS["bandwidths"]("reduce_scatter", S, S / n, n, scatter)[1] == pytest.approx(280e9)
-    assert S / n * (n - 1) / n / scatter == pytest.approx(70e9)  # what the lecture's formula makes of it
-    assert sent_by_each("reduce_scatter", n) * S == S / n * (n - 1)  # each rank sends its output n-1 times
+    """AR 277 GiB/s, RS 70: the first is a bus bandwidth, the second takes S for the output, n = 4 times too small. 70 · 4 = 280. What goes
+    into the reduce-scatter is four times what the all-reduce works on, and a GiB is 7 % more than a GB: 297 and 301 GB/s."""
+    n, array, gib = 4, 4 * 100 * 2**20, 2**30
+    reduce = sent_by_each("all_reduce", n) * array / (277 * gib)  # seconds, if the printed number is right
+    scatter = sent_by_each("reduce_scatter", n) * n * array / (280 * gib)
+    assert (reduce, scatter) == (pytest.approx(2.115e-3, rel=2e-3), pytest.approx(4.185e-3, rel=2e-3))
+    assert TASKS["bandwidths"]("all_reduce", array, array, n, reduce)[1] == pytest.approx(297e9, rel=2e-3)
+    assert TASKS["bandwidths"]("reduce_scatter", n * array, array, n, scatter)[1] == pytest.approx(301e9, rel=2e-3)
+    assert array * (n - 1) / n / scatter / gib == pytest.approx(70)  # what the lecture's formula makes of it
+    assert sent_by_each("reduce_scatter", n) * n * array == array * (n - 1)  # each rank sends its output n-1 times
 
 
 def decode(sequences):
@@ -786,14 +794,14 @@ def test_inference_pop_quiz():
 
 
 def test_inference_questions_1_to_3():
-    """L=64, D=4096, F=16384, N=32, K=8, H=256, V=32128: 18.4B, 262 kB per token in int8; 128k contexts on v5e 4x4: printed 7 (6.9, so 6
-    fit); 1.4 ms to read the weights."""
+    """L=64, D=4096, F=16384, N=32, K=8, H=256, V=32128: 18.4B, 262 kB per token in int8; on v5e 4x4 fit 7 contexts of 128k, which is
+    128e3 (of 131,072 tokens it would be 6); 1.4 ms to read the weights."""
     L, D, F, N, K, H, V = 64, 4096, 16_384, 32, 8, 256, 32_128
     params = L * (3 * D * F + 2 * D * H * (N + K)) + D * V
     token = TASKS["kv_cache_bytes"](L, N, K, H, 1, 1, 1)
     assert params == pytest.approx(18.4e9, rel=2e-3) and token == 262_144
-    fit = (16 * 16e9 - params) / (token * 128 * 1024)
-    assert 6 < fit < 7 and round(fit) == 7
+    room = (16 * 16e9 - params) / token
+    assert (room // 128e3, room // (128 * 1024)) == (7, 6)
     assert params / (16 * 8.2e11) == pytest.approx(1.4e-3, rel=5e-3)
 
 

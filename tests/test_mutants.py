@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import json
+import re
 import textwrap
 from pathlib import Path
 
@@ -237,6 +238,37 @@ def test_most_are_killed_by_a_check_that_looked(proof):
 def test_a_check_that_cannot_fail_is_named(proof):
     assert proof.unproven == ["pairs_nothing"]
     assert not any("pairs_nothing" in p for p in proof.problems)
+
+
+def doubled(course: Course) -> mutants.Mutant:
+    return next(m for m in mutants.mutants_of(course.exercise("two")) if m.becomes == "return n * 2")
+
+
+def test_a_mutant_that_some_seeds_do_not_kill_survives(tmp_path):
+    """Here n is 0, 1 or 2, and doubling shows only where it is not 0."""
+    (tmp_path / "solutions" / "01_t").mkdir(parents=True)
+    drawn = '[{"n": 0}], hidden=lambda rng: [{"n": int(rng.integers(0, 3))}])'
+    (tmp_path / "solutions" / "01_t" / "two.py").write_text(EXERCISE.replace('[{"n": 8}, {"n": 4}])', drawn))
+    (tmp_path / "course.yaml").write_text(
+        "name: t\nseed: s\ndevices: 2\nmodules:\n  - {id: 01_t, title: T, exercises: [two]}\n"
+    )
+    course = load_course(tmp_path / "course.yaml")
+    with Grader(mutants.impatient(course), "none") as grader:
+        mutant = doubled(course)
+        assert re.fullmatch(
+            r"passes every check of pairs with \d+ of 20 seeds", mutants.escaped(grader, mutant, mutant.text, [], 20)
+        )
+
+
+def test_a_mutant_that_passes_what_it_fails_in_public_survives(holes):
+    with Grader(mutants.impatient(holes), "none") as grader:
+        right = ast.unparse(mutants.task_module(holes.exercise("two"), holes.exercise("two").tasks["pairs"])[0])
+        graded = mutants.results_of(grader, "two", "pairs", right)
+        mutant = doubled(holes)
+        assert mutants.escaped(grader, mutant, mutant.text, graded, 1) == (
+            "passes pairs_value when graded, which it fails in public"
+        )
+        assert mutants.judge_mutant(grader, mutant, seeds=3).fate == "killed"
 
 
 def entry(**changes: str) -> Equivalent:

@@ -8,8 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from grader import build, verify
+from grader import build, seeds, verify
 from grader.course import load_course
+from grader.exercise import Call
 from grader.grade import Grader
 from grader.lane import Lane
 from tests.made_up import in_two_files, made_up
@@ -90,6 +91,53 @@ def also_zeroed(a, *, mesh):
 @exercise.misconception(fails=traffic)'''
     found = problems(tmp_path, "@exercise.misconception(fails=traffic)", twin)
     assert "the misconception also_zeroed gets the hint of zeroed in value" in found
+
+
+def test_a_question_about_nothing_is_told(problems: Problems, tmp_path: Path) -> None:
+    assert "gather_time: v5p has no slice with rings of 6, with I=1048576" in problems(
+        tmp_path, "rings=(4,)", "rings=(6,)"
+    )
+
+
+def test_a_slip_that_is_not_recognised_in_public_is_told(problems: Problems, tmp_path: Path) -> None:
+    """Where the first row is lost in what learners have, and not in what graders draw, the hint is lost too."""
+    found = problems(tmp_path, "return jax.numpy.zeros(a.shape)", "return a if a.shape[0] == 1012 else 0 * a")
+    assert "the misconception zeroed fails value in public and passes it when graded" in found
+
+
+def test_a_slip_that_only_some_seeds_see_is_told(lane: Lane, tmp_path: Path) -> None:
+    """Values that a program sees decide whether the result is wrong."""
+    course = made_up(tmp_path, "return jax.numpy.zeros(a.shape)", "return jax.numpy.where(a[0, 0] > 1.5, 0, a)")
+    grader = Grader(course, "none", here=cast(Any, lane))
+    exercise = course.exercise("x1_gather")
+    text = build.reference_source(exercise, {}, exercise.misconceptions["zeroed"])
+    by_seed = seeds.results_by_seed(grader, exercise, text, seeds.SEEDS[:20], "gather")
+    lucky = seeds.luck(by_seed, {"value"})
+    assert 0 < len(lucky["value"]) < 20
+    found = list(verify.exercise_problems(course, grader, "x1_gather", seeds=20))
+    assert f"the misconception zeroed fails value by luck: not with {len(lucky['value'])} of 20 seeds" in found
+
+
+@pytest.mark.parametrize(
+    ("hidden", "told"),
+    [
+        ('{"I": 12, "J": 5}', []),
+        ('{"I": 16, "J": 5}', ["gather: hidden I is even on each device of every mesh"]),
+        ('{"I": 20, "J": 20}', ["gather: two hidden dimensions are equal"]),
+    ],
+)
+def test_hidden_dimensions_that_are_tame_are_told(tmp_path: Path, hidden: str, told: list[str]) -> None:
+    call = made_up(tmp_path, '{"I": 1012, "J": 5}', hidden).exercise("x1_gather").checks["value"].call
+    assert isinstance(call, Call) and list(verify.tame_dims(call)) == told
+
+
+def test_a_block_that_is_odd_in_public_is_odd_when_hidden(tmp_path: Path) -> None:
+    course = made_up(tmp_path, 'dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5}', 'dims={"I": 20, "J": 3}, hidden_dims={"I": 24, "J": 5}')  # fmt: skip
+    call = course.exercise("x1_gather").checks["value"].call
+    assert isinstance(call, Call)
+    assert next(verify.tame_dims(call)) == (
+        "gather: hidden I is even on each device of the mesh {'x': 4}, public I is odd"
+    )
 
 
 # -- the whole course

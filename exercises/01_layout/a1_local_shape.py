@@ -40,12 +40,12 @@ def local_shape(shape, spec, mesh_shape):
 
 
 # Question local_load_time [us]
-# `A` is float32[8192, 4096], sharded `A[I_XY, J]` on a mesh of v5p chips with x=2, y=4, z=16. How
+# `A` is float32[4096, 2048], sharded `A[I_XY, J]` on a mesh of v5p chips with x=4, y=4, z=16. How
 # long does one chip need to read its block from HBM?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: HBM bandwidth only: time = bytes / bandwidth.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 local_load_time = None  # TODO: your answer

@@ -11,7 +11,7 @@ output has not is *summed*; the letters of the output are *kept*.
 | `"illegal"` | a spec names an axis twice, or has more entries than its operand has letters | JAX refuses it |
 | 4 | the operands' cuts of the kept letters together are no sharding of the output: an axis would cut two letters, or a letter is cut in both operands and not the same way | gather an operand first |
 | 3 | a summed letter is cut in both operands, and the same way | sum afterwards |
-| 2 | a summed letter is cut in one operand, or in both and differently | gather first |
+| 2 | a summed letter is cut in one operand, or in both and differently | gather it first; or, if the other operand is whole, slice that one and sum (C2) |
 | 1 | none of these | nothing |
 
 Where several hold, answer with the first of them in this table. "The same way" means the same tuple of axes: `("x", "y")`

@@ -65,7 +65,7 @@ def all_to_all_body(a):
 
 
 # Question all_to_all_on_ring [us]
-# `A` is bfloat16[8192, 8192] on a ring of 8 v5p chips. How long does `A[I_X, J] → A[I, J_X]`
+# `A` is bfloat16[4096, 8192] on a ring of 8 v5p chips. How long does `A[I_X, J] → A[I, J_X]`
 # take?
 #
 # Answer in us (a bare number), or with a unit.
@@ -73,5 +73,5 @@ def all_to_all_body(a):
 # directions of one link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 all_to_all_on_ring = None  # TODO: your answer

@@ -59,7 +59,7 @@ def stencil(a, *, mesh, weights):
 
 
 # Question halo_bytes [KB]
-# A grid `A[N_X, D]`, float32[8192, 5120], is cut into rows over a ring of 8 devices. A stencil
+# A grid `A[N_X, D]`, float32[24576, 9216], is cut into rows over a ring of 8 devices. A stencil
 # reaches 5 rows up and 5 rows down. How many KB does each device send in one step?
 #
 # Answer in KB (a bare number), or with a unit.

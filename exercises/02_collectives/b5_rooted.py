@@ -70,15 +70,15 @@ def rooted_reduce(a, *, root):
 
 
 # Question rooted_broadcast_time [us]
-# The root's block is bfloat16[8192, 14336], on a ring of 8 v4p chips. How long does
+# The root's block is bfloat16[8192, 14336], on a ring of 8 v5p chips. How long does
 # `rooted_broadcast` take as a masked all-reduce?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
 # directions of one link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 rooted_broadcast_time = None  # TODO: your answer
 
 

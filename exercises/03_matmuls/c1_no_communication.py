@@ -3,7 +3,7 @@
 **Task.** With `jax.shard_map`, compute `A[I_X, J] · B[J, K_Y] → C[I_X, K_Y]`. The contracting dimension `J`, the one that
 is summed over and that `C` has not, is whole on every device: each can compute its block of `C` from what it holds.
 
-**Budget.** No collective; 2·I·J·K / (X·Y) FLOPs on each device, counted in the body of `shard_map`.
+**Budget.** No collective; 2·I·J·K / (X·Y) FLOPs on each device, all of them in the body of `shard_map`.
 
 ```
        A[I_X, J]             B[J, K_Y]              C[I_X, K_Y]

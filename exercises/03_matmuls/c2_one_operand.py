@@ -21,7 +21,8 @@ reducing `C` (3840 bytes) sends 2 · 3/4 · 3840 = 5760, but each device multipl
 **JAX.** After an all-gather every device holds the same value, but `shard_map` cannot tell: `out_specs=P()` then
 needs `check_vma=False`. After `psum` it can.
 
-**In real systems**: gather first is FSDP's matmul; slice first is how a tensor-parallel layer ends.
+**In real systems**: gather first is FSDP's matmul (there it is the weight that is cut); slice first pays off where the result
+is small, as in decoding: C5.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.
 
@@ -57,26 +58,26 @@ def matmul_slice_first(a, b, *, mesh):
 
 
 # Question gather_first_time [us]
-# In bfloat16, with I=4096, J=16384, K=6144 on a ring of 8 v4p chips: how long does the
+# In bfloat16, with I=4096, J=14336, K=5120 on a ring of 8 v5p chips: how long does the
 # communication of `matmul_gather_first` take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
 # directions of one link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 gather_first_time = None  # TODO: your answer
 
 
 # Question slice_first_time [us]
-# On the same ring (8 v4p chips, bfloat16, I=4096, J=8192, K=6144): how long does the
+# On the same ring (8 v5p chips, bfloat16, I=2048, J=8192, K=5120): how long does the
 # communication of `matmul_slice_first` take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both
 # directions of one link.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 slice_first_time = None  # TODO: your answer

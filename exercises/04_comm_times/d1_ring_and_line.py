@@ -70,7 +70,7 @@ def axis_collective_time(kind, bytes, axis_size, one_way_bandwidth, wraps):
 # Model: bidirectional ring, bandwidth only, V/W with W both directions of one link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_gather_time = None  # TODO: your answer
 
 
@@ -84,7 +84,7 @@ ring_gather_time = None  # TODO: your answer
 # link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_scatter_time = None  # TODO: your answer
 
 
@@ -96,18 +96,20 @@ ring_scatter_time = None  # TODO: your answer
 # Model: bidirectional ring, bandwidth only, the all-reduce as a reduce-scatter and an all-gather
 # of V/W each.
 # Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11.
+# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 ring_reduce_time = None  # TODO: your answer
 
 
 # Question line_gather_time [us]
-# On a 4x8 slice of v5e with mesh axes x and y, `A` is bfloat16[6144, 4096] sharded `A[I_Y, J]`.
+# On a 4x8 slice of v5e with mesh axes x and y, `A` is bfloat16[5120, 4096] sharded `A[I_Y, J]`.
 # How long does the all-gather over y to `A[I, J]` take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact for what the axis is: a ring (N-1)/N · V/W, a line (N-1)/N · V/W1.
 # Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11.
+# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 line_gather_time = None  # TODO: your answer
 
 
@@ -120,7 +122,7 @@ line_gather_time = None  # TODO: your answer
 # Model: bandwidth only, exact for what the axis is: a ring (N-1)/N · V/W, a line (N-1)/N · V/W1.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 line_scatter_time = None  # TODO: your answer
 
 
@@ -133,5 +135,6 @@ line_scatter_time = None  # TODO: your answer
 # Model: bandwidth only, exact for what the axis is, the all-reduce as a reduce-scatter and an
 # all-gather.
 # Hardware: v6e: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 32 GB at 1.6e12 B/s; bf16 9.2e14 FLOP/s; hop 1 us; table 2026-11.
+# an axis of 16; HBM 32 GB at 1.6e12 B/s; bf16 9.2e14 FLOP/s; hop 1 us; table 2026-11, from How To
+# Scale Your Model of 2025-02-04.
 line_reduce_time = None  # TODO: your answer

@@ -64,7 +64,7 @@ def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
 
 
 # Question gather_cut_elsewhere_time [us]
-# `A` is bfloat16[6144, 18432], sharded `A[I_X, J_Y]` on a v4p slice with x=16, y=12, z=4. How
+# `A` is bfloat16[9216, 18432], sharded `A[I_X, J_Y]` on a v4p slice with x=16, y=12, z=4. How
 # long does the all-gather over x to `A[I, J_Y]` take?
 #
 # Answer in us (a bare number), or with a unit.
@@ -72,12 +72,12 @@ def axes_time(kind, shape, itemsize, spec, over, mesh_shape, one_way_bandwidth):
 # directions of one link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 gather_cut_elsewhere_time = None  # TODO: your answer
 
 
 # Question gather_two_axes_time [us]
-# `A` is float32[1536, 18432], sharded `A[I_XY, J_Z]` on a v5p slice with x=12, y=16, z=4. How
+# `A` is float32[3072, 18432], sharded `A[I_XY, J_Z]` on a v5p slice with x=12, y=16, z=4. How
 # long does the all-gather over x and y to `A[I, J_Z]` take?
 #
 # Answer in us (a bare number), or with a unit.
@@ -85,12 +85,12 @@ gather_cut_elsewhere_time = None  # TODO: your answer
 # directions of one link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 gather_two_axes_time = None  # TODO: your answer
 
 
 # Question reduce_cut_elsewhere_time [us]
-# `C` is float32[1536, 12288], sharded `C[I_X, J_Y]` and unreduced over z, `{U_Z}`, on a v5p slice
+# `C` is float32[3072, 12288], sharded `C[I_X, J_Y]` and unreduced over z, `{U_Z}`, on a v5p slice
 # with x=12, y=4, z=16. How long does the all-reduce over z take?
 #
 # Answer in us (a bare number), or with a unit.
@@ -98,5 +98,5 @@ gather_two_axes_time = None  # TODO: your answer
 # directions of one link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 reduce_cut_elsewhere_time = None  # TODO: your answer

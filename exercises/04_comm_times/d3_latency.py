@@ -55,26 +55,28 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
 
 
 # Question tiny_gather_time [us]
-# `A` is bfloat16[448, 128], cut over an axis of 8 v5e chips. How long does its all-gather take?
+# Two arrays are cut over an axis of 4 v5e chips, bfloat16[160, 128] and bfloat16[1984, 128]. How
+# long do their all-gathers take, one after the other?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: max(hops · 1 us, bandwidth); a ring has ⌊N/2⌋ hops and takes V / W, a line N-1 hops and
-# (N-1)/N · V / W1.
+# Model: max(hops · 1 us, bandwidth) for each; a ring has ⌊N/2⌋ hops and takes V / W, a line N-1
+# hops and (N-1)/N · V / W1.
 # Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11.
+# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 tiny_gather_time = None  # TODO: your answer
 
 
 # Question two_rings_tiny_time [us]
-# `A` is bfloat16[640, 896], sharded `A[I_XY, J]` over two wrapping axes of v5p, x=8 and y=12. How
-# long does the all-gather over both take?
+# bfloat16[384, 1152] and bfloat16[4608, 1152] have their rows cut, `I_XY`, over two wrapping axes
+# of v5p, x=8 and y=12. How long do their all-gathers over both axes take, one after the other?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: max(latency, bandwidth): latency is 1 us per hop, bandwidth V / (2·W) over two rings at
-# once.
+# Model: max(latency, bandwidth) for each: latency is 1 us per hop, bandwidth V / (2·W) over two
+# rings at once.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 two_rings_tiny_time = None  # TODO: your answer
 
 
@@ -87,5 +89,5 @@ two_rings_tiny_time = None  # TODO: your answer
 # link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 latency_bound_below = None  # TODO: your answer

@@ -62,42 +62,43 @@ def exchange_time(bytes, sizes, network, one_way_bandwidth):
 # Model: bidirectional ring, bandwidth only, V / (4·W) with W both directions of one link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_exchange_time = None  # TODO: your answer
 
 
 # Question line_exchange_time [us]
-# On a 4x16 slice of v6e with mesh axes x and y, `A` is bfloat16[1536, 10240], whole along y. How
+# On a 8x4 slice of v6e with mesh axes x and y, `A` is bfloat16[1536, 10240], whole along y. How
 # long does the all-to-all over x, `A[I_X, J] → A[I, J_X]`, take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact for what the axis is: a ring V / (4·W), a line as many chunks as
 # pass its middle wire.
 # Hardware: v6e: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 32 GB at 1.6e12 B/s; bf16 9.2e14 FLOP/s; hop 1 us; table 2026-11.
+# an axis of 16; HBM 32 GB at 1.6e12 B/s; bf16 9.2e14 FLOP/s; hop 1 us; table 2026-11, from How To
+# Scale Your Model of 2025-02-04.
 line_exchange_time = None  # TODO: your answer
 
 
 # Question switch_exchange_time [us]
-# 8 H100 GPUs of one node change `A`, bfloat16[5120, 7168], from `A[I_X, J]` to `A[I, J_X]` with
-# an all-to-all. How long does it take?
+# 36 GB200 NVL72 GPUs of one node change `A`, bfloat16[6912, 9216], from `A[I_X, J]` to `A[I,
+# J_X]` with an all-to-all. How long does it take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: one switch, bandwidth only, exact: each GPU sends V/N² to each of the others at its
 # egress bandwidth.
-# Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
-# node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11.
+# Hardware: GB200 NVL72: 900 GB/s out of each GPU into the switch of its node of 72; 3600 GB/s out
+# of a node; table 2026-11, from How To Scale Your Model of 2025-08-18.
 switch_exchange_time = None  # TODO: your answer
 
 
 # Question torus_exchange_time [us]
-# `A` is bfloat16[5120, 7168] on v4p with two wrapping axes, x=4 and y=8. How long does the all-
-# to-all over both, `A[I_XY, J] → A[I, J_XY]`, take?
+# `A` is bfloat16[12288, 15360] on v4p with two wrapping axes, x=8 and y=16. How long does the
+# all-to-all over both, `A[I_XY, J] → A[I, J_XY]`, take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: two rings, bandwidth only, V · max / (4 · N · W) for N chips in all, W both directions of
-# one link.
+# Model: two rings, bandwidth only, V · (longer axis) / (4 · N · W) for N chips in all, W both
+# directions of one link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 torus_exchange_time = None  # TODO: your answer

@@ -66,42 +66,42 @@ def best_split(B, F, N, MX, MY):
 
 
 # Question fsdp_least_batch [token]
-# A model trains with pure FSDP over all three axes of 2560 v4p chips, on sequences of 8192
-# tokens. From which *global* batch on, in tokens, does the communication hide?
+# A model trains with pure FSDP over all three axes of 384 v5p chips, on sequences of 8192 tokens.
+# From which *global* batch on, in tokens, does the communication hide?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus
 # axes, W both directions.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 fsdp_least_batch = None  # TODO: your answer
 
 
 # Question tensor_most_chips [chip]
-# `In[B, D] · W_in[D, F] · W_out[F, D]` with D=8192, F=53248 on v5p (take y as a ring): up to how
-# many tensor-parallel chips (not rounded) does the communication hide?
+# `In[B, D] · W_in[D, F] · W_out[F, D]` with D=5120, F=14336 on v4p, y a ring of one torus axis:
+# up to how many tensor-parallel chips (not rounded) does the communication hide?
 #
 # Answer with a bare number.
 # Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus
 # axes, W both directions; M = 1.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 tensor_most_chips = None  # TODO: your answer
 
 
 # Question mixed_least_batch [token]
-# FSDP over two torus axes and tensor parallelism over the third, 1024 v5p chips in all, F=20480,
+# FSDP over two torus axes and tensor parallelism over the third, 1024 v4p chips in all, F=14336,
 # X and Y at their best: from how many tokens *per chip* on does the communication hide?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: arithmetic and communication overlap; on a ring an all-gather takes V / (M·W), M torus
 # axes, W both directions; weights and activations travel on different axes and overlap with each
 # other too.
-# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 mixed_least_batch = None  # TODO: your answer
 
 
@@ -116,13 +116,14 @@ best_fsdp_chips = None  # TODO: your answer
 
 
 # Question dcn_least_batch [token]
-# 3 slices of 128 v6e chips train one model, each chip with 12.5 GB/s of data-centre network;
+# 8 slices of 128 v5e chips train one model, each chip with 3.125 GB/s of data-centre network;
 # between slices only gradients are all-reduced. From which global batch of *all slices* on, in
 # tokens, does that hide?
 #
 # Answer in token (a bare number), or with a unit.
 # Model: data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of
 # V / W each, W the slice's DCN bandwidth.
-# Hardware: v6e: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 32 GB at 1.6e12 B/s; bf16 9.2e14 FLOP/s; hop 1 us; table 2026-11.
+# Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on
+# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 dcn_least_batch = None  # TODO: your answer

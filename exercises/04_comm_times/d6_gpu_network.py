@@ -25,7 +25,7 @@ nodes of d GPUs, with W_gpu out of a GPU and W_node out of a node:
 | all-to-all | V·(N−1)/(N²·W_gpu) | V·(M−1)/(M²·W_node) |
 
 With SHARP the switch adds what all send and sends the sum back: each array goes up once and comes down once, however
-many GPUs there are. Published measurements show about 30 % of gain instead of the nearly 2 × of this model.
+many GPUs there are. That gains 2·(N−1)/N, 1.75 × for 8 GPUs; published measurements show about 30 %.
 
 A *ragged* all-to-all sends to at most k of the parts (GPUs in one node, nodes otherwise): times min(k / parts, 1). That is
 a mixture of experts with k experts per token.
@@ -64,21 +64,24 @@ def cluster_time(kind, bytes, gpus, node, gpu_egress, node_egress, k):
 # does its all-gather take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: bandwidth only, exact; levels overlap, the slower one counts.
+# Model: bandwidth only, exact.
 # Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
-# node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11.
+# node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11, from How To Scale Your
+# Model of 2025-08-18.
 node_gather_time = None  # TODO: your answer
 
 
 # Question nodes_gather_time [us]
-# `W` is bfloat16[8192, 20480], sharded over all GPUs of 12 B200 nodes; each node has 8 GPUs and 8
-# network cards of 400 Gb/s. How long does the all-gather take?
+# `W` is bfloat16[9216, 20480]. H200 nodes have 8 GPUs and 8 network cards of 400 Gb/s each. `W`
+# is all-gathered over all GPUs of 2 nodes, then, in another job, over all GPUs of 12 nodes. How
+# long do the two all-gathers take together?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: bandwidth only, exact; levels overlap, the slower one counts; the network between nodes
 # gives each node its full egress.
-# Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
-# node; HBM 192 GB at 8.0e12 B/s; bf16 2.3e15 FLOP/s dense; table 2026-11.
+# Hardware: H200: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
+# node (assumed, as for H100); HBM 141 GB at 4.8e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11,
+# from How To Scale Your Model of 2025-08-18.
 nodes_gather_time = None  # TODO: your answer
 
 
@@ -90,7 +93,8 @@ nodes_gather_time = None  # TODO: your answer
 # Model: bandwidth only; the switches add and send the sum to all (SHARP), at what the hardware
 # promises.
 # Hardware: B200: 900 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
-# node; HBM 192 GB at 8.0e12 B/s; bf16 2.3e15 FLOP/s dense; table 2026-11.
+# node; HBM 192 GB at 8.0e12 B/s; bf16 2.3e15 FLOP/s dense; table 2026-11, from How To Scale Your
+# Model of 2025-08-18.
 sharp_reduce_time = None  # TODO: your answer
 
 
@@ -100,10 +104,10 @@ sharp_reduce_time = None  # TODO: your answer
 # all take?
 #
 # Answer in us (a bare number), or with a unit.
-# Model: one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times min(k / N,
-# 1).
+# Model: one switch, bandwidth only, exact for the dense part, V·(N-1)/(N²·W), times k / N.
 # Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
-# node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11.
+# node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11, from How To Scale Your
+# Model of 2025-08-18.
 ragged_exchange_time = None  # TODO: your answer
 
 
@@ -116,5 +120,6 @@ ragged_exchange_time = None  # TODO: your answer
 # Model: per layer k·4·B·D·F / (N·C) of arithmetic, dense FLOP/s, hides gathers of V = E·4·D·F
 # bytes in V / W_node, between nodes.
 # Hardware: H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a
-# node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11.
+# node; HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11, from How To Scale Your
+# Model of 2025-08-18.
 gpu_least_batch = None  # TODO: your answer

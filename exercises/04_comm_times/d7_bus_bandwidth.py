@@ -18,14 +18,15 @@ benchmarks also print the **bus bandwidth**, `busbw = algbw · factor`, the byte
                                     but 3 times out
 ```
 
-**A puzzle from a lecture.** The same array and the same 4 GPUs: the all-reduce shows 277 GB/s, the reduce-scatter 70. Nobody
-in the room could say why. Its formula was `out · (n−1)/n / t`: right factor, wrong S. With S = in = 4·out it reads 280 GB/s,
-and the wires were as busy as ever. Nothing was slow but the formula.
+**A puzzle from a lecture.** On 4 GPUs an all-reduce of 100·2²⁰ float32 numbers shows 277, the reduce-scatter after it 70. Four
+times as much goes *into* that one: every rank brings 4 such arrays and keeps one. A listener asks at once whether only the bytes
+that come out are counted. They are: `out · (n−1)/n / t` has the right factor and the wrong S. With S = in = 4·out it reads
+280, and the wires were as busy as before. (The unit is GiB/s, bytes / 2³⁰; in GB/s the two are 297 and 301.)
 
 **Task.** Write `bandwidths`: both numbers from what a rank puts in and what it gets out.
 
-**Small case.** 4 ranks, float32, 100·2²⁰ elements in: S = 419 MB in either case. An all-reduce of 2.27 ms has
-algbw 185 GB/s and busbw 277; a reduce-scatter of 1.12 ms has algbw 374, busbw 281, and out is 105 MB.
+**Small case.** That lecture's 4 ranks: the all-reduce has S = 419 MB; in 2.12 ms its algbw is 198 GB/s, its busbw 297. The
+reduce-scatter takes in S = 1678 MB and leaves 419; in 4.18 ms its algbw is 401 GB/s, its busbw 301.
 
 **In real systems** nccl-tests prints both columns; compare busbw with the links, algbw with your training step.
 
@@ -54,7 +55,7 @@ def bandwidths(kind, bytes_in, bytes_out, ranks, seconds):
 
 
 # Question reduce_bus_bandwidth [GB/s]
-# 4 GPUs all-reduce an array of 900 MB in 2.4 ms. Which bus bandwidth is that?
+# 4 H100 GPUs of one node all-reduce an array of 580 MB in 2.8 ms. Which bus bandwidth is that?
 #
 # Answer in GB/s (a bare number), or with a unit.
 # Model: algbw = S / t; busbw = algbw · factor as in the table, S the whole array; 1 MB is 10^6
@@ -63,8 +64,8 @@ reduce_bus_bandwidth = None  # TODO: your answer
 
 
 # Question scatter_from_bus_time [ms]
-# A reduce-scatter over 6 GPUs reaches a bus bandwidth of 270 GB/s and leaves 150 MB on each GPU.
-# How long does it take?
+# A reduce-scatter over 6 H100 GPUs of one node reaches a bus bandwidth of 270 GB/s and leaves 140
+# MB on each GPU. How long does it take?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: algbw = S / t; busbw = algbw · factor as in the table, S the whole array.
@@ -72,9 +73,9 @@ scatter_from_bus_time = None  # TODO: your answer
 
 
 # Question puzzle_bus_bandwidth [GB/s]
-# A benchmark on 4 GPUs prints 355 GB/s for an all-reduce, its bus bandwidth, and 78.1 GB/s for a
-# reduce-scatter, computed as (bytes that *come out* of a rank) · (n-1)/n / t. What is the reduce-
-# scatter's bus bandwidth?
+# A benchmark on 8 H100 GPUs of one node prints 255 GB/s for an all-reduce, its bus bandwidth, and
+# 27.7 GB/s for a reduce-scatter, computed as (bytes that *come out* of a rank) · (n-1)/n / t.
+# What is the reduce-scatter's bus bandwidth?
 #
 # Answer in GB/s (a bare number), or with a unit.
 # Model: bus bandwidth: the bytes that a rank must send, over time.

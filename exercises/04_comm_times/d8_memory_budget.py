@@ -69,7 +69,7 @@ state_per_chip = None  # TODO: your answer
 
 
 # Question cache_of_batch [GB]
-# A model has 61 layers, 40 query heads, 8 KV heads of dimension 128, and a bfloat16 cache. How
+# A model has 80 layers, 64 query heads, 8 KV heads of dimension 128, and a bfloat16 cache. How
 # large is it for 12 sequences of 8192 tokens?
 #
 # Answer in GB (a bare number), or with a unit.
@@ -78,13 +78,14 @@ cache_of_batch = None  # TODO: your answer
 
 
 # Question decode_step [ms]
-# A model of 30 billion parameters in int8, computing in bfloat16, with 100 kB of KV cache per
-# token, decodes 24 sequences with 8192 tokens of context each, cut over 8 v5e chips. How long
-# does one step take at least?
+# A model of 70 billion parameters in int8, computing in bfloat16, with 80 kB of KV cache per
+# token, is cut over 16 v5e chips. It decodes one step of 6 sequences, then one of 640 others,
+# with 256 tokens of context each. How long do the two take at least?
 #
 # Answer in ms (a bare number), or with a unit.
 # Model: weights and cache are read once per step; attention, then the longer of reading weights
 # and computing; 1 kB is 10^3 bytes.
 # Hardware: v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on
-# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11.
+# an axis of 16; HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How
+# To Scale Your Model of 2025-02-04.
 decode_step = None  # TODO: your answer

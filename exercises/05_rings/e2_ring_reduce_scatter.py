@@ -57,18 +57,18 @@ def ring_reduce_scatter(a):
 # direction of a link.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_scatter_one_way_time = None  # TODO: your answer
 
 
 # Question ring_scatter_small_time [us]
-# The same on 8 v4p chips, for a partial sum as small as bfloat16[128, 384]. How long does it
-# take?
+# On 16 v4p chips, your `ring_reduce_scatter` runs twice: for a partial sum as small as
+# bfloat16[128, 512], then for one of bfloat16[2048, 512]. How long do the two take?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: one-way ring: (N-1) hops, each as long as the longer of 1 us and the bytes of a chunk /
 # W1.
 # Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 ring_scatter_small_time = None  # TODO: your answer

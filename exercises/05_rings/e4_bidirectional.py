@@ -58,17 +58,18 @@ def bidi_all_gather(a):
 # direction of a link.
 # Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
 # axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
-# 4.59e14 FLOP/s; hop 1 us; table 2026-11.
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 bidi_gather_time = None  # TODO: your answer
 
 
 # Question bidi_time_saved [us]
-# `A` is as small as bfloat16[192, 384], on a ring of 16 v4p chips. By how much is
-# `bidi_all_gather` faster than `ring_all_gather`, which sends one way?
+# On a ring of 8 v5p chips two arrays are gathered, one as small as bfloat16[96, 256] and one of
+# bfloat16[2304, 256]. By how much are two calls of `bidi_all_gather` faster than two of
+# `ring_all_gather`, which sends one way?
 #
 # Answer in us (a bare number), or with a unit.
 # Model: a round takes the longer of 1 us and the bytes of a shard / W1.
-# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
-# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
-# 2.75e14 FLOP/s; hop 1 us; table 2026-11.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
 bidi_time_saved = None  # TODO: your answer

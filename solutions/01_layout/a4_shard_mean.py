@@ -81,11 +81,11 @@ def shard_roll_diff(a, *, mesh, shift):
 
 
 a = normal("S", "D", spec=P("x", "y"))
-means = exercise.call(shard_mean, a=a, dims={"S": 48, "D": 40}, hidden_dims={"S": 32, "D": 72})
+means = exercise.call(shard_mean, a=a, dims={"S": 48, "D": 40}, hidden_dims={"S": 24, "D": 60})
 rolled = exercise.call(
-    shard_roll_diff, a=a, static={"shift": 1}, dims={"S": 48, "D": 40}, hidden_dims={"S": 32, "D": 72}
+    shard_roll_diff, a=a, static={"shift": 1}, dims={"S": 48, "D": 40}, hidden_dims={"S": 24, "D": 60}
 )
-rolled_far = exercise.call(shard_roll_diff, a=a, static={"shift": 3}, dims={"S": 64, "D": 40})
+rolled_far = exercise.call(shard_roll_diff, a=a, static={"shift": 3}, dims={"S": 56, "D": 44})
 
 
 @exercise.check(means, points=0.5, public=True)

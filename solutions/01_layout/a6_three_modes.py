@@ -5,7 +5,7 @@ JAX has three ways to say where arrays live. The same product in each of them:
 | mode | your function sees | the sharding is | a collective appears because |
 |---|---|---|---|
 | Auto | whole arrays | the compiler's affair, but for `with_sharding_constraint` | two constraints do not agree |
-| Explicit | whole arrays | part of the type: `jax.typeof(c)` is `float32[24@x,40]` | you wrote `reshard` or `out_sharding` |
+| Explicit | whole arrays | part of the type: `jax.typeof(c)` is `float32[24@x,40]` | you wrote `reshard` or `out_sharding`, or one operand alone is cut where a matmul sums |
 | Manual | one device's block | what `in_specs` and `out_specs` say | you wrote it |
 
 **Task.** `A[I_X, J] · B[J, K_Y] → C[I_X, K]`, three times: `matmul_auto`, `matmul_explicit` (on `explicit(mesh)`, which is

@@ -81,9 +81,9 @@ def stencil(a, *, mesh, weights):
 
 a = normal("N", spec=P("x"))
 WEIGHTS = (-0.5, 2.0, 0.25, 1.0, -3.0)
-narrow = exercise.call(halo, a=a, static={"w": 1}, dims={"N": 120}, hidden_dims={"N": 160})
+narrow = exercise.call(halo, a=a, static={"w": 1}, dims={"N": 120}, hidden_dims={"N": 200})
 wide = exercise.call(halo, a=a, static={"w": 3}, dims={"N": 120}, hidden_dims={"N": 200})
-derived = exercise.call(stencil, a=a, static={"weights": (-1.0, 0.0, 1.0)}, dims={"N": 120}, hidden_dims={"N": 160})
+derived = exercise.call(stencil, a=a, static={"weights": (-1.0, 0.0, 1.0)}, dims={"N": 120}, hidden_dims={"N": 280})
 weighted = exercise.call(stencil, a=a, static={"weights": WEIGHTS}, dims={"N": 120}, hidden_dims={"N": 200})
 
 
@@ -137,7 +137,7 @@ def stencil_traffic(seen):
 @exercise.number(
     points=0.5,
     unit="KB",
-    params={"N": [6144, 8192, 24576], "D": [5120, 7168], "X": [8, 16, 32], "w": [3, 5, 12]},
+    params={"N": [6144, 8192, 24576], "D": [5120, 7168, 9216], "X": [8, 16, 32], "w": [3, 5, 12]},
     model="1 KB is 1000 bytes",
 )
 def halo_bytes(N, D, X, w):

@@ -101,7 +101,7 @@ def rooted_reduce(a, *, root):
 @exercise.number(
     points=0.5,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "K": [6144, 14336], "X": [8, 16]},
+    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "K": [6144, 10240, 14336], "X": [8, 16]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
 )
 def rooted_broadcast_time(chip, I, K, X):

@@ -72,7 +72,7 @@ call = exercise.call(
     centre_batch,
     a=normal("B", "I", "J", spec=P("y", "x")),
     dims={"B": 12, "I": 8, "J": 10},
-    hidden_dims={"B": 24, "I": 16, "J": 6},
+    hidden_dims={"B": 36, "I": 12, "J": 7},
 )
 
 

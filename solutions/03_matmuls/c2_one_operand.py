@@ -21,7 +21,8 @@ reducing `C` (3840 bytes) sends 2 · 3/4 · 3840 = 5760, but each device multipl
 **JAX.** After an all-gather every device holds the same value, but `shard_map` cannot tell: `out_specs=P()` then
 needs `check_vma=False`. After `psum` it can.
 
-**In real systems**: gather first is FSDP's matmul; slice first is how a tensor-parallel layer ends.
+**In real systems**: gather first is FSDP's matmul (there it is the weight that is cut); slice first pays off where the result
+is small, as in decoding: C5.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.
 """
@@ -30,7 +31,7 @@ import jax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_collectives, expect_flops, expect_spec, expect_traffic
+from grader.expect import expect_close, expect_collectives, expect_flops, expect_shard_map, expect_spec, expect_traffic
 from grader.hardware import all_gather_time, all_reduce_time
 
 exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=2)
@@ -78,7 +79,7 @@ def matmul_slice_first(a, b, *, mesh):
 
 arrays = {"a": normal("I", "J", spec=P(None, "x")), "b": normal("J", "K", spec=P())}
 DIMS = {"I": 24, "J": 32, "K": 40}
-HIDDEN = {"I": 40, "J": 16, "K": 24}
+HIDDEN = {"I": 21, "J": 24, "K": 35}
 gathered = exercise.call(matmul_gather_first, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 sliced = exercise.call(matmul_slice_first, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 
@@ -91,7 +92,8 @@ def gather_first_value(seen):
 
 @exercise.check(gathered, points=1, after=gather_first_value)
 def gather_first_traffic(seen):
-    """matmul_gather_first: one all-gather of A over x and no other collective; C is whole on every device"""
+    """matmul_gather_first: in shard_map, one all-gather of A over x and no other collective; C is whole on every device"""
+    expect_shard_map(seen)
     expect_collectives(seen, all_gather={"x": 1})
     expect_traffic(seen, at_most=4 * seen.a.size * (1 - 1 / seen.mesh["x"]))
     expect_spec(seen.out, P())
@@ -105,7 +107,8 @@ def slice_first_value(seen):
 
 @exercise.check(sliced, points=1, after=slice_first_value)
 def slice_first_traffic(seen):
-    """matmul_slice_first: one all-reduce over x and no other collective, 1/X of the FLOPs; C is whole on every device"""
+    """matmul_slice_first: in shard_map, one all-reduce over x and no other collective, 1/X of the FLOPs; C is whole on every device"""
+    expect_shard_map(seen)
     expect_collectives(seen, all_reduce={"x": 1})
     expect_flops(seen, at_most=2 * seen.a.size * seen.b.shape[1] / seen.mesh["x"])
     expect_spec(seen.out, P())
@@ -114,7 +117,7 @@ def slice_first_traffic(seen):
 question = {
     "points": 1,
     "unit": "us",
-    "params": {"chip": ["v4p", "v5p"], "I": [2048, 4096], "J": [8192, 16384], "K": [6144, 12288], "X": [4, 8]},
+    "params": {"chip": ["v4p", "v5p"], "I": [2048, 3072, 4096], "J": [8192, 14336], "K": [5120, 9216], "X": [4, 8]},
     "model": "ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
 }
 

@@ -29,7 +29,7 @@ import jax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Exercise, normal
-from grader.expect import expect_close, expect_collectives, expect_spec
+from grader.expect import expect_close, expect_collectives, expect_shard_map, expect_spec
 from grader.hardware import reduce_scatter_time
 
 exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8}], stars=2)
@@ -77,7 +77,7 @@ def matmul_reduce_scatter(a, b, *, mesh):
 
 arrays = {"a": normal("I", "J", spec=P(None, "x")), "b": normal("J", "K", spec=P("x", None))}
 DIMS = {"I": 24, "J": 32, "K": 40}
-HIDDEN = {"I": 40, "J": 16, "K": 24}
+HIDDEN = {"I": 21, "J": 40, "K": 24}
 reduced = exercise.call(matmul_all_reduce, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 scattered = exercise.call(matmul_reduce_scatter, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 
@@ -90,7 +90,8 @@ def reduced_value(seen):
 
 @exercise.check(reduced, points=0.5, after=reduced_value)
 def reduced_traffic(seen):
-    """matmul_all_reduce: one all-reduce over x and no other collective; C is whole on every device"""
+    """matmul_all_reduce: in shard_map, one all-reduce over x and no other collective; C is whole on every device"""
+    expect_shard_map(seen)
     expect_collectives(seen, all_reduce={"x": 1})
     expect_spec(seen.out, P())
 
@@ -109,14 +110,15 @@ def scattered_layout(seen):
 
 @exercise.check(scattered, points=1, after=scattered_value)
 def scattered_traffic(seen):
-    """matmul_reduce_scatter: one reduce-scatter over x and no other collective"""
+    """matmul_reduce_scatter: in shard_map, one reduce-scatter over x and no other collective"""
+    expect_shard_map(seen)
     expect_collectives(seen, reduce_scatter={"x": 1})
 
 
 @exercise.number(
     points=1,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "I": [2048, 4096], "K": [8192, 16384], "X": [4, 8]},
+    params={"chip": ["v4p", "v5p"], "I": [2048, 3072, 4096], "K": [8192, 14336], "X": [4, 8]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
 )
 def scatter_time(chip, I, K, X):

@@ -68,7 +68,11 @@ def drawn(rng, batches):
 v5p = {"flops": 4.59e14, "bandwidth": 1.8e11}
 small = exercise.cases(
     choose,
-    public=[{"B": 384, "D": 4096, "F": 16384, "X": 4, **v5p}, {"B": 1024, "D": 1536, "F": 2048, "X": 8, **v5p}],
+    public=[
+        {"B": 384, "D": 4096, "F": 16384, "X": 4, **v5p},
+        {"B": 1024, "D": 1536, "F": 2048, "X": 8, **v5p},
+        {"B": 2048, "D": 1536, "F": 4096, "X": 4, **v5p},
+    ],
     hidden=lambda rng: drawn(rng, [256, 1024]),
 )
 large = exercise.cases(
@@ -90,23 +94,24 @@ def choose_large_batch(seen):
     expect_outcomes(seen)
 
 
-question = {
-    "points": 1.5,
-    "unit": "us",
-    "params": {"chip": ["v4p", "v5p"], "B": [384, 640], "D": [4096, 8192], "F": [16384, 28672], "X": [4, 8]},
-    "model": "the longer of arithmetic and communication; on a ring an all-gather takes V / W, with W both directions of one link",
-}
+MODEL = "each product takes the longer of arithmetic and communication; on a ring an all-gather takes V / W, W both directions"
 
 
-@exercise.number(**question)
-def gather_first_total(chip, B, D, F, X):
-    """B={{ B }}, D={{ D }}, F={{ F }} on a ring of {{ X }} {{ chip }} chips, in bfloat16. How long does strategy 1
-    take, arithmetic and communication overlapped?"""
-    return max(matmul_time(2 * B * D * F, chip), all_gather_time(2 * D * F, X, chip))
+@exercise.number(
+    points=1.5, unit="us", model=MODEL,
+    params={"chip": ["v4p", "v5p"], "B": [384, 640], "L": [6144, 10240], "D": [4096, 7168], "F": [16384, 28672], "X": [4, 8]},
+)  # fmt: skip
+def gather_first_total(chip, B, L, D, F, X):
+    """D={{ D }}, F={{ F }} on a ring of {{ X }} {{ chip }} chips, in bfloat16. Strategy 1 serves a batch of B={{ B }}, then one
+    of B={{ L }}, gathering `W` each time. How long do the two products take, one after the other?"""
+    return sum(max(matmul_time(2 * b * D * F, chip), all_gather_time(2 * D * F, X, chip)) for b in (B, L))
 
 
-@exercise.number(**question)
+@exercise.number(
+    points=1.5, unit="us", model=MODEL, where=lambda chip, B, D, F, X: F > 7000 * X,
+    params={"chip": ["v4p", "v5p"], "B": [384, 640], "D": [4096, 8192], "F": [32768, 73728], "X": [4, 8]},
+)  # fmt: skip
 def reduce_last_total(chip, B, D, F, X):
-    """The same for strategy 2: B={{ B }}, D={{ D }}, F={{ F }} on a ring of {{ X }} {{ chip }} chips, in bfloat16.
-    How long does it take?"""
-    return max(matmul_time(2 * B * D * F / X, chip), all_reduce_time(2 * B * F, X, chip))
+    """Two layers by strategy 2, `In[B, D] · W_in[D_X, F]`, then `H[B, F] · W_out[F_X, D]`: B={{ B }}, D={{ D }}, F={{ F }} on a ring of
+    {{ X }} {{ chip }} chips, in bfloat16. How long do the two products take, one after the other?"""
+    return sum(max(matmul_time(2 * B * D * F / X, chip), all_reduce_time(2 * B * n, X, chip)) for n in (F, D))

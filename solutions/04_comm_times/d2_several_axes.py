@@ -84,7 +84,7 @@ question = {
     "unit": "us",
     "params": {
         "chip": ["v4p", "v5p"], "X": [4, 12, 16], "Y": [4, 12, 16], "Z": [4, 12, 16],
-        "I": [1536, 3072, 6144], "J": [9216, 12288, 18432],
+        "I": [3072, 6144, 9216], "J": [9216, 12288, 18432],
     },
     "where": lambda chip, X, Y, Z, I, J: len({X, Y, Z}) == 3,
     "model": "every axis is a ring; bandwidth only, V / (n·W) for n axes at once, with W both directions of one link",

@@ -89,11 +89,12 @@ def ring_exchange_time(chip, N, I, J):
 @exercise.number(
     points=0.25,
     unit="us",
-    params={"chip": ["v5e", "v6e"], "X": [4, 8], **ARRAY},
+    params={"chip": ["v5e", "v6e"], "X": [4, 8], "Y": [4, 8, 16], **ARRAY},
+    where=lambda chip, X, Y, I, J: (X, Y) in {(4, 4), (4, 8), (8, 4), (8, 16)},
     model="bandwidth only, exact for what the axis is: a ring V / (4·W), a line as many chunks as pass its middle wire",
 )
-def line_exchange_time(chip, X, I, J):
-    """On a {{ X }}x16 slice of {{ chip }} with mesh axes x and y, `A` is bfloat16[{{ I }}, {{ J }}], whole along y. How long does
+def line_exchange_time(chip, X, Y, I, J):
+    """On a {{ X }}x{{ Y }} slice of {{ chip }} with mesh axes x and y, `A` is bfloat16[{{ I }}, {{ J }}], whole along y. How long does
     the all-to-all over x, `A[I_X, J] → A[I, J_X]`, take?"""
     return all_to_all_time(2 * I * J, X, chip, topology="line", model="exact")
 
@@ -101,10 +102,11 @@ def line_exchange_time(chip, X, I, J):
 @exercise.number(
     points=0.25,
     unit="us",
-    params={"chip": ["A100", "H100", "B200", "GB200 NVL72"], "N": [8, 36, 72], **ARRAY},
+    params={"chip": ["A100", "H100", "B200", "GB200 NVL72"], "N": [8, 36, 72],
+            "I": [2304, 4608, 6912], "J": [4608, 9216, 11520]},
     where=lambda chip, N, I, J: (N == 8) == (GPUS[chip].node == 8),
     model="one switch, bandwidth only, exact: each GPU sends V/N² to each of the others at its egress bandwidth",
-)
+)  # fmt: skip
 def switch_exchange_time(chip, N, I, J):
     """{{ N }} {{ chip }} GPUs of one node change `A`, bfloat16[{{ I }}, {{ J }}], from `A[I_X, J]` to `A[I, J_X]` with an all-to-all.
     How long does it take?"""
@@ -114,10 +116,11 @@ def switch_exchange_time(chip, N, I, J):
 @exercise.number(
     points=0.25,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "X": [4, 8, 12], "Y": [8, 12, 16], **ARRAY},
+    params={"chip": ["v4p", "v5p"], "X": [4, 8, 12], "Y": [8, 12, 16],
+            "I": [6144, 9216, 12288], "J": [12288, 15360, 18432]},
     where=lambda chip, X, Y, I, J: X < Y,
-    model="two rings, bandwidth only, V · max / (4 · N · W) for N chips in all, W both directions of one link",
-)
+    model="two rings, bandwidth only, V · (longer axis) / (4 · N · W) for N chips in all, W both directions of one link",
+)  # fmt: skip
 def torus_exchange_time(chip, X, Y, I, J):
     """`A` is bfloat16[{{ I }}, {{ J }}] on {{ chip }} with two wrapping axes, x={{ X }} and y={{ Y }}. How long does the all-to-all
     over both, `A[I_XY, J] → A[I, J_XY]`, take?"""

@@ -18,14 +18,15 @@ benchmarks also print the **bus bandwidth**, `busbw = algbw · factor`, the byte
                                     but 3 times out
 ```
 
-**A puzzle from a lecture.** The same array and the same 4 GPUs: the all-reduce shows 277 GB/s, the reduce-scatter 70. Nobody
-in the room could say why. Its formula was `out · (n−1)/n / t`: right factor, wrong S. With S = in = 4·out it reads 280 GB/s,
-and the wires were as busy as ever. Nothing was slow but the formula.
+**A puzzle from a lecture.** On 4 GPUs an all-reduce of 100·2²⁰ float32 numbers shows 277, the reduce-scatter after it 70. Four
+times as much goes *into* that one: every rank brings 4 such arrays and keeps one. A listener asks at once whether only the bytes
+that come out are counted. They are: `out · (n−1)/n / t` has the right factor and the wrong S. With S = in = 4·out it reads
+280, and the wires were as busy as before. (The unit is GiB/s, bytes / 2³⁰; in GB/s the two are 297 and 301.)
 
 **Task.** Write `bandwidths`: both numbers from what a rank puts in and what it gets out.
 
-**Small case.** 4 ranks, float32, 100·2²⁰ elements in: S = 419 MB in either case. An all-reduce of 2.27 ms has
-algbw 185 GB/s and busbw 277; a reduce-scatter of 1.12 ms has algbw 374, busbw 281, and out is 105 MB.
+**Small case.** That lecture's 4 ranks: the all-reduce has S = 419 MB; in 2.12 ms its algbw is 198 GB/s, its busbw 297. The
+reduce-scatter takes in S = 1678 MB and leaves 419; in 4.18 ms its algbw is 401 GB/s, its busbw 301.
 
 **In real systems** nccl-tests prints both columns; compare busbw with the links, algbw with your training step.
 
@@ -79,11 +80,11 @@ def drawn(rng, kinds):
 
 
 reduced = exercise.cases(
-    bandwidths, public=[run("all_reduce", 4, 104_857_600, 2.27e-3)], hidden=lambda rng: drawn(rng, ["all_reduce"])
+    bandwidths, public=[run("all_reduce", 4, 104_857_600, 2.12e-3)], hidden=lambda rng: drawn(rng, ["all_reduce"])
 )
 cut = exercise.cases(
     bandwidths,
-    public=[run("reduce_scatter", 4, 104_857_600, 1.12e-3), run("all_gather", 8, 1_048_576, 3e-5)],
+    public=[run("reduce_scatter", 4, 419_430_400, 4.18e-3), run("all_gather", 8, 1_048_576, 3e-5)],
     hidden=lambda rng: drawn(rng, ["reduce_scatter", "all_gather"]),
 )
 others = exercise.cases(
@@ -119,29 +120,29 @@ NCCL = "algbw = S / t; busbw = algbw · factor as in the table, S the whole arra
 @exercise.number(
     points=0.5,
     unit="GB/s",
-    params={"n": [4, 6, 8], "MB": [300, 500, 900], "ms": [2.4, 3.1, 4.2]},
+    params={"n": [4, 6, 8], "MB": [280, 300, 580], "ms": [2.8, 4.1, 5.2]},
     model=NCCL + "; 1 MB is 10^6 bytes",
 )
 def reduce_bus_bandwidth(n, MB, ms):
-    """{{ n }} GPUs all-reduce an array of {{ MB }} MB in {{ ms }} ms. Which bus bandwidth is that?"""
+    """{{ n }} H100 GPUs of one node all-reduce an array of {{ MB }} MB in {{ ms }} ms. Which bus bandwidth is that?"""
     return MB * 1e6 / (ms * 1e-3) * 2 * (n - 1) / n
 
 
 @exercise.number(
-    points=0.5, unit="ms", params={"n": [4, 6, 8], "MB": [48, 80, 150], "busbw": [270, 340, 370]}, model=NCCL
+    points=0.5, unit="ms", params={"n": [4, 6, 8], "MB": [48, 80, 140], "busbw": [270, 340, 370]}, model=NCCL
 )
 def scatter_from_bus_time(n, MB, busbw):
-    """A reduce-scatter over {{ n }} GPUs reaches a bus bandwidth of {{ busbw }} GB/s and leaves {{ MB }} MB on each GPU. How long does it take?"""
+    """A reduce-scatter over {{ n }} H100 GPUs of one node reaches a bus bandwidth of {{ busbw }} GB/s and leaves {{ MB }} MB on each GPU. How long does it take?"""
     return n * MB * 1e6 * (n - 1) / n / (busbw * 1e9)
 
 
 @exercise.number(
     points=0.5,
     unit="GB/s",
-    params={"n": [4, 6, 8], "ar": [277, 310, 355], "percent": [88, 94, 107]},
+    params={"n": [4, 6, 8], "ar": [255, 330, 370, 410], "percent": [87, 94, 106]},
     model="bus bandwidth: the bytes that a rank must send, over time",
 )
 def puzzle_bus_bandwidth(n, ar, percent):
-    """A benchmark on {{ n }} GPUs prints {{ ar }} GB/s for an all-reduce, its bus bandwidth, and {{ (ar * percent / 100 / n) | round(1) }} GB/s for a
+    """A benchmark on {{ n }} H100 GPUs of one node prints {{ ar }} GB/s for an all-reduce, its bus bandwidth, and {{ (ar * percent / 100 / n) | round(1) }} GB/s for a
     reduce-scatter, computed as (bytes that *come out* of a rank) · (n-1)/n / t. What is the reduce-scatter's bus bandwidth?"""
     return round(ar * percent / 100 / n, 1) * n * 1e9

@@ -94,6 +94,7 @@ def state_per_chip(P, N, kept):
     points=0.5,
     unit="GB",
     params={"L": [40, 61, 80], "H": [40, 64], "K": [5, 8], "T": [4096, 8192, 32768], "B": [12, 24, 96]},
+    where=lambda L, H, K, T, B: H % K == 0,
     model="all chips together; 1 GB is 10^9 bytes",
 )
 def cache_of_batch(L, H, K, T, B):
@@ -104,11 +105,12 @@ def cache_of_batch(L, H, K, T, B):
 @exercise.number(
     points=0.5,
     unit="ms",
-    params={"chip": ["v5e", "v6e"], "P": [13, 30, 70], "N": [8, 16], "T": [4096, 8192], "B": [6, 12, 24], "kB": [100, 160]},
+    params={"chip": ["v5e", "v6e"], "P": [13, 30, 70], "N": [8, 16], "T": [256, 384], "B": [6, 12], "L": [480, 640], "kB": [80, 120]},
+    where=lambda chip, P, N, T, B, L, kB: P * 1e9 + kB * 1e3 * L * T < N * CHIPS[chip].hbm,
     model="weights and cache are read once per step; attention, then the longer of reading weights and computing; 1 kB is 10^3 bytes",
 )  # fmt: skip
-def decode_step(chip, P, N, T, B, kB):
-    """A model of {{ P }} billion parameters in int8, computing in bfloat16, with {{ kB }} kB of KV cache per token, decodes {{ B }} sequences with
-    {{ T }} tokens of context each, cut over {{ N }} {{ chip }} chips. How long does one step take at least?"""
-    row = CHIPS[chip]
-    return kB * 1e3 * B * T / (N * row.hbm_bw) + max(P * 1e9 / (N * row.hbm_bw), 2 * B * P * 1e9 / (N * row.bf16))
+def decode_step(chip, P, N, T, B, L, kB):
+    """A model of {{ P }} billion parameters in int8, computing in bfloat16, with {{ kB }} kB of KV cache per token, is cut over {{ N }} {{ chip }} chips.
+    It decodes one step of {{ B }} sequences, then one of {{ L }} others, with {{ T }} tokens of context each. How long do the two take at least?"""
+    row, params = CHIPS[chip], P * 10**9
+    return sum(decode_step_time(params, 1, kB * 1e3, b, T, N, row.bf16, row.hbm_bw) for b in (B, L))

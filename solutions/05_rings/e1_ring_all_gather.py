@@ -58,7 +58,7 @@ def ring_all_gather(a):
 
 
 call = exercise.call(
-    ring_all_gather, a=normal("I", "J", spec=P("x")), dims={"I": 120, "J": 5}, hidden_dims={"I": 240, "J": 3}
+    ring_all_gather, a=normal("I", "J", spec=P("x")), dims={"I": 120, "J": 5}, hidden_dims={"I": 360, "J": 3}
 )
 
 

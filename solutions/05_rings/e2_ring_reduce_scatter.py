@@ -36,7 +36,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Exercise, normal
 from grader.expect import Failure, expect_close, expect_collectives, expect_traffic
-from grader.hardware import hop_time, reduce_scatter_time
+from grader.hardware import hop_time, latency_bound_bytes, reduce_scatter_time
 
 exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=3)
 
@@ -65,7 +65,7 @@ call = exercise.call(
     ring_reduce_scatter,
     a=normal("I", "J", spec=P(None, "x")),
     dims={"I": 120, "J": 240},
-    hidden_dims={"I": 240, "J": 120},
+    hidden_dims={"I": 360, "J": 120},
 )
 
 
@@ -107,10 +107,12 @@ def ring_scatter_one_way_time(chip, I, J, X):
 @exercise.number(
     points=0.5,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "I": [128, 192, 256], "J": [384, 512], "X": [8, 16]},
+    params={"chip": ["v4p", "v5p"], "I": [128, 192], "L": [1024, 1536, 2048], "J": [384, 512], "X": [8, 16]},
+    where=lambda chip, I, L, J, X: 1.4 * latency_bound_bytes(chip) < 2 * L * J / X,
     model="one-way ring: (N-1) hops, each as long as the longer of 1 us and the bytes of a chunk / W1",
 )
-def ring_scatter_small_time(chip, I, J, X):
-    """The same on {{ X }} {{ chip }} chips, for a partial sum as small as bfloat16[{{ I }}, {{ J }}]. How long does it
-    take?"""
-    return max((X - 1) * hop_time(), reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring"))
+def ring_scatter_small_time(chip, I, L, J, X):
+    """On {{ X }} {{ chip }} chips, your `ring_reduce_scatter` runs twice: for a partial sum as small as bfloat16[{{ I }}, {{ J }}], then for one of
+    bfloat16[{{ L }}, {{ J }}]. How long do the two take?"""
+    chunks = [reduce_scatter_time(2 * rows * J, X, chip, topology="one_way_ring") for rows in (I, L)]
+    return sum(max((X - 1) * hop_time(), bytes) for bytes in chunks)

@@ -70,7 +70,7 @@ call = exercise.call(
     ring_all_reduce,
     a=normal("I", "J", spec=P(None, "x")),
     dims={"I": 120, "J": 240},
-    hidden_dims={"I": 240, "J": 120},
+    hidden_dims={"I": 360, "J": 120},
 )
 
 

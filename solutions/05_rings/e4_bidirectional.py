@@ -39,7 +39,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Exercise, normal
 from grader.expect import Failure, expect_close, expect_only, expect_traffic
-from grader.hardware import all_gather_time, latency
+from grader.hardware import CHIPS, all_gather_time, hop_time, latency_bound_bytes
 
 exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=3)
 
@@ -68,7 +68,7 @@ def bidi_all_gather(a):
 
 
 call = exercise.call(
-    bidi_all_gather, a=normal("I", "J", spec=P("x")), dims={"I": 120, "J": 6}, hidden_dims={"I": 240, "J": 4}
+    bidi_all_gather, a=normal("I", "J", spec=P("x")), dims={"I": 120, "J": 6}, hidden_dims={"I": 360, "J": 5}
 )
 
 
@@ -105,7 +105,7 @@ def bidi_gather_rounds(seen):
 @exercise.number(
     points=0.5,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
+    params={"chip": ["v4p", "v5p"], "I": [4096, 6144, 8192], "J": [6144, 14336], "X": [4, 8, 16]},
     model="both ways round, bandwidth only: ⌊N/2⌋ rounds, each taking the bytes of a shard / W1, one direction of a link",
 )
 def bidi_gather_time(chip, I, J, X):
@@ -116,11 +116,12 @@ def bidi_gather_time(chip, I, J, X):
 @exercise.number(
     points=0.5,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "I": [96, 192], "J": [128, 256, 384], "X": [8, 12, 16]},
+    params={"chip": ["v4p", "v5p"], "I": [96, 192], "L": [1536, 2304], "J": [256, 384], "X": [8, 12, 16]},
+    where=lambda chip, I, L, J, X: 1.3 * latency_bound_bytes(chip) < 2 * L * J / X,
     model="a round takes the longer of 1 us and the bytes of a shard / W1",
 )
-def bidi_time_saved(chip, I, J, X):
-    """`A` is as small as bfloat16[{{ I }}, {{ J }}], on a ring of {{ X }} {{ chip }} chips. By how much is `bidi_all_gather` faster
-    than `ring_all_gather`, which sends one way?"""
-    one_way = max(latency(X, "one_way_ring"), all_gather_time(2 * I * J, X, chip, topology="one_way_ring"))
-    return one_way - max(latency(X), all_gather_time(2 * I * J, X, chip))
+def bidi_time_saved(chip, I, L, J, X):
+    """On a ring of {{ X }} {{ chip }} chips two arrays are gathered, one as small as bfloat16[{{ I }}, {{ J }}] and one of bfloat16[{{ L }}, {{ J }}].
+    By how much are two calls of `bidi_all_gather` faster than two of `ring_all_gather`, which sends one way?"""
+    rounds = [max(hop_time(), 2 * rows * J / X / CHIPS[chip].ici) for rows in (I, L)]
+    return (X - 1 - X // 2) * sum(rounds)

@@ -67,7 +67,7 @@ def ring_all_to_all(a):
 
 
 call = exercise.call(
-    ring_all_to_all, a=normal("I", "J", spec=P("x")), dims={"I": 120, "J": 240}, hidden_dims={"I": 240, "J": 120}
+    ring_all_to_all, a=normal("I", "J", spec=P("x")), dims={"I": 120, "J": 240}, hidden_dims={"I": 360, "J": 120}
 )
 
 

@@ -70,6 +70,7 @@ def local_shape_uneven(seen):
     points=0.5,
     unit="us",
     params={"chip": ["v5e", "v5p"], "I": [4096, 8192], "J": [2048, 4096], "X": [2, 4], "Y": [4, 8], "Z": [8, 16]},
+    where=lambda chip, I, J, X, Y, Z: X * Y * Z <= 256,
     model="HBM bandwidth only: time = bytes / bandwidth",
 )
 def local_load_time(chip, I, J, X, Y, Z):

@@ -12,7 +12,7 @@ output has not is *summed*; the letters of the output are *kept*.
 | `"illegal"` | a spec names an axis twice, or has more entries than its operand has letters | JAX refuses it |
 | 4 | the operands' cuts of the kept letters together are no sharding of the output: an axis would cut two letters, or a letter is cut in both operands and not the same way | gather an operand first |
 | 3 | a summed letter is cut in both operands, and the same way | sum afterwards |
-| 2 | a summed letter is cut in one operand, or in both and differently | gather first |
+| 2 | a summed letter is cut in one operand, or in both and differently | gather it first; or, if the other operand is whole, slice that one and sum (C2) |
 | 1 | none of these | nothing |
 
 Where several hold, answer with the first of them in this table. "The same way" means the same tuple of axes: `("x", "y")`
@@ -79,7 +79,7 @@ def partial_sum_bytes(I, J, K, X, Y, Z):
 table_cases = exercise.cases(classify, public='[[{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": ["x", null]}], ["spec_b", {"spec": [null, "y"]}]]}, {"value": 1}], [{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": ["x", null]}], ["spec_b", {"spec": ["x", null]}]]}, {"value": 2}], [{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": [null, "x"]}], ["spec_b", {"spec": ["y", null]}]]}, {"value": 2}], [{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": [null, "x"]}], ["spec_b", {"spec": ["x", "y"]}]]}, {"value": 3}]]')
 
 
-clash_cases = exercise.cases(classify, public='[[{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": ["x", "y"]}], ["spec_b", {"spec": ["y", "x"]}]]}, {"value": 4}]]')
+clash_cases = exercise.cases(classify, public='[[{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": ["x", "y"]}], ["spec_b", {"spec": ["y", "x"]}]]}, {"value": 4}], [{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": ["x"]}], ["spec_b", {"spec": [null, "x"]}]]}, {"value": 4}]]')
 
 
 @exercise.check(table_cases, points=1, public=True)

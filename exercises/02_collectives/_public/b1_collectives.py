@@ -89,7 +89,7 @@ def all_to_all_body(a):
 @exercise.number(
     points=1,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "I": [4096, 8192], "J": [8192, 14336], "X": [8, 16]},
+    params={"chip": ["v4p", "v5p"], "I": [4096, 6144, 8192], "J": [8192, 14336], "X": [8, 16]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
 )
 def all_to_all_on_ring(chip, I, J, X):

@@ -97,7 +97,7 @@ def stencil_value(seen):
 @exercise.number(
     points=0.5,
     unit="KB",
-    params={"N": [6144, 8192, 24576], "D": [5120, 7168], "X": [8, 16, 32], "w": [3, 5, 12]},
+    params={"N": [6144, 8192, 24576], "D": [5120, 7168, 9216], "X": [8, 16, 32], "w": [3, 5, 12]},
     model="1 KB is 1000 bytes",
 )
 def halo_bytes(N, D, X, w):

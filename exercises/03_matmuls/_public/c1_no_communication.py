@@ -4,7 +4,7 @@
 **Task.** With `jax.shard_map`, compute `A[I_X, J] · B[J, K_Y] → C[I_X, K_Y]`. The contracting dimension `J`, the one that
 is summed over and that `C` has not, is whole on every device: each can compute its block of `C` from what it holds.
 
-**Budget.** No collective; 2·I·J·K / (X·Y) FLOPs on each device, counted in the body of `shard_map`.
+**Budget.** No collective; 2·I·J·K / (X·Y) FLOPs on each device, all of them in the body of `shard_map`.
 
 ```
        A[I_X, J]             B[J, K_Y]              C[I_X, K_Y]
@@ -28,10 +28,12 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
+from grader.expect import expect_flops
+from grader.expect import expect_shard_map
 from grader.expect import expect_spec
 
 
-exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}], stars=1, hidden_points=1.5)
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}], stars=1, hidden_points=1)
 
 
 @exercise.task(
@@ -68,6 +70,13 @@ def local_value(seen):
 def local_layout(seen):
     """matmul_local: C is sharded P('x', 'y')"""
     expect_spec(seen.out, P("x", "y"))
+
+
+@exercise.check(product, points=0.5, public=True, after=local_value)
+def local_flops(seen):
+    """matmul_local: inside shard_map each device multiplies only for its own block of C"""
+    expect_shard_map(seen)
+    expect_flops(seen, at_most=2 * seen.a.size * seen.b.shape[1] / (seen.mesh["x"] * seen.mesh["y"]))
 
 
 @exercise.number(

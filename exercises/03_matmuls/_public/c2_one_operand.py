@@ -22,7 +22,8 @@ reducing `C` (3840 bytes) sends 2 · 3/4 · 3840 = 5760, but each device multipl
 **JAX.** After an all-gather every device holds the same value, but `shard_map` cannot tell: `out_specs=P()` then
 needs `check_vma=False`. After `psum` it can.
 
-**In real systems**: gather first is FSDP's matmul; slice first is how a tensor-parallel layer ends.
+**In real systems**: gather first is FSDP's matmul (there it is the weight that is cut); slice first pays off where the result
+is small, as in decoding: C5.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them", case 2 and problem 4.
 """
@@ -94,7 +95,7 @@ def slice_first_value(seen):
 question = {
     "points": 1,
     "unit": "us",
-    "params": {"chip": ["v4p", "v5p"], "I": [2048, 4096], "J": [8192, 16384], "K": [6144, 12288], "X": [4, 8]},
+    "params": {"chip": ["v4p", "v5p"], "I": [2048, 3072, 4096], "J": [8192, 14336], "K": [5120, 9216], "X": [4, 8]},
     "model": "ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
 }
 

@@ -101,7 +101,7 @@ def scattered_layout(seen):
 @exercise.number(
     points=1,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "I": [2048, 4096], "K": [8192, 16384], "X": [4, 8]},
+    params={"chip": ["v4p", "v5p"], "I": [2048, 3072, 4096], "K": [8192, 14336], "X": [4, 8]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
 )
 def scatter_time(chip, I, K, X):

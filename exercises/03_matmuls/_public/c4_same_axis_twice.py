@@ -93,7 +93,7 @@ def keep_columns_value(seen):
 @exercise.number(
     points=1,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "I": [2048, 4096], "J": [4096, 8192], "K": [12288, 24576], "X": [4, 8]},
+    params={"chip": ["v4p", "v5p"], "I": [2048, 12288], "J": [4096, 7168], "K": [3072, 10240], "X": [4, 8]},
     model="ring (the axis wraps around), bandwidth only: an all-gather takes V / W, with W both directions of one link",
 )
 def cheaper_gather_time(chip, I, J, K, X):

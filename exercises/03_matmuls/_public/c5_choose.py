@@ -53,7 +53,7 @@ def choose(B, D, F, X, flops, bandwidth):
     raise NotImplementedError()
 
 
-small = exercise.cases(choose, public='[[{"dict": [["B", 384], ["D", 4096], ["F", 16384], ["X", 4], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": 2}], [{"dict": [["B", 1024], ["D", 1536], ["F", 2048], ["X", 8], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": 1}]]')
+small = exercise.cases(choose, public='[[{"dict": [["B", 384], ["D", 4096], ["F", 16384], ["X", 4], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": 2}], [{"dict": [["B", 1024], ["D", 1536], ["F", 2048], ["X", 8], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": 1}], [{"dict": [["B", 2048], ["D", 1536], ["F", 4096], ["X", 4], ["flops", {"float": "0x1.a17543f3b0000p+48"}], ["bandwidth", {"float": "0x1.4f46b04000000p+37"}]]}, {"value": 1}]]')
 
 
 @exercise.check(small, points=2, public=True)
@@ -62,23 +62,24 @@ def choose_small_batch(seen):
     expect_outcomes(seen)
 
 
-question = {
-    "points": 1.5,
-    "unit": "us",
-    "params": {"chip": ["v4p", "v5p"], "B": [384, 640], "D": [4096, 8192], "F": [16384, 28672], "X": [4, 8]},
-    "model": "the longer of arithmetic and communication; on a ring an all-gather takes V / W, with W both directions of one link",
-}
+MODEL = "each product takes the longer of arithmetic and communication; on a ring an all-gather takes V / W, W both directions"
 
 
-@exercise.number(**question)
-def gather_first_total(chip, B, D, F, X):
-    """B={{ B }}, D={{ D }}, F={{ F }} on a ring of {{ X }} {{ chip }} chips, in bfloat16. How long does strategy 1
-    take, arithmetic and communication overlapped?"""
+@exercise.number(
+    points=1.5, unit="us", model=MODEL,
+    params={"chip": ["v4p", "v5p"], "B": [384, 640], "L": [6144, 10240], "D": [4096, 7168], "F": [16384, 28672], "X": [4, 8]},
+)
+def gather_first_total(chip, B, L, D, F, X):
+    """D={{ D }}, F={{ F }} on a ring of {{ X }} {{ chip }} chips, in bfloat16. Strategy 1 serves a batch of B={{ B }}, then one
+    of B={{ L }}, gathering `W` each time. How long do the two products take, one after the other?"""
     raise NotImplementedError()
 
 
-@exercise.number(**question)
+@exercise.number(
+    points=1.5, unit="us", model=MODEL, where=lambda chip, B, D, F, X: F > 7000 * X,
+    params={"chip": ["v4p", "v5p"], "B": [384, 640], "D": [4096, 8192], "F": [32768, 73728], "X": [4, 8]},
+)
 def reduce_last_total(chip, B, D, F, X):
-    """The same for strategy 2: B={{ B }}, D={{ D }}, F={{ F }} on a ring of {{ X }} {{ chip }} chips, in bfloat16.
-    How long does it take?"""
+    """Two layers by strategy 2, `In[B, D] · W_in[D_X, F]`, then `H[B, F] · W_out[F_X, D]`: B={{ B }}, D={{ D }}, F={{ F }} on a ring of
+    {{ X }} {{ chip }} chips, in bfloat16. How long do the two products take, one after the other?"""
     raise NotImplementedError()

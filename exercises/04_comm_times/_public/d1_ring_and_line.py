@@ -120,7 +120,7 @@ def ring_reduce_time(chip, N, D, F):
 @exercise.number(
     points=0.25, unit="us", model=EXACT_LINE,
     where=lambda chip, X, Y, R, C: (X, Y) in {(8, 4), (4, 8), (16, 8)},
-    params={"chip": ["v5e", "v6e"], "X": [4, 8, 16], "Y": [4, 8], "R": [1024, 1536, 3072, 5120, 6144],
+    params={"chip": ["v5e", "v6e"], "X": [4, 8, 16], "Y": [4, 8], "R": [1024, 1280, 2048, 2560, 5120],
             "C": [4096, 6144, 10240, 12288]},
 )
 def line_gather_time(chip, X, Y, R, C):

@@ -69,32 +69,46 @@ def gather_and_limit(bytes, sizes, wraps, one_way_bandwidth, hop_time):
 @exercise.number(
     points=0.25,
     unit="us",
-    params={"chip": ["v5e", "v6e"], "N": [4, 8, 16], "R": [160, 224, 352, 448], "C": [128, 256, 320]},
-    where=lambda chip, N, R, C: 0.2 < 2 * R * C / N / latency_bound_bytes(chip) < 0.95,
-    model="max(hops · 1 us, bandwidth); a ring has ⌊N/2⌋ hops and takes V / W, a line N-1 hops and (N-1)/N · V / W1",
+    params={
+        "chip": ["v5e", "v6e"],
+        "N": [4, 8, 16],
+        "R": [96, 160, 224],
+        "L": [832, 1344, 1984, 2560],
+        "C": [128, 192, 320],
+    },
+    where=lambda chip, N, R, L, C: (
+        0.1 < 2 * R * C / N / latency_bound_bytes(chip) < 0.4 and 2.2 < 2 * L * C / N / latency_bound_bytes(chip) < 4.5
+    ),
+    model="max(hops · 1 us, bandwidth) for each; a ring has ⌊N/2⌋ hops and takes V / W, a line N-1 hops and (N-1)/N · V / W1",
 )
-def tiny_gather_time(chip, N, R, C):
-    """`A` is bfloat16[{{ R }}, {{ C }}], cut over an axis of {{ N }} {{ chip }} chips. How long does its all-gather take?"""
+def tiny_gather_time(chip, N, R, L, C):
+    """Two arrays are cut over an axis of {{ N }} {{ chip }} chips, bfloat16[{{ R }}, {{ C }}] and bfloat16[{{ L }}, {{ C }}]. How long do their
+    all-gathers take, one after the other?"""
     raise NotImplementedError()
 
 
 @exercise.number(
     points=0.25,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "X": [4, 8, 12], "Y": [8, 12, 16], "R": [512, 640], "C": [896, 960, 1216]},
-    where=lambda chip, X, Y, R, C: X < Y and 0.25 < 2 * R * C / (2 * CHIPS[chip].ici_both) / latency((X, Y)) < 0.9,
-    model="max(latency, bandwidth): latency is 1 us per hop, bandwidth V / (2·W) over two rings at once",
+    params={"chip": ["v4p", "v5p"], "X": [4, 8], "Y": [8, 12, 16], "R": [384, 768], "L": [3072, 4608], "C": [896, 1152]},
+    where=lambda chip, X, Y, R, L, C: (
+        X < Y
+        and 0.1 < 2 * R * C / (2 * CHIPS[chip].ici_both) / latency((X, Y)) < 0.4
+        and 1.4 < 2 * L * C / (2 * CHIPS[chip].ici_both) / latency((X, Y)) < 4
+    ),
+    model="max(latency, bandwidth) for each: latency is 1 us per hop, bandwidth V / (2·W) over two rings at once",
 )
-def two_rings_tiny_time(chip, X, Y, R, C):
-    """`A` is bfloat16[{{ R }}, {{ C }}], sharded `A[I_XY, J]` over two wrapping axes of {{ chip }}, x={{ X }} and y={{ Y }}.
-    How long does the all-gather over both take?"""
+def two_rings_tiny_time(chip, X, Y, R, L, C):
+    """bfloat16[{{ R }}, {{ C }}] and bfloat16[{{ L }}, {{ C }}] have their rows cut, `I_XY`, over two wrapping axes of {{ chip }}, x={{ X }} and
+    y={{ Y }}. How long do their all-gathers over both axes take, one after the other?"""
     raise NotImplementedError()
 
 
 @exercise.number(
     points=0.5,
     unit="kB",
-    params={"chip": ["v4p", "v5p"], "N": [4, 8, 12, 16]},
+    params={"chip": ["v4p", "v5p"], "N": [4, 8, 12, 16, 20, 24, 28]},
+    where=lambda chip, N: max(CHIPS[chip].pod) >= N,
     model="on a ring of even N: latency N/2 · 1 us, bandwidth V / W with W both directions of one link",
 )
 def latency_bound_below(chip, N):
@@ -106,7 +120,7 @@ def latency_bound_below(chip, N):
 ring = exercise.cases(gather_and_limit, public='[[{"dict": [["bytes", 60000], ["sizes", {"tuple": [6]}], ["wraps", true], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["hop_time", {"float": "0x1.0c6f7a0b5ed8dp-20"}]]}, {"value": {"tuple": [{"float": "0x1.92a737110e454p-19"}, "latency"]}}]]')
 
 
-line = exercise.cases(gather_and_limit, public='[[{"dict": [["bytes", 131072], ["sizes", {"tuple": [4]}], ["wraps", false], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["hop_time", {"float": "0x1.0c6f7a0b5ed8dp-20"}]]}, {"value": {"tuple": [{"float": "0x1.92a737110e454p-19"}, "latency"]}}]]')
+line = exercise.cases(gather_and_limit, public='[[{"dict": [["bytes", 131072], ["sizes", {"tuple": [4]}], ["wraps", false], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["hop_time", {"float": "0x1.0c6f7a0b5ed8dp-20"}]]}, {"value": {"tuple": [{"float": "0x1.92a737110e454p-19"}, "latency"]}}], [{"dict": [["bytes", 60000], ["sizes", {"tuple": [4]}], ["wraps", false], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["hop_time", {"float": "0x1.0c6f7a0b5ed8dp-20"}]]}, {"value": {"tuple": [{"float": "0x1.92a737110e454p-19"}, "latency"]}}]]')
 
 
 large = exercise.cases(gather_and_limit, public='[[{"dict": [["bytes", 1048576], ["sizes", {"tuple": [4]}], ["wraps", false], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["hop_time", {"float": "0x1.0c6f7a0b5ed8dp-20"}]]}, {"value": {"tuple": [{"float": "0x1.2533fe68fd3d2p-16"}, "bandwidth"]}}], [{"dict": [["bytes", 12582912], ["sizes", {"tuple": [8]}], ["wraps", true], ["one_way_bandwidth", {"float": "0x1.4f46b04000000p+35"}], ["hop_time", {"float": "0x1.0c6f7a0b5ed8dp-20"}]]}, {"value": {"tuple": [{"float": "0x1.008d7e9bdd958p-13"}, "bandwidth"]}}]]')

@@ -88,7 +88,7 @@ BOOK = "arithmetic and communication overlap; on a ring an all-gather takes V / 
 @exercise.number(
     points=0.4,
     unit="token",
-    params={"chip": ["v4p", "v5p"], "N": [384, 640, 1536, 2560], "T": [4096, 8192]},
+    params={"chip": ["v4p", "v5p"], "N": [384, 768, 1152, 1536, 3072], "T": [4096, 8192]},
     model=BOOK,
 )
 def fsdp_least_batch(chip, N, T):
@@ -100,11 +100,11 @@ def fsdp_least_batch(chip, N, T):
 @exercise.number(
     points=0.4,
     unit="chip",
-    params={"chip": ["v4p", "v5p", "v5e"], "D": [4096, 5120, 8192], "F": [14336, 20480, 28672, 53248]},
+    params={"chip": ["v4p", "v5p"], "D": [4096, 5120, 8192], "F": [14336, 18432, 20480, 28672, 53248]},
     model=BOOK + "; M = 1",
 )
 def tensor_most_chips(chip, D, F):
-    """`In[B, D] · W_in[D, F] · W_out[F, D]` with D={{ D }}, F={{ F }} on {{ chip }} (take y as a ring): up to how many tensor-parallel chips
+    """`In[B, D] · W_in[D, F] · W_out[F, D]` with D={{ D }}, F={{ F }} on {{ chip }}, y a ring of one torus axis: up to how many tensor-parallel chips
     (not rounded) does the communication hide?"""
     raise NotImplementedError()
 
@@ -112,7 +112,7 @@ def tensor_most_chips(chip, D, F):
 @exercise.number(
     points=0.4,
     unit="token",
-    params={"chip": ["v4p", "v5p"], "N": [1024, 4096], "F": [14336, 20480, 28672, 32768]},
+    params={"chip": ["v4p", "v5p"], "N": [1024, 4096], "F": [11264, 14336, 17408, 20480, 24576, 28672]},
     model=BOOK + "; weights and activations travel on different axes and overlap with each other too",
 )
 def mixed_least_batch(chip, N, F):
@@ -124,7 +124,7 @@ def mixed_least_batch(chip, N, F):
 @exercise.number(
     points=0.4,
     unit="chip",
-    params={"B": [48_000, 600_000, 3_000_000], "F": [14336, 28672, 32768], "N": [128, 1024, 4096]},
+    params={"B": [48_000, 600_000, 2_400_000], "F": [14336, 28672, 32768], "N": [128, 1024, 4096]},
     where=lambda B, F, N: 4 < math.sqrt(2 * B * N / F) < N / 3,
     model=BOOK + "; the best X makes weights and activations take equally long",
 )
@@ -137,7 +137,7 @@ def best_fsdp_chips(B, F, N):
 @exercise.number(
     points=0.4,
     unit="token",
-    params={"chip": ["v5p", "v5e", "v6e"], "dcn": [6.25, 3.125, 12.5], "P": [3, 4, 6], "n": [256, 128]},
+    params={"chip": ["v5p", "v5e", "v6e"], "dcn": [6.25, 3.125, 12.5], "P": [3, 4, 5, 6, 8], "n": [256, 128]},
     where=lambda chip, dcn, P, n: CHIPS[chip].dcn == dcn * 1e9,
     model="data parallelism between slices; the all-reduce as a reduce-scatter and an all-gather of V / W each, W the slice's DCN bandwidth",
 )

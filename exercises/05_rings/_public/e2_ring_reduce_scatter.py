@@ -37,6 +37,7 @@ from grader.exercise import Exercise
 from grader.exercise import normal
 from grader.expect import expect_close
 from grader.expect import expect_collectives
+from grader.hardware import latency_bound_bytes
 
 
 exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 3, "y": 2}, {"x": 8}], stars=3, hidden_points=1)
@@ -86,10 +87,11 @@ def ring_scatter_one_way_time(chip, I, J, X):
 @exercise.number(
     points=0.5,
     unit="us",
-    params={"chip": ["v4p", "v5p"], "I": [128, 192, 256], "J": [384, 512], "X": [8, 16]},
+    params={"chip": ["v4p", "v5p"], "I": [128, 192], "L": [1024, 1536, 2048], "J": [384, 512], "X": [8, 16]},
+    where=lambda chip, I, L, J, X: 1.4 * latency_bound_bytes(chip) < 2 * L * J / X,
     model="one-way ring: (N-1) hops, each as long as the longer of 1 us and the bytes of a chunk / W1",
 )
-def ring_scatter_small_time(chip, I, J, X):
-    """The same on {{ X }} {{ chip }} chips, for a partial sum as small as bfloat16[{{ I }}, {{ J }}]. How long does it
-    take?"""
+def ring_scatter_small_time(chip, I, L, J, X):
+    """On {{ X }} {{ chip }} chips, your `ring_reduce_scatter` runs twice: for a partial sum as small as bfloat16[{{ I }}, {{ J }}], then for one of
+    bfloat16[{{ L }}, {{ J }}]. How long do the two take?"""
     raise NotImplementedError()

@@ -2,7 +2,10 @@
 
 import math
 
+from jax.sharding import PartitionSpec as P
+
 from a1_local_shape import exercise, local_load_time, local_shape_axes, local_shape_tuples, local_shape_uneven
+from grader.exercise import About
 from grader.hardware import hbm_time
 
 
@@ -44,3 +47,11 @@ def load_cut_by_x_only(chip, I, J, X, Y, Z):
 def load_two_bytes(chip, I, J, X, Y, Z):
     """You counted 2 bytes a number. The array is float32: 4 bytes."""
     return hbm_time(2 * I * J / (X * Y), chip)
+
+
+exercise.about(
+    local_load_time,
+    lambda chip, I, J, X, Y, Z: About(
+        chip=chip, mesh={"x": X, "y": Y, "z": Z}, arrays=[((I, J), P(("x", "y")))], holds=4 * I * J / (X * Y)
+    ),
+)

@@ -3,8 +3,10 @@
 import math
 
 import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
 
 from a2_memory import exercise, memory_copies, memory_dtypes, named_axes, weights_in_all
+from grader.exercise import About
 
 
 @exercise.misconception(fails=memory_copies)
@@ -44,3 +46,9 @@ def weights_elements(I, J, X, Y, Z):
 def weights_copied_along_z(I, J, X, Y, Z):
     """You counted the copies along z only. y is not named either."""
     return 2 * I * J * Z
+
+
+exercise.about(
+    weights_in_all,
+    lambda I, J, X, Y, Z: About(mesh={"x": X, "y": Y, "z": Z}, arrays=[((I, J), P("x"))]),
+)

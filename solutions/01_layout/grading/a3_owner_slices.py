@@ -3,8 +3,10 @@
 import math
 
 import numpy as np
+from jax.sharding import PartitionSpec as P
 
 from a3_owner_slices import exercise, first_row, owner_axes, owner_order, owner_slices, owner_tuples, reorder_bytes
+from grader.exercise import About
 
 
 @exercise.misconception(fails=owner_order)
@@ -43,6 +45,16 @@ def owner_dealt_round(shape, spec, mesh_shape):
     return {device: tuple(slices) for device, slices in owned.items()}
 
 
+@exercise.misconception(fails=[owner_axes, owner_tuples])
+def owner_without_numbers(shape, spec, mesh_shape):
+    """You wrote slice(None) where a dimension is whole. Both numbers were asked for, slice(0, size): a reader of one block needs them."""
+    cut = [slice(0, size) for size in shape]
+    return {
+        device: tuple(slice(None) if s == whole else s for s, whole in zip(slices, cut, strict=True))
+        for device, slices in owner_slices(shape, spec, mesh_shape).items()
+    }
+
+
 @exercise.misconception(of=first_row)
 def first_row_x_major(I, X, Y, device):
     """That is the row for P(("x", "y")). Here y comes first in the tuple, so y counts slowest."""
@@ -65,3 +77,10 @@ def reorder_everything(I, J, X, Y):
 def reorder_elements(I, J, X, Y):
     """You counted numbers, not bytes. A float32 takes 4."""
     return I * J * (1 - (1 + math.gcd(X - 1, Y - 1)) / (X * Y))
+
+
+exercise.about(
+    first_row,
+    lambda I, X, Y, device: About(mesh={"x": X, "y": Y}, arrays=[((I,), P(("y", "x")))], most=I - I / (X * Y)),
+)
+exercise.about(reorder_bytes, lambda I, J, X, Y: About(mesh={"x": X, "y": Y}, arrays=[((I, J), P(("x", "y")))]))

@@ -14,6 +14,7 @@ from a4_shard_mean import (
     shard_roll_further,
     shard_roll_value,
 )
+from grader.exercise import About
 
 
 @exercise.misconception(of=shard_mean, fails=shard_mean_value)
@@ -24,6 +25,18 @@ def mean_of_everything(a, *, mesh):
         return jax.lax.pmean(jnp.mean(block, keepdims=True), ("x", "y"))
 
     return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"), check_vma=False)(a)
+
+
+@exercise.misconception(of=shard_mean, fails=shard_mean_value)
+def mean_outside(a, *, mesh):
+    """You took the mean of the whole array, one number. Inside jax.shard_map, jnp.mean sees one block."""
+    return jnp.mean(a)
+
+
+@exercise.misconception(of=shard_mean, fails=shard_mean_value)
+def mean_repeated(a, *, mesh):
+    """You took the mean of the whole array and repeated it. Inside jax.shard_map, jnp.mean sees one block."""
+    return jnp.full((mesh.shape["x"], mesh.shape["y"]), jnp.mean(a))
 
 
 @exercise.misconception(of=shard_mean, fails=shard_mean_value)
@@ -85,3 +98,8 @@ def roll_whole_block(S, D, X, Y, shift):
 def roll_elements(S, D, X, Y, shift):
     """You counted numbers, not bytes. A float32 takes 4."""
     return shift * D / Y
+
+
+exercise.about(
+    global_roll_bytes, lambda S, D, X, Y, shift: About(mesh={"x": X, "y": Y}, arrays=[((S, D), P("x", "y"))])
+)

@@ -5,14 +5,21 @@ import itertools
 from jax.sharding import PartitionSpec as P
 
 from a5_classify import axes_of, classify, exercise, partial_sum_bytes
+from grader.exercise import About
 from grader.expect import expect_outcomes
 
 SPECS = [P(i, j) for i, j in itertools.product([None, "x", "y"], repeat=2)]
 TABLE = [{"eq": "ij,jk->ik", "spec_a": a, "spec_b": b} for a, b in itertools.product(SPECS, repeat=2)]
 TENSORS = ["bij,bjk->bik", "kj,bji->bki", "bqhd,bkhd->bhqk", "bsnd,ndm->bsm", "ji,kj->ki"]
+# What tells one solution from another stands here, not in what is drawn.
 BATCH_CUT_TWICE = [
     {"eq": "bij,bjk->bik", "spec_a": P("x"), "spec_b": P("y")},
     {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", None, "z")},
+]
+XY, YX = ("x", "y"), ("y", "x")
+SAME_ORDER_OR_NOT = [
+    {"eq": "bij,bjk->bik", "spec_a": P(*a), "spec_b": P(*b)}
+    for a, b in [([XY], [XY]), ([XY], [YX]), ([None, None, XY], [None, XY]), ([None, None, XY], [None, YX])]
 ]
 ENTRIES = [None, None, "x", "y", "z", ("x", "y"), ("y", "x")]
 
@@ -34,7 +41,7 @@ def drawn(rng):
         answer = classify(**case)
         if answer != "illegal" and len(found[answer]) < 25:
             found[answer].append(case)
-    return [*BATCH_CUT_TWICE, *itertools.chain(*found.values())]
+    return [*BATCH_CUT_TWICE, *SAME_ORDER_OR_NOT, *itertools.chain(*found.values())]
 
 
 table_cases = exercise.cases(
@@ -49,7 +56,10 @@ table_cases = exercise.cases(
 )
 clash_cases = exercise.cases(
     classify,
-    public=[{"eq": "ij,jk->ik", "spec_a": P("x", "y"), "spec_b": P("y", "x")}],
+    public=[
+        {"eq": "ij,jk->ik", "spec_a": P("x", "y"), "spec_b": P("y", "x")},
+        {"eq": "ij,jk->ik", "spec_a": P("x"), "spec_b": P(None, "x")},
+    ],
     hidden=lambda rng: of_case(4),
 )
 illegal_cases = exercise.cases(
@@ -66,6 +76,7 @@ tensor_cases = exercise.cases(
     public=[
         {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", None, "y")},
         {"eq": "bqhd,bkhd->bhqk", "spec_a": P("x", None, "y"), "spec_b": P("x", "y")},
+        {"eq": "bij,bjk->bik", "spec_a": P(("x", "y")), "spec_b": P(("y", "x"))},
     ],
     hidden=drawn,
 )
@@ -143,6 +154,15 @@ def classify_by_position(eq, spec_a, spec_b):
     return classify("ij,jk->ik", (rest_a, pad_a[-1]), (pad_b[0], rest_b))
 
 
+@exercise.misconception(fails=classify_tensors)
+def classify_in_any_order(eq, spec_a, spec_b):
+    """You took ("x", "y") and ("y", "x") for the same way to cut. They give a device different blocks, so the operands do not match."""
+    if classify(eq, spec_a, spec_b) == "illegal":
+        return "illegal"
+    in_order = [[tuple(sorted(axes_of(entry))) or None for entry in spec] for spec in (spec_a, spec_b)]
+    return classify(eq, *in_order)
+
+
 @exercise.misconception(fails=classify_illegal)
 def classify_everything(eq, spec_a, spec_b):
     """You took every spec for a sharding. One that names an axis twice, or has more entries than its operand has dimensions, is none."""
@@ -166,3 +186,11 @@ def partial_not_cut(I, J, K, X, Y, Z):
 def partial_elements(I, J, K, X, Y, Z):
     """You counted numbers, not bytes. A float32 takes 4."""
     return I * K / (X * Z)
+
+
+exercise.about(
+    partial_sum_bytes,
+    lambda I, J, K, X, Y, Z: About(
+        mesh={"x": X, "y": Y, "z": Z}, arrays=[((I, J), P("x", "y")), ((J, K), P("y", "z"))]
+    ),
+)

@@ -13,12 +13,20 @@ from a6_three_modes import (
     matmul_explicit,
     matmul_manual,
 )
-from grader.exercise import normal
-from grader.expect import Failure, expect_close, expect_collectives, expect_flops, expect_spec, expect_traffic
+from grader.exercise import About, normal
+from grader.expect import (
+    Failure,
+    expect_close,
+    expect_collectives,
+    expect_flops,
+    expect_shard_map,
+    expect_spec,
+    expect_traffic,
+)
 
 arrays = {"a": normal("I", "J", spec=P("x", None)), "b": normal("J", "K", spec=P(None, "y"))}
 DIMS = {"I": 24, "J": 32, "K": 40}
-HIDDEN = {"I": 16, "J": 56, "K": 24}
+HIDDEN = {"I": 12, "J": 27, "K": 20}
 auto = exercise.call(matmul_auto, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 typed = exercise.call(matmul_explicit, **arrays, dims=DIMS, hidden_dims=HIDDEN)
 manual = exercise.call(matmul_manual, **arrays, dims=DIMS, hidden_dims=HIDDEN)
@@ -93,7 +101,8 @@ def manual_budget(seen):
 
 @exercise.check(manual, points=0.25, after=manual_budget)
 def manual_mode(seen):
-    """matmul_manual: you write the all-gather, the compiler adds nothing"""
+    """matmul_manual: you write the all-gather in shard_map, the compiler adds nothing"""
+    expect_shard_map(seen)
     expect_collectives_of(seen, compiler=False)
 
 
@@ -179,3 +188,10 @@ def flops_still_shared(I, J, K, X, Y):
 def flops_without_two(I, J, K, X, Y):
     """You counted a term as one FLOP. It is a multiplication and an addition."""
     return I * J * K / X
+
+
+for asked in (gather_of_c_bytes, flops_of_one_constraint):
+    exercise.about(
+        asked,
+        lambda I, J, K, X, Y: About(mesh={"x": X, "y": Y}, arrays=[((I, J), P("x")), ((J, K), P(None, "y"))]),
+    )

@@ -11,12 +11,12 @@ from b1_collectives import (
     exercise,
     reduce_scatter_body,
 )
-from grader.exercise import normal
+from grader.exercise import About, normal
 from grader.expect import expect_close, expect_collectives
-from grader.hardware import all_to_all_time
+from grader.hardware import all_to_all_time, latency
 
 DIMS = {"I": 64, "J": 40, "K": 16}
-HIDDEN = {"I": 128, "J": 24, "K": 8}
+HIDDEN = {"I": 72, "J": 56, "K": 40}
 rows = normal("I", "J", spec=P("x"))
 last = normal("I", "J", "K", spec=P(None, None, "x"))
 gather_rows = exercise.call(all_gather_body, a=rows, static={"dim": 0}, dims=DIMS, hidden_dims=HIDDEN)
@@ -112,6 +112,18 @@ def traded_backwards(a):
     return jax.lax.all_to_all(a, "x", split_axis=0, concat_axis=1, tiled=True)
 
 
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_value)
+def traded_rows_for_rows(a):
+    """You split and joined the same dimension, so chunks of rows changed places and the columns are still whole. Split the columns."""
+    return jax.lax.all_to_all(a, "x", split_axis=0, concat_axis=0, tiled=True)
+
+
+@exercise.misconception(of=all_to_all_body, fails=all_to_all_value)
+def traded_columns_for_columns(a):
+    """You split and joined the same dimension, so chunks of columns changed places and the rows are still cut. Join along the rows."""
+    return jax.lax.all_to_all(a, "x", split_axis=1, concat_axis=1, tiled=True)
+
+
 @exercise.misconception(of=all_to_all_body, fails=all_to_all_traffic)
 def gathered_then_sliced(a):
     """You gathered everything and kept 1/X of it. An all-to-all sends only what each device keeps."""
@@ -130,3 +142,11 @@ def all_to_all_as_all_gather(chip, I, J, X):
 def all_to_all_one_way(chip, I, J, X):
     """You used one direction of the link; on a ring data flows both ways."""
     return 2 * all_to_all_time(2 * I * J, X, chip)
+
+
+exercise.about(
+    all_to_all_on_ring,
+    lambda chip, I, J, X: About(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x")), ((I, J), P(None, "x"))], least=latency(X)
+    ),
+)

@@ -13,15 +13,15 @@ from b3_transposes import (
     reduce_scatter_t,
     shift_t,
 )
-from grader.exercise import normal
+from grader.exercise import About, normal
 from grader.expect import expect_close, expect_collectives
 
 DIMS = {"I": 72, "J": 48}
-HIDDEN = {"I": 24, "J": 96}
+HIDDEN = {"I": 24, "J": 120}
 rows = normal("I", "J", spec=P("x"))
 tall = normal(1728, "J", spec=P("x"))
 columns = normal("I", "J", spec=P(None, "x"))
-gathered = exercise.call(all_gather_t, y=tall, dims={"J": 24}, hidden_dims={"J": 40})
+gathered = exercise.call(all_gather_t, y=tall, dims={"J": 24}, hidden_dims={"J": 41})
 scattered = exercise.call(reduce_scatter_t, y=rows, dims=DIMS, hidden_dims=HIDDEN)
 reduced = exercise.call(all_reduce_t, y=rows, dims=DIMS, hidden_dims=HIDDEN)
 traded = exercise.call(all_to_all_t, y=columns, dims=DIMS, hidden_dims=HIDDEN)
@@ -180,3 +180,6 @@ def fsdp_backward_all_reduce(D, F, X):
 def fsdp_backward_shard(D, F, X):
     """You sent one chunk. A reduce-scatter sends one in each of its X - 1 steps."""
     return 4 * D * F / X
+
+
+exercise.about(fsdp_backward_bytes, lambda D, F, X: About(mesh={"x": X}, arrays=[((D, F), P("x"))]))

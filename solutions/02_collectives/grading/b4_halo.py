@@ -16,6 +16,7 @@ from b4_halo import (
     stencil_value,
     stencil_weighted,
 )
+from grader.exercise import About
 
 
 @exercise.misconception(of=halo, fails=halo_value)
@@ -114,3 +115,6 @@ def halo_cut_columns(N, D, X, w):
 def halo_elements(N, D, X, w):
     """You counted numbers, not bytes. A float32 takes 4."""
     return 2 * w * D
+
+
+exercise.about(halo_bytes, lambda N, D, X, w: About(mesh={"x": X}, arrays=[((N, D), P("x"))], most=2 * N / X * D * 4))

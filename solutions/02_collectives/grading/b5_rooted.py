@@ -14,22 +14,23 @@ from b5_rooted import (
     rooted_scatter,
     rooted_scatter_bytes,
 )
-from grader.exercise import normal
+from grader.exercise import About, normal
 from grader.expect import expect_close, expect_traffic
-from grader.hardware import all_reduce_time
+from grader.hardware import all_reduce_time, latency
 
 blocks = normal("I", "J", spec=P(None, "x"))
 DIMS = {"I": 40, "J": 80}
-HIDDEN = {"I": 80, "J": 120}
+HIDDEN = {"I": 28, "J": 36}
+LARGE = {"I": 120, "J": 200}
 OTHER = [{"x": 8}, {"x": 5}]
 broadcast = exercise.call(rooted_broadcast, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
 scatter = exercise.call(rooted_scatter, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
 gather = exercise.call(rooted_gather, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
 reduce = exercise.call(rooted_reduce, a=blocks, static={"root": 1}, dims=DIMS, hidden_dims=HIDDEN)
-broadcast_from_3 = exercise.call(rooted_broadcast, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
-scatter_from_3 = exercise.call(rooted_scatter, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
-gather_to_3 = exercise.call(rooted_gather, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
-reduce_to_3 = exercise.call(rooted_reduce, a=blocks, static={"root": 3}, dims=HIDDEN, meshes=OTHER)
+broadcast_from_3 = exercise.call(rooted_broadcast, a=blocks, static={"root": 3}, dims=LARGE, meshes=OTHER)
+scatter_from_3 = exercise.call(rooted_scatter, a=blocks, static={"root": 3}, dims=LARGE, meshes=OTHER)
+gather_to_3 = exercise.call(rooted_gather, a=blocks, static={"root": 3}, dims=LARGE, meshes=OTHER)
+reduce_to_3 = exercise.call(rooted_reduce, a=blocks, static={"root": 3}, dims=LARGE, meshes=OTHER)
 
 
 @exercise.check(broadcast, points=0.5, public=True)
@@ -193,3 +194,10 @@ def rooted_scatter_as_reduce(I, K, X):
 def rooted_scatter_n_hops(I, K, X):
     """You counted X hops. A chunk is home after X - 1."""
     return X * 4 * I * K
+
+
+exercise.about(
+    rooted_broadcast_time,
+    lambda chip, I, K, X: About(chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, K), P("x"))], least=2 * latency(X)),
+)
+exercise.about(rooted_scatter_bytes, lambda I, K, X: About(mesh={"x": X}, arrays=[((I, K), P("x"))]))

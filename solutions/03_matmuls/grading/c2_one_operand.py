@@ -10,9 +10,11 @@ from c2_one_operand import (
     matmul_gather_first,
     matmul_slice_first,
     slice_first_time,
+    slice_first_traffic,
     slice_first_value,
 )
-from grader.hardware import all_gather_time, all_reduce_time
+from grader.exercise import About
+from grader.hardware import all_gather_time, all_reduce_time, latency
 
 
 @exercise.misconception(of=matmul_gather_first, fails=gather_first_traffic)
@@ -34,6 +36,18 @@ def first_rows_on_every_device(a, b, *, mesh):
         return jax.lax.psum(a @ b[: a.shape[1]], "x")
 
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P()), out_specs=P())(a, b)
+
+
+@exercise.misconception(of=matmul_gather_first, fails=gather_first_traffic)
+def gathered_by_compiler(a, b, *, mesh):
+    """You left the gather to the compiler. With jax.shard_map you write every collective yourself."""
+    return jax.lax.with_sharding_constraint(a, jax.NamedSharding(mesh, P())) @ b
+
+
+@exercise.misconception(of=matmul_slice_first, fails=slice_first_traffic)
+def reduced_by_compiler(a, b, *, mesh):
+    """You left the sum to the compiler. With jax.shard_map you write every collective yourself."""
+    return jax.lax.with_sharding_constraint(a @ b, jax.NamedSharding(mesh, P()))
 
 
 @exercise.misconception(of=gather_first_time)
@@ -58,3 +72,25 @@ def reduce_time_once(chip, I, J, K, X):
 def reduce_time_of_a(chip, I, J, K, X):
     """You reduced A. What is unreduced is the product, C[I, K]."""
     return all_reduce_time(2 * I * J, X, chip)
+
+
+@exercise.misconception(of=gather_first_time)
+def gather_time_one_way(chip, I, J, K, X):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return 2 * all_gather_time(2 * I * J, X, chip)
+
+
+@exercise.misconception(of=slice_first_time)
+def reduce_time_one_way(chip, I, J, K, X):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return 2 * all_reduce_time(2 * I * K, X, chip)
+
+
+for asked in (gather_first_time, slice_first_time):
+    exercise.about(
+        asked,
+        lambda chip, I, J, K, X: About(
+            chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P(None, "x")), ((J, K), P("x")), ((I, K), P("x"))],
+            least=2 * latency(X),
+        ),
+    )  # fmt: skip

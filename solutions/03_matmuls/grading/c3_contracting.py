@@ -1,6 +1,7 @@
 """What goes wrong in C3."""
 
 import jax
+import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 from c3_contracting import (
@@ -8,11 +9,14 @@ from c3_contracting import (
     exercise,
     matmul_all_reduce,
     matmul_reduce_scatter,
+    reduced_traffic,
     reduced_value,
     scatter_time,
     scattered_traffic,
+    scattered_value,
 )
-from grader.hardware import reduce_scatter_time
+from grader.exercise import About
+from grader.hardware import latency, reduce_scatter_time
 
 
 @exercise.misconception(of=matmul_all_reduce, fails=reduced_value)
@@ -35,6 +39,38 @@ def summed_twice(a, b, *, mesh):
 
     specs = (P(None, "x"), P("x", None))
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(a, b)
+
+
+@exercise.misconception(of=matmul_all_reduce, fails=reduced_traffic)
+def summed_by_compiler(a, b, *, mesh):
+    """You left the sum to the compiler. With jax.shard_map you multiply blocks and write the collective yourself."""
+    return a @ b
+
+
+@exercise.misconception(of=matmul_all_reduce, fails=reduced_value)
+def summed_in_bfloat16(a, b, *, mesh):
+    """You added the partial sums in bfloat16. It sends half the bytes and keeps 8 bits of each number: C is to be float32."""
+
+    def local(a, b):
+        return jax.lax.psum((a @ b).astype(jnp.bfloat16), "x").astype(jnp.float32)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P())(a, b)
+
+
+@exercise.misconception(of=matmul_reduce_scatter, fails=scattered_value)
+def scattered_untiled(a, b, *, mesh):
+    """Without tiled=True psum_scatter takes the dimension for a list of X chunks, one per device, and wants it to be of size X."""
+
+    def local(a, b):
+        return jax.lax.psum_scatter(a @ b, "x", scatter_dimension=1)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, "x"))(a, b)
+
+
+@exercise.misconception(of=matmul_reduce_scatter, fails=scattered_traffic)
+def scattered_by_compiler(a, b, *, mesh):
+    """You asked the compiler for the layout. With jax.shard_map you multiply blocks and write the collective yourself."""
+    return jax.lax.with_sharding_constraint(a @ b, jax.NamedSharding(mesh, P(None, "x")))
 
 
 @exercise.misconception(of=matmul_reduce_scatter, fails=scattered_traffic)
@@ -83,3 +119,12 @@ def sent_in_one_phase(I, K, X):
 def sent_whole_array_round(I, K, X):
     """You sent the whole array in every step. A ring sends one chunk of 1/X at a time."""
     return 4 * I * K * (X - 1)
+
+
+exercise.about(
+    scatter_time,
+    lambda chip, I, K, X: About(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, K), P(None, "x"))], least=latency(X)
+    ),
+)
+exercise.about(all_reduce_bytes, lambda I, K, X: About(mesh={"x": X}, arrays=[((I, K), P(None, "x"))]))

@@ -7,12 +7,14 @@ from c4_same_axis_twice import (
     cheaper_gather_time,
     exercise,
     keep_columns_budget,
+    keep_rows_budget,
     keep_rows_layout,
     keep_rows_value,
     matmul_keep_columns,
     matmul_keep_rows,
 )
-from grader.hardware import all_gather_time
+from grader.exercise import About, larger
+from grader.hardware import all_gather_time, latency
 
 
 @exercise.misconception(of=matmul_keep_rows, fails=keep_rows_value)
@@ -46,19 +48,40 @@ def gathered_both(a, b, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P(None, "x"))(a, b)
 
 
+@exercise.misconception(of=matmul_keep_rows, fails=keep_rows_budget)
+def rows_by_compiler(a, b, *, mesh):
+    """You asked the compiler for the layout. With jax.shard_map you gather and multiply yourself."""
+    return jax.lax.with_sharding_constraint(a @ b, jax.NamedSharding(mesh, P("x", None)))
+
+
+@exercise.misconception(of=matmul_keep_columns, fails=keep_columns_budget)
+def columns_by_compiler(a, b, *, mesh):
+    """You asked the compiler for the layout. With jax.shard_map you gather and multiply yourself."""
+    return jax.lax.with_sharding_constraint(a @ b, jax.NamedSharding(mesh, P(None, "x")))
+
+
 @exercise.misconception(of=cheaper_gather_time)
 def dearer_gather(chip, I, J, K, X):
-    """You gathered B, the larger operand."""
+    """You gathered the larger operand. Leave the other one's dimension cut instead: C may end either way."""
     return all_gather_time(2 * max(I, K) * J, X, chip)
 
 
 @exercise.misconception(of=cheaper_gather_time)
 def gather_one_way(chip, I, J, K, X):
     """You used one direction of the link; on a ring data flows both ways."""
-    return 2 * all_gather_time(2 * I * J, X, chip)
+    return 2 * all_gather_time(2 * min(I, K) * J, X, chip)
 
 
 @exercise.misconception(of=cheaper_gather_time)
 def gather_elements(chip, I, J, K, X):
     """You counted numbers, not bytes. A bfloat16 takes 2."""
-    return all_gather_time(I * J, X, chip)
+    return all_gather_time(min(I, K) * J, X, chip)
+
+
+exercise.about(
+    cheaper_gather_time,
+    lambda chip, I, J, K, X: About(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x")), ((J, K), P(None, "x"))], least=latency(X),
+        branches=(larger(gather_b=I, gather_a=K),),
+    ),
+)  # fmt: skip

@@ -1,7 +1,10 @@
 """What goes wrong in C5."""
 
+from jax.sharding import PartitionSpec as P
+
 from c5_choose import choose, choose_large_batch, choose_small_batch, exercise, gather_first_total, reduce_last_total
-from grader.hardware import all_gather_time, all_reduce_time, matmul_time
+from grader.exercise import About, larger
+from grader.hardware import all_gather_time, all_reduce_time, latency, matmul_time
 
 
 @exercise.misconception(of=choose, fails=[choose_small_batch, choose_large_batch])
@@ -17,31 +20,89 @@ def choose_by_bytes(B, D, F, X, flops, bandwidth):
 
 
 @exercise.misconception(of=choose, fails=[choose_small_batch, choose_large_batch])
+def choose_by_threshold(B, D, F, X, flops, bandwidth):
+    """You asked whether B >= C/W. That says whether strategy 1 is held up by its arithmetic, not which one is faster: D and X count too."""
+    return 1 if flops / bandwidth <= B else 2
+
+
+@exercise.misconception(of=choose, fails=[choose_small_batch, choose_large_batch])
 def choose_reduced_once(B, D, F, X, flops, bandwidth):
     """You counted the all-reduce once. It is a reduce-scatter and an all-gather: twice V / W."""
     gather_first = max(2 * B * D * F / flops, 2 * D * F / bandwidth)
     return 1 if gather_first < max(2 * B * D * F / X / flops, 2 * B * F / bandwidth) else 2
 
 
+def gather_first(chip, batches, D, F, X, total=max, links=2):
+    """The time of each batch's arithmetic and communication, put together by ``total``."""
+    gathered = all_gather_time(2 * D * F, X, chip) * 2 / links
+    return sum(total((matmul_time(2 * B * D * F, chip), gathered)) for B in batches)
+
+
+def reduce_last(chip, B, D, F, X, total=max, passes=2):
+    """The same for the two layers of the second strategy."""
+    arithmetic = matmul_time(2 * B * D * F / X, chip)
+    return sum(total((arithmetic, all_reduce_time(2 * B * n, X, chip) * passes / 2)) for n in (F, D))
+
+
 @exercise.misconception(of=gather_first_total)
-def gather_first_added(chip, B, D, F, X):
+def gather_first_added(chip, B, L, **layer):
     """You added the two times. They overlap, so the longer one counts."""
-    return matmul_time(2 * B * D * F, chip) + all_gather_time(2 * D * F, X, chip)
+    return gather_first(chip, (B, L), **layer, total=sum)
 
 
 @exercise.misconception(of=gather_first_total)
-def gather_first_one_way(chip, B, D, F, X):
+def gather_first_one_way(chip, B, L, **layer):
     """You used one direction of the link; on a ring data flows both ways."""
-    return max(matmul_time(2 * B * D * F, chip), 2 * all_gather_time(2 * D * F, X, chip))
+    return gather_first(chip, (B, L), **layer, links=1)
+
+
+@exercise.misconception(of=gather_first_total)
+def gather_first_communication(chip, B, L, D, F, X):
+    """You counted the communication only. With a large batch the arithmetic takes longer than the gather beside it."""
+    return 2 * all_gather_time(2 * D * F, X, chip)
+
+
+@exercise.misconception(of=gather_first_total)
+def gather_first_arithmetic(chip, B, L, D, F, X):
+    """You counted the arithmetic only. With a small batch the gather takes longer than the product beside it."""
+    return matmul_time(2 * (B + L) * D * F, chip)
 
 
 @exercise.misconception(of=reduce_last_total)
-def reduce_last_added(chip, B, D, F, X):
+def reduce_last_added(**layers):
     """You added the two times. They overlap, so the longer one counts."""
-    return matmul_time(2 * B * D * F / X, chip) + all_reduce_time(2 * B * F, X, chip)
+    return reduce_last(**layers, total=sum)
 
 
 @exercise.misconception(of=reduce_last_total)
-def reduce_last_once(chip, B, D, F, X):
-    """You counted the all-reduce once. It is a reduce-scatter and an all-gather: twice V / W."""
-    return max(matmul_time(2 * B * D * F / X, chip), all_reduce_time(2 * B * F, X, chip) / 2)
+def reduce_last_once(**layers):
+    """You counted each all-reduce once. It is a reduce-scatter and an all-gather: twice V / W."""
+    return reduce_last(**layers, passes=1)
+
+
+@exercise.misconception(of=reduce_last_total)
+def reduce_last_communication(chip, B, D, F, X):
+    """You counted the communication only. The second product leaves a small partial sum, and its arithmetic takes longer."""
+    return all_reduce_time(2 * B * (D + F), X, chip)
+
+
+exercise.about(
+    gather_first_total,
+    lambda chip, B, L, D, F, X: About(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((D, F), P("x"))], least=2 * latency(X),
+        branches=tuple(
+            larger(arithmetic=matmul_time(2 * b * D * F, chip), gather=all_gather_time(2 * D * F, X, chip))
+            for b in (B, L)
+        ),
+    ),
+)  # fmt: skip
+exercise.about(
+    reduce_last_total,
+    lambda chip, B, D, F, X: About(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((D, F), P("x")), ((F, D), P("x"))], least=2 * latency(X),
+        branches=tuple(
+            larger(arithmetic=matmul_time(2 * B * D * F / X, chip), reduce=all_reduce_time(2 * B * n, X, chip))
+            for n in (F, D)
+        ),
+    ),
+)  # fmt: skip

@@ -1,5 +1,7 @@
 """What is checked in D1, and what goes wrong."""
 
+from jax.sharding import PartitionSpec as P
+
 from d1_ring_and_line import (
     axis_collective_time,
     exercise,
@@ -10,8 +12,9 @@ from d1_ring_and_line import (
     ring_reduce_time,
     ring_scatter_time,
 )
+from grader.exercise import About
 from grader.expect import expect_outcomes
-from grader.hardware import all_gather_time, all_reduce_time, reduce_scatter_time
+from grader.hardware import all_gather_time, all_reduce_time, latency, reduce_scatter_time
 
 KINDS = ("all_gather", "reduce_scatter", "all_reduce")
 
@@ -302,3 +305,41 @@ def line_reduce_elements(chip, D, F):
 def line_reduce_shard(chip, D, F):
     """You took V as 1/N of the array; every chip starts with a partial sum of the whole array."""
     return line_reduce_time(chip=chip, D=D, F=F) / 8
+
+
+PUBLISHED = [373, 377, 559, 680, 746, 756]  # pop quiz 2 of the book, and what readers made of it
+
+exercise.about(
+    ring_gather_time,
+    lambda chip, N, R, C: About(chip=chip, rings=(N,), mesh={"x": N}, arrays=[((R, C), P("x"))], least=latency(N)),
+)
+exercise.about(
+    ring_scatter_time,
+    lambda chip, X, Y, I, K: About(
+        chip=chip, rings=(X, Y), mesh={"x": X, "y": Y}, arrays=[((I, K), P("y", "x"))], least=latency(X)
+    ),
+)
+exercise.about(
+    ring_reduce_time,
+    lambda chip, N, D, F: About(chip=chip, rings=(N,), mesh={"x": N}, arrays=[((D, F), P("x"))], least=2 * latency(N)),
+)
+exercise.about(
+    line_gather_time,
+    lambda chip, X, Y, R, C: About(
+        chip=chip, slice=(X, Y), lines=(Y,), mesh={"y": Y}, arrays=[((R, C), P("y"))], least=latency(Y, "line")
+    ),
+    published=PUBLISHED,
+)
+exercise.about(
+    line_scatter_time,
+    lambda chip, slice, I, K: About(
+        chip=chip, slice=tuple(map(int, slice.split("x"))), lines=(4,), mesh={"x": 2, "z": 4},
+        arrays=[((I, K), P("x", "z"))], least=latency(4, "line"),
+    ),
+)  # fmt: skip
+exercise.about(
+    line_reduce_time,
+    lambda chip, D, F: About(
+        chip=chip, slice=(4, 8), lines=(8,), mesh={"y": 8}, arrays=[((D, F), P("y"))], least=2 * latency(8, "line")
+    ),
+)

@@ -13,7 +13,9 @@ from d2_several_axes import (
     gather_two_axes_time,
     reduce_cut_elsewhere_time,
 )
+from grader.exercise import About
 from grader.expect import expect_outcomes
+from grader.hardware import latency
 
 SPECS = [P("x", "y"), P(("x", "y"), "z"), P("z", ("y", "x")), P(None, "y"), P(("z", "x")), P("y", "z")]
 OVER = [("x",), ("y",), ("z",), ("x", "y"), ("z", "x"), ("z", "y", "x")]
@@ -50,7 +52,7 @@ many_axes = exercise.cases(
 )
 reductions = exercise.cases(
     axes_time,
-    public=[example(kind, P("x", "y"), ("z",), (4, 8, 16)) for kind in REDUCTIONS],
+    public=[example(kind, P("x", "y"), ("z",), (4, 8, 2)) for kind in REDUCTIONS],
     hidden=lambda rng: drawn(rng, REDUCTIONS, lambda talk, silent, n: talk == 0),
 )
 thin = exercise.cases(
@@ -227,3 +229,22 @@ def reduce_cut_once(**params):
 def reduce_cut_one_way(**params):
     """You used one direction of the link; on a ring data flows both ways round at once: W = 2·W1."""
     return 2 * reduce_cut_elsewhere_time(**params)
+
+
+def about(spec, over, passes=1):
+    """A three-axis slice, an array cut by ``spec``, and the hops along the axes that talk."""
+
+    def facts(chip, X, Y, Z, I, J):
+        mesh = {"x": X, "y": Y, "z": Z}
+        hops = latency([mesh[axis] for axis in over])
+        return About(
+            chip=chip, slice=(X, Y, Z), rings=(X, Y, Z), mesh=mesh, arrays=[((I, J), spec)], least=passes * hops
+        )
+
+    return facts
+
+
+PUBLISHED = [11.6, 23, 46, 186, 190]  # question 2 of the book
+exercise.about(gather_cut_elsewhere_time, about(P("x", "y"), "x"), published=PUBLISHED)
+exercise.about(gather_two_axes_time, about(P(("x", "y"), "z"), "xy"), published=PUBLISHED)
+exercise.about(reduce_cut_elsewhere_time, about(P("x", "y"), "z", passes=2), published=PUBLISHED)

@@ -2,9 +2,19 @@
 
 import math
 
-from d3_latency import exercise, gather_and_limit, latency_bound_below, tiny_gather_time, two_rings_tiny_time
+from jax.sharding import PartitionSpec as P
+
+from d3_latency import (
+    exercise,
+    gather_and_limit,
+    gather_on_rings_or_lines,
+    latency_bound_below,
+    tiny_gather_time,
+    two_rings_tiny_time,
+)
+from grader.exercise import About, larger
 from grader.expect import expect_outcomes
-from grader.hardware import CHIPS, HOP_TIME, all_gather_time, axis_topology, latency, latency_bound_bytes
+from grader.hardware import CHIPS, HOP_TIME, axis_topology, latency, latency_bound_bytes
 
 
 def drawn(rng, wraps, axes, low, high, tries=50):
@@ -25,7 +35,9 @@ ring = exercise.cases(
     gather_and_limit, public=[example(60_000, (6,), True)], hidden=lambda rng: drawn(rng, True, 1, 0.1, 0.8)
 )
 line = exercise.cases(
-    gather_and_limit, public=[example(131_072, (4,), False)], hidden=lambda rng: drawn(rng, False, 1, 0.1, 0.8)
+    gather_and_limit,
+    public=[example(131_072, (4,), False), example(60_000, (4,), False)],
+    hidden=lambda rng: drawn(rng, False, 1, 0.1, 0.8),
 )
 torus = exercise.cases(
     gather_and_limit,
@@ -35,7 +47,7 @@ torus = exercise.cases(
 large = exercise.cases(
     gather_and_limit,
     public=[example(1_048_576, (4,), False), example(12_582_912, (8,), True)],
-    hidden=lambda rng: [*drawn(rng, True, 1, 2, 9), *drawn(rng, False, 1, 2, 9)],
+    hidden=lambda rng: [*drawn(rng, True, 1, 4, 9), *drawn(rng, False, 1, 4, 9)],
 )
 
 
@@ -107,47 +119,68 @@ def limit_bytes_only(hop_time, **rest):
     return moving_time(**rest), "bandwidth"
 
 
+def tiny_parts(chip, N, R, L, C):
+    """(hops, bytes) of the two arrays on an axis that is what it is."""
+    return [gather_on_rings_or_lines(2 * rows * C, (N,), chip, axis_topology(chip, N)) for rows in (R, L)]
+
+
+def two_rings_parts(chip, X, Y, R, L, C):
+    return [gather_on_rings_or_lines(2 * rows * C, (X, Y), chip, "ring") for rows in (R, L)]
+
+
 @exercise.misconception(of=tiny_gather_time)
-def tiny_gather_other_hops(chip, N, R, C):
+def tiny_gather_other_hops(chip, N, **arrays):
     """You counted the hops of a ring on a line, or of a line on a ring. On this chip only an axis of 16 wraps around."""
-    return latency(N, "line" if axis_topology(chip, N) == "ring" else "ring")
+    hops = latency(N, "line" if axis_topology(chip, N) == "ring" else "ring")
+    return sum(max(hops, bytes) for _, bytes in tiny_parts(chip, N, **arrays))
 
 
 @exercise.misconception(of=tiny_gather_time)
-def tiny_gather_bytes_only(chip, N, R, C):
-    """You counted bytes only. A shard passes its link in less than the 1 µs that a hop takes, so hops decide."""
-    return all_gather_time(2 * R * C, N, chip, topology=axis_topology(chip, N))
+def tiny_gather_bytes_only(**params):
+    """You counted bytes only. A small shard passes its link in less than the 1 µs that a hop takes, so hops decide."""
+    return sum(bytes for _, bytes in tiny_parts(**params))
 
 
 @exercise.misconception(of=tiny_gather_time)
-def tiny_gather_summed(chip, N, R, C):
+def tiny_gather_hops_only(**params):
+    """You counted hops only. A large shard needs longer than 1 µs for each, so bytes decide."""
+    return sum(hops for hops, _ in tiny_parts(**params))
+
+
+@exercise.misconception(of=tiny_gather_time)
+def tiny_gather_summed(**params):
     """You added latency and bandwidth. A hop carries bytes while it lasts, so the longer of the two counts."""
-    topology = axis_topology(chip, N)
-    return latency(N, topology) + all_gather_time(2 * R * C, N, chip, topology=topology)
+    return sum(map(sum, tiny_parts(**params)))
 
 
 @exercise.misconception(of=two_rings_tiny_time)
-def two_rings_as_lines(chip, X, Y, R, C):
+def two_rings_as_lines(X, Y, **rest):
     """You walked N-1 hops along each axis. On a ring a shard goes both ways, and ⌊N/2⌋ hops reach everybody."""
-    return latency((X, Y), "line")
+    return sum(max(latency((X, Y), "line"), bytes) for _, bytes in two_rings_parts(X=X, Y=Y, **rest))
 
 
 @exercise.misconception(of=two_rings_tiny_time)
-def two_rings_longer_only(chip, X, Y, R, C):
+def two_rings_longer_only(X, Y, **rest):
     """You counted the longer axis only. A shard for the opposite corner walks along both axes: add their hops."""
-    return latency(Y)
+    return sum(max(latency(Y), bytes) for _, bytes in two_rings_parts(X=X, Y=Y, **rest))
 
 
 @exercise.misconception(of=two_rings_tiny_time)
-def two_rings_bytes_only(chip, X, Y, R, C):
-    """You counted bytes only. The hops of 1 µs each take longer."""
-    return all_gather_time(2 * R * C, X * Y, chip, axes=2)
+def two_rings_bytes_only(**params):
+    """You counted bytes only. For the small array the hops of 1 µs each take longer."""
+    return sum(bytes for _, bytes in two_rings_parts(**params))
 
 
 @exercise.misconception(of=two_rings_tiny_time)
-def two_rings_summed(chip, X, Y, R, C):
+def two_rings_hops_only(**params):
+    """You counted hops only. For the large array the bytes take longer."""
+    return sum(hops for hops, _ in two_rings_parts(**params))
+
+
+@exercise.misconception(of=two_rings_tiny_time)
+def two_rings_summed(**params):
     """You added latency and bandwidth. A hop carries bytes while it lasts, so the longer of the two counts."""
-    return latency((X, Y)) + all_gather_time(2 * R * C, X * Y, chip, axes=2)
+    return sum(map(sum, two_rings_parts(**params)))
 
 
 @exercise.misconception(of=latency_bound_below)
@@ -166,3 +199,27 @@ def latency_bound_line(chip, N):
 def latency_bound_one_way(chip, N):
     """You used one direction of the link. On a ring data flows both ways round at once: W = 2·W1."""
     return latency_bound_below(chip=chip, N=N) / 2
+
+
+def branches(parts):
+    return tuple(larger(hops=hops, bytes=bytes) for hops, bytes in parts)
+
+
+def about_tiny(chip, N, R, L, C):
+    ring = axis_topology(chip, N) == "ring"
+    return About(
+        chip=chip, rings=(N,) if ring else (), lines=() if ring else (N,), mesh={"x": N},
+        arrays=[((R, C), P("x")), ((L, C), P("x"))], least=2 * latency(N, axis_topology(chip, N)),
+        branches=branches(tiny_parts(chip, N, R, L, C)),
+    )  # fmt: skip
+
+
+exercise.about(tiny_gather_time, about_tiny, published=[2, 3])  # question 3 and pop quiz 2 of the book
+exercise.about(
+    two_rings_tiny_time,
+    lambda chip, X, Y, R, L, C: About(
+        chip=chip, rings=(X, Y), mesh={"x": X, "y": Y}, arrays=[((n, C), P(("x", "y"))) for n in (R, L)],
+        least=2 * latency((X, Y)), branches=branches(two_rings_parts(chip, X, Y, R, L, C)),
+    ),
+)  # fmt: skip
+exercise.about(latency_bound_below, lambda chip, N: About(chip=chip, rings=(N,)), published=[45])

@@ -2,6 +2,8 @@
 
 import math
 
+from jax.sharding import PartitionSpec as P
+
 from d4_all_to_all import (
     exchange_time,
     exercise,
@@ -10,8 +12,9 @@ from d4_all_to_all import (
     switch_exchange_time,
     torus_exchange_time,
 )
+from grader.exercise import About
 from grader.expect import expect_outcomes
-from grader.hardware import CHIPS, all_gather_time, all_to_all_time
+from grader.hardware import CHIPS, all_gather_time, all_to_all_time, latency
 
 
 def drawn(rng, networks, lengths, axes=1):
@@ -140,7 +143,7 @@ def line_exchange_as_ring(**params):
 
 
 @exercise.misconception(of=line_exchange_time)
-def line_exchange_as_gather(chip, X, I, J):
+def line_exchange_as_gather(chip, X, Y, I, J):
     """You took the all-gather's time on a line. Only a quarter of V has to cross the middle wire."""
     return all_gather_time(2 * I * J, X, chip, topology="line")
 
@@ -185,3 +188,27 @@ def torus_exchange_shorter(X, Y, **rest):
 def torus_exchange_as_gather(chip, X, Y, I, J):
     """You took the all-gather's time over two axes, V/(2·W). A chunk goes to one chip only."""
     return 2 * I * J / (2 * CHIPS[chip].ici_both)
+
+
+def traded(I, J, axes):
+    """The array before and after: its rows cut by these axes, then its columns."""
+    return [((I, J), P(axes)), ((I, J), P(None, axes))]
+
+
+exercise.about(
+    ring_exchange_time,
+    lambda chip, N, I, J: About(chip=chip, rings=(N,), mesh={"x": N}, arrays=traded(I, J, "x"), least=latency(N)),
+)
+exercise.about(
+    line_exchange_time,
+    lambda chip, X, Y, I, J: About(
+        chip=chip, slice=(X, Y), lines=(X,), mesh={"x": X}, arrays=traded(I, J, "x"), least=latency(X, "line")
+    ),
+)
+exercise.about(switch_exchange_time, lambda chip, N, I, J: About(chip=chip, mesh={"x": N}, arrays=traded(I, J, "x")))
+exercise.about(
+    torus_exchange_time,
+    lambda chip, X, Y, I, J: About(
+        chip=chip, rings=(X, Y), mesh={"x": X, "y": Y}, arrays=traded(I, J, ("x", "y")), least=latency((X, Y))
+    ),
+)

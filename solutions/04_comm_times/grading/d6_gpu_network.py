@@ -1,5 +1,7 @@
 """What is checked in D6, and what goes wrong."""
 
+from jax.sharding import PartitionSpec as P
+
 from d6_gpu_network import (
     cluster_time,
     exercise,
@@ -9,6 +11,7 @@ from d6_gpu_network import (
     ragged_exchange_time,
     sharp_reduce_time,
 )
+from grader.exercise import About, larger
 from grader.expect import expect_outcomes
 from grader.hardware import GPUS, all_reduce_time, all_to_all_time, tree_time
 
@@ -150,28 +153,40 @@ def node_gather_in_bits(**params):
     return 8 * node_gather_time(**params)
 
 
+def levels(chip, M, I, J, card=400e9):
+    """(seconds in the nodes, seconds between them) of the two all-gathers."""
+    inside = tree_time(2 * I * J, [(8, GPUS[chip].egress)])
+    return [(inside, tree_time(2 * I * J, [(nodes, card)])) for nodes in (2, M)]
+
+
 @exercise.misconception(of=nodes_gather_time)
-def nodes_gather_cards_in_bytes(chip, M, I, J):
+def nodes_gather_cards_in_bytes(**params):
     """You took the cards' 400 Gb/s for 400 GB/s. A byte has 8 bits: eight cards give a node 400 GB/s, not 3200."""
-    return tree_time(2 * I * J, [(8, GPUS[chip].egress), (M, 3200e9)])
+    return sum(map(max, levels(**params, card=3200e9)))
 
 
 @exercise.misconception(of=nodes_gather_time)
-def nodes_gather_one_card(M, **rest):
+def nodes_gather_one_card(**params):
     """You used one network card, 50 GB/s. All eight of a node send at once."""
-    return 8 * nodes_gather_time(M=M, **rest)
+    return sum(map(max, levels(**params, card=50e9)))
+
+
+@exercise.misconception(of=nodes_gather_time)
+def nodes_gather_network_only(**params):
+    """You looked at the network only. Between two nodes only half of `W` travels, and the switches inside them need longer."""
+    return sum(between for _, between in levels(**params))
 
 
 @exercise.misconception(of=nodes_gather_time)
 def nodes_gather_all_of_it(chip, M, I, J):
     """You used V/W. Each node already has its own part: (M-1)/M of V comes in."""
-    return 2 * I * J / 400e9
+    return 2 * 2 * I * J / 400e9
 
 
 @exercise.misconception(of=nodes_gather_time)
-def nodes_gather_added(chip, M, I, J):
+def nodes_gather_added(**params):
     """You added the levels. They work at the same time on different parts, so the slower one counts."""
-    return tree_time(2 * I * J, [(8, GPUS[chip].egress)]) + tree_time(2 * I * J, [(M, 400e9)])
+    return sum(map(sum, levels(**params)))
 
 
 @exercise.misconception(of=sharp_reduce_time)
@@ -238,3 +253,23 @@ def gpu_batch_global(N, **rest):
 def gpu_batch_one_card(**params):
     """You used one network card, 50 GB/s. What leaves a node goes over all eight of them."""
     return 8 * gpu_least_batch(**params)
+
+
+exercise.about(node_gather_time, lambda chip, I, J: About(mesh={"x": 8}, arrays=[((I, J), P("x"))]))
+exercise.about(
+    nodes_gather_time,
+    lambda chip, M, I, J: About(
+        mesh={"gpu": 8, "few": 2, "node": M},
+        arrays=[((I, J), P(("gpu", "few"))), ((I, J), P(("gpu", "node")))],
+        branches=tuple(larger(inside=inside, between=between) for inside, between in levels(chip, M, I, J)),
+    ),
+)
+exercise.about(sharp_reduce_time, lambda chip, I, J: About(mesh={"x": 8}, arrays=[((I, J), P("x"))]))
+exercise.about(
+    ragged_exchange_time, lambda chip, B, D, k: About(mesh={"x": 8}, arrays=[((B, 8, D), P("x")), ((8,), P("x"))])
+)
+exercise.about(
+    gpu_least_batch,
+    lambda chip, sheet, N, E, k: About(mesh={"gpu": 8}, arrays=[((N,), P("gpu"))]),
+    published=[2200, 2475, 2500, 5625],
+)

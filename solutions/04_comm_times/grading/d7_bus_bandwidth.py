@@ -10,6 +10,8 @@ from d7_bus_bandwidth import (
     reduce_bus_bandwidth,
     scatter_from_bus_time,
 )
+from grader.exercise import About
+from grader.hardware import GPUS
 
 
 @exercise.misconception(of=bandwidths, fails=bandwidths_cut)
@@ -107,3 +109,11 @@ def puzzle_algorithm_bandwidth(n, **rest):
 def puzzle_half_of_reduce(n, ar, percent):
     """You halved the all-reduce's number because a reduce-scatter is half of it. Half the bytes in half the time: about the same bandwidth."""
     return ar / 2 * 1e9
+
+
+EGRESS = GPUS["H100"].egress
+exercise.about(reduce_bus_bandwidth, lambda **_: About(most=EGRESS), published=[277, 297])
+exercise.about(
+    scatter_from_bus_time, lambda n, MB, busbw: About(least=(n - 1) * MB * 1e6 / EGRESS), published=[3.92, 4.06]
+)
+exercise.about(puzzle_bus_bandwidth, lambda **_: About(most=EGRESS), published=[70, 277, 280, 297])

@@ -1,6 +1,7 @@
 """What is checked in D8, and what goes wrong."""
 
 from d8_memory_budget import cache_of_batch, decode_step, decode_step_time, exercise, kv_cache_bytes, state_per_chip
+from grader.exercise import About, larger
 from grader.expect import expect_outcomes
 from grader.hardware import CHIPS
 
@@ -153,19 +154,47 @@ def cache_of_batch_in_gib(**params):
     return cache_of_batch(**params) * 1e9 / 2**30
 
 
-@exercise.misconception(of=decode_step)
-def decode_one_cache(chip, P, N, T, B, kB):
-    """You read the weights and at most one sequence's cache. Weights are shared by the batch, caches are not."""
-    return (P * 1e9 + kB * 1e3 * T) / (N * CHIPS[chip].hbm_bw)
+def two_steps(chip, P, N, T, B, L, kB, **changed):
+    """The answer's sum with some arguments of ``decode_step_time`` changed."""
+    row = CHIPS[chip]
+    call = {"params": P * 1e9, "weight_bytes": 1, "kv_bytes_per_token": kB * 1e3, "tokens": T, "chips": N}
+    call |= {"flops": row.bf16, "hbm_bandwidth": row.hbm_bw, **changed}
+    return sum(decode_step_time(sequences=b, **call) for b in (B, L))
 
 
 @exercise.misconception(of=decode_step)
-def decode_two_byte_weights(chip, P, N, T, B, kB):
+def decode_one_cache(chip, P, N, T, B, L, kB):
+    """You read one sequence's cache per step. Weights are shared by the batch, caches are not."""
+    weights = two_steps(chip, P, N, T, B, L, kB, kv_bytes_per_token=0)
+    return weights + 2 * kB * 1e3 * T / (N * CHIPS[chip].hbm_bw)
+
+
+@exercise.misconception(of=decode_step)
+def decode_two_byte_weights(**params):
     """You counted two bytes per weight. They are int8; only the arithmetic is in bfloat16."""
-    return (2 * P * 1e9 + kB * 1e3 * B * T) / (N * CHIPS[chip].hbm_bw)
+    return two_steps(**params, weight_bytes=2)
+
+
+@exercise.misconception(of=decode_step)
+def decode_never_computes(**params):
+    """You forgot the arithmetic. For hundreds of sequences 2·B·P FLOPs take longer than reading the weights."""
+    return two_steps(**params, flops=1e30)
 
 
 @exercise.misconception(of=decode_step)
 def decode_on_one_chip(N, **rest):
     """You used one chip's bandwidth. Weights and cache are cut over all chips, which read at the same time."""
     return N * decode_step(N=N, **rest)
+
+
+exercise.about(state_per_chip, lambda P, N, kept: About(mesh={"x": N}))
+exercise.about(cache_of_batch, lambda L, H, K, T, B: About(heads=(H, K)))
+exercise.about(
+    decode_step,
+    lambda chip, P, N, T, B, L, kB: About(
+        chip=chip,
+        mesh={"x": N},
+        holds=(P * 1e9 + kB * 1e3 * (B + L) * T) / N,
+        branches=tuple(larger(read=1 / CHIPS[chip].hbm_bw, compute=2 * b / CHIPS[chip].bf16) for b in (B, L)),
+    ),
+)

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
 
 from e1_ring_all_gather import (
     exercise,
@@ -11,7 +12,8 @@ from e1_ring_all_gather import (
     ring_gather_traffic,
     ring_gather_value,
 )
-from grader.hardware import all_gather_time
+from grader.exercise import About
+from grader.hardware import all_gather_time, latency
 
 
 @exercise.misconception(fails=ring_gather_hops)
@@ -116,3 +118,12 @@ def ring_gather_time_of_n_hops(chip, I, J, X):
 def ring_gather_time_of_one_hop(chip, I, J, X):
     """That is the time of one hop: N - 1 of them follow one another."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / (X - 1)
+
+
+exercise.about(ring_gather_bytes, lambda I, J, X: About(mesh={"x": X}, arrays=[((I, J), P("x"))]))
+exercise.about(
+    ring_gather_one_way_time,
+    lambda chip, I, J, X: About(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x"))], least=latency(X, "one_way_ring")
+    ),
+)

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
 
 from e2_ring_reduce_scatter import (
     exercise,
@@ -11,7 +12,8 @@ from e2_ring_reduce_scatter import (
     ring_scatter_traffic,
     ring_scatter_value,
 )
-from grader.hardware import hop_time, reduce_scatter_time
+from grader.exercise import About, larger
+from grader.hardware import hop_time, latency, reduce_scatter_time
 
 
 @exercise.misconception(fails=ring_scatter_value)
@@ -104,19 +106,48 @@ def ring_scatter_time_of_result(chip, I, J, X):
     return reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring") / X
 
 
-@exercise.misconception(of=ring_scatter_small_time)
-def ring_scatter_small_bandwidth(chip, I, J, X):
-    """You counted bytes only. A chunk this small is over the wire in less than the microsecond that a hop takes anyway."""
-    return reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring")
+def small_parts(chip, I, L, J, X):
+    """(hops, bytes) of the two, in seconds."""
+    return [
+        ((X - 1) * hop_time(), reduce_scatter_time(2 * rows * J, X, chip, topology="one_way_ring")) for rows in (I, L)
+    ]
 
 
 @exercise.misconception(of=ring_scatter_small_time)
-def ring_scatter_small_added(chip, I, J, X):
+def ring_scatter_small_bandwidth(**params):
+    """You counted bytes only. A chunk of the small one is over the wire in less than the microsecond that a hop takes anyway."""
+    return sum(bytes for _, bytes in small_parts(**params))
+
+
+@exercise.misconception(of=ring_scatter_small_time)
+def ring_scatter_small_hops(**params):
+    """You counted hops only. A chunk of the large one needs longer than a microsecond for each."""
+    return sum(hops for hops, _ in small_parts(**params))
+
+
+@exercise.misconception(of=ring_scatter_small_time)
+def ring_scatter_small_added(**params):
     """You added the hops' microseconds to the time of the bytes. They pass together: the longer one counts."""
-    return (X - 1) * hop_time() + reduce_scatter_time(2 * I * J, X, chip, topology="one_way_ring")
+    return sum(map(sum, small_parts(**params)))
 
 
 @exercise.misconception(of=ring_scatter_small_time)
-def ring_scatter_small_half_round(chip, I, J, X):
+def ring_scatter_small_half_round(X, **rest):
     """You went both ways round. Your ring goes one way, so the farthest contribution travels N - 1 hops."""
-    return X // 2 * hop_time()
+    return ring_scatter_small_time(X=X, **rest) * (X // 2) / (X - 1)
+
+
+exercise.about(
+    ring_scatter_one_way_time,
+    lambda chip, I, J, X: About(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x"))], least=latency(X, "one_way_ring")
+    ),
+)
+exercise.about(
+    ring_scatter_small_time,
+    lambda chip, I, L, J, X: About(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x")), ((L, J), P("x"))],
+        least=2 * latency(X, "one_way_ring"),
+        branches=tuple(larger(hops=hops, bytes=bytes) for hops, bytes in small_parts(chip, I, L, J, X)),
+    ),
+)  # fmt: skip

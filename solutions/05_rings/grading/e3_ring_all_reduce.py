@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
 
 from e3_ring_all_reduce import (
     exercise,
@@ -11,7 +12,8 @@ from e3_ring_all_reduce import (
     ring_reduce_traffic,
     ring_reduce_value,
 )
-from grader.hardware import all_gather_time, all_reduce_time
+from grader.exercise import About
+from grader.hardware import all_gather_time, all_reduce_time, latency
 
 
 def summed_chunk(chunks, start):
@@ -29,6 +31,19 @@ def reduced_whole_arrays(a):
     for _ in range(n - 1):
         a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)])
         total = total + a
+    return total
+
+
+@exercise.misconception(fails=ring_reduce_traffic)
+def reduced_whole_arrays_twice_round(a):
+    """You have the two phases, but with whole arrays instead of chunks: N times too much. After the first one everybody has the total already."""
+    n, total = jax.lax.axis_size("x"), a
+    ring = [(d, (d + 1) % n) for d in range(n)]
+    for _ in range(n - 1):
+        a = jax.lax.ppermute(a, "x", ring)
+        total = total + a
+    for _ in range(n - 1):
+        total = jax.lax.ppermute(total, "x", ring)
     return total
 
 
@@ -51,6 +66,19 @@ def reduced_into_the_wrong_slots(a):
     acc = summed_chunk(chunks, me)
     out = chunks.at[me].set(acc)
     for hop in range(1, n):
+        acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)])
+        out = out.at[(me - hop) % n].set(acc)
+    return out.reshape(a.shape)
+
+
+@exercise.misconception(fails=ring_reduce_value)
+def reduced_second_phase_late(a):
+    """Your first phase is right, your second counts its hops from 0: what comes in hop t is from t places before you, at me - t, t from 1."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    chunks = a.reshape(n, -1, a.shape[1])
+    acc = summed_chunk(chunks, me - 1)
+    out = jnp.zeros_like(chunks).at[me].set(acc)
+    for hop in range(n - 1):
         acc = jax.lax.ppermute(acc, "x", [(d, (d + 1) % n) for d in range(n)])
         out = out.at[(me - hop) % n].set(acc)
     return out.reshape(a.shape)
@@ -123,3 +151,12 @@ def ring_reduce_time_of_whole_arrays(chip, I, J, X):
 def ring_reduce_time_of_n_hops(chip, I, J, X):
     """You counted N hops in a phase; N - 1 are enough."""
     return all_reduce_time(2 * I * J, X, chip, topology="one_way_ring") * X / (X - 1)
+
+
+exercise.about(ring_reduce_total_bytes, lambda I, J, X: About(mesh={"x": X}, arrays=[((I, J), P("x"))]))
+exercise.about(
+    ring_reduce_one_way_time,
+    lambda chip, I, J, X: About(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x"))], least=2 * latency(X, "one_way_ring")
+    ),
+)

@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
 
 from e4_bidirectional import (
     bidi_gather_rounds,
@@ -11,7 +12,8 @@ from e4_bidirectional import (
     bidi_time_saved,
     exercise,
 )
-from grader.hardware import all_gather_time, latency
+from grader.exercise import About, larger
+from grader.hardware import CHIPS, all_gather_time, hop_time, latency
 
 
 @exercise.misconception(fails=bidi_gather_traffic)
@@ -102,19 +104,43 @@ def bidi_time_split_middle(chip, I, J, X):
     return all_gather_time(2 * I * J, X, chip, model="exact")
 
 
-@exercise.misconception(of=bidi_time_saved)
-def bidi_saved_in_bytes(chip, I, J, X):
-    """You compared the time of the bytes. A shard this small is over the wire in less than the microsecond that a hop takes."""
-    return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") - all_gather_time(2 * I * J, X, chip)
+def shard_times(chip, I, L, J, X):
+    """Seconds that a shard of each array takes over its wire, not counting the hop."""
+    return [2 * rows * J / X / CHIPS[chip].ici for rows in (I, L)]
 
 
 @exercise.misconception(of=bidi_time_saved)
-def bidi_saved_half_the_ring(chip, I, J, X):
+def bidi_saved_in_bytes(X, **rest):
+    """You compared the time of the bytes. A shard of the small one is over the wire in less than the microsecond that a hop takes."""
+    return (X - 1 - X // 2) * sum(shard_times(X=X, **rest))
+
+
+@exercise.misconception(of=bidi_time_saved)
+def bidi_saved_in_hops(X, **rest):
+    """You compared hops of 1 µs. A shard of the large one takes longer than that."""
+    return (X - 1 - X // 2) * 2 * hop_time()
+
+
+@exercise.misconception(of=bidi_time_saved)
+def bidi_saved_half_the_ring(X, **rest):
     """You halved N rounds. The one-way ring has N - 1, of which ⌊N/2⌋ remain."""
-    return latency(X)
+    return bidi_time_saved(X=X, **rest) * (X // 2) / (X - 1 - X // 2)
 
 
 @exercise.misconception(of=bidi_time_saved)
-def bidi_saved_all(chip, I, J, X):
+def bidi_saved_all(X, **rest):
     """That is how long the one-way ring takes. What is left of it both ways round?"""
-    return latency(X, "one_way_ring")
+    return bidi_time_saved(X=X, **rest) * (X - 1) / (X - 1 - X // 2)
+
+
+exercise.about(
+    bidi_gather_time,
+    lambda chip, I, J, X: About(chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x"))], least=latency(X)),
+)
+exercise.about(
+    bidi_time_saved,
+    lambda chip, I, L, J, X: About(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x")), ((L, J), P("x"))],
+        branches=tuple(larger(hop=hop_time(), bytes=seconds) for seconds in shard_times(chip, I, L, J, X)),
+    ),
+)  # fmt: skip

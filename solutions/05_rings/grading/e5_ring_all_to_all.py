@@ -2,6 +2,7 @@
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
 
 from e5_ring_all_to_all import (
     exercise,
@@ -11,7 +12,8 @@ from e5_ring_all_to_all import (
     ring_trade_time,
     ring_trade_value,
 )
-from grader.hardware import all_gather_time, all_to_all_time
+from grader.exercise import About
+from grader.hardware import all_gather_time, all_to_all_time, latency
 
 
 @exercise.misconception(fails=ring_trade_chunk_hops)
@@ -104,3 +106,15 @@ def ring_trade_time_both_ways(chip, I, J, X):
 def ring_trade_time_of_quarter_gather(chip, I, J, X):
     """You took a quarter of your all-gather. The quarter belongs to rings used both ways; one way it is a half."""
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / 4
+
+
+exercise.about(
+    ring_trade_bytes, lambda I, J, X: About(mesh={"x": X}, arrays=[((I, J), P("x")), ((I, J), P(None, "x"))])
+)
+exercise.about(
+    ring_trade_time,
+    lambda chip, I, J, X: About(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x")), ((I, J), P(None, "x"))],
+        least=latency(X, "one_way_ring"),
+    ),
+)  # fmt: skip

@@ -1,0 +1,79 @@
+"""What goes wrong in C1."""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from c1_no_communication import exercise, flops_per_device, local_flops, local_layout, local_traffic, local_value
+from grader.exercise import About
+
+
+@exercise.misconception(fails=[local_traffic, local_flops])
+def gathered_without_need(a, b, *, mesh):
+    """You gathered all columns of B and kept a few of the product's. Your own columns of C need only your own columns of B."""
+
+    def local(a, b):
+        c = a @ jax.lax.all_gather(b, "y", axis=1, tiled=True)
+        return jax.lax.dynamic_slice_in_dim(c, jax.lax.axis_index("y") * b.shape[1], b.shape[1], axis=1)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "y")), out_specs=P("x", "y"))(a, b)
+
+
+@exercise.misconception(fails=[local_layout, local_traffic, local_flops])
+def wrong_in_specs(a, b, *, mesh):
+    """Your in_specs say that B is whole, so JAX gathers it before your function starts. Name the axis that cuts it."""
+
+    def local(a, b):
+        return a @ b
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, None)), out_specs=P("x", None))(a, b)
+
+
+@exercise.misconception(fails=local_flops)
+def left_to_compiler(a, b, *, mesh):
+    """You multiplied whole arrays, and the compiler said who computes what. With jax.shard_map you say it: one block of A, one of B."""
+    return a @ b
+
+
+@exercise.misconception(fails=local_value)
+def cut_rows_of_b(a, b, *, mesh):
+    """Your spec P('y') cuts the rows of B, its first dimension. y cuts the columns: P(None, 'y')."""
+
+    def local(a, b):
+        return a @ b
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P("y")), out_specs=P("x", "y"))(a, b)
+
+
+@exercise.misconception(fails=local_value)
+def multiplied_in_bfloat16(a, b, *, mesh):
+    """You multiplied in bfloat16 and cast back. The numbers lost on the way, all but 8 bits of each, do not come back."""
+
+    def local(a, b):
+        return (a.astype(jnp.bfloat16) @ b.astype(jnp.bfloat16)).astype(jnp.float32)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "y")), out_specs=P("x", "y"))(a, b)
+
+
+@exercise.misconception(of=flops_per_device)
+def flops_shared_by_z(I, J, K, X, Y, Z):
+    """You divided by Z. Nothing is cut over z: the devices along it all do the same work."""
+    return 2 * I * J * K / (X * Y * Z)
+
+
+@exercise.misconception(of=flops_per_device)
+def flops_without_additions(I, J, K, X, Y, Z):
+    """You forgot the factor 2: every term is one multiplication and one addition."""
+    return I * J * K / (X * Y)
+
+
+@exercise.misconception(of=flops_per_device)
+def flops_of_all_columns(I, J, K, X, Y, Z):
+    """You divided by X only. The columns of C are cut too."""
+    return 2 * I * J * K / X
+
+
+exercise.about(
+    flops_per_device,
+    lambda I, J, K, X, Y, Z: About(mesh={"x": X, "y": Y, "z": Z}, arrays=[((I, J), P("x")), ((J, K), P(None, "y"))]),
+)
