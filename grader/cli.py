@@ -26,6 +26,7 @@ from grader import build as builder
 from grader import doctor as doctors
 from grader import export, numbers, report, scaffold, store
 from grader import verify as verifier
+from grader import why as appeals
 from grader.course import PACKAGED, Course, CourseError, find_course
 from grader.exercise import AuthorError
 from grader.grade import Grader
@@ -257,11 +258,21 @@ def grade(
         Path | None, typer.Option("--nbgrader", help="an nbgrader course folder; PATHS is then one assignment")
     ] = None,
     again: Annotated[bool, typer.Option("--again", help="with --nbgrader: write unchanged submissions anew")] = False,
+    why: Annotated[
+        tuple[str, str],
+        typer.Option("--why", metavar="STUDENT CHECK", help="decide one check again from scratch, and lay it open"),
+    ] = ("", ""),
     roster: RosterOption = None,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Grade submissions with all checks, in a sandbox. Writes a report for each, grades.csv and a summary."""
+    if any(why):
+        if nbgrader is not None:
+            raise CourseError(
+                f"pass the student's folder, not --nbgrader: grade {nbgrader}/submitted/{why[0]} --why ..."
+            )
+        raise typer.Exit(decided_again(paths, to, course, isolation, roster, *why, as_json=as_json))
     if nbgrader is not None:
         raise typer.Exit(grade_nbgrader(nbgrader, [str(p) for p in paths], jobs, isolation, again, as_json))
     if to is None:
@@ -323,6 +334,45 @@ def grade(
 def tell(what: str, text: str) -> None:
     """One line beside the results."""
     err.print(f"{what}: {report.clean(text)}", markup=False, highlight=False, soft_wrap=True)
+
+
+def decided_again(
+    paths: list[Path], to: Path | None, course: Path | None, isolation: str, roster: Path | None, student: str, check: str,
+    *, as_json: bool,
+) -> int:  # fmt: skip
+    """One check of one student's work, and the report on file beside it; the exit code."""
+    found = course_at(course, paths)
+    if not found.solved:
+        raise CourseError("grading needs the solutions; this is what learners are given")
+    known = export.Roster(roster) if roster else None
+    students, _, _ = find_submissions(paths, found.module_of, known.login if known else str)
+    if student not in (there := dict(students)):
+        raise CourseError(
+            f"nobody called {student!r} in {', '.join(map(str, paths))}; there are {a_few(sorted(there))}"
+        )
+    submission = read(there[student], student, found.module_of, found.handed_out)
+    kept = store.report_of(to, student) if to else None
+    decided = appeals.why(found, best_tier(isolation), submission, check, kept)
+    if as_json:
+        print_json(
+            {"result": decided.result.model_dump(mode="json"), "lines": decided.lines, "differs": decided.differs}
+        )
+    else:
+        result = decided.result
+        lines = [
+            f"{result.name}: {result.status}, {result.earned:g} of {result.points:g}",
+            result.reason,
+            *decided.lines,
+        ]
+        on_file = ["as in the report on file"] if decided.kept else [f"no report of {student} on file"]
+        for line in filter(None, [*lines, *(decided.differs or on_file)]):
+            out.print(report.clean(line), markup=False, highlight=False, soft_wrap=True)
+    if decided.differs:
+        tell(
+            "shardlings",
+            f"the report on file does not hold: {len(decided.differs)} things differ; grade {student} again",
+        )
+    return BROKEN if decided.differs else 0
 
 
 @contextlib.contextmanager

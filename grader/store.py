@@ -72,10 +72,7 @@ class Folder:
         return found if lucky and found.fingerprint == _fingerprint(fingerprint, self._others(found, names)) else None
 
     def _read(self, student: str) -> Report | None:
-        try:
-            return Report.loads((self.path / "reports" / f"{student}.json").read_text(encoding="utf-8"))
-        except (OSError, UnicodeDecodeError, ValidationError):
-            return None
+        return report_of(self.path, student)
 
     def _others(self, found: Report | None, names: Sequence[str]) -> list[ExerciseReport]:
         """What a report holds besides ``names``, of what the course still has."""
@@ -142,6 +139,14 @@ def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
 def _graded_with(old: Report, others: Sequence[ExerciseReport]) -> str:
     modules = ", ".join(dict.fromkeys(e.module for e in others))
     return f"{modules}: graded before, with {', '.join(f'{n} {v}' for n, v in old.versions.items())}"
+
+
+def report_of(folder: Path, student: str) -> Report | None:
+    """The student's report in a folder of reports; None where there is none, or none that can be read."""
+    try:
+        return Report.loads((folder / "reports" / f"{student}.json").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValidationError):
+        return None
 
 
 class CannotWrite(CourseError):

@@ -36,8 +36,8 @@ def matmul_reduce_scatter(a: Array, b: Array, *, mesh: Mesh) -> Array:
     return jax.shard_map(local, mesh=mesh, in_specs=IN_SPECS, out_specs=P(None, "x"))(a, b)
 
 
-V: int = 2 * 2048 * 16384
-scatter_time: str = f"{V / 1.8e11 * 1e6:.1f} us"
+V: int = 2 * 4096 * 14336
+scatter_time: str = f"{V / 9e10 * 1e6:.1f} us"
 all_reduce_bytes: float = 2 * 3 / 4 * 4 * 2048 * 10240 / 1e6
 
 # --- tests ---

@@ -6,7 +6,7 @@ from jax.experimental.shard_map import shard_map
 from jax.sharding import PartitionSpec as P
 
 AXIS = "x"
-BW = 1.8e11  # v5p, both directions
+BW = 9e10  # v4p, both directions
 
 
 def partial_product(a, b):
@@ -33,7 +33,7 @@ def matmul_reduce_scatter(a, b, *, mesh):
 
 
 # V = 2 bytes * 2048 * 16384
-scatter_time = 2 * 2048 * 16384 / BW * 1e6
+scatter_time = 2 * 4096 * 14336 / BW * 1e6
 all_reduce_bytes = 2 * (3 / 4) * (2048 * 10240 * 4) / 1e6
 
 # quick test, works on my machine

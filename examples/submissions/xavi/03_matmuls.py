@@ -33,8 +33,8 @@ def matmul_slice_first(a, b, *, mesh):
     return shard_map(f, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P())(a, b)
 
 
-gather_first_time = 2 * 16384 * 6144 / 9e10 * 1e6
-slice_first_time = 2 * 2 * 4096 * 8192 / 9e10 * 1e6
+gather_first_time = 2 * 14336 * 5120 / 1.8e11 * 1e6
+slice_first_time = 2 * 2 * 2048 * 8192 / 1.8e11 * 1e6
 
 # ---------------------------------------------------------------- C3
 
@@ -49,7 +49,7 @@ def matmul_reduce_scatter(a, b, *, mesh):
     return shard_map(f, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, "x"))(a, b)
 
 
-scatter_time = 0.373
+scatter_time = 1.305
 all_reduce_bytes = 2 * 3 / 4 * 2048 * 10240 * 4 / 1024 / 1024
 
 # ---------------------------------------------------------------- C4
@@ -78,5 +78,5 @@ def choose(B, D, F, X, flops, bandwidth):
     return 2
 
 
-gather_first_total = 624.7 + 2982.6
-reduce_last_total = 2 * 384 * 28672 / 1.8e11 * 1e6
+gather_first_total = 1501.4 + 6544.9
+reduce_last_total = 734.6

@@ -1,6 +1,6 @@
 import jax
 
-V5P = 1.8e11
+V4P = 9e10
 
 
 def sharded(f, mesh, specs, out):
