@@ -7,4 +7,4 @@ def local_shape(shape, spec, mesh_shape):
     return NamedSharding(mesh, spec).shard_shape(tuple(shape))
 
 
-local_load_time = 8192 * 4096 * 4 / (2 * 4) / 2.8e12 * 1e6
+local_load_time = 4096 * 2048 * 4 / (4 * 4) / 2.8e12 * 1e6

@@ -22,4 +22,4 @@ def all_to_all_body(a):
 from pint import UnitRegistry
 
 ureg = UnitRegistry()
-all_to_all_on_ring = (2 * 8192 * 8192 * ureg.byte / (4 * 1.8e11 * ureg.byte / ureg.second)).to("microsecond")
+all_to_all_on_ring = (2 * 4096 * 8192 * ureg.byte / (4 * 1.8e11 * ureg.byte / ureg.second)).to("microsecond")

@@ -27,5 +27,7 @@ def choose(*args, **kwargs):
     return int(np.argmin(times)) + 1
 
 
-gather_first_total = np.float64(gather_first(640, 8192, 16384, 8, V4P.flops, V4P.link)) * 1e6
-reduce_last_total = np.round(1e6 * reduce_last(384, 4096, 28672, 4, V5P.flops, V5P.link), 1)
+gather_first_total = np.sum([gather_first(b, 7168, 16384, 8, V5P.flops, V5P.link) for b in (384, 10240)]) * 1e6
+reduce_last_total = np.round(
+    1e6 * (reduce_last(384, 4096, 73728, 8, V4P.flops, V4P.link) + reduce_last(384, 73728, 4096, 8, V4P.flops, V4P.link)), 1
+)

@@ -21,6 +21,6 @@ ring_reduce_time = us(2 * BF16 * 5120 * 11264 / (2 * W1["v5e"]))
 # exact; y has cut C already
 ring_scatter_time = us(axis_collective_time("reduce_scatter", BF16 * 10240 * 18432 / 16, 4, W1["v5p"], True))
 # lines: only 16 wraps on v5e/v6e, and 2x2x4 is no full cube
-line_gather_time = us(axis_collective_time("all_gather", BF16 * 6144 * 4096, 8, W1["v5e"], False))
+line_gather_time = us(axis_collective_time("all_gather", BF16 * 5120 * 4096, 8, W1["v5e"], False))
 line_scatter_time = us(axis_collective_time("reduce_scatter", BF16 * 7168 * 9216 / 2, 4, W1["v5p"], False))
 line_reduce_time = us(axis_collective_time("all_reduce", F32 * 2560 * 20480, 8, W1["v6e"], False))
