@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 
 from grader.exercise import normal
-from grader.sandbox import TIERS, Limits, NoIsolation, Worker, WorkerDied, available, best_tier
+from grader.sandbox import TIERS, Limits, NoIsolation, Worker, WorkerDied, _bwrap_problem, available, best_tier
 from grader.wire import pack
 from grader.worker import Allowance, Stages, _relay, backstop, cpu_seconds
 from tests.conftest import trace_text
@@ -417,6 +417,13 @@ def test_without_any_sandbox_grading_is_refused(monkeypatch: pytest.MonkeyPatch)
         NoIsolation, match=r"no sandbox works here, so other people's code is not run.*--isolation none"
     ):
         best_tier()
+
+
+def test_bwrap_is_not_offered_where_there_is_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the filter alone keeps a submission from its keeper."""
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    assert _bwrap_problem() == "bwrap needs one of x86_64, aarch64, this is riscv64"
 
 
 @pytest.mark.parametrize("tier", [t for t in TIERS if not available(t)])
