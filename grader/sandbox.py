@@ -146,7 +146,9 @@ def _package(role: str) -> list[str]:
     """The files of this package that a worker of this role needs before learner code starts."""
     if role == "run":
         return [str(HERE)]
-    return [str(HERE / f"{name}.py") for name in ("__init__", "worker", "trace", "wire")]
+    return [
+        str(HERE / f"{name}.py") for name in ("__init__", "absent", "looks", "tolerance", "trace", "wire", "worker")
+    ]
 
 
 def _command(tier: str, role: str, scratch: str, memory_mib: int) -> list[str]:

@@ -581,7 +581,9 @@ def test_who_needs_a_person_heads_the_page_with_the_reason() -> None:
 
 def test_whose_program_ended_xla_twice_is_named_for_a_person() -> None:
     """It is a failure of theirs, and honest work can meet with it."""
-    died = result("value", "failed", reason="total: XLA ended the process twice while running this program: Check failed")
+    died = result(
+        "value", "failed", reason="total: XLA ended the process twice while running this program: Check failed"
+    )
     (named,) = summarise([make_report(exercise([died]), student="eve"), make_report(student="fay")]).attention
     told = "XLA ended the process twice over c3_contracting: look whether it is honest work"
     assert (named.student, named.reason) == ("eve", told)
