@@ -1,5 +1,7 @@
-"""Read a program's facts from its StableHLO: collectives, bytes, loops, FLOPs; and refuse unfit programs.
+"""Read a program's facts from its one form (``program``): collectives, bytes, loops, FLOPs.
 
+Refused are calls too deep or, written out, too many, and groups of devices that the mesh does not have; all else that is
+unfit ``program`` has refused.
 Read before any optimization, because XLA merges and rewrites collectives (two psums become one). Every fact
 is an interval over all paths and devices. What only the partitioner adds (a reshard because shardings do not
 match) is read from the compiled HLO, see ``hlo``.

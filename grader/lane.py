@@ -1,7 +1,8 @@
 """Asks in, findings out: through a pair of workers, or in this process for one's own notebook.
 
-What comes back from a worker is untrusted: every reply is checked for its kind, and a fault of
-theirs can never claim to be one of ours.
+What comes back from the tracer is untrusted: every reply is checked for its kind, and a fault of theirs can never
+claim to be one of ours. What cannot be read of the runner's, where no learner Python is, is our own fault. Where a worker
+died twice over learners' work, something of ours is tried: only where that fares no better it is our fault.
 """
 
 from __future__ import annotations
@@ -181,7 +182,7 @@ class Lane:
 
 
 class _Runs:
-    """The programs of one submission: what hangs is not tried again and again."""
+    """The programs of one source: what hangs is not tried again and again."""
 
     def __init__(self, lane: Lane, files: list[str]) -> None:
         self.lane, self.files = lane, files

@@ -27,7 +27,7 @@ class Result(BaseModel):
         where: device, index or source line.
         expected, actual: plain JSON for the renderers; ``expected`` of hidden checks and of numeric
             questions is for the staff only.
-        staff: what only staff may read, such as the hidden case that failed.
+        staff: what only staff may read; empty where only secret inputs failed.
         pictures: layouts to draw, each {"title", "mesh", "shape", "slices"}.
     """
 

@@ -1,8 +1,9 @@
-"""Programs are compiled and executed here. No learner Python: only bytes come in.
+"""Programs are compiled and executed here. No learner Python: only MLIR bytecode comes in.
 
 A program is untrusted. ``program.canonical`` admits it and brings it into its one form; that form is read for facts,
 compiled for the backend, executed on the inputs, and described. All else about it (devices, shardings of its arguments,
-types of its results) comes from what was asked and from the form itself.
+types of its results) comes from what was asked and from the form itself. What was run is remembered by all that it
+depends on (``key_of``).
 """
 
 from __future__ import annotations
@@ -226,7 +227,7 @@ def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
 
 
 def unpack_inputs(header: dict[str, Any], blobs: list[bytes]) -> list[list[np.ndarray]]:
-    """The inverse of what ``grade`` packs: ``header["inputs"]`` describes one list of arrays per run."""
+    """The inverse of what ``Worker.run`` packs: ``header["inputs"]`` describes one list of arrays per run."""
     rest = iter(blobs)
     return [[unpack_array(about, next(rest)) for about in one] for one in header["inputs"]]
 

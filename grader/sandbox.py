@@ -3,7 +3,7 @@
 Tiers:
     sandlock: Landlock and seccomp (Linux with Landlock ABI 6), and a Landlock domain for each child.
     bwrap: namespaces and read-only mounts (bubblewrap), for other kernels.
-    none: limits on time and memory only. For one's own work.
+    none: limits on time, memory and the scratch folder only. For one's own work.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class WorkerDied(Exception):
         stderr: its last words.
         phase: what it was doing: ``starting``; ``asked`` (nothing of the submission was touched yet), ``traced`` (learner
             code was running); of a program ``asked`` (it was being read), ``compiling`` or ``executing``.
-        ours: nothing works here, not even what is ours.
+        ours: nothing works here, not even what is ours; True until somebody has tried (``Runner.run``).
     """
 
     def __init__(self, reason: str, stderr: str = "", phase: str = "") -> None:
@@ -59,10 +59,10 @@ class WorkerDied(Exception):
 
 @dataclass(frozen=True)
 class Limits:
-    """Bounds on one submission: seconds of CPU time, MiB.
+    """Bounds: seconds of CPU time, MiB.
 
-    ``trace_seconds`` are for loading, and for each task; ``total_seconds`` for one process that does both;
-    ``run_seconds`` for one program, ``total_run_seconds`` for all of a submission.
+    ``trace_seconds`` are for loading, and for each task; ``total_seconds`` for all that one source (a file, a notebook)
+    does; ``run_seconds`` for one program, ``total_run_seconds`` for all programs of one source.
     """
 
     trace_seconds: float = 20.0
@@ -146,7 +146,9 @@ def _package(role: str) -> list[str]:
     """The files of this package that a worker of this role needs before learner code starts."""
     if role == "run":
         return [str(HERE)]
-    return [str(HERE / f"{name}.py") for name in ("__init__", "worker", "trace", "wire")]
+    return [
+        str(HERE / f"{name}.py") for name in ("__init__", "absent", "looks", "tolerance", "trace", "wire", "worker")
+    ]
 
 
 def _command(tier: str, role: str, scratch: str, memory_mib: int) -> list[str]:

@@ -11,7 +11,8 @@ it was, and counts. Delete a report to drop it.
 
 A run that was killed at any moment is resumed by running it again: a report whose fingerprint is the
 one this run would give is kept, all others are made anew. So is one with a ``broken`` result: what was
-bad luck may go well now. Neither clocks nor times of files decide anything.
+bad luck may go well now. Neither clocks nor times of files decide anything about a report; which modules are due, and
+so are graded where none was named, is for the clock to say (``assignments``).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """LEARNER PYTHON RUNS HERE, and nowhere else.
 
-Given source text and a list of asks (what to call, on which mesh, with which shapes and specs, never
-with which values), answers each ask with a lowered program, with plain values, or with a fault.
-Knows no check, no expected value and no hidden input, so there is nothing here to steal.
+Given source text and asks (what to call, on which mesh, with which shapes and specs, never with which values; of plain
+functions the arguments, hidden ones last), answers each ask with a program as MLIR bytecode, with plain values, or with a
+fault. Knows no check, no expected value and no hidden array, so there is nothing here to steal.
 """
 
 from __future__ import annotations

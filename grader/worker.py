@@ -5,9 +5,11 @@ Started by ``sandbox.start`` as a script, confined before it runs. Two roles:
 trace: imports JAX, starts no backend (a fork is sound only until one exists), and forks a keeper per
     submission, which forks the child before it reads a word of the submission. So no child ever finds
     an earlier submission in its memory. The child is confined once more, under sandlock to its own scratch
-    folder, and loses the system calls with which one process changes another or a file that it cannot write; it
-    can neither signal nor read its keeper. What it leaves, running or written, is ended and deleted.
-run: compiles and executes programs, one after another; learner Python never comes here.
+    folder, and loses the system calls with which one process changes another or a file that it cannot write; what it
+    deletes only seems to be gone, so that it counts. It can neither signal nor read its keeper, which hands out the asks
+    in stages and keeps its limits. What it leaves, running or written, is ended and deleted; where that fails, the
+    worker ends as well, and with it its sandbox.
+run: admits, compiles and executes programs, one after another; learner Python never comes here.
 
 Every answer is a frame with ``from``: ``child`` is untrusted (it passed through learner hands),
 ``worker`` is ours.
@@ -52,7 +54,7 @@ from typing import Any, BinaryIO
 
 from grader import wire
 
-GRACE = 2.0  # after its limit a task is interrupted; what cannot be is killed so many seconds later
+GRACE = 2.0  # after its limit a task is interrupted; what cannot be is killed so many seconds (of CPU time) later
 MAX_ANSWER = 16 << 20
 MAX_HEADER = 2 << 20
 MAX_STRAY = 1000  # frames that nobody asked for

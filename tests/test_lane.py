@@ -379,5 +379,27 @@ def test_here_reads_a_file_as_a_lane_does(devices: int, a_lane: Lane) -> None:
     assert findings(Here({}), text, *asks) == findings(a_lane, text, *asks)
 
 
+# -- the process that runs programs ------------------------------------------------------------
+
+
+def test_the_process_that_runs_programs_gets_no_source(a_lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program, what was asked and the inputs: nothing that it could execute as Python."""
+    worker, sent = a_lane.runners[0].worker, []
+    write = worker._write
+    monkeypatch.setattr(worker, "_write", lambda data: (sent.append(data), write(data)))
+    (seen,) = findings(a_lane, "MARKER = 'of the source'\ndef f(a, *, mesh):\n    return a * 3  # MARKER\n", array())
+    assert isinstance(seen, Observation)
+    assert len(sent) == 1 and b"ML\xefR" in sent[0] and b"MARKER" not in sent[0] and b"of the source" not in sent[0]
+
+
+def test_all_programs_of_a_file_have_one_ceiling(a_lane: Lane) -> None:
+    """What is run after it was reached is told so, and not run."""
+    runs = lane._Runs(a_lane, [])
+    runs.spent = a_lane.limits.total_run_seconds + 1
+    one, another = array(), array("g")
+    told = Fault("timeout", "all programs together did not finish within 180 s")
+    assert runs.run([one, another], {}, [b"no program"]) == {one: told, another: told}
+
+
 def test_limits_are_the_courses(a_lane: Lane, impatient: Lane) -> None:
     assert (a_lane.limits.trace_seconds, impatient.limits.trace_seconds) == (20, 1)

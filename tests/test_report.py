@@ -579,6 +579,16 @@ def test_who_needs_a_person_heads_the_page_with_the_reason() -> None:
     assert "These need a person" in console.file.getvalue().split("Misconceptions")[-1]  # type: ignore[attr-defined]
 
 
+def test_whose_program_ended_xla_twice_is_named_for_a_person() -> None:
+    """It is a failure of theirs, and honest work can meet with it."""
+    died = result(
+        "value", "failed", reason="total: XLA ended the process twice while running this program: Check failed"
+    )
+    (named,) = summarise([make_report(exercise([died]), student="eve"), make_report(student="fay")]).attention
+    told = "XLA ended the process twice over c3_contracting: look whether it is honest work"
+    assert (named.student, named.reason) == ("eve", told)
+
+
 def test_what_was_not_handed_in_is_in_no_rate_of_a_check_and_an_extension_in_no_mean() -> None:
     done = exercise([result("a", "passed", points=2, earned=2)], points=2, earned=2)
     left = exercise([result("a", "failed", points=2, earned=0)], points=2, earned=0, handed_in=False)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import signal
 import subprocess
@@ -14,7 +15,17 @@ from types import SimpleNamespace
 import pytest
 
 from grader.exercise import normal
-from grader.sandbox import TIERS, Limits, NoIsolation, Worker, WorkerDied, available, best_tier
+from grader.sandbox import (
+    TIERS,
+    Limits,
+    NoIsolation,
+    Worker,
+    WorkerDied,
+    _bwrap_problem,
+    _package,
+    available,
+    best_tier,
+)
 from grader.wire import pack
 from grader.worker import Allowance, Stages, _relay, backstop, cpu_seconds
 from tests.conftest import trace_text
@@ -417,6 +428,26 @@ def test_without_any_sandbox_grading_is_refused(monkeypatch: pytest.MonkeyPatch)
         NoIsolation, match=r"no sandbox works here, so other people's code is not run.*--isolation none"
     ):
         best_tier()
+
+
+def test_a_tracing_worker_is_given_all_files_that_it_imports() -> None:
+    """Of this package bwrap shows it these alone; ``run`` is the other role's."""
+    files = {Path(path).stem: Path(path).read_text(encoding="utf-8") for path in _package("trace")}
+    needed: set[str] = set()
+    for text in files.values():
+        for node in ast.walk(ast.parse(text)):
+            if isinstance(node, ast.ImportFrom) and node.module == "grader":
+                needed |= {alias.name for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith("grader."):
+                needed.add((node.module or "").split(".")[1])
+    assert needed - {"run"} <= set(files)
+
+
+def test_bwrap_is_not_offered_where_there_is_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the filter alone keeps a submission from its keeper."""
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    assert _bwrap_problem() == "bwrap needs one of x86_64, aarch64, this is riscv64"
 
 
 @pytest.mark.parametrize("tier", [t for t in TIERS if not available(t)])

@@ -1,0 +1,30 @@
+"""SECURITY.md names, for each promise, tests that are there."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+TEXT = (ROOT / "SECURITY.md").read_text(encoding="utf-8")
+NAMED = sorted(set(re.findall(r"`(\w+)::(\w+)`", TEXT)) - {("hostile", "test_x")})
+
+
+@pytest.mark.parametrize(("module", "test"), NAMED)
+def test_a_test_that_is_named_is_there(module: str, test: str) -> None:
+    tree = ast.parse((ROOT / "tests" / f"test_{module}.py").read_text(encoding="utf-8"))
+    assert test in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}
+
+
+def test_files_and_commands_that_are_named_are_there() -> None:
+    paths = re.findall(r"`((?:grader|tests|bench|docs)/[\w./]+)`", TEXT)
+    assert paths and [path for path in paths if not (ROOT / path).exists()] == []
+
+
+def test_every_promise_names_a_test() -> None:
+    section = TEXT.split("## Which test would fail")[1].split("\n## ")[0]
+    rows = [line for line in section.splitlines() if line.startswith("| ")][1:]
+    assert len(rows) > 20 and [row for row in rows if "::test_" not in row] == []
