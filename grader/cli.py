@@ -1,7 +1,7 @@
 """The commands. Each reads its input, calls one module, prints, and sets the exit code.
 
 Exit codes: 0 all is well; 1 the work graded or the course proved has failures; 2 the command could
-not be carried out (one line says why); 3 the grader itself failed for some submission.
+not be carried out (one line says why); 3 the grader itself failed for some submission, or a report on file does not hold.
 """
 
 from __future__ import annotations
@@ -366,7 +366,8 @@ def decided_again(
         ]
         on_file = ["as in the report on file"] if decided.kept else [f"no report of {student} on file"]
         for line in filter(None, [*lines, *(decided.differs or on_file)]):
-            out.print(report.clean(line), markup=False, highlight=False, soft_wrap=True)
+            indent = line[: len(line) - len(line.lstrip())]
+            out.print(indent + report.clean(line), markup=False, highlight=False, soft_wrap=True)
     if decided.differs:
         tell(
             "shardlings",

@@ -20,7 +20,7 @@ from grader.build import reference_source
 from grader.course import Course
 from grader.exercise import Exercise, Misconception, Number
 from grader.judge import WRONG_IN_SECRET, Answered, Finding, judge_checks, matches, with_hint
-from grader.lane import Here, Lane, Runner
+from grader.lane import Here, Lane, Runner, Spent
 from grader.observation import Fault, Observation
 from grader.plan import Ask, plan
 from grader.result import Evidence, ExerciseReport, Report, Result
@@ -116,6 +116,7 @@ class Grader:
         groups: dict[Source, list[str]] = {}
         done: dict[str, ExerciseReport] = {}
         shared: list[str] = []
+        spent = Spent()
         for name in names:
             source = submission.sources.get(name)
             if source is None:
@@ -125,7 +126,7 @@ class Grader:
                 groups.setdefault(source, []).append(name)
         for source, members in groups.items():
             asks = [ask for name in members for ask in plans[name]]
-            answered, notes = lane.collect(source, asks)
+            answered, notes = lane.collect(source, asks, spent)
             if len(members) > 1:
                 shared += [f"{source.name}: {note}" for note in notes]
                 notes = []

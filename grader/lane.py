@@ -12,7 +12,7 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from threading import Lock
 from typing import Any
 
@@ -61,6 +61,14 @@ class Runner:
                 raise
 
 
+@dataclass
+class Spent:
+    """CPU seconds that one submission has cost, all its files together."""
+
+    tracing: float = 0.0
+    running: float = 0.0
+
+
 class Lane:
     """A tracer of its own and the runners of all lanes, used by one submission at a time."""
 
@@ -77,8 +85,10 @@ class Lane:
         for worker in self.workers:
             worker.kill()
 
-    def collect(self, source: Source, asks: list[Ask]) -> tuple[list[Answered], list[str]]:
+    def collect(self, source: Source, asks: list[Ask], spent: Spent | None = None) -> tuple[list[Answered], list[str]]:
         """Ask everything of one source; also what stopped it while loading, as notes.
+
+        ``spent`` is what the submission's other sources have cost: the limits are on all of it.
 
         Only the arguments of secret cases go to learner code late, when all that is told of it is in; a secret ask of a
         call is answered by the program that the open one came to.
@@ -91,7 +101,8 @@ class Lane:
                 repeats.setdefault(ask.program, []).append(ask)
         with ThreadPoolExecutor(1) as pool:  # programs run while the next ones are traced
             runs: dict[int, Future[dict[Ask, Finding]]] = {}
-            runner = _Runs(self, files)
+            spent = spent or Spent()
+            runner = _Runs(self, files, spent)
 
             def on_reply(i: int, reply: Reply) -> None:
                 if not isinstance(reply, Fault):
@@ -100,7 +111,7 @@ class Lane:
 
             ends = dict(source.ends)
             requests = [a.for_tracer(files) | {"after": ends.get(a.exercise)} for a in traced]
-            replies, notes = self._trace(source, requests, _open(traced), on_reply)
+            replies, notes = self._trace(source, requests, _open(traced), on_reply, spent)
             found: dict[Ask, Finding] = {}
             for i, (ask, reply) in enumerate(zip(traced, replies, strict=True)):
                 if isinstance(reply, Fault):
@@ -113,21 +124,21 @@ class Lane:
         return [Answered(ask, found[ask]) for ask in asks], notes
 
     def _trace(
-        self, source: Source, asks: list[dict], first: int, on_reply: Callable[[int, Reply], None]
+        self, source: Source, asks: list[dict], first: int, on_reply: Callable[[int, Reply], None], spent: Spent
     ) -> tuple[list[Reply], list[str]]:
         """A reply or a fault for every ask; those from number ``first`` on are secret. What ends the child is tried again, alone."""
         wire_source = {"name": source.name, "chunks": [[c.name, c.text] for c in source.chunks]}
         replies: dict[int, Reply] = {}
         notes: list[str] = []
         suspect, failed_loads = -1, 0
-        over, spent = time.monotonic() + backstop(self.limits.total_seconds), 0.0
+        over = time.monotonic() + backstop(self.limits.total_seconds)
         for _ in range(MAX_RESTARTS):
             left = [i for i in range(len(asks)) if i not in replies]
-            if not left or spent > self.limits.total_seconds or time.monotonic() > over:
+            if not left or spent.tracing > self.limits.total_seconds or time.monotonic() > over:
                 break
             chosen = [suspect] if suspect in left else left
             loaded, ended, cpu = self._one_child(wire_source, asks, chosen, first, replies, notes, on_reply)
-            spent += cpu
+            spent.tracing += cpu
             left = [i for i in chosen if i not in replies]
             if not left:
                 continue
@@ -140,7 +151,7 @@ class Lane:
                 replies[suspect] = _ended(ended, "it", self.limits.trace_seconds)
             else:
                 suspect = left[0]
-        given_up = Fault("crashed", "not asked: other tasks of this file ended the process or used up its time")
+        given_up = Fault("crashed", "not asked: other work of this submission ended the process or used up its time")
         return [replies.get(i, given_up) for i in range(len(asks))], notes
 
     def _one_child(
@@ -184,10 +195,9 @@ class Lane:
 class _Runs:
     """The programs of one source: what hangs is not tried again and again."""
 
-    def __init__(self, lane: Lane, files: list[str]) -> None:
-        self.lane, self.files = lane, files
+    def __init__(self, lane: Lane, files: list[str], spent: Spent) -> None:
+        self.lane, self.files, self.spent = lane, files, spent
         self.hung: dict[tuple[str, bool], Fault] = {}  # a task whose program hangs on one mesh is not run on the next
-        self.spent = 0.0  # CPU seconds
 
     def run(self, asks: list[Ask], body: dict, blobs: list[bytes]) -> dict[Ask, Finding]:
         """What one reply comes to for each of these asks; after a fault, the same for the rest."""
@@ -202,18 +212,18 @@ class _Runs:
 
     def _one(self, ask: Ask, body: dict, blobs: list[bytes]) -> Finding:
         limits = self.lane.limits
-        if self.spent > limits.total_run_seconds:
+        if self.spent.running > limits.total_run_seconds:
             return Fault("timeout", f"all programs together did not finish within {limits.total_run_seconds:g} s")
 
         def run(program: bytes) -> tuple[dict, list[bytes]]:
             header, shards = self.lane.runner_of(ask).run(ask.for_tracer(self.files), program, ask)
-            self.spent += header.get("cpu", 0.0)
+            self.spent.running += header.get("cpu", 0.0)
             return header, shards
 
         try:
             return _decoded(ask, body, blobs, run)
         except WorkerDied as died:
-            self.spent += limits.run_seconds if died.reason == "timeout" else 0.0
+            self.spent.running += limits.run_seconds if died.reason == "timeout" else 0.0
             return _run_fault(died, limits.run_seconds)
 
 
@@ -228,7 +238,7 @@ class Here:
     def __init__(self, namespace: dict[str, Any]) -> None:
         self.namespace = namespace
 
-    def collect(self, source: Source, asks: list[Ask]) -> tuple[list[Answered], list[str]]:
+    def collect(self, source: Source, asks: list[Ask], spent: Spent | None = None) -> tuple[list[Answered], list[str]]:
         """As ``Lane.collect``; a source without chunks stands for the notebook's own namespace."""
         from grader import run, trace
 

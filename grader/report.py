@@ -816,9 +816,7 @@ def _attention(reports: list[Report], not_graded: Mapping[str, str], extensions:
     """Who was not graded, whose points are pending, and whose work may be there but was not found."""
     found = [(student, f"not graded: {reason}") for student, reason in sorted(not_graded.items())]
     found += [(r.student, _whats_pending(r)) for r in reports if r.pending > 0]
-    found += [
-        (r.student, f"{ENDED} over {name}: look whether it is honest work") for r in reports if (name := _ended(r))
-    ]
+    found += [(r.student, told) for r in reports if (told := ended_xla(r))]
     found += [(r.student, reason) for r in reports if (reason := _not_found(r, extensions))]
     return [Attention(student=clean(student, 100), reason=clean(reason, 600)) for student, reason in found]
 
@@ -826,10 +824,10 @@ def _attention(reports: list[Report], not_graded: Mapping[str, str], extensions:
 ENDED = "XLA ended the process twice"
 
 
-def _ended(report: Report) -> str:
-    """The exercises whose programs XLA itself could not stand, which honest work can meet with."""
-    ended = (e.exercise for e in report.exercises for r in e.results if ENDED in r.reason)
-    return ", ".join(dict.fromkeys(ended))
+def ended_xla(report: Report) -> str:
+    """The exercises whose programs XLA itself could not stand, which honest work can meet with; '' for none."""
+    names = dict.fromkeys(e.exercise for e in report.exercises for r in e.results if ENDED in r.reason)
+    return f"{ENDED} over {', '.join(names)}: look whether it is honest work" if names else ""
 
 
 def _whats_pending(report: Report) -> str:

@@ -114,4 +114,4 @@ def _told(check: Check, answered: list[Answered]) -> Iterator[str]:
 
 def _collective(one: Collective) -> str:
     place = "by the compiler" if one.by_compiler else f"line {one.line}" if one.line else "no line"
-    return f"{one.kind} over {','.join(one.axes) or 'no axis'}: {one.bytes} B in, {one.sent} B sent, {one.count} times ({place})"
+    return f"{one.kind} over {','.join(one.axes) or 'no axis'}: {one.bytes} B in, {one.sent} B sent, rounds {one.count} ({place})"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -398,3 +399,27 @@ def test_a_report_says_what_decided_it_and_not_to_learners(grader: Grader) -> No
     assert len({e.program for e in evidence}) == 4 and len({e.inputs for e in evidence}) == 6
     assert again.exercises[0].evidence == evidence
     assert report.for_student().exercises[0].evidence == []
+
+
+# -- one ceiling -------------------------------------------------------------------------------
+
+
+def test_all_files_of_a_submission_have_one_ceiling(grader: Grader, tmp_path: Path) -> None:
+    """Ten files that each use up what one may are not given ten times as much."""
+    place = tmp_path / "solutions" / "01_gather"
+    made_up(tmp_path)
+    text = (place / f"{NAME}.py").read_text()
+    names = [NAME, "x2_more", "x3_more"]
+    for name in names[1:]:
+        (place / f"{name}.py").write_text(text)
+    (tmp_path / "course.yaml").write_text(COURSE.replace("[x1_gather]", f"[{', '.join(names)}]"))
+    own = with_workers_of(grader, load_course(tmp_path / "course.yaml"))
+    burning = f"import time\n{RIGHT}\nwhile time.process_time() < 3: pass\n"
+    lane = cast(Lane, own._all[0])
+    limits, lane.limits = lane.limits, dataclasses.replace(lane.limits, total_seconds=2.0)
+    try:
+        report = own.grade(submitted(burning, x2_more=burning, x3_more=RIGHT), names)
+    finally:
+        lane.limits = limits
+    told = [next(r for r in e.results if r.name == "value").reason for e in report.exercises]
+    assert told[0] == "" and all("used up its time" in reason for reason in told[1:])

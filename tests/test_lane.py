@@ -392,10 +392,10 @@ def test_the_process_that_runs_programs_gets_no_source(a_lane: Lane, monkeypatch
     assert len(sent) == 1 and b"ML\xefR" in sent[0] and b"MARKER" not in sent[0] and b"of the source" not in sent[0]
 
 
-def test_all_programs_of_a_file_have_one_ceiling(a_lane: Lane) -> None:
+def test_all_programs_of_a_submission_have_one_ceiling(a_lane: Lane) -> None:
     """What is run after it was reached is told so, and not run."""
-    runs = lane._Runs(a_lane, [])
-    runs.spent = a_lane.limits.total_run_seconds + 1
+    runs = lane._Runs(a_lane, [], lane.Spent())
+    runs.spent.running = a_lane.limits.total_run_seconds + 1
     one, another = array(), array("g")
     told = Fault("timeout", "all programs together did not finish within 180 s")
     assert runs.run([one, another], {}, [b"no program"]) == {one: told, another: told}

@@ -39,6 +39,7 @@ from grader.integrations.nbgrader import folder as book_folder
 from grader.integrations.nbgrader.desk import KEPT, Work, stamp
 from grader.integrations.nbgrader.mend import Known
 from grader.integrations.nbgrader.plugin import METADATA, Desk, graded, rebuild
+from grader.report import ended_xla
 from grader.result import Report
 from grader.submission import Unreadable, printable
 
@@ -301,6 +302,8 @@ class _Batch:
                 outcome.failures[student.name] = f"{type(result).__name__}: {result}"
             else:
                 student.reports[work.notebook] = result
+                if told := ended_xla(result):
+                    outcome.needs_a_person(student.name, told)
             if set(student.reports) == set(student.works):
                 self._record(student)
                 outcome.graded.append(student.name)
