@@ -58,7 +58,7 @@ class Facts:
         dot_flops: those of products among them, or None likewise.
         typed: the results' types say how they are sharded, as on Explicit axes only.
         marked: the collectives by the numbers that ``mark`` gave them.
-        mapped: there is a ``shard_map``, and no matrix product outside of one.
+        mapped: there is a ``shard_map``, and no matrix product outside of one, among what the results need.
     """
 
     collectives: list[Collective]
@@ -106,9 +106,34 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
         None if reader.auto.flops.most else reader.cost.flops,
         None if reader.auto.dots.most else reader.cost.dots,
         typed,
-        reader.mapped and not reader.auto.dots.most,
+        reader.mapped and not reader.beside,
         reader.marked,
     )
+
+
+def needed(functions: Mapping[str, Any]) -> set[Any]:
+    """The values that main's results depend on. A learner's own test of the result, left in, leaves others behind."""
+    found: set[Any] = set()
+    owners, left = set(), _yielded(functions["main"])
+    while left:
+        value = left.pop()
+        if value in found:
+            continue
+        found.add(value)
+        op = _defining(value)
+        if op is None or op in owners:
+            continue
+        owners.add(op)
+        left += op.operands
+        left += _yielded(op)
+        if op.name in CALLS:
+            left += _yielded(functions[op.attributes[CALLS[op.name]].value])
+    return found
+
+
+def _yielded(op: Any) -> list[Any]:
+    """What the regions of an operation give back."""
+    return [value for region in op.regions for block in region for value in list(block)[-1].operation.operands]
 
 
 MAX_DEPTH = 200  # Python would end at three times as many calls of its own
@@ -130,7 +155,8 @@ class _Reader:
         self.depth = self.steps = self.cases = 0
         self.path: Path = ()
         self.manual: frozenset[str] = frozenset()
-        self.mapped = False
+        self.needed = needed(functions)
+        self.mapped = self.beside = False  # a shard_map is needed; a product outside of one is
         self.share = self.devices  # by how many devices arrays may still be cut: 1 inside shard_map
         self.given: set[Any] = set()  # values that are no data of the program: constants, places, masks
 
@@ -154,7 +180,7 @@ class _Reader:
         if op.name in KINDS:
             self.collective(op, times)
         elif op.name == "sdy.manual_computation":
-            self.mapped = True
+            self.mapped |= self.needs(op)
             self.manual_computation(op, times)
         elif op.name in CALLS:
             self.visit(self.functions[op.attributes[CALLS[op.name]].value], times)
@@ -169,6 +195,9 @@ class _Reader:
         else:
             self.arithmetic(op, times)
 
+    def needs(self, op: Any) -> bool:
+        return any(result in self.needed for result in op.results)
+
     def arithmetic(self, op: Any, times: Interval) -> None:
         operands = list(op.operands)
         data = [o for o in operands if o not in self.given]
@@ -180,6 +209,7 @@ class _Reader:
             self.cost += cost
             if self.share > 1:
                 self.auto += cost
+                self.beside |= bool(cost.dots.most) and self.needs(op)
         for region, applied in zip(op.regions, applications(op), strict=True):
             self.region(region, times * applied)
 

@@ -194,7 +194,7 @@ class Observation:
         flops: arithmetic operations per device, loops multiplied out.
         dot_flops: those of matrix products among them, also of products written out as multiply and add.
         typed: the results' types say how they are sharded, as on Explicit axes only.
-        mapped: there is a ``shard_map``, and no matrix product outside of one.
+        mapped: there is a ``shard_map``, and no matrix product outside of one, among what the results need.
         program: SHA-256 of the program in its one form.
     """
 

@@ -472,7 +472,7 @@ def test_the_record_of_what_was_built_is_current() -> None:
 
 PLAIN_CALL = """\
 A = normal("I", "J", spec=P("x", None))
-call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1016, "J": 5})
+call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5})
 """
 PLAIN_CHECK = '''\
 @exercise.check(call, points=1, public=True)
@@ -486,7 +486,7 @@ A = normal(
 )
 WIDTH = 1_0; NEEDLE = "needle"
 call = exercise.call(gather, a=A, dims={'I': 0x8, "J": 3},  # needle
-                     hidden_dims={"I": 1016, "J": 5})
+                     hidden_dims={"I": 1012, "J": 5})
 """
 ODD_CHECK = '''\
 @exercise.check(call , points=1,
@@ -515,7 +515,7 @@ def test_what_learners_are_given_is_copied_not_written_anew(tmp_path: Path) -> N
         '''    """it is "whole\\\\" é"""\n    text = f"{seen.a!r:>{WIDTH}} # no comment"\n    expect_close(''',
     ):
         assert there in text, there
-    assert "needle" not in text.lower() and "1016" not in text
+    assert "needle" not in text.lower() and "1012" not in text
 
 
 def test_nothing_of_a_release_is_written_from_a_syntax_tree() -> None:
@@ -523,9 +523,9 @@ def test_nothing_of_a_release_is_written_from_a_syntax_tree() -> None:
 
 
 def test_what_follows_a_docstring_on_its_line_is_the_solution(tmp_path: Path) -> None:
-    course = made_up(tmp_path, 'J]."""\n', 'J]."""; needle = 1016\n')
+    course = made_up(tmp_path, 'J]."""\n', 'J]."""; needle = 1012\n')
     for text in build.products(course).values():
-        assert "needle" not in text and "1016" not in text
+        assert "needle" not in text and "1012" not in text
     course = made_up(
         tmp_path,
         'def gather(a, *, mesh):\n    """Gather A[I_X, J] into A[I, J]."""\n    return',

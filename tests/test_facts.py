@@ -424,17 +424,20 @@ def test_products_outside_shard_map_are_left_to_the_compiler(look: Callable, exe
     assert Interval.of(found["flops"]) == Interval.of(found["dot_flops"]) == 2 * 8 * 12 * 6 // 8
 
 
+MAPPED = "jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=(P('x'), P(None, 'y')), out_specs=P('x', 'y'))(a, b)"
+
+
 @pytest.mark.parametrize(
     ("body", "mapped"),
     [
         ("a @ b", False),
-        (
-            "jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=(P('x'), P(None, 'y')), out_specs=P('x', 'y'))(a, b)",
-            True,
-        ),
+        (MAPPED, True),
+        (f"[{MAPPED}, jnp.abs(jnp.dot(a, b) - a @ b).max()][0]", True),
+        (f"[{MAPPED}, a @ b][1]", False),
+        (f"[{MAPPED}, jax.jit(lambda a: lax.fori_loop(0, 2, lambda i, c: c + a @ b, jnp.zeros((8, 6))))(a)][1]", False),
         ("jax.shard_map(lambda a: 2 * a, mesh=mesh, in_specs=P('x'), out_specs=P('x'))(a) @ b", False),
     ],
-    ids=["without", "with", "beside"],
+    ids=["without", "with", "compared", "thrown_away", "in_a_call", "beside"],
 )
 def test_products_in_shard_map_are_told_from_others(look: Callable, body: str, mapped: bool) -> None:
     text = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return {body}\n"

@@ -25,7 +25,7 @@ def test_a_check_is_decided_again_and_laid_open(course: Course) -> None:
     assert (found.result.status, found.differs, found.kept) == ("failed", [], found.result)
     text = "\n".join(found.lines)
     assert "gather: mesh {'x': 4}, dims {'I': 8, 'J': 3}, open inputs" in text
-    assert "gather: mesh {'x': 2}, dims {'I': 1016, 'J': 5}, secret inputs" in text
+    assert "gather: mesh {'x': 2}, dims {'I': 1012, 'J': 5}, secret inputs" in text
     assert "  run 3: on device (x=0), all values are wrong" in text  # of the secret inputs too: it is for the staff
     right = why(course, TIER, submitted(RIGHT), "traffic", None)
     assert (right.result.status, right.kept, right.differs) == ("passed", None, [])
