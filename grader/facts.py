@@ -370,7 +370,7 @@ def _constant(value: Any) -> int | None:
             types.append(value.type)
         else:
             break
-    if op.name != "stablehlo.constant":
+    if op.name != "stablehlo.constant" or not all(_holds(t, 0) for t in types):
         return None
     number = _number(op.attributes["value"])
     return number if number is not None and all(_holds(t, number) for t in types) else None

@@ -284,7 +284,7 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
         if op.name == "builtin.module" or name in IDLE or name not in (NOTES if "." in name else defining):
             del op.attributes[name]
             continue
-        text = str(op.attributes[name])
+        text = _written(op, name)
         if "mesh<" in text and op.name != "sdy.mesh":  # a mesh written where its name belongs
             raise Refused("uses a mesh of its own; work on the mesh that is given")
         if "dense_resource<" in text:  # kept beside the text, under a name that depends on what was read before
@@ -296,6 +296,14 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
             _keep_shardings(op, name)
     elif op.name == "sdy.mesh":
         _describe_mesh(op, mesh)
+
+
+def _written(op: Any, name: str) -> str:
+    """An attribute as text; where Python has no class for it, as for complex constants, the operation that has it."""
+    try:
+        return str(op.attributes[name])
+    except TypeError:
+        return op.get_asm(enable_debug_info=False)
 
 
 @cache

@@ -585,6 +585,21 @@ def test_a_converted_constant_counts_as_what_it_becomes():
     assert [c.count for c in look(body).collectives] == [UNKNOWN]
 
 
+def test_a_loop_that_starts_at_a_complex_number_is_not_counted():
+    body = f"""%z = stablehlo.constant dense<(0.0, 1.0)> : tensor<complex<f32>>
+      %s = stablehlo.convert %z : (tensor<complex<f32>>) -> tensor<i32>
+      %r:2 = stablehlo.while(%i = %s, %v = %a) : tensor<i32>, tensor<8xf32>
+      cond {{ %b = stablehlo.constant dense<4> : tensor<i32>
+        %c = stablehlo.compare LT, %i, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1> }}
+      do {{ %d = stablehlo.constant dense<1> : tensor<i32>
+        %n = stablehlo.add %i, %d : tensor<i32>
+        %w = {all_reduce("%v")}
+        stablehlo.return %n, %w : tensor<i32>, tensor<8xf32> }}
+      return %r#1 : tensor<8xf32>"""
+    assert [c.count for c in look(body).collectives] == [UNKNOWN]
+
+
 @pytest.mark.parametrize(
     ("kind", "size"),
     [("8xf32", 32), ("8xbf16", 16), ("8xcomplex<f32>", 64), ("8xcomplex<f64>", 128), ("8xi1", 8), ("8xi4", 8),

@@ -188,6 +188,13 @@ def test_what_runs_of_a_composite_is_what_it_is_made_of(name: str) -> None:
     assert [np.frombuffer(b, np.float32).tolist() for b in blobs[::2]] == [[0, -1], [-2, -3], [-4, -5], [-6, -7]]
 
 
+def test_complex_constants_are_read() -> None:
+    body = """%c = stablehlo.constant dense<(1.0, 5.0)> : tensor<8xcomplex<f32>>
+      %i = stablehlo.imag %c : (tensor<8xcomplex<f32>>) -> tensor<8xf32>
+      %0 = stablehlo.add %a, %i : tensor<8xf32>"""
+    assert "(1.000000e+00,5.000000e+00)" in form(honest(body)).text
+
+
 def test_text_that_is_no_text_is_refused() -> None:
     with pytest.raises(Refused, match=r"the program cannot be read"):
         canonical(code_of(honest()).replace(b"stablehlo", b"stable\xffhl"), MESH, [ARGUMENT], FILES)
