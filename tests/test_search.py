@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
-from grader import lane, program, worker
-from grader.observation import Fault
+from grader import lane
+from grader.course import load_course
+from grader.grade import Grader
+from grader.lane import Lane, _Runs
+from grader.observation import Fault, Interval, Observation
+from grader.sandbox import best_tier
 from tests import search
 
 TRIES = 60
@@ -58,8 +62,23 @@ def test_what_learners_can_call_ours_is_found(monkeypatch: pytest.MonkeyPatch) -
     assert {kind for kind, *_ in search.search(1, most=12).wrong} == {"programs", "patches"}
 
 
-def test_a_program_that_is_not_what_is_read_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Facts of a program whose loops are all said to run once: the interpreter counts more."""
-    from tests.test_program import ARGUMENT, MESH, honest
+def test_facts_that_do_not_hold_are_found() -> None:
+    """Of an honest program whose collective nobody saw, and of one that came to something else."""
+    course = load_course(search.COURSE / "course.yaml")
+    with Grader(course, best_tier("auto"), 1) as grader:
+        taking = grader._all[0]
+        assert isinstance(taking, Lane)
+        ask = grader._plan(search.NAME, public=True)[0]
+        code = search.traced(taking, ask, search.HEAD + search.HONEST["psum"], [f"{search.NAME}.py"])
+        seen = _Runs(taking, []).run([ask], {"program": True}, [code])[ask]
+    assert isinstance(seen, Observation)
 
-    assert worker and program and honest and ARGUMENT and MESH
+    def wrong(seen: Observation) -> list[str]:
+        return list(search.miscounted(code, ask, seen, search.Found()))
+
+    assert wrong(seen) == []
+    unseen = "device {} ran 1 all_reduce, but facts say {}".format
+    assert wrong(replace(seen, collectives=[])) == [unseen(d, Interval.of(0)) for d in range(4)]
+    ((array,),) = seen.outputs
+    other = replace(array, shards=[shard + 1 for shard in array.shards])
+    assert [told[:11] for told in wrong(replace(seen, outputs=[[other]]))] == ["it comes to"]
