@@ -293,7 +293,7 @@ def applications(op: Any) -> list[Interval]:
     if name == "scatter":
         return [Interval.of(math.prod(_shape(operands[-1])))]
     if name in ("reduce_window", "select_and_scatter"):
-        window = math.prod(op.attributes["window_dimensions"])
+        window = math.prod(op.attributes["window_dimensions"]) if "window_dimensions" in op.attributes else 1
         where = math.prod(_shape(op.results[0] if name == "reduce_window" else operands[1]))
         return [Interval.of(where * window), Interval.of(where)][: len(op.regions)]
     if name == "sort":  # no sort compares more than every pair
@@ -396,7 +396,10 @@ def _number(elements: Any) -> int | None:
 
     if not isinstance(elements, ir.DenseIntElementsAttr) or len(elements) != 1:
         return None
-    return int(elements[0])
+    try:
+        return int(elements[0])
+    except TypeError:  # int2 and int4, which Python cannot read
+        return None
 
 
 def _holds(kind: Any, number: int) -> bool:
