@@ -325,7 +325,7 @@ def applications(op: Any) -> list[Interval]:
     if name == "scatter":
         return [Interval.of(math.prod(_shape(operands[-1])))]
     if name in ("reduce_window", "select_and_scatter"):
-        window = math.prod(op.attributes["window_dimensions"])
+        window = math.prod(op.attributes["window_dimensions"]) if "window_dimensions" in op.attributes else 1
         where = math.prod(_shape(op.results[0] if name == "reduce_window" else operands[1]))
         return [Interval.of(where * window), Interval.of(where)][: len(op.regions)]
     if name == "sort":  # no sort compares more than every pair
@@ -402,7 +402,7 @@ def _constant(value: Any) -> int | None:
             types.append(value.type)
         else:
             break
-    if op.name != "stablehlo.constant":
+    if op.name != "stablehlo.constant" or not all(_holds(t, 0) for t in types):
         return None
     number = _number(op.attributes["value"])
     return number if number is not None and all(_holds(t, number) for t in types) else None
@@ -428,7 +428,10 @@ def _number(elements: Any) -> int | None:
 
     if not isinstance(elements, ir.DenseIntElementsAttr) or len(elements) != 1:
         return None
-    return int(elements[0])
+    try:
+        return int(elements[0])
+    except TypeError:  # int2 and int4, which Python cannot read
+        return None
 
 
 def _holds(kind: Any, number: int) -> bool:

@@ -53,7 +53,10 @@ OPERATIONS = {
 # Attributes with a dialect's name are notes beside an operation; this one alone means something to the compiler.
 NOTES = {"sdy.sharding"}
 # Attributes that define an operation and yet say nothing that it needs.
-IDLE = {"backend_config", "composite_attributes"}
+IDLE = {"backend_config", "composite_attributes", "version"}
+# XLA takes composites of some names ("chlo.erf") for operations of its own, and what they are made of for nothing: here
+# all have one name that means nothing to it.
+COMPOSITE = "a.composite"
 FUNCTION = {"sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs"}
 ELEMENTS = (
     "bool", "int2", "int4", "int8", "int16", "int32", "int64", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64",
@@ -274,17 +277,33 @@ def _show(mesh: Mapping[str, int]) -> str:
 
 def _clean(op: Any, mesh: Mapping[str, int]) -> None:
     """Keep what defines the operation and the few notes that mean something; drop all else."""
+    from jaxlib.mlir import ir
+
     defining = FUNCTION if op.name == "func.func" else _defining(op.name, type(op.opview))
     for name in _names(op):
         if op.name == "builtin.module" or name in IDLE or name not in (NOTES if "." in name else defining):
             del op.attributes[name]
-        elif "mesh<" in str(op.attributes[name]) and op.name != "sdy.mesh":  # a mesh written where its name belongs
+            continue
+        text = _written(op, name)
+        if "mesh<" in text and op.name != "sdy.mesh":  # a mesh written where its name belongs
             raise Refused("uses a mesh of its own; work on the mesh that is given")
+        if "dense_resource<" in text:  # kept beside the text, under a name that depends on what was read before
+            raise Refused("the program keeps a constant outside of its text, which is not allowed")
+    if op.name == "stablehlo.composite":
+        op.attributes["name"] = ir.StringAttr.get(COMPOSITE)
     if op.name == "func.func":
         for name in ("arg_attrs", "res_attrs"):
             _keep_shardings(op, name)
     elif op.name == "sdy.mesh":
         _describe_mesh(op, mesh)
+
+
+def _written(op: Any, name: str) -> str:
+    """An attribute as text; where Python has no class for it, as for complex constants, the operation that has it."""
+    try:
+        return str(op.attributes[name])
+    except TypeError:
+        return op.get_asm(enable_debug_info=False)
 
 
 @cache

@@ -585,6 +585,53 @@ def test_a_converted_constant_counts_as_what_it_becomes():
     assert [c.count for c in look(body).collectives] == [UNKNOWN]
 
 
+SCATTERED = """%0 = "stablehlo.select_and_scatter"(%z, %z, %z) ({
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %c = stablehlo.compare GE, %l, %r : (tensor<f32>, tensor<f32>) -> tensor<i1>
+    stablehlo.return %c : tensor<i1>
+  }, {
+  ^bb0(%l: tensor<f32>, %r: tensor<f32>):
+    %c = stablehlo.add %l, %r : tensor<f32>
+    stablehlo.return %c : tensor<f32>
+  }) : (tensor<f32>, tensor<f32>, tensor<f32>) -> tensor<f32>"""
+
+
+def test_a_window_over_a_single_number_is_one():
+    found = look(f"%z = stablehlo.constant dense<0.0> : tensor<f32> {SCATTERED} return %a : tensor<8xf32>")
+    assert found.flops is None
+
+
+@pytest.mark.parametrize("kind", ["i2", "i4", "ui2", "ui4"])
+def test_a_loop_over_narrow_numbers_is_not_counted(kind: str):
+    """Python cannot read them, which was called our fault."""
+    body = f"""%s = stablehlo.constant dense<0> : tensor<{kind}>
+      %r:2 = stablehlo.while(%i = %s, %v = %a) : tensor<{kind}>, tensor<8xf32>
+      cond {{ %b = stablehlo.constant dense<1> : tensor<{kind}>
+        %c = stablehlo.compare LT, %i, %b : (tensor<{kind}>, tensor<{kind}>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1> }}
+      do {{ %d = stablehlo.constant dense<1> : tensor<{kind}>
+        %n = stablehlo.add %i, %d : tensor<{kind}>
+        %w = {all_reduce("%v")}
+        stablehlo.return %n, %w : tensor<{kind}>, tensor<8xf32> }}
+      return %r#1 : tensor<8xf32>"""
+    assert [c.count for c in look(body).collectives] == [UNKNOWN]
+
+
+def test_a_loop_that_starts_at_a_complex_number_is_not_counted():
+    body = f"""%z = stablehlo.constant dense<(0.0, 1.0)> : tensor<complex<f32>>
+      %s = stablehlo.convert %z : (tensor<complex<f32>>) -> tensor<i32>
+      %r:2 = stablehlo.while(%i = %s, %v = %a) : tensor<i32>, tensor<8xf32>
+      cond {{ %b = stablehlo.constant dense<4> : tensor<i32>
+        %c = stablehlo.compare LT, %i, %b : (tensor<i32>, tensor<i32>) -> tensor<i1>
+        stablehlo.return %c : tensor<i1> }}
+      do {{ %d = stablehlo.constant dense<1> : tensor<i32>
+        %n = stablehlo.add %i, %d : tensor<i32>
+        %w = {all_reduce("%v")}
+        stablehlo.return %n, %w : tensor<i32>, tensor<8xf32> }}
+      return %r#1 : tensor<8xf32>"""
+    assert [c.count for c in look(body).collectives] == [UNKNOWN]
+
+
 @pytest.mark.parametrize(
     ("kind", "size"),
     [("8xf32", 32), ("8xbf16", 16), ("8xcomplex<f32>", 64), ("8xcomplex<f64>", 128), ("8xi1", 8), ("8xi4", 8),

@@ -165,6 +165,37 @@ def test_bytes_that_are_no_bytecode_are_refused(code: bytes) -> None:
         canonical(code, MESH, [ARGUMENT], FILES)
 
 
+RESOURCE = (
+    honest("%0 = stablehlo.constant dense_resource<r> : tensor<8xf32>")
+    + ' {-# dialect_resources: { builtin: { r: "0x04000000'
+    + "00" * 32
+    + '" } } #-}'
+)
+
+
+def test_a_constant_outside_of_the_text_is_refused() -> None:
+    """What it is called there depends on what was read before, and so would what is said of the program."""
+    with pytest.raises(Refused, match="the program keeps a constant outside of its text, which is not allowed"):
+        form(RESOURCE)
+
+
+@pytest.mark.parametrize("name", ["chlo.erf", "chlo.tan", "mhlo.topk", "x.y"])
+def test_what_runs_of_a_composite_is_what_it_is_made_of(name: str) -> None:
+    """XLA takes some names for operations of its own, and what is read for facts would never run."""
+    body = f'%0 = stablehlo.composite "{name}" %a {{decomposition = @g, version = 1 : i32}} : (tensor<8xf32>) -> tensor<8xf32>'
+    code = code_of(honest(body, MAIN.replace("public @main", "private @g")))
+    request = {"args": [ARGUMENT], "mesh": MESH, "wrt": [], "files": []}
+    _, blobs = run.run(request, code, [[np.arange(8, dtype=np.float32)]])
+    assert [np.frombuffer(b, np.float32).tolist() for b in blobs[::2]] == [[0, -1], [-2, -3], [-4, -5], [-6, -7]]
+
+
+def test_complex_constants_are_read() -> None:
+    body = """%c = stablehlo.constant dense<(1.0, 5.0)> : tensor<8xcomplex<f32>>
+      %i = stablehlo.imag %c : (tensor<8xcomplex<f32>>) -> tensor<8xf32>
+      %0 = stablehlo.add %a, %i : tensor<8xf32>"""
+    assert "(1.000000e+00,5.000000e+00)" in form(honest(body)).text
+
+
 def test_text_that_is_no_text_is_refused() -> None:
     with pytest.raises(Refused, match=r"the program cannot be read"):
         canonical(code_of(honest()).replace(b"stablehlo", b"stable\xffhl"), MESH, [ARGUMENT], FILES)

@@ -1,0 +1,3 @@
+from pathlib import Path
+
+Path("@TARGET@/victim.txt").write_text("changed")

