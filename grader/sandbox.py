@@ -146,7 +146,9 @@ def _package(role: str) -> list[str]:
     """The files of this package that a worker of this role needs before learner code starts."""
     if role == "run":
         return [str(HERE)]
-    return [str(HERE / f"{name}.py") for name in ("__init__", "worker", "trace", "wire")]
+    return [
+        str(HERE / f"{name}.py") for name in ("__init__", "worker", "trace", "wire", "absent", "looks", "tolerance")
+    ]
 
 
 def _command(tier: str, role: str, scratch: str, memory_mib: int) -> list[str]:
@@ -271,10 +273,10 @@ class Worker:
             if header.get("from") == "child":
                 self._phase = "traced"  # its first word is that it begins
                 header["body"], blobs = wire.read_frame(io.BytesIO(blobs[0]).read)
+            if "end" in header and not header.pop("clean"):  # before it is told: who is told may ask no further
+                self.kill()
             yield header, blobs
             if "end" in header:
-                if not header.pop("clean"):
-                    self.kill()
                 return
 
     def run(self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]]) -> tuple[dict, list[bytes]]:
