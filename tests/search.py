@@ -334,6 +334,7 @@ def _context() -> Any:
 
     context = make_ir_context()
     context.allow_unregistered_dialects = True
+    context.emit_error_diagnostics = True  # else a message of bytes that are no text ends this process
     return context
 
 
