@@ -273,10 +273,10 @@ class Worker:
             if header.get("from") == "child":
                 self._phase = "traced"  # its first word is that it begins
                 header["body"], blobs = wire.read_frame(io.BytesIO(blobs[0]).read)
+            if "end" in header and not header.pop("clean"):  # before it is told: who is told may ask no further
+                self.kill()
             yield header, blobs
             if "end" in header:
-                if not header.pop("clean"):
-                    self.kill()
                 return
 
     def run(self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]]) -> tuple[dict, list[bytes]]:

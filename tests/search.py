@@ -32,7 +32,7 @@ from grader.course import load_course
 from grader.exercise import Call
 from grader.grade import Grader
 from grader.judge import Answered, judge_checks
-from grader.lane import Lane, _Runs
+from grader.lane import Lane, Spent, _Runs
 from grader.observation import Interval, Observation, total
 from grader.program import canonical
 from grader.sandbox import best_tier
@@ -217,7 +217,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
     (first, *_), files = [a for a in asks if not a.secret and a.dims == asks[-1].dims], [f"{NAME}.py"]
     ours = [a for a in asks if a.program == first.program]  # the same program on open and on secret inputs
     bases = {n: traced(lane, first, HEAD + t, files) for n, t in (HONEST | WRONG).items()}
-    alone = {name: _Runs(lane, files).run(ours, {"program": True}, [bases[name]]) for name in HONEST}
+    alone = {name: _Runs(lane, files, Spent()).run(ours, {"program": True}, [bases[name]]) for name in HONEST}
     tried = 0
     while True:
         name = pick.choice(list(bases))
@@ -229,7 +229,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
             found.note("programs", tried, what, how)
 
         try:
-            seen = _Runs(lane, files).run(ours, {"program": True}, [code])
+            seen = _Runs(lane, files, Spent()).run(ours, {"program": True}, [code])
             value, traffic, *_ = judge_checks(exercise, [Answered(a, seen[a]) for a in ours], public=False)
         except Exception as error:
             wrong(f"the grader raised {type(error).__name__}: {error}")
@@ -244,7 +244,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
                     wrong(one)
         if tried % LOOK_AFTER == 0:
             which = pick.choice(list(HONEST))
-            again = _Runs(lane, files).run(ours, {"program": True}, [bases[which]])
+            again = _Runs(lane, files, Spent()).run(ours, {"program": True}, [bases[which]])
             if repr(again) != repr(alone[which]):
                 wrong("an honest program does something else after this one or one of those before it")
         yield
@@ -334,6 +334,7 @@ def _context() -> Any:
 
     context = make_ir_context()
     context.allow_unregistered_dialects = True
+    context.emit_error_diagnostics = True  # else a message of bytes that are no text ends this process
     return context
 
 

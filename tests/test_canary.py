@@ -183,7 +183,7 @@ def test_what_failed_is_not_remembered(broken: Grader, graded: list[str], memory
 def test_a_reader_of_ours_that_fails_stops_the_batch(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on JAX 0.12, whose replica groups could not be read."""
 
-    def unreadable(self: Lane, source: Any, asks: list[Any]) -> Any:
+    def unreadable(self: Lane, source: Any, asks: list[Any], spent: Any = None) -> Any:
         return [Answered(ask, Fault("broken", "replica groups cannot be read")) for ask in asks], []
 
     monkeypatch.setattr(Lane, "collect", unreadable)
@@ -192,7 +192,7 @@ def test_a_reader_of_ours_that_fails_stops_the_batch(grader: Grader, monkeypatch
 
 
 def test_an_error_of_ours_stops_the_batch(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(self: Lane, source: Any, asks: list[Any]) -> Any:
+    def fails(self: Lane, source: Any, asks: list[Any], spent: Any = None) -> Any:
         raise KeyError("sdy.mesh")
 
     monkeypatch.setattr(Lane, "collect", fails)

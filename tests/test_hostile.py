@@ -453,6 +453,20 @@ def test_any_folder_can_be_emptied(tmp_path: Path):
     assert not list(root.iterdir()) and (outside / "kept").exists()
 
 
+@pytest.mark.parametrize("tier", TIERS)
+def test_nobody_finds_what_an_earlier_one_left(tier: str):
+    """Folders so deep that sandlock lets nobody in to delete them; and whoever asked does not read on after the end."""
+    deep = "import os\nfor i in range(6000):\n    os.mkdir('deep')\n    os.chdir('deep')"
+    ends = []
+    with Worker("trace", tier, 2, SMALL) as one:
+        for text in (deep, deep, "x = 1", "x = 1"):
+            for frame, _ in one.trace({"name": "x.py", "chunks": [["x.py", text]]}, []):
+                if "end" in frame:
+                    ends.append(frame["end"])
+                    break
+    assert ends == ["disk", "disk", "done", "done"]
+
+
 @LINUX
 def test_what_cannot_be_emptied_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Then the worker ends, and the next one has another folder."""

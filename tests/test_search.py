@@ -11,7 +11,7 @@ import pytest
 from grader import lane
 from grader.course import load_course
 from grader.grade import Grader
-from grader.lane import Lane, _Runs
+from grader.lane import Lane, Spent, _Runs
 from grader.observation import Fault, Interval, Observation
 from grader.sandbox import best_tier
 from tests import search
@@ -70,7 +70,7 @@ def test_facts_that_do_not_hold_are_found() -> None:
         assert isinstance(taking, Lane)
         ask = grader._plan(search.NAME, public=True)[0]
         code = search.traced(taking, ask, search.HEAD + search.HONEST["psum"], [f"{search.NAME}.py"])
-        seen = _Runs(taking, []).run([ask], {"program": True}, [code])[ask]
+        seen = _Runs(taking, [], Spent()).run([ask], {"program": True}, [code])[ask]
     assert isinstance(seen, Observation)
 
     def wrong(seen: Observation) -> list[str]:

@@ -10,6 +10,6 @@ def total(a, *, mesh):
         def gathered(a):
             return jax.lax.all_gather(a, "x", tiled=True).sum(0)
 
-        return jax.lax.cond(jax.lax.pmax(a[0, 0], "x") > 1e30, summed, gathered, a)
+        return jax.lax.cond(a[0, 0] > 1e30, summed, gathered, a)
 
     return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
