@@ -40,7 +40,10 @@ def course() -> Course:
 def small(tmp_path: Path) -> Path:
     """A checkout with one module of one exercise, solved."""
     (tmp_path / "solutions" / "03_matmuls").mkdir(parents=True)
-    shutil.copy(ROOT / "solutions" / "03_matmuls" / "c1_no_communication.py", tmp_path / "solutions" / "03_matmuls")
+    for part in ("", "grading"):
+        (tmp_path / "solutions" / "03_matmuls" / part).mkdir(exist_ok=True)
+        name = Path("solutions", "03_matmuls", part, "c1_no_communication.py")
+        shutil.copy(ROOT / name, tmp_path / name)
     (tmp_path / "course.yaml").write_text(
         "name: small\nseed: a-secret-seed\nmodules:\n"
         "  - id: 03_matmuls\n    title: Matmuls\n    exercises: [c1_no_communication]\n"
