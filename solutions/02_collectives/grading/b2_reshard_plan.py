@@ -62,8 +62,8 @@ def expect_budget(seen):
     """No plan sends more than the reference's."""
     over = [args for args, got, want in seen.outcomes if bytes_of(args, got) > bytes_of(args, want)]
     if over:
-        told = f"{len(over)} of {len(seen.outcomes)} hidden plans send more bytes than they need"
-        raise Failure(told, staff=f"the first: {over[0]}")
+        first = f"from {over[0]['src']} unreduced over {over[0]['unreduced']} to {over[0]['dst']}"
+        raise Failure(f"{len(over)} of {len(seen.outcomes)} plans send more bytes than they need, the first {first}")
 
 
 @exercise.check(plan_cases, points=1, public=True)
