@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -72,7 +73,7 @@ class Ask:
         """Asks of a call that are equal in this are answered by the same program."""
         return id(self.of), tuple(self.mesh.items()), tuple(sorted(self.dims.items()))
 
-    @property
+    @cached_property
     def digest(self) -> str:
         """SHA-256 of all inputs, or of the cases."""
         runs = [(n, a.dtype.name, a.shape, a.tobytes()) for one in self.inputs for n, a in one.items()]

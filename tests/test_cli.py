@@ -169,7 +169,7 @@ def test_what_learners_are_given_can_be_checked_by_itself(tmp_path: Path) -> Non
     assert {r["status"] for r in results if r["kind"] == "check"} == {"passed"}
     assert any("judged after you submit" in r["reason"] for r in results if r["kind"] == "number")
     told = shardlings("check", "c1", cwd=tmp_path / "exercises").stdout
-    assert told.endswith("Hidden checks decide on 1.5 points more when your work is graded.\n")
+    assert told.endswith("Hidden checks decide on 1 point more when your work is graded.\n")
 
 
 def test_per_student_numbers_need_a_name_and_differ(small: Path) -> None:

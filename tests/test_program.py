@@ -255,7 +255,7 @@ def test_no_two_requests_that_behave_differently_share_a_result(traced: Callable
     requests = asks(traced)
     alone = {}
     for name, request in requests.items():
-        for remembered in (run._answered, run._executed, run._compiled):
+        for remembered in (run._answered, run._executed, run._compiled, run._read):
             remembered._made.clear()
         alone[name] = run.run(*request)
     assert len({repr(reply) for reply in alone.values()}) == len(alone)
