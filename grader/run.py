@@ -158,7 +158,8 @@ def compile_(program: Program, mesh_sizes: dict[str, int], arguments: list[dict[
         return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)
 
     shapes = [jax.ShapeDtypeStruct(tuple(a["shape"]), dtype_of(a["dtype"])) for a in arguments]
-    with jax.enable_x64(True):  # types are as the program says
+    # Types are as the program says; a mesh that somebody set, as in a notebook, says nothing about it.
+    with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         lowered: Any = jax.jit(same_results, keep_unused=True, in_shardings=tuple(shardings)).lower(*shapes)
         module = program.parse()
         facts.mark(module)

@@ -217,6 +217,7 @@ def survivors(proof) -> set[tuple[str, str, int]]:
 
 def test_holes_are_found_with_the_authors_lines(proof):
     assert survivors(proof) == {
+        ("arithmetic", "return n / 2", line_of("return n // 2")),  # of even numbers the same
         ("comparison", "if n <= 0:", line_of("if n < 0")),  # no 0, and nothing negative
         ("constant", "if n < 1:", line_of("if n < 0")),
         ("constant", "if n < -1:", line_of("if n < 0")),
@@ -245,9 +246,9 @@ def doubled(course: Course) -> mutants.Mutant:
 
 
 def test_a_mutant_that_some_seeds_do_not_kill_survives(tmp_path):
-    """Here n is 0, 1 or 2, and doubling shows only where it is not 0."""
+    """Here n is 0 or, seldom, 1, and doubling shows only where it is not 0."""
     (tmp_path / "solutions" / "01_t").mkdir(parents=True)
-    drawn = '[{"n": 0}], hidden=lambda rng: [{"n": int(rng.integers(0, 3))}])'
+    drawn = '[{"n": 0}], hidden=lambda rng: [{"n": int(rng.integers(0, 4) == 1)}])'
     (tmp_path / "solutions" / "01_t" / "two.py").write_text(EXERCISE.replace('[{"n": 8}, {"n": 4}])', drawn))
     (tmp_path / "course.yaml").write_text(
         "name: t\nseed: s\ndevices: 2\nmodules:\n  - {id: 01_t, title: T, exercises: [two]}\n"
@@ -329,7 +330,7 @@ def test_the_command_fails_on_holes_and_says_where(holes):
     done = CliRunner().invoke(app, ["mutants", "two", "-j", "1", "--json", "--course", str(holes.root)])
     assert done.exit_code == 1
     (row,) = json.loads(done.stdout)["exercises"]
-    assert row["survived"] == 7 and row["mutants"] == row["killed"] + 7
+    assert row["survived"] == 8 and row["mutants"] == row["killed"] + 8
     line = line_of("if n < 0")
     assert f"line {line}, comparison: `if n < 0:` -> `if n <= 0:` passes every check of pairs" in row["problems"]
 
