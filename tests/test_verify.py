@@ -103,7 +103,14 @@ def test_a_question_about_nothing_is_told(problems: Problems, tmp_path: Path) ->
 def test_a_slip_that_passes_graded_what_it_fails_in_public_is_told(tmp_path: Path) -> None:
     """Graders ask all that learners can try, so it cannot be; should it ever, it is said."""
     slip = made_up(tmp_path).exercise("x1_gather").misconceptions["zeroed"]
-    about: dict[str, Any] = dict(kind="check", name="value", label="", task="gather", points=1, public=True)
+    about: dict[str, Any] = {
+        "kind": "check",
+        "name": "value",
+        "label": "",
+        "task": "gather",
+        "points": 1,
+        "public": True,
+    }
     shown = Result(status="failed", earned=0, misconception="zeroed", **about)
     passed, failed = Result(status="passed", earned=1, **about), shown
     assert list(verify._in_public(slip, shown, failed)) == []
