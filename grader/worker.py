@@ -42,6 +42,7 @@ import os
 import pkgutil
 import platform
 import resource
+import secrets
 import select
 import signal
 import struct
@@ -63,6 +64,7 @@ MAX_SCRATCH_FILES = 1000
 LOOK_SECONDS = 0.1
 MAX_OPEN = 64
 MAX_THREADS = 1024
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_DUMPABLE = 4
 PR_SET_SECCOMP = 22
@@ -628,40 +630,40 @@ def is_over_quota(folder: str) -> bool:
 def empty(root: str) -> bool:
     """Delete what is in a folder that others filled: of any depth and names, with folders that may not be listed.
 
-    One level at a time, by descriptors, so that no path grows long. Returns whether all is gone; never raises.
+    What is in a folder is moved up before the folder goes: no path grows longer than a system, or a sandbox that
+    resolves paths, can take. Returns whether all is gone; never raises.
     """
-    clean, names, todo = True, [], []
     try:
         os.chmod(root, 0o700)
-        here = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+        top = os.open(root, FOLDER)
     except OSError:
         return False
     try:
-        todo.append(_folders_left(here))
+        todo = _folders_left(top)
         while todo:
-            if todo[-1]:
-                name = todo[-1].pop()
-                try:
-                    os.chmod(name, 0o700, dir_fd=here)
-                    inner = os.open(name, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=here)
-                except OSError:
-                    clean = False
-                    continue
-                os.close(here)
-                here = inner
-                names.append(name)
-                todo.append(_folders_left(here))
-            elif todo.pop() is not None and names:
-                above = os.open("..", os.O_RDONLY | os.O_DIRECTORY, dir_fd=here)
-                os.close(here)
-                here = above
-                with contextlib.suppress(OSError):
-                    os.rmdir(names.pop(), dir_fd=here)
-        return clean and not os.listdir(here)
+            with contextlib.suppress(OSError):  # what is left is seen in the end
+                todo += _move_up(todo.pop(), top)
+        return not os.listdir(top)
     except OSError:
         return False
     finally:
-        os.close(here)
+        os.close(top)
+
+
+def _move_up(name: str, top: int) -> list[str]:
+    """Delete a folder of ``top``; the folders that were in it, now in ``top`` by names that nobody could take before."""
+    os.chmod(name, 0o700, dir_fd=top)
+    inner = os.open(name, FOLDER, dir_fd=top)
+    moved = []
+    try:
+        for folder in _folders_left(inner):
+            os.chmod(folder, 0o700, dir_fd=inner)  # who moves a folder writes to it: ".." changes
+            moved.append(secrets.token_hex(16))
+            os.rename(folder, moved[-1], src_dir_fd=inner, dst_dir_fd=top)
+    finally:
+        os.close(inner)
+    os.rmdir(name, dir_fd=top)
+    return moved
 
 
 def _folders_left(fd: int) -> list[str]:

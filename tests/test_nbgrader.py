@@ -624,7 +624,8 @@ def test_a_submission_reaches_no_file_and_no_kernel(course: Course, root: Path, 
         f"try:\n    found = len(pathlib.Path({str(course.root / 'course.yaml')!r}).read_text())\n"
         "except OSError:\n    found = None\nflops_per_device = found\n"
     )
-    book["cells"].append(nbformat.v4.new_code_cell(evil))
+    where = [c.get("metadata", {}).get("nbgrader", {}).get("grade_id") for c in book["cells"]]
+    book["cells"].insert(where.index(folder.check_cell(C1)), nbformat.v4.new_code_cell(evil))
     classroom.hand_in(root, "eve", MODULE, book)
     before = (root / "gradebook.db").read_bytes()
     nbgrader(root, "autograde", MODULE)
