@@ -15,6 +15,7 @@ import json
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -106,7 +107,7 @@ class Call:
     wrt: tuple[str, ...] = ()
     cotangent: Array | None = None
 
-    @property
+    @cached_property
     def dtype(self) -> np.dtype | None:
         """What a result has unless its check says otherwise: the arguments' dtype, floats before integers.
 

@@ -112,7 +112,7 @@ class Grader:
         self, submission: Submission, names: list[str], lane: Lane | Here, public: bool
     ) -> tuple[dict[str, ExerciseReport], list[str]]:
         """Exercises that share a source (a notebook) share one process, and what stopped it is noted once."""
-        plans = {name: self._plan(name, public) for name in names}
+        plans = {name: self.plan(name, public) for name in names}
         groups: dict[Source, list[str]] = {}
         done: dict[str, ExerciseReport] = {}
         shared: list[str] = []
@@ -135,7 +135,7 @@ class Grader:
                 done[name] = self._report(submission, name, mine, notes, lane, public)
         return done, shared
 
-    def _plan(self, name: str, public: bool) -> list[Ask]:
+    def plan(self, name: str, public: bool) -> list[Ask]:
         """The same for everybody, so drawn once."""
         if (name, public) not in self._plans:
             seed = f"{self.course.config.seed}/hidden"
@@ -174,7 +174,7 @@ class Grader:
     def ask(self, submission: Submission, name: str) -> list[Answered]:
         """What every ask of one exercise comes to. Raises KeyError when nothing was handed in for it."""
         with self._lane() as lane:
-            return lane.collect(submission.sources[name], self._plan(name, public=False))[0]
+            return lane.collect(submission.sources[name], self.plan(name, public=False))[0]
 
     # questions
 
@@ -238,7 +238,7 @@ class Grader:
             if key not in self._known:
                 name = f"{exercise.id}.py"
                 text = reference_source(exercise, {}, slip)
-                asks = [a for a in self._plan(exercise.id, public) if not (a.secret or isinstance(a.of, Number))]
+                asks = [a for a in self.plan(exercise.id, public) if not (a.secret or isinstance(a.of, Number))]
                 if slip is not None:
                     asks = [a for a in asks if a.task == getattr(slip.of, "name", "")]
                 self._known[key] = lane.collect(Source(name, (Chunk(name, text),)), asks)[0]

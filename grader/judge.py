@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -190,8 +191,7 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
     ask, finding = answer.ask, answer.finding
     if isinstance(ask.of, Cases):
         assert isinstance(finding, list)
-        known = public and ask.of.expected
-        wanted = expected_outcomes(ask.of) if known else [reference_outcome(ask.of.task, a) for a in ask.cases]
+        wanted = expected_outcomes(ask.of) if public and ask.of.expected else _wanted(ask)
         yield Seen({}, outcomes=list(zip(ask.cases, finding, wanted, strict=True)), public=not ask.secret)
         return
     assert isinstance(ask.of, Call) and isinstance(finding, Observation)
@@ -223,6 +223,13 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
 
 def _exact(array: np.ndarray) -> np.ndarray:
     return array if array.dtype.kind in "iub" else array.astype(np.float64)
+
+
+@lru_cache(512)
+def _wanted(ask: Ask) -> list[Outcome]:
+    """Once for everybody: a plan is drawn once."""
+    assert isinstance(ask.of, Cases)
+    return [reference_outcome(ask.of.task, args) for args in ask.cases]
 
 
 def reference_outcome(task: Task, args: Mapping[str, Any]) -> Outcome:

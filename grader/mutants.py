@@ -28,8 +28,7 @@ from grader.course import Course, CourseError
 from grader.exercise import Call, Exercise, Task
 from grader.grade import Grader
 from grader.result import Result
-from grader.seeds import SEEDS, results_by_seed
-from grader.submission import Chunk, Source, Submission
+from grader.seeds import SEEDS, results_by_seed, results_of_task
 
 EQUIVALENT = "equivalent_mutants.yaml"
 LEAST_KILLED = 0.98
@@ -605,9 +604,8 @@ def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], se
 
 def results_of(grader: Grader, exercise: str, task: str, text: str, *, public: bool = False) -> list[Result]:
     """The results of one task's checks, for a file that holds this text."""
-    source = Source(f"{exercise}.py", (Chunk(f"{exercise}.py", text),))
-    report = grader.grade(Submission("mutant", {exercise: source}, (), ""), [exercise], public=public)
-    return [r for r in report.exercises[0].results if r.kind == "check" and r.task == task]
+    plans = [grader.plan(exercise, public)]
+    return list(results_of_task(grader, grader.course.exercise(exercise), text, task, plans, public=public)[0].values())
 
 
 def unchecked(text: str) -> str:

@@ -155,7 +155,8 @@ def _command(tier: str, role: str, scratch: str, memory_mib: int) -> list[str]:
     command = [sys.executable, "-P", "-s", "-B", str(HERE / "worker.py"), role, str(memory_mib)]
     if tier == "none":
         return command
-    if tier == "sandlock":  # the child that learner code runs in is confined again, to what is readable
+    if tier == "sandlock":  # what learner code may read is less than what a start takes
+        command += [":".join(needs.readable())] if role == "trace" else []
         launcher = [sys.executable, "-P", "-s", "-B", str(HERE / "launcher.py")]
         return [*launcher, scratch, ":".join([*needs.listable(), str(HERE)]), str(memory_mib), *command]
     return [*_bwrap(scratch, _package(role)), *command]
@@ -261,7 +262,6 @@ class Worker:
             "env": environment(self.devices),
             "scratch": self._scratch,
             "tier": self.tier,
-            "readable": needs.readable(),
             "packages": needs.packages(),
             "counts": [len(asks), len(secret)],
         }

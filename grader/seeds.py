@@ -1,4 +1,5 @@
-"""Grade one text with many seeds, as many years of the course would: what a check finds must not be luck.
+"""Grade one task of one text, with one seed or with many, as many years of the course would: what a check finds must
+not be luck.
 
 The text is traced once; only what is drawn differs, so twenty seeds cost little more than one.
 """
@@ -7,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from grader.exercise import Exercise, Number
+from grader.exercise import Exercise
 from grader.grade import Grader
 from grader.judge import judge_checks
 from grader.plan import Ask, plan
@@ -21,24 +22,27 @@ def results_by_seed(
     grader: Grader, exercise: Exercise, text: str, seeds: Sequence[str], task: str
 ) -> list[dict[str, Result]]:
     """For each seed, the results of one task's checks by name, for a file that holds this text."""
-    plans = [[a for a in plan(exercise, public=False, seed=s) if _is_of(a, task)] for s in seeds]
-    plans = [[first if _is_open(first) else ask for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
+    plans = [plan(exercise, public=False, seed=s) for s in seeds]
+    plans = [[ask if ask.secret else first for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
+    return results_of_task(grader, exercise, text, task, plans, public=False)
+
+
+def results_of_task(
+    grader: Grader, exercise: Exercise, text: str, task: str, plans: Sequence[Sequence[Ask]], *, public: bool
+) -> list[dict[str, Result]]:
+    """For each plan, the results of one task's checks by name; no other task is asked, but those that the checks wait for."""
+    checks = [c for c in exercise.checks.values() if c.call.task.name == task]
+    for check in checks:  # grows
+        checks += [exercise.checks[name] for name in check.after if exercise.checks[name] not in checks]
+    calls = {id(check.call) for check in checks}
+    plans = [[ask for ask in asks if id(ask.of) in calls] for asks in plans]
     every = list(dict.fromkeys(ask for asks in plans for ask in asks))
     name = f"{exercise.id}.py"
     with grader._lane() as lane:
         answered, _ = lane.collect(Source(name, (Chunk(name, text),)), every)
-    found = {id(a.ask): a for a in answered}
-    judged = [judge_checks(exercise, [found[id(ask)] for ask in asks], public=False) for asks in plans]
+    found = {a.ask: a for a in answered}
+    judged = [judge_checks(exercise, [found[ask] for ask in asks], public=public) for asks in plans]
     return [{r.name: r for r in results if r.task == task} for results in judged]
-
-
-def _is_of(ask: Ask, task: str) -> bool:
-    return not isinstance(ask.of, Number) and ask.task == task
-
-
-def _is_open(ask: Ask) -> bool:
-    """Whether the ask is the same for every seed."""
-    return not ask.secret
 
 
 def luck(results: list[dict[str, Result]], fails: set[str]) -> dict[str, list[int]]:

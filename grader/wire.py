@@ -13,6 +13,7 @@ import struct
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import ml_dtypes
@@ -92,6 +93,7 @@ def dtype_of(name: str) -> np.dtype:
     return DTYPES[name]
 
 
+@cache
 def is_inexact(dtype: np.dtype) -> bool:
     """Whether values of this type are rounded: floats and complex numbers of any width."""
     return dtype.kind in "cW" or "float" in dtype.name

@@ -4,8 +4,7 @@ Started by ``sandbox.start`` as a script, confined before it runs. Two roles:
 
 trace: imports JAX, starts no backend (a fork is sound only until one exists), and forks a keeper per
     submission, which forks the child before it reads a word of the submission. So no child ever finds
-    an earlier submission in its memory. The child is confined once more, under sandlock to its own scratch
-    folder, and loses the system calls with which one process changes another or a file that it cannot write; what it
+    an earlier submission in its memory. The child is confined once more, and loses the system calls with which one process changes another or a file that it cannot write; what it
     deletes only seems to be gone, so that it counts. It can neither signal nor read its keeper, which hands out the asks
     in stages and keeps its limits. What it leaves, running or written, is ended and deleted; where that fails, the
     worker ends as well, and with it its sandbox.
@@ -50,7 +49,7 @@ import sys
 import time
 import types
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, BinaryIO
 
 from grader import wire
@@ -95,7 +94,8 @@ def cpu_seconds(pid: int) -> float:
         return 0.0
 
 
-def main(role: str, memory_mib: int) -> None:
+def main(role: str, memory_mib: int, readable: str = "") -> None:
+    """Answer until there is nothing more to read; under sandlock with what learner code may read, joined by colons."""
     asks, answers = _own_streams()
     # JAX would look for plugins of other hardware in every installed package, twice; a worker has its processors.
     importlib.metadata.distributions = lambda **about: iter(())
@@ -106,8 +106,8 @@ def main(role: str, memory_mib: int) -> None:
 
         trace.prepare()
 
-        with contextlib.suppress(ImportError, OSError):  # not there: then the tier is another one
-            import sandlock  # noqa: F401
+        if readable:
+            _confine(readable.split(":"))
     else:
         _cap(resource.RLIMIT_AS, memory_mib << 20)
         from grader import run  # noqa: F401
@@ -292,7 +292,7 @@ def _child(inlet: int, outlet: int) -> None:
     _cap(resource.RLIMIT_CPU, int(limits["total_seconds"]) + 5, 5)
     _cap(resource.RLIMIT_NOFILE, MAX_OPEN)
     if header["tier"] == "sandlock":
-        _confine(header["readable"], scratch)
+        _confine(["/"])
     if header["tier"] != "none":
         forbid_calls()
     from grader import trace
@@ -372,11 +372,15 @@ def _hide_grader() -> None:
         sys.modules[place].check = lambda *args, **kwargs: None  # type: ignore[attr-defined]
 
 
-def _confine(readable: list[str], scratch: str) -> None:
-    """A second Landlock domain: only this scratch folder is writable, the parent cannot be signalled."""
+def _confine(readable: Sequence[str]) -> None:
+    """One Landlock domain more, inside of all before: only these paths are readable, only this folder is writable, and
+    who is in none but those before cannot be signalled.
+
+    The paths are looked up once, by the worker before its first child: there are hundreds, and a sandbox looks at each.
+    """
     from sandlock import Sandbox, confine
 
-    confine(Sandbox(fs_readable=readable, fs_writable=[scratch, "/dev/null"]))
+    confine(Sandbox(fs_readable=readable, fs_writable=[os.getcwd(), "/dev/null"]))
 
 
 # Landlock stops neither of these, and no solution of an exercise needs them: system call numbers on x86_64 and
@@ -684,4 +688,4 @@ def _prctl(option: int, value: int) -> None:
 
 if __name__ == "__main__":
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
-        main(sys.argv[1], int(sys.argv[2]))
+        main(sys.argv[1], int(sys.argv[2]), *sys.argv[3:])

@@ -213,7 +213,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
     lane = grader._all[0]
     assert isinstance(lane, Lane)
     exercise = grader.course.exercise(NAME)
-    asks = [a for a in grader._plan(NAME, public=False) if isinstance(a.of, Call)]
+    asks = [a for a in grader.plan(NAME, public=False) if isinstance(a.of, Call)]
     (first, *_), files = [a for a in asks if not a.secret and a.dims == asks[-1].dims], [f"{NAME}.py"]
     ours = [a for a in asks if a.program == first.program]  # the same program on open and on secret inputs
     bases = {n: traced(lane, first, HEAD + t, files) for n, t in (HONEST | WRONG).items()}

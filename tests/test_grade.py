@@ -382,7 +382,7 @@ def test_a_function_that_is_right_on_open_cases_only_is_told_so_in_fixed_words(g
     (tmp_path / "solutions" / "01_gather" / f"{NAME}.py").write_text(FUNCTION)
     course = load_course(tmp_path / "course.yaml")
     own = with_workers_of(grader, course)
-    shown = [case["n"] for ask in own._plan(NAME, False) if not ask.secret for case in ask.cases]
+    shown = [case["n"] for ask in own.plan(NAME, False) if not ask.secret for case in ask.cases]
     text = f"def gather(n):\n    return n + 1 if n in {shown} else print(n)\n"
     assert results(own.grade(submitted(text), [NAME]))["value"].reason == WRONG_IN_SECRET
 

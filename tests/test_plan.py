@@ -209,8 +209,8 @@ def test_a_cotangent_is_the_last_input_and_is_described() -> None:
         """value"""
 
     (ask,) = calls(exercise, secret=True)
-    assert [list(one) for one in ask.inputs] == [["a", "cotangent"]] * 3
-    assert [[a.shape for a in run] for run in ask.arrays()] == [[(6, 4), (6,)]] * 3
+    assert [list(one) for one in ask.inputs] == [["a", "cotangent"]] * SECRET_RUNS
+    assert [[a.shape for a in run] for run in ask.arrays()] == [[(6, 4), (6,)]] * SECRET_RUNS
     request = ask.for_tracer([])
     assert request["cotangent"] == {"name": "cotangent", "shape": [6], "dtype": "float32", "spec": {"spec": ["x"]}}
     assert (request["kind"], request["wrt"], request["out_specs"]) == ("body", ["a"], {"tuple": ["x", None]})

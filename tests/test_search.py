@@ -68,7 +68,7 @@ def test_facts_that_do_not_hold_are_found() -> None:
     with Grader(course, best_tier("auto"), 1) as grader:
         taking = grader._all[0]
         assert isinstance(taking, Lane)
-        ask = grader._plan(search.NAME, public=True)[0]
+        ask = grader.plan(search.NAME, public=True)[0]
         code = search.traced(taking, ask, search.HEAD + search.HONEST["psum"], [f"{search.NAME}.py"])
         seen = _Runs(taking, [], Spent()).run([ask], {"program": True}, [code])[ask]
     assert isinstance(seen, Observation)
