@@ -66,12 +66,12 @@ class Outcome:
         return not self.loose and not any(row.now for row in self.rows)
 
 
-def attack(isolation: str = "auto", jobs: int = 2, *, controls: bool = False, only: Iterable[str] = ()) -> Outcome:
+def attack(isolation: str = "auto", jobs: int = 6, *, controls: bool = False, only: Iterable[str] = ()) -> Outcome:
     """Run the corpus (or some of it) here.
 
     Args:
         isolation: the tier, as for ``grade``.
-        jobs: submissions graded at a time.
+        jobs: submissions graded at a time; most of what an attack takes is waiting.
         controls: also run each attack against the naive grader, in throwaway processes.
         only: names of attacks.
 
