@@ -256,8 +256,7 @@ def write_integrity(course: Course, reports: list[Report], folder: Folder) -> No
 
 
 def _fits(course: Course, question: Any, student: str, actual: str, students: list[str]) -> list[str]:
-    seed = course.config.variants.seed
-    params = {s: variants.params_for(question, seed=seed, student=s) for s in students}
+    params = {s: course.params(question, s) for s in students}
     own = params.pop(student)
     try:
         answer = numbers.parse(actual.removeprefix("read as "), question.unit)

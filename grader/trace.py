@@ -31,7 +31,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from grader import looks, tolerance
 from grader.absent import NotInstalled, StandIn, guarded_lines, stood_in
 from grader.tolerance import tolerant_jax
-from grader.wire import NotPlain, decode, encode
+from grader.wire import NOT_PLAIN, NotPlain, decode, encode
 
 Reply = tuple[dict[str, Any], list[bytes]]
 MAX_MESSAGE = 600
@@ -248,7 +248,7 @@ def outcome(task: Callable, args: Any, program: Program, seconds: float) -> dict
     except NotImplementedError:
         raise
     except NotPlain as error:
-        return {"error": "NotPlain", "message": f"returned something that {error}", "line": None}
+        return {"error": NOT_PLAIN, "message": f"returned something that {error}", "line": None}
     except Exception as error:
         fault = fault_of(error, program, seconds)
         kinds = [kind.__name__ for kind in type(error).__mro__[:-3]]

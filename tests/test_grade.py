@@ -59,7 +59,7 @@ def results(report: Report) -> dict[str, Result]:
 
 def right_answer(grader: Grader, student: str = "ada") -> str:
     exercise = grader.course.exercise(NAME)
-    return "\n".join(f"{n} = {v!r}" for n, v in verify.answers(grader.course, grader, exercise, student).items())
+    return "\n".join(f"{n} = {v!r}" for n, v in verify.answers(grader.course, exercise, student).items())
 
 
 # -- what counts -------------------------------------------------------------------------------

@@ -361,7 +361,7 @@ def test_every_known_cell_is_there_once_and_a_note_says_what_was_wrong(
     hurt(book)
     path = tmp_path / f"{MODULE}.ipynb"
     path.write_text(json.dumps(book))
-    mended = mend(path, "ada", known, [C1, C3, C5], folder.texts_given(course, MODULE))
+    mended = mend(path, "ada", known, [C1, C3, C5], folder.texts_given(course))
     names = [marks(n)["grade_id"] for n in mended.cells if marks(n)]
     assert sorted(names) == sorted(k.name for k in known)
     assert len({n.id for n in mended.cells}) == len(mended.cells)

@@ -644,7 +644,7 @@ def test_the_references_have_full_marks_in_every_tier(tmp_path: Path, tier: str)
     course = find_course(ROOT)
     with Grader(course, tier, 2) as grader:
         for name, exercise in course.exercises.items():
-            text = reference_source(exercise, answers(course, grader, exercise, "perfect"))
+            text = reference_source(exercise, answers(course, exercise, "perfect"))
             (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
         report = grader.grade(read(tmp_path, "perfect", course.module_of), list(course.module_of))
     assert report.isolation == tier
