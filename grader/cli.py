@@ -293,11 +293,7 @@ def grade(
         tell("warning", found.seed_problem)
     with store.Folder(to, found) as folder, Grader(found, tier, jobs) as grader:
         graded, more = store.grade_batch(
-            grader,
-            folder,
-            {s: lambda one=one: one for s, one in submissions.items()},
-            names,
-            lambda total: progress(total, quiet=as_json),
+            grader, folder, submissions, names, lambda total: progress(total, quiet=as_json)
         )
         not_graded |= {student: str(error) for student, error in (failures | more).items()}
         reports = folder.reports()

@@ -72,10 +72,11 @@ def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
     course = grader.course
     students = find_submissions([work], course.module_of).students
     jobs = {s: lambda s=s, p=p: read(p, s, course.module_of, course.handed_out) for s, p in students}
+    submissions, failures = store.read_all(jobs)
     with store.Folder(out) as folder:
-        reports, failures = store.grade_batch(grader, folder, jobs, [NAME], no_bar)
+        reports, more = store.grade_batch(grader, folder, submissions, [NAME], no_bar)
         folder.finish(reports, summarise(reports))
-    return failures
+    return failures | more
 
 
 class no_bar:
