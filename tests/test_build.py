@@ -298,7 +298,7 @@ def test_a_notebooks_ids_stay_when_an_exercise_is_added_before(tmp_path: Path) -
     assert set(old) < set(new) and all(new[i] == text for i, text in old.items())
 
 
-def test_long_names_have_ids_that_fit_and_differ(tmp_path: Path) -> None:
+def test_long_names_have_ids_that_fit_and_differ() -> None:
     names = ["x1_" + "long_" * 12 + end for end in ("one", "two")]
     ids = {build.cell("code", f"{n}-given", "").id for n in names}
     assert len(ids) == 2 and all(len(i) <= 64 for i in ids)
