@@ -303,7 +303,7 @@ def fault_of(
             "cannot be traced: it needs the values of an array (float(), if, np.asarray, .item() ...), "
             "but shapes are all there is while tracing; use jnp and jax.lax"
         )
-    elif isinstance(error, NotImplementedError) and "callback" in one_line(error):  # jax.export says so
+    elif isinstance(error, NotImplementedError) and "callback" in one_line(error):  # JAX cannot lower some
         kind, text = "untraceable", "uses a host callback, which cannot leave this process; remove it"
     elif (axis := unbound_axis(error)) is not None:
         kind, name, text = "raised", "NameError", told_unbound(axis, mesh)
