@@ -82,7 +82,7 @@ def _near(x, want):
 """
 
 
-def stock_cell(course: Course, name: str, root: Path) -> str:
+def stock_cell(course: Course, name: str) -> str:
     """The hidden test cell of one exercise for stock nbgrader."""
     exercise = course.exercise(name)
     tests = [t for task in exercise.tasks for t in _task_tests(exercise, task)]
@@ -117,7 +117,7 @@ def make_stock(course: Course, root: Path, module: str) -> None:
         if cell.source.startswith("# Run this first"):
             cell.source = STOCK_SETUP
         if marks.get("grade"):
-            cell.source += "\n" + stock_cell(course, of_cell[marks["grade_id"]], root)
+            cell.source += "\n" + stock_cell(course, of_cell[marks["grade_id"]])
             marks["points"] = max(marks["points"], course.exercise(of_cell[marks["grade_id"]]).points)
         elif marks.get("solution"):
             cell.source = f"### BEGIN SOLUTION\n{cell.source}\n### END SOLUTION"

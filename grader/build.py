@@ -29,7 +29,7 @@ from typing import Any
 import jinja2
 import yaml
 
-from grader import numbers, syntax, variants
+from grader import numbers, syntax
 from grader.course import GRADING, PUBLIC, Course, CourseError
 from grader.exercise import Cases, Exercise, Misconception, Number, Task
 from grader.files import write_atomic
@@ -207,9 +207,7 @@ def _question_stub(question: Number, params: dict[str, Any] | None) -> str:
 
 def shared_params(course: Course, question: Number) -> dict[str, Any] | None:
     """The numbers printed in what everybody gets; None when everyone has their own."""
-    if course.config.variants.mode == "per_student":
-        return None
-    return variants.params_for(question, seed=course.config.variants.seed, student=None)
+    return None if course.config.variants.mode == "per_student" else course.params(question)
 
 
 # -- the four products -------------------------------------------------------------------------
@@ -298,7 +296,7 @@ def _free_names(node: ast.AST) -> set[str]:
     return {n.id for n in nodes if isinstance(n, ast.Name)} - bound
 
 
-def public_source(course: Course, exercise: Exercise) -> str:
+def public_source(exercise: Exercise) -> str:
     """The exercise without its answers: what ``check`` and ``show`` need on a learner's machine."""
     parts = statements(exercise, grading=True)
     public = {c.name for c in exercise.checks.values() if c.public}
@@ -566,7 +564,7 @@ def products(course: Course) -> dict[str, str]:
         for name in module.exercises:
             exercise = course.exercise(name)
             made[f"{module.id}/{name}.py"] = stub_source(course, exercise)
-            made[f"{module.id}/{PUBLIC}/{name}.py"] = public_source(course, exercise)
+            made[f"{module.id}/{PUBLIC}/{name}.py"] = public_source(exercise)
         made[f"{module.id}/{module.id}.ipynb"] = notebook(course, module.id)
     made["course.yaml"] = _public_config(course, sorted(fingerprint(s) for s in _sources(made)))
     return made

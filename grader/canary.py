@@ -74,7 +74,7 @@ def _problem(grader: Grader, name: str) -> str:
     """What keeps the reference from full marks."""
     try:
         exercise = grader.course.exercise(name)
-        text = reference_source(exercise, verify.answers(grader.course, grader, exercise, STUDENT))
+        text = reference_source(exercise, verify.answers(grader.course, exercise, STUDENT))
         source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
         report = grader.grade(Submission(STUDENT, {name: source}, (), ""), [name]).exercises[0]
     except Exception as error:  # of ours, whatever it is: that a submission may not meet

@@ -150,7 +150,7 @@ def show(
             "name": q.name,
             "points": q.points,
             "unit": q.unit,
-            "text": numbers.render_question(q, params_of(found, q, me)),
+            "text": numbers.render_question(q, found.params(q, me)),
         }
         for q in exercise.numbers.values()
         if not owners or q.name == name
@@ -183,13 +183,6 @@ def student_name(course: Course, student: str) -> str:
         raise CourseError("this course gives everyone their own numbers: say who you are with --student NAME "
                           "or export SHARDLINGS_STUDENT=NAME")  # fmt: skip
     return student or "me"
-
-
-def params_of(course: Course, question: Any, student: str) -> dict[str, Any]:
-    from grader import variants
-
-    who = student if course.config.variants.mode == "per_student" else None
-    return variants.params_for(question, seed=course.config.variants.seed, student=who)
 
 
 @app.command()
@@ -300,11 +293,7 @@ def grade(
         tell("warning", found.seed_problem)
     with store.Folder(to, found) as folder, Grader(found, tier, jobs) as grader:
         graded, more = store.grade_batch(
-            grader,
-            folder,
-            {s: lambda one=one: one for s, one in submissions.items()},
-            names,
-            lambda total: progress(total, quiet=as_json),
+            grader, folder, submissions, names, lambda total: progress(total, quiet=as_json)
         )
         not_graded |= {student: str(error) for student, error in (failures | more).items()}
         reports = folder.reports()

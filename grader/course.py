@@ -26,7 +26,8 @@ from typing import Any, Literal
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from grader.exercise import AuthorError, Call, Exercise
+from grader import variants
+from grader.exercise import AuthorError, Call, Exercise, Number
 from grader.sandbox import Limits
 
 PUBLIC = "_public"
@@ -188,6 +189,11 @@ class Course:
     @property
     def limits(self) -> Limits:
         return Limits(**self.config.limits.model_dump())
+
+    def params(self, question: Number, student: str = "") -> dict[str, Any]:
+        """The parameters that this student's question has; where numbers are shared, everybody's."""
+        who = student if self.config.variants.mode == "per_student" else None
+        return variants.params_for(question, seed=self.config.variants.seed, student=who)
 
     def weight(self, exercise: str) -> float:
         return self.module(self.module_of[exercise]).weight

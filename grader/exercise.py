@@ -94,7 +94,7 @@ class Task:
 class Call:
     """What is asked of a task: array arguments, static keywords, dimensions and meshes.
 
-    ``dims`` are used by ``check``; ``hidden_dims`` (other, still unequal sizes) by ``grade``.
+    ``dims`` are what learners can try; ``grade`` asks for them and for ``hidden_dims`` (other, still unequal sizes).
     ``wrt`` asks for the vjp as well, with ``cotangent`` as the output's cotangent.
     """
 

@@ -27,7 +27,7 @@ class Failure(Exception):
         reason: one line, lower case, for the learner; no hidden expected value in it.
         expected, actual: data for the renderer (None when there is nothing to show).
         where: device, index or source line.
-        staff: one line for staff only, such as a hidden case.
+        staff: one line for staff only, such as the arguments; of secret inputs only ``grade --why`` tells it.
         layouts: two of ``(mesh, shape, slices)`` to draw, the learner's and the expected one.
     """
 

@@ -26,26 +26,11 @@ from grader.groups import (
     senders,
     sent_in_group,
 )
-from grader.hlo import MARK, added_by_compiler, compiled_cost, mark_number
+from grader.hlo import MARK, mark_number
 from grader.observation import NOTHING, UNKNOWN, Collective, Interval, Path
-from grader.program import Refused, array_bytes, source_line, walk
-
-__all__ = ["MARK", "added_by_compiler", "compiled_cost"]  # the runner knows this module only
+from grader.program import KINDS, Refused, array_bytes, callee_of, place_of, walk
 
 MAX_STEPS = 200_000  # with every call written out
-
-KINDS = {
-    "stablehlo.all_reduce": "all_reduce",
-    "stablehlo.all_gather": "all_gather",
-    "stablehlo.reduce_scatter": "reduce_scatter",
-    "stablehlo.all_to_all": "all_to_all",
-    "stablehlo.collective_permute": "permute",
-    "stablehlo.collective_broadcast": "broadcast",
-}
-
-
-# Operations that stand for a function of the program, and the attribute that names it.
-CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 
 
 @dataclass(frozen=True)
@@ -126,8 +111,8 @@ def needed(functions: Mapping[str, Any]) -> set[Any]:
         owners.add(op)
         left += op.operands
         left += _yielded(op)
-        if op.name in CALLS:
-            left += _yielded(functions[op.attributes[CALLS[op.name]].value])
+        if (callee := callee_of(op)) is not None:
+            left += _yielded(functions[callee])
     return found
 
 
@@ -182,8 +167,8 @@ class _Reader:
         elif op.name == "sdy.manual_computation":
             self.mapped |= self.needs(op)
             self.manual_computation(op, times)
-        elif op.name in CALLS:
-            self.visit(self.functions[op.attributes[CALLS[op.name]].value], times)
+        elif (callee := callee_of(op)) is not None:
+            self.visit(self.functions[callee], times)
         elif op.name == "stablehlo.while":
             rounds = trip_count(op)
             known = UNKNOWN if rounds is None else Interval.of(rounds)
@@ -266,7 +251,7 @@ class _Reader:
             return
         sent = sent_in_group(kind, size, members)
         sent = Interval(0 if sending is not None else sent.least // self.share, sent.most)
-        line, file = source_line(op.location, self.files)
+        file, line = place_of(op.location, self.files) or (None, None)
         found = Collective(
             kind, axes, size, sent, times, line, file, shift=shift, senders=sending, path=self.path
         )  # fmt: skip
@@ -310,8 +295,6 @@ def cost_of(op: Any, data: int) -> Cost:
         return flops.fft(math.prod(operands[0]), math.prod(op.attributes["fft_length"]))
     if name in ("cholesky", "triangular_solve"):
         return flops.solve(math.prod(shape), shape[-1] if name == "cholesky" else operands[0][-1])
-    if name == "custom_call":
-        name = "erf" if op.attributes["call_target_name"].value == "mhlo.erf" else "custom_call"
     index = not shape and results and isinstance(getattr(results[0].type, "element_type", None), ir.IntegerType)
     return flops.elementwise(name, shape, is_complex, 0 if index else data)
 
@@ -320,7 +303,7 @@ def applications(op: Any) -> list[Interval]:
     """How often each region of an operation is applied for one execution."""
     name, operands = op.name.partition(".")[2], list(op.operands)
     first = math.prod(_shape(operands[0])) if operands else 0
-    if name in ("reduce", "map"):
+    if name == "reduce":
         return [Interval.of(first)]
     if name == "scatter":
         return [Interval.of(math.prod(_shape(operands[-1])))]

@@ -15,7 +15,7 @@ from queue import SimpleQueue
 from typing import Any
 
 import grader
-from grader import numbers, variants
+from grader import numbers
 from grader.build import reference_source
 from grader.course import Course
 from grader.exercise import Exercise, Misconception, Number
@@ -65,7 +65,7 @@ class Grader:
         return [w for lane in self._all if isinstance(lane, Lane) for w in lane.workers]
 
     @contextmanager
-    def _lane(self) -> Iterator[Lane | Here]:
+    def lane(self) -> Iterator[Lane | Here]:
         lane = self._free.get()
         try:
             yield lane
@@ -76,7 +76,7 @@ class Grader:
 
     def grade(self, submission: Submission, names: list[str], *, public: bool = False) -> Report:
         """Grade these exercises of one submission; ``public``: only what learners may see."""
-        with self._lane() as lane:
+        with self.lane() as lane:
             done, notes = self._grade_sources(submission, names, lane, public)
         exercises = [done[name] for name in names]
         counted = [e for e in exercises if not self.course.exercise(e.exercise).extension]
@@ -173,22 +173,16 @@ class Grader:
 
     def ask(self, submission: Submission, name: str) -> list[Answered]:
         """What every ask of one exercise comes to. Raises KeyError when nothing was handed in for it."""
-        with self._lane() as lane:
+        with self.lane() as lane:
             return lane.collect(submission.sources[name], self.plan(name, public=False))[0]
 
     # questions
-
-    def params(self, question: Number, student: str) -> dict[str, Any]:
-        """The parameters this student's question has."""
-        config = self.course.config.variants
-        who = student if config.mode == "per_student" else None
-        return variants.params_for(question, seed=config.seed, student=who)
 
     def _judge_number(
         self, exercise: Exercise, question: Number, answered: list[Answered], submission: Submission
     ) -> Result:
         finding = next(a.finding for a in answered if a.ask.of is question)
-        params = self.params(question, submission.student)
+        params = self.course.params(question, submission.student)
         if isinstance(finding, Fault):
             raw, fault = None, finding
         else:
@@ -196,7 +190,7 @@ class Grader:
         if not self.course.solved:
             return _recorded(question, params, raw)
         slips = exercise.misconceptions.values()
-        result = numbers.judge(question, params, slips, raw, public=False)
+        result = numbers.judge(question, params, slips, raw)
         if fault is not None and fault.kind == "broken" and result.status != "broken":
             return result.model_copy(update={"status": "broken", "reason": fault.message})
         return result

@@ -275,8 +275,6 @@ def judge(
     params: Mapping[str, Any],
     misconceptions: Iterable[Misconception],
     raw: Any,
-    *,
-    public: bool,
 ) -> Result:
     """The verdict on one answer to one variant of a question.
 
@@ -290,7 +288,7 @@ def judge(
     """
     result = functools.partial(
         Result, kind="number", name=question.name, label=label_of(question, params), task=question.name,
-        points=question.points, public=public,
+        points=question.points, public=False,
     )  # fmt: skip
     try:
         want = _finite(question, params)

@@ -227,7 +227,8 @@ class Fault:
     """Why a task gave nothing to judge.
 
     Attributes:
-        kind: missing, raised, untraceable, timeout, memory, refused, crashed (the learner's) or broken (ours).
+        kind: missing, raised, syntax, untraceable, timeout, memory, refused, compile, crashed (the learner's) or broken
+            (ours).
         message: one line for the learner.
         line: line in the learner's source, where known.
     """

@@ -48,7 +48,7 @@ class Ask:
         return self.of.name if isinstance(self.of, Number) else self.of.task.name
 
     def for_tracer(self, files: list[str]) -> dict[str, Any]:
-        """The ask as JSON: shapes, dtypes and specs, never values."""
+        """The ask as JSON: of a call shapes, dtypes and specs, never values; of a plain function its argument sets."""
         if isinstance(self.of, Number):
             return {"kind": "number", "task": self.task}
         if isinstance(self.of, Cases):

@@ -28,10 +28,17 @@ MAX_RESULTS = 64
 MAGIC = b"ML\xefR"
 CALLBACK = "uses a host callback, which cannot leave this process; remove it"
 
-COLLECTIVES = {
-    "stablehlo.all_reduce", "stablehlo.all_gather", "stablehlo.reduce_scatter", "stablehlo.all_to_all",
-    "stablehlo.collective_permute", "stablehlo.collective_broadcast",
-}  # fmt: skip
+# Collectives, and what they are called in facts (``Collective.kind``).
+KINDS = {
+    "stablehlo.all_reduce": "all_reduce",
+    "stablehlo.all_gather": "all_gather",
+    "stablehlo.reduce_scatter": "reduce_scatter",
+    "stablehlo.all_to_all": "all_to_all",
+    "stablehlo.collective_permute": "permute",
+    "stablehlo.collective_broadcast": "broadcast",
+}
+# Operations that stand for a function of the program, and the attribute that names it.
+CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 STABLEHLO = """
 abs add and atan2 bitcast_convert broadcast_in_dim case cbrt ceil cholesky clamp compare complex composite concatenate constant
 convert convolution cosine count_leading_zeros divide dot dot_general dynamic_slice dynamic_update_slice exponential
@@ -48,7 +55,7 @@ OPERATIONS = {
     "builtin.module", "func.func", "func.call", "func.return",
     "sdy.mesh", "sdy.manual_computation", "sdy.named_computation", "sdy.return", "sdy.reshard", "sdy.sharding_constraint",
     "sdy.sharding_group", "sdy.propagation_barrier",
-    *COLLECTIVES, *(f"stablehlo.{name}" for name in STABLEHLO.split()), *(f"chlo.{name}" for name in CHLO.split()),
+    *KINDS, *(f"stablehlo.{name}" for name in STABLEHLO.split()), *(f"chlo.{name}" for name in CHLO.split()),
 }  # fmt: skip
 # Attributes with a dialect's name are notes beside an operation; this one alone means something to the compiler.
 NOTES = {"sdy.sharding"}
@@ -148,7 +155,7 @@ def _canonical(
         text: Any = module.operation.get_asm(enable_debug_info=False)
         if len(text) > MAX_TEXT:
             raise Refused(f"the program is {len(text):,} characters long; {MAX_TEXT:,} are the limit")
-        places = tuple(_place(op.location, files) if op.name in COLLECTIVES else None for op in walk(module.operation))
+        places = tuple(place_of(op.location, files) if op.name in KINDS else None for op in walk(module.operation))
         return Program(text, places, _results(main))
 
 
@@ -187,9 +194,9 @@ def _admitted(root: Any, files: set[str]) -> Iterator[Any]:
         if ops > MAX_OPS:
             raise Refused(f"the program has more than {MAX_OPS:,} operations; use lax.fori_loop or lax.scan")
         if op.name == "stablehlo.custom_call":
-            raise Refused(_custom_call(op.attributes["call_target_name"].value), _place(op.location, files))
+            raise Refused(_custom_call(op.attributes["call_target_name"].value), place_of(op.location, files))
         if op.name not in OPERATIONS or (op.name == "builtin.module" and ops > 1):
-            raise Refused(f"the program uses {op.name}, which is not allowed", _place(op.location, files))
+            raise Refused(f"the program uses {op.name}, which is not allowed", place_of(op.location, files))
         if len(op.successors):
             raise Refused("the program jumps between blocks, which is not allowed")
         for region in op.regions:
@@ -210,8 +217,6 @@ def _custom_call(target: str) -> str:
 
 def _one_main(module: Any) -> None:
     """One public function called main; all others private, with bodies, and none that calls itself."""
-    from jaxlib.mlir import ir
-
     calls: dict[str, set[str]] = {}
     mains = 0
     for op in (o.operation for o in module.body.operations):
@@ -224,13 +229,7 @@ def _one_main(module: Any) -> None:
         mains += public
         if public != (name == "main"):
             raise Refused("the program has not one main function")
-        calls[name] = {
-            ref.value
-            for inner in walk(op)
-            for attribute in (callee_of(inner),)
-            if attribute is not None
-            for ref in [ir.FlatSymbolRefAttr(attribute)]
-        }
+        calls[name] = {called for inner in walk(op) if (called := callee_of(inner)) is not None}
     if mains != 1:
         raise Refused("the program has not one main function")
     while calls:  # take away functions that call none of those left
@@ -241,10 +240,9 @@ def _one_main(module: Any) -> None:
             del calls[name]
 
 
-def callee_of(op: Any) -> Any:
-    """The attribute that names the function which an operation stands for; None for other operations."""
-    name = {"func.call": "callee", "stablehlo.composite": "decomposition"}.get(op.name)
-    return op.attributes[name] if name else None
+def callee_of(op: Any) -> str | None:
+    """The name of the function which an operation stands for; None for other operations."""
+    return op.attributes[CALLS[op.name]].value if op.name in CALLS else None
 
 
 def _mesh_name(module: Any, mesh: Mapping[str, int]) -> str:
@@ -436,14 +434,8 @@ def element_names() -> dict[str, str]:
     return found
 
 
-def _place(location: Any, files: set[str]) -> tuple[str, int] | None:
-    """The innermost line of the learner's own source in a location."""
-    line, file = source_line(location, files)
-    return (file, line) if file is not None and line is not None else None
-
-
-def source_line(location: Any, files: set[str]) -> tuple[int | None, str | None]:
-    """The innermost line of one of these files in a location, and the file."""
+def place_of(location: Any, files: set[str]) -> tuple[str, int] | None:
+    """The file and the innermost line of the learner's own source, which is in these files, in a location."""
     from jaxlib.mlir import ir
 
     stack = [location]
@@ -451,11 +443,11 @@ def source_line(location: Any, files: set[str]) -> tuple[int | None, str | None]
         at = stack.pop()
         if isinstance(at, ir.FileLineColLoc):
             if at.filename in files:
-                return at.start_line, at.filename
+                return at.filename, at.start_line
         elif isinstance(at, ir.NameLoc):
             stack.append(at.child_loc)
         elif isinstance(at, ir.CallSiteLoc):
             stack += [at.caller, at.callee]
         elif isinstance(at, ir.FusedLoc):
             stack += reversed(list(at.locations))
-    return None, None
+    return None

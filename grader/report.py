@@ -3,7 +3,7 @@
 All text in a report may come from a learner. It passes ``clean`` once, on its way out: the
 template environment applies it to every string a template prints (and escapes it), ``_Paper.text``
 to every string for a terminal (as plain ``rich.text.Text``, never as markup), and ``csv_cell`` to
-every cell. What only staff may see is taken away in ``_result_for``, before any renderer looks.
+every cell. What only staff may see is taken away by ``for_student``, before any renderer looks.
 """
 
 from __future__ import annotations
@@ -195,12 +195,7 @@ def pictures(result: Result) -> list[Picture]:
     """The pictures of a failed result, expected first; what cannot be drawn is left out."""
     if result.status != "failed":
         return []
-    raw = result.pictures or [
-        {**data, "title": title}
-        for title, data in (("expected", result.expected), ("actual", result.actual))
-        if isinstance(data, dict) and "slices" in data
-    ]
-    found = [p for p in map(_picture, raw[:8]) if p]
+    found = [p for p in map(_picture, result.pictures[:8]) if p]
     return sorted(found, key=lambda p: not p.title.startswith("expected"))
 
 
@@ -212,13 +207,9 @@ def _picture(raw: dict[str, Any]) -> Picture | None:
 
 
 def _data_pairs(result: Result) -> list[tuple[str, str]]:
-    """Expected and actual data as text, where a failed result has any that is not a picture."""
+    """Expected and actual data as text, where a failed result has any."""
     pairs = (("expected", result.expected), ("yours", result.actual), ("for staff", result.staff or None))
-    return [
-        (name, show_data(data))
-        for name, data in pairs
-        if result.status == "failed" and data is not None and not (isinstance(data, dict) and "slices" in data)
-    ]
+    return [(name, show_data(data)) for name, data in pairs if result.status == "failed" and data is not None]
 
 
 def _cut_dims(picture: Picture) -> list[int]:
@@ -813,7 +804,7 @@ def summarise(
 
 
 def _attention(reports: list[Report], not_graded: Mapping[str, str], extensions: Collection[str]) -> list[Attention]:
-    """Who was not graded, whose points are pending, and whose work may be there but was not found."""
+    """Who was not graded, whose points are pending, over whose programs XLA ended, and whose work may not have been found."""
     found = [(student, f"not graded: {reason}") for student, reason in sorted(not_graded.items())]
     found += [(r.student, _whats_pending(r)) for r in reports if r.pending > 0]
     found += [(r.student, told) for r in reports if (told := ended_xla(r))]
@@ -848,7 +839,7 @@ def _not_found(report: Report, extensions: Collection[str]) -> str:
 
 
 def _assignment_rates(reports: list[Report], extensions: Collection[str]) -> list[AssignmentRate]:
-    """By module, in course order as far as the reports tell."""
+    """By module, in the order of their ids."""
     modules = sorted({e.module for r in reports for e in r.exercises})
     return [_assignment_rate(module, reports, extensions) for module in modules]
 

@@ -54,7 +54,7 @@ class Result(BaseModel):
         """Without what is for staff, and the expected value and its picture unless the check is public."""
         if self.public and self.kind == "check":
             return self.model_copy(update={"staff": ""})
-        mine = [p for p in self.pictures if str(p.get("title")).startswith(("actual", "your"))]
+        mine = [p for p in self.pictures if str(p.get("title")).startswith("actual")]
         return self.model_copy(update={"expected": None, "staff": "", "pictures": mine})
 
 

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from grader import facts
+from grader import facts, hlo
 from grader.program import Program, Refused, canonical
 from grader.trace import make_mesh, one_line
 from grader.wire import decode, dtype_of, pack_array, unpack_array
@@ -146,7 +146,7 @@ def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: 
 
 
 def compile_(program: Program, mesh_sizes: dict[str, int], arguments: list[dict[str, Any]]) -> Compiled:
-    """Compile the one form of a program, with its own collectives marked (see ``facts.added_by_compiler``).
+    """Compile the one form of a program, with its own collectives marked (see ``hlo.added_by_compiler``).
 
     ``jax.jit`` compiles what it lowered itself; here it lowers a function with the same arguments and results, and
     is handed the program in place of that function's module: so JAX places arguments and assembles results as ever.
@@ -178,11 +178,11 @@ def compile_(program: Program, mesh_sizes: dict[str, int], arguments: list[dict[
                 f"the program needs {each * mesh.size / 2**20:,.0f} MiB over all devices; "
                 f"{MAX_MEMORY >> 20} MiB are the limit"
             )
-    hlo = compiled.as_text() or ""
-    cost = facts.compiled_cost(hlo)
+    text = compiled.as_text() or ""
+    cost = hlo.compiled_cost(text)
     about = {
         "memory": int(memory.temp_size_in_bytes) if memory is not None else 0,
-        "added": [dataclasses.asdict(c) for c in facts.added_by_compiler(hlo, mesh_sizes, marked)],
+        "added": [dataclasses.asdict(c) for c in hlo.added_by_compiler(text, mesh_sizes, marked)],
         "compiled_flops": dataclasses.asdict(cost.flops),
         "compiled_dots": dataclasses.asdict(cost.dots),
     }

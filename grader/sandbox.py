@@ -61,8 +61,8 @@ class WorkerDied(Exception):
 class Limits:
     """Bounds: seconds of CPU time, MiB.
 
-    ``trace_seconds`` are for loading, and for each task; ``total_seconds`` for all that one source (a file, a notebook)
-    does; ``run_seconds`` for one program, ``total_run_seconds`` for all programs of one source.
+    ``trace_seconds`` are for loading, and for each task; ``total_seconds`` for all that one submission does, its files
+    together; ``run_seconds`` for one program, ``total_run_seconds`` for all programs of one submission.
     """
 
     trace_seconds: float = 20.0

@@ -23,6 +23,7 @@ def results_by_seed(
 ) -> list[dict[str, Result]]:
     """For each seed, the results of one task's checks by name, for a file that holds this text."""
     plans = [plan(exercise, public=False, seed=s) for s in seeds]
+    # what is no secret is the same for every seed
     plans = [[ask if ask.secret else first for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
     return results_of_task(grader, exercise, text, task, plans, public=False)
 
@@ -38,7 +39,7 @@ def results_of_task(
     plans = [[ask for ask in asks if id(ask.of) in calls] for asks in plans]
     every = list(dict.fromkeys(ask for asks in plans for ask in asks))
     name = f"{exercise.id}.py"
-    with grader._lane() as lane:
+    with grader.lane() as lane:
         answered, _ = lane.collect(Source(name, (Chunk(name, text),)), every)
     found = {a.ask: a for a in answered}
     judged = [judge_checks(exercise, [found[ask] for ask in asks], public=public) for asks in plans]

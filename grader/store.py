@@ -170,23 +170,17 @@ Bar = Callable[[int], AbstractContextManager[Callable[[str], None]]]
 
 
 def grade_batch(
-    grader: Grader, folder: Folder, jobs: dict[str, Callable[[], Submission]], names: list[str], bar: Bar
+    grader: Grader, folder: Folder, submissions: Mapping[str, Submission], names: list[str], bar: Bar
 ) -> tuple[list[Report], dict[str, Exception]]:
-    """Grade every job whose report is not already there; reports by student, and what could not be graded."""
+    """Grade every submission whose report is not already there; reports by student, and what could not be graded."""
     reports: dict[str, Report] = {}
     failures: dict[str, Exception] = {}
     left: dict[str, Callable[[], Submission]] = {}
-    with bar(len(jobs)) as advance:
-        for student, read in jobs.items():
-            try:
-                submission = read()
-            except Unreadable as error:
-                failures[student] = error
-                advance(student)
-                continue
+    with bar(len(submissions)) as advance:
+        for student, submission in submissions.items():
             old = folder.kept(student, grader.fingerprint(submission, names), names)
             if old is None:
-                left[student] = lambda submission=submission: submission
+                left[student] = lambda one=submission: one
             else:
                 reports[student] = old
                 advance(student)
@@ -256,8 +250,7 @@ def write_integrity(course: Course, reports: list[Report], folder: Folder) -> No
 
 
 def _fits(course: Course, question: Any, student: str, actual: str, students: list[str]) -> list[str]:
-    seed = course.config.variants.seed
-    params = {s: variants.params_for(question, seed=seed, student=s) for s in students}
+    params = {s: course.params(question, s) for s in students}
     own = params.pop(student)
     try:
         answer = numbers.parse(actual.removeprefix("read as "), question.unit)

@@ -587,7 +587,7 @@ def _member_bytes(archive: zipfile.ZipFile, member: zipfile.ZipInfo) -> bytes:
 # -- text and notebooks ------------------------------------------------------------------------
 
 
-def _source(file: _File, data: bytes, notes: list[str], exercises: Collection[str] = ()) -> Source:
+def _source(file: _File, data: bytes, notes: list[str], exercises: Collection[str]) -> Source:
     """Raises Refused when nothing of the file can be used."""
     text = text_of(data)
     if not text.strip():

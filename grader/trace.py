@@ -31,7 +31,7 @@ from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 from grader import looks, tolerance
 from grader.absent import NotInstalled, StandIn, guarded_lines, stood_in
 from grader.tolerance import tolerant_jax
-from grader.wire import NotPlain, decode, encode
+from grader.wire import NOT_PLAIN, NotPlain, decode, encode
 
 Reply = tuple[dict[str, Any], list[bytes]]
 MAX_MESSAGE = 600
@@ -248,7 +248,7 @@ def outcome(task: Callable, args: Any, program: Program, seconds: float) -> dict
     except NotImplementedError:
         raise
     except NotPlain as error:
-        return {"error": "NotPlain", "message": f"returned something that {error}", "line": None}
+        return {"error": NOT_PLAIN, "message": f"returned something that {error}", "line": None}
     except Exception as error:
         fault = fault_of(error, program, seconds)
         kinds = [kind.__name__ for kind in type(error).__mro__[:-3]]
@@ -303,7 +303,7 @@ def fault_of(
             "cannot be traced: it needs the values of an array (float(), if, np.asarray, .item() ...), "
             "but shapes are all there is while tracing; use jnp and jax.lax"
         )
-    elif isinstance(error, NotImplementedError) and "callback" in one_line(error):  # jax.export says so
+    elif isinstance(error, NotImplementedError) and "callback" in one_line(error):  # JAX cannot lower some
         kind, text = "untraceable", "uses a host callback, which cannot leave this process; remove it"
     elif (axis := unbound_axis(error)) is not None:
         kind, name, text = "raised", "NameError", told_unbound(axis, mesh)

@@ -125,9 +125,9 @@ def wide_lines(statement: str) -> list[str]:
     return found
 
 
-def answers(course: Course, grader: Grader, exercise: Exercise, student: str) -> dict[str, str]:
+def answers(course: Course, exercise: Exercise, student: str) -> dict[str, str]:
     """The right answers to a student's questions, as text with a unit."""
-    return {q.name: answer_text(q, q(**grader.params(q, student))) for q in exercise.numbers.values()}
+    return {q.name: answer_text(q, q(**course.params(q, student))) for q in exercise.numbers.values()}
 
 
 def answer_text(question: Number, value: float) -> str:
@@ -145,7 +145,7 @@ def _grade(grader: Grader, name: str, text: str, *, public: bool = False) -> Rep
 
 
 def _reference(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
-    text = build.reference_source(exercise, answers(course, grader, exercise, "verify"))
+    text = build.reference_source(exercise, answers(course, exercise, "verify"))
     for public in (True, False):
         report = _grade(grader, exercise.id, text, public=public)
         for result in report.exercises[0].results:
@@ -166,9 +166,9 @@ def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
 
 def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconception, seeds: int) -> Iterator[str]:
     if isinstance(slip.of, Number):
-        yield from _number_slip(course, grader, exercise, slip)
+        yield from _number_slip(course, exercise, slip)
         return
-    text = build.reference_source(exercise, answers(course, grader, exercise, "verify"), slip)
+    text = build.reference_source(exercise, answers(course, exercise, "verify"), slip)
     results = {r.name: r for r in _grade(grader, exercise.id, text).exercises[0].results}
     failed = {n for n, r in results.items() if r.status == "failed"}
     broken = [f"{n} ({r.reason})" for n, r in results.items() if r.status == "broken"]
@@ -203,12 +203,12 @@ def _in_public(slip: Misconception, shown: Result, graded: Result) -> Iterator[s
         yield f"the misconception {slip.name} gets the hint of {shown.misconception or 'none'} in {shown.name}, in public"
 
 
-def _number_slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconception) -> Iterator[str]:
+def _number_slip(course: Course, exercise: Exercise, slip: Misconception) -> Iterator[str]:
     question = slip.of
     assert isinstance(question, Number)
-    params = grader.params(question, "verify")
+    params = course.params(question, "verify")
     text = answer_text(question, slip.fn(**params))
-    result = numbers.judge(question, params, exercise.misconceptions.values(), text, public=False)
+    result = numbers.judge(question, params, exercise.misconceptions.values(), text)
     if result.status != "failed" or result.misconception != slip.name:
         yield f"the answer of {slip.name} gets {result.status}, hint {result.misconception or 'none'}"
 
@@ -279,7 +279,7 @@ def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
         parts = build.statements(exercise, grading=True)
         public = {c.name for c in exercise.checks.values() if c.public}
         told = shown | {normal_form(line) for p in parts for line in _told(p, public).splitlines()}
-        told |= {normal_form(line) for task in exercise.tasks.values() for hint in task.hints for line in [hint]}
+        told |= {normal_form(hint) for task in exercise.tasks.values() for hint in task.hints}
         for part in parts:
             for line in _secret(part, public):
                 if len(normal_form(line)) >= 16 and normal_form(line) not in told and used[normal_form(line)] < 3:
@@ -301,11 +301,11 @@ def _told(part: build.Statement, public: set[str]) -> str:
     """The text of a statement that learners are given."""
     if part.kind in ("given", "import", "exercise", "doc") or part.name in public:
         return part.text
-    if part.kind in ("task", "number", "check", "misconception") and isinstance(part.node, ast.FunctionDef):
+    if part.kind in ("task", "number") and isinstance(part.node, ast.FunctionDef):
         node = part.node
         first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
         body = node.body[0].end_lineno or node.lineno
-        return "\n".join(part.text.splitlines()[: body - first + 1]) if part.kind in ("task", "number") else ""
+        return "\n".join(part.text.splitlines()[: body - first + 1])
     return ""
 
 

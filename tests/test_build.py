@@ -48,7 +48,7 @@ def test_nothing_else_is_in_a_stub(tmp_path: Path) -> None:
 
 def test_the_public_part_holds_public_checks_and_no_answer(tmp_path: Path) -> None:
     course = made_up(tmp_path)
-    text = build.public_source(course, course.exercise("x1_gather"))
+    text = build.public_source(course.exercise("x1_gather"))
     compile(text, "public", "exec")
     for there in ("def value(seen)", "expect_close(seen.out, seen.a)", "A = normal(", '"I": 8', "How long do"):
         assert there in text, there
@@ -77,7 +77,7 @@ def test_learners_are_given_the_same_wherever_the_misconceptions_stand(tmp_path:
 def test_a_public_check_may_not_use_a_private_function(tmp_path: Path) -> None:
     course = made_up(tmp_path, "expect_close(seen.out, seen.a)\n", "expect_close(seen.out, secret_helper(seen.a))\n")
     with pytest.raises(CourseError, match=r"uses the private function secret_helper; mark it with @exercise.given"):
-        build.public_source(course, course.exercise("x1_gather"))
+        build.public_source(course.exercise("x1_gather"))
 
 
 def test_hidden_sizes_may_not_hide_in_a_dict(tmp_path: Path) -> None:
@@ -87,7 +87,7 @@ def test_hidden_sizes_may_not_hide_in_a_dict(tmp_path: Path) -> None:
         'SIZES = {"dims": {"I": 8, "J": 3}, "hidden_dims": {"I": 1012, "J": 5}}\ncall = exercise.call(gather, a=A, **SIZES)',
     )
     with pytest.raises(CourseError, match="must be keywords of the call itself"):
-        build.public_source(course, course.exercise("x1_gather"))
+        build.public_source(course.exercise("x1_gather"))
 
 
 def test_a_task_needs_a_specification(tmp_path: Path) -> None:
@@ -198,7 +198,7 @@ def test_hidden_sizes_in_any_dict_are_refused(tmp_path: Path, hidden: str) -> No
     plain = 'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5})'
     course = made_up(tmp_path, plain, hidden)
     with pytest.raises(CourseError, match="x1_gather: hidden_dims and hidden must be keywords of the call itself"):
-        build.public_source(course, course.exercise("x1_gather"))
+        build.public_source(course.exercise("x1_gather"))
 
 
 CASES = '''\
@@ -298,7 +298,7 @@ def test_a_notebooks_ids_stay_when_an_exercise_is_added_before(tmp_path: Path) -
     assert set(old) < set(new) and all(new[i] == text for i, text in old.items())
 
 
-def test_long_names_have_ids_that_fit_and_differ(tmp_path: Path) -> None:
+def test_long_names_have_ids_that_fit_and_differ() -> None:
     names = ["x1_" + "long_" * 12 + end for end in ("one", "two")]
     ids = {build.cell("code", f"{n}-given", "").id for n in names}
     assert len(ids) == 2 and all(len(i) <= 64 for i in ids)
@@ -506,7 +506,7 @@ def test_what_learners_are_given_is_copied_not_written_anew(tmp_path: Path) -> N
     assert PLAIN_CHECK in path.read_text()
     path.write_text(path.read_text().replace(PLAIN_CHECK, ODD_CHECK), encoding="utf-8")
     course = load_course(tmp_path / "course.yaml")
-    text = build.public_source(course, course.exercise("x1_gather"))
+    text = build.public_source(course.exercise("x1_gather"))
     for there in (
         """A = normal(\n    'I',   "J", spec=P( "x" , None )\n)\n""",
         "\nWIDTH = 1_0\n",
@@ -548,7 +548,7 @@ def test_a_statement_that_is_indented_is_read_alike_everywhere(tmp_path: Path) -
 
 def test_a_dimension_may_be_called_hidden(tmp_path: Path) -> None:
     course = made_up(tmp_path, "def helper(a):", "def helper(a, hidden=0):")
-    assert "def helper(a, hidden=0):" in build.public_source(course, course.exercise("x1_gather"))
+    assert "def helper(a, hidden=0):" in build.public_source(course.exercise("x1_gather"))
 
 
 def test_empty_folders_go_with_their_module(tmp_path: Path) -> None:

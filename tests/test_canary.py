@@ -205,9 +205,8 @@ def test_an_error_of_ours_stops_the_batch(grader: Grader, monkeypatch: pytest.Mo
 
 def batch(grader: Grader, out: Path) -> list[str]:
     """Students that were graded, by what the command calls."""
-    jobs = {"ada": lambda: submitted(RIGHT)}
     with store.Folder(out) as folder:
-        reports, _ = store.grade_batch(grader, folder, jobs, [NAME], cast(Any, silent))
+        reports, _ = store.grade_batch(grader, folder, {"ada": submitted(RIGHT)}, [NAME], cast(Any, silent))
     return [r.student for r in reports]
 
 

@@ -280,16 +280,8 @@ def test_a_release_is_found_above_its_exercises(tmp_path: Path, monkeypatch: pyt
 # -- whose course it is
 
 
-def planted(folder: Path, mark: Path) -> Path:
-    """What a student could hand in: a course whose files leave a mark when they are executed."""
-    made_up(folder)
-    for path in folder.rglob("x1_gather.py"):
-        path.write_text(path.read_text() + f"\nopen({str(mark)!r}, 'w').close()\n")
-    return folder
-
-
 def test_a_course_in_what_was_handed_in_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    alice = planted(tmp_path / "class" / "alice", tmp_path / "mark")
+    alice = made_up(tmp_path / "class" / "alice").root
     monkeypatch.chdir(alice)
     for path in (alice, alice.parent, Path(".."), Path()):
         with pytest.raises(
@@ -305,7 +297,7 @@ def test_a_course_in_what_was_handed_in_is_not_used(tmp_path: Path, monkeypatch:
 def test_a_course_where_nbgrader_keeps_work_is_not_used(
     step: str, mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    place = planted(tmp_path / step / "alice" / "01_gather", tmp_path / "mark")
+    place = made_up(tmp_path / step / "alice" / "01_gather").root
     (tmp_path / mark).touch()
     monkeypatch.chdir(place)
     with pytest.raises(CourseError, match="lies where nbgrader keeps what was handed in"):
@@ -315,7 +307,7 @@ def test_a_course_where_nbgrader_keeps_work_is_not_used(
 def test_a_course_inside_another_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As when a class is kept inside the checkout; but exercises/ are the course's own."""
     build.build(made_up(tmp_path))
-    monkeypatch.chdir(planted(tmp_path / "class" / "alice", tmp_path / "mark"))
+    monkeypatch.chdir(made_up(tmp_path / "class" / "alice").root)
     with pytest.raises(CourseError, match=f"lies inside another course, {tmp_path}"):
         find_course()
     monkeypatch.chdir(tmp_path)

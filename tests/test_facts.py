@@ -171,8 +171,8 @@ def test_lines_of_other_files_are_not_told() -> None:
             ir.Location.callsite(ir.Location.name("lax.psum", library), [ir.Location.name("body", theirs)]),
             ir.Location.fused([forged, ir.Location.unknown(), theirs]),
         ):
-            assert facts.source_line(location, {"a.py"}) == (3, "a.py")
-            assert facts.source_line(location, {"b.py"}) == (None, None)
+            assert facts.place_of(location, {"a.py"}) == ("a.py", 3)
+            assert facts.place_of(location, {"b.py"}) is None
 
 
 # -- loops -------------------------------------------------------------------------------------

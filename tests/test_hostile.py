@@ -173,7 +173,7 @@ def test_how_a_child_ends_is_told_apart(tier: str, body: str, ended: str):
         assert values[0] == "OSError: [Errno 95] Operation not supported: '.'"
 
 
-def test_what_sleeps_is_ended_by_the_backstop(monkeypatch: pytest.MonkeyPatch):
+def test_what_sleeps_is_ended_by_the_backstop():
     """It takes no CPU time; nobody waits for ever."""
     limits = Limits(trace_seconds=0.1, total_seconds=0.5)
     with Worker("trace", TIERS[0], 2, limits) as one:

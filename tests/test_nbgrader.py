@@ -361,7 +361,7 @@ def test_every_known_cell_is_there_once_and_a_note_says_what_was_wrong(
     hurt(book)
     path = tmp_path / f"{MODULE}.ipynb"
     path.write_text(json.dumps(book))
-    mended = mend(path, "ada", known, [C1, C3, C5], folder.texts_given(course, MODULE))
+    mended = mend(path, "ada", known, [C1, C3, C5], folder.texts_given(course))
     names = [marks(n)["grade_id"] for n in mended.cells if marks(n)]
     assert sorted(names) == sorted(k.name for k in known)
     assert len({n.id for n in mended.cells}) == len(mended.cells)
@@ -648,12 +648,7 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
         gradebook.db.commit()
     classroom.hand_in(root, "bob", MODULE, classroom.fill(book_of(root), course, MODULE, {C1: "done"}))
     classroom.hand_in(root, "dan", MODULE, b"{")
-    foreign = json.loads(
-        json.dumps(book_of(root)).replace("matmul", "other").replace("c1-", "z1-").replace("c3-", "z3-")
-    )
-    for cell in foreign["cells"]:
-        cell["metadata"], cell["id"] = {}, f"x{random.randrange(10**9)}"
-    foreign["cells"] = [nbformat.v4.new_code_cell("def local_shape():\n    return 1")]
+    foreign = book_of(root) | {"cells": [nbformat.v4.new_code_cell("def local_shape():\n    return 1")]}
     classroom.hand_in(root, "eve", MODULE, foreign)
     for who, name in {
         "fay": "my work.ipynb",

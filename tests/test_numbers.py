@@ -239,7 +239,7 @@ KIB = "this looks like kB and KiB mixed up: 1 kB is 1000 B, 1 KiB is 1024 B (MB 
 
 def verdict(raw: Any, **options: Any) -> Result:
     question, slips = declare(**options)
-    return judge(question, {"n": 559}, slips, raw, public=True)
+    return judge(question, {"n": 559}, slips, raw)
 
 
 @pytest.mark.parametrize(
@@ -338,7 +338,7 @@ def test_a_question_without_an_answer_is_ours(answer):
         """How long?"""
         return answer
 
-    result = judge(hopeless, {"n": 1}, [], 5, public=False)
+    result = judge(hopeless, {"n": 1}, [], 5)
     assert (result.status, result.earned) == ("broken", 0)
     assert (
         result.reason == f"the question has no answer of ours: ValueError: {answer!r} is not a finite positive number"

@@ -256,7 +256,7 @@ def _at_home(worker: Worker) -> set[str]:
     return set(found)
 
 
-def test_a_killed_worker_leaves_no_process_and_no_folder(tmp_path: Path) -> None:
+def test_a_killed_worker_leaves_no_process_and_no_folder() -> None:
     for tier in WORKING:
         worker = Worker("trace", tier, 8, LIMITS)
         ask("def f(): return 1", worker)
@@ -330,25 +330,20 @@ def test_a_worker_that_dies_is_ours_when_a_submission_of_our_own_fares_no_better
         assert died.value.phase == "traced"
 
 
-def test_a_worker_whose_folder_cannot_be_emptied_is_followed_by_another(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_whose_folder_cannot_be_emptied_is_followed_by_another() -> None:
     """Caused: a folder that keeps what is in it."""
     with Worker("trace", "none", 2, LIMITS) as worker:
         ask("def f(): return 1", worker)
         process, scratch = worker._process, worker._scratch
-        assert ask(f"import os\nos.rename({scratch!r}, {scratch + 'x'!r})\ndef f(): return 1", worker)[-1]["end"] in (
-            "done",
-            "disk",
-        )
+        text = f"import os\nos.rename({scratch!r}, {scratch + 'x'!r})\ndef f(): return 1"
+        assert ask(text, worker)[-1]["end"] in ("done", "disk")
         os.rename(scratch + "x", scratch)
-        worker_after = value(ask("def f(): return 2", worker)), worker._process
-        assert worker_after[0] == 2 and worker_after[1] is not process
+        assert value(ask("def f(): return 2", worker)) == 2 and worker._process is not process
         os.rmdir(scratch)
 
 
 @pytest.mark.parametrize("tier", WORKING)
-def test_a_program_is_ended_by_its_cpu_time_and_its_death_tells_the_phase(
-    tier: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_program_is_ended_by_its_cpu_time_and_its_death_tells_the_phase(tier: str) -> None:
     text = """
 import jax.numpy as jnp
 from jax import lax

@@ -72,10 +72,11 @@ def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
     course = grader.course
     students = find_submissions([work], course.module_of).students
     jobs = {s: lambda s=s, p=p: read(p, s, course.module_of, course.handed_out) for s, p in students}
+    submissions, failures = store.read_all(jobs)
     with store.Folder(out) as folder:
-        reports, failures = store.grade_batch(grader, folder, jobs, [NAME], no_bar)
+        reports, more = store.grade_batch(grader, folder, submissions, [NAME], no_bar)
         folder.finish(reports, summarise(reports))
-    return failures
+    return failures | more
 
 
 class no_bar:
@@ -211,18 +212,21 @@ def test_a_terminal_log_on_a_full_disk(grader: Grader, work: Path) -> None:
     assert done.returncode == 2 and files(out) == wanted
 
 
-def test_a_full_disk_stops_the_batch_at_once(course: Course, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_stops_the_batch_at_once(course: Course) -> None:
     """Caused: the first report cannot be written. The others, which could not be either, are not graded for nothing."""
     read_in: list[str] = []
-    graded = threading.Event()
+    told = threading.Event()
 
     class Slow(Grader):
         def grade(self, submission, names, *, public=False):
             read_in.append(submission.student)
-            graded.wait(0.1)
+            if len(read_in) > 1:  # however slow this machine is: not before the first report was handed over
+                told.wait(60)
+                time.sleep(0.1)
             return submitted_nothing(submission.student)
 
     def done(student: str, result: Report | Exception) -> None:
+        told.set()
         raise store.CannotWrite("no room")
 
     with Slow(course, "none") as slow, pytest.raises(store.CannotWrite):
@@ -644,7 +648,7 @@ def test_the_references_have_full_marks_in_every_tier(tmp_path: Path, tier: str)
     course = find_course(ROOT)
     with Grader(course, tier, 2) as grader:
         for name, exercise in course.exercises.items():
-            text = reference_source(exercise, answers(course, grader, exercise, "perfect"))
+            text = reference_source(exercise, answers(course, exercise, "perfect"))
             (tmp_path / f"{name}.py").write_text(text, encoding="utf-8")
         report = grader.grade(read(tmp_path, "perfect", course.module_of), list(course.module_of))
     assert report.isolation == tier

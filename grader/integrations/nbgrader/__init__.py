@@ -10,8 +10,8 @@ batch     a class graded in parallel (``shardlings grade --nbgrader``)
 handed_in what students handed in, where nbgrader copies it
 scan      what nbgrader's folders tell that they should not (``shardlings nbgrader scan``)
 
-Only ``plugin``, ``book``, ``batch`` and ``handed_in`` import nbgrader at once, ``folder`` and ``exchange``
-when asked, and only this package does.
+Only ``plugin``, ``book`` and ``batch`` import nbgrader at once, ``handed_in``, ``folder`` and ``exchange`` when asked,
+and only this package does.
 """
 
 import sys

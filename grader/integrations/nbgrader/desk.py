@@ -108,7 +108,7 @@ class Shardlings(LoggingConfigurable):
         exercise_of = {folder.check_cell(name): name for name in names}
         points = {k.name: k.points for k in known if k.graded and k.points is not None}
         self._agree(assignment, exercise_of, points)
-        given = folder.texts_given(course, notebook) if names else frozenset()
+        given = folder.texts_given(course) if names else frozenset()
         mended = mend(path, student, known, names, given)
         fingerprint = self.grader.fingerprint(mended.submission, names)
         return Work(student, assignment, notebook, mended, names, fingerprint, points, exercise_of)

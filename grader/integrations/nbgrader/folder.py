@@ -160,7 +160,7 @@ def _asked(question: Any) -> str:
     )
 
 
-def texts_given(course: Course, module: str) -> frozenset[str]:
+def texts_given(course: Course) -> frozenset[str]:
     """The code cells learners are given that are nobody's work: they are not graded again and again."""
     setup = build.SETUP.format(devices=course.config.devices)
     return frozenset(text.strip() for text in (setup, setup.replace("from grader.notebook import check", OUR_CHECK)))

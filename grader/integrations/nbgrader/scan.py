@@ -22,7 +22,6 @@ from typing import Any
 
 from grader.course import Course, CourseError
 from grader.numbers import unit_of
-from grader.variants import params_for
 from grader.verify import normal_form, secret_lines
 
 STEPS = ("source", "release", "submitted", "autograded", "feedback")
@@ -173,13 +172,11 @@ def _answers_told(course: Course, text: str, own: str, student: str | None) -> I
     """Questions whose answer stands in ``text`` (in SI units or the question's), but not in the student's own work."""
     known = _numbers(own)
     found = [n for n in _numbers(text) if n not in known]
-    config = course.config.variants
-    who = student if config.mode == "per_student" else None
     for exercise in course.exercises.values():
         for question in exercise.numbers.values():
-            if config.mode == "per_student" and student is None:
+            if course.config.variants.mode == "per_student" and student is None:
                 continue  # nobody's numbers
-            value = question(**params_for(question, seed=config.seed, student=who))
+            value = question(**course.params(question, student or ""))
             for answer in (value, value / unit_of(question.unit)[0]):
                 if len(f"{answer:.12g}".strip("0").replace(".", "")) >= TELLING_DIGITS and any(
                     abs(n - answer) <= 1e-6 * abs(answer) for n in found
