@@ -244,7 +244,9 @@ def grade(
     to: Annotated[
         Path | None, typer.Option("--out", help="where reports go; an interrupted run is resumed there")
     ] = None,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", min=1, max=64, help="submissions graded at a time")] = 1,
+    jobs: Annotated[
+        int | None, typer.Option("-j", "--jobs", min=1, max=64, help="submissions graded at a time [default: 1]")
+    ] = None,
     only: Annotated[list[str] | None, typer.Option("--only", help="grade only these exercises or modules")] = None,
     isolation: Isolation = "auto",
     nbgrader: Annotated[
@@ -267,7 +269,7 @@ def grade(
             )
         raise typer.Exit(decided_again(paths, to, course, isolation, roster, *why, as_json=as_json))
     if nbgrader is not None:
-        raise typer.Exit(grade_nbgrader(nbgrader, [str(p) for p in paths], jobs, isolation, again, as_json))
+        raise typer.Exit(grade_nbgrader(nbgrader, [str(p) for p in paths], jobs or 0, isolation, again, as_json))
     if to is None:
         raise CourseError("say where the reports go: --out FOLDER")
     found = course_at(course, paths)
@@ -291,7 +293,7 @@ def grade(
         tell("note", note)
     if found.seed_problem:
         tell("warning", found.seed_problem)
-    with store.Folder(to, found) as folder, Grader(found, tier, jobs) as grader:
+    with store.Folder(to, found) as folder, Grader(found, tier, jobs or 1) as grader:
         graded, more = store.grade_batch(
             grader, folder, submissions, names, lambda total: progress(total, quiet=as_json)
         )

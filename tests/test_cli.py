@@ -354,3 +354,15 @@ def test_doctor_tells_devices_and_isolation() -> None:
     lines = {line["name"]: line for line in json.loads(shardlings("doctor", "--json").stdout)}
     assert lines["devices"]["told"] == "8 simulated devices"
     assert {"isolation sandlock", "isolation bwrap", "JAX"} <= set(lines)
+
+
+def test_without_j_an_nbgrader_folder_says_how_many_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    from typer.testing import CliRunner
+
+    from grader import cli
+
+    asked: list[int] = []
+    monkeypatch.setattr(cli, "grade_nbgrader", lambda folder, names, jobs, *rest: asked.append(jobs) or 0)
+    for more in ([], ["-j", "3"]):
+        CliRunner().invoke(cli.app, ["grade", "--nbgrader", str(tmp_path), "m", *more])
+    assert asked == [0, 3]  # 0: as nbgrader_config.py says
