@@ -367,9 +367,13 @@ def _observation(ask: Ask, header: dict, blobs: list[bytes]) -> Finding:
     if "broken" in header:
         return Fault("broken", f"the grader failed while it ran this program: {str(header['broken'])[:400]}")
     try:
-        return _seen(ask, header, blobs)
+        seen = _seen(ask, header, blobs)
     except NOT_ONE as error:
         return Fault("broken", f"the grader cannot read its own answer: {type(error).__name__}: {error}")
+    assert isinstance(ask.of, Call)
+    if any(len(results) < len(ask.of.wrt) for results in seen.outputs):  # JAX gives each; who writes the bytes may not
+        return Fault("refused", "the program does not give the gradients that were asked for")
+    return seen
 
 
 def _seen(ask: Ask, header: dict, blobs: list[bytes]) -> Observation:

@@ -46,6 +46,9 @@ class Sharded:
         return spec_of(self.slices, self.shape, self.mesh)
 
 
+COUNTABLE = 1 << 256
+
+
 @dataclass(frozen=True, eq=False)
 class Interval:
     """What a fact is at least and at most, over all paths through a program and over all devices.
@@ -55,6 +58,11 @@ class Interval:
 
     least: float
     most: float
+
+    def __post_init__(self) -> None:
+        """Beyond COUNTABLE nothing is told apart: whole numbers grow without end, and no float holds those of many loops."""
+        object.__setattr__(self, "least", min(self.least, COUNTABLE))
+        object.__setattr__(self, "most", self.most if self.most <= COUNTABLE else math.inf)
 
     @classmethod
     def of(cls, value: Any) -> Interval:

@@ -64,6 +64,7 @@ IDLE = {"backend_config", "composite_attributes", "version"}
 # XLA takes composites of some names ("chlo.erf") for operations of its own, and what they are made of for nothing: here
 # all have one name that means nothing to it.
 COMPOSITE = "a.composite"
+OWN = "mesh"  # what the mesh that was asked for is called
 FUNCTION = {"sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs"}
 ELEMENTS = (
     "bool", "int2", "int4", "int8", "int16", "int32", "int64", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64",
@@ -146,11 +147,11 @@ def _canonical(
         context.emit_error_diagnostics = False
         operations = list(_admitted(module.operation, files))
         _one_main(module)
-        own = _mesh_name(module, mesh)
+        meshes = _meshes(module, mesh)
         for op in operations:
             _clean(op, mesh)
-        main = _signature(module, own, mesh, arguments)
-        _rename(module)
+        _rename(module, meshes)
+        main = _signature(module, mesh, arguments)
         module.operation.verify()
         text: Any = module.operation.get_asm(enable_debug_info=False)
         if len(text) > MAX_TEXT:
@@ -245,11 +246,14 @@ def callee_of(op: Any) -> str | None:
     return op.attributes[CALLS[op.name]].value if op.name in CALLS else None
 
 
-def _mesh_name(module: Any, mesh: Mapping[str, int]) -> str:
-    """What the program calls the mesh that was asked for. It may have no other, save one without axes."""
+def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
+    """The meshes that the program speaks of, and what they are to be called: OWN is the one that was asked for.
+
+    It may have no other, save one without axes.
+    """
     from jaxlib.mlir.dialects import sdy
 
-    names = []
+    found: dict[str, list[Any]] = {OWN: [], "empty_mesh": []}
     for op in (o.operation for o in module.body.operations):
         if op.name != "sdy.mesh":
             continue
@@ -259,11 +263,10 @@ def _mesh_name(module: Any, mesh: Mapping[str, int]) -> str:
         usual = ([], list(range(math.prod(mesh.values())))) if ours else ([],)
         if (sizes and not ours) or list(about.device_ids) not in usual:
             raise Refused(f"uses a mesh {_show(sizes)} of its own; work on the mesh that is given, {_show(mesh)}")
-        if ours:
-            names.append(op.attributes["sym_name"].value)
-    if not names:
+        found[OWN if ours else "empty_mesh"].append(op)
+    if not found[OWN]:
         raise Refused("the program says nothing of the mesh that is given")
-    return names[0]
+    return [(op, f"{name}_{n}" if n else name) for name, ops in found.items() for n, op in enumerate(ops)]
 
 
 def _show(mesh: Mapping[str, int]) -> str:
@@ -337,8 +340,8 @@ def _keep_shardings(function: Any, name: str) -> None:
         function.attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(about) for about in kept])
 
 
-def _signature(module: Any, own: str, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]]) -> Any:
-    """Give main the arguments that were asked for, sharded as asked. ``own`` is the mesh's name. Returns main."""
+def _signature(module: Any, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]]) -> Any:
+    """Give main the arguments that were asked for, sharded as asked. Returns main."""
     from jaxlib.mlir import ir
 
     module.operation.attributes["sym_name"] = ir.StringAttr.get("program")
@@ -355,7 +358,7 @@ def _signature(module: Any, own: str, mesh: Mapping[str, int], arguments: Sequen
         cuts = [_cut(entry) for entry in about["spec"]["spec"]]
         cuts += [()] * (len(about["shape"]) - len(cuts))
         dims = ", ".join("{" + ", ".join(f'"{axis}"' for axis in axes) + "}" for axes in cuts)
-        attributes.append(ir.Attribute.parse(f"{{sdy.sharding = #sdy.sharding<@{own}, [{dims}]>}}"))
+        attributes.append(ir.Attribute.parse(f"{{sdy.sharding = #sdy.sharding<@{OWN}, [{dims}]>}}"))
     main.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
     return main
 
@@ -371,16 +374,17 @@ def _cut(entry: Any) -> tuple[str, ...]:
     return (entry,) if isinstance(entry, str) else tuple(entry["tuple"])
 
 
-def _rename(module: Any) -> None:
-    """Functions and channels by number: what they were called decides nothing."""
+def _rename(module: Any, meshes: Sequence[tuple[Any, str]]) -> None:
+    """Functions, meshes and channels by number: what they were called decides nothing, and is written nowhere."""
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import stablehlo
 
     functions = [o.operation for o in module.body.operations if o.operation.name == "func.func"]
-    for round_ in ("_", "f"):  # in two rounds, so that no new name meets an old one
-        for number, op in enumerate(functions):
-            if not _is_main(op):
-                old, new = op.attributes["sym_name"].value, f"{round_}{number}"
+    named = [(op, f"f{number}") for number, op in enumerate(functions) if not _is_main(op)] + list(meshes)
+    for aside in ("_", ""):  # in two rounds, so that no new name meets an old one
+        for op, name in named:
+            old, new = op.attributes["sym_name"].value, aside + name
+            if old != name:
                 ir.SymbolTable.replace_all_symbol_uses(old, new, module.operation)
                 ir.SymbolTable.set_symbol_name(op, new)
     for number, op in enumerate((o for o in walk(module.operation) if "channel_handle" in o.attributes), 1):

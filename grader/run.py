@@ -229,7 +229,13 @@ def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
         shard = shards.get(device)
         if shard is None:
             raise Refused("the result does not live on all devices of the mesh")
-        places.append([list(s.indices(n)[:2]) for s, n in zip(shard.index, leaf.shape, strict=True)])
+        try:
+            index = shard.index
+        except (NotImplementedError, ValueError) as error:  # JAX does not know it of what is unreduced
+            raise Refused(
+                "the devices do not hold slices of the result; is a sum over them still to be made?"
+            ) from error
+        places.append([list(s.indices(n)[:2]) for s, n in zip(index, leaf.shape, strict=True)])
         blobs.append(pack_array(np.asarray(shard.data))[1])
     return about | {"slices": places}
 

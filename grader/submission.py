@@ -879,7 +879,8 @@ def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str], login:
 
     A file is one student's, named by the file without the exercise or module ("alice_c3_contracting.py").
     A folder is one student's when it directly holds work under its own name, a module's folder or
-    ``exercises/``; else every sub-folder, ``.zip`` and file with a student's name in it is a student's.
+    ``exercises/``, and no two other folders with work in them (but for "old", "final" ...), beside which a file
+    without a student's name is set aside; else every sub-folder, ``.zip`` and file with a student's name in it is a student's.
 
     Args:
         login: the student behind a name, where names are somebody else's (Canvas's, say).
@@ -940,6 +941,12 @@ def _students_at(
         return []
     entries = _sort_entries(path, exercises, notes)
     folders, zips, named = entries.folders, entries.zips, entries.named
+    stray = _strays(folders, named, exercises)
+    aside |= {
+        f.name: f"{printable(str(f))} lies beside students' folders and is nobody's; put it into a folder of its own"
+        for f in stray
+    }
+    named = [file for file in named if file not in stray]
     if _is_one_student(folders, zips, named, exercises):
         return [(path.resolve().name, path)]
     loose = [(_owner(file.stem, exercises), file) for file in (*zips, *named)]
@@ -1006,6 +1013,18 @@ def _is_one_student(
         return True
     owners = {_owner(f.stem, exercises) for f in named}
     return len(named) > 1 and len(owners) == 1 and not folders and not zips
+
+
+def _strays(folders: Sequence[Path], named: Sequence[Path], exercises: Mapping[str, str]) -> list[Path]:
+    """Files without a student's name, where several folders beside them hold work that is nobody's old one.
+
+    Else one of them would make everybody's folders parts of one student's work.
+    """
+    unsigned = [file for file in named if _is_unsigned(file.stem, exercises)]
+    if not unsigned or any(f.name in exercises.values() or f.name == "exercises" for f in folders):
+        return []
+    others = (f for f in folders if not set(re.split(r"[^a-z]+", f.name.lower())) & (_OLD | _FINAL))
+    return unsigned if sum(_holds_work(folder, exercises) for folder in others) > 1 else []
 
 
 def _is_unsigned(stem: str, exercises: Mapping[str, str]) -> bool:

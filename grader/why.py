@@ -10,8 +10,9 @@ from dataclasses import dataclass
 
 from grader.course import Course, CourseError
 from grader.exercise import Check
+from grader.expect import show_value
 from grader.grade import Grader
-from grader.judge import Answered, verdicts
+from grader.judge import Answered, Finding, verdicts
 from grader.observation import Collective, Fault, Observation
 from grader.plan import Ask
 from grader.result import Report, Result
@@ -70,7 +71,12 @@ def why(course: Course, tier: str, submission: Submission, where: str, kept: Rep
     if kept is not None and kept.versions != report.versions:
         differs.append(f"versions: {kept.versions} on file, {report.versions} now")
     declared = course.exercise(name).checks.get(check)
-    lines = list(_told(declared, answered)) if declared else []
+    if declared is None:
+        question = course.exercise(name).numbers[check]
+        raw = next((a.finding for a in answered if a.ask.of is question), None)
+        lines = [f"asked with {grader.params(question, submission.student)}, answered {_raw(raw)}"]
+    else:
+        lines = list(_told(declared, answered))
     return Why(result, before, lines, differs)
 
 
@@ -91,6 +97,12 @@ def find_check(course: Course, where: str) -> tuple[str, str]:
     raise CourseError(
         f"no check or question {check!r}" + (f" in {exercise}; it has {', '.join(known)}" if exercise else "")
     )
+
+
+def _raw(finding: Finding | None) -> str:
+    if isinstance(finding, Fault):
+        return f"nothing: {finding.message}"
+    return show_value(finding[0].value) if isinstance(finding, list) else "nothing: nothing was handed in"
 
 
 def _told(check: Check, answered: list[Answered]) -> Iterator[str]:

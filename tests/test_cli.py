@@ -262,6 +262,20 @@ def available_tier() -> str:
         pytest.skip("no sandbox works here")
 
 
+def test_an_appeal_ends_with_3_where_the_report_on_file_does_not_hold(small: Path) -> None:
+    (small / "class" / "ada").mkdir(parents=True)
+    shutil.copy(ROOT / GOOD, small / "class" / "ada")
+    words = ("grade", "class", "--out", "out", "--isolation", "none")
+    assert shardlings(*words, cwd=small).returncode == 0
+    why = (*words, "--why", "ada", "c1_no_communication/local_value")
+    again = shardlings(*why, cwd=small)
+    assert again.returncode == 0 and "as in the report on file" in again.stdout
+    (small / "class" / "ada" / Path(GOOD).name).write_text("def matmul_local(a, b, *, mesh):\n    return a\n")
+    other = shardlings(*why, cwd=small)
+    assert other.returncode == 3 and "status: 'passed' on file, 'failed' now" in other.stdout
+    assert "shardlings: the report on file does not hold: " in other.stderr
+
+
 def test_one_odd_name_stops_nobody(small: Path) -> None:
     work = small / "class"
     for name in ("alice", "bob"):

@@ -183,6 +183,18 @@ def test_memory_and_flops_have_budgets() -> None:
     assert "each device spends 1,100 FLOPs" in reason(expect_flops, seen(flops=1100, dot_flops=1100), at_most=1000)
 
 
+def test_what_cannot_be_counted_is_a_failure_and_not_ours() -> None:
+    """Loops in loops: whole numbers that no float holds made facts and checks raise, for "pending" at no cost."""
+    many = Interval.of(1)
+    for _ in range(40):
+        many *= 2**31
+    assert not many.known and many.least > 1e70 and str(many * UNKNOWN + UNKNOWN)
+    found = seen(collective("all_reduce", "x", count=many, sent=many), flops=many, dot_flops=many)
+    assert "unknown" in reason(expect_flops, found, at_most=10.0)
+    assert "unknown" in reason(expect_traffic, found, at_most=10.0)
+    assert "cannot be read" in reason(expect_collectives, found, all_reduce={"x": 1})
+
+
 def test_a_budget_holds_for_the_most_and_a_requirement_for_the_least() -> None:
     maybe = seen(collective("permute", "x", sent=10, path=((0, 0, 2),)))
     expect_traffic(maybe, at_most=10)

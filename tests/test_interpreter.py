@@ -19,11 +19,14 @@ from jax import lax
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader import facts
+from grader import facts, lane, submission
 from grader.build import reference_source
-from grader.course import load_exercise
+from grader.course import load_course, load_exercise
 from grader.exercise import Call, Task
+from grader.grade import Grader
 from grader.observation import Collective, Interval, total
+from grader.program import canonical
+from grader.sandbox import TIERS, available
 from grader.trace import with_vjp
 from tests import interpreter
 
@@ -289,3 +292,36 @@ def assert_facts_hold(call: Call, fn: Callable, what: str) -> None:
         whole = np.asarray(theirs, np.float64)
         np.testing.assert_allclose(mine[0].astype(np.float64), whole, rtol=2e-2, atol=1e-4 + 1e-2 * np.abs(whole).max())
     assert outside(facts.read(module, sizes, set()), counts) == [], what
+
+
+@pytest.mark.slow
+def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every program of the example submissions that the interpreter can run, as it came from the tracer."""
+    programs: list[tuple[Any, bytes]] = []
+    own = lane._Runs._one
+
+    def seen(self: Any, ask: Any, body: dict, blobs: list[bytes]) -> Any:
+        if not ask.secret and isinstance(ask.of, Call) and blobs:
+            programs.append((ask, blobs[0]))
+        return own(self, ask, body, blobs)
+
+    monkeypatch.setattr(lane._Runs, "_one", seen)
+    course = load_course(ROOT / "course.yaml")
+    folders = sorted(p for where in ("submissions", "other_modules") for p in (ROOT / "examples" / where).iterdir())
+    with Grader(course, next(t for t in TIERS if not available(t))) as grader:
+        for folder in folders:
+            work = submission.read(folder, folder.name, course.module_of)
+            grader.grade(work, list(work.sources))
+    counted = 0
+    for ask, code in programs:
+        about = ask.for_tracer([])
+        arguments = about["args"] + ([about["cotangent"]] if ask.of.wrt else [])
+        try:
+            module = canonical(code, ask.mesh, arguments, set()).parse()
+            with module.context, np.errstate(all="ignore"):
+                _, counts = interpreter.run(module, ask.mesh, ask.arrays()[0])
+        except Exception:  # it knows what a shard_map over all axes has, and no more; and some are refused
+            continue
+        counted += 1
+        assert outside(facts.read(module, ask.mesh, set()), counts) == [], f"{ask.exercise} {ask.task} {ask.mesh}"
+    assert counted > 40, f"{counted} of {len(programs)}"

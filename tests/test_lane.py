@@ -331,6 +331,18 @@ def test_what_fails_in_the_runners_own_code_is_our_own_fault() -> None:
     assert found == Fault("broken", "the grader failed while it ran this program: KeyError: 'x'")
 
 
+@pytest.mark.parametrize("given", [0, 1])
+def test_gradients_that_are_not_there_are_refused(given: int) -> None:
+    """Whoever writes the program's bytes may leave them out: judging raised then, and no check of theirs was judged."""
+    call = Call(Task("f", "array", unused), {"a": A, "b": A}, {}, ({"x": 4},), {}, {}, wrt=("a", "b"), cotangent=A)
+    ask = Ask(call, {"x": 4}, {}, [{name: A.sample({}, rng("s", name)) for name in ("a", "b", "cotangent")}])
+    header, shards = run_reply()
+    found = lane._decoded(
+        ask, {"program": True}, [b""], lambda p: (header | {"outputs": [header["outputs"][0] * given]}, shards * given)
+    )
+    assert found == Fault("refused", "the program does not give the gradients that were asked for")
+
+
 def test_a_reply_without_a_program_is_refused() -> None:
     found = lane._decoded(array(), {"program": True}, [], never)
     assert found == Fault("refused", "the answer is not of the kind that was asked for")

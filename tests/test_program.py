@@ -67,6 +67,8 @@ def honest(body: str = "%0 = stablehlo.negate %a : tensor<8xf32>", more: str = "
         honest('%0 = stablehlo.negate %a : tensor<8xf32> loc("a.py":7:1)'),
         honest('%0 = stablehlo.negate %a : tensor<8xf32> loc("somebody_elses.py":7:1)'),
         honest().replace("%a", "%b").replace("%0", "%anything"),
+        honest().replace("@mesh", "@anything"),
+        honest().replace("@mesh", "@f0"),
     ],
 )  # fmt: skip
 def test_what_decides_nothing_is_not_in_it(text: str) -> None:
@@ -102,6 +104,16 @@ def test_its_text_is_the_program() -> None:
 def test_arguments_are_sharded_as_asked_whatever_the_program_says() -> None:
     text = honest().replace("%a: tensor<8xf32>)", '%a: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"y"}]>})')
     assert '[{"x"}]' in form(text).text and '[{"y"}]' not in form(text).text
+
+
+def test_what_a_mesh_is_called_says_nothing() -> None:
+    """Its name was written as it was into what is said of main's arguments, so that one could go on with it."""
+    name = "mesh, [{\\22y\\22}]>, jax.buffer_donor = true, note.x = #sdy.sharding<@mesh"
+    text = f'module {{ sdy.mesh @"{name}" = <["x"=4, "y"=2]> {MESHES} {main("%0 = stablehlo.negate %a : tensor<8xf32>")} }}'
+    assert '@main(%arg0: tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{"x"}]>})' in form(text).text
+    body, empty = "%0 = sdy.sharding_constraint %a <@{}, [{{}}]> : tensor<8xf32>", "sdy.mesh @{} = <[]>"
+    swapped = honest(body.format("mesh"), empty.format("mesh")).replace(MESHES, MESHES.replace("@mesh", "@empty_mesh"))
+    assert form(swapped) == form(honest(body.format("empty_mesh"), empty.format("empty_mesh")))
 
 
 def test_the_number_of_devices_is_that_of_the_mesh() -> None:

@@ -14,6 +14,7 @@ from grader import facts, program, run
 from grader.exercise import Array, normal
 from grader.layout import owner_slices
 from grader.wire import dtype_of, pack_array
+from tests.test_program import ARGUMENT, code_of, honest
 
 RNG = np.random.default_rng(0)
 MESH = {"x": 4, "y": 2}
@@ -59,6 +60,14 @@ def refusal(reply: tuple[dict, list[bytes]]) -> str:
 
 
 # -- outputs -----------------------------------------------------------------------------------
+
+
+def test_a_result_that_is_still_to_be_summed_is_the_learners() -> None:
+    """JAX cannot say which device holds what of it: that was pending, and for nothing."""
+    result = 'tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}'
+    code = code_of(honest().replace("-> tensor<8xf32> {", f"-> ({result}) {{", 1))
+    ask = {"args": [ARGUMENT], "wrt": [], "mesh": MESH, "files": []}
+    assert "is a sum over them still to be made?" in refusal(run.run(ask, code, [[np.arange(8, dtype=np.float32)]]))
 
 
 def test_every_device_is_told_with_its_slice_and_its_data(ran: Callable) -> None:

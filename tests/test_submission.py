@@ -851,6 +851,30 @@ def test_a_folder_that_holds_work_is_one_student(tmp_path: Path, work: str):
     assert find(tmp_path / "alice") == ([("alice", tmp_path / "alice")], [])
 
 
+@pytest.mark.parametrize("name", ["c3_contracting.py", "03_matmuls.ipynb", "c3.py", "c3_contracing (2).py"])
+def test_a_file_without_a_name_beside_students_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
+    """It made one student of the whole class, and nobody was told."""
+    monkeypatch.chdir(tmp_path)
+    for work in ("alice/c3_contracting.py", "bob/hw/c1_local.py", name):
+        write(tmp_path / "hw" / work)
+    (tmp_path / "hw/carol").mkdir()
+    graded, aside = set_aside(Path("hw"))
+    assert graded == ["alice", "bob", "carol"]
+    assert aside == {name: f"hw/{name} lies beside students' folders and is nobody's; put it into a folder of its own"}
+
+
+def test_what_one_student_keeps_beside_the_work_is_nobody_elses(tmp_path: Path):
+    for work in (
+        "c3_contracting.py",
+        "old/c3_contracting.py",
+        "my backup/c3_contracting.py",
+        "final/c3_contracting.py",
+    ):
+        write(tmp_path / "alice" / work)
+    write(tmp_path / "alice/first try/c3_contracting.py")
+    assert find(tmp_path / "alice") == ([("alice", tmp_path / "alice")], [])
+
+
 def test_one_students_signed_files_are_one_submission(tmp_path: Path):
     write(tmp_path / "hw/alice_c3_contracting.py")
     write(tmp_path / "hw/alice_c1_local.py")
