@@ -275,6 +275,41 @@ def test_what_cannot_be_traced_is_told_in_one_line_with_its_line(traced: Callabl
         assert (fault["file"], fault["line"]) == ("a.py", line_of(text, "# here"))
 
 
+OWN_MESHES = {  # where JAX finds fault, and says nothing of the mesh that was not used
+    "explicit": ("jax.make_mesh((4, 2), ('x', 'y'))", "uses a mesh of its own, with Explicit axes (jax.make_mesh makes them, unless told otherwise)"),
+    "other_axes": ("Mesh(np.array(jax.devices()), ('x',))", "uses a mesh (x=8) of its own"),
+    "fewer_devices": ("Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ('x', 'y'))", "uses a mesh of its own, with other devices or in another order"),
+    "another_order": ("Mesh(np.array(jax.devices()[::-1]).reshape(4, 2), ('x', 'y'))", "uses a mesh of its own, with other devices or in another order"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OWN_MESHES)
+@pytest.mark.parametrize("where", ["a name of its own", "at the top", "no name"])
+def test_a_mesh_of_the_tasks_own_is_named(traced: Callable[..., Any], name: str, where: str) -> None:
+    made, told = OWN_MESHES[name]
+    top, inside, used = {
+        "a name of its own": ("", f"mesh = {made}", "mesh"),
+        "at the top": (f"MESH = {made}", "pass", "MESH"),
+        "no name": ("", "pass", made),
+    }[where]
+    text = (
+        f"{IMPORTS}import numpy as np\nfrom jax.sharding import Mesh\n{top}\ndef f(a, *, mesh):\n    {inside}\n"
+        f"    return jax.shard_map(lambda a: a, mesh={used}, in_specs=P('x', 'y'), out_specs=P('x', 'y'))(a)\n"
+    )
+    message = traced(text, A).fault["message"]
+    assert message.endswith(f"{told}; work on the mesh that is given, (x=4, y=2)"), message
+
+
+def test_of_a_mesh_that_is_not_the_trouble_nothing_is_told(traced: Callable[..., Any]) -> None:
+    unused = f"{IMPORTS}MESH = jax.make_mesh((8,), ('d',))\ndef f(a, *, mesh):\n    "
+    for text in (
+        f"{unused}return jax.shard_map(lambda a: a, mesh=mesh, in_specs=P('x', 'q'), out_specs=P('x', 'y'))(a)\n",
+        f"{unused}print(MESH)\n    return a @ a\n",
+        f"{unused}print(MESH)\n    raise ValueError('this mesh is none')\n",
+    ):
+        assert "of its own" not in traced(text, A).fault["message"]
+
+
 def test_what_jax_has_not_implemented_is_no_unwritten_task(traced: Callable[..., Any]) -> None:
     text = f"{IMPORTS}def f(a, *, mesh):\n    local = lambda a: lax.pbroadcast(a, 'x', 0)\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x', 'y'), out_specs=P('x', 'y'), check_vma=False)(a)\n"
     fault = traced(text, A).fault
