@@ -5,7 +5,7 @@ The text is traced once; only what is drawn differs, so twenty seeds cost little
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from grader.exercise import Exercise, Number
 from grader.grade import Grader
@@ -21,7 +21,8 @@ def results_by_seed(
     grader: Grader, exercise: Exercise, text: str, seeds: Sequence[str], task: str
 ) -> list[dict[str, Result]]:
     """For each seed, the results of one task's checks by name, for a file that holds this text."""
-    plans = [[a for a in plan(exercise, public=False, seed=s) if _is_of(a, task)] for s in seeds]
+    tasks = {task, *_waited_for(exercise, task)}
+    plans = [[a for a in plan(exercise, public=False, seed=s) if _is_of(a, tasks)] for s in seeds]
     plans = [[first if _is_open(first) else ask for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
     every = list(dict.fromkeys(ask for asks in plans for ask in asks))
     name = f"{exercise.id}.py"
@@ -32,8 +33,19 @@ def results_by_seed(
     return [{r.name: r for r in results if r.task == task} for results in judged]
 
 
-def _is_of(ask: Ask, task: str) -> bool:
-    return not isinstance(ask.of, Number) and ask.task == task
+def _is_of(ask: Ask, tasks: Collection[str]) -> bool:
+    return not isinstance(ask.of, Number) and ask.task in tasks
+
+
+def _waited_for(exercise: Exercise, task: str) -> set[str]:
+    """The tasks whose checks must pass before this one's are tried."""
+    left = [c for c in exercise.checks.values() if c.call.task.name == task]
+    found: set[str] = set()
+    while left:
+        before = [exercise.checks[name] for name in left.pop().after]
+        found |= {c.call.task.name for c in before}
+        left += before
+    return found
 
 
 def _is_open(ask: Ask) -> bool:

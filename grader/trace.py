@@ -358,7 +358,9 @@ def told_mesh(error: BaseException, program: Program, sizes: dict[str, int]) -> 
     if any(list(mesh.devices.flat) != list(given.devices.flat) for mesh in other) or "incompatible devices" in said:
         return f"uses a mesh of its own, with other devices or in another order; {work_on}"
     if other and re.search("in_specs passed to shard_map|context mesh", said):
-        return f"uses a mesh of its own, with Explicit axes (jax.make_mesh makes them, unless told otherwise); {work_on}"
+        return (
+            f"uses a mesh of its own, with Explicit axes (jax.make_mesh makes them, unless told otherwise); {work_on}"
+        )
     return ""
 
 
