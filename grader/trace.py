@@ -115,8 +115,34 @@ def load(source: dict[str, Any], seconds: float) -> Program:
                     _execute(text, name, program, seconds)
             except BaseException as error:  # SystemExit and KeyboardInterrupt of theirs included
                 program.faults.append(fault_of(error, program, seconds) | {"chunk": name})
-            program.states[name] = dict(program.space), tolerance.mesh_is_set()
+            last = name == source["chunks"][-1][0]
+            program.states[name] = dict(program.space) if last else as_they_are(program.space), tolerance.mesh_is_set()
     return program
+
+
+def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
+    """The names of a space with lists, dicts and sets as they are now, whatever a later cell puts into them.
+
+    Args:
+        most: items to copy in all; what is more, or nested deeper than eight times, is shared.
+    """
+    copies: dict[int, Any] = {}
+    left = most
+
+    def copied(value: Any, depth: int) -> Any:
+        nonlocal left
+        if type(value) not in (dict, list, set):
+            return value
+        if id(value) not in copies:
+            left -= len(value)
+            if left < 0 or depth > 8 or not all(type(key) in (str, int) for key in value if type(value) is dict):
+                return value  # other keys may be theirs to compare, and none of their code runs here
+            copies[id(value)] = new = value.copy()
+            for key in value if isinstance(new, dict) else range(len(new)) if isinstance(new, list) else ():
+                new[key] = copied(value[key], depth + 1)
+        return copies[id(value)]
+
+    return {name: copied(value, 1) if name != "__builtins__" else value for name, value in space.items()}
 
 
 def _execute(text: str, name: str, program: Program, seconds: float) -> None:

@@ -626,6 +626,27 @@ def test_a_state_is_that_after_the_chunk_or_where_the_task_was_last_written(devi
 # -- modules that are not there ----------------------------------------------------------------
 
 
+def test_a_state_is_kept_whatever_its_values_hold() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    round_and_round: dict[str, Any] = {"a": [1]}
+    round_and_round["self"] = round_and_round
+    shared = [{1, 2}]
+    kept = trace.as_they_are(
+        {"deep": deep, "r": round_and_round, "s": shared, "t": shared, "big": list(range(200_000))}
+    )
+    key = type("Key", (), {"__hash__": lambda self: 1 // len(calls)})()
+    calls: list[int] = [1]
+    odd = {key: [1]}
+    calls.clear()
+    assert trace.as_they_are({"odd": odd})["odd"] is odd and trace.as_they_are({"odd": {1, "a"}}) == {"odd": {1, "a"}}
+    round_and_round["a"].append(2)
+    shared[0].add(3)
+    assert kept["r"]["a"] == [1] and kept["r"]["self"] is kept["r"]
+    assert kept["s"] == [{1, 2}] and kept["s"] is kept["t"] and len(kept["big"]) == 200_000
+
+
 def test_a_module_that_is_not_there_is_told_where_it_is_used(traced: Callable[..., Any]) -> None:
     made = traced("import einops_not_there as e\n\n\ndef f(a, *, mesh):\n    return e.rearrange(a)\n", A)
     assert (
