@@ -38,7 +38,7 @@ class Ready:
 
 
 def prepare(course: Course, module: str, work: Path, student: str, grader: Grader) -> Ready:
-    """Run the module's public checks. Raises CourseError when there is nothing of it in ``work``."""
+    """Run the module's public checks. Raises CourseError when nothing of it is in ``work``, or all is as it was given out."""
     names = list(course.module(module).exercises)
     if not work.exists():
         raise CourseError(f"no such file or folder: {work}")
@@ -48,7 +48,11 @@ def prepare(course: Course, module: str, work: Path, student: str, grader: Grade
         looked = f"looked for files such as {names[0]}.py and {module}.ipynb"
         raise CourseError(f"nothing of {module} in {work}: {looked}; go to your work or pass --work FOLDER")
     report = grader.grade(submission, names, public=True)
-    return Ready(submission, report, missing(report))
+    ready = Ready(submission, report, missing(report))
+    if all(r.task in ready.missing.get(e.exercise, []) for e in report.exercises for r in e.results):
+        files = ", ".join(sorted({source.name for source in submission.sources.values()}))
+        raise CourseError(f"nothing is written yet in {work} ({files}); go to your work or pass --work FOLDER")
+    return ready
 
 
 def missing(report: Report) -> dict[str, list[str]]:

@@ -26,7 +26,7 @@ from functools import cache, partial
 from typing import Any
 
 import jax
-from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
+from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding, PartitionSpec
 
 from grader import looks, tolerance
 from grader.absent import NotInstalled, StandIn, guarded_lines, stood_in
@@ -115,8 +115,34 @@ def load(source: dict[str, Any], seconds: float) -> Program:
                     _execute(text, name, program, seconds)
             except BaseException as error:  # SystemExit and KeyboardInterrupt of theirs included
                 program.faults.append(fault_of(error, program, seconds) | {"chunk": name})
-            program.states[name] = dict(program.space), tolerance.mesh_is_set()
+            last = name == source["chunks"][-1][0]
+            program.states[name] = dict(program.space) if last else as_they_are(program.space), tolerance.mesh_is_set()
     return program
+
+
+def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
+    """The names of a space with lists, dicts and sets as they are now, whatever a later cell puts into them.
+
+    Args:
+        most: items to copy in all; what is more, or nested deeper than eight times, is shared.
+    """
+    copies: dict[int, Any] = {}
+    left = most
+
+    def copied(value: Any, depth: int) -> Any:
+        nonlocal left
+        if type(value) not in (dict, list, set):
+            return value
+        if id(value) not in copies:
+            left -= len(value)
+            if left < 0 or depth > 8 or not all(type(key) in (str, int) for key in value if type(value) is dict):
+                return value  # other keys may be theirs to compare, and none of their code runs here
+            copies[id(value)] = new = value.copy()
+            for key in value if isinstance(new, dict) else range(len(new)) if isinstance(new, list) else ():
+                new[key] = copied(value[key], depth + 1)
+        return copies[id(value)]
+
+    return {name: copied(value, 1) if name != "__builtins__" else value for name, value in space.items()}
 
 
 def _execute(text: str, name: str, program: Program, seconds: float) -> None:
@@ -314,6 +340,8 @@ def fault_of(
         where = error.filename or ""
     else:
         kind, text = "raised", f"{name}: {words(error, line, where)}".removesuffix(": ")
+        if mesh and (told := told_mesh(error, program, mesh)):
+            text = f"{text.removesuffix('.')}; {told}"
     return {"kind": kind, "message": text, "line": line, "file": where, "type": name}
 
 
@@ -340,6 +368,38 @@ def told_unbound(axis: str, mesh: dict[str, int] | None) -> str:
         return f"the axis {axis!r} is not bound here: a collective over it belongs into the body of a jax.shard_map over {axis!r}"
     has = f"; the mesh has {', '.join(map(repr, mesh))}" if mesh else ""
     return f"there is no axis {axis!r} here{has}"
+
+
+def told_mesh(error: BaseException, program: Program, sizes: dict[str, int]) -> str:
+    """Where JAX speaks of meshes, specs or devices and the task has a mesh of its own: that, which JAX does not say."""
+    said = one_line(error)
+    if raised_by_learner(error, program) or not re.search(r"\bmesh\b|_specs\b|incompatible devices", said):
+        return ""
+    given = make_mesh(sizes)
+    work_on = f"work on the mesh that is given, ({', '.join(f'{a}={n}' for a, n in sizes.items())})"
+    other = [m for m in meshes_at(error, program) if m != given]
+    for mesh in other:
+        if tuple(mesh.shape.items()) != tuple(given.shape.items()):
+            return f"uses a mesh ({', '.join(f'{a}={n}' for a, n in mesh.shape.items())}) of its own; {work_on}"
+    if any(list(mesh.devices.flat) != list(given.devices.flat) for mesh in other) or "incompatible devices" in said:
+        return f"uses a mesh of its own, with other devices or in another order; {work_on}"
+    if other and re.search("in_specs passed to shard_map|context mesh", said):
+        return (
+            f"uses a mesh of its own, with Explicit axes (jax.make_mesh makes them, unless told otherwise); {work_on}"
+        )
+    return ""
+
+
+def meshes_at(error: BaseException, program: Program) -> list[Mesh]:
+    """The meshes that were in use where an error came up: of their code, and what it handed to JAX."""
+    found: list[Any] = []
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename in program.files:
+            found += frame.f_locals.values()
+            found += (frame.f_globals[n] for n in frame.f_code.co_names if n in frame.f_globals)
+        elif frame.f_globals.get("__name__", "").startswith("jax."):
+            found.append(frame.f_locals.get("mesh"))
+    return [value for value in found if isinstance(value, Mesh)]
 
 
 def raised_by_learner(error: BaseException, program: Program) -> bool:

@@ -34,7 +34,7 @@ def verify(
     """Prove these exercises, then the course; ``tell`` gets each exercise's problems. Returns their number.
 
     Args:
-        seeds: with how many seeds each misconception is tried.
+        seeds: with how many seeds the reference and each misconception are tried.
     """
     total = 0
     with ThreadPoolExecutor(grader.lanes) as pool:
@@ -61,7 +61,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         yield from numbers.question_problems(question, exercise.misconceptions.values())
         yield from possible.question_problems(question)
     try:
-        yield from _reference(course, grader, exercise)
+        yield from _reference(course, grader, exercise, seeds)
         yield from _stub(course, grader, exercise)
         for slip in exercise.misconceptions.values():
             yield from _slip(course, grader, exercise, slip, seeds)
@@ -144,7 +144,7 @@ def _grade(grader: Grader, name: str, text: str, *, public: bool = False) -> Rep
     return grader.grade(_submission(name, text), [name], public=public)
 
 
-def _reference(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
+def _reference(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
     text = build.reference_source(exercise, answers(course, exercise, "verify"))
     for public in (True, False):
         report = _grade(grader, exercise.id, text, public=public)
@@ -153,6 +153,14 @@ def _reference(course: Course, grader: Grader, exercise: Exercise) -> Iterator[s
                 yield f"the reference does not pass {result.name}: {result.reason}"
         for note in report.exercises[0].notes:
             yield f"the reference does not load: {note}"
+    for task in exercise.tasks if seeds > 1 else ():
+        failed: dict[str, list[str]] = {}
+        for of_seed in results_by_seed(grader, exercise, text, SEEDS[:seeds], task):
+            for result in of_seed.values():
+                if result.status not in ("passed", "blocked"):
+                    failed.setdefault(result.name, []).append(result.reason)
+        for name, reasons in failed.items():
+            yield f"the reference does not pass {name} with {len(reasons)} of {seeds} seeds: {reasons[0]}"
 
 
 def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:

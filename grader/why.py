@@ -74,7 +74,7 @@ def why(course: Course, tier: str, submission: Submission, where: str, kept: Rep
     if declared is None:
         question = course.exercise(name).numbers[check]
         raw = next((a.finding for a in answered if a.ask.of is question), None)
-        lines = [f"asked with {grader.params(question, submission.student)}, answered {_raw(raw)}"]
+        lines = [f"asked with {grader.course.params(question, submission.student)}, answered {_raw(raw)}"]
     else:
         lines = list(_told(declared, answered))
     return Why(result, before, lines, differs)

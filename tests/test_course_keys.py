@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from pathlib import Path
 
 import jax.numpy as jnp
@@ -131,3 +132,16 @@ def test_answer_agrees_with_a_second_derivation(question: Number):
 
 def test_every_second_derivation_has_its_question():
     assert set(KEYS) <= set(QUESTIONS)
+
+
+def test_what_the_readers_table_names_is_in_the_course() -> None:
+    text = (Path(__file__).parents[1] / "solutions" / "README.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (\d+) \| .+ \| (.+) \|$", text, re.MULTILINE)
+    assert [int(number) for number, _ in rows] == list(range(1, 31))
+    known = {
+        name
+        for exercise in COURSE.exercises.values()
+        for named in (exercise.misconceptions, exercise.checks)
+        for name in named
+    }
+    assert {name for _, where in rows for name in re.findall(r"`([a-z]+(?:_[a-z]+)+)`", where)} <= known

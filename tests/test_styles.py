@@ -179,6 +179,9 @@ SPECS = (P("x", None), P(None, "y"))
 def matmul_local(a, b, *, mesh):
     return jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, b)
 """
+PUT_IN = C1.replace('SPECS = (P("x", None), P(None, "y"))', 'SPECS = {"in": [P("x", None), P(None, "y")]}').replace(
+    "in_specs=SPECS", 'in_specs=tuple(SPECS["in"])'
+)
 MODULE = {"c1_no_communication": "03_matmuls", "c3_contracting": "03_matmuls"}
 STUB = 'def matmul_local(a, b, *, mesh):\n    raise NotImplementedError("matmul_local")'
 
@@ -203,9 +206,10 @@ def book(path: Path, *cells: str) -> Submission:
         ),
         (C1, 'check("c1_no_communication")', "from_here = matmul_local\n" + C3, 'check("c3_contracting")'),
         (STUB, 'check("c1_no_communication")', C3, 'check("c3_contracting")', C1),  # written below its check
+        (PUT_IN, 'check("c1_no_communication")', "SPECS['in'][:] = [P(None, 'x'), P('x', None)]" + C3),
         (f"jax.set_mesh({MESH})", C1, 'check("c1_no_communication")', "jax.set_mesh(jax.make_mesh((8,), ('d',)))" + C3),
     ],
-    ids=["reused", "short_names", "deleted", "kept_by_another_name", "solved_below", "meshes"],
+    ids=["reused", "short_names", "deleted", "kept_by_another_name", "solved_below", "changed_in_place", "meshes"],
 )
 def test_an_exercise_of_a_notebook_is_graded_as_at_its_check(
     grader: Grader, tmp_path: Path, cells: tuple[str, ...]

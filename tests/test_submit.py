@@ -91,6 +91,12 @@ def test_nothing_to_hand_in_is_an_error(course: Course, grader: Grader, tmp_path
         submit.prepare(course, MODULE, tmp_path, "ada", grader)
 
 
+def test_blank_stubs_are_not_handed_in(course: Course, grader: Grader) -> None:
+    """Who has fetched a module and is in the wrong folder would be told that all is done."""
+    with pytest.raises(CourseError, match=r"^nothing is written yet in .*exercises \(.*\); go to your work or pass"):
+        submit.prepare(course, MODULE, course.root / "exercises", "ada", grader)
+
+
 @pytest.mark.parametrize(("hub", "account", "name"), [("ada", "jovyan", "ada"), ("", "bob", "bob")])
 def test_a_zip_carries_the_login(
     hub: str, account: str, name: str, course: Course, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -274,6 +274,41 @@ def test_what_cannot_be_traced_is_told_in_one_line_with_its_line(traced: Callabl
         assert (fault["file"], fault["line"]) == ("a.py", line_of(text, "# here"))
 
 
+OWN_MESHES = {  # where JAX finds fault, and says nothing of the mesh that was not used
+    "explicit": ("jax.make_mesh((4, 2), ('x', 'y'))", "uses a mesh of its own, with Explicit axes (jax.make_mesh makes them, unless told otherwise)"),
+    "other_axes": ("Mesh(np.array(jax.devices()), ('x',))", "uses a mesh (x=8) of its own"),
+    "fewer_devices": ("Mesh(np.array(jax.devices()[:4]).reshape(2, 2), ('x', 'y'))", "uses a mesh of its own, with other devices or in another order"),
+    "another_order": ("Mesh(np.array(jax.devices()[::-1]).reshape(4, 2), ('x', 'y'))", "uses a mesh of its own, with other devices or in another order"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OWN_MESHES)
+@pytest.mark.parametrize("where", ["a name of its own", "at the top", "no name"])
+def test_a_mesh_of_the_tasks_own_is_named(traced: Callable[..., Any], name: str, where: str) -> None:
+    made, told = OWN_MESHES[name]
+    top, inside, used = {
+        "a name of its own": ("", f"mesh = {made}", "mesh"),
+        "at the top": (f"MESH = {made}", "pass", "MESH"),
+        "no name": ("", "pass", made),
+    }[where]
+    text = (
+        f"{IMPORTS}import numpy as np\nfrom jax.sharding import Mesh\n{top}\ndef f(a, *, mesh):\n    {inside}\n"
+        f"    return jax.shard_map(lambda a: a, mesh={used}, in_specs=P('x', 'y'), out_specs=P('x', 'y'))(a)\n"
+    )
+    message = traced(text, A).fault["message"]
+    assert message.endswith(f"{told}; work on the mesh that is given, (x=4, y=2)"), message
+
+
+def test_of_a_mesh_that_is_not_the_trouble_nothing_is_told(traced: Callable[..., Any]) -> None:
+    unused = f"{IMPORTS}MESH = jax.make_mesh((8,), ('d',))\ndef f(a, *, mesh):\n    "
+    for text in (
+        f"{unused}return jax.shard_map(lambda a: a, mesh=mesh, in_specs=P('x', 'q'), out_specs=P('x', 'y'))(a)\n",
+        f"{unused}print(MESH)\n    return a @ a\n",
+        f"{unused}print(MESH)\n    raise ValueError('this mesh is none')\n",
+    ):
+        assert "of its own" not in traced(text, A).fault["message"]
+
+
 def test_what_jax_has_not_implemented_is_no_unwritten_task(traced: Callable[..., Any]) -> None:
     text = f"{IMPORTS}def f(a, *, mesh):\n    local = lambda a: lax.pbroadcast(a, 'x', 0)\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x', 'y'), out_specs=P('x', 'y'), check_vma=False)(a)\n"
     fault = traced(text, A).fault
@@ -586,6 +621,27 @@ def test_a_state_is_that_after_the_chunk_or_where_the_task_was_last_written(devi
 
 
 # -- modules that are not there ----------------------------------------------------------------
+
+
+def test_a_state_is_kept_whatever_its_values_hold() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    round_and_round: dict[str, Any] = {"a": [1]}
+    round_and_round["self"] = round_and_round
+    shared = [{1, 2}]
+    kept = trace.as_they_are(
+        {"deep": deep, "r": round_and_round, "s": shared, "t": shared, "big": list(range(200_000))}
+    )
+    key = type("Key", (), {"__hash__": lambda self: 1 // len(calls)})()
+    calls: list[int] = [1]
+    odd = {key: [1]}
+    calls.clear()
+    assert trace.as_they_are({"odd": odd})["odd"] is odd and trace.as_they_are({"odd": {1, "a"}}) == {"odd": {1, "a"}}
+    round_and_round["a"].append(2)
+    shared[0].add(3)
+    assert kept["r"]["a"] == [1] and kept["r"]["self"] is kept["r"]
+    assert kept["s"] == [{1, 2}] and kept["s"] is kept["t"] and len(kept["big"]) == 200_000
 
 
 def test_a_module_that_is_not_there_is_told_where_it_is_used(traced: Callable[..., Any]) -> None:

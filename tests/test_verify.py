@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, cast
@@ -130,6 +131,45 @@ def test_a_slip_that_only_some_seeds_see_is_told(lane: Lane, tmp_path: Path) -> 
     assert 0 < len(lucky["value"]) < 20
     found = list(verify.exercise_problems(course, grader, "x1_gather", seeds=20))
     assert f"the misconception zeroed fails value by luck: not with {len(lucky['value'])} of 20 seeds" in found
+
+
+def test_a_reference_that_some_seeds_refuse_is_told(lane: Lane, tmp_path: Path) -> None:
+    """Honest work would meet it in another term."""
+    helper = "return jax.lax.all_gather(a, "
+    course = made_up(tmp_path, helper, helper.replace("(a, ", "(jax.numpy.where(a[0, 0] > 1.75, 0, a), "))
+    grader = Grader(course, "none", here=cast(Any, lane))
+    found = list(verify._reference(course, grader, course.exercise("x1_gather"), 20))
+    told = [problem for problem in found if "seeds" in problem]
+    assert len(told) == 1, found
+    assert re.match(r"the reference does not pass value with \d+ of 20 seeds: right on all", told[0])
+
+
+AGAIN = """\
+@exercise.task(hints=["a nudge"])
+def again(a, *, mesh):
+    \"""Gather A once more.\"""
+    return gather(a, mesh=mesh)
+
+
+@exercise.check(exercise.call(again, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5}), points=1, after=value)
+def whole_again(seen):
+    \"""it is whole again\"""
+    expect_close(seen.out, seen.a)
+
+
+@exercise.misconception(of=again, fails=whole_again)
+def zeroed_again(a, *, mesh):
+    \"""You returned zeros again.\"""
+    return jax.numpy.zeros(a.shape)
+
+
+@exercise.number("""
+
+
+def test_a_check_that_waits_for_another_tasks_is_tried_with_many_seeds_too(lane: Lane, tmp_path: Path) -> None:
+    course = made_up(tmp_path, "@exercise.number(", AGAIN)
+    grader = Grader(course, "none", here=cast(Any, lane))
+    assert list(verify.exercise_problems(course, grader, "x1_gather", seeds=3)) == []
 
 
 @pytest.mark.parametrize(
