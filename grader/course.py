@@ -126,7 +126,7 @@ class Course:
         raise CourseError(f"no module {name!r}{nearest(name, [m.id for m in self.config.modules])}")
 
     def select(self, names: list[str]) -> list[str]:
-        """Exercise ids for ids, unique beginnings of ids (``c3``) and module ids; all for none.
+        """Exercise ids for ids of exercises and modules, and for their beginnings (``c3``, ``03``); all for none.
 
         Raises CourseError, with the nearest name, for one that is neither.
         """
@@ -134,7 +134,7 @@ class Course:
         chosen: list[str] = []
         for name in names:
             found = [e for e in ids if e == name] or [e for e in ids if self.module_of[e] == name]
-            found = found or [e for e in ids if e.startswith(name + "_")]
+            found = found or [e for e in ids if e.startswith(name + "_") or self.module_of[e].startswith(name + "_")]
             if not found:
                 raise CourseError(f"no exercise {name!r}{nearest(name, [*ids, *set(self.module_of.values())])}")
             chosen += found

@@ -72,6 +72,7 @@ MACHINE_FAULTS = {
     errno.ETIMEDOUT,
     getattr(errno, "ESTALE", errno.EIO),
 }
+Place = Path | tuple[Path, ...]  # of one student's work
 SKIPPED_FOLDERS = {"__pycache__", "_public", "__MACOSX", "node_modules", "site-packages", "venv"}
 
 
@@ -136,19 +137,19 @@ class Refused(Exception):
 
 
 def read(
-    path: Path, student: str, exercises: Mapping[str, str], handed_out: Collection[str] = frozenset()
+    place: Place, student: str, exercises: Mapping[str, str], handed_out: Collection[str] = frozenset()
 ) -> Submission:
-    """Read a ``.py`` file, a notebook, a ``.zip`` or a folder. Raises Unreadable and nothing else; see ``notes``.
+    """Read ``.py`` files, notebooks, a ``.zip`` or a folder. Raises Unreadable and nothing else; see ``notes``.
 
     Args:
-        path: the file or folder.
+        place: the file or folder, or several files.
         student: the learner's name.
         exercises: exercise id -> module id.
         handed_out: fingerprints of what learners were given (``handed_out``). A file that nobody
             changed is graded only where there is no other.
     """
     notes: list[str] = []
-    candidates, digest = _candidates(Path(path), exercises, notes)
+    candidates, digest = _candidates(place, exercises, notes)
     unchanged = {c for c in candidates if fingerprint(c.source) in handed_out or nothing_written(c.source)}
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
@@ -221,11 +222,11 @@ class _Candidate:
     notes: tuple[str, ...]
 
 
-def _candidates(path: Path, exercises: Mapping[str, str], notes: list[str]) -> tuple[list[_Candidate], Any]:
+def _candidates(place: Place, exercises: Mapping[str, str], notes: list[str]) -> tuple[list[_Candidate], Any]:
     """All sources that were read, best first, and the running digest of the files they were read from."""
     matched: list[tuple[_File, _Match]] = []
     strangers: list[str] = []
-    for file in _listing(path, notes):
+    for file in (f for path in (place if isinstance(place, tuple) else (place,)) for f in _listing(Path(path), notes)):
         match = _match(file.stem, exercises)
         if len(match.targets) == 1:
             matched.append((file, match))
@@ -364,7 +365,11 @@ def _owner(stem: str, exercises: Mapping[str, str]) -> str:
         if not rest:
             break
         name = rest
-    return name
+    return _DOWNLOAD.sub(r"\1_\2", name)
+
+
+# Canvas: a student's name and number, and a number of the file.
+_DOWNLOAD = re.compile(r"^([^\W_]+)_(?:late_)?(\d+)_\d+$", re.IGNORECASE)
 
 
 def printable(name: str) -> str:
@@ -864,12 +869,12 @@ class Found(NamedTuple):
     """What there is to grade.
 
     Attributes:
-        students: (student, path), by student.
+        students: (student, place), by student.
         notes: what was skipped.
         set_aside: who cannot be graded as things stand, and why: the others are.
     """
 
-    students: list[tuple[str, Path]]
+    students: list[tuple[str, Place]]
     notes: list[str]
     set_aside: dict[str, str]
 
@@ -877,7 +882,8 @@ class Found(NamedTuple):
 def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str], login: Callable[[str], str] = str) -> Found:
     """Who handed in what.
 
-    A file is one student's, named by the file without the exercise or module ("alice_c3_contracting.py").
+    A file is one student's, named by the file without the exercise or module ("alice_c3_contracting.py"); several
+    files of one name are one submission.
     A folder is one student's when it directly holds work under its own name, a module's folder or
     ``exercises/``, and no two other folders with work in them (but for "old", "final" ...), beside which a file
     without a student's name is set aside; else every sub-folder, ``.zip`` and file with a student's name in it is a student's.
@@ -909,16 +915,19 @@ def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str], login:
     return Found(students, list(first_notes(notes)), dict(sorted(aside.items())))
 
 
-def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Path]]:
+def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Place]]:
     """The students whose name is theirs alone, upper and lower case being one: reports are files."""
-    groups: dict[str, list[tuple[str, Path]]] = {}
+    groups: dict[str, list[tuple[str, Place]]] = {}
     for student, found in sorted(places.items()):
-        groups.setdefault(student.lower(), []).extend((student, place) for place in found.values())
+        paths = tuple(found.values())
+        parts = len(paths) > 1 and all(p.suffix.lower() in SUFFIXES and not p.is_dir() for p in paths)
+        groups.setdefault(student.lower(), []).extend((student, place) for place in ([paths] if parts else paths))
     for group in groups.values():
         names = dict.fromkeys(student for student, _ in group)
         if len(group) > 1:
             who = f"{next(iter(names))} is" if len(names) == 1 else f"{' and '.join(names)} (one name in two cases) is"
-            where = " and ".join(printable(str(place)) for _, place in group)
+            every = (p for _, place in group for p in (place if isinstance(place, tuple) else (place,)))
+            where = " and ".join(printable(str(path)) for path in every)
             aside |= dict.fromkeys(names, f"{who} there twice: {where}; put them into one folder or rename one")
     return sorted(group[0] for group in groups.values() if len(group) == 1)
 

@@ -77,6 +77,7 @@ def course() -> Course:
 def test_exercises_are_chosen_by_id_beginning_or_module_in_course_order(course: Course) -> None:
     assert course.select(["c3", "c1_no_communication"]) == ["c1_no_communication", "c3_contracting"]
     assert course.select(["01_layout"])[0] == "a1_local_shape"
+    assert course.select(["03"]) == course.select(["03_matmuls"])
     assert course.select([]) == list(course.module_of)
     with pytest.raises(CourseError, match="no exercise 'c'; "):
         course.select(["c"])
