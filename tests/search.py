@@ -109,7 +109,7 @@ def submission(student: str, text: str) -> Submission:
 
 OWNERS = (
     "jax", "jax.numpy", "jax.lax", "jax.sharding", "jax.export", "jax.core", "jax.stages", "jax.tree", "jax.tree_util", "jax.debug",
-    "jax.dtypes", "jax.interpreters.mlir", "jax.interpreters.partial_eval", "jax.extend.core", "jaxlib.mlir.ir",
+    "jax.dtypes", "jax.nn", "jax.scipy.linalg", "jaxlib.mlir.passmanager", "jax.interpreters.mlir", "jax.interpreters.partial_eval", "jax.extend.core", "jaxlib.mlir.ir",
     "jaxlib.mlir.dialects.func", "jaxlib.mlir.dialects.stablehlo", "jaxlib.mlir.dialects.sdy", "jax.errors", "jax.random",
     "numpy", "builtins", "io", "os", "sys", "json", "struct", "signal", "types", "ast", "linecache", "contextlib",
     "traceback", "math", "re", "difflib", "functools", "fractions", "decimal", "time", "gc", "threading", "inspect",
@@ -169,8 +169,10 @@ def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]
     if [report.earned for report in alone] != [FULL] * len(alone):
         raise RuntimeError(f"honest work earns {[report.earned for report in alone]}")
     tried = 0
+    left: list[tuple[str, tuple[str, ...], str]] = []
     while True:
-        module, path, name = pick.choice(names())
+        left = left or pick.sample(names(), len(names()))  # one after the other, each before any comes again
+        module, path, name = left.pop()
         what = pick.choice(list(STAND_INS))
         good, late = pick.random() < 0.3, pick.random() < 0.5
         base = pick.choice(list((HONEST if good else WRONG).values()))
@@ -469,7 +471,17 @@ def other_groups(text: str, pick: random.Random) -> str:
 AXES = ('{}', '{"x"}', '{?}', '{"x", ?}', '{"y"}', '{"x":(1)2}', '{"x":(2)2}', '{"x", "x"}', '{"x"}p0')  # fmt: skip
 
 
+UNREDUCED = (
+    ', unreduced={"x"}]>',
+    '], unreduced={"x"}>',
+    '], replicated={"x"}, unreduced={"y"}>',
+    '], replicated={"x"}>',
+)
+
+
 def other_shardings(text: str, pick: random.Random) -> str:
+    if pick.random() < 0.3:
+        return _swap(text, pick, r"(?<=\})\]>", lambda _: UNREDUCED)
     return _swap(text, pick, r'\{(?:"x")?(?:, \?|\?)?\}(?=[,\]])', lambda _: AXES)
 
 
@@ -482,7 +494,7 @@ def other_notes(text: str, pick: random.Random) -> str:
     return _swap(text, pick, r"\{(?=[a-z_.]+ = |\})", lambda _: [f"{{{note}, ", f"{{{note}"])
 
 
-SYMBOLS = ("main", "mesh", "f0", "_0", "shmap_body", "xla.sdy.inlinable_manual_computation_body", '"a b"', '"\\22x\\22"', '"by_hand_0_"', '"\\FF"', "program", '"x>}\\0A"')  # fmt: skip
+SYMBOLS = ("main", "mesh", "f0", "_0", "shmap_body", "xla.sdy.inlinable_manual_computation_body", '"a b"', '"\\22x\\22"', '"by_hand_0_"', '"\\FF"', "program", '"x>}\\0A"', '"mesh, [{}]>, xla.other = #sdy.sharding<@mesh"')  # fmt: skip
 
 
 def rename_a_symbol(text: str, pick: random.Random) -> str:
