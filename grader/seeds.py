@@ -7,10 +7,11 @@ The text is traced once; only what is drawn differs, so twenty seeds cost little
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from grader.exercise import Exercise
 from grader.grade import Grader
-from grader.judge import judge_checks
+from grader.judge import WRONG_IN_SECRET, judge_checks
 from grader.plan import Ask, plan
 from grader.result import Result
 from grader.submission import Chunk, Source
@@ -22,10 +23,19 @@ def results_by_seed(
     grader: Grader, exercise: Exercise, text: str, seeds: Sequence[str], task: str
 ) -> list[dict[str, Result]]:
     """For each seed, the results of one task's checks by name, for a file that holds this text."""
-    plans = [plan(exercise, public=False, seed=s) for s in seeds]
-    # what is no secret is the same for every seed
-    plans = [[ask if ask.secret else first for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
-    return results_of_task(grader, exercise, text, task, plans, public=False)
+    return results_of_task(grader, exercise, text, task, _plans(exercise, tuple(seeds)), public=False)
+
+
+@lru_cache(8)
+def _plans(exercise: Exercise, seeds: tuple[str, ...]) -> list[list[Ask]]:
+    """Drawn once for all that is tried with them; what is no secret is the same for every seed."""
+    plans = [plan(exercise, public=False, seed=seed) for seed in seeds]
+    return [[ask if ask.secret else first for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
+
+
+def is_luck(result: Result) -> bool:
+    """Whether another seed could decide otherwise: not where it failed on inputs that are the same with each."""
+    return result.status == "passed" or result.reason == WRONG_IN_SECRET
 
 
 def results_of_task(

@@ -21,7 +21,7 @@ from grader.exercise import Call, Exercise, Misconception, Number
 from grader.grade import Grader
 from grader.layout import entries
 from grader.result import Report, Result
-from grader.seeds import SEEDS, luck, results_by_seed
+from grader.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.submission import Chunk, Source, Submission
 
 LEAST_HINTS = 1
@@ -194,7 +194,7 @@ def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconceptio
     for result in _grade(grader, exercise.id, text, public=True).exercises[0].results:
         if result.status == "failed":
             yield from _in_public(slip, result, results[result.name])
-    if seeds > 1:
+    if seeds > 1 and any(is_luck(r) for r in results.values() if r.task == slip.of.name):
         by_seed = results_by_seed(grader, exercise, text, SEEDS[:seeds], slip.of.name)
         for name, lucky in luck(by_seed, set(slip.fails)).items():
             yield f"the misconception {slip.name} fails {name} by luck: not with {len(lucky)} of {seeds} seeds"
