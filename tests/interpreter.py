@@ -87,6 +87,8 @@ class Machine:
     def manual(self, op: Any, env: dict, who: list[int]) -> list[Values]:
         ins = sdy.TensorShardingPerValueAttr(op.attributes["in_shardings"]).shardings
         outs = sdy.TensorShardingPerValueAttr(op.attributes["out_shardings"]).shardings
+        if any(getattr(sdy.TensorShardingAttr(s), "unreduced_axes", ()) for s in [*ins, *outs]):
+            raise NotImplementedError("the compiler adds them up, and says so among what it added")
         block = op.regions[0].blocks[0]
         inner = dict(env)
         for arg, operand, sharding in zip(block.arguments, op.operands, ins, strict=True):
