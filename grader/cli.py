@@ -11,7 +11,7 @@ import errno
 import json
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
@@ -102,6 +102,7 @@ def work_in(course: Course, work: Path | None) -> Path:
 def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
     """List modules and exercises."""
     found = course_at(course)
+    good, unusable = found.usable(found.module_of)
     rows = [
         {
             "module": module.id,
@@ -114,11 +115,11 @@ def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
         }
         for module in found.config.modules
         for name in module.exercises
+        if name in good
     ]
     if as_json:
         print_json(rows)
-        return
-    for module in found.config.modules:
+    for module in () if as_json else found.config.modules:
         due = f" — due {module.deadline:%Y-%m-%d %H:%M}" if module.deadline else ""
         out.print(f"\n[bold]{module.id}[/bold]  {module.title}{due}", highlight=False)
         for row in rows:
@@ -130,6 +131,14 @@ def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
                     highlight=False,
                     markup=False,
                 )
+    tell_unusable(unusable)
+    raise typer.Exit(UNUSABLE if unusable else 0)
+
+
+def tell_unusable(unusable: Mapping[str, str], what: str = "shardlings") -> None:
+    """A line for each exercise that cannot be used: the others can."""
+    for reason in unusable.values():
+        tell(what, reason)
 
 
 @app.command()
@@ -142,8 +151,11 @@ def show(
 ) -> None:
     """Show an exercise: its statement, my numbers, what is checked, and hints when asked for."""
     found = course_at(course)
-    owners = [e for e in found.module_of if name in found.exercise(e).numbers]
-    exercise = found.exercise(owners[0] if owners else found.select([name])[0])
+    good, unusable = found.usable(found.module_of)
+    owners = [e for e in good if name in found.exercise(e).numbers]
+    chosen = owners or asked_for(found, [name])
+    tell_unusable({e: reason for e, reason in unusable.items() if e != chosen[0]}, "note")
+    exercise = found.exercise(chosen[0])
     me = student_name(found, student)
     questions = [
         {
@@ -163,7 +175,8 @@ def show(
         return
     if not owners:
         out.print(Markdown(builder.page(exercise)))
-        out.print("\n[bold]Checked" + ("" if found.solved else " before you submit") + "[/bold]")
+        if checks:
+            out.print("\n[bold]Checked" + ("" if found.solved else " before you submit") + "[/bold]")
         for check in checks:
             out.print(f"  {check['points']:>4g}  {check['label']}", markup=False, highlight=False)
         if exercise.hidden_points:
@@ -176,6 +189,13 @@ def show(
             out.print(f"\nHint {number} for {task}: {text}", markup=False, highlight=False)
     if exercise.tasks and not hints and not owners:
         out.print(f"\nStuck? shardlings show {exercise.id} --hint 1", style="dim")
+
+
+def asked_for(course: Course, names: list[str]) -> list[str]:
+    """The exercises of these names, one at least."""
+    if found := course.select(names):
+        return found
+    raise CourseError(f"there is no exercise in {', '.join(names) or 'the course'} yet")
 
 
 def student_name(course: Course, student: str) -> str:
@@ -200,7 +220,7 @@ def check(
 ) -> None:
     """Check my own work with the public checks. Without isolation: it is your code on your machine."""
     found = course_at(course, [work] if work else [])
-    chosen = found.select(names or [])
+    chosen = asked_for(found, names or [])
     place, tier = work_in(found, work), best_tier(isolation)
     if tier != "none" and course is None and place.resolve().is_relative_to(found.root.resolve()) and not found.solved:
         raise CourseError(
@@ -218,7 +238,10 @@ def check(
             f"nothing of {', '.join(names or ['the course'])} in {place}: looked for files such as {first}.py and "
             f"{found.module_of[first]}.ipynb; go to your work or pass --work FOLDER"
         )
-    chosen = chosen if names else begun
+    chosen, unusable = found.usable(chosen if names else begun)
+    tell_unusable(unusable)
+    if not chosen:
+        raise typer.Exit(UNUSABLE)
     with own_grader(found, tier) as grader:
         graded = grader.grade(submission, chosen, public=True)
     if as_json:
@@ -227,7 +250,7 @@ def check(
         report.print_report(graded, out)
         if hidden := sum(found.exercise(name).hidden_points * found.weight(name) for name in chosen):
             out.print(f"Hidden checks decide on {points(hidden)} more when your work is graded.")
-    raise typer.Exit(exit_code([graded], student=True))
+    raise typer.Exit(UNUSABLE if unusable else exit_code([graded], student=True))
 
 
 def own_grader(course: Course, tier: str = "none") -> Grader:
@@ -282,6 +305,7 @@ def grade(
     given = found.handed_out
     jobs_of = {s: lambda s=s, p=p: read(p, s, found.module_of, given) for s, p in students}
     submissions, failures = store.read_all(jobs_of)
+    asked: dict[str, int] = {}
     if not only:
         asked = store.assignments(found, submissions.values(), datetime.now().astimezone())
         names = found.select(list(asked))  # where nobody handed in anything: all
@@ -291,9 +315,17 @@ def grade(
         notes.append(f"not in the roster, graded under the name that is there: {a_few(strangers)}")
     for note in notes:
         tell("note", note)
+    if not names:
+        raise CourseError(f"there is no exercise in {', '.join(only or asked)} yet: nothing to grade")
+    _, unusable = found.usable(found.module_of)
+    tell_unusable({e: reason for e, reason in unusable.items() if e not in names}, "note")
+    if asked_too := {e: reason for e, reason in unusable.items() if e in names}:
+        tell_unusable(asked_too)
+        raise typer.Exit(UNUSABLE)
     if found.seed_problem:
         tell("warning", found.seed_problem)
     with store.Folder(to, found) as folder, Grader(found, tier, jobs or 1) as grader:
+        refuse_on_file(folder, unusable)
         graded, more = store.grade_batch(
             grader, folder, submissions, names, lambda total: progress(total, quiet=as_json)
         )
@@ -302,7 +334,7 @@ def grade(
         summary = report.summarise(
             reports,
             not_graded=not_graded,
-            extensions=frozenset(e for e in found.module_of if found.exercise(e).extension),
+            extensions=frozenset(e for e in found.module_of if e not in unusable and found.exercise(e).extension),
             warnings=[found.seed_problem] if found.seed_problem else [],
         )
         folder.finish(reports, summary)
@@ -320,6 +352,15 @@ def grade(
     for student, reason in not_graded.items():
         tell("shardlings", f"{student} was not graded: {reason}")
     raise typer.Exit(BROKEN if not_graded else exit_code(graded))
+
+
+def refuse_on_file(folder: store.Folder, unusable: Mapping[str, str]) -> None:
+    """Grades are added to those on file, and what these count for is not known of an exercise that cannot be used."""
+    for name in dict.fromkeys(e.exercise for r in folder.reports() for e in r.exercises):
+        if name in unusable:
+            raise CourseError(
+                f"{folder.path} holds grades of {name}, which cannot be used; mend it or choose another --out"
+            )
 
 
 def tell(what: str, text: str) -> None:
@@ -450,7 +491,7 @@ def verify(
     if as_json:
         print_json(told)
     else:
-        slips = sum(len(found.exercise(n).misconceptions) for n in chosen)
+        slips = sum(len(found.exercise(n).misconceptions) for n in found.usable(chosen)[0])
         what = f"{len(chosen)} exercises, {slips} misconceptions"
         out.print(f"{what}: {'nothing to mend' if not count else f'{count} problems'}")
     raise typer.Exit(FAILED if count else 0)
@@ -668,6 +709,8 @@ def mutants(
         raise CourseError("there is no solutions/ here to change")
     chosen, listed = found.select(names or []), mutation.equivalents(found)
     found = mutation.impatient(found)
+    chosen, unusable = found.usable(chosen)
+    tell_unusable(unusable)
     total = sum(len(mutation.mutants_of(found.exercise(n))) for n in chosen)
     with Grader(found, best_tier(isolation), jobs) as grader, progress(total, quiet=as_json) as step:
         proofs = mutation.prove(grader, chosen, listed, step, seeds)
@@ -689,7 +732,7 @@ def mutants(
         out.print(f"{total} mutants, {killed} killed ({killed / max(total, 1):.1%})", highlight=False)
         for problem in others:
             out.print(report.clean(problem), markup=False, highlight=False, soft_wrap=True)
-    raise typer.Exit(FAILED if others or any(p.problems for p in proofs) else 0)
+    raise typer.Exit(UNUSABLE if unusable else FAILED if others or any(p.problems for p in proofs) else 0)
 
 
 if __name__ == "__main__":

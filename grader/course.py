@@ -9,7 +9,6 @@ author's checkout it has ``solutions/``; what learners are given has only the pu
 from __future__ import annotations
 
 import contextlib
-import difflib
 import hashlib
 import inspect
 import math
@@ -18,15 +17,17 @@ import sys
 import threading
 import traceback
 import types
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal
 
+import jinja2
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
 
-from grader import variants
+from grader import numbers, variants
+from grader.declared import nearest
 from grader.exercise import AuthorError, Call, Exercise, Number
 from grader.sandbox import Limits
 
@@ -50,7 +51,7 @@ class Module(_Strict):
 
     id: str = Field(pattern=r"^\d\d_[a-z0-9_]+$")
     title: str
-    exercises: tuple[str, ...] = Field(min_length=1)
+    exercises: tuple[str, ...]
     weight: float = Field(default=1.0, gt=0)
     deadline: datetime | None = None
 
@@ -135,8 +136,9 @@ class Course:
         for name in names:
             found = [e for e in ids if e == name] or [e for e in ids if self.module_of[e] == name]
             found = found or [e for e in ids if e.startswith(name + "_") or self.module_of[e].startswith(name + "_")]
-            if not found:
-                raise CourseError(f"no exercise {name!r}{nearest(name, [*ids, *set(self.module_of.values())])}")
+            modules = [m.id for m in self.config.modules]
+            if not found and not any(m == name or m.startswith(name + "_") for m in modules):  # one may be empty
+                raise CourseError(f"no exercise {name!r}{nearest(name, [*ids, *modules])}")
             chosen += found
         return [e for e in ids if e in chosen] if names else ids
 
@@ -165,6 +167,17 @@ class Course:
                     f"{exercise.id} needs {need} devices for its mesh {dict(mesh)}, "
                     f"course.yaml says devices: {self.config.devices}"
                 )
+
+    def usable(self, names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
+        """Of these exercises those that can be used, and for each of the others one line that says why not."""
+        good, unusable = [], {}
+        for name in names:
+            try:
+                self.exercise(name)
+                good.append(name)
+            except CourseError as error:
+                unusable[name] = str(error)
+        return good, unusable
 
     @property
     def exercises(self) -> dict[str, Exercise]:
@@ -202,12 +215,6 @@ class Course:
         """Changes when anything that verdicts depend on changes."""
         text = self.config.model_dump_json() + "".join(self.exercise(e).digest for e in exercises)
         return hashlib.sha256(text.encode()).hexdigest()
-
-
-def nearest(name: str, names: list[str]) -> str:
-    """``; did you mean 'c3_contracting'?`` or nothing."""
-    close = difflib.get_close_matches(name, names, 1, 0.5)
-    return f"; did you mean {close[0]!r}?" if close else f"; there are {', '.join(sorted(names))}"
 
 
 # -- finding and loading -----------------------------------------------------------------------
@@ -351,9 +358,35 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
     if not exercise.statement.startswith("# "):
         raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
     _load_grading(path.parent / GRADING / path.name, exercise, space)
+    _expect_questions(path, exercise)
     for number in exercise.numbers.values():
         number.rtol = rtol if number.usual_rtol else number.rtol
     return exercise
+
+
+def _expect_questions(path: Path, exercise: Exercise) -> None:
+    """Raises CourseError for a question without a known unit or a choice of parameters, or whose text is no template."""
+    for question in exercise.numbers.values():
+        at = f"{path}:{_line_of_function(question.fn)}: {question.name}"
+        try:
+            numbers.unit_of(question.unit)
+            drawn = next(question.variants(), None)
+            if drawn is None:
+                raise CourseError(f"{at}: no parameters satisfy its `where`")
+            numbers.render_question(question, drawn)
+        except numbers.BadAnswer as error:
+            raise CourseError(f"{at}: {error}") from None
+        except jinja2.TemplateError as error:
+            raise CourseError(f"{at}: its text does not render: {error}") from None
+        except CourseError:
+            raise
+        except Exception as error:  # `where` is the author's
+            raise CourseError(f"{at}: {type(error).__name__}: {error}") from None
+
+
+def _line_of_function(fn: Callable[..., Any]) -> int:
+    code = getattr(inspect.unwrap(fn), "__code__", None)
+    return code.co_firstlineno if code else 1
 
 
 def _executed(path: Path, name: str, source: str) -> types.ModuleType:
@@ -363,8 +396,8 @@ def _executed(path: Path, name: str, source: str) -> types.ModuleType:
     try:
         exec(compile(source, str(path), "exec", dont_inherit=True), space.__dict__)
     except SyntaxError as error:
-        raise CourseError(f"{path}:{error.lineno}: {error.msg}") from None
-    except Exception as error:
+        raise CourseError(f"{path}:{error.lineno or 1}: {error.msg}") from None
+    except (Exception, SystemExit) as error:
         line = next(
             (n for frame, n in reversed(list(traceback.walk_tb(error.__traceback__)))
              if frame.f_code.co_filename == str(path)), 1,
@@ -389,7 +422,7 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
             raise CourseError(f"{path}: {name} is something else in {space.__file__}; give it another name")
     for name, thing in {**exercise.tasks, **exercise.numbers}.items():
         if name not in learners:  # what learners are given is read from the exercise's own file
-            line = thing.fn.__code__.co_firstlineno
+            line = _line_of_function(thing.fn)
             raise CourseError(
                 f"{path}:{line}: {name} is neither check nor misconception; declare it in {space.__file__}"
             )

@@ -20,14 +20,12 @@ from typing import Any, Literal, TypeVar
 
 import numpy as np
 
+from grader import declared
+from grader.declared import AuthorError
 from grader.wire import decode, dtype_of, is_inexact
 
 USUAL_RTOL = 0.02
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-class AuthorError(Exception):
-    """An exercise is declared wrongly; the message says what and where."""
 
 
 # -- arguments ---------------------------------------------------------------------------------
@@ -57,14 +55,22 @@ class Array:
         return rng.integers(self.low, self.high, shape).astype(dtype_of(self.dtype))
 
 
+@declared.spelt("normal")
 def normal(*shape: int | str, spec: Iterable = (), dtype: str = "float32") -> Array:
     """Standard normal values: ``normal("I", "J", spec=P("x", None))``."""
-    return Array(shape, tuple(spec), dtype, "normal")
+    return _array(shape, spec, dtype, "normal")
 
 
+@declared.spelt("integers")
 def integers(low: int, high: int, *shape: int | str, spec: Iterable = (), dtype: str = "int32") -> Array:
     """Integers in ``low <= n < high``."""
-    return Array(shape, tuple(spec), dtype, "integers", low, high)
+    if not (isinstance(low, int) and isinstance(high, int) and low < high):
+        raise AuthorError(f"integers: low is {low!r} and high {high!r}: there are none between them")
+    return _array(shape, spec, dtype, "integers", low, high)
+
+
+def _array(shape: tuple, spec: Iterable, dtype: str, draw: str, low: int = 0, high: int = 0) -> Array:
+    return Array(declared.shape(shape), declared.spec(spec, len(shape)), declared.dtype(dtype), draw, low, high)
 
 
 # -- declarations ------------------------------------------------------------------------------
@@ -255,35 +261,50 @@ class Exercise:
     checks: dict[str, Check] = field(default_factory=dict)
     misconceptions: dict[str, Misconception] = field(default_factory=dict)
 
+    def __post_init__(self) -> None:
+        declared.meshes(self.meshes)
+        declared.points(self.hidden_points)
+        if isinstance(self.stars, bool) or self.stars not in (1, 2, 3):
+            raise AuthorError(f"stars is {declared.a(self.stars)}, not 1, 2 or 3")
+
     # tasks
 
+    @declared.spelt("exercise.task")
     def task(self, fn: Callable | None = None, *, hints: Sequence[str] = ()) -> Any:
         """A global JAX function: array arguments by position, ``mesh`` and static keywords by name."""
-        return self._declare(fn, "array", hints=tuple(hints))
+        return self._declare(fn, "array", hints=hints)
 
+    @declared.spelt("exercise.body")
     def body(self, *, out_specs: Any, check_vma: bool = False, hints: Sequence[str] = ()) -> Any:
         """A per-device function; ``in_specs`` are the specs of the call's arguments."""
-        return self._declare(None, "body", hints=tuple(hints), out_specs=out_specs, check_vma=check_vma)
+        return self._declare(None, "body", hints=hints, out_specs=out_specs, check_vma=check_vma)
 
+    @declared.spelt("exercise.function")
     def function(self, fn: Callable | None = None, *, hints: Sequence[str] = ()) -> Any:
         """A pure Python function, called by keyword with plain values."""
-        return self._declare(fn, "function", hints=tuple(hints))
+        return self._declare(fn, "function", hints=hints)
 
-    def _declare(self, fn: Callable | None, kind: Any, **options: Any) -> Any:
+    def _declare(self, fn: Callable | None, kind: Any, *, hints: Sequence[str], **options: Any) -> Any:
+        told = declared.texts("hints", hints)
+        if fn is not None:
+            declared.function("what is to be written", fn, "def f(a, *, mesh)")
+
         def add(fn: Callable) -> Task:
             self._new_name(fn.__name__)
-            task = Task(fn.__name__, kind, fn, **options)
+            task = Task(fn.__name__, kind, fn, hints=told, **options)
             self.tasks[task.name] = task
             return task
 
         return add if fn is None else add(fn)
 
+    @declared.spelt("exercise.given")
     def given(self, thing: F) -> F:
         """A helper function or a literal constant that learners get as it stands."""
         return thing
 
     # what is asked
 
+    @declared.spelt("exercise.call")
     def call(
         self,
         task: Task,
@@ -297,14 +318,34 @@ class Exercise:
         **args: Array,
     ) -> Call:
         """Ask a traced task for its result: ``exercise.call(matmul, a=normal(...), dims={"I": 48})``."""
+        self._own_task(task, "call")
+        arrays = dict(args) | ({} if cotangent is None else {"cotangent": cotangent})
+        for name, array in arrays.items():
+            if not isinstance(array, Array):
+                known = {"dims", "hidden_dims", "static", "meshes", "wrt", "cotangent"} - {name}
+                told = f'argument {name} is {declared.a(array)}, not an array such as normal("I", "J")'
+                raise AuthorError(f"{task.name}: {told}{declared.near(name, known)}")
         if bool(wrt) != (cotangent is not None):
             raise AuthorError(f"{task.name}: a call that asks for gradients needs both wrt and cotangent")
-        dims = dict(dims or {})
-        return Call(
-            task, args, dict(static or {}), tuple(dict(m) for m in meshes or self.meshes),
-            dims, dict(hidden_dims or dims), tuple(wrt), cotangent,
-        )  # fmt: skip
+        for name in declared.texts("wrt", wrt):
+            if name not in args:
+                raise AuthorError(
+                    f"{task.name}: wrt names {name!r}, which is no argument{declared.nearest(name, args)}"
+                )
+        keywords = declared.mapping("static", static or {}, '{"dim": 0}')
+        declared.plain("static", keywords)
+        shown = declared.dims("dims", dims)
+        hidden = declared.dims("hidden_dims", hidden_dims) or shown
+        if shown.keys() != hidden.keys():
+            names = f"{', '.join(shown) or 'nothing'}, hidden_dims of {', '.join(hidden)}"
+            raise AuthorError(f"{task.name}: dims gives sizes of {names}: both must name the same dimensions")
+        chosen = declared.meshes(self.meshes if meshes is None else meshes)
+        for (name, array), mesh in itertools.product(arrays.items(), chosen):
+            declared.fits(name, array, shown, mesh, "dims")
+            declared.fits(name, array, hidden, mesh, "hidden_dims")
+        return Call(task, args, keywords, chosen, shown, hidden, tuple(wrt), cotangent)
 
+    @declared.spelt("exercise.cases")
     def cases(
         self,
         task: Task,
@@ -318,13 +359,25 @@ class Exercise:
             public: argument sets shown to learners (or, in what ``build`` writes, JSON of them with outcomes).
             hidden: draws more of them; left out of what learners are given.
         """
+        self._own_task(task, "cases")
+        if hidden is not None:
+            declared.function("hidden", hidden, "lambda rng: [...]")
         if isinstance(public, str):
             pairs = json.loads(public)
             return Cases(task, tuple(decode(args) for args, _ in pairs), hidden, tuple(o for _, o in pairs))
+        if isinstance(public, Mapping) or not isinstance(public, Sequence):
+            raise AuthorError(
+                f'{task.name}: public is {declared.a(public)}, not a list of arguments such as [{{"n": 8}}]'
+            )
+        for case in public:
+            given = declared.mapping(f"{task.name}: a public case", case, '{"n": 8}')
+            declared.plain(f"{task.name}: argument", given)
+            declared.takes(task.name, task.fn, given)
         return Cases(task, tuple(public), hidden)
 
     # what is judged
 
+    @declared.spelt("exercise.check")
     def check(
         self,
         call: Call | Cases,
@@ -334,16 +387,19 @@ class Exercise:
         after: Check | Sequence[Check] = (),
     ) -> Callable[[Callable[[Any], None]], Check]:
         """Judge a call. The function gets a ``Seen`` and raises through the words in ``expect``."""
+        if not isinstance(call, Call | Cases):
+            raise AuthorError(f"a check is of {declared.a(call)}, not of what exercise.call or exercise.cases returned")
+        worth, before = declared.points(points), self._names_of("after", after)
 
         def add(fn: Callable[[Any], None]) -> Check:
             self._new_name(fn.__name__)
-            before = (after,) if isinstance(after, Check) else tuple(after)
-            check = Check(fn.__name__, _first_paragraph(fn), fn, call, points, public, tuple(c.name for c in before))
+            check = Check(fn.__name__, _first_paragraph(fn), fn, call, worth, public, before)
             self.checks[check.name] = check
             return check
 
         return add
 
+    @declared.spelt("exercise.number")
     def number(
         self,
         *,
@@ -356,21 +412,29 @@ class Exercise:
         hints: Sequence[str] = (),
     ) -> Callable[[Callable[..., float]], Number]:
         """A numeric question; the docstring is its text (Jinja2 over the parameters)."""
+        if not isinstance(unit, str):
+            raise AuthorError(f'unit is {declared.a(unit)}, not a text such as "us"; "" for a plain number')
+        worth, near, choices = declared.points(points), declared.rtol(rtol), declared.params(params)
+        told = declared.texts("hints", hints)
+        if where is not None:
+            declared.takes("where", declared.function("where", where, "lambda X: X > 4"), choices)
 
         def add(fn: Callable[..., float]) -> Number:
             self._new_name(fn.__name__)
             text = inspect.cleandoc(fn.__doc__ or "")
             if not text:
                 raise AuthorError(f"the question {fn.__name__} has no text (its docstring)")
+            declared.takes(fn.__name__, fn, choices)
             question = Number(
-                fn.__name__, text, fn, points, unit, USUAL_RTOL if rtol is None else rtol, dict(params), model, where,
-                tuple(hints), usual_rtol=rtol is None,
+                fn.__name__, text, fn, worth, unit, USUAL_RTOL if near is None else near, choices, model, where,
+                told, usual_rtol=near is None,
             )  # fmt: skip
             self.numbers[question.name] = question
             return question
 
         return add
 
+    @declared.spelt("exercise.about")
     def about(self, question: Number, facts: Callable[..., About], *, published: Sequence[float] = ()) -> None:
         """Say what a question is about: ``exercise.about(time, lambda chip, X, **_: About(chip=chip, rings=(X,)))``.
 
@@ -380,20 +444,39 @@ class Exercise:
             facts: a function of the question's parameters.
             published: answers, in the question's unit, that no draw may have, since they can be read elsewhere.
         """
+        if not isinstance(question, Number):
+            raise AuthorError(f"about is told of {declared.a(question)}, not of a question (@exercise.number)")
+        facts = declared.function("about", facts, "lambda X: About(rings=(X,))")
+        declared.takes(f"what {question.name} is about", facts, question.params)
         question.about, question.published = facts, tuple(published)
 
+    @declared.spelt("exercise.misconception")
     def misconception(
         self, *, of: Task | Number | None = None, fails: Check | Sequence[Check] = ()
     ) -> Callable[[Callable[..., Any]], Misconception]:
         """A known wrong solution of a task (``fails`` names the checks it must fail) or answer."""
 
+        if of is not None and not isinstance(of, Task | Number):
+            raise AuthorError(f"of is {declared.a(of)}, not a task or a question: write its name without quotes")
+        if of is not None and {**self.tasks, **self.numbers}.get(of.name) is not of:
+            raise AuthorError(f"of is {declared.a(of)} of another exercise")
+        failing = self._names_of("fails", fails)
+
         def add(fn: Callable[..., Any]) -> Misconception:
             self._new_name(fn.__name__)
-            of_ = of or self._only_task(fn.__name__)
-            failing = (fails,) if isinstance(fails, Check) else tuple(fails)
+            of_ = self._only_task(fn.__name__) if of is None else of
             if isinstance(of_, Task) and not failing:
                 raise AuthorError(f"the misconception {fn.__name__} names no check that it fails")
-            wrong = Misconception(fn.__name__, _first_paragraph(fn), fn, of_, tuple(c.name for c in failing))
+            if isinstance(of_, Number):
+                if failing:
+                    raise AuthorError(
+                        f"the misconception {fn.__name__} is of a question, which has no checks: leave out fails"
+                    )
+                declared.takes(fn.__name__, fn, of_.params)
+            for name in failing:
+                if (asked := self.checks[name].call.task) is not of_:
+                    raise AuthorError(f"the misconception {fn.__name__} is of {of_.name}, {name} checks {asked.name}")
+            wrong = Misconception(fn.__name__, _first_paragraph(fn), fn, of_, failing)
             self.misconceptions[wrong.name] = wrong
             return wrong
 
@@ -417,6 +500,21 @@ class Exercise:
         """Changes when anything about the exercise changes."""
         return hashlib.sha256(f"{self.source}\0{self.grading_source}".encode()).hexdigest()
 
+    def _own_task(self, task: Any, word: str) -> None:
+        if not isinstance(task, Task):
+            raise AuthorError(f"exercise.{word} asks {declared.a(task)}, not a task: write its name without quotes")
+        if (task.kind == "function") != (word == "cases"):
+            other = "exercise.cases(...)" if word == "call" else "exercise.call(...)"
+            raise AuthorError(f"{task.name} is declared by @exercise.{_WORD[task.kind]}: ask it with {other}")
+
+    def _names_of(self, word: str, checks: Any) -> tuple[str, ...]:
+        """The names of the checks that ``after`` or ``fails`` was given."""
+        found = declared.kinds(word, checks, Check, "a check: write its name without quotes")
+        for check in found:
+            if self.checks.get(check.name) is not check:
+                raise AuthorError(f"{word} names {check.name}, a check of another exercise")
+        return tuple(check.name for check in found)
+
     def _only_task(self, name: str) -> Task:
         if len(self.tasks) != 1:
             raise AuthorError(f"say which task or question the misconception {name} is of: of=...")
@@ -426,6 +524,10 @@ class Exercise:
         for kind in (self.tasks, self.numbers, self.checks, self.misconceptions):
             if name in kind:
                 raise AuthorError(f"the name {name} is declared twice")
+
+
+Exercise.__init__ = declared.spelt("Exercise")(Exercise.__init__)
+_WORD = {"array": "task", "body": "body", "function": "function"}
 
 
 def _first_paragraph(fn: Callable) -> str:

@@ -15,6 +15,8 @@ from typing import Any
 
 import numpy as np
 
+from grader import declared
+from grader.declared import AuthorError
 from grader.exercise import Array, Call, Cases, Exercise, Number
 from grader.wire import encode
 
@@ -127,8 +129,20 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
 def _of_cases(cases: Cases, public: bool, seed: str, where: str) -> list[Ask]:
     if public or cases.hidden is None:
         return [Ask(cases, cases=list(cases.public))]
-    drawn, secret = (list(cases.hidden(rng(s, where))) for s in (OPEN_SEED, seed))
+    drawn, secret = (_drawn(cases, rng(s, where)) for s in (OPEN_SEED, seed))
     return [Ask(cases, cases=[*cases.public, *drawn]), Ask(cases, cases=secret, secret=True)]
+
+
+def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
+    """Hidden argument sets. Raises AuthorError where the author's function does not give any."""
+    assert cases.hidden is not None
+    try:
+        found = list(cases.hidden(draw))
+    except Exception as error:  # the function is the author's
+        raise AuthorError(f"{cases.task.name}: drawing hidden cases raises {type(error).__name__}: {error}") from None
+    for case in found:
+        declared.mapping(f"{cases.task.name}: a hidden case", case, '{"n": 8}')
+    return found
 
 
 def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> list[Ask]:

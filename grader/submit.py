@@ -40,6 +40,8 @@ class Ready:
 def prepare(course: Course, module: str, work: Path, student: str, grader: Grader) -> Ready:
     """Run the module's public checks. Raises CourseError when nothing of it is in ``work``, or all is as it was given out."""
     names = list(course.module(module).exercises)
+    if not names:
+        raise CourseError(f"there is no exercise in {module} yet")
     if not work.exists():
         raise CourseError(f"no such file or folder: {work}")
     found = read(work, student, course.module_of, course.handed_out)

@@ -14,10 +14,11 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
 from grader import build, numbers, possible
 from grader.course import GRADING, Course, CourseError
-from grader.exercise import Call, Exercise, Misconception, Number
+from grader.exercise import AuthorError, Call, Exercise, Misconception, Number
 from grader.grade import Grader
 from grader.layout import entries
 from grader.result import Report, Result
@@ -52,7 +53,11 @@ def verify(
 
 
 def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1) -> Iterator[str]:
-    exercise = course.exercise(name)
+    try:
+        exercise = course.exercise(name)
+    except CourseError as error:
+        yield str(error)
+        return
     yield from _declared(exercise)
     for call in dict.fromkeys(c.call for c in exercise.checks.values()):
         if isinstance(call, Call):
@@ -65,18 +70,16 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         yield from _stub(course, grader, exercise)
         for slip in exercise.misconceptions.values():
             yield from _slip(course, grader, exercise, slip, seeds)
-    except CourseError as error:
+    except (CourseError, AuthorError) as error:
         yield str(error)
 
 
 def _declared(exercise: Exercise) -> Iterator[str]:
     for line in wide_lines(exercise.statement):
         yield f"a picture is wider than {PICTURE_WIDTH} characters, which a terminal breaks: {line.strip()[:60]}..."
-    if not exercise.tasks:
-        yield "has no task to write"
-    if not exercise.numbers:
-        yield "has no numeric question"
-    if not any(c.public for c in exercise.checks.values()):
+    if not exercise.tasks and not exercise.numbers:
+        yield "has neither a task to write nor a question to answer"
+    if exercise.tasks and not any(c.public for c in exercise.checks.values()):
         yield "has no public check: learners could check nothing"
     for task in exercise.tasks.values():
         if len(task.hints) < LEAST_HINTS:
@@ -127,7 +130,15 @@ def wide_lines(statement: str) -> list[str]:
 
 def answers(course: Course, exercise: Exercise, student: str) -> dict[str, str]:
     """The right answers to a student's questions, as text with a unit."""
-    return {q.name: answer_text(q, q(**course.params(q, student))) for q in exercise.numbers.values()}
+    return {q.name: answer_text(q, _answer(q, course.params(q, student))) for q in exercise.numbers.values()}
+
+
+def _answer(question: Number | Misconception, params: Mapping[str, Any]) -> float:
+    """What an author's function answers. Raises CourseError where it raises anything."""
+    try:
+        return question.fn(**params)
+    except Exception as error:  # the function is the author's
+        raise CourseError(f"{question.name} has no answer: {type(error).__name__}: {error}") from None
 
 
 def answer_text(question: Number, value: float) -> str:
@@ -215,7 +226,7 @@ def _number_slip(course: Course, exercise: Exercise, slip: Misconception) -> Ite
     question = slip.of
     assert isinstance(question, Number)
     params = course.params(question, "verify")
-    text = answer_text(question, slip.fn(**params))
+    text = answer_text(question, _answer(slip, params))
     result = numbers.judge(question, params, exercise.misconceptions.values(), text)
     if result.status != "failed" or result.misconception != slip.name:
         yield f"the answer of {slip.name} gets {result.status}, hint {result.misconception or 'none'}"
@@ -229,7 +240,12 @@ def _list(names: Iterable[str]) -> str:
 
 
 def course_problems(course: Course) -> Iterator[str]:
-    yield from _names(course)
+    usable, unusable = course.usable(course.module_of)
+    yield from _names([course.exercise(name) for name in usable])
+    for name in unusable:
+        yield f"{name} cannot be used, so what learners are given was not proved; see: shardlings verify {name}"
+    if unusable:
+        return
     try:
         made = build.products(course)
     except CourseError as error:
@@ -247,10 +263,10 @@ def course_problems(course: Course) -> Iterator[str]:
             yield f"solutions/{name} {what} in course.yaml"
 
 
-def _names(course: Course) -> Iterator[str]:
+def _names(exercises: Iterable[Exercise]) -> Iterator[str]:
     """Tasks and questions share the namespace of a notebook, so their names are used once in the course."""
     owner: dict[str, str] = {}
-    for exercise in course.exercises.values():
+    for exercise in exercises:
         for name in [*exercise.tasks, *exercise.numbers]:
             if name in owner:
                 yield f"the name {name} is used by {owner[name]} and by {exercise.id}"

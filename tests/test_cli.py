@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from grader.course import Course, find_course
+from tests.made_up import COURSE, EXERCISE, made_up
 
 ROOT = Path(__file__).resolve().parent.parent
 
@@ -380,3 +381,147 @@ def test_without_j_an_nbgrader_folder_says_how_many_at_a_time(monkeypatch: pytes
     for more in ([], ["-j", "3"]):
         CliRunner().invoke(cli.app, ["grade", "--nbgrader", str(tmp_path), "m", *more])
     assert asked == [0, 3]  # 0: as nbgrader_config.py says
+
+
+# -- an exercise that cannot be used, and modules of one kind only
+
+
+@pytest.fixture
+def with_bad(tmp_path: Path) -> Path:
+    """A checkout of a good exercise, and of another that its author declared wrongly."""
+    made_up(tmp_path)
+    (tmp_path / "solutions" / "02_bad").mkdir()
+    bad = EXERCISE.replace('unit="us"', 'unit="furlong"')
+    (tmp_path / "solutions" / "02_bad" / "x2_bad.py").write_text(bad)
+    (tmp_path / "course.yaml").write_text(f"{COURSE}  - {{id: 02_bad, title: Bad, exercises: [x2_bad]}}\n")
+    return tmp_path
+
+
+def bad_line(folder: Path) -> str:
+    return (
+        f"{folder}/solutions/02_bad/x2_bad.py:64: gather_time: unknown unit 'furlong': "
+        "write for instance us, ms, KiB, GB/s, FLOP or token"
+    )
+
+
+def test_an_exercise_that_cannot_be_used_stops_no_other(with_bad: Path) -> None:
+    listed = shardlings("list", cwd=with_bad)
+    assert "X1 Gather" in listed.stdout and one_line(listed) == f"shardlings: {bad_line(with_bad)}"
+    shown = shardlings("show", "x1", cwd=with_bad)
+    assert (shown.returncode, shown.stderr) == (0, f"note: {bad_line(with_bad)}\n") and "X1 Gather" in shown.stdout
+    assert one_line(shardlings("show", "x2", cwd=with_bad)) == f"shardlings: {bad_line(with_bad)}"
+    work = with_bad / "work"
+    work.mkdir()
+    for name in ("x1_gather", "x2_bad"):
+        (work / f"{name}.py").write_text("gather_time = 3\n")
+    checked = shardlings("check", "--work", str(work), cwd=with_bad)
+    assert checked.returncode == 2 and "X1 Gather  0/" in checked.stdout
+    assert [line for line in checked.stderr.splitlines() if "x2_bad" in line] == [f"shardlings: {bad_line(with_bad)}"]
+    assert one_line(shardlings("build", cwd=with_bad)) == f"shardlings: {bad_line(with_bad)}"
+
+
+def test_verify_names_an_exercise_that_cannot_be_used_and_proves_the_rest(with_bad: Path) -> None:
+    done = shardlings("verify", cwd=with_bad)
+    assert done.returncode == 1 and done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "✓ x1_gather",
+        "✗ x2_bad",
+        f"    {bad_line(with_bad)}",
+        "✗ course",
+        "    x2_bad cannot be used, so what learners are given was not proved; see: shardlings verify x2_bad",
+        "2 exercises, 3 misconceptions: 2 problems",
+    ]
+
+
+def test_other_modules_are_graded(with_bad: Path) -> None:
+    (with_bad / "class" / "alice").mkdir(parents=True)
+    (with_bad / "class" / "alice" / "x1_gather.py").write_text("gather_time = 3\n")
+    words = ("grade", "class", "--out", "graded", "--isolation", "none", "--only")
+    done = shardlings(*words, "01_gather", cwd=with_bad)
+    assert done.returncode == 0 and done.stderr.strip() == f"note: {bad_line(with_bad)}"
+    assert (with_bad / "graded" / "grades.csv").is_file()
+    assert one_line(shardlings(*words, "02_bad", cwd=with_bad)) == f"shardlings: {bad_line(with_bad)}"
+
+
+QUESTION = EXERCISE[EXERCISE.index("@exercise.number") :]
+ASKS = f'''\
+"""# Q1 Questions
+
+Answer.
+"""
+
+from grader.exercise import About, Exercise
+from grader.hardware import all_gather_time
+
+exercise = Exercise()
+
+
+{QUESTION}'''
+WRITES = '''\
+"""# F1 Functions
+
+Write.
+"""
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+
+exercise = Exercise()
+
+
+@exercise.function(hints=["a nudge"])
+def half(n):
+    """Half of n."""
+    return n // 2
+
+
+cases = exercise.cases(half, public=[{"n": 4}, {"n": 6}], hidden=lambda rng: [{"n": int(rng.integers(2, 99))}])
+
+
+@exercise.check(cases, points=1, public=True)
+def halved(seen):
+    """half: it is half"""
+    expect_outcomes(seen)
+
+
+@exercise.misconception(fails=halved)
+def doubled(n):
+    """You doubled it."""
+    return 2 * n
+'''
+
+
+def test_a_module_of_questions_one_of_functions_and_an_empty_one(tmp_path: Path) -> None:
+    for module, name, text in (("01_ask", "q1_ask", ASKS), ("02_write", "f1_write", WRITES)):
+        (tmp_path / "solutions" / module).mkdir(parents=True)
+        (tmp_path / "solutions" / module / f"{name}.py").write_text(text)
+    (tmp_path / "course.yaml").write_text(
+        "name: kinds\nseed: a-secret-seed\nmodules:\n  - {id: 01_ask, title: Ask, exercises: [q1_ask]}\n"
+        "  - {id: 02_write, title: Write, exercises: [f1_write]}\n"
+        "  - {id: 03_empty, title: Empty, exercises: [], deadline: 2020-01-01T00:00:00}\n"
+    )
+    assert shardlings("build", cwd=tmp_path).stdout.endswith("8 files changed\n")
+    for module, last in (("01_ask", 'check("q1_ask")'), ("02_write", 'check("f1_write")'), ("03_empty", "")):
+        book = json.loads((tmp_path / "exercises" / module / f"{module}.ipynb").read_text())
+        assert "".join(book["cells"][-1]["source"]) == last if last else len(book["cells"]) == 2
+    done = shardlings("verify", cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "2 exercises, 2 misconceptions: nothing to mend", done.stdout
+    listed = shardlings("list", cwd=tmp_path)
+    assert listed.returncode == 0 and "03_empty  Empty" in listed.stdout
+    for words in (("show", "03"), ("check", "03")):
+        assert one_line(shardlings(*words, cwd=tmp_path)) == "shardlings: there is no exercise in 03 yet"
+    (tmp_path / "class" / "alice").mkdir(parents=True)
+    shutil.copy(tmp_path / "exercises" / "02_write" / "f1_write.py", tmp_path / "class" / "alice")
+    words = ("grade", "class", "--out", "graded", "--isolation", "none")
+    graded = shardlings(*words, cwd=tmp_path)
+    assert graded.returncode == 0 and "graded here: everything" in graded.stderr, graded.stderr
+    empty = shardlings(*words, "--only", "03", cwd=tmp_path)
+    assert one_line(empty) == "shardlings: there is no exercise in 03 yet: nothing to grade"
+
+
+def test_what_an_authors_function_raises_is_one_line(tmp_path: Path) -> None:
+    right = 'return all_gather_time(I, 4, "v5p")\n\n\nexercise.about'
+    found = made_up(tmp_path, right, "return 1 / 0\n\n\nexercise.about")
+    done = shardlings("verify", cwd=found.root)
+    assert done.returncode == 1 and done.stderr == ""
+    assert "    gather_time has no answer: ZeroDivisionError: division by zero" in done.stdout.splitlines()

@@ -49,7 +49,7 @@ def test_defaults_fill_what_is_left_out(tmp_path: Path) -> None:
         ("name: small\n", "name: small\nlimits:\n  run_secs: 3\n", "course.yaml:3: limits.run_secs: no such field; did you mean 'run_seconds'?"),
         ("    title: Layout\n", "", "course.yaml:3: modules.0.title: Field required"),
         ("01_layout", "layout", "course.yaml:3: modules.0.id: String should match pattern"),
-        ("[a1_local_shape]", "[]", "course.yaml:5: modules.0.exercises: Tuple should have at least 1 item"),
+        ("    exercises: [a1_local_shape]\n", "", "course.yaml:3: modules.0.exercises: Field required"),
         ("[a1_local_shape]", "[a1_local_shape, a1_local_shape]", "course.yaml:2: modules: a1_local_shape is listed twice"),
         ("name: small\n", "name: small\nvariants: {mode: each}\n", "course.yaml:2: variants.mode: Input should be 'shared' or 'per_student'"),
         ("title: Layout", "title: Layout\n    weight: 0", "course.yaml:5: modules.0.weight: Input should be greater than 0"),

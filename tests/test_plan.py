@@ -223,17 +223,37 @@ def test_a_size_that_nobody_gave_is_the_authors_fault() -> None:
     def f(a, *, mesh):
         """f"""
 
-    call = exercise.call(f, a=normal("I", "J"), dims={"I": 4})
-
-    @exercise.check(call, points=1)
-    def value(seen):
-        """value"""
-
-    with pytest.raises(AuthorError, match="no size given for dimension 'J'"):
-        plan(exercise, public=False, seed="s")
+    with pytest.raises(AuthorError, match=r"^no size given for dimension 'J' of a: add it to dims$"):
+        exercise.call(f, a=normal("I", "J"), dims={"I": 4})
 
 
 def test_a_generator_depends_on_seed_and_place_and_does_not_mix_them_up() -> None:
     drawn = {s + "|" + w: rng(s, w).integers(1 << 62) for s, w in (("a", "b"), ("ab", ""), ("", "ab"), ("a", "c"))}
     assert len(set(drawn.values())) == 4
     assert rng("a", "b").integers(1 << 62) == drawn["a|b"]
+
+
+@pytest.mark.parametrize(
+    ("hidden", "told"),
+    [
+        (lambda rng: [{"n": 1 / 0}], "f: drawing hidden cases raises ZeroDivisionError: division by zero"),
+        (lambda rng: 3, "f: drawing hidden cases raises TypeError: 'int' object is not iterable"),
+        (lambda rng: [3], 'f: a hidden case is the int 3, not a dict such as {"n": 8}'),
+    ],
+)
+def test_hidden_cases_that_cannot_be_drawn_are_the_authors_fault(hidden: Any, told: str) -> None:
+    exercise = Exercise()
+
+    @exercise.function
+    def f(n):
+        """f"""
+
+    cases = exercise.cases(f, public=[{"n": 1}], hidden=hidden)
+
+    @exercise.check(cases, points=1)
+    def value(seen):
+        """value"""
+
+    with pytest.raises(AuthorError) as error:
+        plan(exercise, public=False, seed="s")
+    assert str(error.value) == told

@@ -1,0 +1,237 @@
+"""What may stand in a declaration: each function takes what an author wrote and returns it, or says what is wrong.
+
+Used by ``exercise`` while an author's file is executed, so that ``course`` can name the line that declares it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+import inspect
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, TypeVar
+
+from grader.layout import entries
+from grader.wire import DTYPES, NotPlain, encode
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+class AuthorError(Exception):
+    """An exercise is declared wrongly; the message says what and where."""
+
+
+def near(name: str, names: Iterable[str]) -> str:
+    """``; did you mean 'c3_contracting'?`` or nothing."""
+    close = difflib.get_close_matches(name, list(names), 1, 0.5)
+    return f"; did you mean {close[0]!r}?" if close else ""
+
+
+def nearest(name: str, names: Iterable[str]) -> str:
+    """``; did you mean 'c3_contracting'?`` or all the names."""
+    return near(name, names := list(names)) or f"; there are {', '.join(sorted(names))}"
+
+
+def spelt(called: str) -> Callable[[F], F]:
+    """Arguments that a function does not take, or lacks, are told as an author writes them: ``exercise.number(...)``."""
+
+    def around(fn: F) -> F:
+        signature = inspect.signature(fn)
+
+        @functools.wraps(fn)
+        def checked(*args: Any, **named: Any) -> Any:
+            try:
+                signature.bind(*args, **named)
+            except TypeError as error:
+                raise AuthorError(f"{called}: {_misfit(called, signature, args, named) or error}") from None
+            return fn(*args, **named)
+
+        return checked  # type: ignore[return-value]
+
+    return around
+
+
+def _misfit(called: str, signature: inspect.Signature, args: tuple, named: Mapping[str, Any]) -> str:
+    if len(args) == 2 and inspect.isfunction(args[1]) and not named:
+        return f"it takes arguments: write @{called}(...) above {args[1].__name__}"
+    known = [p for p in signature.parameters.values() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = [p.name for p in known if p.name != "self"]
+    for name in named:
+        if name not in names:
+            return f"no such argument {name!r}{nearest(name, names)}"
+    given = {*named, *(p.name for p in [p for p in known if p.kind is not p.KEYWORD_ONLY][: len(args)])}
+    missing = [p.name for p in known if p.default is p.empty and p.name not in given]
+    return f"{missing[0]}=... is missing" if missing else ""
+
+
+def a(value: object) -> str:
+    """``the str 'q'``: what was given where something else is due."""
+    if value is None:
+        return "None"
+    text = repr(value)
+    short = text if len(text) <= 40 and "\n" not in text and " at 0x" not in text and text[0] != "<" else ""
+    name = getattr(value, "name", None) or getattr(value, "__name__", None) or short
+    return f"the {type(value).__name__} {name}".rstrip()
+
+
+def whole(value: object) -> bool:
+    """Whether this is a count, 1 or more."""
+    return isinstance(value, int) and not isinstance(value, bool) and value > 0
+
+
+# -- sizes -------------------------------------------------------------------------------------
+
+
+def meshes(value: Any) -> tuple[dict[str, int], ...]:
+    if isinstance(value, Mapping):
+        raise AuthorError(f"meshes is a list of meshes, not one: write meshes=[{dict(value)!r}]")
+    if not isinstance(value, Sequence) or isinstance(value, str):
+        raise AuthorError(f'meshes is {a(value)}, not a list such as [{{"x": 4, "y": 2}}]')
+    if not value:
+        raise AuthorError("meshes is empty: name one at least")
+    for mesh in value:
+        if not isinstance(mesh, Mapping) or not mesh:
+            raise AuthorError(f'a mesh is {a(mesh)}, not a dict of axes and sizes such as {{"x": 4, "y": 2}}')
+        for axis, size in mesh.items():
+            if not isinstance(axis, str) or not axis.isidentifier():
+                raise AuthorError(f"the mesh {dict(mesh)} has {a(axis)} for an axis: name it by a word")
+            if not whole(size):
+                raise AuthorError(f"axis {axis} of the mesh {dict(mesh)} has {a(size)} for its size: 1, 2, 3, ...")
+    return tuple(dict(mesh) for mesh in value)
+
+
+def dims(name: str, value: Any) -> dict[str, int]:
+    """Sizes by dimension; ``name`` is the keyword they were given for."""
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise AuthorError(f'{name} is {a(value)}, not a dict of sizes such as {{"I": 48}}')
+    for dim, size in value.items():
+        if not isinstance(dim, str):
+            raise AuthorError(f'{name} has {a(dim)} for a dimension: name it by a word, such as "I"')
+        if not whole(size):
+            raise AuthorError(f"{name}: dimension {dim} has {a(size)} for its size: 1, 2, 3, ...")
+    return dict(value)
+
+
+def shape(value: tuple) -> tuple[int | str, ...]:
+    for size in value:
+        if not isinstance(size, str) and not whole(size):
+            raise AuthorError(f'a shape has {a(size)} for a dimension: give names and sizes, such as normal("I", 8)')
+    return value
+
+
+def spec(value: Any, ndim: int) -> tuple:
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        raise AuthorError(f'spec is {a(value)}, not a PartitionSpec such as P("x", None)')
+    found = tuple(value)
+    for entry in found:
+        if not (entry is None or isinstance(entry, str) or _is_axes(entry)):
+            raise AuthorError(f"spec has {a(entry)} for a dimension: None, an axis, or a tuple of axes")
+    if len(found) > ndim:
+        raise AuthorError(f"spec has {len(found)} entries for an array of {ndim} dimensions: leave out the last")
+    axes = [axis for names in entries(found, ndim) for axis in names]
+    for axis in axes:
+        if axes.count(axis) > 1:
+            raise AuthorError(f"spec names axis {axis} twice: an axis cuts one dimension")
+    return found
+
+
+def _is_axes(entry: object) -> bool:
+    return isinstance(entry, tuple) and all(isinstance(axis, str) for axis in entry)
+
+
+def dtype(value: Any) -> str:
+    if not isinstance(value, str):
+        raise AuthorError(f'dtype is {a(value)}, not a name such as "float32"')
+    if value not in DTYPES:
+        raise AuthorError(f"no such dtype {value!r}{nearest(str(value), DTYPES)}")
+    return value
+
+
+def fits(name: str, array: Any, sizes: Mapping[str, int], mesh: Mapping[str, int], of: str) -> None:
+    """Raises AuthorError where an array's dimensions have no size in ``sizes`` (``of``: dims), or are not cut evenly."""
+    for dim, axes in zip(array.shape, entries(array.spec, len(array.shape)), strict=True):
+        if isinstance(dim, str) and dim not in sizes:
+            raise AuthorError(f"no size given for dimension {dim!r} of {name}: add it to {of}")
+        for axis in axes:
+            if axis not in mesh:
+                raise AuthorError(f"the spec of {name} names axis {axis!r}, which the mesh {dict(mesh)} does not have")
+        size, parts = sizes[dim] if isinstance(dim, str) else dim, math.prod(mesh[axis] for axis in axes)
+        if size % parts:
+            named = f"{dim} = {size} in {of}" if isinstance(dim, str) else f"{size}"
+            raise AuthorError(f"{name}: dimension {named} is not cut into {parts} equal parts on the mesh {dict(mesh)}")
+
+
+# -- what a declaration is worth and says ------------------------------------------------------
+
+
+def points(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < math.inf:
+        raise AuthorError(f"points is {a(value)}, not a number, 0 or more")
+    return value
+
+
+def rtol(value: Any) -> float | None:
+    if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1):
+        raise AuthorError(f"rtol is {a(value)}, not a number from 0 up to 1, such as 0.02")
+    return value
+
+
+def texts(name: str, value: Any) -> tuple[str, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(isinstance(t, str) for t in value):
+        raise AuthorError(f"{name} is {a(value)}, not a list of texts: write {name}=[...]")
+    return tuple(value)
+
+
+def mapping(name: str, value: Any, such_as: str) -> dict[str, Any]:
+    if not isinstance(value, Mapping) or not all(isinstance(key, str) for key in value):
+        raise AuthorError(f"{name} is {a(value)}, not a dict such as {such_as}")
+    return dict(value)
+
+
+def params(value: Any) -> dict[str, Sequence[Any]]:
+    """A question's choices by parameter."""
+    found = mapping("params", value, '{"X": [4, 8]}')
+    for name, choices in found.items():
+        if isinstance(choices, str | Mapping) or not isinstance(choices, Sequence) or not choices:
+            raise AuthorError(f"params: {name} has {a(choices)}, not a list of choices such as [4, 8]")
+    return found
+
+
+def function(name: str, value: Any, such_as: str) -> Any:
+    if not callable(value):
+        raise AuthorError(f"{name} is {a(value)}, not a function such as {such_as}")
+    return value
+
+
+def takes(what: str, fn: Callable[..., Any], names: Iterable[str]) -> None:
+    """Raises AuthorError where ``fn`` cannot be called with keywords of these names."""
+    try:
+        signature = inspect.signature(fn)
+    except (TypeError, ValueError):  # a builtin that does not say
+        return
+    names = list(names)
+    try:
+        signature.bind(**dict.fromkeys(names))
+    except TypeError as error:
+        raise AuthorError(f"{what} is called with {', '.join(names) or 'nothing'}: {error}") from None
+
+
+def plain(what: str, values: Mapping[str, Any]) -> None:
+    """Raises AuthorError for what cannot be sent to a learner's function."""
+    for name, value in values.items():
+        try:
+            encode(value)
+        except NotPlain as error:
+            raise AuthorError(f"{what} {name} is {a(value)}, which cannot be passed on: {error}") from None
+
+
+def kinds(name: str, value: Any, kind: type, due: str) -> tuple[Any, ...]:
+    """One declaration or several, as a tuple; ``due`` says which were expected."""
+    found = (value,) if isinstance(value, kind) or not isinstance(value, Sequence) or isinstance(value, str) else value
+    for one in found:
+        if not isinstance(one, kind):
+            raise AuthorError(f"{name} names {a(one)}, not {due}")
+    return tuple(found)
