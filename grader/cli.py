@@ -82,11 +82,18 @@ def points(value: float) -> str:
     return f"{value:g} point{'' if value == 1 else 's'}"
 
 
-def course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Course:
-    """The course that was named, else the working directory's; never one that came with ``handed_in``."""
+def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bool = False) -> Course:
+    """The course that was named, else the working directory's; never one that came with ``handed_in``.
+
+    Learners' commands take the packaged one where there is no other (``packaged``), and say so.
+    """
     if problem := doctors.jax_problem():
         raise CourseError(problem)
-    return find_course(path, handed_in=handed_in)
+    found = find_course(path, handed_in=handed_in, packaged=packaged)
+    if path is None and found.root == PACKAGED:
+        told = f"no course.yaml in {Path.cwd()} or above, so this is the course that was installed with shardlings"
+        tell("note", f"{told}; for another go to its folder or pass --course")
+    return found
 
 
 def work_in(course: Course, work: Path | None) -> Path:
@@ -101,7 +108,7 @@ def work_in(course: Course, work: Path | None) -> Path:
 @app.command("list")
 def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
     """List modules and exercises."""
-    found = course_at(course)
+    found = course_at(course, packaged=True)
     rows = [
         {
             "module": module.id,
@@ -141,7 +148,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show an exercise: its statement, my numbers, what is checked, and hints when asked for."""
-    found = course_at(course)
+    found = course_at(course, packaged=True)
     owners = [e for e in found.module_of if name in found.exercise(e).numbers]
     exercise = found.exercise(owners[0] if owners else found.select([name])[0])
     me = student_name(found, student)
@@ -199,7 +206,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check my own work with the public checks. Without isolation: it is your code on your machine."""
-    found = course_at(course, [work] if work else [])
+    found = course_at(course, [work] if work else [], packaged=True)
     chosen = found.select(names or [])
     place, tier = work_in(found, work), best_tier(isolation)
     if tier != "none" and course is None and place.resolve().is_relative_to(found.root.resolve()) and not found.solved:
@@ -550,7 +557,7 @@ def submit(
     from grader import submit as submitting
     from grader.integrations.nbgrader import exchange
 
-    found = course_at(course, [work] if work else [])
+    found = course_at(course, [work] if work else [], packaged=True)
     listed = found.module(module)
     place, who = work_in(found, work), student_name(found, student)
     with own_grader(found) as grader:

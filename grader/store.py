@@ -222,7 +222,7 @@ def assignments(course: Course, submissions: Iterable[Submission], now: datetime
         for one in submissions
     ]
     counts = {m.id: sum(m.id in modules for modules in begun) for m in course.config.modules}
-    return {m.id: counts[m.id] for m in course.config.modules if counts[m.id] or _is_due(m, now)}
+    return {m.id: counts[m.id] for m in course.config.modules if counts[m.id] or (m.exercises and _is_due(m, now))}
 
 
 def _is_due(module: Module, now: datetime) -> bool:

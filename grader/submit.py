@@ -39,7 +39,7 @@ class Ready:
 
 def prepare(course: Course, module: str, work: Path, student: str, grader: Grader) -> Ready:
     """Run the module's public checks. Raises CourseError when nothing of it is in ``work``, or all is as it was given out."""
-    names = list(course.module(module).exercises)
+    names = course.select([course.module(module).id])
     if not work.exists():
         raise CourseError(f"no such file or folder: {work}")
     found = read(work, student, course.module_of, course.handed_out)
