@@ -72,11 +72,9 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
 def _declared(exercise: Exercise) -> Iterator[str]:
     for line in wide_lines(exercise.statement):
         yield f"a picture is wider than {PICTURE_WIDTH} characters, which a terminal breaks: {line.strip()[:60]}..."
-    if not exercise.tasks:
-        yield "has no task to write"
-    if not exercise.numbers:
-        yield "has no numeric question"
-    if not any(c.public for c in exercise.checks.values()):
+    if not exercise.tasks and not exercise.numbers:
+        yield "has no task to write and no question"
+    if exercise.tasks and not any(c.public for c in exercise.checks.values()):
         yield "has no public check: learners could check nothing"
     for task in exercise.tasks.values():
         if len(task.hints) < LEAST_HINTS:
