@@ -465,16 +465,28 @@ def verify(
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(help="MODULE/EXERCISE, such as 03_matmuls/c6_batched")],
+    name: Annotated[str, typer.Argument(help="MODULE/EXERCISE, such as 03_matmuls/c6_batched; or the word course")],
+    folder: Annotated[Path | None, typer.Argument(help="for a new course: a folder that is new or empty")] = None,
     course: CourseOption = None,
 ) -> None:
-    """Start a new exercise from a scaffold that passes verify."""
-    path = scaffold.new(course_at(course), name)
-    out.print(
-        f"wrote {path}; edit it, then: shardlings build && shardlings verify {path.stem}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    """Start a new exercise, or a course of your own (new course FOLDER), that passes verify as it stands."""
+    if name == "course":
+        if folder is None:
+            raise scaffold.ScaffoldError("say where the course goes: shardlings new course FOLDER")
+        scaffold.new_course(folder)
+        go = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
+        told = f"wrote a course to {folder}; next: {go}shardlings build && shardlings verify"
+    else:
+        if folder is not None:
+            raise scaffold.ScaffoldError(
+                f"a new exercise goes into its course; for a new course: shardlings new course {folder}"
+            )
+        found = course_at(course)
+        path = scaffold.new(found, name)
+        if path.parent.name not in {module.id for module in found.config.modules}:
+            tell("note", f"{path.parent.name} is a new module, the last in course.yaml; its title is yours to choose")
+        told = f"wrote {path}; edit it, then: shardlings build && shardlings verify {path.stem}"
+    out.print(told, markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
