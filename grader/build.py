@@ -565,7 +565,8 @@ def products(course: Course) -> dict[str, str]:
             exercise = course.exercise(name)
             made[f"{module.id}/{name}.py"] = stub_source(course, exercise)
             made[f"{module.id}/{PUBLIC}/{name}.py"] = public_source(exercise)
-        made[f"{module.id}/{module.id}.ipynb"] = notebook(course, module.id)
+        if module.exercises:
+            made[f"{module.id}/{module.id}.ipynb"] = notebook(course, module.id)
     made["course.yaml"] = _public_config(course, sorted(fingerprint(s) for s in _sources(made)))
     return made
 

@@ -82,11 +82,18 @@ def points(value: float) -> str:
     return f"{value:g} point{'' if value == 1 else 's'}"
 
 
-def course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Course:
-    """The course that was named, else the working directory's; never one that came with ``handed_in``."""
+def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bool = False) -> Course:
+    """The course that was named, else the working directory's; never one that came with ``handed_in``.
+
+    Learners' commands take the packaged one where there is no other (``packaged``), and say so.
+    """
     if problem := doctors.jax_problem():
         raise CourseError(problem)
-    return find_course(path, handed_in=handed_in)
+    found = find_course(path, handed_in=handed_in, packaged=packaged)
+    if path is None and found.root == PACKAGED:
+        told = f"no course.yaml in {Path.cwd()} or above, so this is the course that was installed with shardlings"
+        tell("note", f"{told}; for another go to its folder or pass --course")
+    return found
 
 
 def work_in(course: Course, work: Path | None) -> Path:
@@ -101,7 +108,7 @@ def work_in(course: Course, work: Path | None) -> Path:
 @app.command("list")
 def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
     """List modules and exercises."""
-    found = course_at(course)
+    found = course_at(course, packaged=True)
     good, unusable = found.usable(found.module_of)
     rows = [
         {
@@ -150,7 +157,7 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """Show an exercise: its statement, my numbers, what is checked, and hints when asked for."""
-    found = course_at(course)
+    found = course_at(course, packaged=True)
     good, unusable = found.usable(found.module_of)
     owners = [e for e in good if name in found.exercise(e).numbers]
     chosen = owners or asked_for(found, [name])
@@ -219,7 +226,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check my own work with the public checks. Without isolation: it is your code on your machine."""
-    found = course_at(course, [work] if work else [])
+    found = course_at(course, [work] if work else [], packaged=True)
     chosen = asked_for(found, names or [])
     place, tier = work_in(found, work), best_tier(isolation)
     if tier != "none" and course is None and place.resolve().is_relative_to(found.root.resolve()) and not found.solved:
@@ -499,16 +506,28 @@ def verify(
 
 @app.command()
 def new(
-    name: Annotated[str, typer.Argument(help="MODULE/EXERCISE, such as 03_matmuls/c6_batched")],
+    name: Annotated[str, typer.Argument(help="MODULE/EXERCISE, such as 03_matmuls/c6_batched; or the word course")],
+    folder: Annotated[Path | None, typer.Argument(help="for a new course: a folder that is new or empty")] = None,
     course: CourseOption = None,
 ) -> None:
-    """Start a new exercise from a scaffold that passes verify."""
-    path = scaffold.new(course_at(course), name)
-    out.print(
-        f"wrote {path}; edit it, then: shardlings build && shardlings verify {path.stem}",
-        highlight=False,
-        soft_wrap=True,
-    )
+    """Start a new exercise, or a course of your own (new course FOLDER), that passes verify as it stands."""
+    if name == "course":
+        if folder is None:
+            raise scaffold.ScaffoldError("say where the course goes: shardlings new course FOLDER")
+        scaffold.new_course(folder)
+        go = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
+        told = f"wrote a course to {folder}; next: {go}shardlings build && shardlings verify"
+    else:
+        if folder is not None:
+            raise scaffold.ScaffoldError(
+                f"a new exercise goes into its course; for a new course: shardlings new course {folder}"
+            )
+        found = course_at(course)
+        path = scaffold.new(found, name)
+        if path.parent.name not in {module.id for module in found.config.modules}:
+            tell("note", f"{path.parent.name} is a new module, the last in course.yaml; its title is yours to choose")
+        told = f"wrote {path}; edit it, then: shardlings build && shardlings verify {path.stem}"
+    out.print(told, markup=False, highlight=False, soft_wrap=True)
 
 
 @app.command()
@@ -591,7 +610,7 @@ def submit(
     from grader import submit as submitting
     from grader.integrations.nbgrader import exchange
 
-    found = course_at(course, [work] if work else [])
+    found = course_at(course, [work] if work else [], packaged=True)
     listed = found.module(module)
     place, who = work_in(found, work), student_name(found, student)
     with own_grader(found) as grader:

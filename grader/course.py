@@ -3,7 +3,7 @@
 A course is code that runs as whoever types the command. It is used where it was named (``--course``); else it
 is found by walking up from the working directory, but never in what was handed in (see ``find_course``). In an
 author's checkout it has ``solutions/``; what learners are given has only the public part of each exercise, in
-``exercises/<module>/_public/``; an installed package carries the latter inside.
+``exercises/<module>/_public/``; an installed package carries the latter inside, for learners who have no other near.
 """
 
 from __future__ import annotations
@@ -51,9 +51,14 @@ class Module(_Strict):
 
     id: str = Field(pattern=r"^\d\d_[a-z0-9_]+$")
     title: str
-    exercises: tuple[str, ...]
+    exercises: tuple[str, ...] = ()
     weight: float = Field(default=1.0, gt=0)
     deadline: datetime | None = None
+
+    @field_validator("exercises", mode="before")
+    @classmethod
+    def _nothing_is_none(cls, listed: Any) -> Any:
+        return () if listed is None else listed  # "exercises:" and nothing behind it
 
 
 class Variants(_Strict):
@@ -220,8 +225,8 @@ class Course:
 # -- finding and loading -----------------------------------------------------------------------
 
 
-def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = ()) -> Course:
-    """The course at ``start``, where one was named; else that of the working directory, or the packaged one.
+def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), packaged: bool = False) -> Course:
+    """The course at ``start``, where one was named; else that of the working directory.
 
     A course's files are executed by whoever looks at them, and somebody who hands in work can put a ``course.yaml``
     beside it. So one that was merely found is used only where it is in nobody's submission: not in ``handed_in``,
@@ -230,6 +235,7 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = ()) ->
     Args:
         start: a course.yaml, or the folder that holds it: whoever names it trusts it.
         handed_in: what is about to be graded or checked.
+        packaged: where there is no other, take the one that was installed with the package; whoever asks says so to people.
 
     Raises:
         CourseError: there is none, or the one that was found is not to be trusted unless it is named.
@@ -240,28 +246,27 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = ()) ->
             raise CourseError(f"no course.yaml in {start}; go to the course's folder or pass --course")
         return load_course(named[0])
     here = Path.cwd()
-    if found := _above(here):
+    if found := courses_above(here):
         if reason := _distrust(found, here, handed_in):
             raise CourseError(f"{found[0]} {reason}; a course is code: pass the one to trust, --course FOLDER")
         return load_course(found[0])
-    return _packaged(here)
+    if packaged and (PACKAGED / "course.yaml").is_file():
+        return load_course(PACKAGED / "course.yaml")
+    raise CourseError(
+        f"no course.yaml in {here} or above; go to the course's folder, pass --course, "
+        "or start one: shardlings new course FOLDER"
+    )
 
 
 def course_around() -> Course:
     """The course of the working directory, for a notebook that runs in it: its code is running already."""
-    here = Path.cwd()
-    found = _above(here)
-    return load_course(found[0]) if found else _packaged(here)
+    found = courses_above(Path.cwd())
+    return load_course(found[0]) if found else find_course(packaged=True)
 
 
-def _above(here: Path) -> list[Path]:
+def courses_above(here: Path) -> list[Path]:
+    """The course.yaml of this folder and of those above it, innermost first."""
     return [p for folder in (here, *here.parents) for p in _course_files(folder) if p.is_file()]
-
-
-def _packaged(here: Path) -> Course:
-    if (PACKAGED / "course.yaml").is_file():
-        return load_course(PACKAGED / "course.yaml")
-    raise CourseError(f"no course.yaml in {here} or above; go to the course's folder or pass --course")
 
 
 def _course_files(folder: Path) -> tuple[Path, Path]:

@@ -1,12 +1,23 @@
-"""``shardlings new``: a new exercise that passes verify, to be edited."""
+"""``shardlings new``: a new exercise, or a course of one's own, that passes verify and is to be edited."""
 
 from __future__ import annotations
 
+import json
 import re
+import secrets
+import shutil
 from pathlib import Path
+from textwrap import indent
+from typing import Any
 
-from grader.course import Course, CourseError
+from ruamel.yaml import YAML
+from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, SequenceNode
+
+from grader.course import Course, CourseError, courses_above, nearest
 from grader.files import write_atomic
+
+NEW_COURSE = Path(__file__).parent / "new_course"
+RENAMED = {"gitignore": ".gitignore"}  # under its own name it would count in this repository
 
 TEMPLATE = '''\
 """# {title}
@@ -111,7 +122,48 @@ exercise.about(
 
 
 class ScaffoldError(Exception):
-    """The exercise cannot be started; one line says why."""
+    """The exercise or the course cannot be started; one line says why."""
+
+
+# -- a course ----------------------------------------------------------------------------------
+
+
+def new_course(folder: Path) -> None:
+    """Write a course with a seed of its own and an exercise of each kind into a new or empty folder.
+
+    Everything is written under a temporary name first; course.yaml gets its own name last, and without it there is no course.
+    """
+    if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
+        raise ScaffoldError(f"{folder} is there and is not an empty folder; name a new one")
+    if outer := courses_above(folder.resolve().parent):
+        raise ScaffoldError(f"{folder} lies inside another course, {outer[0].parent}; name a folder outside of it")
+    files = _course_files(folder.resolve().name)
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder / f".tmp-{secrets.token_hex(8)}"
+    try:
+        for path, text in files.items():
+            (unfinished / path).parent.mkdir(parents=True, exist_ok=True)
+            write_atomic(unfinished / path, text)
+        for entry in sorted(unfinished.iterdir(), key=lambda path: path.name == "course.yaml"):
+            entry.rename(folder / entry.name)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def _course_files(name: str) -> dict[Path, str]:
+    """Path in the new course -> text."""
+    made: dict[Path, str] = {}
+    for path in sorted(NEW_COURSE.rglob("*")):
+        if path.is_file() and "__pycache__" not in path.parts:
+            place = path.relative_to(NEW_COURSE).with_name(RENAMED.get(path.name, path.name))
+            made[place] = path.read_text(encoding="utf-8")
+    config, readme = Path("course.yaml"), Path("README.md")
+    made[config] = made[config].replace("NAME", json.dumps(name)).replace("SEED", json.dumps(secrets.token_hex(16)))
+    made[readme] = made[readme].replace("NAME", name)
+    return made
+
+
+# -- an exercise -------------------------------------------------------------------------------
 
 
 def new(course: Course, name: str) -> Path:
@@ -120,25 +172,79 @@ def new(course: Course, name: str) -> Path:
     if match is None:
         raise ScaffoldError(f"{name!r} is not MODULE/EXERCISE in lower case, such as 03_matmuls/c6_batched")
     if not course.solved:
-        raise CourseError("new exercises are written where solutions/ is")
+        raise CourseError(
+            f"new exercises are written to {course.root / 'solutions'}; make that folder if the course is yours"
+        )
     module, exercise = match.groups()
-    course.module(module)
+    modules = [m.id for m in course.config.modules]
+    if module not in modules and module[:2] in {m[:2] for m in modules}:  # misspelt, rather than new
+        raise CourseError(f"no module {module!r}{nearest(module, modules)}")
     path = course.root / "solutions" / module / f"{exercise}.py"
     if path.exists() or exercise in course.module_of:
         raise ScaffoldError(f"{exercise} is there already")
     config = course.root / "course.yaml"
     listed = _listed(config.read_text(encoding="utf-8"), module, exercise)
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomic(path, TEMPLATE.format(name=exercise.split("_")[0], title=exercise.replace("_", " ").capitalize()))
+    write_atomic(path, TEMPLATE.format(name=exercise.split("_")[0], title=_title(exercise)))
     write_atomic(config, listed)
     return path
 
 
+def _title(name: str) -> str:
+    return name.replace("_", " ").capitalize()
+
+
 def _listed(text: str, module: str, exercise: str) -> str:
-    """course.yaml with the exercise at the end of its module's list, comments kept."""
-    found = re.search(rf"(- id: {module}\b.*?exercises: \[[^\]]*)\]", text, re.DOTALL)
+    """course.yaml with the exercise at the end of its module's list; a module that is not there yet becomes the last.
+
+    What is new is inserted where ruamel.yaml says that lists end. Its own round trip would write all flow lists on one line
+    each, and drop comments in them.
+    """
+    root = YAML(typ="safe", pure=True).compose(text)
+    modules = _fields(root)["modules"][1]
+    found: Any = next((node for node in modules.value if _fields(node)["id"][1].value == module), None)
     if found is None:
-        raise ScaffoldError(
-            f"course.yaml lists {module} in a way I cannot edit: add {exercise} to its exercises, then try again"
-        )
-    return text[: found.end(1)] + f", {exercise}]" + text[found.end() :]
+        fields = [f"id: {module}", f"title: {_title(module[3:])}", f"exercises: [{exercise}]"]
+        return _with_last(text, modules, fields)
+    if "exercises" not in _fields(found):
+        return _with_last(text, found, [f"exercises: [{exercise}]"])
+    key, exercises = _fields(found)["exercises"]
+    if isinstance(exercises, SequenceNode) and exercises.value:
+        return _with_last(text, exercises, [exercise])
+    start, end = _place(text, key, exercises)  # of [], of null, or of nothing
+    return f"{text[:start].rstrip()} [{exercise}]{text[end:]}"
+
+
+def _fields(mapping: Node) -> dict[str, tuple[Any, Any]]:
+    return {key.value: (key, value) for key, value in mapping.value}
+
+
+def _place(text: str, key: Node, value: Node) -> tuple[int, int]:
+    """Where the value of a field begins and ends; where there is none, behind the colon."""
+    start, end = value.start_mark.index, value.end_mark.index
+    if start == end:
+        start = end = text.index(":", key.end_mark.index) + 1
+    return start, end
+
+
+def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
+    """The text with one more item of a list, or field of a mapping: after the last one, before what follows its line."""
+    end = _end(text, items)
+    if items.flow_style:
+        one = lines[0] if len(lines) == 1 else f"{{{', '.join(lines)}}}"
+        return f"{text[:end]}, {one}{text[end:]}"
+    end = len(text[:end].rstrip())  # a folded text ends where the next thing begins
+    end = text.find("\n", end) if "\n" in text[end:] else len(text)
+    dash = "- " if isinstance(items, SequenceNode) else ""
+    first, *rest = lines
+    block = "\n".join([f"{dash}{first}", *(f"{' ' * len(dash)}{line}" for line in rest)])
+    return f"{text[:end]}\n{indent(block, ' ' * items.start_mark.column)}{text[end:]}"
+
+
+def _end(text: str, items: CollectionNode) -> int:
+    """Where the last thing in a list or mapping ends; a block itself ends where the next thing begins."""
+    *_, last = items.value
+    value = last[1] if isinstance(items, MappingNode) else last
+    if isinstance(value, CollectionNode) and value.value and not value.flow_style:
+        return _end(text, value)
+    return _place(text, *last)[1] if isinstance(items, MappingNode) else value.end_mark.index

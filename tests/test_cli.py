@@ -196,8 +196,47 @@ def test_the_packaged_course_is_nobodys_work(tmp_path: Path, monkeypatch: pytest
         assert f" in {tmp_path}: looked for files such as " in str(done.exception)
         assert "go to your work or pass --work FOLDER" in str(done.exception)
     assert list(tmp_path.iterdir()) == []
+    for words in (["list"], ["show", "c3"]):
+        done = CliRunner().invoke(cli.app, words)
+        assert done.exit_code == 0
+        assert done.stderr == (
+            f"note: no course.yaml in {tmp_path} or above, so this is the course that was installed with shardlings; "
+            "for another go to its folder or pass --course\n"
+        )
     shutil.copy(ROOT / "exercises" / "03_matmuls" / "c3_contracting.py", tmp_path)
     assert "not written yet" in CliRunner().invoke(cli.app, ["check"]).output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["build"],
+        ["verify"],
+        ["mutants"],
+        ["new", "01_a/x1"],
+        ["grade", ".", "--out", "out"],
+        ["export", "out", "--to", "canvas"],
+        ["nbgrader", "init", "folder"],
+    ],
+    ids=" ".join,
+)
+def test_staff_and_authors_get_no_course_that_they_did_not_choose(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from typer.testing import CliRunner
+
+    from grader import cli
+    from grader import course as courses
+
+    monkeypatch.chdir(tmp_path)
+    for module in (cli, courses):
+        monkeypatch.setattr(module, "PACKAGED", ROOT / "exercises")
+    done = CliRunner().invoke(cli.app, words)
+    assert str(done.exception) == (
+        f"no course.yaml in {tmp_path} or above; go to the course's folder, pass --course, "
+        "or start one: shardlings new course FOLDER"
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 # -- other people's files ----------------------------------------------------------------------
@@ -360,6 +399,28 @@ def test_a_new_exercise_passes_verify_as_it_stands(small: Path) -> None:
     assert "c9_extra" in done.stdout
 
 
+def test_new_says_what_it_did_and_what_comes_next(small: Path) -> None:
+    done = shardlings("new", "04_more/d1_first", cwd=small)
+    path = small / "solutions" / "04_more" / "d1_first.py"
+    assert done.stdout == f"wrote {path}; edit it, then: shardlings build && shardlings verify d1_first\n"
+    assert done.stderr == "note: 04_more is a new module, the last in course.yaml; its title is yours to choose\n"
+    assert path.is_file()
+
+
+def test_new_course_says_what_comes_next(tmp_path: Path) -> None:
+    done = shardlings("new", "course", "own", cwd=tmp_path)
+    assert done.stdout == "wrote a course to own; next: cd own && shardlings build && shardlings verify\n"
+    (tmp_path / "empty").mkdir()
+    done = shardlings("new", "course", ".", cwd=tmp_path / "empty")
+    assert done.stdout == "wrote a course to .; next: shardlings build && shardlings verify\n"
+    line = one_line(shardlings("new", "course", "own", cwd=tmp_path))
+    assert line == "shardlings: own is there and is not an empty folder; name a new one"
+    line = one_line(shardlings("new", "course", cwd=tmp_path))
+    assert line == "shardlings: say where the course goes: shardlings new course FOLDER"
+    line = one_line(shardlings("new", "01_a/b", "own", cwd=tmp_path))
+    assert line == "shardlings: a new exercise goes into its course; for a new course: shardlings new course own"
+
+
 def test_new_refuses_what_is_there(small: Path) -> None:
     assert "is there already" in one_line(shardlings("new", "03_matmuls/c1_no_communication", cwd=small))
     assert "is not MODULE/EXERCISE" in one_line(shardlings("new", "C9", cwd=small))
@@ -500,7 +561,7 @@ def test_a_module_of_questions_one_of_functions_and_an_empty_one(tmp_path: Path)
         "  - {id: 02_write, title: Write, exercises: [f1_write]}\n"
         "  - {id: 03_empty, title: Empty, exercises: [], deadline: 2020-01-01T00:00:00}\n"
     )
-    assert shardlings("build", cwd=tmp_path).stdout.endswith("8 files changed\n")
+    assert shardlings("build", cwd=tmp_path).stdout.endswith("7 files changed\n")
     for module, last in (("01_ask", 'check("q1_ask")'), ("02_write", 'check("f1_write")'), ("03_empty", "")):
         book = json.loads((tmp_path / "exercises" / module / f"{module}.ipynb").read_text())
         assert "".join(book["cells"][-1]["source"]) == last if last else len(book["cells"]) == 2

@@ -49,7 +49,7 @@ def test_defaults_fill_what_is_left_out(tmp_path: Path) -> None:
         ("name: small\n", "name: small\nlimits:\n  run_secs: 3\n", "course.yaml:3: limits.run_secs: no such field; did you mean 'run_seconds'?"),
         ("    title: Layout\n", "", "course.yaml:3: modules.0.title: Field required"),
         ("01_layout", "layout", "course.yaml:3: modules.0.id: String should match pattern"),
-        ("    exercises: [a1_local_shape]\n", "", "course.yaml:3: modules.0.exercises: Field required"),
+        ("[a1_local_shape]", "a1", "course.yaml:5: modules.0.exercises: Input should be a valid tuple"),
         ("[a1_local_shape]", "[a1_local_shape, a1_local_shape]", "course.yaml:2: modules: a1_local_shape is listed twice"),
         ("name: small\n", "name: small\nvariants: {mode: each}\n", "course.yaml:2: variants.mode: Input should be 'shared' or 'per_student'"),
         ("title: Layout", "title: Layout\n    weight: 0", "course.yaml:5: modules.0.weight: Input should be greater than 0"),
@@ -327,16 +327,35 @@ def test_a_course_that_another_user_put_above_is_not_used(tmp_path: Path, monkey
         find_course()
 
 
-def test_an_installed_package_brings_its_course(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_installed_package_brings_its_course_for_those_who_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     build.build(made_up(tmp_path / "author"))
     (tmp_path / "elsewhere").mkdir()
     monkeypatch.chdir(tmp_path / "elsewhere")
     monkeypatch.setattr(course_module, "PACKAGED", tmp_path / "author" / "exercises")
-    found = find_course()
+    found = find_course(packaged=True)
     assert not found.solved and found.select(["x1"]) == ["x1_gather"]
     assert set(found.exercise("x1_gather").checks) == {"value"}
     with pytest.raises(CourseError, match=r"no course\.yaml in"):
         find_course(tmp_path / "elsewhere")
+    with pytest.raises(CourseError) as error:
+        find_course()
+    assert str(error.value) == (
+        f"no course.yaml in {tmp_path / 'elsewhere'} or above; go to the course's folder, pass --course, "
+        "or start one: shardlings new course FOLDER"
+    )
+    monkeypatch.chdir(tmp_path / "author")
+    assert find_course(packaged=True).root == tmp_path / "author"
+
+
+def test_a_module_may_have_no_exercise_yet(tmp_path: Path) -> None:
+    text = "name: t\nmodules:\n- {id: 01_a, title: A, exercises: []}\n- {id: 02_b, title: B}\n- id: 03_c\n  title: C\n  exercises:\n"
+    course = load_course(written(tmp_path, text))
+    (tmp_path / "solutions").mkdir()
+    assert [m.exercises for m in course.config.modules] == [(), (), ()]
+    assert set(build.products(load_course(tmp_path / "course.yaml"))) == {"course.yaml"}
+    assert course.select(["02_b"]) == course.select([]) == []
 
 
 def test_what_was_handed_out_is_known_to_author_and_learner(tmp_path: Path) -> None:

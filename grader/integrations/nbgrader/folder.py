@@ -73,7 +73,8 @@ def init(course: Course, folder: Path) -> list[str]:
     config = CONFIG.format(course_id=course.config.name, course=str(course.root / "course.yaml"))
     made = {} if (folder / "nbgrader_config.py").exists() else {"nbgrader_config.py": config}
     for module in course.config.modules:
-        made |= {f"source/{module.id}/{path}": text for path, text in _assignment(course, module.id).items()}
+        if module.exercises:
+            made |= {f"source/{module.id}/{path}": text for path, text in _assignment(course, module.id).items()}
     changed = [path for path, text in made.items() if _differs(folder / path, text)]
     for path in changed:
         (folder / path).parent.mkdir(parents=True, exist_ok=True)
