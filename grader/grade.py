@@ -23,6 +23,7 @@ from grader.judge import WRONG_IN_SECRET, Answered, Finding, judge_checks, match
 from grader.lane import Here, Lane, Runner, Spent
 from grader.observation import Fault, Observation
 from grader.plan import Ask, plan
+from grader.report import load_templates
 from grader.result import Evidence, ExerciseReport, Report, Result
 from grader.sandbox import Worker
 from grader.submission import Chunk, Source, Submission
@@ -251,6 +252,7 @@ class Grader:
         ``done`` is called in this thread. An exception of ours in one job is handed on in place of its
         report and stops no other.
         """
+        load_templates()  # of the reports that ``done`` writes while the other threads read submissions
         with ThreadPoolExecutor(len(self._all)) as pool:
             running = {pool.submit(lambda read=read: self.grade(read(), names)): s for s, read in jobs.items()}
             try:

@@ -503,7 +503,14 @@ def _environment() -> Environment:
     environment.globals.update(score=_score, percent=_percent, counted=_counted, pending_text=_pending)
     environment.globals.update(page_name=page_name, quote=quote, show_percent=show_percent, notes_of=_notes)
     environment.filters.update(prose=_prose, tidy=_tidy, clean=clean)
+    for name in environment.list_templates(extensions=["html"]):
+        environment.get_template(name)
     return environment
+
+
+def load_templates() -> None:
+    """Compile the templates now. To do so while other threads parse can fail, see ``syntax.parse``."""
+    _environment()
 
 
 def _finalize(value: Any) -> Any:

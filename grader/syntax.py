@@ -4,21 +4,33 @@ from __future__ import annotations
 
 import ast
 import threading
+from typing import Any
 
+ATTEMPTS = 100
 _one = threading.Lock()
 
 
 def parse(text: str) -> ast.Module:
-    """Parse one text at a time.
+    """Parse one text at a time, and again when CPython lost count.
 
-    CPython 3.11 counts the parser's depth per interpreter, not per thread, and two threads at once end
-    in "SystemError: AST constructor recursion depth mismatch" (python/cpython#106905).
+    CPython up to 3.11.7 and 3.12.1 counts the depth of the tree per interpreter, not per thread: two threads at once end
+    in "SystemError: AST constructor recursion depth mismatch" (python/cpython#106905). The lock keeps us apart from
+    ourselves; the second attempt is for a library that parses at the same time (Jinja's lexer, ``inspect``).
     """
-    with _one:
-        return ast.parse(text)
+    return _parsed(text, "exec")
 
 
 def expression(text: str) -> ast.Expression:
     """Parse one expression."""
-    with _one:
-        return ast.parse(text, mode="eval")
+    return _parsed(text, "eval")
+
+
+def _parsed(text: str, mode: str) -> Any:
+    for left in reversed(range(ATTEMPTS)):
+        try:
+            with _one:
+                return ast.parse(text, mode=mode)
+        except SystemError:  # never of a text: those raise SyntaxError, ValueError, RecursionError or MemoryError
+            if not left:
+                raise
+    raise AssertionError
