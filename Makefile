@@ -37,6 +37,7 @@ lint: install
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright
+	$(BIN)/lint-imports
 
 verify: install
 	$(BIN)/shardlings verify -j $(JOBS) --isolation $(ISOLATION) --seeds $(SEEDS)

@@ -25,12 +25,13 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from grader import grade, plan
-from grader.build import reference_source
-from grader.course import Course, find_course
+from grader.batch import grade
+from grader.course.build import reference_source
+from grader.course.loading import Course, find_course
 from grader.exercise import Call
-from grader.submission import Chunk, Source, Submission
-from grader.trace import make_mesh
+from grader.intake.submission import Chunk, Source, Submission
+from grader.judging import plan
+from grader.learner.trace import make_mesh
 
 ROUNDS = 7
 MODULE = "03_matmuls"

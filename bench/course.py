@@ -12,12 +12,12 @@ import tempfile
 import time
 from pathlib import Path
 
-from grader.build import reference_source
-from grader.course import Course, find_course
-from grader.grade import Grader
-from grader.sandbox import best_tier
-from grader.submission import read
-from grader.verify import answers
+from grader.batch.grade import Grader
+from grader.course.answers import answers
+from grader.course.build import reference_source
+from grader.course.loading import Course, find_course
+from grader.intake.submission import read
+from grader.sandbox.tiers import best_tier
 
 ROOT = Path(__file__).resolve().parent.parent
 

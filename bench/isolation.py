@@ -12,11 +12,11 @@ import sys
 import time
 from pathlib import Path
 
-from grader.build import reference_source
-from grader.course import Course, find_course
-from grader.grade import Grader
-from grader.sandbox import TIERS, available
-from grader.submission import Chunk, Source, Submission
+from grader.batch.grade import Grader
+from grader.course.build import reference_source
+from grader.course.loading import Course, find_course
+from grader.intake.submission import Chunk, Source, Submission
+from grader.sandbox.tiers import TIERS, available
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULE = "03_matmuls"

@@ -29,11 +29,11 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 import classroom  # noqa: E402
 import nbformat  # noqa: E402
 
-from grader.course import Course  # noqa: E402
+from grader.course.loading import Course  # noqa: E402
 from grader.exercise import Call, Cases, Exercise  # noqa: E402
 from grader.integrations.nbgrader import folder  # noqa: E402
-from grader.plan import rng  # noqa: E402
-from grader.variants import params_for  # noqa: E402
+from grader.judging.plan import rng  # noqa: E402
+from grader.judging.variants import params_for  # noqa: E402
 
 STOCK_SETUP = """\
 import os

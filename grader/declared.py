@@ -12,8 +12,8 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
-from grader.layout import entries
-from grader.wire import DTYPES, NotPlain, encode
+from grader.common.layout import entries
+from grader.wire.frames import DTYPES, NotPlain, encode
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -22,7 +22,7 @@ import numpy as np
 
 from grader import declared
 from grader.declared import AuthorError
-from grader.wire import decode, dtype_of, is_inexact
+from grader.wire.frames import decode, dtype_of, is_inexact
 
 USUAL_RTOL = 0.02
 F = TypeVar("F", bound=Callable[..., Any])

@@ -15,9 +15,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from grader.layout import coordinates, entries, owner_slices, show_device, show_spec
-from grader.observation import NOTHING, Collective, Interval, Outcome, Seen, Sharded, total
-from grader.wire import NOT_PLAIN, dtype_of, is_inexact, is_spec, wide
+from grader.common.layout import coordinates, owner_slices, show_device, show_spec
+from grader.common.layout import entries as entries  # for authors, too
+from grader.common.observation import NOTHING, Collective, Interval, Outcome, Seen, Sharded, total
+from grader.wire.frames import NOT_PLAIN, dtype_of, is_inexact, is_spec, wide
 
 
 class Failure(Exception):
@@ -149,7 +150,7 @@ def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
 
 
 def _wrong_values(got, want, point, where, good, bound) -> Failure:
-    from grader.diagnose import explain
+    from grader.common.diagnose import explain
 
     wrong = int(np.size(good) - np.count_nonzero(good))
     first = tuple(int(i) for i in np.argwhere(~good)[0]) if good.ndim else ()

@@ -6,12 +6,12 @@ import os
 import sys
 from typing import Any
 
-from grader.course import course_around
-from grader.grade import Grader
-from grader.lane import Here
-from grader.report import print_report, render_fragment
-from grader.result import Report
-from grader.submission import Source, Submission
+from grader.batch.grade import Grader
+from grader.batch.lane import Here
+from grader.common.result import Report
+from grader.course.loading import course_around
+from grader.intake.submission import Source, Submission
+from grader.reports.report import print_report, render_fragment
 
 
 def check(name: str, namespace: dict[str, Any] | None = None) -> None:

@@ -11,12 +11,12 @@ from typing import Any
 
 import yaml
 
-from grader import build
-from grader.build import reference_source
-from grader.course import GRADING, Course, find_course
+from grader.course import build
+from grader.course.build import reference_source
+from grader.course.loading import GRADING, Course, find_course
 from grader.exercise import Exercise, Misconception, Number, Task
 from grader.integrations.nbgrader.folder import cell_name
-from grader.variants import params_for
+from grader.judging.variants import params_for
 
 DONE, LEFT = "done", "left"
 ROOT = Path(__file__).resolve().parent.parent
@@ -57,7 +57,7 @@ def answers(
 
 
 def in_unit(question: Number, value: float) -> str:
-    from grader.numbers import unit_of
+    from grader.judging.numbers import unit_of
 
     return repr(value / unit_of(question.unit)[0])
 

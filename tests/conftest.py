@@ -47,7 +47,7 @@ class Traced:
     @property
     def form(self) -> Any:
         """The program in its one form, as the runner has it."""
-        from grader.program import canonical
+        from grader.runner.program import canonical
 
         asked = self.request
         arguments = asked["args"] + ([asked["cotangent"]] if asked["wrt"] else [])
@@ -71,9 +71,9 @@ def trace_text(
     **task: Any,
 ) -> Traced:
     """Trace the task ``f`` of a ``.py`` file (of a notebook, for a list of cells), with arrays ``a``, ``b``, ..."""
-    from grader import trace
     from grader.exercise import Call, Cases, Task
-    from grader.plan import Ask
+    from grader.judging.plan import Ask
+    from grader.learner import trace
 
     def unused() -> None: ...
 

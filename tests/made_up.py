@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from grader.course import Course, load_course
+from grader.course.loading import Course, load_course
 
 EXERCISE = '''\
 """# X1 Gather

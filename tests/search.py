@@ -28,15 +28,15 @@ from typing import Any
 
 import numpy as np
 
-from grader.course import load_course
+from grader.batch.grade import Grader
+from grader.batch.lane import Lane, Spent, _Runs
+from grader.common.observation import Interval, Observation, total
+from grader.course.loading import load_course
 from grader.exercise import Call
-from grader.grade import Grader
-from grader.judge import Answered, judge_checks
-from grader.lane import Lane, Spent, _Runs
-from grader.observation import Interval, Observation, total
-from grader.program import canonical
-from grader.sandbox import best_tier
-from grader.submission import Chunk, Source, Submission
+from grader.intake.submission import Chunk, Source, Submission
+from grader.judging.judge import Answered, judge_checks
+from grader.runner.program import canonical
+from grader.sandbox.tiers import best_tier
 from tests import interpreter
 
 COURSE = Path(__file__).resolve().parent / "submissions" / "hostile_course"

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from grader.layout import owner_slices
-from grader.observation import UNKNOWN, Collective, Interval, Seen, Sharded
-from grader.wire import dtype_of
+from grader.common.layout import owner_slices
+from grader.common.observation import UNKNOWN, Collective, Interval, Seen, Sharded
+from grader.wire.frames import dtype_of
 
 MESH = {"x": 4, "y": 2}
 

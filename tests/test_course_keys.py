@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 from jax.sharding import AbstractMesh, NamedSharding
 
-from grader.course import load_course
+from grader.common.layout import owner_slices
+from grader.course.loading import load_course
 from grader.exercise import Cases, Exercise, Number
 from grader.hardware import CHIPS
-from grader.layout import owner_slices
 
 COURSE = load_course(Path(__file__).parents[1] / "course.yaml")
 

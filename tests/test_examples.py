@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 import yaml
 
-from grader.sandbox import NoIsolation, best_tier
+from grader.sandbox.tiers import NoIsolation, best_tier
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "submissions"  # a class that handed in one assignment

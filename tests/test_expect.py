@@ -15,6 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
+from grader.common.observation import UNKNOWN, Interval, Outcome, Sharded
 from grader.exercise import Call, Task, normal
 from grader.expect import (
     Failure,
@@ -32,8 +33,7 @@ from grader.expect import (
     same_outcome,
     show_bytes,
 )
-from grader.observation import UNKNOWN, Interval, Outcome, Sharded
-from grader.wire import NOT_PLAIN, decode, encode
+from grader.wire.frames import NOT_PLAIN, decode, encode
 from tests.seen import collective, seen, sharded
 
 A = np.random.default_rng(0).standard_normal((8, 12))

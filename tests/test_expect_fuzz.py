@@ -14,7 +14,9 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from jax.sharding import PartitionSpec as P
 
-from grader import wire
+from grader.common.layout import owner_slices
+from grader.common.observation import Observation, Outcome, Sharded
+from grader.common.result import Result
 from grader.exercise import Exercise, integers, normal
 from grader.expect import (
     Failure,
@@ -25,12 +27,10 @@ from grader.expect import (
     expect_spec,
     same_outcome,
 )
-from grader.judge import Answered, judge_checks
-from grader.layout import owner_slices
-from grader.observation import Observation, Outcome, Sharded
-from grader.plan import Ask, plan
-from grader.result import Result
-from grader.wire import NATIVE, dtype_of, pack_array, unpack_array, wide
+from grader.judging.judge import Answered, judge_checks
+from grader.judging.plan import Ask, plan
+from grader.wire import frames as wire
+from grader.wire.frames import NATIVE, dtype_of, pack_array, unpack_array, wide
 from tests.seen import seen, sharded
 
 MANY = settings(max_examples=150, deadline=None)

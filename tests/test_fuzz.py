@@ -17,14 +17,15 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from grader import numbers, wire
+from grader.batch.lane import _decoded
+from grader.common.observation import Fault
+from grader.common.result import Report
 from grader.exercise import Exercise, normal
-from grader.lane import _decoded
-from grader.observation import Fault
-from grader.plan import plan
-from grader.result import Report
-from grader.submission import read
-from grader.wire import BadFrame
+from grader.intake.submission import read
+from grader.judging import numbers
+from grader.judging.plan import plan
+from grader.wire import frames as wire
+from grader.wire.frames import BadFrame
 
 FEW = settings(max_examples=60, deadline=None)
 MANY = settings(max_examples=300, deadline=None)
@@ -259,7 +260,8 @@ import os, random, sys
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 import numpy as np
-from grader import run, trace
+from grader.runner import run
+from grader.learner import trace
 
 ask = {"kind": "task", "task": "total", "mesh": {"x": 2}, "static": {}, "wrt": [], "cotangent": None, "files": [],
        "args": [{"name": "a", "shape": [4], "dtype": "float32", "spec": {"spec": ["x"]}}], "platform": "cpu"}

@@ -22,15 +22,18 @@ from typing import Any
 import pytest
 import yaml
 
-from grader import attack, facts, launcher, program, sandbox, worker
-from grader.observation import UNKNOWN
-from grader.sandbox import Limits, Worker
-from grader.wire import decode
-from tests.test_program import code_of
+from grader.common.observation import UNKNOWN
+from grader.runner import facts, program
+from grader.sandbox import filters, launcher, scratch, tiers
+from grader.sandbox.limits import Limits
+from grader.sandbox.worker import Worker
+from grader.wire.frames import decode
+from tests import attack
+from tests.runner.test_program import code_of
 
 ROOT = Path(__file__).resolve().parent.parent
 VERDICTS = attack.read_verdicts()
-TIERS = [t for t in ("sandlock", "bwrap") if not sandbox.available(t)]
+TIERS = [t for t in ("sandlock", "bwrap") if not tiers.available(t)]
 LINUX = pytest.mark.skipif(sys.platform != "linux", reason="sandboxes need Linux")
 # One or more of each class, where the whole corpus would take too long.
 SAMPLE = [
@@ -107,7 +110,7 @@ def test_no_attack_gains_anything_from_an_unprivileged_grader(tier: str, names: 
         "-c", "import sys, subprocess; subprocess.run([sys.executable, '-c', 'import jax'], check=True)"
     ).returncode:
         pytest.skip("nobody may not use this Python or this checkout")
-    done = python("-m", "grader.attack", tier, *names)
+    done = python("-m", "tests.attack", tier, *names)
     assert done.returncode == 0, done.stdout + done.stderr
 
 
@@ -355,28 +358,28 @@ def in_fork(act: Callable[[], int]) -> int:
 
 
 @LINUX
-@pytest.mark.skipif(os.uname().machine not in worker.ARCHITECTURES, reason="no filter for this processor")
+@pytest.mark.skipif(os.uname().machine not in filters.ARCHITECTURES, reason="no filter for this processor")
 def test_the_filter_refuses_what_landlock_lets_through(tmp_path: Path):
     victim = tmp_path / "victim"
     victim.write_text("x")
 
     def act() -> int:
-        worker.forbid_calls()
+        filters.forbid_calls()
         libc = ctypes.CDLL(None, use_errno=True)
         refused = 0
-        column = worker.ARCHITECTURES[os.uname().machine][0]
-        for numbers in worker.FORBIDDEN_CALLS.values():
+        column = filters.ARCHITECTURES[os.uname().machine][0]
+        for numbers in filters.FORBIDDEN_CALLS.values():
             if (number := numbers[column]) is not None:
                 assert libc.syscall(number, 0, 0, 0, 0, 0, 0) == -1
                 refused += ctypes.get_errno() == 1
-        assert refused == sum(n[column] is not None for n in worker.FORBIDDEN_CALLS.values())
+        assert refused == sum(n[column] is not None for n in filters.FORBIDDEN_CALLS.values())
         inlet, _ = os.pipe()
-        for (call, *_), orders in worker.OWNERS.values() if column == 0 else ():
+        for (call, *_), orders in filters.OWNERS.values() if column == 0 else ():
             for order in orders:
                 assert libc.syscall(call, inlet, order, os.getpid()) == -1 and ctypes.get_errno() == 1
             assert libc.syscall(call, inlet, 3 if call == 72 else 0x5421, ctypes.byref(ctypes.c_int(0))) >= 0
         for pid, allowed in ((os.getpid(), True), (os.getppid(), False), (0, False), (-1, False)):
-            assert (libc.syscall(worker.SELF_ONLY["kill"][column], pid, 0) == 0) is allowed
+            assert (libc.syscall(filters.SELF_ONLY["kill"][column], pid, 0) == 0) is allowed
         thread = threading.Thread(target=lambda: None)
         thread.start()
         thread.join()
@@ -387,15 +390,15 @@ def test_the_filter_refuses_what_landlock_lets_through(tmp_path: Path):
 
 
 def test_filters_fit_the_machines_they_are_for():
-    for machine in worker.ARCHITECTURES:
-        program = worker.filter_program(machine, 4711)
+    for machine in filters.ARCHITECTURES:
+        program = filters.filter_program(machine, 4711)
         assert len(program) % 8 == 0 and 0 < len(program) // 8 < 4096
         lines = [struct.unpack("HBBI", program[i : i + 8]) for i in range(0, len(program), 8)]
         for at, (code, yes, no, _) in enumerate(lines):
             if code & 7 == 5:  # a jump ends inside
                 assert at + 1 + max(yes, no) < len(lines)
         assert lines[-1] == (6, 0, 0, 0x7FFF0000)
-    assert worker.filter_program("riscv64", 1) == b""
+    assert filters.filter_program("riscv64", 1) == b""
 
 
 @LINUX
@@ -414,17 +417,17 @@ def test_root_in_the_sandbox_has_no_powers():
 
 
 def test_a_folder_over_its_quota_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    assert not worker.is_over_quota(str(tmp_path))
+    assert not scratch.is_over_quota(str(tmp_path))
     (tmp_path / "a").mkdir()
     (tmp_path / "a" / "file").write_bytes(b"x" * 100_000)
     (tmp_path / "link").symlink_to("/")
-    assert not worker.is_over_quota(str(tmp_path))
-    monkeypatch.setattr(worker, "MAX_SCRATCH", 50_000)
-    assert worker.is_over_quota(str(tmp_path))
-    monkeypatch.setattr(worker, "MAX_SCRATCH", 1 << 30)
-    monkeypatch.setattr(worker, "MAX_SCRATCH_FILES", 2)
-    assert worker.is_over_quota(str(tmp_path))
-    assert not worker.is_over_quota(str(tmp_path / "gone"))
+    assert not scratch.is_over_quota(str(tmp_path))
+    monkeypatch.setattr(scratch, "MAX_SCRATCH", 50_000)
+    assert scratch.is_over_quota(str(tmp_path))
+    monkeypatch.setattr(scratch, "MAX_SCRATCH", 1 << 30)
+    monkeypatch.setattr(scratch, "MAX_SCRATCH_FILES", 2)
+    assert scratch.is_over_quota(str(tmp_path))
+    assert not scratch.is_over_quota(str(tmp_path / "gone"))
 
 
 @LINUX
@@ -451,7 +454,7 @@ def test_any_folder_can_be_emptied(tmp_path: Path):
     finally:
         os.chdir(here)
     root.chmod(0o300)
-    assert worker.empty(str(root)) and worker.empty(str(root))
+    assert scratch.empty(str(root)) and scratch.empty(str(root))
     assert not list(root.iterdir()) and (outside / "kept").exists()
 
 
@@ -472,7 +475,7 @@ def test_nobody_finds_what_an_earlier_one_left(tier: str):
 @LINUX
 def test_what_cannot_be_emptied_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Then the worker ends, and the next one has another folder."""
-    assert not worker.empty(str(tmp_path / "gone"))
+    assert not scratch.empty(str(tmp_path / "gone"))
     (tmp_path / "a").mkdir()
     (tmp_path / "b").touch()
 
@@ -480,7 +483,7 @@ def test_what_cannot_be_emptied_is_told(tmp_path: Path, monkeypatch: pytest.Monk
         raise OSError
 
     monkeypatch.setattr(os, "rmdir", refuse)
-    assert not worker.empty(str(tmp_path))
+    assert not scratch.empty(str(tmp_path))
     assert [p.name for p in tmp_path.iterdir()] == ["a"]
 
 

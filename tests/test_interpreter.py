@@ -19,15 +19,17 @@ from jax import lax
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader import facts, lane, submission
-from grader.build import reference_source
-from grader.course import load_course, load_exercise
+from grader.batch import lane
+from grader.batch.grade import Grader
+from grader.common.observation import Collective, Interval, total
+from grader.course.build import reference_source
+from grader.course.loading import load_course, load_exercise
 from grader.exercise import Call, Task
-from grader.grade import Grader
-from grader.observation import Collective, Interval, total
-from grader.program import canonical
-from grader.sandbox import TIERS, available
-from grader.trace import with_vjp
+from grader.intake import submission
+from grader.learner.trace import with_vjp
+from grader.runner import facts
+from grader.runner.program import canonical
+from grader.sandbox.tiers import TIERS, available
 from tests import interpreter
 
 MESH = {"x": 4, "y": 2}

@@ -13,9 +13,9 @@ import pytest
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.course import load_exercise
+from grader.common.layout import coordinates, owner_slices, spec_of
+from grader.course.loading import load_exercise
 from grader.exercise import Cases, Exercise
-from grader.layout import coordinates, owner_slices, spec_of
 
 SOLUTIONS = Path(__file__).parents[1] / "solutions"
 EXERCISES: dict[str, Exercise] = {

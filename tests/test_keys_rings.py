@@ -20,13 +20,13 @@ import pytest
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader import facts, program
-from grader.course import load_exercise
+from grader.common.layout import coordinates
+from grader.common.observation import Seen, Sharded
+from grader.course.loading import load_exercise
 from grader.exercise import Array, Call, Exercise, Number
 from grader.expect import Failure
 from grader.hardware import CHIPS, HOP_TIME
-from grader.layout import coordinates
-from grader.observation import Seen, Sharded
+from grader.runner import facts, program
 
 SOLUTIONS = Path(__file__).parents[1] / "solutions"
 EXERCISES: dict[str, Exercise] = {

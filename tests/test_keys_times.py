@@ -24,10 +24,10 @@ from jax.sharding import AbstractMesh
 from jax.sharding import PartitionSpec as P
 from scipy.optimize import linprog
 
-from grader.course import load_exercise
+from grader.common.layout import coordinates, entries, owner_slices
+from grader.course.loading import load_exercise
 from grader.exercise import Cases, Number
 from grader.hardware import CHIPS, GPUS
-from grader.layout import coordinates, entries, owner_slices
 
 FOLDER = Path(__file__).parents[1] / "solutions" / "04_comm_times"
 NAMES = [

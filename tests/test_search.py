@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from grader import lane
-from grader.course import load_course
-from grader.grade import Grader
-from grader.lane import Lane, Spent, _Runs
-from grader.observation import Fault, Interval, Observation
-from grader.sandbox import best_tier
+from grader.batch import lane
+from grader.batch.grade import Grader
+from grader.batch.lane import Lane, Spent, _Runs
+from grader.common.observation import Fault, Interval, Observation
+from grader.course.loading import load_course
+from grader.sandbox.tiers import best_tier
 from tests import search
 
 TRIES = 60

@@ -8,10 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.course import find_course
-from grader.grade import Grader
-from grader.result import ExerciseReport
-from grader.submission import Chunk, Source, Submission, read
+from grader.batch.grade import Grader
+from grader.common.result import ExerciseReport
+from grader.course.loading import find_course
+from grader.intake.submission import Chunk, Source, Submission, read
 
 ROOT = Path(__file__).resolve().parent.parent
 IMPORTS = """\

@@ -23,23 +23,24 @@ from pathlib import Path
 import pytest
 
 import grader as package
-from grader import store
-from grader.build import reference_source
-from grader.course import Course, find_course, load_course
-from grader.grade import Grader
-from grader.lane import Lane
-from grader.launcher import children
-from grader.observation import Fault, Observation
-from grader.report import summarise
-from grader.result import Report
-from grader.sandbox import TIERS, Worker, available
-from grader.submission import find_submissions, read
-from grader.verify import answers
+from grader.batch import store
+from grader.batch.grade import Grader
+from grader.batch.lane import Lane
+from grader.common.observation import Fault, Observation
+from grader.common.result import Report
+from grader.course.answers import answers
+from grader.course.build import reference_source
+from grader.course.loading import Course, find_course, load_course
+from grader.intake.submission import find_submissions, read
+from grader.reports.report import summarise
+from grader.sandbox.launcher import children
+from grader.sandbox.tiers import TIERS, available
+from grader.sandbox.worker import Worker
 from tests import test_examples as examples
+from tests.batch.test_grade import NAME, RIGHT, ZEROS, results, submitted, with_workers_of
+from tests.batch.test_lane import array, cases, findings, values
+from tests.cli.test_cli import one_line
 from tests.made_up import COURSE, made_up
-from tests.test_cli import one_line
-from tests.test_grade import NAME, RIGHT, ZEROS, results, submitted, with_workers_of
-from tests.test_lane import array, cases, findings, values
 
 ROOT = Path(__file__).resolve().parent.parent
 WORKING = [tier for tier in TIERS if not available(tier)]
@@ -400,7 +401,7 @@ def processes(worker: Worker) -> list[int]:
             words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
         except OSError:
             continue
-        if len(words) > 4 and words[4].endswith(b"/worker.py"):
+        if len(words) > 4 and words[4].endswith(b"/start.py"):
             found.append(pid)
     return found
 

@@ -20,14 +20,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from grader import canary
-from grader.course import Course, CourseError, find_course
-from grader.files import write_atomic
-from grader.grade import Grader
-from grader.report import BLOCKED, clean
-from grader.result import ExerciseReport, Report, Result
-from grader.sandbox import NoIsolation, best_tier
-from grader.submission import read
+from grader.batch import canary
+from grader.batch.grade import Grader
+from grader.common.files import write_atomic
+from grader.common.result import ExerciseReport, Report, Result
+from grader.course.loading import Course, CourseError, find_course
+from grader.intake.submission import read
+from grader.reports.report import BLOCKED, clean
+from grader.sandbox.tiers import NoIsolation, best_tier
 
 PACKAGE = Path(__file__).resolve().parent.parent
 SETTINGS = "gradescope.json"

@@ -30,9 +30,8 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Exercise
-from grader.expect import expect_outcomes
+from grader.expect import entries, expect_outcomes
 from grader.hardware import hbm_time
-from grader.layout import entries
 
 exercise = Exercise(stars=1)
 

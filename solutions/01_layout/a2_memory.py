@@ -30,8 +30,7 @@ import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import Exercise
-from grader.expect import expect_outcomes
-from grader.layout import entries
+from grader.expect import entries, expect_outcomes
 
 exercise = Exercise(stars=1)
 

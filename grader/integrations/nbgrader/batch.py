@@ -32,16 +32,17 @@ from nbgrader.converters.base import BaseConverter, NbGraderException
 from nbgrader.preprocessors import AssignLatePenalties
 from sqlalchemy.exc import SQLAlchemyError
 
-from grader.course import CourseError
-from grader.files import write_atomic
+from grader.common.files import write_atomic
+from grader.common.result import Report
+from grader.common.text import printable
+from grader.course.loading import CourseError
+from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import book, handed_in
 from grader.integrations.nbgrader import folder as book_folder
 from grader.integrations.nbgrader.desk import KEPT, Work, stamp
 from grader.integrations.nbgrader.mend import Known
 from grader.integrations.nbgrader.plugin import METADATA, Desk, graded, rebuild
-from grader.report import ended_xla
-from grader.result import Report
-from grader.submission import Unreadable, printable
+from grader.reports.report import ended_xla
 
 FROM_EXCHANGE = ("timestamp.txt", "submission_secret.txt")  # written by `nbgrader submit`
 Bar = Callable[[int], AbstractContextManager[Callable[[str], None]]]

@@ -8,10 +8,10 @@ from typing import Any
 import nbformat
 from nbgrader.api import Gradebook
 
+from grader.common.result import Report
 from grader.integrations.nbgrader import cells, folder
 from grader.integrations.nbgrader.desk import Shardlings, Work
 from grader.integrations.nbgrader.mend import Known
-from grader.result import Report
 
 NO_RESPONSE = "No response."
 

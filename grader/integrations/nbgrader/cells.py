@@ -17,8 +17,8 @@ import nbformat
 from nbformat.notebooknode import NotebookNode
 from rich.console import Console
 
-from grader import report as reports
-from grader.result import ExerciseReport, Report, Result
+from grader.common.result import ExerciseReport, Report, Result
+from grader.reports import report as reports
 
 MAX_COMMENT = 4000
 # MathJax would run TeX, and TeX can hold links; it reads the page as shown, so entities do not help.

@@ -21,15 +21,15 @@ from pydantic import ValidationError
 from traitlets import Integer, Unicode
 from traitlets.config import LoggingConfigurable
 
-from grader import canary
-from grader.course import Course, CourseError, find_course
-from grader.files import write_atomic
-from grader.grade import Grader
+from grader.batch import canary
+from grader.batch.grade import Grader
+from grader.common.files import write_atomic
+from grader.common.result import Report
+from grader.course.loading import Course, CourseError, find_course
+from grader.intake.submission import Submission
 from grader.integrations.nbgrader import folder
 from grader.integrations.nbgrader.mend import Known, Mended, mend
-from grader.result import Report
-from grader.sandbox import best_tier
-from grader.submission import Submission
+from grader.sandbox.tiers import best_tier
 
 KEPT = ".shardlings"
 

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from grader.course import CourseError
+from grader.course.loading import CourseError
 
 
 def configured() -> str:

@@ -16,10 +16,10 @@ from typing import Any
 import nbformat
 import yaml
 
-from grader import build
-from grader.course import PUBLIC, Course, CourseError
+from grader.common.files import write_atomic
+from grader.course import build
+from grader.course.loading import PUBLIC, Course, CourseError
 from grader.exercise import Exercise
-from grader.files import write_atomic
 
 OUR_CHECK = "from grader.integrations.nbgrader.check import check"
 CONFIG = '''\

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from grader.submission import A_LINK, MAX_ENTRIES, printable
+from grader.common.text import A_LINK, printable
+from grader.intake.submission import MAX_ENTRIES
 
 
 def odd_files(folder: Path) -> list[str]:

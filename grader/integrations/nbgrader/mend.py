@@ -18,7 +18,8 @@ from typing import Any
 
 from nbformat.notebooknode import NotebookNode
 
-from grader.submission import (
+from grader.common.text import a_few, first_notes, printable
+from grader.intake.submission import (
     MAX_FILE,
     MAX_NOTEBOOK,
     MIB,
@@ -26,14 +27,11 @@ from grader.submission import (
     Refused,
     Source,
     Submission,
-    a_few,
     bytes_of,
     cell_text,
     checked_after,
-    first_notes,
     neutralise,
     notebook_cells,
-    printable,
     text_of,
 )
 

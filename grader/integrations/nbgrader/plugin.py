@@ -23,12 +23,12 @@ from nbgrader.api import Gradebook
 from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
 from nbgrader.preprocessors import ClearSolutions as NbgraderClearSolutions
 
-from grader.canary import CanaryFailed
+from grader.batch.canary import CanaryFailed
+from grader.common.result import Report
+from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import book, cells, handed_in
 from grader.integrations.nbgrader.desk import Shardlings, Work, stamp
 from grader.integrations.nbgrader.mend import Known
-from grader.result import Report
-from grader.submission import Unreadable
 
 # nbgrader opens the gradebook for each step of each notebook; with an engine of its own each would compile the same
 # queries again, a fifth of the time of `nbgrader autograde`.

@@ -20,9 +20,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from grader.course import Course, CourseError
-from grader.numbers import unit_of
-from grader.verify import normal_form, secret_lines
+from grader.authoring.verify import normal_form, secret_lines
+from grader.course.loading import Course, CourseError
+from grader.judging.numbers import unit_of
 
 STEPS = ("source", "release", "submitted", "autograded", "feedback")
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])", re.IGNORECASE)

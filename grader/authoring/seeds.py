@@ -1,0 +1,66 @@
+"""Grade one task of one text, with one seed or with many, as many years of the course would: what a check finds must
+not be luck.
+
+The text is traced once; only what is drawn differs, so twenty seeds cost little more than one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+
+from grader.batch.grade import Grader
+from grader.common.result import Result
+from grader.exercise import Exercise
+from grader.intake.submission import Chunk, Source
+from grader.judging.judge import WRONG_IN_SECRET, judge_checks
+from grader.judging.plan import Ask, plan
+
+SEEDS = tuple(f"verify/{n}" for n in range(1000))
+
+
+def results_by_seed(
+    grader: Grader, exercise: Exercise, text: str, seeds: Sequence[str], task: str
+) -> list[dict[str, Result]]:
+    """For each seed, the results of one task's checks by name, for a file that holds this text."""
+    return results_of_task(grader, exercise, text, task, _plans(exercise, tuple(seeds)), public=False)
+
+
+@lru_cache(8)
+def _plans(exercise: Exercise, seeds: tuple[str, ...]) -> list[list[Ask]]:
+    """Drawn once for all that is tried with them; what is no secret is the same for every seed."""
+    plans = [plan(exercise, public=False, seed=seed) for seed in seeds]
+    return [[ask if ask.secret else first for first, ask in zip(plans[0], asks, strict=True)] for asks in plans]
+
+
+def is_luck(result: Result) -> bool:
+    """Whether another seed could decide otherwise: not where it failed on inputs that are the same with each."""
+    return result.status == "passed" or result.reason == WRONG_IN_SECRET
+
+
+def results_of_task(
+    grader: Grader, exercise: Exercise, text: str, task: str, plans: Sequence[Sequence[Ask]], *, public: bool
+) -> list[dict[str, Result]]:
+    """For each plan, the results of one task's checks by name; no other task is asked, but those that the checks wait for."""
+    checks = [c for c in exercise.checks.values() if c.call.task.name == task]
+    for check in checks:  # grows
+        checks += [exercise.checks[name] for name in check.after if exercise.checks[name] not in checks]
+    calls = {id(check.call) for check in checks}
+    plans = [[ask for ask in asks if id(ask.of) in calls] for asks in plans]
+    every = list(dict.fromkeys(ask for asks in plans for ask in asks))
+    name = f"{exercise.id}.py"
+    with grader.lane() as lane:
+        answered, _ = lane.collect(Source(name, (Chunk(name, text),)), every)
+    found = {a.ask: a for a in answered}
+    judged = [judge_checks(exercise, [found[ask] for ask in asks], public=public) for asks in plans]
+    return [{r.name: r for r in results if r.task == task} for results in judged]
+
+
+def luck(results: list[dict[str, Result]], fails: set[str]) -> dict[str, list[int]]:
+    """Which of these checks did not fail, and with which seeds."""
+    found: dict[str, list[int]] = {}
+    for seed, of_seed in enumerate(results):
+        for name in sorted(fails):
+            if of_seed[name].status not in ("failed", "blocked"):
+                found.setdefault(name, []).append(seed)
+    return found

@@ -1,0 +1,134 @@
+"""Before a class is graded in an environment, the course's own solutions are: anything but full marks stops the batch.
+
+They take the very path that submissions take (the same grader, tier and lanes). What was proved is remembered for
+the course's content, the versions of everything that decides, the tier and the host, in
+``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset). Without that file, or with a damaged one, the
+canary runs again, which costs a second or two for a module and nothing else.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import platform
+import secrets
+import sys
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from grader.batch.grade import Grader, own_digest, versions
+from grader.course.answers import answers
+from grader.course.build import reference_source
+from grader.course.loading import Course, CourseError
+from grader.intake.submission import Chunk, Source, Submission
+
+STUDENT = "canary"
+MOST_REMEMBERED = 2000
+
+
+class CanaryFailed(CourseError):
+    """A reference does not get full marks here; the message says what is wrong and what to do."""
+
+
+def prove(grader: Grader, names: Iterable[str]) -> None:
+    """Grade the references of these exercises, unless that went well here before. Raises CanaryFailed."""
+    known = _remembered()
+    left = {name: key for name in names if (key := _key(grader, name)) not in known}
+    if not left:
+        return
+    if problem := examine(grader, list(left)):
+        raise CanaryFailed(problem)
+    _remember([*known, *left.values()])
+
+
+def examine(grader: Grader, names: list[str]) -> str:
+    """Grade the references of these exercises now. Empty, or one line saying what is wrong and what to do."""
+    with ThreadPoolExecutor(grader.lanes) as pool:
+        problems = {n: p for n, p in zip(names, pool.map(lambda n: _problem(grader, n), names), strict=True) if p}
+    if not problems:
+        return ""
+    name, problem = next(iter(problems.items()))
+    others = f", and {len(problems) - 1} more of {len(names)} fail" if len(problems) > 1 else ""
+    return (
+        f"the canary failed: the reference of {name} {problem}{others}; this environment ({_environment(grader)}) "
+        f"cannot be trusted to grade, so nothing is graded; see: shardlings doctor, then shardlings verify {name}"
+    )
+
+
+def one_of_each_kind(course: Course) -> list[str]:
+    """The first exercises that together ask for every kind of task, and for a number."""
+    chosen, seen = [], set()
+    for name in course.module_of:
+        exercise = course.exercise(name)
+        kinds = {task.kind for task in exercise.tasks.values()} | ({"number"} if exercise.numbers else set())
+        if kinds - seen:
+            chosen.append(name)
+            seen |= kinds
+    return chosen
+
+
+def _problem(grader: Grader, name: str) -> str:
+    """What keeps the reference from full marks."""
+    try:
+        exercise = grader.course.exercise(name)
+        text = reference_source(exercise, answers(grader.course, exercise, STUDENT))
+        source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
+        report = grader.grade(Submission(STUDENT, {name: source}, (), ""), [name]).exercises[0]
+    except Exception as error:  # of ours, whatever it is: that a submission may not meet
+        return f"cannot be graded here ({type(error).__name__}: {error})"
+    short = next((r for r in report.results if r.status != "passed"), None)
+    if short is None and report.results:
+        return ""
+    why = f" ({short.name}: {short.reason or short.status})" if short else ""
+    return f"gets {report.earned:g} of {report.points:g} points here{why}"
+
+
+# -- what was proved ---------------------------------------------------------------------------
+
+
+def _environment(grader: Grader) -> str:
+    found = versions()
+    return f"Python {platform.python_version()}, jax {found['jax']}, jaxlib {found['jaxlib']}, isolation {grader.tier}"
+
+
+def _key(grader: Grader, name: str) -> str:
+    """SHA-256 over all that a verdict on this exercise depends on, and where it was reached."""
+    host = [*platform.uname(), platform.python_version(), sys.prefix]
+    parts = [grader.course.digest([name]), name, versions(), own_digest(), grader.tier, host]
+    return _sha256(parts)
+
+
+def _sha256(value: object) -> str:
+    return hashlib.sha256(json.dumps(value).encode()).hexdigest()
+
+
+def memory() -> Path:
+    """The file that remembers."""
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shardlings" / "canary.json"
+
+
+def _remembered() -> list[str]:
+    """Keys of what was proved, oldest first; none when the file is not as it was written."""
+    try:
+        data = json.loads(memory().read_text(encoding="utf-8"))
+        whole = data["digest"] == _sha256(data["proved"])
+        return [str(key) for key in data["proved"]] if whole else []
+    except (OSError, ValueError, LookupError, TypeError, RuntimeError):  # RuntimeError: this user has no home
+        return []
+
+
+def _remember(keys: list[str]) -> None:
+    """Of two graders that write at once one is forgotten, and proves again what it needs."""
+    keys = keys[-MOST_REMEMBERED:]
+    with contextlib.suppress(OSError, RuntimeError):
+        path = memory()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary = path.with_name(f".tmp-{secrets.token_hex(8)}")
+        try:
+            temporary.write_text(json.dumps({"proved": keys, "digest": _sha256(keys)}), encoding="utf-8")
+            temporary.replace(path)
+        finally:
+            temporary.unlink(missing_ok=True)

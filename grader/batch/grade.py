@@ -1,0 +1,310 @@
+"""From a submission to its report: trace, run, judge, for one submission or a batch of them."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import grader
+from grader.batch.lane import Here, Lane, Runner, Spent
+from grader.common.observation import Fault, Observation
+from grader.common.result import Evidence, ExerciseReport, Report, Result
+from grader.course.build import reference_source
+from grader.course.loading import Course
+from grader.exercise import Exercise, Misconception, Number
+from grader.intake.submission import Chunk, Source, Submission
+from grader.judging import numbers
+from grader.judging.judge import WRONG_IN_SECRET, Answered, Finding, judge_checks, matches, with_hint
+from grader.judging.plan import Ask, plan
+from grader.reports.report import load_templates
+from grader.sandbox.worker import Worker
+
+
+class Grader:
+    """Holds the workers. ``lanes`` submissions are graded at a time, each traced by a worker of its own.
+
+    Args:
+        course: what is graded against.
+        tier: isolation of the workers, see ``sandbox``.
+        lanes: tracing workers, and as many that run programs.
+        here: takes the place of workers in one's own notebook.
+    """
+
+    def __init__(self, course: Course, tier: str, lanes: int = 1, *, here: Here | None = None) -> None:
+        self.course, self.tier, self.lanes = course, tier, lanes
+        self._free: SimpleQueue[Lane | Here] = SimpleQueue()
+        runners = [Runner(course, tier) for _ in range(lanes)]
+        self._all: list[Lane | Here] = [here] if here else [Lane(course, tier, runners) for _ in range(lanes)]
+        for lane in self._all:
+            self._free.put(lane)
+        self._known: dict[Any, list[Answered]] = {}
+        self._plans: dict[tuple[str, bool], list[Ask]] = {}
+        self._lock = threading.RLock()
+
+    def __enter__(self) -> Grader:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for worker in self._workers():
+            worker.kill()
+
+    def warm(self) -> None:
+        """Start all workers without waiting for them."""
+        for worker in self._workers():
+            worker.start()
+
+    def _workers(self) -> list[Worker]:
+        return [w for lane in self._all if isinstance(lane, Lane) for w in lane.workers]
+
+    @contextmanager
+    def lane(self) -> Iterator[Lane | Here]:
+        lane = self._free.get()
+        try:
+            yield lane
+        finally:
+            self._free.put(lane)
+
+    # one submission
+
+    def grade(self, submission: Submission, names: list[str], *, public: bool = False) -> Report:
+        """Grade these exercises of one submission; ``public``: only what learners may see."""
+        with self.lane() as lane:
+            done, notes = self._grade_sources(submission, names, lane, public)
+        exercises = [done[name] for name in names]
+        counted = [e for e in exercises if not self.course.exercise(e.exercise).extension]
+        return Report(
+            student=submission.student,
+            course=self.course.config.name,
+            versions=versions(),
+            isolation=self.tier,
+            backend="cpu",
+            fingerprint=self.fingerprint(submission, names, public=public),
+            points=_sum(e.points for e in counted),
+            earned=_sum(e.earned for e in exercises),
+            pending=_sum(e.pending for e in exercises),
+            exercises=exercises,
+            notes=[*submission.notes, *notes],
+        )
+
+    def fingerprint(self, submission: Submission, names: list[str], *, public: bool = False) -> str:
+        """SHA-256 over all that the report depends on."""
+        parts = [
+            submission.student,
+            submission.digest,
+            self.course.digest(names),
+            names,
+            versions(),
+            own_digest(),
+            self.tier,
+            public,
+        ]
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _grade_sources(
+        self, submission: Submission, names: list[str], lane: Lane | Here, public: bool
+    ) -> tuple[dict[str, ExerciseReport], list[str]]:
+        """Exercises that share a source (a notebook) share one process, and what stopped it is noted once."""
+        plans = {name: self.plan(name, public) for name in names}
+        groups: dict[Source, list[str]] = {}
+        done: dict[str, ExerciseReport] = {}
+        shared: list[str] = []
+        spent = Spent()
+        for name in names:
+            source = submission.sources.get(name)
+            if source is None:
+                fault = Fault("missing", "nothing was handed in for this exercise")
+                done[name] = self._report(submission, name, [Answered(a, fault) for a in plans[name]], [], lane, public)
+            else:
+                groups.setdefault(source, []).append(name)
+        for source, members in groups.items():
+            asks = [ask for name in members for ask in plans[name]]
+            answered, notes = lane.collect(source, asks, spent)
+            if len(members) > 1:
+                shared += [f"{source.name}: {note}" for note in notes]
+                notes = []
+            for name in members:
+                mine = [a for a in answered if any(a.ask is ask for ask in plans[name])]
+                done[name] = self._report(submission, name, mine, notes, lane, public)
+        return done, shared
+
+    def plan(self, name: str, public: bool) -> list[Ask]:
+        """The same for everybody, so drawn once."""
+        if (name, public) not in self._plans:
+            seed = f"{self.course.config.seed}/hidden"
+            self._plans[name, public] = plan(self.course.exercise(name), public=public, seed=seed)
+        return self._plans[name, public]
+
+    def _report(
+        self,
+        submission: Submission,
+        name: str,
+        answered: list[Answered],
+        notes: list[str],
+        lane: Lane | Here,
+        public: bool,
+    ) -> ExerciseReport:
+        exercise = self.course.exercise(name)
+        results = judge_checks(exercise, answered, public=public)
+        if self.course.solved:
+            results = self._with_hints(exercise, results, answered, lane, public)
+        results += [self._judge_number(exercise, q, answered, submission) for q in exercise.numbers.values()]
+        weight = self.course.weight(name)
+        results = [r.model_copy(update={"points": r.points * weight, "earned": r.earned * weight}) for r in results]
+        return ExerciseReport(
+            exercise=name,
+            module=exercise.module,
+            title=exercise.title,
+            points=_sum(r.points for r in results),
+            earned=_sum(r.earned for r in results),
+            pending=_sum(r.points for r in results if r.status == "broken"),
+            results=results,
+            notes=notes,
+            handed_in=name in submission.sources,
+            evidence=[_evidence(a) for a in answered if not isinstance(a.ask.of, Number)],
+        )
+
+    def ask(self, submission: Submission, name: str) -> list[Answered]:
+        """What every ask of one exercise comes to. Raises KeyError when nothing was handed in for it."""
+        with self.lane() as lane:
+            return lane.collect(submission.sources[name], self.plan(name, public=False))[0]
+
+    # questions
+
+    def _judge_number(
+        self, exercise: Exercise, question: Number, answered: list[Answered], submission: Submission
+    ) -> Result:
+        finding = next(a.finding for a in answered if a.ask.of is question)
+        params = self.course.params(question, submission.student)
+        if isinstance(finding, Fault):
+            raw, fault = None, finding
+        else:
+            raw, fault = _raw(finding), None
+        if not self.course.solved:
+            return _recorded(question, params, raw)
+        slips = exercise.misconceptions.values()
+        result = numbers.judge(question, params, slips, raw)
+        if fault is not None and fault.kind == "broken" and result.status != "broken":
+            return result.model_copy(update={"status": "broken", "reason": fault.message})
+        return result
+
+    # known slips
+
+    def _with_hints(
+        self, exercise: Exercise, results: list[Result], answered: list[Answered], lane: Lane | Here, public: bool
+    ) -> list[Result]:
+        hinted = []
+        for result in results:
+            slip = None
+            if result.status == "failed" and result.reason != WRONG_IN_SECRET:
+                slip = self._slip(exercise, result, answered, lane, public)
+            hinted.append(with_hint(result, slip) if slip else result)
+        return hinted
+
+    def _slip(
+        self, exercise: Exercise, result: Result, answered: list[Answered], lane: Lane | Here, public: bool
+    ) -> Misconception | None:
+        """The misconception that fails this check and behaves like the submission."""
+        call = exercise.checks[result.name].call
+        mine = [a for a in answered if a.ask.of is call and not a.ask.secret]
+        if all(isinstance(a.finding, Fault) and a.finding.kind != "raised" for a in mine):
+            return None
+        fits: list[tuple[int, Misconception]] = []
+        for slip in exercise.misconceptions.values():
+            if slip.of is call.task and result.name in slip.fails:
+                theirs, right = (self.known(exercise, s, lane, public) for s in (slip, None))
+                of_call = [[a for a in known if a.ask.of is call] for known in (theirs, right)]
+                fits.append((matches(mine, *of_call), slip))
+        best = max(fits, key=lambda fit: fit[0], default=(0, None))  # of equals the first
+        return best[1] if best[0] else None
+
+    def known(self, exercise: Exercise, slip: Misconception | None, lane: Lane | Here, public: bool) -> list[Answered]:
+        """What the reference (``slip`` None) or a misconception comes to, on inputs that are no secret; found once."""
+        key = (exercise.id, slip.name if slip else None, public)
+        with self._lock:
+            if key not in self._known:
+                name = f"{exercise.id}.py"
+                text = reference_source(exercise, {}, slip)
+                asks = [a for a in self.plan(exercise.id, public) if not (a.secret or isinstance(a.of, Number))]
+                if slip is not None:
+                    asks = [a for a in asks if a.task == getattr(slip.of, "name", "")]
+                self._known[key] = lane.collect(Source(name, (Chunk(name, text),)), asks)[0]
+            return self._known[key]
+
+    # a batch
+
+    def batch(
+        self,
+        jobs: Mapping[str, Callable[[], Submission]],
+        names: list[str],
+        done: Callable[[str, Report | Exception], None],
+    ) -> None:
+        """Grade every job (student -> how to read the submission) and hand each report to ``done``.
+
+        ``done`` is called in this thread. An exception of ours in one job is handed on in place of its
+        report and stops no other.
+        """
+        load_templates()  # of the reports that ``done`` writes while the other threads read submissions
+        with ThreadPoolExecutor(len(self._all)) as pool:
+            running = {pool.submit(lambda read=read: self.grade(read(), names)): s for s, read in jobs.items()}
+            try:
+                for future in as_completed(running):
+                    error = future.exception()
+                    done(running[future], error if isinstance(error, Exception) else future.result())
+            except BaseException:  # stopped, or a report cannot be written: nobody would get the others
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
+
+
+def _evidence(answer: Answered) -> Evidence:
+    ask, seen = answer.ask, answer.finding
+    return Evidence(
+        task=ask.task, mesh=dict(ask.mesh), dims=dict(ask.dims), secret=ask.secret,
+        program=seen.program if isinstance(seen, Observation) else "", inputs=ask.digest,
+    )  # fmt: skip
+
+
+def _sum(values: Any) -> float:
+    return round(float(sum(values)), 6)
+
+
+@cache
+def own_digest() -> str:
+    """SHA-256 over this package's code: a verdict of other code is not kept."""
+    files = sorted(Path(grader.__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Versions of all that a verdict depends on."""
+    found = {name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy", "pint")}
+    return {"shardlings": grader.__version__, **found}
+
+
+def _recorded(question: Number, params: dict[str, Any], raw: Any) -> Result:
+    """Without the answers at hand, an answer can only be read back."""
+    try:
+        text = (
+            "not answered yet"
+            if raw is None
+            else f"read as {numbers.parse(raw, question.unit)}; judged after you submit"
+        )
+    except numbers.BadAnswer as error:
+        text = str(error)
+    return Result(
+        kind="number", name=question.name, label=numbers.label_of(question, params), task=question.name,
+        status="blocked", points=question.points, earned=0, public=False, reason=text,
+    )  # fmt: skip
+
+
+def _raw(finding: Finding) -> Any:
+    return finding[0].value if isinstance(finding, list) and finding else None

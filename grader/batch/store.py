@@ -1,0 +1,263 @@
+"""The folder a batch writes to: one report per student, whole or absent, kept while it is still valid.
+
+    OUT/reports/<student>.json    the report; its fingerprint says what it depends on
+    OUT/students/<student>.html   the page for the student
+    OUT/<student>.html            the page for the staff
+    OUT/grades.csv  OUT/summary.json  OUT/index.html
+    OUT/integrity.json            wrong answers that fit another student's numbers; for the staff
+
+One folder holds a course's grades: what this run was not asked for (another module, another student) stays as
+it was, and counts. Delete a report to drop it.
+
+A run that was killed at any moment is resumed by running it again: a report whose fingerprint is the
+one this run would give is kept, all others are made anew. So is one with a ``broken`` result: what was
+bad luck may go well now. Neither clocks nor times of files decide anything about a report; which modules are due, and
+so are graded where none was named, is for the clock to say (``assignments``).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import ValidationError
+
+from grader.batch import canary
+from grader.batch.grade import Grader
+from grader.common.files import write_atomic
+from grader.common.result import ExerciseReport, Report
+from grader.course.loading import Course, CourseError, Module
+from grader.intake.submission import Submission, Unreadable, fingerprint
+from grader.judging import numbers, variants
+from grader.reports import report
+
+
+class Folder:
+    """One course's grades, locked against a second grader."""
+
+    def __init__(self, path: Path, course: Course | None = None) -> None:
+        self.path, self.course = path, course
+        self.suspicions = 0  # wrong answers that fit another student's numbers
+
+    def __enter__(self) -> Folder:
+        import fcntl  # not on Windows, where there is no sandbox to grade in either
+
+        try:
+            (self.path / "reports").mkdir(parents=True, exist_ok=True)
+            (self.path / "students").mkdir(exist_ok=True)
+            self._lock = open(self.path / ".lock", "w")  # held until __exit__
+        except OSError as error:
+            raise CourseError(f"cannot write to {self.path}: {error.strerror}") from None
+        try:
+            fcntl.flock(self._lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError:
+            self._lock.close()
+            raise CourseError(
+                f"another grader is writing to {self.path}; wait for it or choose another --out"
+            ) from None
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._lock.close()
+
+    def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
+        """The student's report, when it is whole, still valid, and nothing of ``names`` waits for better luck."""
+        found = self._read(student)
+        if found is None:
+            return None
+        asked = [e for e in found.exercises if e.exercise in names]
+        lucky = not any(r.status == "broken" for e in asked for r in e.results)
+        return found if lucky and found.fingerprint == _fingerprint(fingerprint, self._others(found, names)) else None
+
+    def _read(self, student: str) -> Report | None:
+        return report_of(self.path, student)
+
+    def _others(self, found: Report | None, names: Sequence[str]) -> list[ExerciseReport]:
+        """What a report holds besides ``names``, of what the course still has."""
+        listed = self.course.module_of if self.course else {}
+        return [e for e in found.exercises if e.exercise in listed and e.exercise not in names] if found else []
+
+    def keep(self, graded: Report) -> Report:
+        """Write a report, with what was graded before and not now; it is returned.
+
+        Pages first, the report last: where there is a report, there are its pages.
+        """
+        whole = self._added_up(graded)
+        page = report.page_name(whole.student)
+        with resumable():
+            write_atomic(self.path / "students" / page, report.render_html(whole, audience="student"))
+            write_atomic(self.path / page, report.render_html(whole, audience="staff"))
+            write_atomic(self.path / "reports" / f"{whole.student}.json", whole.dumps())
+        return whole
+
+    def _added_up(self, graded: Report) -> Report:
+        old = self._read(graded.student)
+        others = self._others(old, [e.exercise for e in graded.exercises])
+        if self.course is None or old is None or not others:
+            return graded
+        if old.course != graded.course:
+            raise CourseError(
+                f"{self.path} holds the grades of {old.course!r}, not of {graded.course!r}; choose another --out"
+            )
+        order = list(self.course.module_of)
+        exercises = sorted([*graded.exercises, *others], key=lambda e: order.index(e.exercise))
+        before = [] if old.versions == graded.versions else [_graded_with(old, others)]
+        counted = sum(e.points for e in others if not self.course.exercise(e.exercise).extension)
+        return graded.model_copy(
+            update={
+                "fingerprint": _fingerprint(graded.fingerprint, others),
+                "points": round(graded.points + counted, 6),
+                "earned": round(sum(e.earned for e in exercises), 6),
+                "pending": round(sum(e.pending for e in exercises), 6),
+                "exercises": exercises,
+                "notes": list(dict.fromkeys([*graded.notes, *old.notes, *before])),
+            }
+        )
+
+    def reports(self) -> list[Report]:
+        """All that is in the folder, by student."""
+        names = sorted(path.stem for path in (self.path / "reports").glob("*.json"))
+        return [found for name in names if (found := self._read(name)) is not None]
+
+    def finish(self, reports: list[Report], summary: report.Summary) -> None:
+        text = json.dumps(summary.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+        with resumable():
+            report.write_grades_csv(reports, self.path / "grades.csv")
+            write_atomic(self.path / "summary.json", text)
+            write_atomic(self.path / "index.html", report.render_summary_html(summary, reports))
+
+
+def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
+    """Of a report that holds ``others`` besides what was graded."""
+    if not others:
+        return fingerprint
+    return hashlib.sha256("\n".join([fingerprint, *(e.model_dump_json() for e in others)]).encode()).hexdigest()
+
+
+def _graded_with(old: Report, others: Sequence[ExerciseReport]) -> str:
+    modules = ", ".join(dict.fromkeys(e.module for e in others))
+    return f"{modules}: graded before, with {', '.join(f'{n} {v}' for n, v in old.versions.items())}"
+
+
+def report_of(folder: Path, student: str) -> Report | None:
+    """The student's report in a folder of reports; None where there is none, or none that can be read."""
+    try:
+        return Report.loads((folder / "reports" / f"{student}.json").read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValidationError):
+        return None
+
+
+class CannotWrite(CourseError):
+    """The output folder takes no more; what was written before is whole."""
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Raises CannotWrite for a full disk and its like, saying how to go on."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWrite(
+            f"cannot write {error.filename}: {error.strerror}; "
+            "mend that and run the same command again: what is graded is kept"
+        ) from error
+
+
+Bar = Callable[[int], AbstractContextManager[Callable[[str], None]]]
+
+
+def grade_batch(
+    grader: Grader, folder: Folder, submissions: Mapping[str, Submission], names: list[str], bar: Bar
+) -> tuple[list[Report], dict[str, Exception]]:
+    """Grade every submission whose report is not already there; reports by student, and what could not be graded."""
+    reports: dict[str, Report] = {}
+    failures: dict[str, Exception] = {}
+    left: dict[str, Callable[[], Submission]] = {}
+    with bar(len(submissions)) as advance:
+        for student, submission in submissions.items():
+            old = folder.kept(student, grader.fingerprint(submission, names), names)
+            if old is None:
+                left[student] = lambda one=submission: one
+            else:
+                reports[student] = old
+                advance(student)
+
+        def done(student: str, result: Report | Exception) -> None:
+            if isinstance(result, Report):
+                reports[student] = folder.keep(result)
+            else:
+                failures[student] = result
+            advance(student)
+
+        if left:
+            canary.prove(grader, names)
+        grader.batch(left, names, done)
+    write_integrity(grader.course, folder.reports(), folder)
+    return [reports[s] for s in sorted(reports)], failures
+
+
+def read_all(jobs: Mapping[str, Callable[[], Submission]]) -> tuple[dict[str, Submission], dict[str, Exception]]:
+    """The submissions by student, and what cannot be read."""
+    found: dict[str, Submission] = {}
+    failures: dict[str, Exception] = {}
+    for student, read in jobs.items():
+        try:
+            found[student] = read()
+        except Unreadable as error:
+            failures[student] = error
+    return found, failures
+
+
+def assignments(course: Course, submissions: Iterable[Submission], now: datetime) -> dict[str, int]:
+    """The modules that are due, or that anybody handed in, and how many did: what nobody was asked for is no zero.
+
+    What is as it was handed out counts for nothing.
+    """
+    given = course.handed_out
+    begun = [
+        {course.module_of[e] for e, source in one.sources.items() if fingerprint(source) not in given}
+        for one in submissions
+    ]
+    counts = {m.id: sum(m.id in modules for modules in begun) for m in course.config.modules}
+    due = [m for m in course.config.modules if m.exercises and (counts[m.id] or _is_due(m, now))]
+    return {m.id: counts[m.id] for m in due}
+
+
+def _is_due(module: Module, now: datetime) -> bool:
+    return module.deadline is not None and module.deadline.astimezone() < now
+
+
+def write_integrity(course: Course, reports: list[Report], folder: Folder) -> None:
+    """Wrong answers that are right for another student's numbers; never told to students."""
+    found: list[dict[str, Any]] = []
+    if course.config.variants.mode == "per_student":
+        students = [r.student for r in reports]
+        known = course.module_of
+        for graded in reports:
+            for part in (e for e in graded.exercises if e.exercise in known):
+                questions = course.exercise(part.exercise).numbers
+                for result in part.results:
+                    failed = result.kind == "number" and result.status == "failed" and result.actual
+                    if failed and result.name in questions:
+                        others = _fits(course, questions[result.name], graded.student, str(result.actual), students)
+                        if others:
+                            found.append({"student": graded.student, "question": result.name, "fits": others})
+    folder.suspicions = len(found)
+    with resumable():
+        write_atomic(folder.path / "integrity.json", json.dumps(found, indent=2) + "\n")
+
+
+def _fits(course: Course, question: Any, student: str, actual: str, students: list[str]) -> list[str]:
+    params = {s: course.params(question, s) for s in students}
+    own = params.pop(student)
+    try:
+        answer = numbers.parse(actual.removeprefix("read as "), question.unit)
+    except numbers.BadAnswer:
+        return []
+    different = {s: p for s, p in params.items() if p != own}
+    return variants.fits_another(question, answer, own, different)

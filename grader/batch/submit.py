@@ -1,0 +1,115 @@
+"""``shardlings submit``: the public checks once more, what is missing, and the work handed over.
+
+Where nbgrader is set up, the module's folder goes to its exchange; anywhere else one zip is written
+that can be uploaded as it is and that ``shardlings grade`` reads.
+"""
+
+from __future__ import annotations
+
+import getpass
+import hashlib
+import io
+import json
+import os
+import zipfile
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from grader.batch.grade import Grader, versions
+from grader.common.files import write_atomic
+from grader.common.result import Report
+from grader.course.loading import Course, CourseError
+from grader.intake.submission import Submission, read
+from grader.reports.report import page_name
+
+MANIFEST = "manifest.json"
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # so that the same work makes the same file
+ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")  # no person's account
+UNFINISHED = ("not written yet", "not answered yet", "nothing was handed in")
+
+
+@dataclass(frozen=True)
+class Ready:
+    """Work that can be handed over: what the checks say, and what is not done yet, by exercise."""
+
+    submission: Submission
+    report: Report
+    missing: dict[str, list[str]]
+
+
+def prepare(course: Course, module: str, work: Path, student: str, grader: Grader) -> Ready:
+    """Run the module's public checks. Raises CourseError when nothing of it is in ``work``, or all is as it was given out."""
+    names = list(course.module(module).exercises)
+    if not names:
+        raise CourseError(f"there is no exercise in {module} yet")
+    if not work.exists():
+        raise CourseError(f"no such file or folder: {work}")
+    found = read(work, student, course.module_of, course.handed_out)
+    submission = replace(found, sources={e: s for e, s in found.sources.items() if e in names})
+    if not submission.sources:
+        looked = f"looked for files such as {names[0]}.py and {module}.ipynb"
+        raise CourseError(f"nothing of {module} in {work}: {looked}; go to your work or pass --work FOLDER")
+    report = grader.grade(submission, names, public=True)
+    ready = Ready(submission, report, missing(report))
+    if all(r.task in ready.missing.get(e.exercise, []) for e in report.exercises for r in e.results):
+        files = ", ".join(sorted({source.name for source in submission.sources.values()}))
+        raise CourseError(f"nothing is written yet in {work} ({files}); go to your work or pass --work FOLDER")
+    return ready
+
+
+def missing(report: Report) -> dict[str, list[str]]:
+    """Tasks and questions that are not there or not begun, by exercise."""
+    found = {
+        e.exercise: list(dict.fromkeys(r.task for r in e.results if any(word in r.reason for word in UNFINISHED)))
+        for e in report.exercises
+    }
+    return {exercise: tasks for exercise, tasks in found.items() if tasks}
+
+
+def login() -> str:
+    """Whose account this is: a zip that does not say who handed it in is nobody's. Raises CourseError."""
+    try:
+        name = os.environ.get("JUPYTERHUB_USER") or getpass.getuser()
+    except (KeyError, OSError):  # no such account
+        name = ""
+    if name in ("", *ANYBODY):
+        account = f"the account {name!r} is anybody's" if name else "this account has no name"
+        raise CourseError(f"who hands this in? {account}: pass --student LOGIN or export SHARDLINGS_STUDENT=LOGIN")
+    return name
+
+
+def write_zip(course: Course, module: str, work: Path, ready: Ready, to: Path, student: str) -> Path:
+    """Write the zip; ``to`` may be a folder. Only the files that would be graded go in."""
+    files = {name: _bytes(work, name) for name in sorted({s.name for s in ready.submission.sources.values()})}
+    manifest = manifest_of(course, module, student, files)
+    stem = page_name(f"{student}_{module}").removesuffix(".html")
+    target = to / f"{stem}.zip" if to.is_dir() or not to.suffix else to
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, data in ((MANIFEST, manifest.encode()), *files.items()):
+            archive.writestr(zipfile.ZipInfo(name, LONG_AGO), data, zipfile.ZIP_DEFLATED)
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_atomic(target, buffer.getvalue())
+    return target
+
+
+def manifest_of(course: Course, module: str, student: str, files: dict[str, bytes]) -> str:
+    """Who handed in what, with which numbers and versions; for people, and never believed."""
+    variants = course.config.variants
+    data = {
+        "student": student,
+        "course": course.config.name,
+        "module": module,
+        "variant": {"mode": variants.mode, "seed": variants.seed},
+        "versions": versions(),
+        "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},
+    }
+    return json.dumps(data, indent=2, sort_keys=True, ensure_ascii=False) + "\n"
+
+
+def _bytes(work: Path, name: str) -> bytes:
+    path = work if work.is_file() else work / name
+    try:
+        return path.read_bytes()
+    except OSError:
+        raise CourseError(f"{name} lies in an archive; unpack it and submit again") from None

@@ -1,0 +1,129 @@
+"""For appeals: one check of one submission, decided again from scratch and laid open, beside what its report says.
+
+Fresh workers are started, so nothing that was remembered takes part. What is shown is for the staff: it tells hidden data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from grader.batch.grade import Grader
+from grader.common.observation import Collective, Fault, Observation
+from grader.common.result import Report, Result
+from grader.course.loading import Course, CourseError
+from grader.exercise import Check
+from grader.expect import show_value
+from grader.intake.submission import Submission
+from grader.judging.judge import Answered, Finding, verdicts
+from grader.judging.plan import Ask
+
+
+@dataclass(frozen=True)
+class Why:
+    """A check decided again.
+
+    Attributes:
+        result: the verdict of today.
+        kept: that of the report on file; None without one.
+        lines: what was asked, what came of it, run by run.
+        differs: what is not as in the report on file, one line each; empty when all is.
+    """
+
+    result: Result
+    kept: Result | None
+    lines: list[str]
+    differs: list[str]
+
+
+def why(course: Course, tier: str, submission: Submission, where: str, kept: Report | None) -> Why:
+    """Decide one check again.
+
+    Args:
+        course: what is graded against.
+        tier: isolation, as for ``grade``.
+        submission: the student's work.
+        where: ``EXERCISE/CHECK``, or a check's or question's name alone where one exercise has it.
+        kept: the report on file, if there is one.
+
+    Raises:
+        CourseError: no such check.
+    """
+    name, check = find_check(course, where)
+    with Grader(course, tier) as grader:
+        report = grader.grade(submission, [name])
+    with Grader(course, tier) as grader:
+        answered = grader.ask(submission, name) if name in submission.sources else []
+    result = next(r for r in report.exercises[0].results if r.name == check)
+    old = next((e for e in kept.exercises if e.exercise == name), None) if kept else None
+    before = next((r for r in old.results if r.name == check), None) if old else None
+    differs = []
+    if kept is not None and before is None:
+        differs.append(f"the report on file has no {name}/{check}")
+    if before is not None and before != result:
+        differs += [
+            f"{field}: {was!r} on file, {now!r} now"
+            for field, was in before.model_dump().items()
+            if (now := getattr(result, field)) != was
+        ]
+    if old is not None and old.evidence != report.exercises[0].evidence:
+        differs.append("decided by other programs or inputs than the report on file")
+    if kept is not None and kept.versions != report.versions:
+        differs.append(f"versions: {kept.versions} on file, {report.versions} now")
+    declared = course.exercise(name).checks.get(check)
+    if declared is None:
+        question = course.exercise(name).numbers[check]
+        raw = next((a.finding for a in answered if a.ask.of is question), None)
+        lines = [f"asked with {grader.course.params(question, submission.student)}, answered {_raw(raw)}"]
+    else:
+        lines = list(_told(declared, answered))
+    return Why(result, before, lines, differs)
+
+
+def find_check(course: Course, where: str) -> tuple[str, str]:
+    """The exercise and the name of the check or question. Raises CourseError."""
+    exercise, _, check = where.rpartition("/")
+    names = course.select([exercise]) if exercise else list(course.module_of)
+    found = [
+        (name, check)
+        for name in names
+        if check in course.exercise(name).checks or check in course.exercise(name).numbers
+    ]
+    if len(found) == 1:
+        return found[0]
+    if found:
+        raise CourseError(f"{check} is in {', '.join(name for name, _ in found)}; say which: EXERCISE/{check}")
+    known = [n for name in names for n in (*course.exercise(name).checks, *course.exercise(name).numbers)]
+    raise CourseError(
+        f"no check or question {check!r}" + (f" in {exercise}; it has {', '.join(known)}" if exercise else "")
+    )
+
+
+def _raw(finding: Finding | None) -> str:
+    if isinstance(finding, Fault):
+        return f"nothing: {finding.message}"
+    return show_value(finding[0].value) if isinstance(finding, list) else "nothing: nothing was handed in"
+
+
+def _told(check: Check, answered: list[Answered]) -> Iterator[str]:
+    mine = [a for a in answered if a.ask.of is check.call]
+    reasons: dict[Ask, list[tuple[int, str]]] = {}
+    for ask, run, reason in verdicts(check, mine):
+        reasons.setdefault(ask, []).append((run, reason))
+    for answer in mine:
+        ask, seen = answer.ask, answer.finding
+        about = [f"mesh {dict(ask.mesh)}", f"dims {dict(ask.dims)}"] if ask.mesh else [f"{len(ask.cases)} cases"]
+        yield f"{ask.task}: {', '.join(about)}, {'secret' if ask.secret else 'open'} inputs {ask.digest[:16]}"
+        if isinstance(seen, Observation):
+            yield f"  program {seen.program[:16]}; temporary memory {seen.memory} B; FLOPs {seen.flops}"
+            for one in seen.collectives:
+                yield f"  {_collective(one)}"
+        elif isinstance(seen, Fault):
+            yield f"  nothing to judge: {seen.kind}"
+        for run, reason in reasons.get(ask, []):
+            yield f"  run {run + 1}: {reason or 'passed'}"
+
+
+def _collective(one: Collective) -> str:
+    place = "by the compiler" if one.by_compiler else f"line {one.line}" if one.line else "no line"
+    return f"{one.kind} over {','.join(one.axes) or 'no axis'}: {one.bytes} B in, {one.sent} B sent, rounds {one.count} ({place})"

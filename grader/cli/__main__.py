@@ -1,0 +1,5 @@
+"""``python -m grader.cli``."""
+
+from grader.cli import main
+
+main()

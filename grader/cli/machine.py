@@ -1,0 +1,124 @@
+"""What this machine can do: devices, isolation, versions, what to install, and whether it grades right."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.batch import canary
+from grader.batch.grade import Grader
+from grader.course.loading import Course, CourseError
+from grader.sandbox.limits import Limits
+from grader.sandbox.tiers import TIERS, NoIsolation, available, best_tier
+from grader.sandbox.worker import Worker, WorkerDied
+
+# As pyproject.toml says. .ci/run proves the oldest, and the newest below the bound that each Python can have.
+OLDEST_JAX, UNTESTED_JAX = (0, 10, 1), (0, 13)
+CHECKOUT = Path(__file__).resolve().parents[2]
+
+
+@dataclass(frozen=True)
+class Line:
+    """One thing looked at. ``needed``: nothing works without it."""
+
+    name: str
+    ok: bool
+    told: str
+    needed: bool = False
+
+
+def jax_problem(version: str | None = None) -> str:
+    """Empty, or one line when JAX is missing or too old."""
+    oldest = ".".join(map(str, OLDEST_JAX))
+    try:
+        version = version or importlib.metadata.version("jax")
+    except importlib.metadata.PackageNotFoundError:
+        return f"JAX is not installed; pip install 'jax>={oldest}'"
+    return "" if _numbers(version) >= OLDEST_JAX else f"JAX {version} is too old; pip install 'jax>={oldest}'"
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(n) for n in re.findall(r"\d+", version)[:3])
+
+
+def jax_line(version: str | None = None) -> Line:
+    """JAX: too old does not work; newer than what was tested may, and the canary says whether it does."""
+    if problem := jax_problem(version):
+        return Line("JAX", False, problem, needed=True)
+    version = version or importlib.metadata.version("jax")
+    if _numbers(version) < UNTESTED_JAX:
+        return Line("JAX", True, version, needed=True)
+    tested = f"jax>={'.'.join(map(str, OLDEST_JAX))},<{'.'.join(map(str, UNTESTED_JAX))}"
+    return Line("JAX", False, f"{version} is newer than what was tested; pip install '{tested}'")
+
+
+def examine(devices: int, course: Course | None = None, isolation: str = "auto") -> list[Line]:
+    """Look at everything. Starts one worker to count simulated devices, and grades some of the course's solutions."""
+    lines = [Line("Python", sys.version_info >= (3, 11), platform.python_version(), needed=True)]
+    lines.append(jax_line())
+    usable = not jax_problem()
+    if usable:
+        lines.append(count_devices(devices))
+    for tier in TIERS[:2]:
+        trouble = available(tier)
+        lines.append(Line(f"isolation {tier}", not trouble, trouble or "works"))
+    for package, what in (("nbgrader", "grading notebooks: pip install 'shardlings[nbgrader]'"),):
+        try:
+            lines.append(Line(package, True, importlib.metadata.version(package)))
+        except importlib.metadata.PackageNotFoundError:
+            lines.append(Line(package, False, f"not installed; for {what}"))
+    if shutil.which("git") is None:
+        lines.append(Line("git", False, "not installed; only the course's authors need it"))
+    if usable and course is not None and course.solved:
+        lines.append(graded_right(course, isolation))
+    return lines
+
+
+def graded_right(course: Course, isolation: str) -> Line:
+    """The canary, for one exercise of each kind."""
+    try:
+        names = canary.one_of_each_kind(course)
+        with Grader(course, best_tier(isolation)) as grader:
+            problem = canary.examine(grader, names)
+    except (CourseError, NoIsolation) as error:
+        return Line("canary", False, f"not run: {error}")
+    told = f"full marks for the solutions of {', '.join(names)} (isolation: {grader.tier})"
+    return Line("canary", not problem, problem or told, needed=True)
+
+
+def count_devices(devices: int) -> Line:
+    """Whether as many devices can be simulated as the course asks for."""
+    source = {"name": "probe.py", "chunks": [["probe.py", "import jax\ndef count(): return jax.device_count()\n"]]}
+    ask = {"kind": "function", "task": "count", "cases": [{"dict": []}]}
+    found = 0
+    with Worker("trace", "none", devices, Limits()) as worker:
+        try:
+            for frame, _ in worker.trace(source, [ask]):
+                for value in frame.get("body", {}).get("values", []):
+                    found = value.get("value", 0)
+        except WorkerDied as died:
+            return Line("devices", False, f"the worker ended: {died.stderr[-200:]}", needed=True)
+    told = (
+        f"{found} simulated devices"
+        if found >= devices
+        else f"{found} simulated devices, the course asks for {devices}"
+    )
+    return Line("devices", found >= devices, told, needed=True)
+
+
+def attack(tier: str, jobs: int) -> int:
+    """Run the hostile corpus against this machine. Returns 0 when nothing is gained.
+
+    Raises:
+        CourseError: this is no checkout of the project; the corpus is no part of the package.
+    """
+    if not (CHECKOUT / "tests" / "attack.py").is_file():
+        raise CourseError(f"the attacks are in a checkout of this project, in tests/submissions/hostile; "
+                          f"there is none at {CHECKOUT}")  # fmt: skip
+    return subprocess.run([sys.executable, "-m", "tests.attack", tier, "-j", str(jobs)], cwd=CHECKOUT).returncode

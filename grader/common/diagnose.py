@@ -1,0 +1,207 @@
+"""Say what wrong values look like, in the field's words. Guesses only: nothing is judged here.
+
+What is said must be true of the values that were seen, whatever program made them.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from grader.common.layout import Slices, coordinates, show_device
+from grader.common.observation import Sharded
+from grader.wire.frames import wide
+
+
+def explain(got: Sharded, want: np.ndarray, bound: float) -> str:
+    """``; every value is 4 times the expected one ...`` or nothing.
+
+    Tells no expected value: only relations between what was given and what was asked.
+
+    Args:
+        want: as float64 or complex128, of the result's shape.
+    """
+    with np.errstate(all="ignore"):
+        for guess in (_not_finite, _zero, _scaled, _replicas_differ, _transposed, _moved, _reordered):
+            if told := guess(got, want, bound):
+                return f"; {told}"
+    return ""
+
+
+def _not_finite(got: Sharded, want: np.ndarray, bound: float) -> str:
+    return "there are NaN or infinite values" if not all(np.isfinite(wide(s)).all() for s in got.shards) else ""
+
+
+def _zero(got: Sharded, want: np.ndarray, bound: float) -> str:
+    return "every value is zero" if not any(wide(s).any() for s in got.shards) else ""
+
+
+def _scaled(got: Sharded, want: np.ndarray, bound: float) -> str:
+    """One factor on every device: a sum too many, a mean for a sum."""
+    weight = float(np.vdot(want, want).real)
+    ratio = np.vdot(want, wide(got.value)) / weight if weight else 0.0
+    if abs(ratio.imag) > 1e-3 * abs(ratio) or abs(ratio) < 1e-6 or abs(ratio - 1) < 1e-3:
+        return ""
+    ratio = float(ratio.real)
+    scaled = (_close(shard, ratio * part, bound * (abs(ratio) + 1)) for shard, part in _parts(got, want))
+    if not all(scaled):
+        return ""
+    for axes in _sets_of_axes(got):
+        size = math.prod(got.mesh[a] for a in axes)
+        named = f"{size} times {{}}, the size of {_axes(axes)}"
+        if abs(ratio - size) < 1e-3 * size:
+            return f"every value is {named.format('too large')}: is it summed once too often?"
+        if abs(ratio * size - 1) < 1e-3:
+            return f"every value is {named.format('too small')}: a mean instead of a sum?"
+    return f"every value is {ratio:.4g} times the expected one" if want.size > 1 else ""
+
+
+def _sets_of_axes(got: Sharded) -> Iterator[tuple[str, ...]]:
+    real = [a for a, n in got.mesh.items() if n > 1]
+    for count in range(1, len(real) + 1):
+        yield from itertools.combinations(real, count)
+
+
+def _axes(axes: tuple[str, ...]) -> str:
+    return f"axis {axes[0]}" if len(axes) == 1 else f"the axes {' and '.join(axes)} together"
+
+
+# -- devices that should hold the same ---------------------------------------------------------
+
+
+def _replicas_differ(got: Sharded, want: np.ndarray, bound: float) -> str:
+    """Devices that should hold the same slice but hold other values."""
+    first: dict[Slices, int] = {}
+    for i, (where, shard) in enumerate(zip(got.slices, got.shards, strict=True)):
+        j = first.setdefault(where, i)
+        if j != i and not _close(shard, wide(got.shards[j]), 2 * bound):
+            return _of_replicas(got, want, j, i, bound)
+    return ""
+
+
+def _of_replicas(got: Sharded, want: np.ndarray, j: int, i: int, bound: float) -> str:
+    """What is true of two devices, ``j`` and ``i``, whose values differ though both should hold one slice."""
+    points, part = coordinates(got.mesh), want[_index(got.slices[i])]
+    axes = tuple(a for a in got.mesh if points[i][a] != points[j][a])
+    right = [k for k in (j, i) if _close(got.shards[k], part, bound)]
+    if len(right) == 1:
+        good, bad = (j, i) if right == [j] else (i, j)
+        held = _misplaced(got, bad, part, bound) or "other values"
+        return (
+            f"device {show_device(points[good])} holds the right values, but device {show_device(points[bad])}, "
+            f"which should hold the same, holds {held}"
+        )
+    if len(axes) == 1 and _adds_up(got, want, axes[0], 4 * bound):
+        return f"each device holds only a partial sum: together, over axis {axes[0]}, they add up to the result"
+    for k in (j, i):
+        if held := _misplaced(got, k, part, bound):
+            return f"device {show_device(points[k])} holds {held}"
+    return (
+        f"devices {show_device(points[j])} and {show_device(points[i])} should hold the same values but differ: "
+        f"what they hold depends on their place along {_axes(axes)}"
+    )
+
+
+def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
+    """Whether along ``axis``, wherever one looks, the shards add up to what each of them should be."""
+    rows: dict[tuple[int, ...], list[int]] = {}
+    for device, point in enumerate(coordinates(got.mesh)):
+        rows.setdefault(tuple(i for a, i in point.items() if a != axis), []).append(device)
+    return all(
+        all(got.slices[k] == got.slices[row[0]] for k in row)
+        and _close(
+            np.sum([wide(got.shards[k]) for k in row], axis=0), want[_index(got.slices[row[0]])], bound * len(row)
+        )
+        for row in rows.values()
+    )
+
+
+def _misplaced(got: Sharded, device: int, part: np.ndarray, bound: float) -> str:
+    """Of a shard that, cut as an axis would cut it, is made of the right chunks in other places, or of zeros."""
+    shard, where = wide(got.shards[device]), got.slices[device]
+    if not shard.any():
+        return "only zeros"
+    for dim, axis in itertools.product(range(shard.ndim), got.mesh):
+        count = got.mesh[axis]
+        if count < 2 or shard.shape[dim] % count:
+            continue
+        size, due = shard.shape[dim] // count, np.split(part, count, dim)
+        found = [[k for k in range(count) if _close(chunk, due[k], bound)] for chunk in np.split(shard, count, dim)]
+        wrong = [k for k in range(count) if k not in found[k]]
+        if not wrong:
+            continue
+
+        def place(k: int, dim: int = dim, size: int = size) -> str:
+            start = where[dim][0] + k * size
+            return _range(dim, shard.ndim, start, start + size)
+
+        if sorted(found) == [[k] for k in range(count)]:
+            held, belongs = place(found[wrong[0]][0]), place(wrong[0])
+            return f"the right chunks in the wrong order, such as {held} where {belongs} belong"
+        if all(not chunk.any() for k, chunk in enumerate(np.split(shard, count, dim)) if k in wrong):
+            return f"zeros where {' and '.join(map(place, wrong))} belong"
+    return ""
+
+
+# -- data in another place ---------------------------------------------------------------------
+
+
+def _transposed(got: Sharded, want: np.ndarray, bound: float) -> str:
+    value = wide(got.value)
+    square = value.ndim == 2 and value.shape[0] == value.shape[1]
+    return "it is the transpose" if square and _close(value.T, want, bound) else ""
+
+
+def _moved(got: Sharded, want: np.ndarray, bound: float) -> str:
+    """A shard that is right in one other place: order of axes, direction of a shift, off by one."""
+    parts = {where: want[_index(where)] for where in dict.fromkeys(got.slices)}
+    for point, where, shard in zip(coordinates(got.mesh), got.slices, got.shards, strict=True):
+        if _close(shard, parts[where], bound) or not wide(shard).any():
+            continue
+        fits = [w for w, part in parts.items() if part.shape == shard.shape and _close(shard, part, bound)]
+        if len(fits) == 1:
+            held, due = _ranges(fits[0], where)
+            due = due if parts[where].any() else "zeros"
+            return f"device {show_device(point)} holds {held} of the expected result, where {due} belong"
+    return ""
+
+
+def _reordered(got: Sharded, want: np.ndarray, bound: float) -> str:
+    """A shard with its own chunks in another order, or left out."""
+    for device, (point, (shard, part)) in enumerate(zip(coordinates(got.mesh), _parts(got, want), strict=True)):
+        if not _close(shard, part, bound):
+            held = _misplaced(got, device, part, bound)
+            return f"device {show_device(point)} holds {held}" if held else ""
+    return ""
+
+
+def _ranges(held: Slices, due: Slices) -> tuple[str, str]:
+    """Two places in the words of the dimensions in which they differ."""
+    dims = [d for d, pair in enumerate(zip(held, due, strict=True)) if pair[0] != pair[1]]
+    said = [" and ".join(_range(d, len(where), *where[d]) for d in dims) for where in (held, due)]
+    return said[0], said[1]
+
+
+def _range(dim: int, ndim: int, start: int, stop: int) -> str:
+    if dim > 1:
+        return f"{start}:{stop} of dimension {dim}"
+    return f"{'elements' if ndim == 1 else ('rows', 'columns')[dim]} {start}:{stop}"
+
+
+# -- comparing ---------------------------------------------------------------------------------
+
+
+def _parts(got: Sharded, want: np.ndarray) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """What each device holds, and what it should."""
+    return ((shard, want[_index(where)]) for where, shard in zip(got.slices, got.shards, strict=True))
+
+
+def _index(where: Slices) -> tuple[slice, ...]:
+    return tuple(slice(a, b) for a, b in where)
+
+
+def _close(held: np.ndarray, due: np.ndarray, bound: float) -> bool:
+    return bool(np.all(np.abs(wide(held) - due) <= bound))

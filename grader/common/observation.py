@@ -1,0 +1,291 @@
+"""What was seen of a program when trusted code looked at it: data only, NumPy and plain values."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from grader.common.layout import Slices, spec_of
+
+
+@dataclass(frozen=True)
+class Sharded:
+    """An array as the devices hold it.
+
+    ``shards[i]`` is what device ``i`` holds; ``slices[i]`` says which part of the whole it is.
+
+    What the ask says of it, put in by the judge and never read from a program:
+        due: the dtype it has unless its check says otherwise; None when the ask does not say.
+        per_device: the task is a body, so what a device holds is what the learner returned.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    mesh: Mapping[str, int]
+    slices: list[Slices]
+    shards: list[np.ndarray]
+    due: np.dtype | None = None
+    per_device: bool = False
+
+    @cached_property
+    def value(self) -> np.ndarray:
+        """The global array: each element from the first device that holds it."""
+        whole = np.zeros(self.shape, self.dtype)
+        for where, part in reversed(list(zip(self.slices, self.shards, strict=True))):
+            whole[tuple(slice(a, b) for a, b in where)] = part
+        return whole
+
+    @cached_property
+    def spec(self) -> tuple | None:
+        """The PartitionSpec of this layout, without trailing None; None when there is none."""
+        return spec_of(self.slices, self.shape, self.mesh)
+
+
+COUNTABLE = 1 << 256
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """What a fact is at least and at most, over all paths through a program and over all devices.
+
+    What is required must hold for ``least``, what is budgeted for ``most``. One that is exact equals its number.
+    """
+
+    least: float
+    most: float
+
+    def __post_init__(self) -> None:
+        """Beyond COUNTABLE nothing is told apart: whole numbers grow without end, and no float holds those of many loops."""
+        object.__setattr__(self, "least", min(self.least, COUNTABLE))
+        object.__setattr__(self, "most", self.most if self.most <= COUNTABLE else math.inf)
+
+    @classmethod
+    def of(cls, value: Any) -> Interval:
+        """From a number, or from what ``dataclasses.asdict`` and JSON made of an interval.
+
+        Raises ValueError for what is no interval of numbers from 0 on.
+        """
+        if isinstance(value, Interval):
+            return value
+        least, most = (value["least"], value["most"]) if isinstance(value, Mapping) else (value, value)
+        if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in (least, most)):
+            raise ValueError("an interval has two numbers")
+        if not 0 <= least <= most or least == math.inf:
+            raise ValueError(f"there is nothing from {least} to {most}")
+        return cls(least, most)
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a most at all."""
+        return self.most != math.inf
+
+    @property
+    def exact(self) -> bool:
+        return self.least == self.most
+
+    def __add__(self, other: Interval | float) -> Interval:
+        other = Interval.of(other)
+        return Interval(self.least + other.least, self.most + other.most)
+
+    def __mul__(self, other: Interval | float) -> Interval:
+        other = Interval.of(other)
+        # What never runs costs nothing, whatever one round of it would cost.
+        most = self.most * other.most if self.most and other.most else 0
+        return Interval(self.least * other.least, most)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def either(self, other: Interval) -> Interval:
+        """What holds when one of the two is the case."""
+        return Interval(min(self.least, other.least), max(self.most, other.most))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Interval):
+            return (self.least, self.most) == (other.least, other.most)
+        return isinstance(other, int | float) and self.least == self.most == other
+
+    def __hash__(self) -> int:
+        return hash(self.least) if self.exact else hash((self.least, self.most))
+
+    def __str__(self) -> str:
+        """``3``, ``0 to 3`` or ``2 or more``."""
+        if not self.known:
+            return f"{self.least:g} or more"
+        return f"{self.most:,}" if self.exact else f"{self.least:,} to {self.most:,}"
+
+
+UNKNOWN = Interval(0, math.inf)
+NOTHING, ONCE = Interval(0, 0), Interval(1, 1)
+Path = tuple[tuple[int, int, int], ...]
+
+
+@dataclass(frozen=True)
+class Collective:
+    """One collective of the program, as written in its source.
+
+    Attributes:
+        kind: all_reduce, all_gather, reduce_scatter, all_to_all, permute or broadcast.
+        axes: mesh axes over which devices talk; empty when the groups follow no axes.
+        bytes: bytes of its input on one device.
+        sent: bytes a device sends for one execution on a ring of its group, over all devices.
+        rounds: how often it runs where it is reached (the product of the loops around it). See ``count``.
+        line: line in the learner's source; None when the compiler put it there.
+        shift: of a permute that moves every device's data equally far round its one axis: how many places,
+            the shorter way (1 to the next device, -1 to the one before); else None.
+        senders: the devices that send ``sent.most``, where the others send nothing; None: all devices are alike.
+        path: the branches around it, outermost first: ``(conditional, branch, number of branches)``.
+    """
+
+    kind: str
+    axes: tuple[str, ...]
+    bytes: int
+    sent: Interval
+    rounds: Interval = ONCE
+    line: int | None = None
+    file: str | None = None
+    by_compiler: bool = False
+    shift: int | None = None
+    senders: tuple[int, ...] | None = None
+    path: Path = ()
+
+    def __post_init__(self) -> None:
+        for name in ("sent", "rounds"):  # as they come from another process
+            object.__setattr__(self, name, Interval.of(getattr(self, name)))
+
+    @property
+    def count(self) -> Interval:
+        """How often it runs, over all paths: not at all where another branch is taken."""
+        return Interval(0, self.rounds.most) if self.path else self.rounds
+
+    def sent_by(self, device: int) -> Interval:
+        """Bytes this device sends for one execution."""
+        if self.senders is None:
+            return self.sent
+        return Interval.of(self.sent.most if device in self.senders else 0)
+
+
+def total(collectives: Iterable[Collective], of: Callable[[Collective], Interval]) -> Interval:
+    """The sum over a program's collectives of what ``of`` says of one round; of branches, the least and the most."""
+    return sum_over_paths((c.path, c.rounds * of(c)) for c in collectives)
+
+
+def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
+    """The sum of what may happen on these paths; of the branches of a conditional one is taken."""
+    found, cases = NOTHING, {}
+    for path, value in parts:
+        if path:
+            case, branch, branches = path[0]
+            cases.setdefault((case, branches), {}).setdefault(branch, []).append((path[1:], value))
+        else:
+            found += value
+    for (_, branches), taken in cases.items():
+        sums = [sum_over_paths(inside) for inside in taken.values()]
+        if len(sums) < branches:  # some branch has no collective
+            sums.append(NOTHING)
+        found += Interval(min(s.least for s in sums), max(s.most for s in sums))
+    return found
+
+
+@dataclass(frozen=True)
+class Observation:
+    """One program on one mesh: facts once, outputs and gradients once per set of inputs.
+
+    Attributes:
+        outputs: for each set of inputs, the flat list of output arrays.
+        collectives: in program order.
+        memory: peak temporary bytes per device, from the compiler, which reckons with every path.
+        flops: arithmetic operations per device, loops multiplied out.
+        dot_flops: those of matrix products among them, also of products written out as multiply and add.
+        typed: the results' types say how they are sharded, as on Explicit axes only.
+        mapped: there is a ``shard_map``, and no matrix product outside of one, among what the results need.
+        program: SHA-256 of the program in its one form.
+    """
+
+    outputs: list[list[Sharded]]
+    collectives: list[Collective]
+    memory: int
+    flops: Interval = NOTHING
+    dot_flops: Interval = NOTHING
+    typed: bool = False
+    mapped: bool = False
+    program: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a pure Python function did for one set of arguments: a value, or an error's name.
+
+    ``kinds`` are the names of the error's classes, itself first.
+    """
+
+    value: Any = None
+    error: str | None = None
+    kinds: tuple[str, ...] = ()
+    message: str = ""
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Fault:
+    """Why a task gave nothing to judge.
+
+    Attributes:
+        kind: missing, raised, syntax, untraceable, timeout, memory, refused, compile, crashed (the learner's) or broken
+            (ours).
+        message: one line for the learner.
+        line: line in the learner's source, where known.
+    """
+
+    kind: str
+    message: str
+    line: int | None = None
+    file: str = ""
+    type: str = ""
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What a check may look at. Arguments are attributes too: ``seen.a`` is the NumPy input.
+
+    Floating-point inputs are given as float64 (exactly), so that references are computed in float64.
+    """
+
+    mesh: Mapping[str, int]
+    dims: Mapping[str, int] = field(default_factory=dict)
+    inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    static: Mapping[str, Any] = field(default_factory=dict)
+    out: Any = None
+    grads: Mapping[str, Sharded] = field(default_factory=dict)
+    collectives: list[Collective] = field(default_factory=list)
+    memory: int = 0
+    flops: Interval = NOTHING
+    dot_flops: Interval = NOTHING
+    typed: bool = False
+    mapped: bool = False
+    outcomes: list[tuple[dict[str, Any], Outcome, Outcome]] = field(default_factory=list)
+    public: bool = True
+
+    def __getattr__(self, name: str) -> Any:
+        for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):
+            if name in table:
+                return table[name]
+        raise AttributeError(f"this check's call has no argument {name!r}")
+
+    @property
+    def traffic(self) -> dict[str, Interval]:
+        """Bytes a device sends, by mesh axes ('x', or 'x,y' for a joint group)."""
+        keys = dict.fromkeys(",".join(c.axes) or "other" for c in self.collectives)
+        return {k: self.sends([c for c in self.collectives if (",".join(c.axes) or "other") == k]) for k in keys}
+
+    def sends(self, collectives: Iterable[Collective]) -> Interval:
+        """Bytes a device sends in these collectives, over all paths and devices."""
+        known = list(collectives)
+        alike = all(c.senders is None for c in known)
+        devices = [0] if alike else range(math.prod(self.mesh.values()))
+        each = [total(known, lambda c, d=device: c.sent_by(d)) for device in devices]
+        return Interval(min(e.least for e in each), max(e.most for e in each))

@@ -1,0 +1,428 @@
+"""Read a program's facts from its one form (``program``): collectives, bytes, loops, FLOPs.
+
+Refused are calls too deep or, written out, too many, and groups of devices that the mesh does not have; all else that is
+unfit ``program`` has refused.
+Read before any optimization, because XLA merges and rewrites collectives (two psums become one). Every fact
+is an interval over all paths and devices. What only the partitioner adds (a reshard because shardings do not
+match) is read from the compiled HLO, see ``hlo``.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from grader.common.observation import NOTHING, UNKNOWN, Collective, Interval, Path
+from grader.runner import flops
+from grader.runner.flops import FREE, Cost
+from grader.runner.groups import (
+    cyclic_shift,
+    group_axes,
+    numbers,
+    permute_axes,
+    replica_groups,
+    senders,
+    sent_in_group,
+)
+from grader.runner.hlo import MARK, mark_number
+from grader.runner.program import KINDS, Refused, array_bytes, callee_of, place_of, walk
+
+MAX_STEPS = 200_000  # with every call written out
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What the source of a program says.
+
+    Attributes:
+        collectives: in program order, one for every call of the function that they stand in.
+        flops: arithmetic operations; None when some lie outside shard_map: only the compiler knows each device's share.
+        dot_flops: those of products among them, or None likewise.
+        typed: the results' types say how they are sharded, as on Explicit axes only.
+        marked: the collectives by the numbers that ``mark`` gave them.
+        mapped: there is a ``shard_map``, and no matrix product outside of one, among what the results need.
+    """
+
+    collectives: list[Collective]
+    flops: Interval | None
+    dot_flops: Interval | None
+    typed: bool
+    mapped: bool
+    marked: dict[int, list[Collective]] = field(default_factory=dict)
+
+
+def mark(module: Any) -> None:
+    """Number the collectives of a module by their locations, which the compiler carries into its own text.
+
+    What the compiled program has beyond them the compiler added: ``hlo.added_by_compiler``. All else gets no place: what
+    source was called must not matter.
+    """
+    from jaxlib.mlir import ir
+
+    with module.context:
+        number, unknown = itertools.count(), ir.Location.unknown()
+        for op in walk(module.operation):
+            op.location = ir.Location.name(f"{MARK}_{next(number)}_") if op.name in KINDS else unknown
+
+
+def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
+    """Collectives and FLOPs with the loops around them multiplied out.
+
+    Args:
+        module: an admitted module.
+        mesh: axis sizes, in order.
+        files: names of the learner's chunks, to find their lines in source locations.
+    """
+    named = {"func.func": {}, "sdy.mesh": {}}
+    for op in walk(module.operation):
+        if op.name in named:
+            named[op.name][op.attributes["sym_name"].value] = op
+    functions, meshes = named["func.func"], {n: op.attributes["mesh"] for n, op in named["sdy.mesh"].items()}
+    reader = _Reader(functions, meshes, mesh, files)
+    reader.visit(functions["main"], Interval.of(1))
+    main = functions["main"].attributes
+    results = list(main["res_attrs"]) if "res_attrs" in main else []
+    typed = bool(results) and all("sdy.sharding" in about for about in results)
+    return Facts(
+        reader.collectives,
+        None if reader.auto.flops.most else reader.cost.flops,
+        None if reader.auto.dots.most else reader.cost.dots,
+        typed,
+        reader.mapped and not reader.beside,
+        reader.marked,
+    )
+
+
+def needed(functions: Mapping[str, Any]) -> set[Any]:
+    """The values that main's results depend on. A learner's own test of the result, left in, leaves others behind."""
+    found: set[Any] = set()
+    owners, left = set(), _yielded(functions["main"])
+    while left:
+        value = left.pop()
+        if value in found:
+            continue
+        found.add(value)
+        op = _defining(value)
+        if op is None or op in owners:
+            continue
+        owners.add(op)
+        left += op.operands
+        left += _yielded(op)
+        if (callee := callee_of(op)) is not None:
+            left += _yielded(functions[callee])
+    return found
+
+
+def _yielded(op: Any) -> list[Any]:
+    """What the regions of an operation give back."""
+    return [value for region in op.regions for block in region for value in list(block)[-1].operation.operands]
+
+
+MAX_DEPTH = 200  # Python would end at three times as many calls of its own
+GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
+
+
+class _Reader:
+    """Walks a program along its calls; ``times`` is the product of the loops around, ``path`` the branches."""
+
+    def __init__(
+        self, functions: dict[str, Any], meshes: dict[str, Any], mesh: Mapping[str, int], files: set[str]
+    ) -> None:
+        self.functions, self.meshes, self.mesh, self.files = functions, meshes, mesh, files
+        self.devices = math.prod(mesh.values())
+        self.collectives: list[Collective] = []
+        self.marked: dict[int, list[Collective]] = {}
+        self.cost = FREE
+        self.auto = FREE  # what lies outside shard_map
+        self.depth = self.steps = self.cases = 0
+        self.path: Path = ()
+        self.manual: frozenset[str] = frozenset()
+        self.needed = needed(functions)
+        self.mapped = self.beside = False  # a shard_map is needed; a product outside of one is
+        self.share = self.devices  # by how many devices arrays may still be cut: 1 inside shard_map
+        self.given: set[Any] = set()  # values that are no data of the program: constants, places, masks
+
+    def visit(self, op: Any, times: Interval) -> None:
+        for region in op.regions:
+            self.region(region, times)
+
+    def region(self, region: Any, times: Interval) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise Refused("the program's calls are nested too deeply")
+        for block in region:
+            for inner in block:
+                self.one(inner.operation, times)
+        self.depth -= 1
+
+    def one(self, op: Any, times: Interval) -> None:
+        self.steps += 1
+        if self.steps > MAX_STEPS:
+            raise Refused("the program is too large with every call written out; use lax.fori_loop or lax.scan")
+        if op.name in KINDS:
+            self.collective(op, times)
+        elif op.name == "sdy.manual_computation":
+            self.mapped |= self.needs(op)
+            self.manual_computation(op, times)
+        elif (callee := callee_of(op)) is not None:
+            self.visit(self.functions[callee], times)
+        elif op.name == "stablehlo.while":
+            rounds = trip_count(op)
+            known = UNKNOWN if rounds is None else Interval.of(rounds)
+            condition, body = op.regions
+            self.region(condition, times * (known + 1))  # it is asked once more, to end
+            self.region(body, times * known)
+        elif op.name in ("stablehlo.case", "stablehlo.if"):
+            self.branches(op, times)
+        else:
+            self.arithmetic(op, times)
+
+    def needs(self, op: Any) -> bool:
+        return any(result in self.needed for result in op.results)
+
+    def arithmetic(self, op: Any, times: Interval) -> None:
+        operands = list(op.operands)
+        data = [o for o in operands if o not in self.given]
+        dialect, _, name = op.name.partition(".")
+        if name in flops.GIVEN or (operands and not data and not list(op.regions)):
+            self.given.update(op.results)
+        if dialect in ("stablehlo", "chlo"):
+            cost = cost_of(op, len(data)) * times
+            self.cost += cost
+            if self.share > 1:
+                self.auto += cost
+                self.beside |= bool(cost.dots.most) and self.needs(op)
+        for region, applied in zip(op.regions, applications(op), strict=True):
+            self.region(region, times * applied)
+
+    def manual_computation(self, op: Any, times: Interval) -> None:
+        """The body of a shard_map, in which arrays are a device's own along the axes that are manual."""
+        from jaxlib.mlir.dialects import sdy
+
+        before = self.manual, self.share
+        axes: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
+        self.manual |= set(axes)
+        meshes = [{a.name: a.size for a in map(sdy.MeshAxisAttr, sdy.MeshAttr(m).axes)} for m in self.meshes.values()]
+        cut = [math.prod(m[a] for a in self.manual) for m in meshes if self.manual <= set(m)]
+        self.share = self.devices // min(cut, default=1)
+        self.visit(op, times)
+        self.manual, self.share = before
+
+    def branches(self, op: Any, times: Interval) -> None:
+        """Of a conditional's branches one runs; the program does not say which."""
+        before, path, case, number = self.cost, self.path, self.cases, len(op.regions)
+        self.cases += 1
+        options = []
+        for branch, region in enumerate(op.regions):
+            self.cost = FREE
+            self.path = (*path, (case, branch, number)) if number > 1 else path
+            self.region(region, times)
+            options.append(self.cost)
+        self.path, self.cost = path, before
+        if options:
+            least_most = options[0]
+            for option in options[1:]:
+                least_most = least_most.either(option)
+            self.cost += least_most
+
+    def collective(self, op: Any, times: Interval) -> None:
+        kind = KINDS[op.name]
+        size = sum(array_bytes(o.type) for o in op.operands)
+        shift = sending = None
+        if kind == "permute":
+            pairs = numbers(op.attributes["source_target_pairs"])
+            if not {d for pair in pairs for d in pair} <= set(range(self.devices)):
+                raise Refused(f"a {kind} names a device that the mesh does not have")
+            axes, members = permute_axes(pairs, self.mesh)
+            shift = cyclic_shift(pairs, self.mesh)
+            if len(senders(pairs)) < self.devices:
+                sending = senders(pairs)
+        else:
+            groups = replica_groups(op.attributes["replica_groups"], self.meshes, self.devices) or []
+            # Other spellings of groups mean something else, and a device left out would hold arbitrary memory.
+            is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
+            if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
+                raise Refused(f"a {kind} does not name every device of the mesh once")
+            axes, members = group_axes(groups, self.mesh)
+        if members < 2:  # over an axis of size 1 nothing moves
+            return
+        sent = sent_in_group(kind, size, members)
+        sent = Interval(0 if sending is not None else sent.least // self.share, sent.most)
+        file, line = place_of(op.location, self.files) or (None, None)
+        found = Collective(
+            kind, axes, size, sent, times, line, file, shift=shift, senders=sending, path=self.path
+        )  # fmt: skip
+        self.collectives.append(found)
+        number = mark_number(op.location)
+        if number is not None:
+            self.marked.setdefault(number, []).append(found)
+
+
+# -- sizes -------------------------------------------------------------------------------------
+
+
+def _shape(value: Any) -> list[int]:
+    return list(value.type.shape) if hasattr(value.type, "shape") else []
+
+
+def _is_complex(value: Any) -> bool:
+    from jaxlib.mlir import ir
+
+    return isinstance(getattr(value.type, "element_type", None), ir.ComplexType)
+
+
+def cost_of(op: Any, data: int) -> Cost:
+    """The arithmetic of one operation, regions left out. ``data``: how many operands are data of the program."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    name, results = op.name.partition(".")[2], list(op.results)
+    shape = _shape(results[0]) if results else []
+    operands = [_shape(o) for o in op.operands]
+    is_complex = any(_is_complex(v) for v in (*results, *op.operands))
+    if name == "dot_general":
+        dims = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"]).lhs_contracting_dimensions
+        return flops.dot(shape, math.prod(operands[0][d] for d in dims), is_complex)
+    if name in ("dot", "ragged_dot"):
+        return flops.dot(shape, operands[0][-1], is_complex)
+    if name == "convolution":
+        kernel = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"]).kernel_output_feature_dimension
+        return flops.dot(shape, math.prod(operands[1]) // max(operands[1][kernel], 1), is_complex)
+    if name == "fft":
+        return flops.fft(math.prod(operands[0]), math.prod(op.attributes["fft_length"]))
+    if name in ("cholesky", "triangular_solve"):
+        return flops.solve(math.prod(shape), shape[-1] if name == "cholesky" else operands[0][-1])
+    index = not shape and results and isinstance(getattr(results[0].type, "element_type", None), ir.IntegerType)
+    return flops.elementwise(name, shape, is_complex, 0 if index else data)
+
+
+def applications(op: Any) -> list[Interval]:
+    """How often each region of an operation is applied for one execution."""
+    name, operands = op.name.partition(".")[2], list(op.operands)
+    first = math.prod(_shape(operands[0])) if operands else 0
+    if name == "reduce":
+        return [Interval.of(first)]
+    if name == "scatter":
+        return [Interval.of(math.prod(_shape(operands[-1])))]
+    if name in ("reduce_window", "select_and_scatter"):
+        window = math.prod(op.attributes["window_dimensions"]) if "window_dimensions" in op.attributes else 1
+        where = math.prod(_shape(op.results[0] if name == "reduce_window" else operands[1]))
+        return [Interval.of(where * window), Interval.of(where)][: len(op.regions)]
+    if name == "sort":  # no sort compares more than every pair
+        along = _shape(operands[0])[op.attributes["dimension"].value] if first and "dimension" in op.attributes else 1
+        return [Interval(0, first * along)]
+    return [NOTHING if op.name in KINDS else UNKNOWN for _ in op.regions]
+
+
+# -- loops and lines ---------------------------------------------------------------------------
+
+
+def trip_count(loop: Any) -> int | None:
+    """Rounds of a counting loop ``for i in range(constant, constant)``; None when it is not one."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    condition, body = (next(iter(region)) for region in loop.regions)
+    *_, result = list(condition)
+    compared = _defining(result.operands[0])
+    if compared is None or compared.name != "stablehlo.compare":
+        return None
+    direction = stablehlo.ComparisonDirectionAttr(compared.attributes["comparison_direction"]).value
+    counter, bound = compared.operands[0], _constant(compared.operands[1])
+    position = _argument(counter, condition)
+    if bound is None or position is None or direction not in ("LT", "LE") or not _compares_as_typed(compared):
+        return None
+    start = _constant(loop.operands[position])
+    *_, returned = list(body)
+    step_op = _defining(returned.operands[position])
+    if start is None or step_op is None or step_op.name != "stablehlo.add":
+        return None
+    steps = [_constant(o) for o in step_op.operands if _argument(o, body) != position]
+    if len(steps) != 1 or not steps[0] or steps[0] < 0:
+        return None
+    end = bound + (1 if direction == "LE" else 0)
+    rounds = max(0, -(-(end - start) // steps[0]))
+    return rounds if _holds(counter.type, start + rounds * steps[0]) else None  # else it overflows and goes on
+
+
+def _compares_as_typed(compared: Any) -> bool:
+    """Whether integers are compared with the sign that their type has."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    if "compare_type" not in compared.attributes:
+        return True
+    unsigned = getattr(compared.operands[0].type.element_type, "is_unsigned", False)
+    how = stablehlo.ComparisonTypeAttr(compared.attributes["compare_type"]).value
+    return how == ("UNSIGNED" if unsigned else "SIGNED")
+
+
+def _defining(value: Any) -> Any:
+    owner = value.owner
+    return getattr(owner, "operation", owner) if hasattr(owner, "name") or hasattr(owner, "operation") else None
+
+
+def _argument(value: Any, block: Any) -> int | None:
+    for number, argument in enumerate(block.arguments):
+        if argument == value:
+            return number
+    return None
+
+
+def _constant(value: Any) -> int | None:
+    """The integer that a value always is; also one that loops around carry along unchanged."""
+    types = [value.type]
+    while True:
+        op = _defining(value)
+        if op is None:
+            carried = _carried(value)
+            if carried is None:
+                return None
+            value = carried
+        elif op.name == "stablehlo.convert":
+            value = op.operands[0]
+            types.append(value.type)
+        else:
+            break
+    if op.name != "stablehlo.constant" or not all(_holds(t, 0) for t in types):
+        return None
+    number = _number(op.attributes["value"])
+    return number if number is not None and all(_holds(t, number) for t in types) else None
+
+
+def _carried(argument: Any) -> Any:
+    """What a loop was given for an argument that its body returns as it is; None for other arguments."""
+    from jaxlib.mlir import ir
+
+    argument = ir.BlockArgument(argument)
+    loop = argument.owner.owner.operation
+    if loop.name != "stablehlo.while":
+        return None
+    body = next(iter(loop.regions[1]))
+    *_, returned = list(body)
+    position = argument.arg_number
+    same = _argument(returned.operands[position], body) == position
+    return loop.operands[position] if same else None
+
+
+def _number(elements: Any) -> int | None:
+    from jaxlib.mlir import ir
+
+    if not isinstance(elements, ir.DenseIntElementsAttr) or len(elements) != 1:
+        return None
+    try:
+        return int(elements[0])
+    except TypeError:  # int2 and int4, which Python cannot read
+        return None
+
+
+def _holds(kind: Any, number: int) -> bool:
+    """Whether an integer scalar type can hold a number."""
+    from jaxlib.mlir import ir
+
+    element = getattr(kind, "element_type", None)
+    if not isinstance(element, ir.IntegerType) or list(kind.shape):
+        return False
+    bits = element.width - (0 if element.is_unsigned else 1)
+    return -(0 if element.is_unsigned else 1 << bits) <= number < 1 << bits

@@ -1,0 +1,95 @@
+"""Arithmetic of one operation: how many operations on numbers it stands for, and which of them are products.
+
+Both programs that are read (StableHLO and the compiler's HLO) have the same operations under nearly the same
+names. A complex operation counts as four. Comparing, choosing, moving, converting and drawing random bits is not
+arithmetic; what a collective adds up on the way is its traffic and not counted here.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grader.common.observation import NOTHING, UNKNOWN, Interval
+
+# One operation for each element of the result.
+ELEMENTWISE = {
+    "abs", "add", "atan2", "cbrt", "ceil", "clamp", "cosine", "divide", "exponential", "exponential_minus_one", "floor",
+    "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate", "power", "remainder",
+    "round_nearest_afz", "round_nearest_even", "rsqrt", "sign", "sine", "sqrt", "subtract", "tan", "tanh",
+    # of chlo, and with names that only HLO has
+    "acos", "acosh", "asin", "asinh", "atan", "atanh", "bessel_i1e", "cosh", "digamma", "erf", "erf_inv", "erfc",
+    "lgamma", "mulhi", "polygamma", "sinh", "square", "zeta",
+}  # fmt: skip
+# These make a product of two numbers.
+MULTIPLY = {"divide", "mulhi", "multiply", "power", "square"}
+NONE = {
+    "all_gather", "all_reduce", "all_to_all", "and", "async_done", "async_start", "bitcast", "bitcast_convert",
+    "broadcast", "broadcast_in_dim", "call", "case", "collective_broadcast", "collective_permute", "compare", "complex",
+    "composite", "concatenate", "conj", "constant", "constant_like", "convert", "copy", "count_leading_zeros",
+    "dynamic_broadcast_in_dim", "dynamic_gather", "dynamic_iota", "dynamic_pad", "dynamic_slice",
+    "dynamic_update_slice", "gather", "get_dimension_size", "get_tuple_element", "if", "imag", "iota", "is_finite",
+    "is_inf", "is_neg_inf", "is_pos_inf", "map", "next_after", "not", "optimization_barrier", "or", "pad",
+    "partition_id", "popcnt", "real", "real_dynamic_slice", "reduce", "reduce_precision", "reduce_scatter",
+    "reduce_window", "replica_id", "reshape", "return", "reverse", "rng_bit_generator", "scatter", "select",
+    "select_and_scatter", "set_dimension_size", "shift_left", "shift_right_arithmetic", "shift_right_logical", "slice",
+    "sort", "top_k", "torch_index_select", "transpose", "tuple", "while", "xor",
+    # of HLO
+    "after_all", "conditional", "fusion", "opt_barrier", "parameter", "rng_get_and_update_state", "topk",
+}  # fmt: skip
+# What these make is no data of the program, whatever their operands are: numbers, places, yes and no.
+GIVEN = {"compare", "constant", "iota", "partition_id", "replica_id", "is_finite"}
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Arithmetic operations, and those of matrix products among them, also of products written out."""
+
+    flops: Interval = NOTHING
+    dots: Interval = NOTHING
+
+    def __add__(self, other: Cost) -> Cost:
+        return Cost(self.flops + other.flops, self.dots + other.dots)
+
+    def __mul__(self, times: Interval | float) -> Cost:
+        return Cost(self.flops * times, self.dots * times)
+
+    def either(self, other: Cost) -> Cost:
+        return Cost(self.flops.either(other.flops), self.dots.either(other.dots))
+
+
+FREE = Cost()
+
+
+def dot(result: Sequence[int], contracted: int, complex_: bool) -> Cost:
+    """A multiplication and an addition for each element of the result and each contracted one."""
+    each = Interval.of(2 * math.prod(result) * contracted * (4 if complex_ else 1))
+    return Cost(each, each)
+
+
+def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) -> Cost:
+    """An operation without sizes of its own, by name; unknown names may cost anything.
+
+    ``factors``: how many of its operands are data of the program. A product of two of them counts as a part of a
+    matrix product, with the addition that it is made for: who writes ``a @ b`` as multiplications and a sum, in
+    whatever order, has written a matrix product.
+    """
+    if name in NONE:
+        return FREE
+    if name not in ELEMENTWISE:
+        return Cost(UNKNOWN, UNKNOWN)
+    each = math.prod(result) * (4 if complex_ else 1)
+    if name in MULTIPLY and factors and (factors > 1 or name == "square"):
+        return Cost(Interval.of(each), Interval.of(2 * each))
+    return Cost(Interval.of(each))
+
+
+def fft(elements: int, length: int) -> Cost:
+    """The usual 5 n log2 n of one transform."""
+    return Cost(Interval.of(math.ceil(5 * elements * math.log2(max(length, 1)))))
+
+
+def solve(elements: int, n: int) -> Cost:
+    """At most n operations for each element: triangular solves, Cholesky."""
+    return Cost(Interval(0, elements * n))

@@ -1,0 +1,388 @@
+"""The compiled program, from XLA's own text: what the compiler added, and the arithmetic of one device.
+
+The text is read by its structure: computations, the instructions in them, and who calls whom how often. XLA
+prints how often a loop runs where it knows; anything else may run any number of times.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from grader.common.observation import UNKNOWN, Collective, Interval, Path, sum_over_paths, total
+from grader.runner import flops
+from grader.runner.flops import FREE, Cost
+from grader.runner.groups import (
+    Groups,
+    axis_groups,
+    cyclic_shift,
+    group_axes,
+    permute_axes,
+    senders,
+    sent_in_group,
+)
+
+MARK = f"by_hand_{secrets.token_hex(8)}"  # not to be guessed: names of a learner's can show up in a line, too
+_MARKED = re.compile(rf"{MARK}_(\d+)_")
+MAX_STEPS = 200_000  # instructions, with every call written out
+
+KINDS = {
+    "all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter": "reduce_scatter",
+    "all-to-all": "all_to_all", "ragged-all-to-all": "all_to_all", "collective-permute": "permute",
+    "collective-broadcast": "broadcast",
+}  # fmt: skip
+# What a collective of the source may have become. CPU has no reduce-scatter of its own: it adds up everything.
+BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"broadcast", "permute"}}
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """``%name = shape opcode(operands), attribute=...``; for a constant or a parameter, ``text`` is what it is."""
+
+    name: str
+    shape: str
+    opcode: str
+    operands: list[str]
+    attributes: dict[str, str]
+    text: str = ""
+
+    @property
+    def marks(self) -> list[int]:
+        """The numbers of the source's collectives that this became a part of."""
+        return [int(n) for n in _MARKED.findall(self.attributes.get("metadata", ""))]
+
+    def called(self, *names: str) -> list[str]:
+        """The computations that these attributes name."""
+        return [c for n in names for c in re.findall(r"%?([^\s,%{}]+)", self.attributes.get(n, ""))]
+
+
+Computation = list[Instruction]
+
+
+# -- the text ----------------------------------------------------------------------------------
+
+
+def parse(hlo: str) -> tuple[dict[str, Computation], str]:
+    """Computations by name, and the name of the first to run ('' when there is none)."""
+    found: dict[str, Computation] = {}
+    entry, current = "", None
+    for line in hlo.splitlines():
+        if line.startswith(("%", "ENTRY ")) and line.endswith("{") and " -> " in line:
+            name = line.removeprefix("ENTRY ").lstrip("%").split(" ")[0]
+            entry = name if line.startswith("ENTRY ") else entry
+            current = found.setdefault(name, [])
+        elif line.startswith("}"):
+            current = None
+        elif current is not None and " = " in line:
+            current.append(instruction(line))
+    return found, entry
+
+
+def instruction(line: str) -> Instruction:
+    """One line of a computation."""
+    name, _, rest = line.strip().removeprefix("ROOT ").partition(" = ")
+    shape, rest = _shape(rest)
+    opcode, _, rest = rest.partition("(")
+    inside, rest = _until(rest, ")")
+    operands = [o.split(" ")[-1].lstrip("%") for o in _split(inside)]
+    attributes = dict(a.split("=", 1) for a in _split(rest) if "=" in a)
+    return Instruction(name.lstrip("%"), shape, opcode.strip(), operands, attributes, inside)
+
+
+def _shape(text: str) -> tuple[str, str]:
+    """The shape in front, and what follows: ``f32[2,8]{1,0}``, or a tuple of such in parentheses."""
+    if not text.startswith("("):
+        shape, _, rest = text.partition(" ")
+        return shape, rest
+    inside, rest = _until(text[1:], ")")
+    return f"({inside})", rest.lstrip()
+
+
+def _until(text: str, end: str) -> tuple[str, str]:
+    """What comes before ``end`` outside of brackets and quotes, and what comes after it."""
+    depth = 0
+    quoted = escaped = False
+    for i, char in enumerate(text):
+        if quoted:
+            quoted = char != '"' or escaped
+            escaped = char == "\\" and not escaped
+        elif char == '"':
+            quoted = True
+        elif depth == 0 and char == end:
+            return text[:i], text[i + 1 :]
+        elif char in "([{":
+            depth += 1
+        elif char in ")]}":
+            depth -= 1
+    return text, ""
+
+
+def _split(text: str) -> Iterator[str]:
+    """Parts between commas outside of brackets and quotes. ``replica_groups=mesh[...], device_ids=(...) {...}`` is two."""
+    while text.strip(" ,"):
+        part, text = _until(text.lstrip(" ,"), ",")
+        yield part.strip()
+
+
+def shapes(text: str) -> list[tuple[str, list[int]]]:
+    """Element type and dimensions of each array in a shape."""
+    return [(n, [int(d) for d in dims.split(",") if d]) for n, dims in re.findall(r"(\w+)\[([\d,<=]*)\]", text)]
+
+
+def hlo_bytes(shape: str) -> int:
+    """Bytes of an HLO shape such as ``f32[16,24]``, or of all in a tuple."""
+    size = 0
+    for name, dims in shapes(shape):
+        digits = re.search(r"\d+", name)
+        bits = 8 if name == "pred" else int(digits[0]) if digits else 32
+        size += math.prod(dims) * max(bits, 8) // 8
+    return size
+
+
+def trip_count(loop: Instruction) -> Interval:
+    """What XLA says of a loop."""
+    try:
+        config = json.loads(loop.attributes.get("backend_config", "{}"))
+        config = json.loads(config) if isinstance(config, str) else config
+        return Interval.of(int(config["known_trip_count"]["n"]))
+    except (ValueError, KeyError, TypeError):
+        return UNKNOWN
+
+
+# -- along the calls ---------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Visit:
+    """One instruction where it runs: ``times`` in all loops around it, on this ``path`` of branches.
+
+    ``data``: how many of its operands are data of the program, not constants, places or masks.
+    """
+
+    of: Instruction
+    times: Interval
+    path: Path
+    data: int
+    shapes: Mapping[str, str]
+
+
+def walk(hlo: str) -> Iterator[Visit]:
+    """Every instruction of the compiled program, once for each way that leads to it."""
+    computations, entry = parse(hlo)
+    return _Walk(computations).computation(entry, Interval.of(1), (), [])
+
+
+class _Walk:
+    def __init__(self, computations: dict[str, Computation]) -> None:
+        self.computations = computations
+        self.steps = self.cases = 0
+
+    def computation(self, name: str, times: Interval, path: Path, given: Sequence[bool]) -> Iterator[Visit]:
+        """``given``: which parameters are no data of the program."""
+        known: set[str] = set()
+        shapes = {i.name: i.shape for i in self.computations.get(name, [])}
+        for one in self.computations.get(name, []):
+            self.steps += 1
+            if self.steps > MAX_STEPS:
+                from grader.runner.program import Refused
+
+                raise Refused("the compiled program is too large with every call written out")
+            opcode = one.opcode.replace("-", "_")
+            data = sum(o not in known for o in one.operands)
+            calls = list(self.calls(one, opcode, shapes))
+            if opcode == "parameter":
+                number = int(one.text) if one.text.isdigit() else len(given)
+                if number < len(given) and given[number]:
+                    known.add(one.name)
+            elif opcode in flops.GIVEN or (one.operands and not data and (not calls or opcode == "fusion")):
+                known.add(one.name)
+            yield Visit(one, times, path, data, shapes)
+            passed = [o in known for o in one.operands] if opcode in ("fusion", "call") else []
+            for called, often, branch in calls:
+                yield from self.computation(called, times * often, path + branch, passed)
+
+    def calls(self, one: Instruction, opcode: str, named: Mapping[str, str]) -> Iterator[tuple[str, Interval, Path]]:
+        """The computations that an instruction runs, how often, and as which branch."""
+        if opcode == "while":
+            rounds = trip_count(one)
+            yield from ((c, rounds + 1, ()) for c in one.called("condition"))
+            yield from ((c, rounds, ()) for c in one.called("body"))
+        elif opcode == "conditional":
+            branches = one.called("branch_computations", "true_computation", "false_computation")
+            case, self.cases = self.cases, self.cases + 1
+            for number, called in enumerate(branches):
+                yield called, Interval.of(1), ((case, number, len(branches)),)
+        elif one.opcode.removesuffix("-start") not in KINDS:  # those add up on the way
+            often = applied(one, opcode, named)
+            called = one.called("calls", "to_apply", "called_computations", "select", "scatter")
+            yield from ((c, often, ()) for c in called)
+
+
+def applied(one: Instruction, opcode: str, named: Mapping[str, str]) -> Interval:
+    """How often an instruction applies the computation that it calls; ``named``: the shapes of its operands."""
+    sizes = [math.prod(d) for o in one.operands for _, d in shapes(named.get(o, ""))[:1]]
+    if opcode in ("fusion", "call", "async_start", "custom_call"):
+        return Interval.of(1)
+    if not sizes:
+        return UNKNOWN
+    if opcode in ("reduce", "map"):
+        return Interval.of(sizes[0])
+    if opcode == "scatter":
+        return Interval.of(sizes[-1])
+    if opcode in ("reduce_window", "select_and_scatter"):
+        size = re.search(r"size=([\dx]+)", one.attributes.get("window", ""))
+        window = math.prod(int(n) for n in size[1].split("x")) if size else 1
+        return Interval.of(window * (math.prod(shapes(one.shape)[0][1]) if opcode == "reduce_window" else sizes[1]))
+    return Interval(0, sizes[0] ** 2) if opcode == "sort" else UNKNOWN
+
+
+# -- what the compiler added -------------------------------------------------------------------
+
+
+def mark_number(location: Any) -> int | None:
+    """The number in a location that ``facts.mark`` made."""
+    match = _MARKED.fullmatch(getattr(location, "name_str", ""))
+    return int(match[1]) if match else None
+
+
+def added_by_compiler(
+    hlo: str, mesh: Mapping[str, int], marked: Mapping[int, Sequence[Collective]] | None = None
+) -> list[Collective]:
+    """Collectives of the compiled program that no collective of the source became.
+
+    Args:
+        hlo: the optimized program.
+        mesh: axis sizes, in order.
+        marked: the source's collectives by the numbers that ``facts.mark`` gave them. A name proves nothing by
+            itself, for what the compiler adds may inherit it: what became of a collective is of its kind, over its
+            axes, and runs no more often.
+    """
+    marked = marked or {}
+    found = [(v.of.marks, c) for v in walk(hlo) for c in [collective(v, mesh)] if c is not None]
+    named = [bool(marks) and all(_became(c, marked.get(m, [])) for m in marks) for marks, c in found]
+    added = [i for i, by_hand in enumerate(named) if not by_hand]
+    for number, source in marked.items():
+        copies = [i for i, (marks, _) in enumerate(found) if named[i] and number in marks]
+        runs, wanted = (total(cs, lambda c: Interval.of(1)) for cs in ([found[i][1] for i in copies], source))
+        more = len(copies) - len(source)
+        no_more = wanted.known and runs.most <= wanted.most  # unrolled, at most
+        if (more > 0 and not no_more) or (runs.known and runs.most > wanted.most):
+            added += sorted(copies, key=lambda i: -found[i][1].bytes)[: max(1, more)]
+    return [found[i][1] for i in sorted(set(added))]
+
+
+def _became(compiled: Collective, source: Sequence[Collective]) -> bool:
+    """Whether it can be what the compiler made of one of these: merged with others, or in a wider type."""
+    return any(
+        compiled.kind in BECOMES.get(c.kind, {c.kind})
+        and compiled.axes == c.axes
+        and (c.kind != "permute" or (compiled.senders, compiled.shift) == (c.senders, c.shift))
+        for c in source
+    )
+
+
+def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
+    """An instruction as a collective; None when it is none, or moves nothing."""
+    one = visit.of
+    kind = KINDS.get(one.opcode.removesuffix("-start"))
+    if kind is None:
+        return None
+    size = sum(hlo_bytes(visit.shapes[o]) for o in one.operands if o in visit.shapes)
+    shift = sending = None
+    if kind == "permute":
+        pairs = _lists(one.attributes.get("source_target_pairs", ""))
+        axes, members = permute_axes(pairs, mesh)
+        shift = cyclic_shift(pairs, mesh)
+        sending = senders(pairs) if len(senders(pairs)) < math.prod(mesh.values()) else None
+    else:
+        groups = replica_groups(one.attributes, mesh)
+        axes, members = group_axes(groups, mesh) if groups else ((), math.inf)
+    if members < 2:
+        return None
+    sent = sent_in_group(kind, size, int(members)) if members != math.inf else UNKNOWN
+    sent = Interval(0, sent.most) if sending is not None else sent
+    return Collective(
+        kind, axes, size, sent, visit.times, by_compiler=True, shift=shift, senders=sending, path=visit.path
+    )
+
+
+def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Groups | None:
+    """The spellings of HLO: ``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)``, ``mesh['a'=4,'b'=2] {'b'}``; None for others.
+
+    The last may number its devices otherwise, ``mesh[...], device_ids=([4,2]T(1,0)) {'b'}``, and name a part of
+    an axis: ``'a':(2)2`` is the second factor of an axis 2 * 2 * ...
+    """
+    import numpy as np
+
+    devices = math.prod(mesh.values())
+    text, ids = attributes.get("replica_groups", ""), np.arange(devices)
+
+    def iota(dims: str, order: str | None) -> np.ndarray:
+        grid = np.arange(devices).reshape([int(n) for n in dims.split(",")])
+        return grid.transpose([int(n) for n in order.split(",")]) if order else grid
+
+    if text.startswith("{{"):
+        return _lists(text)
+    if match := re.fullmatch(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", text):
+        return iota(match[2], match[3]).reshape([int(n) for n in match[1].split(",")]).tolist()
+    if not text.startswith("mesh["):
+        return [list(range(devices))] if text in ("", "{}") else None
+    if match := re.match(r"\(\[([\d,]+)\](?:T\(([\d,]+)\))?\)", attributes.get("device_ids", "")):
+        ids = iota(match[1], match[2]).reshape(-1)
+    inside, chosen = _until(text.removeprefix("mesh["), "]")
+    sizes = {n: int(s) for n, s in re.findall(_AXIS + r"=(\d+)", inside)}
+    parts = re.findall(_AXIS + r"(?::\((\d+)\)(\d+))?", chosen or attributes.get("device_ids", ""))
+    try:
+        return axis_groups(sizes, ids.tolist(), [(n, int(b or 1), int(s) if s else None) for n, b, s in parts])
+    except ValueError:  # the mesh is of other devices, or has no such axis
+        return None
+
+
+_AXIS = r"'((?:[^'\\]|\\.)*)'"
+
+
+def _lists(text: str) -> Groups:
+    return [[int(n) for n in part.split(",") if n] for part in re.findall(r"\{([\d,]+)\}", text)]
+
+
+# -- arithmetic --------------------------------------------------------------------------------
+
+
+def compiled_cost(hlo: str) -> Cost:
+    """The arithmetic that one device executes."""
+    costs = [(v.path, cost_of(v) * v.times) for v in walk(hlo)]
+    return Cost(sum_over_paths((p, c.flops) for p, c in costs), sum_over_paths((p, c.dots) for p, c in costs))
+
+
+def cost_of(visit: Visit) -> Cost:
+    """The arithmetic of one instruction, without what it calls."""
+    one = visit.of
+    name = one.opcode.replace("-", "_")
+    arrays = shapes(one.shape)
+    dtype, result = arrays[0] if arrays else ("", [])
+    left, right = ([d for o in one.operands[i : i + 1] for _, d in shapes(visit.shapes.get(o, ""))][:1] for i in (0, 1))
+    is_complex = dtype.startswith("c")
+    if name == "dot":
+        dims = [int(d) for d in re.findall(r"\d+", one.attributes.get("lhs_contracting_dims", ""))]
+        return flops.dot(result, math.prod(left[0][d] for d in dims), is_complex) if left else Cost(UNKNOWN, UNKNOWN)
+    if name == "convolution" and right:
+        kernel = one.attributes.get("dim_labels", "_o").split("->")[0].split("_")[1].index("o")
+        return flops.dot(result, math.prod(right[0]) // max(right[0][kernel], 1), is_complex)
+    if name == "fft" and left:
+        return flops.fft(
+            math.prod(left[0]), math.prod(int(n) for n in re.findall(r"\d+", one.attributes["fft_length"]))
+        )
+    if name in ("cholesky", "triangular_solve"):
+        return flops.solve(math.prod(result), (left[0] or [1])[-1] if left else 1)
+    if name == "custom_call":
+        known = one.attributes.get("custom_call_target", "").strip('"') in ("TopK", "Sharding")
+        return FREE if known else Cost(UNKNOWN, UNKNOWN)
+    if one.opcode.removesuffix("-start").removesuffix("-done").removesuffix("-update") in {*KINDS, "async", "copy"}:
+        return FREE
+    index = not result and dtype.startswith(("s", "u"))
+    return flops.elementwise(name, result, is_complex, 0 if index else visit.data)

@@ -1,0 +1,457 @@
+"""The one form of a program: what a learner's process handed over is read once, cleaned, and printed.
+
+What crosses from that process is MLIR bytecode, written where learner Python ran, so nothing in it is believed.
+It is parsed, admitted by allow-lists (operations, custom calls, types, sizes, attributes), its arguments get the shardings
+that were *asked*, names and channels are given anew, places in the source are reduced to lines of the learner's own
+files, and the result is printed: that text is what is hashed, read for facts and compiled, and nothing else is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from jax.interpreters import mlir
+
+from grader.wire.frames import dtype_of
+
+MAX_BYTES = 4 << 20
+MAX_TEXT = 16 << 20
+MAX_OPS = 20_000
+MAX_DEPTH = 200
+MAX_ARRAY = 1 << 30
+MAX_RESULTS = 64
+MAGIC = b"ML\xefR"
+CALLBACK = "uses a host callback, which cannot leave this process; remove it"
+
+# Collectives, and what they are called in facts (``Collective.kind``).
+KINDS = {
+    "stablehlo.all_reduce": "all_reduce",
+    "stablehlo.all_gather": "all_gather",
+    "stablehlo.reduce_scatter": "reduce_scatter",
+    "stablehlo.all_to_all": "all_to_all",
+    "stablehlo.collective_permute": "permute",
+    "stablehlo.collective_broadcast": "broadcast",
+}
+# Operations that stand for a function of the program, and the attribute that names it.
+CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
+STABLEHLO = """
+abs add and atan2 bitcast_convert broadcast_in_dim case cbrt ceil cholesky clamp compare complex composite concatenate constant
+convert convolution cosine count_leading_zeros divide dot dot_general dynamic_slice dynamic_update_slice exponential
+exponential_minus_one fft floor gather if imag iota is_finite log log_plus_one logistic maximum minimum multiply negate not
+optimization_barrier or pad partition_id popcnt power real reduce reduce_precision reduce_window remainder replica_id reshape
+return reverse rng_bit_generator round_nearest_afz round_nearest_even rsqrt scatter select select_and_scatter shift_left
+shift_right_arithmetic shift_right_logical sign sine slice sort sqrt subtract tan tanh transpose triangular_solve while xor
+"""
+CHLO = """
+acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erf_inv erfc is_inf is_neg_inf is_pos_inf lgamma mulhi
+next_after polygamma ragged_dot sinh square tan top_k zeta
+"""
+OPERATIONS = {
+    "builtin.module", "func.func", "func.call", "func.return",
+    "sdy.mesh", "sdy.manual_computation", "sdy.named_computation", "sdy.return", "sdy.reshard", "sdy.sharding_constraint",
+    "sdy.sharding_group", "sdy.propagation_barrier",
+    *KINDS, *(f"stablehlo.{name}" for name in STABLEHLO.split()), *(f"chlo.{name}" for name in CHLO.split()),
+}  # fmt: skip
+# Attributes with a dialect's name are notes beside an operation; this one alone means something to the compiler.
+NOTES = {"sdy.sharding"}
+# Attributes that define an operation and yet say nothing that it needs.
+IDLE = {"backend_config", "composite_attributes", "version"}
+# XLA takes composites of some names ("chlo.erf") for operations of its own, and what they are made of for nothing: here
+# all have one name that means nothing to it.
+COMPOSITE = "a.composite"
+OWN = "mesh"  # what the mesh that was asked for is called
+FUNCTION = {"sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs"}
+ELEMENTS = (
+    "bool", "int2", "int4", "int8", "int16", "int32", "int64", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64",
+    "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2",
+    "float8_e5m2fnuz", "float8_e8m0fnu", "bfloat16", "float16", "float32", "float64", "complex64", "complex128",
+)  # fmt: skip
+
+
+class Refused(Exception):
+    """A program that is not admitted; the message is for the learner.
+
+    ``line``, ``file``: where in the learner's source, if that is known.
+    """
+
+    def __init__(self, message: str, place: tuple[str, int] | None = None) -> None:
+        super().__init__(message)
+        self.file, self.line = place or ("", None)
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program in its one form.
+
+    Attributes:
+        text: StableHLO and Shardy, without places; ``parse`` gives the module back.
+        places: for every operation of the text, in the order of ``walk``, the learner's file and line, or None.
+        results: shape and dtype of every result.
+    """
+
+    text: str
+    places: tuple[tuple[str, int] | None, ...]
+    results: tuple[tuple[tuple[int, ...], str], ...]
+
+    def parse(self) -> Any:
+        """A module of its own, in a context of its own; its operations lie where the learner wrote them."""
+        from jaxlib.mlir import ir
+
+        module = ir.Module.parse(self.text, _context())
+        with module.context:
+            for op, place in zip(walk(module.operation), self.places, strict=True):
+                if place is not None:
+                    op.location = ir.Location.file(*place, 0)
+        return module
+
+
+def canonical(code: bytes, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]], files: set[str]) -> Program:
+    """Admit a program and bring it into its one form.
+
+    Args:
+        code: MLIR bytecode from the learner's process.
+        mesh: axis sizes of the mesh that was asked for, in order.
+        arguments: ``{"shape", "dtype", "spec"}`` of each, as asked; specs as wire data.
+        files: names of the learner's chunks: places in other files are dropped.
+
+    Raises:
+        Refused: it could do more than compute, is too large, or is not what was asked.
+    """
+    if len(code) > MAX_BYTES:
+        raise Refused(f"the program takes {len(code):,} bytes; {MAX_BYTES:,} are the limit")
+    if not code.startswith(MAGIC):
+        raise Refused("the program cannot be read")
+    try:
+        return _canonical(code, mesh, arguments, files)
+    except Refused:
+        raise
+    except Exception as error:  # MLIR's Python raises many kinds over bytes that no JAX wrote
+        raise Refused("the program cannot be read") from error
+
+
+def _canonical(
+    code: bytes, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]], files: set[str]
+) -> Program:
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo  # noqa: F401  they teach their operations to Python
+
+    context = _context()
+    with context, ir.Location.unknown(context):
+        context.emit_error_diagnostics = True  # else what MLIR says of the bytes becomes a str, and it may not be text
+        module = ir.Module.parse(code, context)
+        context.emit_error_diagnostics = False
+        operations = list(_admitted(module.operation, files))
+        _one_main(module)
+        meshes = _meshes(module, mesh)
+        for op in operations:
+            _clean(op, mesh)
+        _rename(module, meshes)
+        main = _signature(module, mesh, arguments)
+        module.operation.verify()
+        text: Any = module.operation.get_asm(enable_debug_info=False)
+        if len(text) > MAX_TEXT:
+            raise Refused(f"the program is {len(text):,} characters long; {MAX_TEXT:,} are the limit")
+        places = tuple(place_of(op.location, files) if op.name in KINDS else None for op in walk(module.operation))
+        return Program(text, places, _results(main))
+
+
+_contexts: list[tuple[Any, int]] = []
+REUSES = 20
+
+
+def _context() -> Any:
+    """An MLIR context. Making one takes longer than reading a program, but it keeps all it ever read: used 20 times."""
+    context, used = _contexts.pop() if _contexts else (mlir.make_ir_context(), 0)
+    if used < REUSES:
+        _contexts.append((context, used + 1))
+    return context
+
+
+def walk(op: Any) -> Iterator[Any]:
+    """Every operation, in program order, without recursion (nesting comes from the learner)."""
+    stack = [iter([op])]
+    while stack:
+        try:
+            current = next(stack[-1]).operation
+        except StopIteration:
+            stack.pop()
+            continue
+        yield current
+        if len(stack) > MAX_DEPTH:
+            raise Refused(f"the program is nested more than {MAX_DEPTH} levels deep")
+        stack.append(inner for region in current.regions for block in region for inner in block)
+
+
+# -- admission ---------------------------------------------------------------------------------
+
+
+def _admitted(root: Any, files: set[str]) -> Iterator[Any]:
+    for ops, op in enumerate(walk(root), 1):
+        if ops > MAX_OPS:
+            raise Refused(f"the program has more than {MAX_OPS:,} operations; use lax.fori_loop or lax.scan")
+        if op.name == "stablehlo.custom_call":
+            raise Refused(_custom_call(op.attributes["call_target_name"].value), place_of(op.location, files))
+        if op.name not in OPERATIONS or (op.name == "builtin.module" and ops > 1):
+            raise Refused(f"the program uses {op.name}, which is not allowed", place_of(op.location, files))
+        if len(op.successors):
+            raise Refused("the program jumps between blocks, which is not allowed")
+        for region in op.regions:
+            if len(region.blocks) > 1:
+                raise Refused("the program jumps between blocks, which is not allowed")
+        for value in (*op.results, *(a for r in op.regions for b in r for a in b.arguments)):
+            size = array_bytes(value.type)
+            if size > MAX_ARRAY:
+                raise Refused(f"the program makes an array of {size / 2**30:,.1f} GiB; 1 GiB is the limit")
+        yield op
+
+
+def _custom_call(target: str) -> str:
+    if "callback" in target:
+        return CALLBACK
+    return f"the program calls {target[:100]!r} outside XLA, which is not allowed"
+
+
+def _one_main(module: Any) -> None:
+    """One public function called main; all others private, with bodies, and none that calls itself."""
+    calls: dict[str, set[str]] = {}
+    mains = 0
+    for op in (o.operation for o in module.body.operations):
+        if op.name == "sdy.mesh":
+            continue
+        if op.name != "func.func" or not len(op.regions[0].blocks):
+            raise Refused(f"the program has a {op.name} where a function with a body should be")
+        name = op.attributes["sym_name"].value
+        public = "sym_visibility" not in op.attributes or op.attributes["sym_visibility"].value == "public"
+        mains += public
+        if public != (name == "main"):
+            raise Refused("the program has not one main function")
+        calls[name] = {called for inner in walk(op) if (called := callee_of(inner)) is not None}
+    if mains != 1:
+        raise Refused("the program has not one main function")
+    while calls:  # take away functions that call none of those left
+        leaves = [name for name, called in calls.items() if not called & calls.keys()]
+        if not leaves:
+            raise Refused("the program has functions that call each other in a circle")
+        for name in leaves:
+            del calls[name]
+
+
+def callee_of(op: Any) -> str | None:
+    """The name of the function which an operation stands for; None for other operations."""
+    return op.attributes[CALLS[op.name]].value if op.name in CALLS else None
+
+
+def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
+    """The meshes that the program speaks of, and what they are to be called: OWN is the one that was asked for.
+
+    It may have no other, save one without axes.
+    """
+    from jaxlib.mlir.dialects import sdy
+
+    found: dict[str, list[Any]] = {OWN: [], "empty_mesh": []}
+    for op in (o.operation for o in module.body.operations):
+        if op.name != "sdy.mesh":
+            continue
+        about = sdy.MeshAttr(op.attributes["mesh"])
+        sizes = {axis.name: axis.size for axis in map(sdy.MeshAxisAttr, about.axes)}
+        ours = list(sizes.items()) == list(mesh.items())
+        usual = ([], list(range(math.prod(mesh.values())))) if ours else ([],)
+        if (sizes and not ours) or list(about.device_ids) not in usual:
+            raise Refused(f"uses a mesh {_show(sizes)} of its own; work on the mesh that is given, {_show(mesh)}")
+        found[OWN if ours else "empty_mesh"].append(op)
+    if not found[OWN]:
+        raise Refused("the program says nothing of the mesh that is given")
+    return [(op, f"{name}_{n}" if n else name) for name, ops in found.items() for n, op in enumerate(ops)]
+
+
+def _show(mesh: Mapping[str, int]) -> str:
+    return "(" + ", ".join(f"{axis}={size}" for axis, size in mesh.items()) + ")"
+
+
+# -- one form ----------------------------------------------------------------------------------
+
+
+def _clean(op: Any, mesh: Mapping[str, int]) -> None:
+    """Keep what defines the operation and the few notes that mean something; drop all else."""
+    from jaxlib.mlir import ir
+
+    defining = FUNCTION if op.name == "func.func" else _defining(op.name, type(op.opview))
+    for name in _names(op):
+        if op.name == "builtin.module" or name in IDLE or name not in (NOTES if "." in name else defining):
+            del op.attributes[name]
+            continue
+        text = _written(op, name)
+        if "mesh<" in text and op.name != "sdy.mesh":  # a mesh written where its name belongs
+            raise Refused("uses a mesh of its own; work on the mesh that is given")
+        if "dense_resource<" in text:  # kept beside the text, under a name that depends on what was read before
+            raise Refused("the program keeps a constant outside of its text, which is not allowed")
+    if op.name == "stablehlo.composite":
+        op.attributes["name"] = ir.StringAttr.get(COMPOSITE)
+    if op.name == "func.func":
+        for name in ("arg_attrs", "res_attrs"):
+            _keep_shardings(op, name)
+    elif op.name == "sdy.mesh":
+        _describe_mesh(op, mesh)
+
+
+def _written(op: Any, name: str) -> str:
+    """An attribute as text; where Python has no class for it, as for complex constants, the operation that has it."""
+    try:
+        return str(op.attributes[name])
+    except TypeError:
+        return op.get_asm(enable_debug_info=False)
+
+
+@cache
+def _defining(name: str, view: type) -> set[str]:
+    """The attributes that an operation's definition names: the properties that its class has beyond all others'."""
+    from jaxlib.mlir import ir
+
+    return {n for n in dir(view) if n not in dir(ir.OpView)} | ({"name"} if name == "stablehlo.composite" else set())
+
+
+def _names(op: Any) -> list[str]:
+    return [a if isinstance(a, str) else a.name for a in op.attributes]
+
+
+def _describe_mesh(op: Any, mesh: Mapping[str, int]) -> None:
+    """StableHLO's own words for the mesh, which its collectives refer to since JAX 0.12."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import sdy
+
+    if sdy.MeshAttr(op.attributes["mesh"]).axes:
+        axes = ", ".join(f'{{name = "{axis}", size = {size} : i64}}' for axis, size in mesh.items())
+        op.attributes["stablehlo.mesh"] = ir.Attribute.parse(f"{{axes = [{axes}]}}")
+
+
+def _keep_shardings(function: Any, name: str) -> None:
+    from jaxlib.mlir import ir
+
+    if name in function.attributes:
+        kept = [
+            {"sdy.sharding": about["sdy.sharding"]} if "sdy.sharding" in about else {}
+            for about in map(ir.DictAttr, ir.ArrayAttr(function.attributes[name]))
+        ]
+        function.attributes[name] = ir.ArrayAttr.get([ir.DictAttr.get(about) for about in kept])
+
+
+def _signature(module: Any, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]]) -> Any:
+    """Give main the arguments that were asked for, sharded as asked. Returns main."""
+    from jaxlib.mlir import ir
+
+    module.operation.attributes["sym_name"] = ir.StringAttr.get("program")
+    i32 = ir.IntegerType.get_signless(32)
+    module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(i32, math.prod(mesh.values()))
+    module.operation.attributes["mhlo.num_replicas"] = ir.IntegerAttr.get(i32, 1)
+    main = next(o.operation for o in module.body.operations if _is_main(o.operation))
+    asked = [(tuple(a["shape"]), a["dtype"]) for a in arguments]
+    takes = [shaped(t) for t in ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).inputs]
+    if takes != asked:
+        raise Refused(f"the program takes {takes}, asked was {asked}")
+    attributes = []
+    for about in arguments:
+        cuts = [_cut(entry) for entry in about["spec"]["spec"]]
+        cuts += [()] * (len(about["shape"]) - len(cuts))
+        dims = ", ".join("{" + ", ".join(f'"{axis}"' for axis in axes) + "}" for axes in cuts)
+        attributes.append(ir.Attribute.parse(f"{{sdy.sharding = #sdy.sharding<@{OWN}, [{dims}]>}}"))
+    main.attributes["arg_attrs"] = ir.ArrayAttr.get(attributes)
+    return main
+
+
+def _is_main(op: Any) -> bool:
+    return op.name == "func.func" and op.attributes["sym_name"].value == "main"
+
+
+def _cut(entry: Any) -> tuple[str, ...]:
+    """The axes of one entry of a spec as the wire has it."""
+    if entry is None:
+        return ()
+    return (entry,) if isinstance(entry, str) else tuple(entry["tuple"])
+
+
+def _rename(module: Any, meshes: Sequence[tuple[Any, str]]) -> None:
+    """Functions, meshes and channels by number: what they were called decides nothing, and is written nowhere."""
+    from jaxlib.mlir import ir
+    from jaxlib.mlir.dialects import stablehlo
+
+    functions = [o.operation for o in module.body.operations if o.operation.name == "func.func"]
+    named = [(op, f"f{number}") for number, op in enumerate(functions) if not _is_main(op)] + list(meshes)
+    for aside in ("_", ""):  # in two rounds, so that no new name meets an old one
+        for op, name in named:
+            old, new = op.attributes["sym_name"].value, aside + name
+            if old != name:
+                ir.SymbolTable.replace_all_symbol_uses(old, new, module.operation)
+                ir.SymbolTable.set_symbol_name(op, new)
+    for number, op in enumerate((o for o in walk(module.operation) if "channel_handle" in o.attributes), 1):
+        op.attributes["channel_handle"] = stablehlo.ChannelHandle.get(number, 1)
+
+
+def _results(main: Any) -> tuple[tuple[tuple[int, ...], str], ...]:
+    from jaxlib.mlir import ir
+
+    results = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).results
+    if len(results) > MAX_RESULTS:
+        raise Refused(f"the program has more than {MAX_RESULTS} results")
+    return tuple(shaped(t) for t in results)
+
+
+# -- types and places --------------------------------------------------------------------------
+
+
+def array_bytes(kind: Any) -> int:
+    """Bytes of an array type, whole bytes for each element. Raises Refused for what is no array of fixed shape."""
+    shape, dtype = shaped(kind)
+    return math.prod(shape) * dtype_of(dtype).itemsize
+
+
+def shaped(kind: Any) -> tuple[tuple[int, ...], str]:
+    """Shape and dtype's name of an array type. Raises Refused for what is no array of fixed shape."""
+    from jaxlib.mlir import ir
+
+    try:
+        array = ir.RankedTensorType(kind)
+    except ValueError:
+        if str(kind) == "!stablehlo.token":  # only effects have them
+            raise Refused(CALLBACK) from None
+        raise Refused(f"the program uses values of an unusual type, {str(kind)[:60]}") from None
+    if not array.has_static_shape or array.encoding is not None:
+        raise Refused("the program makes an array whose shape is not fixed")
+    name = element_names().get(str(array.element_type))
+    if name is None:
+        raise Refused(f"the program uses arrays of an unusual type, {str(kind)[:60]}")
+    return tuple(array.shape), name
+
+
+@cache
+def element_names() -> dict[str, str]:
+    """Names of dtypes by what MLIR calls them, as far as this JAX knows them."""
+    found = {}
+    with mlir.make_ir_context():
+        for name in ELEMENTS:
+            with suppress(TypeError, AttributeError, KeyError):
+                found[str(mlir.dtype_to_ir_type(dtype_of(name)))] = name
+    return found
+
+
+def place_of(location: Any, files: set[str]) -> tuple[str, int] | None:
+    """The file and the innermost line of the learner's own source, which is in these files, in a location."""
+    from jaxlib.mlir import ir
+
+    stack = [location]
+    while stack:
+        at = stack.pop()
+        if isinstance(at, ir.FileLineColLoc):
+            if at.filename in files:
+                return at.filename, at.start_line
+        elif isinstance(at, ir.NameLoc):
+            stack.append(at.child_loc)
+        elif isinstance(at, ir.CallSiteLoc):
+            stack += [at.caller, at.callee]
+        elif isinstance(at, ir.FusedLoc):
+            stack += reversed(list(at.locations))
+    return None

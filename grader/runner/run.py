@@ -1,0 +1,246 @@
+"""Programs are compiled and executed here. No learner Python: only MLIR bytecode comes in.
+
+A program is untrusted. ``program.canonical`` admits it and brings it into its one form; that form is read for facts,
+compiled for the backend, executed on the inputs, and described. All else about it (devices, shardings of its arguments,
+types of its results) comes from what was asked and from the form itself. What was run is remembered by all that it
+depends on (``key_of``).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Any, Generic, TypeVar
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec
+
+from grader.runner import facts, hlo
+from grader.runner.program import Program, Refused, canonical
+from grader.wire.frames import decode, dtype_of, pack_array, unpack_array
+from grader.wire.meshes import make_mesh
+from grader.wire.text import one_line, without_marks
+
+MAX_OUTPUT = 64 << 20
+MAX_MEMORY = 512 << 20  # well below the least memory_mib of a course
+MAX_REMEMBERED = 64 << 20
+MAX_COMPILED = 8
+# Code is generated for small inputs and runs a few times: optimizing it takes longer than it saves.
+# Collectives and memory are settled before code generation and stay as they are.
+QUICKLY: Any = {"xla_backend_optimization_level": 0}
+
+Reply = tuple[dict[str, Any], list[bytes]]
+T = TypeVar("T")
+
+
+def on_phase(phase: str) -> None:
+    """Told what is about to happen, ``compiling`` or ``executing``; a worker puts its own in this place."""
+
+
+class CannotRun(Exception):
+    """XLA refuses or fails to run an admitted program; the message is for the learner."""
+
+
+class Remembered(Generic[T]):
+    """Things made before, the most recently used ones: many submissions hold the same program.
+
+    Args:
+        most: how much is kept, in the unit of ``size``.
+        size: of one thing.
+    """
+
+    def __init__(self, most: int, size: Callable[[T], int]) -> None:
+        self.most, self.size, self.held = most, size, 0
+        self._made: OrderedDict[str, T] = OrderedDict()
+
+    def get(self, key: str, make: Callable[[], T]) -> T:
+        if key in self._made:
+            self._made.move_to_end(key)
+            return self._made[key]
+        thing = self._made[key] = make()
+        self.held += self.size(thing)
+        while self.held > self.most:
+            self.held -= self.size(self._made.popitem(last=False)[1])
+        return thing
+
+
+def _size(reply: Reply) -> int:
+    return 4096 + sum(map(len, reply[1]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+    """An executable on the mesh, and what is known of it without running it."""
+
+    call: Any
+    mesh: Any
+    shardings: list[NamedSharding]
+    about: dict[str, Any]
+
+
+_answered: Remembered[Reply] = Remembered(MAX_REMEMBERED, _size)
+_executed: Remembered[Reply] = Remembered(MAX_REMEMBERED, _size)
+_compiled: Remembered[Compiled] = Remembered(MAX_COMPILED, lambda _: 1)
+_read: Remembered[tuple[Program, facts.Facts]] = Remembered(MAX_COMPILED, lambda _: 1)  # asked again with other inputs
+
+
+def run(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
+    """Execute a program once per list of inputs.
+
+    Args:
+        ask: the ask that was traced; says which arguments the program must have, and on which mesh.
+        code: the program as MLIR bytecode.
+        inputs: for each run, the arguments (and the cotangent) as NumPy arrays.
+
+    Returns:
+        Facts, and the shards as blobs; or ``{"fault"}``, which is the learner's. Any other exception is ours.
+    """
+    try:
+        return _answered.get(key_of(ask, inputs, code), lambda: _answer(ask, code, inputs))
+    except Refused as error:
+        return _fault("refused", str(error), error.line, error.file), []
+    except CannotRun as error:
+        return _fault("compile", str(error)), []
+
+
+def _fault(kind: str, message: str, line: int | None = None, file: str = "") -> dict[str, Any]:
+    return {"fault": {"kind": kind, "message": message, "line": line, "file": file, "type": ""}}
+
+
+def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
+    arguments = ask["args"] + ([ask["cotangent"]] if ask["wrt"] else [])
+    program, found = _read.get(key_of(ask, [], code), lambda: read(ask, code, arguments))
+    needed = {"mesh": list(ask["mesh"].items()), "args": [[a["shape"], a["dtype"], a["spec"]] for a in arguments]}
+    key = key_of(needed, inputs, program.text.encode())
+
+    def compiled() -> Compiled:
+        return _compiled.get(
+            key_of(needed, [], program.text.encode()), lambda: compile_(program, ask["mesh"], arguments)
+        )
+
+    header, blobs = _executed.get(key, lambda: execute(compiled(), inputs))
+    collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
+    flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
+    dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
+    facts_of = {"collectives": collectives, "flops": flops, "dot_flops": dots}
+    facts_of |= {"typed": found.typed, "mapped": found.mapped}
+    return header | facts_of | {"program": hashlib.sha256(program.text.encode()).hexdigest()}, blobs
+
+
+def read(ask: dict[str, Any], code: bytes, arguments: list[dict[str, Any]]) -> tuple[Program, facts.Facts]:
+    """The one form of a program, and its facts."""
+    files = set(ask["files"])
+    program = canonical(code, ask["mesh"], arguments, files)
+    return program, facts.read(program.parse(), ask["mesh"], files)
+
+
+def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: bytes) -> str:
+    """SHA-256 over what execution depends on: what was asked, every input's type, shape and bytes, and the program."""
+    parts = [repr(about).encode(), code]
+    for one in inputs:
+        parts += [part for v in one for part in (repr((v.dtype.name, v.shape)).encode(), v.tobytes())] + [b"run"]
+    return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
+
+
+def compile_(program: Program, mesh_sizes: dict[str, int], arguments: list[dict[str, Any]]) -> Compiled:
+    """Compile the one form of a program, with its own collectives marked (see ``hlo.added_by_compiler``).
+
+    ``jax.jit`` compiles what it lowered itself; here it lowers a function with the same arguments and results, and
+    is handed the program in place of that function's module: so JAX places arguments and assembles results as ever.
+    """
+    mesh = make_mesh(mesh_sizes)
+    shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
+
+    def same_results(*_: Any) -> tuple:
+        return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)
+
+    shapes = [jax.ShapeDtypeStruct(tuple(a["shape"]), dtype_of(a["dtype"])) for a in arguments]
+    # Types are as the program says; a mesh that somebody set, as in a notebook, says nothing about it.
+    with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
+        lowered: Any = jax.jit(same_results, keep_unused=True, in_shardings=tuple(shardings)).lower(*shapes)
+        module = program.parse()
+        facts.mark(module)
+        marked = facts.read(module, mesh_sizes, set()).marked
+        lowered._lowering._hlo = module
+        on_phase("compiling")
+        try:
+            compiled = lowered.compile(compiler_options=QUICKLY)
+        except Exception as error:  # many kinds, by the pass of XLA that refuses
+            raise CannotRun(_said("XLA cannot compile it", error)) from error
+    memory = compiled.memory_analysis()
+    if memory is not None:
+        each = memory.temp_size_in_bytes + memory.output_size_in_bytes + memory.argument_size_in_bytes
+        if each * mesh.size > MAX_MEMORY:
+            raise Refused(
+                f"the program needs {each * mesh.size / 2**20:,.0f} MiB over all devices; "
+                f"{MAX_MEMORY >> 20} MiB are the limit"
+            )
+    text = compiled.as_text() or ""
+    cost = hlo.compiled_cost(text)
+    about = {
+        "memory": int(memory.temp_size_in_bytes) if memory is not None else 0,
+        "added": [dataclasses.asdict(c) for c in hlo.added_by_compiler(text, mesh_sizes, marked)],
+        "compiled_flops": dataclasses.asdict(cost.flops),
+        "compiled_dots": dataclasses.asdict(cost.dots),
+    }
+    return Compiled(compiled, mesh, shardings, about)
+
+
+def execute(compiled: Compiled, inputs: list[list[np.ndarray]]) -> Reply:
+    """Run an executable on each list of inputs."""
+    on_phase("executing")
+    blobs: list[bytes] = []
+    runs = []
+    for values in inputs:
+        placed = [jax.device_put(v, s) for v, s in zip(values, compiled.shardings, strict=True)]
+        try:
+            out = jax.block_until_ready(compiled.call(*placed))
+        except Exception as error:  # XLA's own, and what its runtime raises
+            raise CannotRun(_said("XLA cannot run it", error)) from error
+        runs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
+    return {"outputs": runs} | compiled.about, blobs
+
+
+def _said(what: str, error: Exception) -> str:
+    return f"{what}: {type(error).__name__}: {without_marks(one_line(error))[:300]}"
+
+
+def runs() -> bool:
+    """Whether a sum over all devices comes out right: the control where a program ended the process."""
+    mesh = make_mesh({"x": jax.device_count()})
+    placed = jax.device_put(np.ones(mesh.size, np.float32), NamedSharding(mesh, PartitionSpec("x")))
+    total = jax.jit(
+        jax.shard_map(lambda a: jax.lax.psum(a, "x"), mesh=mesh, in_specs=PartitionSpec("x"), out_specs=PartitionSpec())
+    )
+    return bool(np.asarray(total(placed))[0] == mesh.size)
+
+
+def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
+    """Shape, dtype, and per device (in mesh order) the slice it holds and its data."""
+    held = sum(shard.data.nbytes for shard in leaf.addressable_shards)
+    if held + sum(map(len, blobs)) > MAX_OUTPUT:
+        raise Refused("the results are larger than 64 MiB over all devices and runs")
+    shards = {s.device: s for s in leaf.addressable_shards}
+    places, about = [], {"shape": list(leaf.shape), "dtype": leaf.dtype.name}
+    for device in mesh.devices.flat:
+        shard = shards.get(device)
+        if shard is None:
+            raise Refused("the result does not live on all devices of the mesh")
+        try:
+            index = shard.index
+        except (NotImplementedError, ValueError) as error:  # JAX does not know it of what is unreduced
+            raise Refused(
+                "the devices do not hold slices of the result; is a sum over them still to be made?"
+            ) from error
+        places.append([list(s.indices(n)[:2]) for s, n in zip(index, leaf.shape, strict=True)])
+        blobs.append(pack_array(np.asarray(shard.data))[1])
+    return about | {"slices": places}
+
+
+def unpack_inputs(header: dict[str, Any], blobs: list[bytes]) -> list[list[np.ndarray]]:
+    """The inverse of what ``Worker.run`` packs: ``header["inputs"]`` describes one list of arrays per run."""
+    rest = iter(blobs)
+    return [[unpack_array(about, next(rest)) for about in one] for one in header["inputs"]]

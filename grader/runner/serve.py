@@ -1,0 +1,30 @@
+"""What the process that runs programs does with a request."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+from typing import Any
+
+from grader.runner import run
+from grader.wire.text import one_line, without_marks
+
+Send = Callable[[dict[str, Any], list[bytes]], None]
+
+
+def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
+    """Run one program, or, asked for ``ours``, one of our own; what is the learner's, ``run`` says in its answer."""
+    if header.get("ours"):
+        send({"runs": run.runs()}, [])
+        return
+    program, *rest = blobs
+    run.on_phase = lambda phase: send({"phase": phase}, [])
+    signal.setitimer(signal.ITIMER_PROF, header["seconds"])  # ends this process, whatever it is doing
+    before = time.process_time()
+    try:
+        answer, out = run.run(header["ask"], program, run.unpack_inputs(header, rest))
+    except Exception as error:  # ours
+        answer, out = {"broken": f"{type(error).__name__}: {without_marks(one_line(error))[:300]}"}, []
+    signal.setitimer(signal.ITIMER_PROF, 0)
+    send(answer | {"cpu": time.process_time() - before}, out)

@@ -1,0 +1,108 @@
+"""What a process gives up before learner code runs in it: files, descriptors, imports, resources."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import fcntl
+import importlib.machinery
+import importlib.util
+import os
+import pkgutil
+import resource
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+from grader.sandbox.filters import forbid_calls
+from grader.sandbox.limits import MAX_OPEN
+
+PR_SET_CHILD_SUBREAPER = 36
+PR_SET_DUMPABLE = 4
+
+
+def give_up(about: dict[str, Any]) -> None:
+    """Confine this process for good.
+
+    Args:
+        about: ``limits``, ``scratch``, ``env``, ``tier`` and ``packages`` of the request.
+    """
+    limits, scratch = about["limits"], about["scratch"]
+    settle_imports(about["packages"])
+    os.chdir(scratch)
+    os.environ.clear()
+    os.environ.update(about["env"] | {"HOME": scratch, "TMPDIR": scratch})
+    cap(resource.RLIMIT_CORE, 0)
+    cap(resource.RLIMIT_FSIZE, int(limits["file_mib"]) << 20)
+    cap(resource.RLIMIT_AS, int(limits["memory_mib"]) << 20)
+    cap(resource.RLIMIT_CPU, int(limits["total_seconds"]) + 5, 5)
+    cap(resource.RLIMIT_NOFILE, MAX_OPEN)
+    if about["tier"] == "sandlock":
+        landlock(["/"])
+    if about["tier"] != "none":
+        forbid_calls()
+
+
+class Packages:
+    """Finds the packages that learners may import, of all those that are installed."""
+
+    def __init__(self, places: dict[str, str]) -> None:
+        self.places = places
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> importlib.machinery.ModuleSpec | None:
+        place = self.places.get(name)
+        if place is None:
+            return None
+        if os.path.isdir(place):
+            init = os.path.join(place, "__init__.py")
+            return importlib.util.spec_from_file_location(name, init, submodule_search_locations=[place])
+        return importlib.util.spec_from_file_location(name, place)
+
+
+def settle_imports(packages: dict[str, str]) -> None:
+    """The standard library and these packages can be imported, in every tier the same.
+
+    The folder of the standard library holds a folder of packages, so that it cannot be listed later: what is in it
+    is remembered, for good.
+    """
+    sys.path[:] = [path for path in sys.path if os.path.basename(path) not in ("site-packages", "dist-packages")]
+    for path in sys.path:
+        finder = pkgutil.get_importer(path)
+        if isinstance(finder, importlib.machinery.FileFinder):
+            finder.find_spec("antigravity")  # any name: now the folder has been looked into
+            finder.invalidate_caches = lambda: None
+    sys.meta_path.append(Packages(packages))  # type: ignore[arg-type]
+
+
+def landlock(readable: Sequence[str]) -> None:
+    """One Landlock domain more, inside of all before: only these paths are readable, only this folder is writable, and
+    who is in none but those before cannot be signalled.
+
+    The paths are looked up once, by the worker before its first child: there are hundreds, and a sandbox looks at each.
+    """
+    from sandlock import Sandbox, confine
+
+    confine(Sandbox(fs_readable=readable, fs_writable=[os.getcwd(), "/dev/null"]))
+
+
+def close_all_but(inlet: int, outlet: int) -> tuple[int, int]:
+    """Descriptors 10 and 11 are the way in and out; 0, 1 and 2 lead nowhere; all others are closed."""
+    null = os.open(os.devnull, os.O_RDWR)
+    for fd in (0, 1, 2):  # first: any of these numbers may be 10 or 11
+        os.dup2(null, fd)
+    inlet, outlet = (fcntl.fcntl(fd, fcntl.F_DUPFD, 20) for fd in (inlet, outlet))
+    os.dup2(inlet, 10)
+    os.dup2(outlet, 11)
+    os.closerange(3, 10)
+    os.closerange(12, 65536)
+    return 10, 11
+
+
+def cap(what: int, limit: int, more: int = 0) -> None:
+    with contextlib.suppress(ValueError, OSError):  # a lower hard limit is fine
+        resource.setrlimit(what, (limit, limit + more))
+
+
+def prctl(option: int, value: int) -> None:
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)

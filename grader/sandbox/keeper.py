@@ -1,0 +1,226 @@
+"""Keeps the child in which learner code runs: hands out what it is asked, relays its answers, ends it, cleans up after it."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import time
+from collections import deque
+from collections.abc import Callable
+from typing import Any, BinaryIO
+
+from grader.sandbox.confine import PR_SET_CHILD_SUBREAPER, close_all_but, give_up, prctl
+from grader.sandbox.limits import (
+    GRACE,
+    LOOK_SECONDS,
+    MAX_ANSWER,
+    MAX_HEADER,
+    MAX_STRAY,
+    MAX_THREADS,
+    Allowance,
+    cpu_seconds,
+)
+from grader.sandbox.scratch import empty, is_over_quota
+from grader.wire import frames
+from grader.wire.frames import reader
+
+Send = Callable[[dict[str, Any], list[bytes]], None]
+Child = Callable[[Callable[[int], bytes], BinaryIO, float], None]
+
+
+class Stages:
+    """What a child is given, and when: its source, and once that is loaded one list of asks after the other.
+
+    A later list comes only after the last answer to the earlier ones, so that no error of theirs can tell of it. Answers
+    count in order, each once: whoever forges one, to see more, has given it.
+
+    Args:
+        to_child: the end of a pipe, which does not block: the child reads when it likes.
+        first: bytes to begin with.
+        later: lists of asks: how many answers each takes, and its bytes.
+    """
+
+    def __init__(self, to_child: int, first: bytes, later: list[tuple[int, bytes]]) -> None:
+        self.to_child: int | None = to_child
+        self._waiting, self._later, self._numbered = bytearray(first), later, 0
+        self._due: deque[tuple[str, bool | int]] = deque([("started", True), ("loaded", True)])
+
+    @property
+    def begun(self) -> bool:
+        """Whether the child has said its first word; learner code runs only after that."""
+        return not self._due or self._due[0][0] != "started"
+
+    @property
+    def done(self) -> bool:
+        return not self._due
+
+    def takes(self, body: dict[str, Any]) -> bool:
+        """Whether this frame is the one that is due; the last one of a stage sets the next stage free."""
+        if not self._due:
+            return False
+        key, value = self._due[0]
+        if type(body.get(key)) is not type(value) or body[key] != value:
+            return False
+        self._due.popleft()
+        while not self._due and self._later:
+            count, data = self._later.pop(0)
+            self._due += [("number", self._numbered + i) for i in range(count)]
+            self._numbered += count
+            self._waiting += data if count else b""
+        return True
+
+    def hand_out(self) -> None:
+        """Write what the pipe takes now, and close it when nothing more comes."""
+        if self.to_child is None:
+            return
+        try:
+            del self._waiting[: os.write(self.to_child, self._waiting)]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._waiting.clear()
+            self._later.clear()
+        if not self._waiting and not self._later:
+            os.close(self.to_child)
+            self.to_child = None
+
+    @property
+    def writable(self) -> list[int]:
+        """What to wait for: a pipe that has room again."""
+        return [self.to_child] if self.to_child is not None and self._waiting else []
+
+
+def keep(asks: int, send: Send, child: Child) -> None:
+    """Fork the child, hand it the request, relay its answers, and say how it ended; nothing survives."""
+    prctl(PR_SET_CHILD_SUBREAPER, 1)
+    inlet, to_child = os.pipe()
+    out, outlet = os.pipe()
+    os.set_blocking(to_child, False)
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            _begin(child, inlet, outlet)
+            code = 0
+        finally:
+            os._exit(code)
+    os.close(inlet)
+    os.close(outlet)
+    header, (source, *later) = frames.read_frame(reader(asks))
+    scratch = header["scratch"]
+    stages = Stages(to_child, frames.pack(header) + source, list(zip(header["counts"], later, strict=True)))
+    ended = _relay(out, pid, header["limits"], scratch, stages, send)
+    used = cpu_seconds(pid)
+    clean = _kill_all(pid) and empty(scratch)
+    send({"end": ended, "cpu": used, "clean": clean}, [])
+
+
+def _begin(child: Child, inlet: int, outlet: int) -> None:
+    """Learner code runs below this frame."""
+    inlet, outlet = close_all_but(inlet, outlet)
+    read = reader(inlet)
+    about, _ = frames.read_frame(read)
+    give_up(about)
+    with os.fdopen(outlet, "wb") as stream:
+        child(read, stream, about["limits"]["trace_seconds"])
+
+
+def _relay(out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages, send: Send) -> str:
+    """Pass the child's frames on; says how it ended: done, timeout, flood, disk, threads, garbage or what it died of."""
+    received, looked = 0, time.monotonic()
+    in_all = Allowance(pid, limits["total_seconds"])
+
+    def read(n: int) -> bytes:
+        nonlocal received, looked
+        received += n
+        if received > MAX_ANSWER:
+            raise frames.BadFrame("flood")
+        data = bytearray()
+        while len(data) < n:
+            # Until its first word is read it is nobody's fault; the word waits, however late we are.
+            if stages.begun and time.monotonic() > looked + LOOK_SECONDS:
+                looked = time.monotonic()
+                if is_over_quota(scratch):
+                    raise frames.BadFrame("disk")
+                if _threads(pid) > MAX_THREADS:
+                    raise frames.BadFrame("threads")
+            readable, writable, _ = select.select([out], stages.writable, [], LOOK_SECONDS)
+            if (stages.begun or not readable) and (this_one.over or in_all.over):
+                raise TimeoutError
+            if writable:
+                stages.hand_out()
+            if not readable:
+                continue
+            part = os.read(out, n - len(data))
+            if not part:
+                raise EOFError
+            data += part
+        raw.extend(data)
+        return bytes(data)
+
+    stray = 0
+    while True:
+        this_one = Allowance(pid, limits["trace_seconds"] + GRACE)
+        raw = bytearray()  # the frame as it came: made anew, its header could outgrow what a frame may have
+        try:
+            body, _ = frames.read_frame(read, max_header=MAX_HEADER, max_blobs=MAX_ANSWER)
+        except TimeoutError:
+            return "timeout"
+        except EOFError:
+            if stages.begun and is_over_quota(scratch):  # however fast it was
+                return "disk"
+            return "done" if stages.done else _how_it_ended(pid)
+        except frames.BadFrame as error:
+            return str(error) if str(error) in ("flood", "disk", "threads") else "garbage"
+        if stages.takes(body):
+            stages.hand_out()
+            send({"from": "child"}, [bytes(raw)])
+        elif (stray := stray + 1) > MAX_STRAY:
+            return "flood"
+
+
+def _how_it_ended(pid: int) -> str:
+    """What a child that says no more died of, without collecting it; ``silent`` for one that lives on."""
+    wait = Allowance(pid, GRACE)
+    while not (ended := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
+        if wait.over:
+            return "silent"
+        time.sleep(0.001)
+    if ended.si_code == os.CLD_EXITED:
+        return f"exited with {ended.si_status}"
+    return "timeout" if ended.si_status == signal.SIGXCPU else f"died of signal {ended.si_status}"
+
+
+def _kill_all(pid: int) -> bool:
+    """Kill every descendant: orphans come to us, because we are their subreaper. False when some are left."""
+    for _ in range(15_000):
+        for child in _children() or [pid]:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.kill(child, signal.SIGKILL)
+        try:
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        except ChildProcessError:
+            return True
+        time.sleep(0.002)
+    return False
+
+
+def _children() -> list[int]:
+    """Direct children; deeper ones reach us as these die."""
+    try:
+        with open(f"/proc/self/task/{os.getpid()}/children") as listing:
+            return [int(n) for n in listing.read().split()]
+    except OSError:  # macOS, or a sandbox without /proc: there the one child cannot fork
+        return []
+
+
+def _threads(pid: int) -> int:
+    """Threads of a process; 0 where /proc is not to be had (there the launcher counts)."""
+    try:
+        with open(f"/proc/{pid}/status") as status:
+            return next((int(line.split()[1]) for line in status if line.startswith("Threads:")), 0)
+    except OSError:
+        return 0

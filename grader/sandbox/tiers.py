@@ -1,0 +1,130 @@
+"""How strongly processes are confined, what of it works on this machine, and how a worker is started in each.
+
+Tiers:
+    sandlock: Landlock and seccomp (Linux with Landlock ABI 6), and a Landlock domain for each child.
+    bwrap: namespaces and read-only mounts (bubblewrap), for other kernels.
+    none: limits on time, memory and the scratch folder only. For one's own work.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import shutil
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+from grader.sandbox import needs
+from grader.sandbox.filters import ARCHITECTURES
+
+TIERS = ("sandlock", "bwrap", "none")
+# What each role needs of this package, in folders: all that a process of this role can read of it.
+ROOMS = {"trace": ("wire", "sandbox", "learner"), "run": ("wire", "sandbox", "common", "runner")}
+HERE = Path(__file__).resolve().parent
+PACKAGE = HERE.parent
+
+
+class NoIsolation(Exception):
+    """No sandbox works on this machine; the message says what to do."""
+
+
+@cache
+def available(tier: str) -> str:
+    """Empty when the tier works here, else one line saying why not."""
+    if tier == "none":
+        return ""
+    if sys.platform != "linux":
+        return f"{tier} needs Linux, this is {platform.system()}"
+    return _sandlock_problem() if tier == "sandlock" else _bwrap_problem()
+
+
+def _sandlock_problem() -> str:
+    try:
+        import sandlock
+    except (ImportError, OSError) as error:
+        return f"sandlock is not installed ({error}); pip install sandlock"
+    have, need = sandlock.landlock_abi_version(), sandlock.min_landlock_abi()
+    if have < need:
+        return f"sandlock needs Landlock ABI {need}, this kernel has {have if have > 0 else 'none'}"
+    return ""
+
+
+def _bwrap_problem() -> str:
+    if shutil.which("bwrap") is None:
+        return "bwrap is not installed; apt-get install bubblewrap"
+    if platform.machine() not in ARCHITECTURES:  # only the filter keeps a child from its keeper
+        return f"bwrap needs one of {', '.join(ARCHITECTURES)}, this is {platform.machine()}"
+    probe = ["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"]
+    done = subprocess.run(probe, capture_output=True, text=True, timeout=20)
+    return "" if done.returncode == 0 else f"bwrap does not work here: {done.stderr.strip()[:200]}"
+
+
+def best_tier(asked: str = "auto") -> str:
+    """The tier to use. Raises NoIsolation when the one asked for, or any, is not to be had."""
+    if asked != "auto":
+        if asked not in TIERS:
+            raise NoIsolation(f"unknown isolation {asked!r}; choose one of {', '.join(TIERS)}")
+        if problem := available(asked):
+            raise NoIsolation(f"isolation {asked} is not available: {problem}")
+        return asked
+    for tier in ("sandlock", "bwrap"):
+        if not available(tier):
+            return tier
+    raise NoIsolation(
+        "no sandbox works here, so other people's code is not run: "
+        f"{available('sandlock')}; {available('bwrap')}. "
+        "See `shardlings doctor`, or pass --isolation none for code you trust"
+    )
+
+
+def environment(devices: int) -> dict[str, str]:
+    """What a worker's environment holds, and nothing else."""
+    return {
+        "PATH": "/usr/bin:/bin",
+        "LANG": "C.UTF-8",
+        "JAX_PLATFORMS": "cpu",
+        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+        "PYTHONHASHSEED": "0",
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        "MALLOC_ARENA_MAX": "4",  # else a process of many threads, on many processors, reserves more than it may
+        "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # macOS: we fork before there is a backend
+    }
+
+
+def package(role: str) -> list[str]:
+    """What a worker of this role needs of this package before it starts."""
+    return [str(PACKAGE / "__init__.py"), *(str(PACKAGE / room) for room in ROOMS[role])]
+
+
+def command(tier: str, role: str, scratch: str, memory_mib: int) -> list[str]:
+    """The command line that starts a worker."""
+    python = [sys.executable, "-P", "-s", "-B"]
+    command = [*python, str(HERE / "start.py"), ":".join(ROOMS[role]), role, str(memory_mib)]
+    if tier == "none":
+        return command
+    if tier == "sandlock":  # what learner code may read is less than what a start takes
+        command += [":".join(needs.readable())] if role == "trace" else []
+        readable = ":".join([*needs.listable(), *package(role)])
+        return [*python, str(HERE / "launcher.py"), scratch, readable, str(memory_mib), *command]
+    return [*_bwrap(scratch, package(role)), *command]
+
+
+def _bwrap(scratch: str, package: list[str]) -> list[str]:
+    """Nothing can be written but the scratch folder, which is emptied after each submission."""
+    command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
+               "--proc", "/proc", "--dev", "/dev"]  # fmt: skip
+    library = needs.library()
+    holes = [str(library / name) for name in needs.INSTALLED if (library / name).is_dir()]
+    for path in [str(library), *holes, *needs.readable(), *package]:
+        if path in holes:
+            command += ["--tmpfs", path]
+        elif os.path.islink(path) and path in needs.interpreter():
+            command += ["--symlink", os.readlink(path), path]
+        elif not path.startswith(("/dev", "/proc")) and Path(path).parent != library:
+            command += ["--ro-bind", path, path]
+    command += ["--bind", scratch, scratch, "--chdir", scratch]
+    for mount in (*holes, "/proc", "/dev", "/"):
+        command += ["--remount-ro", mount]
+    return [*command, "--"]

@@ -1,0 +1,241 @@
+"""Starts, talks to and kills the worker processes."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import select
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from grader.sandbox import needs
+from grader.sandbox.limits import GONE_SECONDS, MAX_STDERR, START_SECONDS, Limits, backstop
+from grader.sandbox.scratch import empty
+from grader.sandbox.tiers import command, environment
+from grader.wire import frames
+
+# Launchers die with the *thread* that started them (PR_SET_PDEATHSIG): this one lives as long as we do.
+_starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
+
+
+class WorkerDied(Exception):
+    """The worker ended or went silent.
+
+    Attributes:
+        reason: timeout, died or garbage.
+        stderr: its last words.
+        phase: what it was doing: ``starting``; ``asked`` (nothing of the submission was touched yet), ``traced`` (learner
+            code was running); of a program ``asked`` (it was being read), ``compiling`` or ``executing``.
+        ours: nothing works here, not even what is ours; True until somebody has tried (``Runner.run``).
+    """
+
+    def __init__(self, reason: str, stderr: str = "", phase: str = "") -> None:
+        super().__init__(reason)
+        self.reason, self.stderr, self.phase, self.ours = reason, stderr, phase, True
+
+
+class Worker:
+    """A worker process of one role, started when first needed and again after it died."""
+
+    def __init__(self, role: str, tier: str, devices: int, limits: Limits) -> None:
+        self.role, self.tier, self.devices, self.limits = role, tier, devices, limits
+        self._process: subprocess.Popen[bytes] | None = None
+        self._scratch = ""
+        self._phase = "starting"
+        self._stderr: Any = None
+        self._told = 0  # length of standard error when the current request was made
+
+    def start(self) -> None:
+        """Start the process without waiting until it is ready, so that several start side by side."""
+        if self._process is not None:
+            return
+        self._scratch = tempfile.mkdtemp(prefix="shardlings-")
+        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed in kill()
+        self._process = _starter.submit(
+            subprocess.Popen,
+            command(self.tier, self.role, self._scratch, self.limits.memory_mib),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self._stderr,
+            env=environment(self.devices) | {"HOME": self._scratch, "TMPDIR": self._scratch},
+            cwd=self._scratch,
+            start_new_session=True,
+        ).result()
+        self._ready, self._told, self._phase = False, 0, "starting"
+
+    def _await_ready(self) -> None:
+        self.start()
+        if not self._ready:
+            header, _ = self._read(time.monotonic() + START_SECONDS)
+            if not header.get("ready"):
+                raise WorkerDied("garbage", self.last_words(), self._phase)
+            self._ready = True
+        self._phase = "asked"
+
+    def trace(
+        self, source: dict[str, Any], asks: Sequence[dict[str, Any]], secret: Sequence[dict[str, Any]] = ()
+    ) -> Iterator[tuple[dict, list[bytes]]]:
+        """Frames of a fresh child: untrusted ``{"from": "child", "body": ...}``, then our ``{"end": how}``.
+
+        Bodies come in order, each once: ``{"started": True}``, ``{"loaded": True, ...}``, ``{"number": 0, ...}`` and so
+        on, those of ``secret`` after those of ``asks``. The child gets ``asks`` when its source is loaded, and
+        ``secret`` when all of ``asks`` are answered.
+        """
+        try:
+            yield from self._frames(source, asks, secret)
+        except WorkerDied as died:
+            if died.phase != "traced" or not self.answers():
+                raise
+            # The submission has done it: others are answered.
+            yield (
+                {"from": "worker", "end": "timeout" if died.reason == "timeout" else "died of signal 9", "cpu": 0.0},
+                [],
+            )
+
+    def answers(self) -> bool:
+        """Whether a fresh worker answers a submission of our own."""
+        self.kill()
+        source = {"name": "ours", "chunks": [["ours", "def go():\n    return 1"]]}
+        ask = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
+        try:
+            bodies = [header.get("body", {}) for header, _ in self._frames(source, [ask], ())]
+        except WorkerDied:
+            return False
+        return any(body.get("values") == [{"value": 1}] for body in bodies)
+
+    def _frames(
+        self, source: dict[str, Any], asks: Sequence[dict[str, Any]], secret: Sequence[dict[str, Any]]
+    ) -> Iterator[tuple[dict, list[bytes]]]:
+        self._await_ready()
+        request = {
+            "limits": self.limits.as_dict(),
+            "env": environment(self.devices),
+            "scratch": self._scratch,
+            "tier": self.tier,
+            "packages": needs.packages(),
+            "counts": [len(asks), len(secret)],
+        }
+        deadline = time.monotonic() + backstop(self.limits.total_seconds) + START_SECONDS
+        stages = [frames.pack({"asks": list(stage)}) for stage in (asks, secret)]
+        self._write(b"!" + frames.pack(request, [frames.pack(source), *stages]))
+        while True:
+            header, blobs = self._read(deadline)
+            if header.get("from") == "child":
+                self._phase = "traced"  # its first word is that it begins
+                header["body"], blobs = frames.read_frame(io.BytesIO(blobs[0]).read)
+            if "end" in header and not header.pop("clean"):  # before it is told: who is told may ask no further
+                self.kill()
+            yield header, blobs
+            if "end" in header:
+                return
+
+    def run(self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]]) -> tuple[dict, list[bytes]]:
+        """One program's facts and outputs, and the ``cpu`` seconds that it took."""
+        packed = [[frames.pack_array(a) for a in one] for one in inputs]
+        about = [[about for about, _ in one] for one in packed]
+        header = {"ask": ask, "inputs": about, "seconds": self.limits.run_seconds}
+        self._await_ready()
+        self._write(b"!" + frames.pack(header, [program, *(data for one in packed for _, data in one)]))
+        deadline = time.monotonic() + backstop(self.limits.run_seconds)
+        while True:
+            header, blobs = self._read(deadline)
+            if "phase" not in header:
+                return header, blobs
+            self._phase = header["phase"]
+
+    def runs(self) -> bool:
+        """Whether a fresh worker runs a program of our own, on all devices."""
+        self.kill()
+        try:
+            self._await_ready()
+            self._write(b"!" + frames.pack({"ours": True, "seconds": self.limits.run_seconds}))
+            return self._read(time.monotonic() + backstop(self.limits.run_seconds))[0].get("runs") is True
+        except WorkerDied:
+            return False
+
+    # pipes
+
+    def _write(self, data: bytes) -> None:
+        assert self._process is not None and self._process.stdin is not None
+        self._told = os.fstat(self._stderr.fileno()).st_size
+        try:
+            self._process.stdin.write(data)
+            self._process.stdin.flush()
+        except OSError:
+            words = self.last_words()
+            self.kill()
+            raise WorkerDied("died", words, self._phase) from None
+
+    def _read(self, deadline: float) -> tuple[dict, list[bytes]]:
+        assert self._process is not None and self._process.stdout is not None
+        fd = self._process.stdout.fileno()
+
+        def read(n: int) -> bytes:
+            parts, have = [], 0
+            while have < n:
+                left = deadline - time.monotonic()
+                if left <= 0 or not select.select([fd], [], [], left)[0]:
+                    raise TimeoutError
+                part = os.read(fd, min(n - have, 1 << 20))
+                if not part:
+                    raise EOFError
+                parts.append(part)
+                have += len(part)
+            return b"".join(parts)
+
+        try:
+            return frames.read_frame(read)
+        except (TimeoutError, EOFError, frames.BadFrame) as error:
+            if isinstance(error, EOFError):  # it has ended, or is about to: it will tell of what
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    self._process.wait(GONE_SECONDS)
+            words = self.last_words()
+            kinds = {TimeoutError: "timeout", EOFError: "died", frames.BadFrame: "garbage"}
+            reason = "timeout" if self.kill() == signal.SIGPROF else kinds[type(error)]
+            raise WorkerDied(reason, words, self._phase) from None
+
+    def last_words(self) -> str:
+        """The end of what the worker wrote to standard error."""
+        if self._stderr is None:
+            return ""
+        size = os.fstat(self._stderr.fileno()).st_size
+        start = max(self._told, size - MAX_STDERR)  # nothing that was said about an earlier submission
+        return os.pread(self._stderr.fileno(), MAX_STDERR, start).decode("utf-8", "replace")
+
+    def kill(self) -> int:
+        """End the process and all it started; the next request starts a fresh one.
+
+        Returns the signal of which it had died, if it had: SIGPROF ends what used up its CPU time.
+        """
+        process, self._process = self._process, None
+        if process is None:
+            return 0
+        for stream in (process.stdin, process.stdout):
+            with contextlib.suppress(OSError):
+                if stream is not None:
+                    stream.close()
+        if self.tier == "sandlock":  # the launcher ends its sandbox, orphans included
+            process.terminate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(5)
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        code = process.wait()
+        self._stderr.close()
+        self._stderr = None
+        empty(self._scratch)
+        with contextlib.suppress(OSError):
+            os.rmdir(self._scratch)
+        return -code if code < 0 else max(0, code - 128)  # as launchers tell it
+
+    def __enter__(self) -> Worker:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.kill()

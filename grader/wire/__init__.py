@@ -1,0 +1,4 @@
+"""What crosses the walls between processes: frames, plain values, arrays, and the words for what went wrong.
+
+Both sides of every wall read this; nothing here is secret, and nothing of ours is imported.
+"""

@@ -1,0 +1,232 @@
+"""Frames between the grader and its workers, and plain values as JSON. No pickle anywhere.
+
+A frame is a JSON header and some blobs of bytes:
+``u32 header length | header | blobs``, where ``header["blobs"]`` lists the blobs' lengths.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import re
+import struct
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import cache
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+MAX_HEADER = 8 << 20
+MAX_BLOBS = 256 << 20
+MAX_DEPTH = 24
+MAX_NESTING = 120  # brackets in a header; ``encode`` needs three for a level
+MAX_DIGITS = 4000
+
+
+class BadFrame(Exception):
+    """Bytes that are no frame: the other side is broken or hostile."""
+
+
+def pack(header: dict[str, Any], blobs: list[bytes] | None = None) -> bytes:
+    blobs = blobs or []
+    text = json.dumps(header | {"blobs": [len(b) for b in blobs]}).encode()
+    return b"".join([struct.pack("<I", len(text)), text, *blobs])
+
+
+def read_frame(
+    read: Callable[[int], bytes], *, max_header: int = MAX_HEADER, max_blobs: int = MAX_BLOBS
+) -> tuple[dict[str, Any], list[bytes]]:
+    """The next frame from ``read(n)``, which returns exactly n bytes or raises EOFError.
+
+    Raises BadFrame for anything that is not a frame within the limits.
+    """
+    (length,) = struct.unpack("<I", read(4))
+    if length > max_header:
+        raise BadFrame(f"a header of {length} bytes")
+    try:
+        text = read(length).decode("utf-8")  # json.loads would let half a surrogate pair through
+        if nesting(text) > MAX_NESTING:
+            raise BadFrame("the header is nested too deeply")
+        header = json.loads(text)
+        if _SURROGATE.search(text):  # as an escape it got through
+            header = json.loads(json.dumps(header, ensure_ascii=False).encode("utf-8", "replace"))
+    except (ValueError, RecursionError) as error:
+        raise BadFrame("the header is not JSON") from error
+    sizes = header.pop("blobs", None) if isinstance(header, dict) else None
+    if not isinstance(sizes, list) or not all(type(n) is int and n >= 0 for n in sizes) or sum(sizes) > max_blobs:
+        raise BadFrame("the header does not say how long its blobs are")
+    return header, [read(n) for n in sizes]
+
+
+_SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
+_STRING = re.compile(r'"(?:[^"\\]|\\.)*+"')
+
+
+def nesting(text: str) -> int:
+    """How deep the brackets of a JSON text go, without recursion."""
+    if text.count("[") + text.count("{") <= MAX_NESTING:
+        return 0
+    marks = np.frombuffer(_STRING.sub("", text).encode(), np.uint8)
+    opens, closes = np.isin(marks, [91, 123]), np.isin(marks, [93, 125])
+    return int(np.max(np.cumsum(opens.astype(np.int32) - closes), initial=0))
+
+
+def reader(fd: int) -> Callable[[int], bytes]:
+    """``read(n)`` of a pipe: exactly ``n`` bytes; raises EOFError when there are no more."""
+
+    def read(n: int) -> bytes:
+        parts = []
+        while n:
+            part = os.read(fd, min(n, 1 << 20))
+            if not part:
+                raise EOFError
+            parts.append(part)
+            n -= len(part)
+        return b"".join(parts)
+
+    return read
+
+
+# -- arrays ------------------------------------------------------------------------------------
+
+
+NATIVE = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    "complex64", "complex128",
+)  # fmt: skip
+NARROW = [t for t in vars(ml_dtypes).values() if isinstance(t, type) and issubclass(t, np.generic)]
+DTYPES = {dtype.name: dtype for dtype in (np.dtype(kind) for kind in [*NATIVE, *NARROW])}
+"""Every type an array of JAX's can have, by name."""
+
+
+def dtype_of(name: str) -> np.dtype:
+    """A NumPy dtype by name, bfloat16, float8 and int4 included. Raises ValueError."""
+    if name not in DTYPES:
+        raise ValueError(f"there is no array type {name!r}")
+    return DTYPES[name]
+
+
+@cache
+def is_inexact(dtype: np.dtype) -> bool:
+    """Whether values of this type are rounded: floats and complex numbers of any width."""
+    return dtype.kind in "cW" or "float" in dtype.name
+
+
+def wide(array: np.ndarray) -> np.ndarray:
+    """The same values as float64 or complex128, for any type that JAX has."""
+    return array.astype(np.complex128 if array.dtype.kind in "cW" else np.float64)
+
+
+def pack_array(array: np.ndarray) -> tuple[dict[str, Any], bytes]:
+    return {"shape": list(array.shape), "dtype": array.dtype.name}, np.ascontiguousarray(array).tobytes()
+
+
+def unpack_array(about: dict[str, Any], data: bytes) -> np.ndarray:
+    """Raises BadFrame when the bytes do not fill the shape."""
+    try:
+        name, shape = about["dtype"], tuple(about["shape"])
+        dtype = dtype_of(name)
+        if not all(type(n) is int and n >= 0 for n in shape):
+            raise ValueError("no such shape")
+        if math.prod(shape) * dtype.itemsize != len(data):
+            raise ValueError("wrong length")
+        return np.frombuffer(data, dtype).reshape(shape)
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError) as error:
+        raise BadFrame(f"not an array: {error}") from error
+
+
+# -- plain values ------------------------------------------------------------------------------
+
+
+NOT_PLAIN = "NotPlain"
+"""What stands for an error's name where a function returned something that is not plain."""
+
+
+class NotPlain(Exception):
+    """A value that is not made of numbers, strings, tuples, lists, dicts, slices and PartitionSpecs."""
+
+
+def is_spec(value: object) -> bool:
+    """Whether this is a jax.sharding.PartitionSpec (its class is called P since JAX 0.8), without importing JAX."""
+    return type(value).__name__ in ("P", "PartitionSpec")
+
+
+def encode(value: Any, depth: int = 0) -> Any:
+    """A plain value as JSON that keeps its types. Arrays become lists. Raises NotPlain."""
+    if depth > MAX_DEPTH:
+        raise NotPlain("is nested too deeply")
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, int):
+        return _encode_int(int(value))
+    if isinstance(value, float):
+        return _encode_float(float(value))
+    if isinstance(value, Fraction | Decimal):
+        return encode(_number(value), depth)
+    kind = type(value).__name__
+    if is_spec(value):
+        return {"spec": [encode(e, depth + 1) for e in value]}
+    if isinstance(value, slice):
+        return {"slice": [encode(e, depth + 1) for e in (value.start, value.stop, value.step)]}
+    if isinstance(value, list | tuple):
+        tag = "list" if isinstance(value, list) else "tuple"
+        return {tag: [encode(e, depth + 1) for e in value]}
+    if isinstance(value, dict):
+        return {"dict": [[encode(k, depth + 1), encode(v, depth + 1)] for k, v in value.items()]}
+    if hasattr(value, "tolist") and hasattr(value, "dtype"):  # NumPy and JAX arrays and scalars
+        return encode(value.tolist(), depth + 1)
+    raise NotPlain(f"is of type {kind}")
+
+
+def _number(value: Fraction | Decimal) -> int | float:
+    """The int it is, or the nearest float. Raises NotPlain."""
+    try:
+        if isinstance(value, Decimal) and (not value.is_finite() or abs(value.adjusted()) > MAX_DIGITS):
+            return float(value)
+        return int(value) if value == int(value) else float(value)
+    except (ValueError, OverflowError, ArithmeticError) as error:
+        raise NotPlain("is a number that no float can hold") from error
+
+
+def _encode_int(value: int) -> Any:
+    if abs(value) < 1 << 53:
+        return value
+    if value.bit_length() > 3 * MAX_DIGITS:
+        raise NotPlain("is an integer of thousands of digits")
+    return {"int": str(value)}
+
+
+def _encode_float(value: float) -> Any:
+    return {"float": value.hex()} if math.isfinite(value) else {"float": str(value)}
+
+
+def decode(data: Any, depth: int = 0) -> Any:
+    """The inverse of ``encode``, for JSON from anywhere. Raises BadFrame."""
+    if depth > MAX_DEPTH:
+        raise BadFrame("nested too deeply")
+    if data is None or isinstance(data, bool | int | float | str):
+        return data
+    if not isinstance(data, dict) or len(data) != 1:
+        raise BadFrame("not an encoded value")
+    ((tag, body),) = data.items()
+    try:
+        if tag == "int":
+            return int(body[: MAX_DIGITS + 1])
+        if tag == "float":
+            return float(body) if body in ("nan", "inf", "-inf") else float.fromhex(body)
+        if tag == "dict":
+            return {decode(k, depth + 1): decode(v, depth + 1) for k, v in body}
+        items = [decode(e, depth + 1) for e in body]
+        if tag == "spec":
+            from jax.sharding import PartitionSpec
+
+            return PartitionSpec(*items)
+        return {"slice": lambda: slice(*items), "list": lambda: items, "tuple": lambda: tuple(items)}[tag]()
+    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+        raise BadFrame(f"not an encoded value: {error}") from error

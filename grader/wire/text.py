@@ -1,0 +1,48 @@
+"""What an error says, in one line that is the same on every machine."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+MAX_MESSAGE = 600
+
+
+def one_line(error: BaseException) -> str:
+    """What an error's text says first, capped, without addresses and folders: reports are the same anywhere.
+
+    Where the first paragraph only leads to the next ("... can't be inferred given the mesh:"), they count too.
+    """
+    try:
+        text = str(error)
+    except Exception:
+        text = "(its message cannot be shown)"
+    if isinstance(error, OSError) and isinstance(error.filename, str):
+        text = text.replace(error.filename, error.filename.rpartition("/")[2])
+    first, *more = [" ".join(p.split()) for p in text.strip().split("\n\n")]
+    if first.endswith(":"):  # which mesh it was, the report says
+        first = " ".join([first, *(re.sub(r" ?See https?://\S+[^.]*\.", "", p) for p in more if not p.startswith("The mesh given has"))])  # fmt: skip
+    text = re.sub(r"0x[0-9a-f]{6,}", "0x...", first)
+    text = re.sub(r" (?:at|from) /[^\s,;]*", "", text)  # JAX says where our own code called it
+    text = re.sub(r"(?<![\w./])/(?:[\w.+@~-]+/)+", "", text)
+    return text if len(text) <= MAX_MESSAGE else text[:MAX_MESSAGE] + "..."
+
+
+def describe_load(fault: dict[str, Any]) -> str:
+    """``cell 3 stopped at line 2: NameError: ...``."""
+    at = f" at line {fault['line']}" if fault["line"] else ""
+    if fault.get("kind") == "absent":
+        return f"{fault['chunk']} imports {fault['message']}{at}, which is not installed where this is graded"
+    return f"{fault['chunk']} stopped{at}: {fault['message']}"
+
+
+def crash_reason(stderr: str) -> str:
+    """One line of what XLA said last, without addresses, for the person who must look."""
+    lines = [s for s in stderr.splitlines() if s.strip()]
+    told = next((s for s in reversed(lines) if re.search(r"F\d{4}|Check failed|terminate|rror", s)), "")
+    return re.sub(r"0x[0-9a-f]+|\b\d{6,}\b", "...", without_marks(told))[:200]
+
+
+def without_marks(text: str) -> str:
+    """A message of XLA's without MARK, which is another one in every process: reports are the same every time."""
+    return re.sub(r"by_hand_[0-9a-f]{16}", "collective", text)

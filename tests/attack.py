@@ -1,0 +1,328 @@
+"""``shardlings doctor --attack``: the hostile corpus against this machine, and the table of what it gained.
+
+All submissions are graded at once by the real command, together with honest ones whose reports must not
+change by a byte; then everything a submission could have reached is looked at.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import select
+import shutil
+import socket
+import sqlite3
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+CHECKOUT = Path(__file__).resolve().parent.parent
+CORPUS = CHECKOUT / "tests" / "submissions" / "hostile"
+COURSE = CHECKOUT / "tests" / "submissions" / "hostile_course"
+NAIVE = CHECKOUT / "tests" / "naive.py"
+# In what lies around to be stolen, and in the course that is graded against.
+JOBS = 6  # most of what an attack takes is waiting
+SECRETS = ("CANARY", "canary-of-the-course-seed", "canary_of_a_solution_line")
+
+
+@dataclass
+class Row:
+    """One attack: what it gained from a grader in one process, and what it gained here ('' for nothing)."""
+
+    name: str
+    kind: str
+    does: str
+    before: str
+    now: str = ""
+
+
+@dataclass
+class Outcome:
+    """``rows`` by attack, and ``loose``: harm that cannot be laid at one submission's door."""
+
+    rows: list[Row]
+    loose: list[str] = field(default_factory=list)
+    seconds: float = 0.0
+    isolation: str = ""
+
+    @property
+    def ok(self) -> bool:
+        return not self.loose and not any(row.now for row in self.rows)
+
+
+def attack(isolation: str = "auto", jobs: int = JOBS, *, controls: bool = False, only: Iterable[str] = ()) -> Outcome:
+    """Run the corpus (or some of it) here.
+
+    Args:
+        isolation: the tier, as for ``grade``.
+        jobs: submissions graded at a time.
+        controls: also run each attack against the naive grader, in throwaway processes.
+        only: names of attacks.
+    """
+    verdicts = read_verdicts()
+    names = [n for n in verdicts if not only or n in set(only)]
+    with tempfile.TemporaryDirectory(prefix="shardlings-attack-") as folder:
+        place = Path(folder).resolve()
+        place.chmod(0o755)
+        with Target(place / "target") as target:
+            build(place / "hostile", names, target)
+            start = time.monotonic()
+            grade([place / "hostile", COURSE / "honest"], place / "out", place, isolation, jobs)
+            seconds = time.monotonic() - start
+            alone = place / "alone"
+            grade([COURSE / "honest"], alone, place, isolation, 1)
+            outcome = Outcome([], target.harm() + leftovers(place), seconds)
+            outcome.loose += changed_reports(place / "out", alone)
+            for name in names:
+                row, isolation = judge(name, verdicts[name], place / "out")
+                outcome.isolation = isolation or outcome.isolation
+                outcome.rows.append(row)
+        if controls:
+            run_controls(outcome.rows, verdicts, place)
+    return outcome
+
+
+def read_verdicts() -> dict[str, dict[str, Any]]:
+    return yaml.safe_load((CORPUS / "verdicts.yaml").read_text(encoding="utf-8"))
+
+
+def grade(paths: list[Path], out: Path, tmp: Path, isolation: str, jobs: int) -> subprocess.CompletedProcess[str]:
+    """The real command, with its temporary files in ``tmp``."""
+    command = [sys.executable, "-m", "grader.cli", "grade", *map(str, paths), "--course", str(COURSE), "--out", str(out),
+               "-j", str(jobs), "--isolation", isolation, "--json"]  # fmt: skip
+    env = os.environ | {"TMPDIR": str(tmp), "CANARY_ENVIRONMENT": "CANARY-of-the-environment",
+                        "PYTHONPATH": str(CHECKOUT), "PYTHONDONTWRITEBYTECODE": "1"}  # fmt: skip
+    done = subprocess.run(command, capture_output=True, text=True, env=env, errors="replace", timeout=1200)
+    if not (out / "grades.csv").is_file():
+        raise RuntimeError(f"the batch did not end well: {done.stdout[-2000:]}{done.stderr[-2000:]}")
+    return done
+
+
+def build(to: Path, names: Iterable[str], target: Target) -> None:
+    """A copy of the corpus that aims at ``target``."""
+    for name in names:
+        shutil.copytree(CORPUS / name, to / name)
+        for file in list((to / name).rglob("*")):
+            if file.is_file():
+                text = file.read_bytes()
+                aimed = text.replace(b"@TARGET@", str(target.path).encode()).replace(
+                    b"@PORT@", str(target.port).encode()
+                )
+                if file.suffix == ".link":  # where a link leads: no checkout has links into nowhere
+                    file.unlink()
+                    file.with_suffix("").symlink_to(aimed.decode().strip())
+                elif file.suffix != ".zip" and aimed != text:
+                    file.write_bytes(aimed)
+
+
+# -- what can be stolen or broken --------------------------------------------------------------
+
+
+class Target:
+    """A folder of secrets and victims, and listeners that nobody may reach; all on this machine."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.arrived: list[str] = []
+
+    def __enter__(self) -> Target:
+        for folder in ("solutions", "submitted/bob", "results", "cache"):
+            (self.path / folder).mkdir(parents=True)
+        (self.path / "course.yaml").write_text("seed: CANARY-of-the-seed\n")
+        for name in ("h1_total.py", "solutions_h1.py"):
+            (self.path / "solutions" / name).write_text('SECRET = "CANARY-of-a-solution"\nraise RuntimeError(SECRET)\n')
+        (self.path / "submitted" / "bob" / "h1_total.py").write_text("# CANARY-of-bob\n")
+        (self.path / "submitted" / "CANARY-listing").touch()
+        (self.path / "git-object").write_bytes(zlib.compress(b"blob 20\0CANARY-of-git"))
+        (self.path / "victim.txt").write_text("untouched\n")
+        with contextlib.closing(sqlite3.connect(self.path / "gradebook.db")) as book:
+            book.execute("create table grades (what text)")
+            book.execute("insert into grades values ('CANARY-of-the-gradebook')")
+            book.commit()
+        self._listen()
+        self.before = self.snapshot()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._stop.set()
+        self._thread.join()
+        for one in self._sockets:
+            one.close()
+        Path(f"/dev/shm/shardlings-{self.port}").unlink(missing_ok=True)
+
+    def _listen(self) -> None:
+        tcp = socket.create_server(("127.0.0.1", 0))
+        self.port = tcp.getsockname()[1]
+        udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        udp.bind(("127.0.0.1", self.port))
+        unix, abstract = socket.socket(socket.AF_UNIX), socket.socket(socket.AF_UNIX)
+        unix.bind(str(self.path / "unix.sock"))
+        abstract.bind(f"\0shardlings-{self.port}")
+        self._sockets = {tcp: "tcp", udp: "udp", unix: "a unix socket", abstract: "an abstract socket"}
+        for one in (unix, abstract):
+            one.listen()
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        while not self._stop.is_set():
+            for one in select.select(list(self._sockets), [], [], 0.05)[0]:
+                self.arrived.append(self._sockets[one])
+                with contextlib.suppress(OSError):
+                    if one.type == socket.SOCK_DGRAM:
+                        one.recv(1)
+                    else:
+                        one.accept()[0].close()
+
+    def snapshot(self) -> dict[str, tuple]:
+        """Names, modes, owners, times and contents; of Python's own folders names and times."""
+        found: dict[str, tuple] = {}
+        for file in sorted(self.path.rglob("*")):
+            about = file.lstat()
+            content = file.read_bytes() if file.is_file() else b""
+            found[str(file)] = (about.st_mode, about.st_uid, about.st_mtime_ns, content)
+        for folder in {*filter(os.path.isdir, sys.path), sys.prefix, str(Path(json.__file__).parent / "__pycache__")}:
+            found[folder] = tuple(sorted(n for n in os.listdir(folder) if "shardlings-evil" in n or "sitecustom" in n))
+        found["json.pyc"] = (Path(json.__cached__).stat().st_size if os.path.exists(json.__cached__) else 0,)
+        found["/dev/shm"] = (os.path.exists(f"/dev/shm/shardlings-{self.port}"),)
+        return found
+
+    def harm(self) -> list[str]:
+        """What was changed or reached since the beginning."""
+        now = self.snapshot()
+        changed = [name for name in {*self.before, *now} if self.before.get(name) != now.get(name)]
+        return [f"changed: {name}" for name in sorted(changed)] + [f"reached: {what}" for what in self.arrived]
+
+
+def leftovers(tmp: Path) -> list[str]:
+    """Processes and scratch folders of a grading run that has ended."""
+    found = [f"left behind: {p.name}" for p in tmp.glob("shardlings-*")]
+    mark = str(tmp).encode()
+    for process in Path("/proc").glob("[0-9]*"):
+        with contextlib.suppress(OSError):
+            if process.name != str(os.getpid()) and mark in (process / "environ").read_bytes():
+                found.append(f"still running: process {process.name}")
+    return found
+
+
+def changed_reports(out: Path, alone: Path) -> list[str]:
+    """Honest reports that are not what they are without attackers around."""
+    return [
+        f"changed: the report of {file.stem}"
+        for file in sorted((alone / "reports").glob("*.json"))
+        if file.read_bytes() != (out / "reports" / file.name).read_bytes()
+    ]
+
+
+def judge(name: str, verdict: dict[str, Any], out: Path) -> tuple[Row, str]:
+    """What an attack gained, by its report and its pages."""
+    row = Row(name, verdict["class"], verdict["does"], verdict["control"])
+    try:
+        text = (out / "reports" / f"{name}.json").read_text(encoding="utf-8")
+    except OSError:
+        row.now = "no report"
+        return row, ""
+    report = json.loads(text)
+    if report["earned"] != verdict["earned"]:
+        row.now = f"{report['earned']:g} points instead of {verdict['earned']:g}"
+    elif report["pending"] and not verdict.get("pending"):
+        row.now = "made the grader call itself broken"
+    elif not re.search(verdict.get("says", ""), " ".join(_texts(report))):
+        row.now = f"the report does not say {verdict['says']!r}"
+    pages = text + "".join((out / part / f"{name}.html").read_text() for part in ("", "students"))
+    told = [s for s in SECRETS if s in pages]
+    if told:
+        row.now = f"told {told[0]}"
+    elif "<script>alert" in pages.replace(text, "") or "\x1b" in pages:
+        row.now = "its text is not escaped"
+    return row, report["isolation"]
+
+
+def _texts(value: Any) -> Iterator[str]:
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict | list):
+        for inner in value.values() if isinstance(value, dict) else value:
+            yield from _texts(inner)
+
+
+# -- controls ----------------------------------------------------------------------------------
+
+
+def run_controls(rows: list[Row], verdicts: dict[str, dict[str, Any]], place: Path) -> None:
+    """Replace each row's ``before`` by what the attack gained from the naive grader; 'nothing' is a defect."""
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda row: _control(row, verdicts[row.name], place / "control" / row.name), rows))
+
+
+def _control(row: Row, verdict: dict[str, Any], aim: Path) -> None:
+    promised = verdict["control"]
+    if promised.startswith("none"):
+        return
+    with Target(aim / "target") as target:
+        build(aim / "hostile", [row.name], target)
+        env = os.environ | {"CANARY_ENVIRONMENT": "CANARY-of-the-environment"}
+        done = subprocess.run([sys.executable, str(NAIVE), str(aim / "hostile" / row.name)],
+                              capture_output=True, text=True, errors="replace", env=env, timeout=60)  # fmt: skip
+        time.sleep(0.1)
+        seen = {"died": True, "score": 0, "output": "", "survivors": 0}
+        with contextlib.suppress(ValueError):
+            seen |= json.loads(done.stdout.splitlines()[-1] if done.stdout else "")
+        gained = {
+            "score": f"{seen['score']:g} points" if seen["score"] > verdict["earned"] else "",
+            "leak": "told a secret" if "CANARY" in seen["output"] else "",
+            "write": "changed a file" if any(h.startswith("changed") for h in target.harm()) else "",
+            "network": "reached a socket" if target.arrived else "",
+            "survives": "went on running" if seen["survivors"] else "",
+            "dies": "stopped the grader" if seen["died"] else "",
+        }
+    row.before = gained[promised] or "nothing"
+
+
+def table(outcome: Outcome) -> str:
+    """The table of SECURITY.md: classes, attacks, gains before and now."""
+    lines = [
+        "| class | attacks | gained from a grader in one process | no control applies | gained now |",
+        "|---|--:|--:|--:|--:|",
+    ]
+    kinds = list(dict.fromkeys(row.kind for row in outcome.rows))
+    totals = [0, 0, 0, 0]
+    for kind in kinds:
+        mine = [row for row in outcome.rows if row.kind == kind]
+        none = sum(row.before.startswith("none") for row in mine)
+        numbers = [len(mine), len(mine) - none - sum(row.before == "nothing" for row in mine), none,
+                   sum(bool(row.now) for row in mine)]  # fmt: skip
+        totals = [a + b for a, b in zip(totals, numbers, strict=True)]
+        lines.append(f"| {kind} | {' | '.join(map(str, numbers))} |")
+    lines.append(f"| **all** | {' | '.join(f'**{n}**' for n in totals)} |")
+    told = [f"- {row.name}: {row.now}" for row in outcome.rows if row.now] + [f"- {harm}" for harm in outcome.loose]
+    idle = [f"- {row.name}: its control gains nothing" for row in outcome.rows if row.before == "nothing"]
+    return "\n".join([*lines, *(["", "**Gained:**", *told] if told else []), *(["", *idle] if idle else [])])
+
+
+def main() -> None:
+    """``python -m tests.attack [TIER] [--controls] [NAME...]``."""
+    words = sys.argv[1:]
+    tier = next((w for w in words if w in ("sandlock", "bwrap", "none", "auto")), "auto")
+    names = [w for w in words if w != tier and not w.startswith("-")]
+    outcome = attack(tier, controls="--controls" in words, only=names)
+    print(table(outcome))
+    print(f"\n{outcome.seconds:.0f} s with {outcome.isolation}")
+    sys.exit(0 if outcome.ok else 1)
+
+
+if __name__ == "__main__":
+    main()

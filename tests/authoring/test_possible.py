@@ -1,0 +1,105 @@
+"""possible: what a question asks about must be able to exist, and its draws must differ."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from jax.sharding import PartitionSpec as P
+
+from grader.authoring.possible import distinct, impossible, question_problems
+from grader.exercise import About, Exercise, Number, larger
+
+
+def question(about: Any = About, answer: Any = lambda n: n * 1e-6, published: tuple = (), **changed: Any) -> Number:
+    exercise = Exercise()
+    options = {"points": 1, "unit": "us", "params": {"n": [2, 3, 5, 7, 11, 13, 17, 19]}} | changed
+
+    def asked(n: int) -> float:
+        """How long, for {{ n }}?"""
+        return answer(n)
+
+    number = exercise.number(**options)(asked)
+    exercise.about(number, about if about is not About else lambda n: About(), published=published)
+    return number
+
+
+@pytest.mark.parametrize(
+    ("about", "told"),
+    [
+        (About(), []),
+        (About(mesh={"x": 4, "y": 2}, arrays=[((24, 10), P("x", "y"))]), []),
+        (About(mesh={"x": 4, "y": 2}, arrays=[((26, 10), P("x", "y"))]), ["a dimension of 26 is not cut into 4 equal parts"]),
+        (About(mesh={"x": 4, "y": 3}, arrays=[((512,), P(("x", "y")))]), ["a dimension of 512 is not cut into 12 equal parts"]),
+        (About(chip="v4p", mesh={"n": 2560}), ["v4p has no slice of 2560 chips"]),
+        (About(chip="v5p", mesh={"n": 2560}), []),
+        (About(chip="v5e", slice=(4, 16), lines=(4,)), ["v5e has no slice of 4x16"]),
+        (About(chip="v5e", mesh={"x": 8}, rings=(8,)), ["v5e has no slice with rings of 8"]),
+        (About(heads=(64, 8)), []),
+        (About(heads=(64, 5)), ["64 query heads cannot share 5 KV heads evenly"]),
+        (About(chip="v5e", mesh={"x": 16}, holds=17e9), ["one v5e has 16 GB and would hold 17.0"]),
+        (About(chip="H100", mesh={"x": 7}), []),
+    ],
+)  # fmt: skip
+def test_what_cannot_exist_is_told(about: About, told: list[str]) -> None:
+    assert list(impossible(about)) == told
+
+
+def test_a_sound_question_has_no_problem() -> None:
+    assert list(question_problems(question())) == []
+
+
+def test_a_question_says_what_it_is_about() -> None:
+    number = question()
+    number.about = None
+    assert list(question_problems(number)) == ["asked: nothing says what it is about; add exercise.about(asked, ...)"]
+
+
+def test_an_impossible_draw_is_told_with_the_draw() -> None:
+    number = question(lambda n: About(heads=(38, n)))
+    told = list(question_problems(number))
+    assert told[0] == "asked: 38 query heads cannot share 3 KV heads evenly, with n=3" and len(told) == 6
+
+
+def test_an_answer_stays_within_what_hardware_allows() -> None:
+    assert list(question_problems(question(lambda n: About(least=2.5e-6)))) == [
+        "asked: the answer, 2 us, is below 2.5 us, the least there can be, with n=2"
+    ]
+    assert list(question_problems(question(lambda n: About(most=18e-6)))) == [
+        "asked: the answer, 19 us, is above 18 us, the most there can be, with n=19"
+    ]
+
+
+def test_a_published_answer_is_no_draw() -> None:
+    assert list(question_problems(question(published=(99, 7.1)))) == [
+        "asked: the answer is published: 7.1 us, with n=7"
+    ]
+
+
+def test_a_question_has_eight_answers_at_least() -> None:
+    assert list(question_problems(question(params={"n": [2, 3, 5, 7, 11, 13, 17]}))) == [
+        "asked: its draws have 7 different answers, at least 8 are asked for"
+    ]
+    assert distinct([1.0, 1.01, 1.019, 1.05, 2.0], 0.02) == 3
+
+
+@pytest.mark.parametrize("how", ["declared", "in the model", "in the answer"])
+def test_a_maximum_takes_both_branches(how: str) -> None:
+    blind = "asked: its answer is the larger or smaller of several, but "
+    both = lambda n: About(branches=(larger(hops=5, bytes=n),))  # noqa: E731
+    one = lambda n: About(branches=(larger(hops=50, bytes=n),))  # noqa: E731
+    changed: dict[str, Any] = {"model": "max(hops, bytes)"} if how == "in the model" else {}
+    number = question(both, **changed)
+    if how == "in the answer":
+        number.fn = lambda n: max(0, n * 1e-6)
+    assert list(question_problems(number)) == []
+    number.about = one
+    assert list(question_problems(number)) == [f"{blind}all draws take 'hops'"]
+    number.about = lambda n: About()
+    undeclared = [f"{blind}say in `branches` which one a draw takes"]
+    assert list(question_problems(number)) == ([] if how == "declared" else undeclared)
+
+
+def test_facts_that_cannot_be_told_are_a_problem() -> None:
+    told = list(question_problems(question(lambda n: About(arrays=[((n,), P("x"))]))))
+    assert told[0] == "asked: what it is about raises KeyError: 'x', with n=2"

@@ -1,0 +1,382 @@
+"""verify: each kind of defect in a course is found and told in one line."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from grader.authoring import seeds, verify
+from grader.batch.grade import Grader
+from grader.batch.lane import Lane
+from grader.common.result import Result
+from grader.course import build
+from grader.course.loading import load_course
+from grader.exercise import Call
+from tests.made_up import in_two_files, made_up
+
+Problems = Callable[..., list[str]]
+
+
+@pytest.fixture(scope="module")
+def lane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lane]:
+    """One pair of workers for all courses: they know no course."""
+    made = Lane(made_up(tmp_path_factory.mktemp("course")), "none")
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def problems(lane: Lane) -> Problems:
+    def problems(folder: Path, was: str = "", becomes: str = "") -> list[str]:
+        course = made_up(folder, was, becomes)
+        grader = Grader(course, "none", here=cast(Any, lane))
+        return list(verify.exercise_problems(course, grader, "x1_gather"))
+
+    return problems
+
+
+def test_a_sound_exercise_has_no_problem(problems: Problems, tmp_path: Path) -> None:
+    assert problems(tmp_path) == []
+
+
+def test_misconceptions_in_a_file_of_their_own_are_proved(lane: Lane, tmp_path: Path) -> None:
+    course = in_two_files(tmp_path, "fails=traffic)", "fails=[value, traffic])")
+    grader = Grader(course, "none", here=cast(Any, lane))
+    assert list(verify.exercise_problems(course, grader, "x1_gather")) == [
+        "the misconception gathered_twice fails traffic, it names traffic, value"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "told"),
+    [
+        ("expect_close(seen.out, seen.a)", "expect_close(seen.out, 2 * seen.a)", "the reference does not pass value: "),
+        (
+            "    expect_close(seen.out, seen.a)\n",
+            "    pass\n",
+            "the misconception zeroed fails traffic, it names value",
+        ),
+        (
+            "fails=traffic)",
+            "fails=[value, traffic])",
+            "the misconception gathered_twice fails traffic, it names traffic, value",
+        ),
+        ('@exercise.task(hints=["a nudge"])', "@exercise.task", "gather has no hint"),
+        ("return 2 * all_gather_time", "return 1.01 * all_gather_time", "gather_time"),
+    ],
+    ids=[
+        "wrong-check",
+        "check-that-cannot-fail",
+        "wrong-fails",
+        "no-hint",
+        "answers-too-close",
+    ],
+)
+def test_a_defect_is_found(problems: Problems, tmp_path: Path, was: str, becomes: str, told: str) -> None:
+    found = problems(tmp_path, was, becomes)
+    assert any(p.startswith(told) for p in found), found
+    assert all("\n" not in p for p in found)
+
+
+def test_two_misconceptions_that_look_alike_are_told(problems: Problems, tmp_path: Path) -> None:
+    twin = '''@exercise.misconception(fails=value)
+def also_zeroed(a, *, mesh):
+    """Another text for the same."""
+    return jax.numpy.zeros(a.shape)
+
+
+@exercise.misconception(fails=traffic)'''
+    found = problems(tmp_path, "@exercise.misconception(fails=traffic)", twin)
+    assert "the misconception also_zeroed gets the hint of zeroed in value" in found
+
+
+def test_a_question_about_nothing_is_told(problems: Problems, tmp_path: Path) -> None:
+    assert "gather_time: v5p has no slice with rings of 6, with I=1048576" in problems(
+        tmp_path, "rings=(4,)", "rings=(6,)"
+    )
+
+
+def test_a_slip_that_passes_graded_what_it_fails_in_public_is_told(tmp_path: Path) -> None:
+    """Graders ask all that learners can try, so it cannot be; should it ever, it is said."""
+    slip = made_up(tmp_path).exercise("x1_gather").misconceptions["zeroed"]
+    about: dict[str, Any] = {
+        "kind": "check",
+        "name": "value",
+        "label": "",
+        "task": "gather",
+        "points": 1,
+        "public": True,
+    }
+    shown = Result(status="failed", earned=0, misconception="zeroed", **about)
+    passed, failed = Result(status="passed", earned=1, **about), shown
+    assert list(verify._in_public(slip, shown, failed)) == []
+    assert list(verify._in_public(slip, shown, passed)) == [
+        "the misconception zeroed fails value in public and passes it when graded"
+    ]
+
+
+def test_a_slip_that_only_some_seeds_see_is_told(lane: Lane, tmp_path: Path) -> None:
+    """Values that a program sees decide whether the result is wrong."""
+    course = made_up(tmp_path, "return jax.numpy.zeros(a.shape)", "return jax.numpy.where(a[0, 0] > 1.75, 0, a)")
+    grader = Grader(course, "none", here=cast(Any, lane))
+    exercise = course.exercise("x1_gather")
+    text = build.reference_source(exercise, {}, exercise.misconceptions["zeroed"])
+    by_seed = seeds.results_by_seed(grader, exercise, text, seeds.SEEDS[:20], "gather")
+    lucky = seeds.luck(by_seed, {"value"})
+    assert 0 < len(lucky["value"]) < 20
+    found = list(verify.exercise_problems(course, grader, "x1_gather", seeds=20))
+    assert f"the misconception zeroed fails value by luck: not with {len(lucky['value'])} of 20 seeds" in found
+
+
+def test_a_reference_that_some_seeds_refuse_is_told(lane: Lane, tmp_path: Path) -> None:
+    """Honest work would meet it in another term."""
+    helper = "return jax.lax.all_gather(a, "
+    course = made_up(tmp_path, helper, helper.replace("(a, ", "(jax.numpy.where(a[0, 0] > 1.75, 0, a), "))
+    grader = Grader(course, "none", here=cast(Any, lane))
+    found = list(verify._reference(course, grader, course.exercise("x1_gather"), 20))
+    told = [problem for problem in found if "seeds" in problem]
+    assert len(told) == 1, found
+    assert re.match(r"the reference does not pass value with \d+ of 20 seeds: right on all", told[0])
+
+
+AGAIN = """\
+@exercise.task(hints=["a nudge"])
+def again(a, *, mesh):
+    \"""Gather A once more.\"""
+    return gather(a, mesh=mesh)
+
+
+@exercise.check(exercise.call(again, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5}), points=1, after=value)
+def whole_again(seen):
+    \"""it is whole again\"""
+    expect_close(seen.out, seen.a)
+
+
+@exercise.misconception(of=again, fails=whole_again)
+def zeroed_again(a, *, mesh):
+    \"""You returned zeros again.\"""
+    return jax.numpy.zeros(a.shape)
+
+
+@exercise.number("""
+
+
+def test_a_check_that_waits_for_another_tasks_is_tried_with_many_seeds_too(lane: Lane, tmp_path: Path) -> None:
+    course = made_up(tmp_path, "@exercise.number(", AGAIN)
+    grader = Grader(course, "none", here=cast(Any, lane))
+    assert list(verify.exercise_problems(course, grader, "x1_gather", seeds=3)) == []
+
+
+@pytest.mark.parametrize(
+    ("hidden", "told"),
+    [
+        ('{"I": 12, "J": 5}', []),
+        ('{"I": 16, "J": 5}', ["gather: hidden I is even on each device of every mesh"]),
+        ('{"I": 20, "J": 20}', ["gather: two hidden dimensions are equal"]),
+    ],
+)
+def test_hidden_dimensions_that_are_tame_are_told(tmp_path: Path, hidden: str, told: list[str]) -> None:
+    call = made_up(tmp_path, '{"I": 1012, "J": 5}', hidden).exercise("x1_gather").checks["value"].call
+    assert isinstance(call, Call) and list(verify.tame_dims(call)) == told
+
+
+def test_a_block_that_is_odd_in_public_is_odd_when_hidden(tmp_path: Path) -> None:
+    course = made_up(tmp_path, 'dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5}', 'dims={"I": 20, "J": 3}, hidden_dims={"I": 24, "J": 5}')  # fmt: skip
+    call = course.exercise("x1_gather").checks["value"].call
+    assert isinstance(call, Call)
+    assert next(verify.tame_dims(call)) == (
+        "gather: hidden I is even on each device of the mesh {'x': 4}, public I is odd"
+    )
+
+
+# -- the whole course
+
+
+@pytest.fixture
+def built(tmp_path: Path) -> Iterator[Path]:
+    build.build(made_up(tmp_path))
+    yield tmp_path
+
+
+def course_problems(folder: Path, was: str = "", becomes: str = "") -> list[str]:
+    return list(verify.course_problems(made_up(folder, was, becomes)))
+
+
+def test_a_sound_course_has_no_problem(built: Path) -> None:
+    assert course_problems(built) == []
+
+
+def test_what_is_not_current_is_told(built: Path) -> None:
+    (built / "exercises" / "01_gather" / "x1_gather.py").write_text("edited")
+    assert course_problems(built) == ["exercises/01_gather/x1_gather.py is not current; run `shardlings build`"]
+
+
+def test_a_file_that_is_not_listed_is_told(built: Path) -> None:
+    (built / "solutions" / "01_gather" / "x2.py").write_text("")
+    assert course_problems(built) == ["solutions/01_gather/x2.py is not listed in course.yaml"]
+
+
+def test_the_grading_of_no_exercise_is_told(built: Path) -> None:
+    folder = built / "solutions" / "01_gather" / "grading"
+    folder.mkdir()
+    (folder / "x2.py").write_text("")
+    assert course_problems(built) == ["solutions/01_gather/grading/x2.py belongs to no exercise in course.yaml"]
+
+
+def test_a_line_of_a_misconception_in_what_learners_get_is_told(tmp_path: Path) -> None:
+    course = in_two_files(tmp_path)
+    line = 'local = lambda a: jax.lax.pmax(secret_helper(a), "x")'
+    told = [f"exercises/leaked.md holds a line of x1_gather/gathered_twice: {line}"]
+    assert list(verify.leaks(course, build.products(course))) == []
+    assert list(verify.leaks(course, {"leaked.md": f"    {line}\n"})) == told
+    assert list(verify.leaks(made_up(tmp_path / "one"), {"leaked.md": f"    {line}\n"})) == told
+
+
+def test_a_line_of_a_solution_in_the_statement_is_told(built: Path) -> None:
+    line = 'return jax.lax.all_gather(a, "x", axis=0, tiled=True)'
+    course = made_up(built)
+    made = build.products(course) | {"leaked.md": f"Here it is:\n    {line}\n"}
+    assert list(verify.leaks(course, made)) == [f"exercises/leaked.md holds a line of x1_gather/secret_helper: {line}"]
+
+
+def test_the_seed_in_what_learners_get_is_told(built: Path) -> None:
+    course = made_up(built)
+    assert list(verify.leaks(course, {"a.py": "x = 'a-secret-seed'"})) == ["exercises/a.py holds the course's seed"]
+
+
+def test_a_name_used_twice_in_the_course_is_told(built: Path) -> None:
+    folder = built / "solutions" / "01_gather"
+    (folder / "x2_again.py").write_text((folder / "x1_gather.py").read_text())
+    text = (built / "course.yaml").read_text().replace("[x1_gather]", "[x1_gather, x2_again]")
+    (built / "course.yaml").write_text(text)
+    found = list(verify.course_problems(load_course(built / "course.yaml")))
+    assert "the name gather is used by x1_gather and by x2_again" in found
+
+
+# -- what needs no process to be found
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "told"),
+    [
+        ('@exercise.task(hints=["a nudge"])', "@exercise.task", "gather has no hint"),
+        ("points=1, public=True)", "points=1)", "has no public check: learners could check nothing"),
+        ("@exercise.check(call, points=1, after=value)", "@exercise.check(call, points=0, after=value)", "traffic is worth nothing"),
+        ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second is checked by nothing"),
+        ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no misconception to prove its checks"),
+    ],
+)  # fmt: skip
+def test_what_is_not_declared_is_told(tmp_path: Path, was: str, becomes: str, told: str) -> None:
+    course = made_up(tmp_path, was, becomes)
+    if "second" in told:
+        path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
+        path.write_text(path.read_text().replace("fails=traffic)", "of=gather, fails=traffic)"))
+    assert told in list(verify._declared(course.exercise("x1_gather")))
+
+
+def test_pictures_fit_a_terminal() -> None:
+    wide, narrow = "x" * 77, "x" * 76
+    assert verify.wide_lines(f"{wide}\n```\n{narrow}\n```\n    {narrow[4:]}\n{wide}") == []
+    assert verify.wide_lines(f"```\n{wide}\n{narrow}\n```\n\n    {wide}") == [wide, f"    {wide}"]
+
+
+def test_an_exercise_without_task_or_question_is_told(tmp_path: Path) -> None:
+    course = made_up(tmp_path)
+    path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
+    path.write_text('"""# T"""\nfrom grader.exercise import Exercise\n\nexercise = Exercise()\n')
+    assert list(verify._declared(course.exercise("x1_gather"))) == [
+        "has neither a task to write nor a question to answer",
+    ]
+
+
+SOLUTION = 'return jax.lax.all_gather(a, "x", axis=0, tiled=True)'
+
+
+@pytest.mark.parametrize(
+    "disguise",
+    [SOLUTION, f"    {SOLUTION}  # found it", SOLUTION.replace(", ", ","), f"\t{SOLUTION}   "],
+    ids=["as it is", "with a comment", "without blanks", "with blanks"],
+)
+def test_formatting_hides_no_leak(built: Path, disguise: str) -> None:
+    course = made_up(built)
+    assert [p.split(": ")[0] for p in verify.leaks(course, {"a.py": f"x = 1\n{disguise}\n"})] == [
+        "exercises/a.py holds a line of x1_gather/secret_helper"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "owner"),
+    [
+        ("expect_collectives(seen, all_gather={'x': 1})".replace("'", '"'), "traffic"),
+        ("return jax.numpy.zeros(a.shape)", "zeroed"),
+        ('return all_gather_time(I, 4, "v5p")', "gather_time"),
+        ('return 2 * all_gather_time(I, 4, "v5p")', "one_way"),
+        ("return jax.shard_map(secret_helper, mesh=mesh, in_specs=P('x'), out_specs=P(), check_vma=False)(a)".replace("'", '"'), "gather"),
+    ],
+)  # fmt: skip
+def test_a_line_of_every_kind_of_secret_is_a_leak(built: Path, line: str, owner: str) -> None:
+    course = made_up(built)
+    (found,) = verify.leaks(course, {"a.py": line})
+    assert found.startswith(f"exercises/a.py holds a line of x1_gather/{owner}: ")
+
+
+def test_what_learners_are_meant_to_get_is_no_leak(built: Path) -> None:
+    course = made_up(built)
+    lines = ["return math.prod(a.shape)", "expect_close(seen.out, seen.a)", '"""Gather A[I_X, J] into A[I, J]."""']
+    assert list(verify.leaks(course, {"a.py": "\n".join(lines)})) == []
+
+
+@pytest.mark.parametrize(
+    "path", ["course.yaml", "01_gather/x1_gather.py", "01_gather/_public/x1_gather.py", "01_gather/01_gather.ipynb"]
+)
+def test_any_file_that_was_edited_or_removed_is_told(built: Path, path: str) -> None:
+    told = [f"exercises/{path} is not current; run `shardlings build`"]
+    file = built / "exercises" / path
+    text = file.read_text()
+    file.write_text(text + "\n")
+    assert course_problems(built) == told
+    file.unlink()
+    assert course_problems(built) == told
+
+
+def test_a_changed_exercise_makes_its_products_stale(built: Path) -> None:
+    """Not those that learners see no change in."""
+    assert course_problems(built, "return jax.numpy.zeros(a.shape)", "return jax.numpy.ones(a.shape)") == []
+    found = course_problems(built, "Say what to do.", "Do as you like.")
+    assert {p.split()[0] for p in found} == {
+        "exercises/01_gather/x1_gather.py", "exercises/01_gather/_public/x1_gather.py",
+        "exercises/01_gather/01_gather.ipynb", "exercises/course.yaml",
+    }  # fmt: skip
+
+
+def test_what_cannot_be_built_is_told_in_one_line(built: Path) -> None:
+    found = course_problems(built, '    """Gather A[I_X, J] into A[I, J]."""\n', "")
+    assert found == ["the task gather has no docstring; learners read it as its specification"]
+
+
+def test_a_task_and_a_question_of_one_name_in_two_exercises_are_told(built: Path) -> None:
+    folder = built / "solutions" / "01_gather"
+    text = (folder / "x1_gather.py").read_text()
+    (folder / "x2_again.py").write_text(
+        text.replace("def gather(", "def second(").replace("call(gather", "call(second")
+    )
+    (built / "course.yaml").write_text(
+        (built / "course.yaml").read_text().replace("[x1_gather]", "[x1_gather, x2_again]")
+    )
+    found = list(verify.course_problems(load_course(built / "course.yaml")))
+    assert [p for p in found if p.startswith("the name")] == [
+        "the name gather_time is used by x1_gather and by x2_again"
+    ]
+
+
+def test_problems_are_told_by_exercise_and_counted(lane: Lane, built: Path) -> None:
+    told: dict[str, list[str]] = {}
+    course = made_up(built, '@exercise.task(hints=["a nudge"])', "@exercise.task")
+    grader = Grader(course, "none", here=cast(Any, lane))
+    count = verify.verify(course, grader, ["x1_gather"], told.__setitem__)
+    assert told["x1_gather"] == ["gather has no hint"] and list(told) == ["x1_gather", "course"]
+    assert count == 1 + len(told["course"])

@@ -1,0 +1,303 @@
+"""The canary: no submission is graded where the course's own solutions do not get full marks."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import platform
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+
+from grader.batch import canary, store
+from grader.batch.canary import CanaryFailed
+from grader.batch.grade import Grader
+from grader.batch.lane import Lane
+from grader.common.observation import Fault
+from grader.course.loading import Course, find_course, load_course
+from grader.integrations import gradescope
+from grader.judging.judge import Answered
+from tests.batch.test_grade import NAME, RIGHT, submitted
+from tests.cli.test_cli import one_line, shardlings
+from tests.made_up import made_up
+
+ROOT = Path(__file__).resolve().parents[2]
+WRONG_REFERENCE = ("expect_collectives(seen, all_gather", "expect_collectives(seen, reduce_scatter")
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    return made_up(tmp_path_factory.mktemp("course"))
+
+
+@pytest.fixture(scope="module")
+def grader(course: Course) -> Iterator[Grader]:
+    with Grader(course, "none") as made:
+        yield made
+
+
+def with_workers_of(grader: Grader, course: Course) -> Grader:
+    """A grader of another course, by the same workers: they know no course."""
+    return Grader(course, "none", here=cast(Any, grader._all[0]))
+
+
+@pytest.fixture
+def broken(grader: Grader, tmp_path: Path) -> Grader:
+    """Of a course whose reference fails its own check."""
+    return with_workers_of(grader, made_up(tmp_path / "broken", *WRONG_REFERENCE))
+
+
+@pytest.fixture(autouse=True)
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return tmp_path / "cache" / "shardlings" / "canary.json"
+
+
+@pytest.fixture
+def graded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Whose work was graded."""
+    students: list[str] = []
+    grade = Grader.grade
+
+    def counted(self: Grader, submission: Any, names: list[str], **kw: Any) -> Any:
+        students.append(submission.student)
+        return grade(self, submission, names, **kw)
+
+    monkeypatch.setattr(Grader, "grade", counted)
+    return students
+
+
+# -- full marks --------------------------------------------------------------------------------
+
+
+def test_what_was_proved_is_not_proved_again(grader: Grader, graded: list[str], memory: Path) -> None:
+    canary.prove(grader, [NAME])
+    assert graded == ["canary"] and memory.is_file()
+    canary.prove(grader, [NAME])
+    canary.prove(with_workers_of(grader, load_course(grader.course.root / "course.yaml")), [NAME])
+    assert graded == ["canary"]
+
+
+CHANGES: dict[str, Callable[[pytest.MonkeyPatch, Grader], object]] = {
+    "versions": lambda patch, grader: patch.setattr(canary, "versions", lambda: {"jax": "0.13"}),
+    "our own code": lambda patch, grader: patch.setattr(canary, "own_digest", lambda: "other"),
+    "the tier": lambda patch, grader: patch.setattr(grader, "tier", "bwrap"),
+    "the host": lambda patch, grader: patch.setattr(platform, "uname", lambda: ("Linux", "other")),
+    "Python": lambda patch, grader: patch.setattr(platform, "python_version", lambda: "3.14.0"),
+    "the environment": lambda patch, grader: patch.setattr(sys, "prefix", "/other/venv"),
+    "the course": lambda patch, grader: patch.setattr(grader.course.exercise(NAME), "source", "other"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+def test_another_environment_or_course_is_proved_anew(
+    grader: Grader, monkeypatch: pytest.MonkeyPatch, what: str
+) -> None:
+    before = canary._key(grader, NAME)
+    assert canary._key(grader, NAME) == before
+    CHANGES[what](monkeypatch, grader)
+    assert canary._key(grader, NAME) != before
+
+
+DAMAGED = {
+    "empty": b"",
+    "not UTF-8": b"\xff\xfe",
+    "half": b'{"proved": ["a"], "dig',
+    "a list": b"[]",
+    "no digest": b'{"proved": []}',
+    "not as written": json.dumps({"proved": ["a"], "digest": canary._sha256(["b"])}).encode(),
+    "not a list": json.dumps({"proved": 3, "digest": canary._sha256(3)}).encode(),
+}
+
+
+@pytest.mark.parametrize("what", DAMAGED)
+def test_a_damaged_memory_costs_only_time(grader: Grader, graded: list[str], memory: Path, what: str) -> None:
+    memory.parent.mkdir(parents=True)
+    memory.write_bytes(DAMAGED[what])
+    canary.prove(grader, [NAME])
+    canary.prove(grader, [NAME])
+    assert graded == ["canary"]
+
+
+def test_a_key_written_by_hand_proves_nothing(grader: Grader, graded: list[str], memory: Path) -> None:
+    canary.prove(grader, [NAME])
+    data = json.loads(memory.read_text())
+    memory.write_text(json.dumps(data | {"proved": [*data["proved"], "more"]}))
+    canary.prove(grader, [NAME])
+    assert graded == ["canary"] * 2
+
+
+def test_where_nothing_can_be_remembered_it_is_proved_each_time(
+    grader: Grader, graded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "cache").write_text("a file where a folder would be")
+    for _ in range(2):
+        canary.prove(grader, [NAME])
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", homeless)
+    canary.prove(grader, [NAME])
+    assert graded == ["canary"] * 3
+
+
+def homeless() -> Path:
+    raise RuntimeError("Could not determine home directory.")
+
+
+def test_the_memory_does_not_grow_without_end(memory: Path) -> None:
+    canary._remember([str(n) for n in range(canary.MOST_REMEMBERED + 5)])
+    assert canary._remembered() == [str(n) for n in range(5, canary.MOST_REMEMBERED + 5)]
+    assert [p.name for p in memory.parent.iterdir()] == ["canary.json"]
+
+
+def test_one_exercise_of_each_kind() -> None:
+    course = find_course(ROOT)
+    chosen = [course.exercise(name) for name in canary.one_of_each_kind(course)]
+    assert {t.kind for e in chosen for t in e.tasks.values()} == {"array", "body", "function"}
+    assert any(e.numbers for e in chosen) and len(chosen) <= 4
+
+
+# -- anything else -----------------------------------------------------------------------------
+
+
+def test_a_reference_without_full_marks_stops_the_batch_with_one_line(broken: Grader) -> None:
+    with pytest.raises(CanaryFailed) as failed:
+        canary.prove(broken, [NAME])
+    told = str(failed.value)
+    assert told.startswith("the canary failed: the reference of x1_gather gets 2 of 3 points here (traffic: ")
+    assert f"this environment (Python {platform.python_version()}, jax " in told and "isolation none" in told
+    assert told.endswith("so nothing is graded; see: shardlings doctor, then shardlings verify x1_gather")
+    assert "\n" not in told
+
+
+def test_what_failed_is_not_remembered(broken: Grader, graded: list[str], memory: Path) -> None:
+    for _ in range(2):
+        with pytest.raises(CanaryFailed):
+            canary.prove(broken, [NAME])
+    assert graded == ["canary"] * 2 and not memory.exists()
+
+
+def test_a_reader_of_ours_that_fails_stops_the_batch(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on JAX 0.12, whose replica groups could not be read."""
+
+    def unreadable(self: Lane, source: Any, asks: list[Any], spent: Any = None) -> Any:
+        return [Answered(ask, Fault("broken", "replica groups cannot be read")) for ask in asks], []
+
+    monkeypatch.setattr(Lane, "collect", unreadable)
+    with pytest.raises(CanaryFailed, match=r"gets \d of 3 points here \(value: .*replica groups cannot be read"):
+        canary.prove(grader, [NAME])
+
+
+def test_an_error_of_ours_stops_the_batch(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(self: Lane, source: Any, asks: list[Any], spent: Any = None) -> Any:
+        raise KeyError("sdy.mesh")
+
+    monkeypatch.setattr(Lane, "collect", fails)
+    with pytest.raises(CanaryFailed, match=r"x1_gather cannot be graded here \(KeyError: 'sdy.mesh'\)"):
+        canary.prove(grader, [NAME])
+
+
+# -- wherever a class is graded ----------------------------------------------------------------
+
+
+def batch(grader: Grader, out: Path) -> list[str]:
+    """Students that were graded, by what the command calls."""
+    with store.Folder(out) as folder:
+        reports, _ = store.grade_batch(grader, folder, {"ada": submitted(RIGHT)}, [NAME], cast(Any, silent))
+    return [r.student for r in reports]
+
+
+class silent:
+    def __init__(self, total: int) -> None: ...
+
+    def __enter__(self) -> Callable[[str], None]:
+        return lambda who: None
+
+    def __exit__(self, *error: object) -> None: ...
+
+
+def test_a_batch_begins_with_it_and_pays_once(grader: Grader, graded: list[str], tmp_path: Path) -> None:
+    assert batch(grader, tmp_path / "one") == ["ada"] and graded == ["canary", "ada"]
+    assert batch(grader, tmp_path / "two") == ["ada"] and graded == ["canary", "ada", "ada"]
+
+
+def test_a_batch_of_kept_reports_needs_none(grader: Grader, graded: list[str], memory: Path, tmp_path: Path) -> None:
+    batch(grader, tmp_path / "out")
+    memory.unlink()
+    graded.clear()
+    assert batch(grader, tmp_path / "out") == ["ada"] and graded == []
+
+
+def test_nobody_is_graded_where_it_fails(broken: Grader, graded: list[str], tmp_path: Path) -> None:
+    with pytest.raises(CanaryFailed):
+        batch(broken, tmp_path / "out")
+    assert graded == ["canary"] and not list((tmp_path / "out" / "reports").iterdir())
+
+
+def test_the_command_says_so_in_one_line(tmp_path: Path) -> None:
+    made_up(tmp_path / "course", *WRONG_REFERENCE)
+    work = tmp_path / "class" / "ada"
+    work.mkdir(parents=True)
+    (work / f"{NAME}.py").write_text(RIGHT)
+    words = ["grade", str(work.parent), "--out", str(tmp_path / "out"), "--only", "01_gather", "--isolation", "none"]
+    line = one_line(shardlings(*words, cwd=tmp_path / "course"))
+    assert line.startswith("shardlings: the canary failed: the reference of x1_gather gets 2 of 3 points here")
+    assert not (tmp_path / "out" / "grades.csv").exists()
+
+
+def test_gradescope_shows_it_to_the_staff_and_gives_no_score(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made_up(tmp_path / "source" / "course", *WRONG_REFERENCE)
+    settings = {"exercises": [NAME], "isolation": "none"}
+    (tmp_path / "source" / gradescope.SETTINGS).write_text(json.dumps(settings))
+    (tmp_path / "submission").mkdir()
+    (tmp_path / "submission" / f"{NAME}.py").write_text(RIGHT)
+    gradescope.main(tmp_path)
+    assert capsys.readouterr().out.startswith("the canary failed: the reference of x1_gather gets 2 of 3 points")
+    results = json.loads((tmp_path / "results" / "results.json").read_text())
+    assert "canary" not in json.dumps(results) and not {"score", "tests"} & set(results)
+
+
+def test_nbgrader_is_stopped_whichever_way_it_asks(broken: Grader, graded: list[str], tmp_path: Path) -> None:
+    desk = pytest.importorskip("grader.integrations.nbgrader.desk")
+    settings = desk.Shardlings(root=str(tmp_path))
+    settings._grader = broken
+    works = [SimpleNamespace(student=s, fingerprint=s, names=[NAME]) for s in ("ada", "bo")]
+    for ask in (lambda: settings.report(works[0]), lambda: settings.ahead(works), lambda: settings.batch(works, None)):
+        with pytest.raises(CanaryFailed):
+            ask()
+    assert set(graded) == {"canary"}
+
+
+def test_nbgrader_pays_once_even_where_nothing_can_be_remembered(
+    grader: Grader, graded: list[str], tmp_path: Path
+) -> None:
+    desk = pytest.importorskip("grader.integrations.nbgrader.desk")
+    (tmp_path / "cache").write_text("a file where a folder would be")
+    settings = desk.Shardlings(root=str(tmp_path))
+    settings._grader = grader
+    for student in ("ada", "bo"):
+        mended = SimpleNamespace(submission=submitted(RIGHT, student))
+        settings.report(SimpleNamespace(student=student, fingerprint=student, names=[NAME], mended=mended))
+    assert graded == ["canary", "ada", "bo"]
+
+
+def test_nbgrader_autograde_ends_at_once(broken: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Any other error fails one student, is shown with its traceback, and the next one is tried."""
+    plugin = pytest.importorskip("grader.integrations.nbgrader.plugin")
+
+    def look_ahead(*_: object) -> None:
+        canary.prove(broken, [NAME])
+
+    desk = SimpleNamespace(read=lambda *_: (SimpleNamespace(assignment="", notebook=""), []), stamp=lambda *_: "",
+                           look_ahead=look_ahead)  # fmt: skip
+    monkeypatch.setattr(plugin.Desk, "of", lambda _: desk)
+    monkeypatch.setattr(plugin, "_converter", lambda _: None)
+    monkeypatch.setattr(plugin, "Gradebook", contextlib.nullcontext)
+    where = {"student": "ada", "assignment": "", "notebook": "", "db_url": "sqlite://"}
+    with pytest.raises(SystemExit, match=r"^shardlings: the canary failed: the reference of x1_gather"):
+        plugin.Grade().preprocess(None, {"nbgrader": where})

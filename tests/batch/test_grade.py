@@ -1,0 +1,430 @@
+"""From submissions to reports: what counts, what a report depends on, and that it is the same every time."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from grader.batch import grade
+from grader.batch.grade import Grader
+from grader.batch.lane import Lane
+from grader.common.result import Report, Result
+from grader.course import build
+from grader.course.answers import answers
+from grader.course.loading import Course, load_course
+from grader.intake.submission import Chunk, Source, Submission
+from grader.judging.judge import WRONG_IN_SECRET
+from grader.sandbox.tiers import available
+from tests.made_up import COURSE, made_up
+
+NAME = "x1_gather"
+TIER = next(t for t in ("sandlock", "bwrap", "none") if not available(t))
+RIGHT = """\
+import jax
+from jax.sharding import PartitionSpec as P
+def gather(a, *, mesh):
+    local = lambda a: jax.lax.all_gather(a, "x", axis=0, tiled=True)
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
+"""
+ZEROS = "import jax\ndef gather(a, *, mesh):\n    return jax.numpy.zeros(a.shape)\n"
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    return made_up(tmp_path_factory.mktemp("course"))
+
+
+@pytest.fixture(scope="module")
+def grader(course: Course) -> Iterator[Grader]:
+    with Grader(course, TIER) as made:
+        yield made
+
+
+def with_workers_of(grader: Grader, course: Course) -> Grader:
+    """A grader of another course, by the same pair of workers: they know no course."""
+    return Grader(course, TIER, here=cast(Any, grader._all[0]))
+
+
+def submitted(text: str | None, student: str = "ada", **more: str) -> Submission:
+    texts = ({} if text is None else {NAME: text}) | more
+    sources = {name: Source(f"{name}.py", (Chunk(f"{name}.py", t),)) for name, t in texts.items()}
+    return Submission(student, sources, (), f"digest of {texts}")
+
+
+def results(report: Report) -> dict[str, Result]:
+    return {r.name: r for r in report.exercises[0].results}
+
+
+def right_answer(grader: Grader, student: str = "ada") -> str:
+    exercise = grader.course.exercise(NAME)
+    return "\n".join(f"{n} = {v!r}" for n, v in answers(grader.course, exercise, student).items())
+
+
+# -- what counts -------------------------------------------------------------------------------
+
+
+def test_right_work_earns_everything(grader: Grader) -> None:
+    report = grader.grade(submitted(f"{RIGHT}\n{right_answer(grader)}\n"), [NAME])
+    assert {n: r.status for n, r in results(report).items()} == dict.fromkeys(
+        ["value", "traffic", "gather_time"], "passed"
+    )
+    assert (report.points, report.earned, report.pending, report.notes) == (3, 3, 0, [])
+    assert (report.student, report.course, report.isolation) == ("ada", "small", TIER)
+
+
+def test_a_known_slip_gets_its_hint_and_what_follows_is_blocked(grader: Grader) -> None:
+    found = results(grader.grade(submitted(ZEROS), [NAME]))
+    assert (found["value"].status, found["value"].misconception, found["value"].hint) == (
+        "failed", "zeroed", "You returned zeros.",
+    )  # fmt: skip
+    assert (found["traffic"].status, found["traffic"].hint) == ("blocked", "")
+
+
+def test_an_unknown_slip_gets_no_hint(grader: Grader) -> None:
+    found = results(grader.grade(submitted(ZEROS.replace("zeros", "ones")), [NAME]))
+    assert (found["value"].status, found["value"].hint) == ("failed", "")
+
+
+def test_nothing_handed_in_is_zero_with_a_reason(grader: Grader) -> None:
+    report = grader.grade(submitted(None), [NAME])
+    assert (report.earned, report.exercises[0].handed_in) == (0, False)
+    assert results(report)["value"].reason == "gather: nothing was handed in for this exercise"
+    assert all(r.status in ("failed", "blocked") for r in results(report).values())
+
+
+def test_what_stops_a_file_is_noted(grader: Grader) -> None:
+    report = grader.grade(submitted(f"{RIGHT}\n1 / 0\n"), [NAME])
+    assert report.exercises[0].notes == [f"{NAME}.py stopped at line 7: ZeroDivisionError: division by zero"]
+    assert results(report)["value"].status == "passed"
+
+
+def test_in_public_hidden_checks_are_left_out(grader: Grader) -> None:
+    report = grader.grade(submitted(RIGHT), [NAME], public=True)
+    assert list(results(report)) == ["value", "gather_time"]
+
+
+def test_a_failure_of_ours_costs_nothing_and_is_pending(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+    from grader.sandbox.worker import WorkerDied
+
+    def dies(*args: object) -> object:
+        raise WorkerDied("died", "Check failed: x")
+
+    lane = grader._all[0]
+    assert isinstance(lane, Lane)
+    monkeypatch.setattr(lane.runners[0].worker, "run", dies)
+    monkeypatch.setattr(lane.runners[0].worker, "runs", lambda: False)
+    report = grader.grade(submitted(RIGHT), [NAME])
+    assert [results(report)[n].status for n in ("value", "traffic")] == ["broken", "broken"]
+    assert results(report)["value"].reason.endswith(": Check failed: x; it runs no program of ours either")
+    assert report.pending == 2 and results(report)["value"].misconception == ""
+
+
+def test_weights_multiply_points_and_extensions_only_add(grader: Grader, tmp_path: Path) -> None:
+    place = tmp_path / "solutions" / "01_gather"
+    made_up(tmp_path)
+    text = (place / f"{NAME}.py").read_text()
+    (place / "x2_more.py").write_text(text.replace("exercise = Exercise(", "exercise = Exercise(extension=True, "))
+    (tmp_path / "course.yaml").write_text(COURSE.replace("[x1_gather]", "[x1_gather, x2_more]\n    weight: 2.5"))
+    course = load_course(tmp_path / "course.yaml")
+    own = with_workers_of(grader, course)
+    report = own.grade(submitted(RIGHT, x2_more=RIGHT), [NAME, "x2_more"])
+    assert [e.points for e in report.exercises] == [7.5, 7.5] and [e.earned for e in report.exercises] == [5, 5]
+    assert (report.points, report.earned) == (7.5, 10)
+
+
+def test_a_release_reads_answers_back_and_judges_none(grader: Grader, tmp_path: Path) -> None:
+    """Without the solutions, there is no answer to compare with."""
+    build.build(made_up(tmp_path))
+    released = load_course(tmp_path / "exercises" / "course.yaml")
+    own = with_workers_of(grader, released)
+    found = results(own.grade(submitted(f"{RIGHT}\ngather_time = '3 us'\n"), [NAME], public=True))
+    unread = results(own.grade(submitted(f"{RIGHT}\ngather_time = '3 apples'\n"), [NAME], public=True))
+    slip = results(own.grade(submitted(ZEROS), [NAME], public=True))
+    assert found["value"].status == "passed"
+    assert (found["gather_time"].status, found["gather_time"].earned) == ("blocked", 0)
+    assert found["gather_time"].reason.startswith("read as ")
+    assert "apples" in unread["gather_time"].reason
+    assert slip["gather_time"].reason == "not answered yet"
+    assert (slip["value"].status, slip["value"].hint) == ("failed", "")
+
+
+def test_exercises_of_one_notebook_share_its_namespace_and_its_notes(grader: Grader, tmp_path: Path) -> None:
+    place = tmp_path / "solutions" / "01_gather"
+    made_up(tmp_path)
+    text = (
+        (place / f"{NAME}.py").read_text().replace("def gather(", "def second(").replace("call(gather,", "call(second,")
+    )
+    (place / "x2_more.py").write_text(
+        text.replace("gather_time(I):", "second_time(I):")
+        .replace("of=gather_time", "of=second_time")
+        .replace("about(gather_time", "about(second_time")
+    )
+    (tmp_path / "course.yaml").write_text(COURSE.replace("[x1_gather]", "[x1_gather, x2_more]"))
+    course = load_course(tmp_path / "course.yaml")
+    cells = [RIGHT, "1 / 0", "def second(a, *, mesh):\n    return gather(a, mesh=mesh)\n"]
+    book = Source("work.ipynb", tuple(Chunk(f"cell {i}", t) for i, t in enumerate(cells, 1)))
+    own = with_workers_of(grader, course)
+    report = own.grade(Submission("ada", {NAME: book, "x2_more": book}, ("read as it was",), ""), [NAME, "x2_more"])
+    assert [[r.status for r in e.results][:2] for e in report.exercises] == [["passed"] * 2] * 2
+    assert report.notes == [
+        "read as it was", "work.ipynb: cell 2 stopped at line 1: ZeroDivisionError: division by zero",
+    ]  # fmt: skip
+    assert [e.notes for e in report.exercises] == [[], []]
+
+
+# -- the fingerprint ---------------------------------------------------------------------------
+
+
+def test_the_fingerprint_is_the_same_every_time(grader: Grader) -> None:
+    assert grader.fingerprint(submitted(RIGHT), [NAME]) == grader.fingerprint(submitted(RIGHT), [NAME])
+
+
+def test_the_fingerprint_changes_with_each_thing_a_report_depends_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def made(was: str = "", becomes: str = "", config: str = COURSE, tier: str = "none") -> Grader:
+        course = made_up(tmp_path, was, becomes)
+        (tmp_path / "course.yaml").write_text(config)
+        return Grader(load_course(course.root / "course.yaml"), tier)
+
+    def of(grader: Grader, text: str = RIGHT, student: str = "ada", public: bool = False) -> str:
+        return grader.fingerprint(submitted(text, student), [NAME], public=public)
+
+    prints = {
+        "as it is": of(made()),
+        "the work": of(made(), ZEROS),
+        "the student": of(made(), student="bob"),
+        "public": of(made(), public=True),
+        "isolation": of(made(tier="sandlock")),
+        "a check": of(made("expect_close(seen.out, seen.a)", "expect_close(seen.out, seen.a * 1)")),
+        "a comment": of(made('"""You returned zeros."""', '"""You gave zeros."""')),
+        "the seed": of(made(config=COURSE.replace("a-secret-seed", "another"))),
+        "the tolerance": of(made(config=f"{COURSE}tolerances: {{numbers: 0.03}}\n")),
+        "the limits": of(made(config=f"{COURSE}limits: {{run_seconds: 61}}\n")),
+        "a deadline": of(made(config=f"{COURSE}    deadline: 2030-01-01\n")),
+    }
+    monkeypatch.setattr(grade, "versions", lambda: {"jax": "0"})
+    prints["a version"] = of(made())
+    monkeypatch.setattr(grade, "own_digest", lambda: "other code")
+    prints["our code"] = of(made())
+    assert len(set(prints.values())) == len(prints), prints
+
+
+def test_the_fingerprint_does_not_change_with_the_place(tmp_path: Path) -> None:
+    prints = {Grader(made_up(tmp_path / p), "none").fingerprint(submitted(RIGHT), [NAME]) for p in ("a", "b/c")}
+    assert len(prints) == 1
+
+
+# -- a batch -----------------------------------------------------------------------------------
+
+CLASS: Mapping[str, str | None] = {
+    "right": RIGHT,
+    "zeros": ZEROS,
+    "again": RIGHT.replace("local", "per_device"),
+    "crashes": "import os\ndef gather(a, *, mesh):\n    os._exit(3)\n",
+    "syntax": "def gather(a, *, mesh)\n",
+    "none": None,
+    "auto": "def gather(a, *, mesh):\n    return a\n",
+}
+
+
+def graded(course: Course, lanes: int, order: list[str]) -> dict[str, str]:
+    found: dict[str, str] = {}
+
+    def done(student: str, report: Report | Exception) -> None:
+        assert isinstance(report, Report), report
+        found[student] = report.dumps()
+
+    with Grader(course, TIER, lanes) as grader:
+        jobs = {s: lambda s=s: submitted(CLASS[s], s) for s in order}
+        grader.batch(jobs, [NAME], done)
+    return found
+
+
+@pytest.mark.slow
+def test_reports_are_the_same_bytes_at_any_parallelism_and_in_any_order(course: Course) -> None:
+    order = list(CLASS)
+    alone, together = graded(course, 1, order), graded(course, 2, order[::-1])
+    assert alone == together and set(alone) == set(CLASS)
+
+
+def test_reports_are_the_same_bytes_first_and_after_others(grader: Grader) -> None:
+    """Nothing of one submission is left in the next one's report."""
+    order = ["zeros", "crashes", "right"]
+    first, then = (
+        {s: grader.grade(submitted(CLASS[s], s), [NAME]).dumps() for s in one} for one in (order, order[::-1])
+    )
+    assert first == then
+
+
+def test_an_error_of_ours_in_one_job_stops_no_other(course: Course) -> None:
+    def unreadable() -> Submission:
+        raise OSError("the disk is gone")
+
+    found: dict[str, object] = {}
+    with Grader(course, TIER) as grader:
+        grader.batch({"bad": unreadable, "good": lambda: submitted(None, "good")}, [NAME], found.__setitem__)
+    assert isinstance(found["bad"], OSError) and isinstance(found["good"], Report)
+
+
+def test_a_report_is_read_back_as_it_was_written(grader: Grader) -> None:
+    report = grader.grade(submitted(ZEROS), [NAME])
+    assert Report.loads(report.dumps()) == report
+    assert report.dumps().endswith("}\n")
+
+
+def test_learners_are_not_told_what_hidden_checks_expect(grader: Grader) -> None:
+    twice = RIGHT.replace("return jax", "a = jax.lax.with_sharding_constraint(a, P())\n    return jax", 1)
+    report = grader.grade(submitted(twice.replace("P())", "jax.sharding.NamedSharding(mesh, P()))")), [NAME])
+    staff, student = results(report), results(report.for_student())
+    assert staff["gather_time"].expected is not None
+    assert student["gather_time"].expected is None
+    assert [r.reason for r in student.values()] == [r.reason for r in staff.values()]
+
+
+# -- secrets -----------------------------------------------------------------------------------
+
+# Whatever a learner's code can reach of its inputs, put where a report could repeat it.
+TELLERS = {
+    "values": RIGHT.replace("return jax", "a = a.at[0, 0].add(a.sum())\n    return jax"),
+    "scaled by a value": RIGHT.replace("return jax", "a = a * a[0, 0]\n    return jax"),
+    "a place": RIGHT.replace("return jax", "a = a.at[jax.numpy.argmax(a[:, 0]), 0].set(0)\n    return jax"),
+    "only when": RIGHT.replace("return jax", "a = jax.numpy.where(a[3, 1] > 0, a, 2 * a)\n    return jax"),
+    "nan when": RIGHT.replace("return jax", "a = a / (a[3, 1] > 0)\n    return jax"),
+    "slip when": RIGHT.replace("return jax", "a = a * (a[3, 1] > 0)\n    return jax"),
+    "layout": RIGHT.replace("P()", "P('x')").replace("return jax", "a = a * a[0, 0]\n    return jax"),
+}
+
+
+def of_seed(report: Report) -> str:
+    """A report as text without what names the secret inputs by digest, and without its fingerprint."""
+    parts = [
+        e.model_copy(
+            update={"evidence": [v.model_copy(update={"inputs": "" if v.secret else v.inputs}) for v in e.evidence]}
+        )
+        for e in report.exercises
+    ]
+    return report.model_copy(update={"fingerprint": "", "exercises": parts}).dumps()
+
+
+def statuses(report: Report) -> list[str]:
+    return [r.status for r in report.exercises[0].results]
+
+
+@pytest.mark.parametrize("teller", TELLERS)
+def test_reports_of_two_seeds_are_equal_unless_a_verdict_differs(grader: Grader, tmp_path: Path, teller: str) -> None:
+    reports = []
+    for seed in ("one-seed", "another-seed", "a-third"):
+        made_up(tmp_path)
+        (tmp_path / "course.yaml").write_text(COURSE.replace("a-secret-seed", seed))
+        own = with_workers_of(grader, load_course(tmp_path / "course.yaml"))
+        reports.append(own.grade(submitted(TELLERS[teller]), [NAME]))
+    told: dict[str, set[str]] = {}
+    for report in reports:
+        told.setdefault(str(statuses(report)), set()).add(of_seed(report))
+    assert all(len(texts) == 1 for texts in told.values())
+    assert all(status != "passed" for report in reports for status in statuses(report)[:1])
+
+
+FUNCTION = '''"""# X1 Count
+
+Say what to do.
+"""
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+
+exercise = Exercise()
+
+
+@exercise.function
+def gather(n):
+    """n + 1."""
+    return n + 1
+
+
+cases = exercise.cases(gather, public=[{"n": 1}], hidden=lambda rng: [{"n": int(rng.integers(1 << 40))} for _ in range(3)])
+
+
+@exercise.check(cases, points=1, public=True)
+def value(seen):
+    """one more"""
+    expect_outcomes(seen)
+'''
+SPIES = {
+    "in an error": "def gather(n):\n    raise ValueError(f'it was {n}')\n",
+    "in the next error": "seen = []\ndef gather(n):\n    seen.append(n)\n    raise ValueError(f'they were {seen}')\n",
+    "in a value": "def gather(n):\n    return n + 2\n",
+    "by crashing": "import os\ndef gather(n):\n    if n % 2: os._exit(n % 200)\n    return n + 1\n",
+    "by sleeping": "import time\ndef gather(n):\n    if n > 1 << 39: time.sleep(n % 3)\n    return 1 / 0\n",
+    "while loading": "import sys\nraise ValueError([f.f_locals for f in [sys._getframe(i) for i in range(5)]])\n",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("spy", SPIES)
+def test_no_argument_of_a_secret_case_is_repeated(grader: Grader, tmp_path: Path, spy: str) -> None:
+    reports = set()
+    for seed in ("one-seed", "another-seed"):
+        made_up(tmp_path)
+        (tmp_path / "solutions" / "01_gather" / f"{NAME}.py").write_text(FUNCTION)
+        (tmp_path / "course.yaml").write_text(COURSE.replace("a-secret-seed", seed))
+        own = with_workers_of(grader, load_course(tmp_path / "course.yaml"))
+        report = own.grade(submitted(SPIES[spy]), [NAME])
+        assert statuses(report) == ["failed"]
+        reports.add(of_seed(report))
+    assert len(reports) == 1
+
+
+def test_a_function_that_is_right_on_open_cases_only_is_told_so_in_fixed_words(grader: Grader, tmp_path: Path) -> None:
+    made_up(tmp_path)
+    (tmp_path / "solutions" / "01_gather" / f"{NAME}.py").write_text(FUNCTION)
+    course = load_course(tmp_path / "course.yaml")
+    own = with_workers_of(grader, course)
+    shown = [case["n"] for ask in own.plan(NAME, False) if not ask.secret for case in ask.cases]
+    text = f"def gather(n):\n    return n + 1 if n in {shown} else print(n)\n"
+    assert results(own.grade(submitted(text), [NAME]))["value"].reason == WRONG_IN_SECRET
+
+
+# -- evidence ----------------------------------------------------------------------------------
+
+
+def test_a_report_says_what_decided_it_and_not_to_learners(grader: Grader) -> None:
+    report = grader.grade(submitted(RIGHT), [NAME])
+    again = grader.grade(submitted(RIGHT.replace("local", "other_name")), [NAME])
+    evidence = report.exercises[0].evidence
+    assert [(e.mesh, e.dims["I"], e.secret) for e in evidence] == [
+        ({"x": 4}, 8, False), ({"x": 2}, 8, False), ({"x": 4}, 1012, False), ({"x": 2}, 1012, False),
+        ({"x": 4}, 1012, True), ({"x": 2}, 1012, True),
+    ]  # fmt: skip
+    assert all(len(e.program) == len(e.inputs) == 64 for e in evidence)
+    assert len({e.program for e in evidence}) == 4 and len({e.inputs for e in evidence}) == 6
+    assert again.exercises[0].evidence == evidence
+    assert report.for_student().exercises[0].evidence == []
+
+
+# -- one ceiling -------------------------------------------------------------------------------
+
+
+def test_all_files_of_a_submission_have_one_ceiling(grader: Grader, tmp_path: Path) -> None:
+    """Ten files that each use up what one may are not given ten times as much."""
+    place = tmp_path / "solutions" / "01_gather"
+    made_up(tmp_path)
+    text = (place / f"{NAME}.py").read_text()
+    names = [NAME, "x2_more", "x3_more"]
+    for name in names[1:]:
+        (place / f"{name}.py").write_text(text)
+    (tmp_path / "course.yaml").write_text(COURSE.replace("[x1_gather]", f"[{', '.join(names)}]"))
+    own = with_workers_of(grader, load_course(tmp_path / "course.yaml"))
+    burning = f"import time\n{RIGHT}\nwhile time.process_time() < 3: pass\n"
+    lane = cast(Lane, own._all[0])
+    limits, lane.limits = lane.limits, dataclasses.replace(lane.limits, total_seconds=2.0)
+    try:
+        report = own.grade(submitted(burning, x2_more=burning, x3_more=RIGHT), names)
+    finally:
+        lane.limits = limits
+    told = [next(r for r in e.results if r.name == "value").reason for e in report.exercises]
+    assert told[0] == "" and all("used up its time" in reason for reason in told[1:])

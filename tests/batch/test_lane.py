@@ -1,0 +1,426 @@
+"""From asks to findings: what ends a process is told apart, and nothing that comes back is taken on trust."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.batch import lane
+from grader.batch.lane import Here, Lane
+from grader.common.observation import Fault, Observation, Outcome
+from grader.course.loading import Course, load_course
+from grader.exercise import Call, Cases, Number, Task, normal
+from grader.intake.submission import Chunk, Source
+from grader.judging.judge import Finding
+from grader.judging.plan import Ask, rng
+from grader.sandbox.tiers import available
+from grader.sandbox.worker import WorkerDied
+
+COURSE = """\
+name: small
+limits: {trace_seconds: 20, total_seconds: 60, run_seconds: 30}
+modules:
+  - id: 01_one
+    title: One
+    exercises: [one]
+"""
+TIER = next(t for t in ("sandlock", "bwrap", "none") if not available(t))
+A = normal(8, 4, spec=("x",))
+
+
+def unused() -> None: ...
+
+
+def source(text: str, *cells: str) -> Source:
+    chunks = [Chunk("a.py", text)] if not cells else [Chunk(f"cell {i}", t) for i, t in enumerate((text, *cells), 1)]
+    return Source("a.py", tuple(chunks))
+
+
+def cases(task: str, *found: dict[str, Any]) -> Ask:
+    return Ask(Cases(Task(task, "function", unused), (), None), cases=list(found or [{}]))
+
+
+def array(task: str = "f", mesh: dict[str, int] | None = None, runs: int = 1) -> Ask:
+    mesh = mesh or {"x": 4}
+    call = Call(Task(task, "array", unused), {"a": A}, {}, (mesh,), {}, {})
+    return Ask(call, mesh, {}, [{"a": A.sample({}, rng("s", str(i)))} for i in range(runs)])
+
+
+def question(name: str) -> Ask:
+    return Ask(Number(name, "How long?", lambda: 1.0, 1, "us", 0.02, {}, "", None))
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    path = tmp_path_factory.mktemp("course") / "course.yaml"
+    path.write_text(COURSE)
+    return load_course(path)
+
+
+@pytest.fixture(scope="module")
+def a_lane(course: Course) -> Iterator[Lane]:
+    made = Lane(course, TIER)
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def impatient(course: Course) -> Iterator[Lane]:
+    """For what never ends; nothing is traced here, so that a busy machine makes no difference."""
+    short = course.config.limits.model_copy(update={"trace_seconds": 1})
+    made = Lane(Course(course.root, course.config.model_copy(update={"limits": short})), TIER)
+    yield made
+    made.close()
+
+
+def findings(a_lane: Lane | Here, text: str, *asks: Ask) -> list[Finding]:
+    answered, _ = a_lane.collect(source(text), list(asks))
+    assert [a.ask for a in answered] == list(asks)
+    return [a.finding for a in answered]
+
+
+def values(finding: Finding) -> list[Any]:
+    assert isinstance(finding, list), finding
+    return [o.value for o in finding]
+
+
+# -- through a pair of workers -----------------------------------------------------------------
+
+
+def test_every_kind_of_ask_is_answered_in_its_place(a_lane: Lane) -> None:
+    text = "def f(a, *, mesh):\n    return a + 1\ndef g(n):\n    return 2 * n\nq = '3 us'\n"
+    asks = [cases("g", {"n": 1}, {"n": 2}), array(), question("q"), array(mesh={"x": 8}, runs=2)]
+    doubled, seen, answer, twice = findings(a_lane, text, *asks)
+    assert values(doubled) == [2, 4] and values(answer) == ["3 us"]
+    assert isinstance(seen, Observation) and isinstance(twice, Observation)
+    assert (seen.outputs[0][0].value == asks[1].inputs[0]["a"] + 1).all()
+    assert len(seen.outputs[0][0].shards) == 4 and len(twice.outputs[0][0].shards) == 8
+    for inputs, outputs in zip(asks[3].inputs, twice.outputs, strict=True):
+        assert (outputs[0].value == inputs["a"] + 1).all()
+
+
+def test_an_ask_that_ends_the_process_is_alone_in_its_failure(a_lane: Lane) -> None:
+    text = "import os\ndef good(): return 1\ndef bad(): os._exit(3)\ndef later(): return 2\n"
+    first, ended, last = findings(a_lane, text, cases("good"), cases("bad"), cases("later"))
+    assert values(first) == [1] and values(last) == [2]
+    assert ended == Fault("crashed", "it ended the process: exited with 3")
+
+
+def test_several_asks_that_end_the_process_are_told_each(a_lane: Lane) -> None:
+    text = "import os, signal\ndef a(): os._exit(3)\ndef b(): os.kill(os.getpid(), signal.SIGSEGV)\ndef c(): return 1\n"
+    exited, died, good = findings(a_lane, text, cases("a"), cases("b"), cases("c"))
+    assert exited == Fault("crashed", "it ended the process: exited with 3")
+    assert died == Fault("crashed", "it ended the process: died of signal 11")
+    assert values(good) == [1]
+
+
+def test_what_crashes_only_the_first_time_is_answered_the_second(course: Course, tmp_path: Path) -> None:
+    """A death of the process itself is not held against the ask that happened to be next."""
+    mark = tmp_path / "it crashed"  # outside of the scratch folder, which is emptied
+    crash = (
+        f"    if not os.path.exists({str(mark)!r}):\n        open({str(mark)!r}, 'w').close()\n        os._exit(3)\n"
+    )
+    text = f"import os\ndef a(): return 1\ndef b():\n{crash}    return 2\n"
+    with contextlib.closing(Lane(course, "none")) as unconfined:
+        assert [values(f) for f in findings(unconfined, text, cases("a"), cases("b"))] == [[1], [2]]
+    assert mark.is_file()
+
+
+def test_what_xla_says_of_a_program_is_the_same_every_time(a_lane: Lane) -> None:
+    """Our own mark, another one in every process, is not in it."""
+    text = "import jax\nfrom jax.sharding import PartitionSpec as P\ndef f(a, *, mesh):\n    local = lambda a: jax.lax.pmax(jax.lax.complex(a, a), 'x')\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x'), out_specs=P())(a)\n"
+    (first,) = findings(a_lane, text, array())
+    a_lane.runners[0].worker.kill()
+    (again,) = findings(a_lane, text, array())
+    assert isinstance(first, Fault) and first.kind == "compile"
+    assert first == again and "by_hand" not in first.message
+
+
+def test_too_many_endings_are_given_up_on(a_lane: Lane) -> None:
+    count = lane.MAX_RESTARTS
+    text = "import os\n" + "".join(f"def t{i}(): os._exit({i + 1})\n" for i in range(count)) + "def good(): return 1\n"
+    found = findings(a_lane, text, *(cases(f"t{i}") for i in range(count)), cases("good"))
+    assert found[0] == Fault("crashed", "it ended the process: exited with 1")
+    assert isinstance(found[-1], Fault) and found[-1].kind == "crashed"
+    assert found[-1].message.startswith("not asked: ")
+
+
+def test_a_file_that_ends_the_process_while_loading_is_told_once_for_all(a_lane: Lane) -> None:
+    found = findings(a_lane, "import os\nos._exit(5)\n", cases("a"), cases("b"), question("q"))
+    assert found == [Fault("crashed", "your file, while it was loaded, ended the process: exited with 5")] * 3
+
+
+def test_a_task_that_never_ends_is_told_and_the_next_one_answered(impatient: Lane) -> None:
+    text = "def a():\n    while True: pass\ndef b(): return 1\n"
+    hung, good = findings(impatient, text, cases("a"), cases("b"))
+    assert isinstance(hung, Fault)
+    assert (hung.kind, hung.message) == ("timeout", "did not finish within 1 s")
+    assert values(good) == [1]
+
+
+@pytest.mark.slow
+def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Lane) -> None:
+    text = "import signal\ndef a():\n    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPROF])\n    while True: pass\ndef b(): return 1\n"
+    hung, good = findings(impatient, text, cases("a"), cases("b"))
+    assert hung == Fault("timeout", "it did not finish within 1 s")
+    assert values(good) == [1]
+
+
+def test_what_stopped_a_cell_is_a_note(a_lane: Lane) -> None:
+    answered, notes = a_lane.collect(source("x = 1", "y = 1\n1 / 0", "def a(): return x"), [cases("a")])
+    assert notes == ["cell 2 stopped at line 2: ZeroDivisionError: division by zero"]
+    assert values(answered[0].finding) == [1]
+
+
+def test_at_most_five_notes_are_kept(a_lane: Lane) -> None:
+    _, notes = a_lane.collect(source(*["1 / 0"] * 9), [cases("a")])
+    assert len(notes) == 5 and notes[4].startswith("cell 5 ")
+
+
+def test_a_flood_is_told(a_lane: Lane) -> None:
+    text = "import os\ndef a():\n    while True: os.write(11, bytes(1 << 20))\ndef b(): return 1\n"
+    flooded, good = findings(a_lane, text, cases("a"), cases("b"))
+    assert isinstance(flooded, Fault) and flooded.kind == "crashed"
+    assert values(good) == [1]
+
+
+# -- forged frames: the child writes what it likes -------------------------------------------
+
+FORGE = """
+import json, os, struct
+def frame(header, *blobs):
+    text = json.dumps({**header, "blobs": [len(b) for b in blobs]}).encode()
+    os.write(11, struct.pack("<I", len(text)) + text + b"".join(blobs))
+"""
+
+
+@pytest.mark.parametrize(
+    "forged",
+    [
+        {"from": "worker", "end": "worker"},
+        {"from": "worker", "end": "done"},
+        {"from": "worker", "body": {"number": 0, "values": [{"value": 42}]}},
+        {"number": 0, "fault": {"kind": "broken", "message": "the grader failed"}},
+        {"end": "worker"},
+        {"started": False},
+        {"loaded": True, "faults": [{"chunk": "x", "line": 1, "message": "forged"}]},
+        {"number": 5, "values": [{"value": 42}]},
+    ],
+)
+def test_a_child_can_neither_claim_to_be_ours_nor_that_we_broke(a_lane: Lane, forged: dict) -> None:
+    text = f"{FORGE}\ndef a():\n    frame({forged!r})\n    return 1\ndef b(): return 2\n"
+    for finding in findings(a_lane, text, cases("a"), cases("b")):
+        kind = finding.kind if isinstance(finding, Fault) else values(finding)
+        assert kind in ("raised", "crashed", "refused", [1], [2])
+
+
+def test_a_child_can_only_answer_for_itself(a_lane: Lane) -> None:
+    """An answer written by hand is worth what an answer returned is, and shifts no other."""
+    forged = {"number": 0, "values": [{"value": 7}]}
+    text = f"{FORGE}\ndef a():\n    frame({forged!r})\n    return 1\ndef b(): return 2\n"
+    first, second = findings(a_lane, text, cases("a"), cases("b"))
+    assert values(first) == [7] and values(second) == [2]
+
+
+def test_garbage_on_the_wire_is_the_learners(a_lane: Lane) -> None:
+    text = "import os\ndef a():\n    os.write(11, b'\\x04\\0\\0\\0abcd')\n    os._exit(0)\ndef b(): return 2\n"
+    first, second = findings(a_lane, text, cases("a"), cases("b"))
+    assert first == Fault("crashed", "it ended the process: sent back what nobody can read")
+    assert values(second) == [2]
+
+
+def test_a_program_that_was_not_traced_is_refused(a_lane: Lane) -> None:
+    text = f"{FORGE}\ndef f(a, *, mesh):\n    frame({{'number': 0, 'program': True}}, b'no program')\n    return a\n"
+    (found,) = findings(a_lane, text, array())
+    assert found == Fault("refused", "the program cannot be read")
+
+
+# -- replies, one by one -----------------------------------------------------------------------
+
+
+def never(program: bytes) -> Any:
+    raise AssertionError("nothing is run")
+
+
+@pytest.mark.parametrize(
+    ("ask", "body"),
+    [
+        (cases("a"), {}),
+        (cases("a"), {"values": []}),
+        (cases("a"), {"values": [{"value": 1}] * 2}),
+        (cases("a"), {"values": {"value": 1}}),
+        (cases("a"), {"values": [3]}),
+        (cases("a"), {"values": [{}]}),
+        (cases("a"), {"values": [{"value": {"list": [1], "tuple": [2]}}]}),
+        (cases("a"), {"raw": 1}),
+        (cases("a"), {"program": True}),
+        (question("q"), {"values": [{"value": 1}]}),
+        (array(), {"program": True}),
+        (array(), {"values": [{"value": 1}]}),
+    ],
+)
+def test_an_answer_of_another_kind_is_refused(ask: Ask, body: dict) -> None:
+    assert lane._decoded(ask, body, [], never) == Fault("refused", "the answer is not of the kind that was asked for")
+
+
+def test_a_fault_keeps_what_is_plain_and_never_says_that_we_broke() -> None:
+    told = {"kind": "broken", "message": "m" * 999, "line": "7", "file": 3, "type": None}
+    fault = lane._fault(told)
+    assert (fault.kind, fault.message, fault.line, fault.file) == ("raised", "m" * 700, None, "3")
+    assert lane._fault("broken") == Fault("raised", "failed")
+    assert lane._fault({"kind": "timeout", "message": "x", "line": 3}) == Fault("timeout", "x", 3)
+
+
+def test_a_fault_has_one_of_the_known_kinds() -> None:
+    assert lane._fault({"kind": "passed", "message": "x"}).kind == "raised"
+
+
+@pytest.mark.parametrize(
+    ("error", "outcome"),
+    [
+        ({"error": "E", "kinds": ["E", "ValueError"], "message": "m", "line": 3}, Outcome(None, "E", ("E", "ValueError"), "m", 3)),
+        ({"error": 3, "kinds": "ValueError", "message": 4, "line": True}, Outcome(None, "3", (), "4", None)),
+        ({"error": "E" * 999, "kinds": ["k" * 999] * 99, "message": "m" * 999}, Outcome(None, "E" * 100, ("k" * 100,) * 20, "m" * 300, None)),
+    ],
+)  # fmt: skip
+def test_an_error_is_cut_to_size(error: dict, outcome: Outcome) -> None:
+    assert lane._decoded(cases("a"), {"values": [error]}, [], never) == [outcome]
+
+
+def run_reply(**changed: Any) -> tuple[dict, list[bytes]]:
+    slices = [[[2 * i, 2 * i + 2], [0, 4]] for i in range(4)]
+    header = {
+        "outputs": [[{"shape": [8, 4], "dtype": "float32", "slices": slices}]], "program": "0",
+        "collectives": [{"kind": "permute", "axes": ["x"], "bytes": 8, "sent": 8}], "memory": 1, "flops": 2, "dot_flops": 2, "typed": False, "mapped": True,
+    }  # fmt: skip
+    return header | changed, [bytes(32)] * 4
+
+
+def test_an_observation_is_read() -> None:
+    found = lane._decoded(array(), {"program": True}, [b""], lambda program: run_reply())
+    assert isinstance(found, Observation)
+    assert found.outputs[0][0].spec == ("x",) and found.collectives[0].axes == ("x",) and found.flops == 2
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"outputs": []},
+        {"outputs": [[{"shape": [8, 4], "dtype": "float32", "slices": [[[0, 2], [0, 4]]]}]]},
+        {"outputs": [[{"shape": [8, 4], "dtype": "float64", "slices": [[[0, 2], [0, 4]]] * 4}]]},
+        {"outputs": [[{"shape": [8, 4], "dtype": "object", "slices": [[[0, 2], [0, 4]]] * 4}]]},
+        {"outputs": [[{"shape": [8, 4], "dtype": "float32", "slices": []}]]},
+        {"outputs": [[{}]]},
+        {"collectives": [{"axes": 3}]},
+        {"memory": "much"},
+        {"flops": None},
+    ],
+)
+def test_an_observation_that_does_not_fit_is_our_own_fault(changed: dict) -> None:
+    """It comes from the runner, where no learner's Python is."""
+    found = lane._decoded(array(), {"program": True}, [b""], lambda program: run_reply(**changed))
+    assert isinstance(found, Fault) and found.kind == "broken"
+    assert found.message.startswith("the grader cannot read its own answer: ")
+
+
+def test_what_fails_in_the_runners_own_code_is_our_own_fault() -> None:
+    found = lane._decoded(array(), {"program": True}, [b""], lambda program: ({"broken": "KeyError: 'x'"}, []))
+    assert found == Fault("broken", "the grader failed while it ran this program: KeyError: 'x'")
+
+
+@pytest.mark.parametrize("given", [0, 1])
+def test_gradients_that_are_not_there_are_refused(given: int) -> None:
+    """Whoever writes the program's bytes may leave them out: judging raised then, and no check of theirs was judged."""
+    call = Call(Task("f", "array", unused), {"a": A, "b": A}, {}, ({"x": 4},), {}, {}, wrt=("a", "b"), cotangent=A)
+    ask = Ask(call, {"x": 4}, {}, [{name: A.sample({}, rng("s", name)) for name in ("a", "b", "cotangent")}])
+    header, shards = run_reply()
+    found = lane._decoded(
+        ask, {"program": True}, [b""], lambda p: (header | {"outputs": [header["outputs"][0] * given]}, shards * given)
+    )
+    assert found == Fault("refused", "the program does not give the gradients that were asked for")
+
+
+def test_a_reply_without_a_program_is_refused() -> None:
+    found = lane._decoded(array(), {"program": True}, [], never)
+    assert found == Fault("refused", "the answer is not of the kind that was asked for")
+
+
+def died(stderr: str, phase: str = "executing") -> WorkerDied:
+    """Over a learner's program, where one of ours runs."""
+    error = WorkerDied("died", stderr, phase)
+    error.ours = False
+    return error
+
+
+@pytest.mark.parametrize(
+    ("died", "kind", "told"),
+    [
+        (WorkerDied("timeout"), "timeout", "the program did not finish within 30 s, twice"),
+        (WorkerDied("died", "E1 rendezvous.cc:31] This thread ... may be stuck"), "timeout", "the devices waited for each other for ever: "),
+        (died("Check failed: a == b"), "crashed", "XLA ended the process twice while running this program: Check failed: a == b"),
+        (died("", "asked"), "crashed", "XLA ended the process twice while reading this program"),
+        (WorkerDied("died"), "broken", "XLA ended the process twice while running this program; it runs no program of ours either"),
+    ],
+)  # fmt: skip
+def test_why_a_program_could_not_be_run_is_told(died: WorkerDied, kind: str, told: str) -> None:
+    fault = lane._run_fault(died, 30)
+    assert fault.kind == kind and fault.message.startswith(told)
+
+
+def test_a_tracer_that_dies_is_ours() -> None:
+    assert lane._ended("worker", "it", 2) == Fault("broken", "the tracing process died twice; a person must look")
+
+
+# -- in one's own notebook ---------------------------------------------------------------------
+
+
+def test_a_notebooks_own_functions_are_asked(devices: int) -> None:
+    space: dict[str, Any] = {"q": 3}
+    exec(compile("def f(a, *, mesh):\n    return a * 2\ndef g(n):\n    return 1 / n\n", "cell", "exec"), space)
+    ask = array()
+    answered, notes = Here(space).collect(Source("this notebook", ()), [ask, cases("g", {"n": 0}), question("q")])
+    seen, failed, answer = (a.finding for a in answered)
+    assert isinstance(seen, Observation) and (seen.outputs[0][0].value == ask.inputs[0]["a"] * 2).all()
+    assert isinstance(failed, list) and (failed[0].error, failed[0].line) == ("ZeroDivisionError", 4)
+    assert values(answer) == [3] and notes == []
+
+
+def test_what_a_notebook_lacks_is_missing(devices: int) -> None:
+    ((answered,), _) = Here({}).collect(Source("this notebook", ()), [array("g")])
+    assert answered.finding == Fault("missing", "g is not defined")
+
+
+def test_here_reads_a_file_as_a_lane_does(devices: int, a_lane: Lane) -> None:
+    text = "def f(a, *, mesh):\n    return a + undefined\ndef g(n):\n    raise KeyError(n)\n"
+    asks = [array(), cases("g", {"n": 1}), cases("h")]
+    assert findings(Here({}), text, *asks) == findings(a_lane, text, *asks)
+
+
+# -- the process that runs programs ------------------------------------------------------------
+
+
+def test_the_process_that_runs_programs_gets_no_source(a_lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A program, what was asked and the inputs: nothing that it could execute as Python."""
+    worker, sent = a_lane.runners[0].worker, []
+    write = worker._write
+    monkeypatch.setattr(worker, "_write", lambda data: (sent.append(data), write(data)))
+    (seen,) = findings(a_lane, "MARKER = 'of the source'\ndef f(a, *, mesh):\n    return a * 3  # MARKER\n", array())
+    assert isinstance(seen, Observation)
+    assert len(sent) == 1 and b"ML\xefR" in sent[0] and b"MARKER" not in sent[0] and b"of the source" not in sent[0]
+
+
+def test_all_programs_of_a_submission_have_one_ceiling(a_lane: Lane) -> None:
+    """What is run after it was reached is told so, and not run."""
+    runs = lane._Runs(a_lane, [], lane.Spent())
+    runs.spent.running = a_lane.limits.total_run_seconds + 1
+    one, another = array(), array("g")
+    told = Fault("timeout", "all programs together did not finish within 180 s")
+    assert runs.run([one, another], {}, [b"no program"]) == {one: told, another: told}
+
+
+def test_limits_are_the_courses(a_lane: Lane, impatient: Lane) -> None:
+    assert (a_lane.limits.trace_seconds, impatient.limits.trace_seconds) == (20, 1)

@@ -1,0 +1,130 @@
+"""The output folder of a batch: reports are whole, kept while valid, and one grader writes at a time."""
+
+from __future__ import annotations
+
+import shutil
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from grader.batch.store import Folder, assignments
+from grader.common.result import ExerciseReport, Report, Result
+from grader.course.loading import Course, CourseError, find_course
+from grader.intake.submission import Chunk, Source, Submission
+from tests.made_up import made_up
+
+
+def a_report(student: str, fingerprint: str = "f") -> Report:
+    return Report(
+        student=student, course="c", versions={}, isolation="none", backend="cpu", fingerprint=fingerprint,
+        points=0, earned=0, pending=0, exercises=[],
+    )  # fmt: skip
+
+
+def test_a_report_is_kept_while_its_fingerprint_fits(tmp_path: Path) -> None:
+    with Folder(tmp_path / "out") as folder:
+        folder.keep(a_report("ada"))
+        assert folder.kept("ada", "f", ["e"]) == a_report("ada")
+        assert folder.kept("ada", "another", ["e"]) is None
+        assert folder.kept("bo", "f", ["e"]) is None
+
+
+def test_half_a_surrogate_pair_in_a_learners_text_is_kept_as_a_question_mark(tmp_path: Path) -> None:
+    odd = a_report("ada").model_copy(update={"notes": ["x\ud800y", "\U0001f600\udc00"]})
+    assert Report.loads(odd.dumps()).notes == ["x?y", "\U0001f600?"]
+    with Folder(tmp_path) as folder:
+        folder.keep(odd)
+        assert folder.kept("ada", "f", ["e"]) == Report.loads(odd.dumps())
+
+
+def test_a_report_that_waits_for_better_luck_is_made_anew(tmp_path: Path) -> None:
+    lost = Result(
+        kind="check", name="c", label="c", task="t", status="broken", points=0, earned=0, public=True
+    )  # fmt: skip
+    part = ExerciseReport(exercise="e", module="m", title="t", points=0, earned=0, pending=0, results=[lost])
+    with Folder(tmp_path) as folder:
+        folder.keep(a_report("ada").model_copy(update={"exercises": [part]}))
+        assert folder.kept("ada", "f", ["e"]) is None
+
+
+@pytest.mark.parametrize("damage", ["", "{", '{"schema_version": 2}', "null"])
+def test_a_damaged_report_is_made_anew(tmp_path: Path, damage: str) -> None:
+    with Folder(tmp_path) as folder:
+        folder.keep(a_report("ada"))
+        (tmp_path / "reports" / "ada.json").write_text(damage)
+        assert folder.kept("ada", "f", ["e"]) is None
+
+
+def test_pages_for_students_and_staff_are_written(tmp_path: Path) -> None:
+    with Folder(tmp_path) as folder:
+        folder.keep(a_report("ada"))
+    assert (tmp_path / "ada.html").is_file() and (tmp_path / "students" / "ada.html").is_file()
+
+
+def test_a_second_grader_on_one_folder_is_refused(tmp_path: Path) -> None:
+    with Folder(tmp_path), pytest.raises(CourseError, match="another grader is writing to"), Folder(tmp_path):
+        pass
+
+
+def test_the_folder_of_another_course_is_refused(tmp_path: Path) -> None:
+    course = made_up(tmp_path / "course")
+    with Folder(tmp_path / "out", course) as folder:
+        folder.keep(part_of("ada", course, "x1_gather").model_copy(update={"course": "older"}))
+        with pytest.raises(CourseError, match=r"holds the grades of 'older', not of 'c'; choose another --out"):
+            folder.keep(part_of("ada", course))
+
+
+def part_of(student: str, course: Course, *names: str, fingerprint: str = "f", earned: float = 1) -> Report:
+    parts = [
+        ExerciseReport(exercise=n, module=course.module_of[n], title=n, points=2, earned=earned, pending=0, results=[])
+        for n in names
+    ]
+    return a_report(student, fingerprint).model_copy(
+        update={"exercises": parts, "points": 2.0 * len(parts), "earned": earned * len(parts)}
+    )
+
+
+@pytest.fixture
+def two(tmp_path: Path) -> Course:
+    """A course of two modules with one exercise each."""
+    course = made_up(tmp_path / "course")
+    text = (course.root / "course.yaml").read_text()
+    (course.root / "course.yaml").write_text(f"{text}  - {{id: 02_more, title: More, exercises: [y1_more]}}\n")
+    (course.root / "solutions" / "02_more").mkdir()
+    shutil.copy(course.path_of("x1_gather"), course.root / "solutions" / "02_more" / "y1_more.py")
+    return find_course(course.root)
+
+
+def test_modules_add_up_in_one_folder(tmp_path: Path, two: Course) -> None:
+    with Folder(tmp_path / "out", two) as folder:
+        folder.keep(part_of("ada", two, "y1_more", fingerprint="of 02"))
+        folder.keep(part_of("bob", two, "y1_more", fingerprint="of 02"))
+        whole = folder.keep(part_of("ada", two, "x1_gather", fingerprint="of 01"))
+        assert [e.exercise for e in whole.exercises] == ["x1_gather", "y1_more"]
+        assert (whole.points, whole.earned) == (4, 2)
+        assert folder.kept("ada", "of 01", ["x1_gather"]) == whole  # resumed, it is not graded again
+        assert folder.kept("ada", "of 02", ["x1_gather"]) is None
+        assert [r.student for r in folder.reports()] == ["ada", "bob"]  # bob was not in these folders, and stays
+        better = folder.keep(part_of("ada", two, "x1_gather", fingerprint="of 01, again", earned=2))
+        assert (better.points, better.earned) == (4, 3)
+        assert folder.kept("ada", "of 01", ["x1_gather"]) is None
+
+
+def test_what_was_graded_with_other_versions_says_so(tmp_path: Path, two: Course) -> None:
+    with Folder(tmp_path / "out", two) as folder:
+        folder.keep(part_of("ada", two, "y1_more").model_copy(update={"versions": {"jax": "0.1"}}))
+        whole = folder.keep(part_of("ada", two, "x1_gather").model_copy(update={"versions": {"jax": "0.2"}}))
+    assert whole.notes == ["02_more: graded before, with jax 0.1"]
+
+
+def test_an_assignment_is_graded_where_anybody_handed_it_in_or_it_is_due(two: Course) -> None:
+    def handed_in(*names: str) -> Submission:
+        return Submission("ada", {n: Source(n, (Chunk(n, "x = 1"),)) for n in names}, (), "")
+
+    now = datetime(2026, 11, 1, tzinfo=UTC)
+    assert assignments(two, [handed_in("y1_more"), handed_in()], now) == {"02_more": 1}
+    assert assignments(two, [handed_in()], now) == {}
+    text = (two.root / "course.yaml").read_text()
+    (two.root / "course.yaml").write_text(text.replace("id: 02_more,", "id: 02_more, deadline: 2026-10-31 12:00:00,"))
+    assert assignments(find_course(two.root), [handed_in()], now) == {"02_more": 0}

@@ -1,0 +1,157 @@
+"""Handing in: the zip that anybody can make, and nbgrader's exchange."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import classroom
+import pytest
+import yaml
+from typer.testing import CliRunner
+
+from grader.batch import submit
+from grader.batch.grade import Grader
+from grader.cli import app
+from grader.course import build
+from grader.course.loading import Course, CourseError
+from grader.intake.submission import find_submissions, read
+
+ROOT = Path(__file__).resolve().parents[2]
+MODULE, C1, D1 = "03_matmuls", "c1_no_communication", "c3_contracting"
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    return classroom.copied(tmp_path_factory.mktemp("course") / "c", **{MODULE: [C1, D1]})
+
+
+@pytest.fixture(scope="module")
+def grader(course: Course):
+    with Grader(course, "none") as grader:
+        yield grader
+
+
+@pytest.fixture
+def work(course: Course, tmp_path: Path) -> Path:
+    """One exercise done, one left."""
+    (tmp_path / "work").mkdir()
+    exercise = course.exercise(C1)
+    answers = classroom.answers(course, exercise, None, None)
+    (tmp_path / "work" / f"{C1}.py").write_text(build.reference_source(exercise, answers))
+    (tmp_path / "work" / f"{D1}.py").write_text(build.stub_source(course, course.exercise(D1)))
+    return tmp_path / "work"
+
+
+def test_says_what_is_missing(course: Course, grader: Grader, work: Path) -> None:
+    ready = submit.prepare(course, MODULE, work, "ada", grader)
+    exercise = course.exercise(D1)
+    assert ready.missing == {D1: [*exercise.tasks, *exercise.numbers]}
+
+
+def test_the_zip_is_graded_as_the_folder_would_be(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
+    ready = submit.prepare(course, MODULE, work, "ada", grader)
+    path = submit.write_zip(course, MODULE, work, ready, tmp_path, "ada")
+    assert path.name == f"ada_{MODULE}.zip"
+    (found,) = find_submissions([path], course.module_of).students
+    assert found == ("ada", path)
+    assert read(path, "ada", course.module_of).sources == ready.submission.sources
+    with zipfile.ZipFile(path) as archive:
+        manifest = json.loads(archive.read(submit.MANIFEST))
+    assert manifest["student"] == "ada" and manifest["module"] == MODULE
+    assert set(manifest["files"]) == {f"{C1}.py", f"{D1}.py"}
+    assert {"jax", "numpy", "shardlings"} <= set(manifest["versions"])
+    assert course.config.seed not in json.dumps(manifest)
+
+
+def test_the_same_work_makes_the_same_zip(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
+    ready = submit.prepare(course, MODULE, work, "ada", grader)
+    first = submit.write_zip(course, MODULE, work, ready, tmp_path / "a.zip", "ada").read_bytes()
+    assert submit.write_zip(course, MODULE, work, ready, tmp_path / "b.zip", "ada").read_bytes() == first
+
+
+def test_the_work_of_other_modules_stays_behind_without_a_word(grader: Grader, work: Path, tmp_path: Path) -> None:
+    other = "a1_local_shape"
+    course = classroom.copied(tmp_path / "c", **{MODULE: [C1, D1], "01_layout": [other]})
+    (work / f"{other}.py").write_text("x = 1\n")
+    ready = submit.prepare(course, MODULE, work, "ada", grader)
+    assert set(ready.submission.sources) <= set(course.module(MODULE).exercises)
+    assert not ready.submission.notes
+    with zipfile.ZipFile(submit.write_zip(course, MODULE, work, ready, tmp_path, "ada")) as archive:
+        assert not [name for name in archive.namelist() if other in name]
+
+
+def test_nothing_to_hand_in_is_an_error(course: Course, grader: Grader, tmp_path: Path) -> None:
+    looked = rf"nothing of 03_matmuls in .*: looked for files such as {C1}\.py and 03_matmuls\.ipynb; go to your work"
+    with pytest.raises(CourseError, match=looked):
+        submit.prepare(course, MODULE, tmp_path, "ada", grader)
+
+
+def test_blank_stubs_are_not_handed_in(course: Course, grader: Grader) -> None:
+    """Who has fetched a module and is in the wrong folder would be told that all is done."""
+    with pytest.raises(CourseError, match=r"^nothing is written yet in .*exercises \(.*\); go to your work or pass"):
+        submit.prepare(course, MODULE, course.root / "exercises", "ada", grader)
+
+
+@pytest.mark.parametrize(("hub", "account", "name"), [("ada", "jovyan", "ada"), ("", "bob", "bob")])
+def test_a_zip_carries_the_login(
+    hub: str, account: str, name: str, course: Course, work: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JUPYTERHUB_USER", hub)
+    monkeypatch.setattr(submit.getpass, "getuser", lambda: account)
+    monkeypatch.delenv("SHARDLINGS_STUDENT", raising=False)
+    args = ["submit", MODULE, "--work", str(work), "--to", str(tmp_path), "--course", str(course.root)]
+    assert CliRunner().invoke(app, args).exit_code == 0
+    with zipfile.ZipFile(tmp_path / f"{name}_{MODULE}.zip") as archive:
+        assert json.loads(archive.read(submit.MANIFEST))["student"] == name
+
+
+def test_a_zip_from_nobodys_account_asks_who_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JUPYTERHUB_USER", "")
+    monkeypatch.setattr(submit.getpass, "getuser", lambda: "jovyan")
+    with pytest.raises(
+        CourseError, match=r"who hands this in\? the account 'jovyan' is anybody's: pass --student LOGIN"
+    ):
+        submit.login()
+
+
+def test_the_command(course: Course, work: Path, tmp_path: Path) -> None:
+    args = ["submit", MODULE, "--work", str(work), "--to", str(tmp_path), "--student", "ada"]
+    done = CliRunner().invoke(app, [*args, "--course", str(course.root)])
+    assert done.exit_code == 0, done.output
+    assert f"missing in {D1}" in done.output and "upload it as it is" in done.output
+
+
+@pytest.mark.slow
+def test_the_github_classroom_workflow_checks_and_keeps_the_work(course: Course, work: Path, tmp_path: Path) -> None:
+    """Every step that is a shell line, in a repository as a student has it."""
+    repository, commands = tmp_path / "repository", tmp_path / "bin"
+    shutil.copytree(course.root / "exercises", repository / "exercises")
+    shutil.copy(work / f"{C1}.py", repository / "exercises" / MODULE)
+    commands.mkdir()
+    (commands / "shardlings").write_text(f'#!/bin/sh\nexec {sys.executable} -m grader.cli "$@"\n')
+    (commands / "shardlings").chmod(0o755)
+    env = os.environ | {"PATH": f"{commands}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
+    (job,) = yaml.safe_load((ROOT / "examples" / "github_classroom.yml").read_text())["jobs"].values()
+    steps = {s.get("name", s["run"]): s["run"] for s in job["steps"] if "run" in s}
+    assert steps.pop("pip install shardlings")
+    done = {
+        name: subprocess.run(
+            ["bash", "-e", "-c", text],
+            cwd=repository,
+            env=env | {"SHARDLINGS_STUDENT": "ada"},
+            capture_output=True,
+            text=True,
+        )
+        for name, text in steps.items()
+    }
+    assert done["Public checks"].returncode == 1  # one exercise is still to be written
+    assert "✓ matmul_local: C equals A @ B" in done["Public checks"].stdout
+    assert done["Keep the work"].returncode == 0, done["Keep the work"].stderr
+    (found,) = find_submissions([repository / "handed-in"], course.module_of).students
+    assert found == ("ada", repository / "handed-in" / f"ada_{MODULE}.zip")

@@ -1,0 +1,76 @@
+"""doctor: one line for what is missing, and whether this machine grades right."""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from grader.cli import machine as doctor
+from grader.cli.machine import count_devices, examine, graded_right, jax_line, jax_problem
+from grader.course.loading import load_course
+from grader.sandbox.tiers import NoIsolation
+from tests.made_up import made_up
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_a_jax_that_is_too_old_gets_the_command_that_mends_it() -> None:
+    assert jax_problem("0.4.38") == "JAX 0.4.38 is too old; pip install 'jax>=0.10.1'"
+    assert jax_problem("0.10.2") == ""
+
+
+def test_a_jax_that_nobody_tested_is_named_and_is_no_obstacle() -> None:
+    line = jax_line("0.13.0")
+    assert not line.ok and not line.needed and not jax_problem("0.13.0")
+    assert line.told == "0.13.0 is newer than what was tested; pip install 'jax>=0.10.1,<0.13'"
+    assert jax_line("0.12.0.1").ok and jax_line("0.10.1").ok
+    assert jax_line("0.10.0").needed and not jax_line("0.10.0").ok
+
+
+def test_the_bounds_are_those_that_pip_is_told() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    (jax,) = (d for d in project["dependencies"] if re.match(r"jax\b", d))
+    oldest, untested = (".".join(map(str, v)) for v in (doctor.OLDEST_JAX, doctor.UNTESTED_JAX))
+    assert jax == f"jax>={oldest},<{untested}"
+
+
+def test_devices_are_counted_in_a_worker() -> None:
+    line = count_devices(3)
+    assert line.ok and line.told == "3 simulated devices"
+
+
+def test_solutions_are_graded_here(tmp_path: Path) -> None:
+    course = made_up(tmp_path)
+    line = graded_right(course, "none")
+    assert line.ok and line.told == "full marks for the solutions of x1_gather (isolation: none)"
+
+
+def test_solutions_that_lose_points_here_are_named(tmp_path: Path) -> None:
+    course = made_up(tmp_path, "expect_close(seen.out, seen.a)", "expect_close(seen.out, 2 * seen.a)")
+    line = graded_right(course, "none")
+    assert not line.ok and line.needed
+    assert line.told.startswith("the canary failed: the reference of x1_gather gets 1 of 3 points here (value: ")
+
+
+def test_without_a_sandbox_or_a_whole_course_the_canary_says_why(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = made_up(tmp_path, "import math\n", "import maths\n")
+    line = graded_right(broken, "none")
+    assert not line.ok and not line.needed and "No module named 'maths'" in line.told
+
+    def none(asked: str) -> str:
+        raise NoIsolation("no sandbox works here")
+
+    monkeypatch.setattr(doctor, "best_tier", none)
+    line = graded_right(made_up(tmp_path), "auto")
+    assert not line.ok and not line.needed and line.told == "not run: no sandbox works here"
+
+
+def test_where_there_are_no_solutions_there_is_no_canary(tmp_path: Path) -> None:
+    course = made_up(tmp_path)
+    (tmp_path / "solutions").rename(tmp_path / "elsewhere")
+    assert "canary" not in {line.name for line in examine(2, load_course(course.root / "course.yaml"), "none")}

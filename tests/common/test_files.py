@@ -1,0 +1,78 @@
+"""Files are whole or not there."""
+
+from __future__ import annotations
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from grader.common.files import write_atomic
+
+
+def test_text_is_utf8_with_its_own_line_ends(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "a", "ä\nb\r\n")
+    assert (tmp_path / "a").read_bytes() == "ä\nb\r\n".encode()
+
+
+def test_bytes_replace_what_was_there(tmp_path: Path) -> None:
+    path = tmp_path / "a"
+    path.write_text("old and longer")
+    write_atomic(str(path), b"\x00new")
+    assert path.read_bytes() == b"\x00new"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_failure_leaves_the_old_file_and_nothing_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(source: object, target: object) -> None:
+        raise OSError("no space left on device")
+
+    path = tmp_path / "a"
+    path.write_text("old")
+    monkeypatch.setattr(os, "replace", full)
+    with pytest.raises(OSError, match="no space"):
+        write_atomic(path, "new")
+    assert path.read_text() == "old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_half_a_surrogate_pair_becomes_a_question_mark(tmp_path: Path) -> None:
+    """Whatever a learner's text holds, the file is written."""
+    write_atomic(tmp_path / "a", "x\ud800y\udcff\U0001f600")
+    assert (tmp_path / "a").read_bytes() == "x?y?\U0001f600".encode()
+
+
+def test_an_error_names_the_file_that_was_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A full disk names no file, and a refused one the temporary."""
+
+    def full(fd: int) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    with pytest.raises(FileNotFoundError) as refused:
+        write_atomic(tmp_path / "none" / "a", "x")
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left") as no_space:
+        write_atomic(tmp_path / "a", "x")
+    assert refused.value.filename == str(tmp_path / "none" / "a")
+    assert no_space.value.filename == str(tmp_path / "a")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_others_may_read_the_file_as_the_umask_says(tmp_path: Path) -> None:
+    write_atomic(tmp_path / "a", "x")
+    (tmp_path / "b").write_text("x")
+    assert (tmp_path / "a").stat().st_mode == (tmp_path / "b").stat().st_mode
+
+
+def test_a_link_is_replaced_not_followed(tmp_path: Path) -> None:
+    (tmp_path / "victim").write_text("keep")
+    (tmp_path / "link").symlink_to(tmp_path / "victim")
+    write_atomic(tmp_path / "link", "x")
+    assert (tmp_path / "victim").read_text() == "keep"
+    assert not (tmp_path / "link").is_symlink()
+
+
+def test_the_folder_must_exist(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        write_atomic(tmp_path / "none" / "a", "x")

@@ -1,0 +1,919 @@
+"""The nbgrader flow with nbgrader's own commands, on a small course."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import re
+import shutil
+import sqlite3
+import subprocess
+import sys
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import classroom
+import nbformat
+import pytest
+
+from grader.common.result import ExerciseReport, Report, Result
+from grader.course.loading import Course
+from grader.integrations.nbgrader import cells, folder, scan
+from grader.integrations.nbgrader.mend import Known, mend
+from grader.judging.variants import params_for
+from tests.cli.test_cli import one_line
+from tests.test_unlucky import can_mount
+
+pytest.importorskip("nbgrader")
+MODULE = "03_matmuls"
+C1, C3, C5 = "c1_no_communication", "c3_contracting", "c5_choose"
+ALL_DONE = {C1: "done", C3: "done", C5: "done"}
+
+
+@pytest.fixture(scope="session")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    return classroom.copied(tmp_path_factory.mktemp("course") / "c", **{MODULE: [C1, C3, C5]})
+
+
+def nbgrader(root: Path, *args: str, fails: bool = False, env: dict[str, str] | None = None) -> str:
+    """Run an nbgrader command in a course folder; what it logged."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    done = subprocess.run(
+        ["nbgrader", *args],
+        cwd=root,
+        env=os.environ | {"PATH": path} | (env or {}),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.returncode != 0) == fails, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="session")
+def released(course: Course, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A course folder with one assignment generated; copy it before writing to it."""
+    root = tmp_path_factory.mktemp("nbgrader") / "c"
+    folder.init(course, root)
+    nbgrader(root, "generate_assignment", MODULE)
+    return root
+
+
+@pytest.fixture
+def root(released: Path, tmp_path: Path) -> Path:
+
+    return Path(shutil.copytree(released, tmp_path / "c"))
+
+
+def book_of(root: Path) -> dict[str, Any]:
+    return json.loads((root / "release" / MODULE / f"{MODULE}.ipynb").read_text(encoding="utf-8"))
+
+
+@contextmanager
+def quiet(total: int):
+    yield lambda who: None
+
+
+def grade(root: Path, **options: Any):
+    from grader.integrations.nbgrader import batch
+
+    return batch.grade(root, MODULE, quiet, jobs=2, **options)
+
+
+def rows(root: Path, student: str = "") -> list[tuple]:
+    """Scores and comments, all that a regrade could change."""
+    from nbgrader.api import Gradebook
+
+    found: list[tuple] = []
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
+        for one in gradebook.assignment_submissions(MODULE):
+            who: Any = one.student.id
+            if student in ("", who):
+                found.append((who, str(one.timestamp), one.score, one.max_score, one.needs_manual_grade))
+                for book in one.notebooks:
+                    found.append((who, book.name, book.late_submission_penalty, book.score))
+                    found += [
+                        (who, g.name, g.auto_score, g.manual_score, g.extra_credit, g.needs_manual_grade)
+                        for g in book.grades
+                    ]
+                    found += [(who, c.name, c.auto_comment, c.manual_comment) for c in book.comments]
+    return sorted(found, key=repr)
+
+
+def scores(root: Path, student: str) -> dict[str, float]:
+    return {r[1].removesuffix("-check"): r[2] for r in rows(root, student) if r[1].endswith("-check")}
+
+
+def comments(root: Path, student: str) -> dict[str, str]:
+    return {r[1]: r[2] or "" for r in rows(root, student) if len(r) == 4 and "-" in r[1]}
+
+
+# -- the folder --------------------------------------------------------------------------------
+
+
+def test_points_of_the_cells_are_the_courses(course: Course, released: Path) -> None:
+    marks = [c["metadata"].get("nbgrader", {}) for c in book_of(released)["cells"]]
+    points = {m["grade_id"]: m["points"] for m in marks if m.get("grade")}
+    assert points == {
+        folder.check_cell(C1): course.exercise(C1).points,
+        folder.check_cell(C3): course.exercise(C3).points,
+        folder.check_cell(C5): 0,  # an extension: extra credit
+    }
+
+
+def test_release_is_what_learners_are_given(course: Course, released: Path) -> None:
+    given = json.loads((course.root / "exercises" / MODULE / f"{MODULE}.ipynb").read_text())
+    own = {c["id"]: "".join(c["source"]) for c in given["cells"]}
+    for cell in book_of(released)["cells"]:
+        text = "".join(cell["source"])
+        if cell["metadata"].get("nbgrader", {}).get("grade"):
+            assert text.startswith("# What ") and text.endswith(own[cell["id"]])
+        else:
+            assert text.replace(folder.OUR_CHECK, "from grader.notebook import check") == own[cell["id"]]
+
+
+def test_init_twice_changes_nothing_and_keeps_the_settings(course: Course, root: Path) -> None:
+    (root / "nbgrader_config.py").write_text("# mine\n")
+    assert folder.init(course, root) == []
+    assert (root / "nbgrader_config.py").read_text() == "# mine\n"
+
+
+# -- grading -----------------------------------------------------------------------------------
+
+
+def a_class(course: Course, root: Path) -> None:
+    book = book_of(root)
+    slip = next(s.name for s in course.exercise(C3).misconceptions.values() if s.fails)
+    for student, choices in {
+        "ada": ALL_DONE,
+        "bob": {C1: "done", C3: slip},
+        "cy": {},
+    }.items():
+        classroom.hand_in(
+            root, student, MODULE, classroom.fill(book, course, MODULE, choices), "2026-11-01 10:00:00 UTC"
+        )
+
+
+@pytest.mark.slow
+def test_the_flow_with_nbgraders_own_commands(course: Course, root: Path) -> None:
+    a_class(course, root)
+    nbgrader(root, "autograde", MODULE)
+    assert scores(root, "ada") == {C1: course.exercise(C1).points, C3: course.exercise(C3).points, C5: 0}
+    extra = [r[4] for r in rows(root, "ada") if r[1] == folder.check_cell(C5)]
+    assert extra == [course.exercise(C5).points]
+    assert not any(comments(root, "ada").values())
+    assert scores(root, "bob")[C1] == course.exercise(C1).points
+    assert 0 < scores(root, "bob")[C3] < course.exercise(C3).points
+    assert any("Hint:" in text for text in comments(root, "bob").values())
+    assert set(scores(root, "cy").values()) == {0.0}
+    assert set(comments(root, "cy").values()) == {"No response."}
+    nbgrader(root, "generate_feedback", MODULE)
+    page = (root / "feedback" / "bob" / MODULE / f"{MODULE}.html").read_text(encoding="utf-8")
+    assert "Hint:" in page and "hidden data" in page
+
+    from_nbgrader = rows(root)
+    books = {p: p.read_bytes() for p in (root / "autograded").rglob("*.ipynb")}
+    (root / "gradebook.db").unlink()
+    nbgrader(root, "generate_assignment", MODULE, "--force")
+    done = grade(root)
+    assert done.graded == ["ada", "bob", "cy"] and not done.failures
+    assert rows(root) == from_nbgrader
+    assert {p: p.read_bytes() for p in (root / "autograded").rglob("*.ipynb")} == books
+
+
+@pytest.mark.slow
+def test_only_what_changed_is_graded_again(course: Course, root: Path) -> None:
+    a_class(course, root)
+    assert grade(root).graded == ["ada", "bob", "cy"]
+    assert grade(root).kept == ["ada", "bob", "cy"]
+    classroom.hand_in(root, "cy", MODULE, classroom.fill(book_of(root), course, MODULE, {C1: "done"}))
+    again = grade(root)
+    assert (again.graded, again.kept) == (["cy"], ["ada", "bob"])
+    assert scores(root, "cy")[C1] == course.exercise(C1).points
+
+
+@pytest.mark.slow
+def test_what_a_person_wrote_survives_a_regrade(course: Course, root: Path) -> None:
+    from nbgrader.api import Gradebook
+
+    a_class(course, root)
+    grade(root)
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
+        one: Any = gradebook.find_grade(folder.check_cell(C1), MODULE, MODULE, "bob")
+        one.manual_score, one.extra_credit = 2.5, 0.5
+        said: Any = gradebook.find_comment(folder.cell_name(C1, "matmul_local"), MODULE, MODULE, "bob")
+        said.manual_comment = "Nice."
+        gradebook.db.commit()
+    before = [r for r in rows(root, "bob") if "Nice." in r or 2.5 in r]
+    for regrade in (lambda: grade(root, again=True), lambda: nbgrader(root, "autograde", MODULE, "--force")):
+        regrade()
+        after = [r for r in rows(root, "bob") if "Nice." in r or 2.5 in r]
+        assert [r[:5] for r in after] == [r[:5] for r in before]
+        assert next(r for r in after if 2.5 in r)[5]  # nbgrader asks for another look
+
+
+@pytest.mark.slow
+def test_late_penalties_are_the_configured_plugins(course: Course, root: Path) -> None:
+    from nbgrader.api import Gradebook
+
+    with open(root / "nbgrader_config.py", "a") as settings:
+        settings.write("c.LateSubmissionPlugin.penalty_method = 'zero'\n")
+    a_class(course, root)
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
+        cast("Any", gradebook).update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
+    grade(root)
+    ours = rows(root)
+    assert next(r[2] for r in ours if r[:2] == ("ada", MODULE)) > 0
+    nbgrader(root, "autograde", MODULE, "--force")
+    assert rows(root) == ours
+
+
+@pytest.mark.slow
+def test_another_value_in_the_course_is_told_before_anything_is_graded(course: Course, root: Path) -> None:
+    from nbgrader.api import Gradebook
+
+    from grader.course.loading import CourseError
+
+    a_class(course, root)
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
+        cast("Any", gradebook).update_or_create_grade_cell(folder.check_cell(C1), MODULE, MODULE, max_score=99)
+    with pytest.raises(CourseError, match="generate_assignment --force"):
+        grade(root)
+
+
+# -- damage ------------------------------------------------------------------------------------
+
+Book = dict[str, Any]
+
+
+def marks(cell: Any) -> dict[str, Any]:
+    return cell["metadata"].get("nbgrader", {})
+
+
+def without_checks(book: Book) -> None:
+    book["cells"] = [c for c in book["cells"] if not marks(c).get("grade")]
+
+
+def without_marks(book: Book) -> None:
+    for number, cell in enumerate(book["cells"]):
+        cell["metadata"], cell["id"] = {}, f"x{number}"
+
+
+def shuffled(book: Book) -> None:
+    """Tasks in another order; what they need stays in front."""
+    mine = [i for i, c in enumerate(book["cells"]) if marks(c).get("solution")]
+    moved = [book["cells"][i] for i in reversed(mine)]
+    for i, cell in zip(mine, moved, strict=True):
+        book["cells"][i] = cell
+
+
+def doubled(book: Book) -> None:
+    book["cells"] = [c for cell in book["cells"] for c in (cell, json.loads(json.dumps(cell)))]
+
+
+def retyped(book: Book) -> None:
+    for cell in book["cells"]:
+        if marks(cell):
+            cell["cell_type"] = "markdown"
+            cell.pop("outputs", None)
+            cell.pop("execution_count", None)
+
+
+def wrong_ids(book: Book) -> None:
+    found = [c for c in book["cells"] if marks(c)]
+    names = [marks(c)["grade_id"] for c in found]
+    for cell, name in zip(found, names[1:] + names[:1], strict=True):
+        marks(cell)["grade_id"] = name
+
+
+def edited_checks(book: Book) -> None:
+    for cell in book["cells"]:
+        if marks(cell).get("grade"):
+            cell["source"] = "1e9"
+
+
+def magics(book: Book) -> None:
+    for cell in book["cells"]:
+        if marks(cell).get("solution"):
+            cell["source"] = "%matplotlib inline\n!ls\n" + "".join(cell["source"])
+
+
+def noisy(book: Book) -> None:
+    book["cells"].insert(2, nbformat.v4.new_code_cell("raise SystemExit('stop')"))
+    book["cells"].append(nbformat.v4.new_code_cell("1 / 0"))
+    book["cells"].append({"cell_type": "code"})
+    book["cells"].append(17)
+
+
+def bad_metadata(book: Book) -> None:
+    for number, cell in enumerate(book["cells"]):
+        cell["metadata"] = {"nbgrader": [None, 3, {"grade_id": 4}, {"grade": "yes", "points": "many"}][number % 4]}
+
+
+HARMLESS = [without_checks, without_marks, shuffled, doubled, retyped, wrong_ids, edited_checks, magics, noisy]
+USELESS: dict[str, bytes] = {
+    "empty": b"",
+    "no JSON": b"{",
+    "no notebook": b"[1, 2]",
+    "no text": b"\xff\xfe\x00\x01",
+    "no cells": b'{"cells": 7, "nbformat": 4}',
+    "odd cells": b'{"cells": [null, {"cell_type": "code", "source": 5}], "nbformat": 4, "metadata": {}}',
+}
+
+
+@pytest.mark.slow
+def test_damage_costs_nothing_that_the_functions_are_worth(course: Course, root: Path) -> None:
+    for hurt in [*HARMLESS, bad_metadata]:
+        book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
+        hurt(book)
+        classroom.hand_in(root, hurt.__name__, MODULE, book)
+    for name, data in USELESS.items():
+        classroom.hand_in(root, name.replace(" ", "_"), MODULE, data)
+    done = grade(root)
+    assert not done.failures
+    full = {C1: course.exercise(C1).points, C3: course.exercise(C3).points, C5: 0}
+    whole = {h.__name__: scores(root, h.__name__) for h in HARMLESS}
+    assert whole == dict.fromkeys(whole, full)
+    for name in USELESS:
+        assert set(scores(root, name.replace(" ", "_")).values()) == {0.0}
+    ours = rows(root)
+    nbgrader(root, "autograde", MODULE, "--force")
+    assert rows(root) == ours
+
+
+def known_of(book: Book) -> list[Known]:
+    return [
+        Known(m["grade_id"], c["cell_type"], "".join(c["source"]), m["checksum"], m.get("points"), m["solution"],
+              m["task"], m["locked"])
+        for c in book["cells"] if (m := marks(c))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("hurt", HARMLESS, ids=lambda h: h.__name__)
+def test_every_known_cell_is_there_once_and_a_note_says_what_was_wrong(
+    hurt: Callable[[Book], None], course: Course, released: Path, tmp_path: Path
+) -> None:
+    known = known_of(book_of(released))
+    book = classroom.fill(book_of(released), course, MODULE, ALL_DONE)
+    hurt(book)
+    path = tmp_path / f"{MODULE}.ipynb"
+    path.write_text(json.dumps(book))
+    mended = mend(path, "ada", known, [C1, C3, C5], folder.texts_given(course))
+    names = [marks(n)["grade_id"] for n in mended.cells if marks(n)]
+    assert sorted(names) == sorted(k.name for k in known)
+    assert len({n.id for n in mended.cells}) == len(mended.cells)
+    assert mended.submission.notes or hurt is shuffled
+    own = next(n for n in mended.cells if marks(n).get("grade_id") == folder.cell_name(C1, "matmul_local"))
+    assert "def matmul_local" in own.source and own.cell_type == "code"
+    nbformat.validate(nbformat.from_dict({"cells": mended.cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+
+
+def test_any_bytes_are_mended(released: Path, tmp_path: Path) -> None:
+    """Mutated notebooks: never an exception, every known cell once."""
+    known = known_of(book_of(released))
+    text = json.dumps(book_of(released)).encode()
+    rng = random.Random(0)
+    path = tmp_path / "x.ipynb"
+    for _ in range(150):
+        data = bytearray(text)
+        for _ in range(rng.randrange(1, 20)):
+            at = rng.randrange(len(data))
+            data[at : at + rng.randrange(3)] = rng.randbytes(rng.randrange(3))
+        path.write_bytes(data)
+        mended = mend(path, "ada", known, [C1], frozenset())
+        names = [marks(n)["grade_id"] for n in mended.cells if marks(n)]
+        assert sorted(names) == sorted(k.name for k in known)
+
+
+# -- outputs -----------------------------------------------------------------------------------
+
+
+def report_of(**changes: Any) -> Report:
+    result = Result(kind="check", name="v", label="<b>x</b> `y`", task="t", status="failed", points=2, earned=0,
+                    public=True, reason="[a](javascript:x) <script>alert(1)</script> $x$ ![i](u)")  # fmt: skip
+    exercise = ExerciseReport(exercise="e", module="m", title="E", points=2, earned=0, pending=0, results=[result])
+    return Report(student="s", course="c", versions={}, isolation="none", backend="cpu", fingerprint="f", points=2,
+                  earned=0, pending=0, exercises=[exercise.model_copy(update=changes)])  # fmt: skip
+
+
+def test_a_graded_cell_that_is_not_ours_is_an_error_not_full_marks() -> None:
+    cell = nbformat.v4.new_code_cell("", metadata={"nbgrader": {"grade": True, "solution": False, "grade_id": "mine"}})
+    cells.fill([cell], report_of(), {}, {"mine": 3.0})
+    assert [o.output_type for o in cell.outputs] == ["error"]
+
+
+@pytest.mark.parametrize(("earned", "told"), [(1.5, "1.5"), (0, "0.0"), (7, "2.0"), (-3, "0.0")])
+def test_a_grade_cell_says_one_plain_number_within_its_points(earned: float, told: str) -> None:
+    report = report_of(earned=earned)
+    made = cells.outputs(report, report.exercises[0], 2.0, notes=True)
+    assert [o.output_type for o in made] == ["display_data", "execute_result"]
+    assert made[1]["data"]["text/plain"] == told
+
+
+@pytest.mark.parametrize("earned", [float("nan"), float("inf")])
+def test_no_number_is_an_error_and_no_points(earned: float) -> None:
+    from nbgrader.utils import determine_grade
+
+    report = report_of(earned=earned)
+    cell = nbformat.v4.new_code_cell("", metadata={"nbgrader": {"grade": True, "solution": False, "points": 2}})
+    cell.outputs = cells.outputs(report, report.exercises[0], 2.0, notes=True)
+    assert cell.outputs[0].output_type == "error"
+    assert determine_grade(cell)[0] == 0
+
+
+def test_comments_are_text_to_markdown_and_to_html() -> None:
+    from nbconvert.filters import markdown2html
+
+    text = cells.comment(report_of().exercises[0], "t") or ""
+    page = markdown2html(text)
+    assert "<script" not in page and "<b>" not in page and "href" not in page and "<img" not in page
+    assert "$" not in page and "alert(1)" in page
+
+
+# -- the way there and back --------------------------------------------------------------------
+
+
+def with_exchange(root: Path, place: Path) -> dict[str, str]:
+    """An exchange folder, and the environment of a student who uses it."""
+    exchange, home = place / "exchange", place / "home"
+    exchange.mkdir(mode=0o777)
+    exchange.chmod(0o777)
+    (home / ".jupyter").mkdir(parents=True)
+    line = f"c.Exchange.root = {str(exchange)!r}\nc.CollectApp.check_owner = False\n"
+    with open(root / "nbgrader_config.py", "a") as settings:
+        settings.write(line)
+    (home / ".jupyter" / "nbgrader_config.py").write_text(
+        f"c = get_config()\nc.CourseDirectory.course_id = 'shardlings'\n{line}"
+    )
+    return {"HOME": str(home), "JUPYTER_CONFIG_DIR": str(home / ".jupyter"), "JUPYTER_DATA_DIR": str(home / "data")}
+
+
+@pytest.mark.slow
+def test_through_the_exchange_and_back(course: Course, root: Path, tmp_path: Path) -> None:
+    student = with_exchange(root, tmp_path)
+    own = tmp_path / "own"
+    own.mkdir()
+    nbgrader(root, "release_assignment", MODULE, env=student)
+    nbgrader(own, "fetch_assignment", MODULE, env=student)
+    book = own / MODULE / f"{MODULE}.ipynb"
+    book.write_text(json.dumps(classroom.fill(json.loads(book.read_text()), course, MODULE, ALL_DONE)))
+    handed = shardlings(own / MODULE, "submit", MODULE, env=student)
+    assert "handed in: shardlings 03_matmuls" in handed
+    nbgrader(root, "collect", MODULE, env=student)
+    who = next((root / "submitted").iterdir()).name
+    nbgrader(root, "autograde", MODULE, env=student)
+    assert scores(root, who)[C1] == course.exercise(C1).points
+    nbgrader(root, "generate_feedback", MODULE, env=student)
+    nbgrader(root, "release_feedback", MODULE, env=student)
+    nbgrader(own, "fetch_feedback", MODULE, env=student)
+    assert list(own.rglob("feedback/*/*.html"))
+    nbgrader(root, "export", env=student)
+    lines = (root / "grades.csv").read_text().splitlines()
+    assert len(lines) == 2 and who in lines[1]
+
+
+def shardlings(where: Path, *args: str, fails: bool = False, env: dict[str, str] | None = None) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "grader.cli", *args], cwd=where, env=os.environ | {"COLUMNS": "200"} | (env or {}),
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert (done.returncode != 0) == fails, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.slow
+def test_zips_of_another_platform_are_collected(course: Course, root: Path) -> None:
+    import zipfile
+
+    place = root / "downloaded" / MODULE / "archive"
+    place.mkdir(parents=True)
+    with zipfile.ZipFile(place / "all.zip", "w") as archive:
+        for who in ("ada", "bob"):
+            book = classroom.fill(book_of(root), course, MODULE, {C1: "done"})
+            archive.writestr(f"{who}_{MODULE}.ipynb", json.dumps(book))
+    with open(root / "nbgrader_config.py", "a") as settings:
+        settings.write(
+            f"c.FileNameCollectorPlugin.named_regexp = r'^(?:.*/)?(?P<student_id>[a-z]+)_(?P<file_id>{MODULE})'\n"
+        )
+    nbgrader(root, "zip_collect", MODULE)
+    assert grade(root).graded == ["ada", "bob"]
+    assert scores(root, "bob")[C1] == course.exercise(C1).points
+
+
+@pytest.mark.slow
+def test_validate_says_which_checks_fail(course: Course, root: Path) -> None:
+    place = root / "release" / MODULE
+    assert "failed" in nbgrader(place, "validate", f"{MODULE}.ipynb")
+    book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
+    (place / f"{MODULE}.ipynb").write_text(json.dumps(book))
+    assert "Success" in nbgrader(place, "validate", f"{MODULE}.ipynb")
+
+
+# -- what must hold whatever happens -----------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_nothing_leaks_into_what_students_get(course: Course, root: Path) -> None:
+    book = book_of(root)
+    for n, choices in enumerate([{}, {C1: "left", C3: "left"}, {C5: "left"}]):
+        classroom.hand_in(root, f"s{n}", MODULE, classroom.fill(book, course, MODULE, choices))
+    slips = [s.name for s in course.exercise(C3).misconceptions.values()]
+    for n, slip in enumerate(slips):
+        classroom.hand_in(root, f"t{n}", MODULE, classroom.fill(book, course, MODULE, {C3: slip}))
+    grade(root)
+    nbgrader(root, "generate_feedback", MODULE)
+    assert {p.name for p in root.iterdir()} >= set(scan.STEPS)
+    assert list(scan.scan(course, root)) == []
+
+    planted = {
+        "a line of c3_contracting/reduced_traffic": "    expect_spec(seen.out, P())",
+        "the course's seed": course.config.seed,
+    }
+    texts = course.exercise(C3).source.splitlines()
+    planted["a line of c3_contracting/matmul_reduce_scatter"] = next(t for t in texts if "return jax.lax.psum_s" in t)
+    question = course.exercise(C3).numbers["scatter_time"]
+    value = question(**params_for(question, seed=course.config.variants.seed, student=None))
+    planted["the answer to scatter_time"] = f"expected {value:.9g}"
+    for step in scan.STEPS:
+        place = root / step / ("s1" if step in ("submitted", "autograded", "feedback") else "") / MODULE
+        for what, text in planted.items():
+            for file in ("told.txt", "told.html", "told.ipynb"):
+                written = json.dumps({"cells": [{"source": ["x\n", text]}]}) if file.endswith("ipynb") else text
+                (place / file).write_text(written)
+                found = [told for path, told in scan.scan(course, root) if path.name == file]
+                own = step == "submitted" and what.split("/")[-1] in (
+                    "matmul_reduce_scatter",
+                    "the answer to scatter_time",
+                )
+                assert any(told.startswith(what) for told in found) is not own, (step, what, file)
+                (place / file).unlink()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kills", [2])
+def test_a_killed_batch_goes_on_where_it_was(kills: int, course: Course, root: Path) -> None:
+    import signal
+
+    classroom.make_class(course, root, MODULE, 5)
+    calm = Path(shutil.copytree(root, root.parent / "calm"))
+    grade(calm)
+    rng = random.Random(1)
+    for _ in range(kills):
+        batch = subprocess.Popen(
+            [sys.executable, "-m", "grader.cli", "grade", "--nbgrader", str(root), MODULE, "-j", "2"],
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+        )  # fmt: skip
+        try:
+            batch.wait(rng.uniform(3, 7))
+        except subprocess.TimeoutExpired:
+            os.killpg(batch.pid, signal.SIGKILL)
+            batch.wait()
+    grade(root)
+    assert rows(root) == rows(calm)
+    books = {str(p.relative_to(calm)): p.read_bytes() for p in (calm / "autograded").rglob("*.ipynb")}
+    assert {str(p.relative_to(root)): p.read_bytes() for p in (root / "autograded").rglob("*.ipynb")} == books
+
+
+@pytest.mark.slow
+@pytest.mark.slow
+@pytest.mark.skipif(not can_mount(), reason="a small disk can only be mounted by the superuser")
+@pytest.mark.parametrize("room", [0, 4, 16, 64])
+def test_a_full_disk_is_told_in_one_line_and_the_batch_goes_on(
+    room: int, course: Course, root: Path, tmp_path: Path
+) -> None:
+    """Caused: a file system with so many KiB left, in the gradebook, the reports kept or the notebooks; then with room."""
+    a_class(course, root)
+    calm, disk, then = tmp_path / "calm", tmp_path / "disk", tmp_path / "then"
+    shutil.copytree(root, calm)
+    grade(calm, isolation="none")
+    disk.mkdir()
+    script = """
+mount -t tmpfs -o size=32m tmpfs "$1" && cp -a "$2" "$1/c" || exit 98
+dd if=/dev/zero of="$1/fill" bs=4k 2>/dev/null
+truncate -s "-$3K" "$1/fill"
+disk="$1" then="$4"; shift 4
+"$@"; code=$?
+rm "$disk/fill"
+"$@" >"$then.told" 2>&1 || { cat "$then.told"; exit 99; }
+cp -a "$disk/c" "$then"
+exit $code
+"""
+    again = [sys.executable, "-m", "grader.cli", "grade", "--nbgrader", str(disk / "c"), MODULE, "--isolation", "none"]
+    run = ["unshare", "-m", "bash", "-c", script, "bash", str(disk), str(root), str(room), str(then), *again]
+    done = subprocess.run(run, capture_output=True, text=True, timeout=300)
+    told = one_line(done)
+    assert told.startswith(f"shardlings: cannot use {disk}/c/") and "; mend that and run the same command again" in told
+    assert rows(then) == rows(calm)
+
+
+def test_a_submission_reaches_no_file_and_no_kernel(course: Course, root: Path, tmp_path: Path) -> None:
+    from grader.sandbox.tiers import NoIsolation, best_tier
+
+    try:
+        best_tier("auto")
+    except NoIsolation:
+        pytest.skip("no sandbox works here")
+    mark = tmp_path / "was-here"
+    book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
+    evil = (
+        f"import os, pathlib\nfor p in ({str(mark)!r}, {str(root / 'gradebook.db')!r}):\n"
+        "    try:\n        open(p, 'ab').write(b'x')\n    except OSError:\n        pass\n"
+        f"try:\n    found = len(pathlib.Path({str(course.root / 'course.yaml')!r}).read_text())\n"
+        "except OSError:\n    found = None\nflops_per_device = found\n"
+    )
+    where = [c.get("metadata", {}).get("nbgrader", {}).get("grade_id") for c in book["cells"]]
+    book["cells"].insert(where.index(folder.check_cell(C1)), nbformat.v4.new_code_cell(evil))
+    classroom.hand_in(root, "eve", MODULE, book)
+    before = (root / "gradebook.db").read_bytes()
+    nbgrader(root, "autograde", MODULE)
+    assert not mark.exists() and before[:16] == (root / "gradebook.db").read_bytes()[:16]
+    assert "not answered yet" in comments(root, "eve")[folder.cell_name(C1, "flops_per_device")]
+
+
+# -- who needs a person ------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: Path) -> None:
+    from nbgrader.api import Gradebook
+
+    a_class(course, root)
+    grade(root)
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
+        one: Any = gradebook.find_grade(folder.check_cell(C1), MODULE, MODULE, "bob")
+        one.manual_score = 2.5
+        gradebook.db.commit()
+    classroom.hand_in(root, "bob", MODULE, classroom.fill(book_of(root), course, MODULE, {C1: "done"}))
+    classroom.hand_in(root, "dan", MODULE, b"{")
+    foreign = book_of(root) | {"cells": [nbformat.v4.new_code_cell("def local_shape():\n    return 1")]}
+    classroom.hand_in(root, "eve", MODULE, foreign)
+    for who, name in {
+        "fay": "my work.ipynb",
+        "gus": "01_layout.ipynb",
+        "hal": "notes.txt",
+        "ivy": f"a/{MODULE}.ipynb",
+    }.items():
+        path = root / "submitted" / who / MODULE / name
+        path.parent.mkdir(parents=True)
+        path.write_text(json.dumps(book_of(root)))
+    done = shardlings(root, "grade", "--nbgrader", ".", MODULE, "--json", fails=True)
+    found = json.loads(done[done.index("{\n") : done.rindex("}") + 1])["attention"]
+    assert found == {
+        "bob": [f"graded anew over a manual score of {C1}: look again"],
+        "dan": [f"{MODULE}.ipynb is not a notebook: line 1 is not JSON; export it again from Jupyter"],
+        "eve": [f"nothing of this assignment is in {MODULE}.ipynb: is it another assignment's notebook?"],
+        "fay": [f"not graded: no {MODULE}.ipynb was handed in, but my work.ipynb: if that is it, rename it"],
+        "gus": [f"not graded: no {MODULE}.ipynb was handed in, but 01_layout.ipynb: if that is it, rename it"],
+        "hal": ["not graded: handed in without a notebook"],
+        "ivy": [f"not graded: no {MODULE}.ipynb was handed in: a/{MODULE}.ipynb lies too deep; move it up"],
+    }
+    told = shardlings(root, "grade", "--nbgrader", ".", MODULE, fails=True)  # as before, and told as before
+    assert "These need a person" in told and "graded anew over a manual score" in told
+    assert "hal was not graded: handed in without a notebook" in told
+
+
+@pytest.mark.slow
+def test_another_late_policy_is_another_score(course: Course, root: Path) -> None:
+    """What was graded under the old policy is not kept, and both ways of grading agree on that."""
+    from nbgrader.api import Gradebook
+
+    a_class(course, root)
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
+        cast("Any", gradebook).update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
+    grade(root)
+    assert not next(r[2] for r in rows(root) if r[:2] == ("ada", MODULE))
+    with open(root / "nbgrader_config.py", "a") as settings:
+        settings.write("c.LateSubmissionPlugin.penalty_method = 'zero'\n")
+    again = shardlings(root, "grade", "--nbgrader", ".", MODULE)
+    assert "3 graded, 0 as before" in again
+    assert next(r[2] for r in rows(root) if r[:2] == ("ada", MODULE)) > 0
+    nbgrader(root, "autograde", MODULE, "--force")
+    assert "0 graded, 3 as before" in shardlings(root, "grade", "--nbgrader", ".", MODULE)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root, to do without its powers")
+def test_a_notebook_the_grader_may_not_read_is_not_graded(course: Course, root: Path) -> None:
+    a_class(course, root)
+    path = root / "submitted" / "bob" / MODULE / f"{MODULE}.ipynb"
+    path.chmod(0)
+    mere = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", sys.executable, "-m", "grader.cli"]
+    done = subprocess.run(
+        [*mere, "grade", "--nbgrader", str(root), MODULE], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 3 and "2 graded, 0 as before" in done.stdout, done.stdout + done.stderr
+    assert "bob was not graded: " in done.stderr and "Permission denied; mend that and grade again" in done.stderr
+    assert rows(root, "bob") == []
+
+
+def test_a_released_notebook_is_graded_without_a_word_by_the_plain_command(course: Course, root: Path) -> None:
+    """Its ``check`` is nbgrader's, and a notebook of another module lies beside it."""
+    place = root / "hw" / "ada"
+    place.mkdir(parents=True)
+    (place / f"{MODULE}.ipynb").write_text(json.dumps(classroom.fill(book_of(root), course, MODULE, ALL_DONE)))
+    (place / "01_layout.ipynb").write_text(json.dumps(book_of(root)))
+    shardlings(root, "grade", "hw", "--out", "out", "--isolation", "none", "--course", str(course.root))
+    report = json.loads((root / "out" / "reports" / "ada.json").read_text())
+    assert report["earned"] >= report["points"]
+    assert report["notes"] == [] and [e["notes"] for e in report["exercises"]] == [[]] * 3
+
+
+# -- links, and what belongs to others ---------------------------------------------------------
+
+
+def with_links(root: Path) -> Path:
+    """bob's submission points at the gradebook and at ada's notebook."""
+    place = root / "submitted" / "bob" / MODULE
+    (place / "book.db").symlink_to(root / "gradebook.db")
+    (place / "data").mkdir()
+    (place / "data" / "help.txt").symlink_to(root / "submitted" / "ada" / MODULE / f"{MODULE}.ipynb")
+    (place / "all").symlink_to(root / "submitted")
+    (place / "mine.txt").write_text("my own")
+    return place
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("way", ["autograde", "batch"])
+def test_links_are_named_and_followed_by_nobody(way: str, course: Course, root: Path) -> None:
+    a_class(course, root)
+    with_links(root)
+    if way == "batch":
+        found = grade(root).attention["bob"]
+        assert found == [f"{name} is a link and was not followed" for name in ("all", "book.db", "data/help.txt")]
+    else:
+        assert "book.db is a link and was not followed" in nbgrader(root, "autograde", MODULE)
+    nbgrader(root, "generate_feedback", MODULE)
+    for step in ("autograded", "feedback"):
+        names = {str(p.relative_to(root / step / "bob" / MODULE)) for p in (root / step / "bob").rglob("*")}
+        assert "mine.txt" in names and not names & {"book.db", "data/help.txt", "all"}
+    told = shardlings(root, "nbgrader", "scan", ".", fails=True)  # which finds its course by nbgrader_config.py
+    assert f"submitted/bob/{MODULE}/book.db: a link, to {root}/gradebook.db" in told and "3 leaks" in told
+
+
+@pytest.mark.slow
+def test_a_notebook_that_is_a_link_is_nobody_elses_work(course: Course, root: Path) -> None:
+    a_class(course, root)
+    path = root / "submitted" / "cy" / MODULE / f"{MODULE}.ipynb"
+    path.unlink()
+    path.symlink_to(root / "submitted" / "ada" / MODULE / f"{MODULE}.ipynb")
+    done = grade(root)
+    assert f"{MODULE}.ipynb is a link and was not followed" in done.attention["cy"]
+    assert set(scores(root, "cy").values()) == {0.0}
+    nbgrader(root, "autograde", MODULE, "--force")
+    assert set(scores(root, "cy").values()) == {0.0}
+    mine = (root / "autograded" / "cy" / MODULE / f"{MODULE}.ipynb").read_text()
+    assert "This cell was missing in what was handed in" in mine
+
+
+@pytest.mark.slow
+def test_collecting_follows_no_link(course: Course, root: Path, tmp_path: Path) -> None:
+    student = with_exchange(root, tmp_path)
+    nbgrader(root, "release_assignment", MODULE, env=student)
+    place = tmp_path / "exchange" / "shardlings" / "inbound" / f"bob+{MODULE}+2026-11-01 10:00:00.000000 UTC+x"
+    place.mkdir()
+    (place / "timestamp.txt").write_text("2026-11-01 10:00:00.000000 UTC")
+    (place / f"{MODULE}.ipynb").write_text(json.dumps(book_of(root)))
+    (place / "book.db").symlink_to(root / "gradebook.db")
+    nbgrader(root, "collect", MODULE, env=student)
+    got = root / "submitted" / "bob" / MODULE
+    assert (got / f"{MODULE}.ipynb").is_file() and (got / "book.db").is_symlink()
+
+
+@pytest.mark.slow
+def test_scan_knows_the_gradebook_and_other_students_work(course: Course, root: Path) -> None:
+    a_class(course, root)
+    own = "# the way my grandmother multiplied, block by block"
+    (root / "submitted" / "ada" / MODULE / "diary.txt").write_text(f"{own}\nx = 1\n")
+    (root / "submitted" / "cy" / MODULE / "shared.txt").write_text("x = 1\n")
+    grade(root)
+    with sqlite3.connect(root / "gradebook.db") as database:
+        database.execute("update comment set manual_comment = 'Ada, come and see me about the second task' where id in "
+                         "(select c.id from comment c join submitted_notebook n on n.id = c.notebook_id join "
+                         "submitted_assignment s on s.id = n.assignment_id where s.student_id = 'ada' limit 1)")  # fmt: skip
+    nbgrader(root, "generate_feedback", MODULE)
+    assert list(scan.scan(course, root)) == []
+    ada = (root / "submitted" / "ada" / MODULE / "diary.txt").read_text()
+    planted = {
+        "book.db": ((root / "gradebook.db").read_bytes(), "a database, such as the gradebook"),
+        "copy.txt": (ada.encode(), "the same file as ada handed in"),
+        "more.html": (f"<p>{own}</p>".encode(), f"a line of ada: {own}"),
+        "told.txt": (b"Ada, come and see me about the second task", "a line of ada: Ada, come and see me"),
+    }
+    for step in ("autograded", "feedback"):
+        for name, (data, what) in planted.items():
+            for who in ("bob", "ada"):
+                path = root / step / who / MODULE / name
+                path.write_bytes(data)
+                told = [t for p, t in scan.scan(course, root) if p == path]
+                assert any(t.startswith(what) for t in told) is (who == "bob" or name == "book.db"), (step, name, who)
+                path.unlink()
+
+
+# -- formgrader --------------------------------------------------------------------------------
+
+CHROMIUM = shutil.which("chromium") or shutil.which("google-chrome")
+
+
+def browse(url: str) -> str:
+    """A page as a browser shows it, after its scripts have run."""
+    flags = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    done = subprocess.run(
+        [str(CHROMIUM), *flags, "--virtual-time-budget=15000", "--dump-dom", url],
+        capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    return done.stdout
+
+
+@contextmanager
+def formgrader(root: Path, home: Path):
+    """A Jupyter server with nbgrader's pages; its address."""
+    import socket
+    import time
+    from urllib.error import URLError
+    from urllib.request import urlopen
+
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    extension = "nbgrader.server_extensions.formgrader=True"
+    options = ["--ServerApp.token=", "--ServerApp.password=", f"--ServerApp.port={port}", "--ServerApp.ip=127.0.0.1"]
+    server = subprocess.Popen(
+        [sys.executable, "-m", "jupyter", "server", "--allow-root", "--no-browser", *options,
+         f"--ServerApp.jpserver_extensions={extension}"],
+        cwd=root, env=os.environ | {"HOME": str(home)}, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    address = f"http://127.0.0.1:{port}"
+    try:
+        for _ in range(100):
+            try:
+                urlopen(f"{address}/api", timeout=5).close()
+                break
+            except (URLError, OSError):
+                time.sleep(0.3)
+        yield address
+    finally:
+        server.terminate()
+        server.wait(20)
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
+def test_nbgraders_pages_show_scores_and_comments(course: Course, root: Path, tmp_path: Path) -> None:
+    from nbgrader.api import Gradebook
+
+    a_class(course, root)
+    grade(root)
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
+        found: Any = gradebook.find_submission_notebook(MODULE, MODULE, "bob")
+        ident, score = found.id, found.score
+    with formgrader(root, tmp_path) as address:
+        table = browse(f"{address}/formgrader/gradebook/{MODULE}/{MODULE}")
+        page = browse(f"{address}/formgrader/submissions/{ident}/?index=0")
+    assert f"{score:g} / " in table
+    assert "Hint:" in page and "hidden data" in page
+    placeholders = re.findall(r'placeholder="([^"]*)"', page)
+    assert f"{scores(root, 'bob')[C1]:g}" in placeholders
+    assert any("Hint:" in p for p in placeholders)
+
+
+SCRIPTS = """# Mine
+<script>document.title = "owned"</script>
+<img src="nowhere" onerror="document.title = 'owned'">
+<div id="raw">raw</div>
+[click](javascript:document.title='owned') `<b>` and $x < y$
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
+@pytest.mark.parametrize("plugged", [True, False])
+def test_what_a_student_wrote_is_no_html_in_nbgraders_pages(
+    plugged: bool, course: Course, root: Path, tmp_path: Path
+) -> None:
+    """In the browser of whoever grades, and of the student; without our setting the same page runs the script."""
+    from nbgrader.api import Gradebook
+
+    book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
+    book["cells"].append(nbformat.v4.new_markdown_cell(SCRIPTS))
+    shown = nbformat.v4.new_output("display_data", {"text/html": SCRIPTS.replace("owned", "output")})
+    book["cells"].append(nbformat.v4.new_code_cell("1", outputs=[shown]))
+    classroom.hand_in(root, "eve", MODULE, book)
+    if not plugged:
+        with open(root / "nbgrader_config.py", "a") as settings:
+            settings.write("c.HTMLExporter.filters = {}\n")
+    grade(root)
+    nbgrader(root, "generate_feedback", MODULE)
+    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
+        found: Any = gradebook.find_submission_notebook(MODULE, MODULE, "eve")
+        ident = found.id
+    with formgrader(root, tmp_path) as address:
+        pages = [browse(f"{address}/formgrader/submissions/{ident}/?index=0")]
+    pages.append(browse((root / "feedback" / "eve" / MODULE / f"{MODULE}.html").as_uri()))
+    for page in pages:
+        assert ("<title>owned</title>" in page) is not plugged
+        assert ('<div id="raw">' in page) is not plugged
+        assert "<title>output</title>" not in page and 'href="javascript:' not in page
+        assert not plugged or "&lt;script&gt;document.title" in page

@@ -1,0 +1,391 @@
+"""Findings and checks in, results out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from grader.common.observation import Fault, Observation, Outcome
+from grader.common.result import Result
+from grader.exercise import Exercise, Misconception, integers, normal
+from grader.expect import Failure, expect_close, expect_outcomes
+from grader.judging.judge import (
+    BROKEN_IN_SECRET,
+    WRONG_IN_SECRET,
+    Answered,
+    judge_checks,
+    matches,
+    reference_outcome,
+    with_hint,
+)
+from grader.judging.plan import SECRET_RUNS, Ask, plan
+from tests.seen import collective, sharded
+
+
+def an_exercise() -> Exercise:
+    """One array task with three checks in a row, one function task."""
+    exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}])
+
+    @exercise.task
+    def double(a, *, mesh):
+        """Twice a."""
+
+    @exercise.function
+    def half(n):
+        """Half of n."""
+        return n / 2
+
+    call = exercise.call(double, a=normal("I", "J"), dims={"I": 8, "J": 4}, hidden_dims={"I": 16, "J": 4})
+    cases = exercise.cases(half, public=[{"n": 2}], hidden=lambda rng: [{"n": int(rng.integers(3, 9))}])
+
+    @exercise.check(call, points=2, public=True)
+    def value(seen):
+        """it is doubled"""
+        expect_close(seen.out, 2 * seen.a)
+
+    @exercise.check(call, points=1, after=value)
+    def second(seen):
+        """the second"""
+
+    @exercise.check(call, points=1, after=second)
+    def third(seen):
+        """the third"""
+
+    @exercise.check(cases, points=1)
+    def halved(seen):
+        """it is halved"""
+        expect_outcomes(seen, rtol=1e-9)
+
+    return exercise
+
+
+def observed(ask: Ask, factor: float = 2.0, *collectives: object) -> Observation:
+    runs = [[sharded(factor * one["a"], ("x", None), ask.mesh)] for one in ask.inputs]
+    return Observation(runs, list(collectives), 0)  # type: ignore[arg-type]
+
+
+def judged(exercise: Exercise, finding: object, *, public: bool = False) -> dict[str, Result]:
+    """Every ask of ``double`` comes to ``finding(ask)``; ``half`` is right."""
+    answered = []
+    for ask in plan(exercise, public=public, seed="s"):
+        right = [Outcome(value=case["n"] / 2) for case in ask.cases]
+        answered.append(Answered(ask, right if ask.cases else finding(ask)))  # type: ignore[operator]
+    return {r.name: r for r in judge_checks(exercise, answered, public=public)}
+
+
+def statuses(results: dict[str, Result]) -> list[str]:
+    return [r.status for r in results.values()]
+
+
+def test_right_work_earns_everything() -> None:
+    results = judged(an_exercise(), observed)
+    assert statuses(results) == ["passed"] * 4
+    assert sum(r.earned for r in results.values()) == 5
+
+
+def test_only_public_checks_are_judged_in_public() -> None:
+    assert list(judged(an_exercise(), observed, public=True)) == ["value"]
+
+
+def test_what_comes_after_a_failure_is_blocked() -> None:
+    results = judged(an_exercise(), lambda ask: observed(ask, 3.0))
+    assert statuses(results) == ["failed", "blocked", "blocked", "passed"]
+    assert results["second"].reason == "not tried: first make 'it is doubled' pass"
+    assert results["value"].reason.startswith("on the mesh (x=4, y=2), on device (x=0, y=0), all values are wrong")
+
+
+def test_a_failure_on_one_mesh_fails_and_names_the_mesh() -> None:
+    results = judged(an_exercise(), lambda ask: observed(ask, 3.0 if ask.mesh["x"] == 2 else 2.0))
+    assert results["value"].reason.startswith("on the mesh (x=2, y=4), ")
+
+
+def test_a_failure_on_the_last_inputs_fails() -> None:
+    def last_wrong(ask: Ask) -> Observation:
+        right = observed(ask)
+        right.outputs[-1] = [sharded(0 * ask.inputs[-1]["a"], ("x", None), ask.mesh)]
+        return right
+
+    assert judged(an_exercise(), last_wrong)["value"].status == "failed"
+
+
+def secretly(told: Callable[[Ask], object]) -> dict[str, Result]:
+    """Right on all that can be shown; on secret inputs what ``told`` says."""
+    return judged(an_exercise(), lambda ask: told(ask) if ask.secret else observed(ask))
+
+
+def test_what_fails_on_secret_inputs_fails_in_words_that_do_not_depend_on_them() -> None:
+    reasons = {
+        secretly(told)["value"].model_dump_json()
+        for told in (
+            lambda ask: observed(ask, 3.0),
+            lambda ask: observed(ask, float("nan")),
+            lambda ask: observed(ask, 3.0 if ask.mesh["x"] == 2 else 2.0),
+            lambda ask: Observation([[sharded(one["a"][:8], (), ask.mesh)] for one in ask.inputs], [], 0),
+            lambda ask: Fault("raised", "the first input is 0.731", line=3),
+            lambda ask: Fault("timeout", "did not finish"),
+            lambda ask: Fault("broken", "ours") if ask.mesh["x"] == 2 else Fault("compile", "theirs"),
+        )
+    }
+    assert len(reasons) == 1
+    assert Result.model_validate_json(reasons.pop()).reason == WRONG_IN_SECRET
+
+
+def test_our_own_fault_on_secret_inputs_is_broken_and_says_nothing_of_them() -> None:
+    result = secretly(lambda ask: Fault("broken", "XLA said 0.731"))["value"]
+    assert (result.status, result.reason) == ("broken", BROKEN_IN_SECRET)
+
+
+def test_a_check_that_raises_on_secret_inputs_only_is_broken_and_says_nothing_of_them() -> None:
+    exercise = an_exercise()
+
+    def check(seen: Any) -> None:
+        if not seen.public:
+            raise ValueError(f"{seen.a}")
+
+    object.__setattr__(exercise.checks["value"], "fn", check)
+    assert judged(exercise, observed)["value"].reason == BROKEN_IN_SECRET
+
+
+def test_a_fault_is_told_with_its_line() -> None:
+    results = judged(an_exercise(), lambda ask: Fault("raised", "TypeError: no", line=7, file="a.py"))
+    assert results["value"].reason == "line 7: double: TypeError: no"
+    cell = judged(an_exercise(), lambda ask: Fault("raised", "TypeError: no", line=7, file="cell 3"))
+    assert cell["value"].reason == "cell 3, line 7: double: TypeError: no"
+
+
+def test_a_fault_of_ours_is_broken_and_so_is_all_that_waits_for_it() -> None:
+    results = judged(an_exercise(), lambda ask: Fault("broken", "XLA died"))
+    assert statuses(results) == ["broken", "broken", "broken", "passed"]
+    assert results["third"].reason == "waits for 'second', which the grader could not judge"
+
+
+def test_a_learners_fault_on_one_mesh_is_not_hidden_by_ours_on_another() -> None:
+    def mixed(ask: Ask) -> Fault:
+        return Fault("broken", "ours") if ask.mesh["x"] == 4 else Fault("raised", "TypeError: theirs")
+
+    assert judged(an_exercise(), mixed)["value"].status == "failed"
+
+
+def test_a_check_that_raises_is_the_authors_fault() -> None:
+    exercise = an_exercise()
+    broken = exercise.checks["value"]
+    object.__setattr__(broken, "fn", lambda seen: 1 / 0)
+    result = judged(exercise, observed)["value"]
+    assert (result.status, result.reason) == ("broken", "the check itself failed: ZeroDivisionError: division by zero")
+
+
+def test_a_check_with_nothing_to_judge_never_passes() -> None:
+    assert [r.status for r in judge_checks(an_exercise(), [], public=False)] == ["broken"] * 4
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_a_result_that_is_not_finite_never_passes(bad: float) -> None:
+    assert judged(an_exercise(), lambda ask: observed(ask, bad))["value"].status == "failed"
+
+
+# -- known slips
+
+
+def answered(factor: float, *collectives: object) -> list[Answered]:
+    asks = [a for a in plan(an_exercise(), public=False, seed="s") if a.inputs and not a.secret]
+    return [Answered(a, observed(a, factor, *collectives)) for a in asks]
+
+
+def test_wrong_values_match_whatever_was_sent() -> None:
+    assert matches(answered(3.0, collective("permute", "x")), answered(3.0), answered(2.0))
+    assert not matches(answered(4.0), answered(3.0), answered(2.0))
+
+
+def test_right_values_match_by_what_was_sent() -> None:
+    gather, reduce = collective("all_gather", "x"), collective("all_reduce", "x")
+    assert matches(answered(2.0, gather), answered(2.0, gather), answered(2.0))
+    assert not matches(answered(2.0, reduce), answered(2.0, gather), answered(2.0))
+
+
+def test_an_unfinished_task_is_nobodys_misconception() -> None:
+    asks = [a.ask for a in answered(2.0)]
+    missing = [Answered(a, Fault("missing", "not written yet")) for a in asks]
+    assert not matches(missing, missing, answered(2.0))
+    assert not matches([], [], [])
+
+
+def test_the_same_error_matches() -> None:
+    asks = [a.ask for a in answered(2.0)]
+    mine = [Answered(a, Fault("raised", "TypeError: got shape (4, 2)", type="TypeError")) for a in asks]
+    theirs = [Answered(a, Fault("raised", "TypeError: got shape (8, 1)", type="TypeError")) for a in asks]
+    assert matches(mine, theirs, answered(2.0))
+
+
+def test_a_picture_shows_both_layouts() -> None:
+    from grader.expect import expect_spec
+
+    exercise = an_exercise()
+    object.__setattr__(exercise.checks["value"], "fn", lambda seen: expect_spec(seen.out, (None, "x")))
+    result = judged(exercise, observed)["value"]
+    assert [p["title"] for p in result.pictures] == ["actual", "expected"]
+    assert result.pictures[0]["mesh"] == [["x", 4], ["y", 2]]
+
+
+# -- what a check is given
+
+
+def test_floats_are_given_as_float64_exactly_and_integers_as_they_are() -> None:
+    exercise, found = Exercise(meshes=[{"x": 4, "y": 2}]), []
+
+    @exercise.task
+    def f(a, n, *, mesh):
+        """f"""
+
+    call = exercise.call(f, a=normal(8, 2, dtype="bfloat16"), n=integers(0, 9, 8), static={"dim": 3})
+
+    @exercise.check(call, points=1)
+    def look(seen):
+        """looks"""
+        found.append(seen)
+
+    asks = plan(exercise, public=False, seed="s")
+    results = judge_checks(exercise, [Answered(a, observed(a)) for a in asks], public=False)
+    assert [r.status for r in results] == ["passed"] and len(found) == 1 + SECRET_RUNS
+    assert found[0].a.dtype == np.float64 and found[0].n.dtype == np.int32 and found[0].dim == 3
+    assert (found[0].a.astype(asks[0].inputs[0]["a"].dtype) == asks[0].inputs[0]["a"]).all()
+    with pytest.raises(AttributeError, match="this check's call has no argument 'b'"):
+        _ = found[0].b
+
+
+def test_gradients_are_given_by_the_names_of_their_arguments() -> None:
+    exercise, found = Exercise(meshes=[{"x": 4, "y": 2}]), []
+
+    @exercise.task
+    def f(a, b, *, mesh):
+        """f"""
+
+    call = exercise.call(f, a=normal(8), b=normal(4), wrt=("b",), cotangent=normal(8))
+
+    @exercise.check(call, points=1)
+    def look(seen):
+        """looks"""
+        found.append(seen)
+
+    asks = plan(exercise, public=False, seed="s")
+    answered = [
+        Answered(a, Observation([[sharded(one["a"]), sharded(one["b"])] for one in a.inputs], [], 0)) for a in asks
+    ]
+    assert judge_checks(exercise, answered, public=False)[0].status == "passed"
+    assert found[0].out.shape == (8,) and found[0].grads["b"].shape == (4,)
+    assert found[0].cotangent.shape == (8,)
+
+
+# -- how failures are told
+
+
+def failing(failure: Failure) -> Result:
+    def fail(seen: object) -> None:
+        raise failure
+
+    exercise = an_exercise()
+    object.__setattr__(exercise.checks["value"], "fn", fail)
+    return judged(exercise, observed)["value"]
+
+
+def test_a_failures_data_is_plain_in_the_result() -> None:
+    result = failing(
+        Failure("no", expected={"a": (np.int64(3), None)}, actual=np.float32(0.5), where="line 3", staff="s")
+    )
+    assert (result.expected, result.actual, result.where, result.staff) == ({"a": [3, None]}, 0.5, "line 3", "s")
+    assert result.reason == "on the mesh (x=4, y=2), no" and result.earned == 0
+    assert Result.model_validate_json(result.model_dump_json()) == result
+
+
+def test_a_fault_on_every_mesh_names_no_mesh_and_on_one_it_does() -> None:
+    fault = Fault("raised", "TypeError: no")
+    assert judged(an_exercise(), lambda ask: fault)["value"].reason == "double: TypeError: no"
+    one = judged(an_exercise(), lambda ask: fault if ask.mesh["x"] == 2 else observed(ask))
+    assert one["value"].reason == "on the mesh (x=2, y=4), double: TypeError: no"
+
+
+def test_a_tasks_name_is_told_once() -> None:
+    reason = judged(an_exercise(), lambda ask: Fault("missing", "double is not defined"))["value"].reason
+    assert reason == "double is not defined"
+
+
+@pytest.mark.parametrize(
+    "kind", ["missing", "raised", "untraceable", "timeout", "memory", "refused", "crashed", "compile", "passed"]
+)
+def test_every_fault_but_ours_is_a_failure_worth_nothing(kind: str) -> None:
+    results = judged(an_exercise(), lambda ask: Fault(kind, "m"))
+    assert (results["value"].status, results["value"].earned) == ("failed", 0)
+    assert results["third"].status == "blocked" and results["halved"].status == "passed"
+
+
+def test_an_authors_mistake_breaks_its_own_check_and_those_after_it_only() -> None:
+    exercise = an_exercise()
+    object.__setattr__(exercise.checks["second"], "fn", lambda seen: seen.nothing)
+    results = judged(exercise, observed)
+    assert statuses(results) == ["passed", "broken", "broken", "passed"]
+    assert results["second"].reason == (
+        "the check itself failed: AttributeError: this check's call has no argument 'nothing'"
+    )
+
+
+def test_no_number_of_a_learners_breaks_a_check() -> None:
+    exercise = an_exercise()
+    asks = plan(exercise, public=False, seed="s")
+    found = [Answered(a, [Outcome(value=10**400) for _ in a.cases] if a.cases else observed(a)) for a in asks]
+    results = {r.name: r for r in judge_checks(exercise, found, public=False)}
+    assert results["halved"].status == "failed"
+
+
+# -- more known slips
+
+
+def outcomes(*values: object) -> list[Answered]:
+    (ask,) = [a for a in plan(an_exercise(), public=False, seed="s") if a.cases and not a.secret]
+    return [Answered(ask, [v if isinstance(v, Outcome) else Outcome(value=v) for v in values])]
+
+
+def test_functions_match_by_all_their_outcomes() -> None:
+    wrong, right = outcomes(1.0, 9), outcomes(1.0, 2.0)
+    assert matches(outcomes(1.0, 9), wrong, right)
+    assert not matches(outcomes(9.0, 9), wrong, right)
+    assert not matches(outcomes(1.0), wrong, right)
+
+
+def test_the_same_kind_of_error_in_a_case_matches() -> None:
+    error = Outcome(error="KeyError")
+    assert matches(outcomes(1.0, error), outcomes(1.0, error), outcomes(1.0, 2.0))
+    assert not matches(outcomes(1.0, Outcome(error="TypeError")), outcomes(1.0, error), outcomes(1.0, 2.0))
+
+
+def test_another_layout_or_shape_or_number_of_results_does_not_match() -> None:
+    mine, wrong, right = answered(3.0), answered(3.0), answered(2.0)
+    for change in (
+        lambda ask, o: Observation([[sharded(3 * one["a"], (), ask.mesh)] for one in ask.inputs], [], 0),
+        lambda ask, o: Observation([[sharded(3 * one["a"][:8], (), ask.mesh)] for one in ask.inputs], [], 0),
+        lambda ask, o: Observation([[*arrays, *arrays] for arrays in o.outputs], [], 0),
+        lambda ask, o: Fault("raised", "TypeError: no", type="TypeError"),
+    ):
+        other = [Answered(a.ask, change(a.ask, a.finding)) for a in mine]  # type: ignore[no-untyped-call]
+        assert not matches(other, wrong, right) and not matches(wrong, other, right)
+
+
+@pytest.mark.parametrize("kind", ["missing", "timeout", "untraceable", "crashed", "broken"])
+def test_only_an_error_that_was_raised_can_be_a_misconceptions(kind: str) -> None:
+    faults = [Answered(a.ask, Fault(kind, "the same")) for a in answered(2.0)]
+    assert not matches(faults, faults, answered(2.0))
+
+
+def test_a_hint_changes_nothing_else() -> None:
+    result = judged(an_exercise(), lambda ask: observed(ask, 3.0))["value"]
+    slip = Misconception("tripled", "You tripled.", lambda: None, an_exercise().tasks["double"], ("value",))
+    hinted = with_hint(result, slip)
+    assert (hinted.hint, hinted.misconception) == ("You tripled.", "tripled")
+    assert hinted.model_copy(update={"hint": "", "misconception": ""}) == result
+
+
+def test_a_references_error_is_an_outcome() -> None:
+    task = an_exercise().tasks["half"]
+    assert reference_outcome(task, {"n": 3}) == Outcome(value=1.5)
+    assert reference_outcome(task, {"n": "x"}) == Outcome(error="TypeError")

@@ -1,0 +1,150 @@
+"""Drawing a learner's parameters, finding whose question an answer fits, and the questions of D1."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from grader.common.observation import Outcome, Seen
+from grader.course.loading import find_course
+from grader.exercise import AuthorError, Exercise
+from grader.expect import Failure
+from grader.judging.numbers import judge, parse, question_problems
+from grader.judging.variants import fits_another, params_for
+
+ROOT = Path(__file__).parents[2]
+
+
+def question(**options):
+    exercise = Exercise()
+    options = {"params": {"n": [1, 2, 3, 4], "m": [10, 20]}, **options}
+
+    @exercise.number(points=1, unit="us", **options)
+    def area(n, m):
+        """{{ n }} times {{ m }}?"""
+        return n * m * 1e-6
+
+    return area
+
+
+def test_draws_never_change():
+    """These are what past reports were judged by: a change of the draw is a change of every learner's question."""
+    area = question()
+    drawn = [params_for(area, seed="2027", student=s) for s in ("ada", "bo", None)]
+    assert drawn == [{"n": 1, "m": 10}, {"n": 4, "m": 20}, {"n": 1, "m": 20}]
+
+
+def test_draws_are_the_same_in_another_process():
+    code = (
+        "import sys; sys.path.insert(0, 'tests/judging'); from test_variants import question; "
+        "from grader.judging.variants import params_for; print(params_for(question(), seed='2027', student='ada'))"
+    )
+    out = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    assert out.stdout.strip() == str(params_for(question(), seed="2027", student="ada"))
+
+
+def test_draws_depend_on_seed_student_and_nothing_else():
+    area = question()
+    assert params_for(area, seed="a", student="ada") == params_for(question(), seed="a", student="ada")
+    by_student = Counter(str(params_for(area, seed="a", student=f"s{i}")) for i in range(800))
+    by_seed = Counter(str(params_for(area, seed=str(i), student="ada")) for i in range(800))
+    assert len(by_student) == len(by_seed) == 8
+    assert min(*by_student.values(), *by_seed.values()) > 60  # 100 each on average
+
+
+def test_a_student_called_shared_is_a_student():
+    names = [f"q{i}" for i in range(40)]
+    differ = [
+        params_for(question(), seed=n, student="shared") != params_for(question(), seed=n, student=None) for n in names
+    ]
+    assert any(differ)
+
+
+def test_draws_respect_where():
+    even = question(where=lambda n, m: n % 2 == 0)
+    assert all(params_for(even, seed="a", student=str(i))["n"] % 2 == 0 for i in range(50))
+    with pytest.raises(AuthorError, match="area: no parameters satisfy its `where`"):
+        params_for(question(where=lambda n, m: False), seed="a", student=None)
+
+
+def test_an_answer_that_fits_somebody_else():
+    area = question()
+    others = {"cy": {"n": 4, "m": 20}, "bo": {"n": 4, "m": 20}, "di": {"n": 1, "m": 10}}
+    own = {"n": 1, "m": 20}
+    assert fits_another(area, parse("80 us", "us"), own, others) == ["bo", "cy"]
+    assert fits_another(area, parse("80.5 us", "us"), own, others) == ["bo", "cy"]
+    assert fits_another(area, parse("33 us", "us"), own, others) == []
+    assert fits_another(area, parse("80 B", "us"), own, others) == []
+
+
+def test_a_right_answer_is_nobody_elses():
+    assert fits_another(question(), parse(20, "us"), {"n": 1, "m": 20}, {"bo": {"n": 2, "m": 10}}) == []
+
+
+# -- D1, the exercise that is graded by all of this -------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def d1():
+    return find_course(ROOT).exercise("d1_ring_and_line")
+
+
+def test_no_two_answers_of_d1_coincide(d1):
+    slips = d1.misconceptions.values()
+    for asked in d1.numbers.values():
+        assert list(question_problems(asked, slips)) == []
+        assert len(list(asked.variants())) >= 60
+        answers = {f"{asked(**p):.3g}" for p in asked.variants()}
+        assert len(answers) >= 25, asked.name
+
+
+def test_every_slip_of_d1_gets_its_own_hint(d1):
+    slips = d1.misconceptions.values()
+    for asked in d1.numbers.values():
+        for params in list(asked.variants())[::7]:
+            for slip in (m for m in slips if m.of is asked):
+                result = judge(asked, params, slips, f"{slip.fn(**params) * 1e3:.4g} ms")
+                assert (result.status, result.misconception) == ("failed", slip.name)
+            assert judge(asked, params, slips, asked(**params) * 1e6).status == "passed"
+
+
+def outcome(fn, args) -> Outcome:
+    try:
+        return Outcome(value=fn(**args))
+    except Exception as error:
+        return Outcome(error=type(error).__name__)
+
+
+def failing(d1, fn, *, public: bool) -> set[str]:
+    """Names of the checks of D1's function that ``fn`` does not meet."""
+    times = d1.checks["ring_gather_seconds"].call
+    cases = times.public if public else list(times.hidden(np.random.default_rng(0)))
+    reference = d1.tasks["axis_collective_time"].fn
+    outcomes = [(args, outcome(fn, args), outcome(reference, args)) for args in cases]
+    failed = set()
+    for check in d1.checks.values():
+        if check.public or not public:
+            try:
+                check.fn(Seen(mesh={}, outcomes=outcomes, public=public))
+            except Failure:
+                failed.add(check.name)
+    return failed
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_the_function_of_d1_is_proved_by_its_mutants(d1, public):
+    seen = {c.name for c in d1.checks.values() if c.public or not public}
+    assert failing(d1, d1.tasks["axis_collective_time"].fn, public=public) == set()
+    assert failing(d1, lambda **_: None, public=public) == seen
+    for slip in d1.misconceptions.values():
+        if slip.of is d1.tasks["axis_collective_time"]:
+            assert failing(d1, slip.fn, public=public) == set(slip.fails) & seen, slip.name
+
+
+def test_d1_is_worth_what_the_curriculum_says(d1):
+    assert d1.points == 3

@@ -1,0 +1,338 @@
+"""Exported programs are run: what each device holds, what it cost; and what is not what was asked is refused."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from grader.common.layout import owner_slices
+from grader.exercise import Array, normal
+from grader.runner import facts, program, run
+from grader.wire.frames import dtype_of, pack_array
+from grader.wire.text import crash_reason
+from tests.runner.test_program import ARGUMENT, code_of, honest
+
+RNG = np.random.default_rng(0)
+MESH = {"x": 4, "y": 2}
+IMPORTS = """\
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import NamedSharding, PartitionSpec as P
+"""
+SHIFT = f"""{IMPORTS}
+def f(a, *, mesh):
+    local = lambda a: lax.ppermute(a, "x", [(i, (i + 1) % 4) for i in range(4)])
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))(a)
+"""
+A = normal(8, 4, spec=("x", "y"))
+
+
+@pytest.fixture
+def ran(traced: Callable[..., Any]) -> Callable[..., tuple[dict, list[np.ndarray], list[list[np.ndarray]]]]:
+    """The header, all shards in order, and the inputs that were drawn."""
+
+    def ran(text: str, *args: Array, runs: int = 1, **more: Any) -> tuple:
+        made = traced(text, *args, **more)
+        arrays = [*args, *([more["cotangent"]] if "cotangent" in more else [])]
+        inputs = [[a.sample({}, RNG) for a in arrays] for _ in range(runs)]
+        header, blobs = run.run(made.request, made.program, inputs)
+        assert "fault" not in header, header
+        abouts = [about for one in header["outputs"] for about in one for _ in about["slices"]]
+        places = [where for one in header["outputs"] for about in one for where in about["slices"]]
+        shards = [
+            np.frombuffer(blob, dtype_of(about["dtype"])).reshape([b - a for a, b in where])
+            for about, where, blob in zip(abouts, places, blobs, strict=True)
+        ]
+        return header, shards, inputs
+
+    return ran
+
+
+def refusal(reply: tuple[dict, list[bytes]]) -> str:
+    header, blobs = reply
+    assert blobs == [] and header["fault"]["kind"] == "refused"
+    return header["fault"]["message"]
+
+
+# -- outputs -----------------------------------------------------------------------------------
+
+
+def test_a_result_that_is_still_to_be_summed_is_the_learners() -> None:
+    """JAX cannot say which device holds what of it: that was pending, and for nothing."""
+    result = 'tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}'
+    code = code_of(honest().replace("-> tensor<8xf32> {", f"-> ({result}) {{", 1))
+    ask = {"args": [ARGUMENT], "wrt": [], "mesh": MESH, "files": []}
+    header, _ = run.run(ask, code, [[np.arange(8, dtype=np.float32)]])
+    said = {
+        "refused": "is a sum over them still to be made?",
+        "compile": "XLA cannot compile it",
+    }  # JAX before 0.11, since
+    assert said[header["fault"]["kind"]] in header["fault"]["message"]
+
+
+def test_every_device_is_told_with_its_slice_and_its_data(ran: Callable) -> None:
+    header, shards, [[a]] = ran(SHIFT, A)
+    (out,) = header["outputs"][0]
+    assert (out["shape"], out["dtype"]) == ([8, 4], "float32")
+    wanted = owner_slices((8, 4), ("x", "y"), MESH)
+    assert [tuple(map(tuple, where)) for where in out["slices"]] == wanted
+    for where, shard in zip(wanted, shards, strict=True):
+        np.testing.assert_array_equal(shard, np.roll(a, 2, axis=0)[tuple(slice(*p) for p in where)])
+
+
+def test_every_set_of_inputs_is_run(ran: Callable) -> None:
+    header, shards, inputs = ran(SHIFT, A, runs=3)
+    assert len(header["outputs"]) == 3 and len(shards) == 24
+    for i, [a] in enumerate(inputs):
+        np.testing.assert_array_equal(shards[8 * i], np.roll(a, 2, axis=0)[0:2, 0:2])
+
+
+def test_results_are_a_flat_list_however_they_are_wrapped(ran: Callable) -> None:
+    assert len(ran("def f(a, *, mesh):\n    return a, (a + 1,)\n", A)[0]["outputs"][0]) == 2
+    assert len(ran("def f(a, *, mesh):\n    return (a,)\n", A)[0]["outputs"][0]) == 1
+
+
+def test_replicas_come_from_every_device(ran: Callable) -> None:
+    """Unequal ones too, which JAX would take for equal."""
+    text = f"""{IMPORTS}
+def f(a, *, mesh):
+    local = lambda a: a + lax.axis_index("x")
+    return jax.shard_map(local, mesh=mesh, in_specs=P(), out_specs=P(), check_vma=False)(a)
+"""
+    _, shards, [[a]] = ran(text, normal(3))
+    for device, shard in enumerate(shards):
+        np.testing.assert_array_equal(shard, a + np.float32(device // 2))
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "int32", "uint8", "bool", "float8_e4m3fn"])
+def test_every_type_comes_back(ran: Callable, dtype: str) -> None:
+    header, shards, [[a]] = ran(f"def f(a, *, mesh):\n    return (a * 2).astype('{dtype}')\n", normal(8, spec=("x",)))
+    assert header["outputs"][0][0]["dtype"] == dtype
+    wanted = (a[0:2] * 2).astype(dtype_of(dtype))
+    assert shards[0].astype(np.float32) == pytest.approx(wanted.astype(np.float32))
+
+
+def test_a_mesh_of_fewer_devices_than_there_are_is_fine(ran: Callable) -> None:
+    header, shards, _ = ran("def f(a, *, mesh):\n    return a * 2\n", normal(6, spec=("x",)), mesh={"x": 3})
+    assert [s["slices"] for s in header["outputs"][0]] == [[[[0, 2]], [[2, 4]], [[4, 6]]]]
+    assert len(shards) == 3
+
+
+def test_scalars_and_empty_arrays_come_back(ran: Callable) -> None:
+    header, shards, [[a]] = ran(f"{IMPORTS}def f(a, *, mesh):\n    return jnp.max(a), a[:, :0]\n", A)
+    assert [o["shape"] for o in header["outputs"][0]] == [[], [8, 0]]
+    assert float(shards[0]) == a.max()
+
+
+def test_gradients_are_those_of_the_function(ran: Callable) -> None:
+    text = f"""{IMPORTS}
+def f(a, b, *, mesh):
+    local = lambda a, b: lax.psum(a @ b, "x")
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P())(a, b)
+"""
+    args = normal(3, 8, spec=(None, "x")), normal(8, 5, spec=("x", None))
+    header, shards, [[a, b, cotangent]] = ran(text, *args, wrt=("a", "b"), cotangent=normal(3, 5))
+    assert [o["shape"] for o in header["outputs"][0]] == [[3, 5], [3, 8], [8, 5]]
+    np.testing.assert_allclose(shards[0], a @ b, rtol=1e-4, atol=1e-5)
+
+    def whole(number: int) -> np.ndarray:
+        value = np.zeros(header["outputs"][0][number]["shape"])
+        for where, shard in zip(header["outputs"][0][number]["slices"], shards[8 * number :], strict=False):
+            value[tuple(slice(*p) for p in where)] = shard
+        return value
+
+    np.testing.assert_allclose(whole(1), cotangent @ b.T, rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(whole(2), a.T @ cotangent, rtol=1e-4, atol=1e-5)
+
+
+# -- facts -------------------------------------------------------------------------------------
+
+
+def test_gathering_first_takes_more_memory_than_a_ring(ran: Callable) -> None:
+    """The whole of B on every device, or one block at a time."""
+    gather = f"""{IMPORTS}
+def f(a, b, *, mesh):
+    local = lambda a, b: a @ lax.all_gather(b, "x", axis=1, tiled=True)
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P("x", None))(a, b)
+"""
+    ring = f"""{IMPORTS}
+def f(a, b, *, mesh):
+    def local(a, b):
+        me, out = lax.axis_index("x"), jnp.zeros((a.shape[0], 8 * b.shape[1]))
+        def step(i, carry):
+            out, b = carry
+            out = lax.dynamic_update_slice(out, a @ b, (0, (me - i) % 8 * b.shape[1]))
+            return out, lax.ppermute(b, "x", [(j, (j + 1) % 8) for j in range(8)])
+        return lax.fori_loop(0, 8, step, (out, b))[0]
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=P("x", None), check_vma=False)(a, b)
+"""
+    args = normal(8, 512, spec=("x", None)), normal(512, 64, spec=(None, "x"))
+    (gathered, first, _), (rotated, second, _) = (ran(text, *args, mesh={"x": 8}) for text in (gather, ring))
+    assert gathered["memory"] > 512 * 64 * 4 > 2 * rotated["memory"] > 0
+    assert gathered["dot_flops"] == rotated["dot_flops"] == {"least": 2 * 1 * 512 * 64, "most": 2 * 1 * 512 * 64}
+    assert len(first) == len(second)
+
+
+def test_the_same_program_by_another_hand_keeps_its_own_lines(ran: Callable, traced: Callable) -> None:
+    """What was run is remembered; whose lines they are is not."""
+    later = SHIFT.replace("def f(", "# a comment\n\n\ndef f(")
+    value = RNG.standard_normal((8, 4)).astype(np.float32)
+    replies = []
+    for text in (SHIFT, later):
+        made = traced(text, A)
+        replies.append(run.run(made.request, made.program, [[value]]))
+    (one, first), (two, second) = replies
+    assert first is second  # run once
+    assert two["collectives"][0]["line"] == one["collectives"][0]["line"] + 3
+
+
+def test_other_inputs_are_run_anew(traced: Callable) -> None:
+    made = traced(SHIFT, A)
+    first, second = (run.run(made.request, made.program, [[np.full((8, 4), n, np.float32)]])[1] for n in (1, 2))
+    assert first != second
+
+
+@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.permutations(["x", "y", None]), st.sampled_from([(4, 2), (2, 4), (8, 1)]))
+def test_layouts_are_read_from_the_devices(ran: Callable, spec: list, sizes: tuple[int, int]) -> None:
+    mesh = dict(zip("xy", sizes, strict=True))
+    text = f"{IMPORTS}def f(a, *, mesh):\n    return lax.with_sharding_constraint(a, NamedSharding(mesh, P(*{spec})))\n"
+    header, _, _ = ran(text, normal(8, 8, 8), mesh=mesh)
+    found = [tuple(map(tuple, where)) for where in header["outputs"][0][0]["slices"]]
+    assert found == owner_slices((8, 8, 8), spec, mesh)
+
+
+# -- refusals ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("other", "told"),
+    [
+        (normal(4, 8, spec=("x", "y")), "the program takes [((8, 4), 'float32')], asked was [((4, 8), 'float32')]"),
+        (normal(8, 4, spec=("x", "y"), dtype="bfloat16"), "asked was [((8, 4), 'bfloat16')]"),
+    ],
+)
+def test_a_program_of_other_arguments_is_refused(traced: Callable, other: Array, told: str) -> None:
+    """One that a submission brought along, made for something else."""
+    asked = traced("def f(a, *, mesh):\n    return a\n", other).request
+    value = other.sample({}, RNG)
+    assert told in refusal(run.run(asked, traced(SHIFT, A).program, [[value]]))
+
+
+def test_a_program_that_leaves_an_argument_out_is_refused(traced: Callable) -> None:
+    asked = traced("def f(a, b, *, mesh):\n    return a\n", A, A).request
+    value = A.sample({}, RNG)
+    assert "the program takes" in refusal(run.run(asked, traced(SHIFT, A).program, [[value, value]]))
+
+
+@pytest.mark.parametrize("garbage", [b"", b"\0", b"not a program", bytes(64), b"\xff" * 4096])
+def test_bytes_that_are_no_program_are_refused(traced: Callable, garbage: bytes) -> None:
+    asked = traced(SHIFT, A).request
+    assert refusal(run.run(asked, garbage, [[A.sample({}, RNG)]])) == "the program cannot be read"
+
+
+def test_a_huge_program_is_refused_before_it_is_read(traced: Callable) -> None:
+    asked = traced(SHIFT, A).request
+    told = refusal(run.run(asked, bytes(program.MAX_BYTES + 1), [[A.sample({}, RNG)]]))
+    assert told == "the program takes 4,194,305 bytes; 4,194,304 are the limit"
+
+
+def test_a_program_that_needs_too_much_memory_is_refused(traced: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "MAX_MEMORY", 1 << 20)
+    made = traced(f"{IMPORTS}def f(a, *, mesh):\n    return jnp.zeros((256, 1024)) + a[0, 0]\n", A)
+    told = refusal(run.run(made.request, made.program, [[A.sample({}, RNG)]]))
+    assert told == "the program needs 8 MiB over all devices; 1 MiB are the limit"
+
+
+def test_results_that_are_too_large_are_refused(traced: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "MAX_OUTPUT", 8 * 128 - 1)
+    made = traced("def f(a, *, mesh):\n    return a\n", normal(8, 4))
+    told = refusal(run.run(made.request, made.program, [[A.sample({}, RNG)]]))
+    assert told == "the results are larger than 64 MiB over all devices and runs"
+
+
+def test_a_sharded_result_counts_once(traced: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(run, "MAX_OUTPUT", 128)
+    made = traced(SHIFT, A)
+    assert "outputs" in run.run(made.request, made.program, [[A.sample({}, RNG)]])[0]
+
+
+def test_too_many_results_are_refused(traced: Callable) -> None:
+    made = traced("def f(a, *, mesh):\n    return [a] * 65\n", A)
+    assert refusal(run.run(made.request, made.program, [[A.sample({}, RNG)]])) == "the program has more than 64 results"
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        "jax.pure_callback(lambda a: a, a, a)",
+        "io_callback(lambda a: a, a, a)",
+        "io_callback(lambda a: a, a, a, ordered=True)",
+    ],
+)
+def test_a_host_callback_is_refused(traced: Callable, call: str) -> None:
+    made = traced(f"{IMPORTS}from jax.experimental import io_callback\ndef f(a, *, mesh):\n    return {call}\n", A)
+    header, _ = run.run(made.request, made.program, [[A.sample({}, RNG)]])
+    assert header["fault"]["message"] == "uses a host callback, which cannot leave this process; remove it"
+    assert (header["fault"]["line"], header["fault"]["file"]) == ((7, "a.py") if "ordered" not in call else (None, ""))
+
+
+def test_what_is_not_admitted_is_not_run(traced: Callable) -> None:
+    made = traced(f"{IMPORTS}def f(a, *, mesh):\n    return jnp.linalg.cholesky(a.T @ a)\n", A)
+    assert "outside XLA" in refusal(run.run(made.request, made.program, [[A.sample({}, RNG)]]))
+
+
+# -- pieces ------------------------------------------------------------------------------------
+
+
+def test_only_collectives_of_the_source_are_marked(traced: Callable) -> None:
+    module = traced(SHIFT, A).form.parse()
+    facts.mark(module)
+    text = module.operation.get_asm(enable_debug_info=True)
+    assert text.count(facts.MARK) == 1 and "a.py" not in text
+
+
+def test_inputs_are_unpacked_as_they_were_packed() -> None:
+    runs = [[RNG.standard_normal((2, 3)).astype(np.float32), np.arange(4)] for _ in range(2)]
+    packed = [[pack_array(a) for a in one] for one in runs]
+    header = {"inputs": [[about for about, _ in one] for one in packed]}
+    for mine, theirs in zip(runs, run.unpack_inputs(header, [b for one in packed for _, b in one]), strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            np.testing.assert_array_equal(a, b)
+            assert a.dtype == b.dtype
+
+
+@pytest.mark.parametrize(
+    ("stderr", "told"),
+    [
+        ("", ""),
+        ("nothing to see", ""),
+        ("F1121 06:00:00.123456 12 x.cc:3] Check failed: a == b\n*** stack\n", "F1121 06:00:00.... 12 x.cc:3] Check failed: a == b"),
+        ("first error\nerror at 0xdeadbeef of 12345678\n\n", "error at ... of ..."),
+        ("error " + "x" * 500, "error " + "x" * 194),
+        ("error in by_hand_0123456789abcdef.3", "error in collective.3"),
+    ],
+)  # fmt: skip
+def test_a_crash_is_told_in_one_line_without_addresses(stderr: str, told: str) -> None:
+    assert crash_reason(stderr) == told
+
+
+def test_the_programs_used_last_are_remembered() -> None:
+    made: list[str] = []
+
+    def reply(name: str) -> run.Reply:
+        made.append(name)
+        return {"name": name}, [bytes(6000)]
+
+    remembered = run.Remembered(25_000, run._size)  # two, with what is reckoned for each
+    for name in ["a", "b", "a", "c", "a", "b"]:
+        assert remembered.get(name, lambda n=name: reply(n))[0] == {"name": name}
+    assert made == ["a", "b", "c", "b"]
+    assert remembered.get("huge", lambda: ({}, [bytes(30_000)]))[1] == [bytes(30_000)]
+    assert remembered.held == 0
