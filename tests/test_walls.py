@@ -1,0 +1,51 @@
+"""The walls between rooms: ``make lint`` holds them, and each contract fails when it is broken."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+# For each contract an import that it forbids.
+BROKEN = {
+    "layers": ("grader/course/answers.py", "from grader.batch import grade"),
+    "wire": ("grader/wire/text.py", "from grader.common import result"),
+    "learner": ("grader/learner/child.py", "from grader.common import layout"),
+    "sandbox": ("grader/sandbox/keeper.py", "from grader.learner import child"),
+    "runner": ("grader/runner/serve.py", "from grader import exercise"),
+    "intake": ("grader/intake/submission.py", "import jax"),
+    "judging": ("grader/judging/judge.py", "import jax"),
+    "reports": ("grader/reports/__init__.py", "from grader.course import loading"),
+    "nbgrader": ("grader/batch/store.py", "import nbgrader"),
+}
+
+
+def linted(root: Path, *contracts: str) -> subprocess.CompletedProcess[str]:
+    chosen = [word for contract in contracts for word in ("--contract", contract)]
+    lint = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache", *chosen]
+    return subprocess.run(lint, cwd=root, capture_output=True, text=True)
+
+
+@pytest.fixture
+def copy(tmp_path: Path) -> Path:
+    shutil.copytree(ROOT / "grader", tmp_path / "grader", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("contract", BROKEN)
+def test_each_contract_fails_when_it_is_broken(copy: Path, contract: str) -> None:
+    name, line = BROKEN[contract]
+    path = copy / name
+    path.write_text(path.read_text(encoding="utf-8") + f"\n{line}\n", encoding="utf-8")
+    done = linted(copy, contract)
+    assert done.returncode == 1 and "0 kept, 1 broken" in done.stdout, done.stdout + done.stderr
+
+
+def test_every_contract_is_kept_and_tried() -> None:
+    done = linted(ROOT)
+    assert done.returncode == 0 and f"{len(BROKEN)} kept, 0 broken" in done.stdout, done.stdout + done.stderr
