@@ -1,6 +1,7 @@
 """A report as text, pictures, pages and tables.
 
-In: reports (``common.result``). Out: something to look at: ``terminal``, ``pages`` and ``tables`` make it; ``summary`` is of a class.
+In: reports (``common.result``), and of a class their ``summary``. Out: something to look at, from ``terminal``, ``pages``
+and ``tables``.
 
 All text in a report may come from a learner. It passes ``untrusted.clean`` once, on its way out: the template environment
 of ``pages`` applies it to every string a template prints (and escapes it), ``paper.Paper.text`` to every string for a
