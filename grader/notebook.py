@@ -11,7 +11,8 @@ from grader.batch.lane import Here
 from grader.common.result import Report
 from grader.course.loading import course_around
 from grader.intake.submission import Source, Submission
-from grader.reports.report import print_report, render_fragment
+from grader.reports.pages import render_fragment
+from grader.reports.terminal import print_report
 
 
 def check(name: str, namespace: dict[str, Any] | None = None) -> None:

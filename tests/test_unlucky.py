@@ -32,7 +32,7 @@ from grader.course.answers import answers
 from grader.course.build import reference_source
 from grader.course.loading import Course, find_course, load_course
 from grader.intake.submission import find_submissions, read
-from grader.reports.report import summarise
+from grader.reports.summary import summarise
 from grader.sandbox.launcher import children
 from grader.sandbox.tiers import TIERS, available
 from grader.sandbox.worker import Worker

@@ -25,7 +25,7 @@ from grader.intake.submission import Chunk, Source, Submission
 from grader.judging import numbers
 from grader.judging.judge import WRONG_IN_SECRET, Answered, Finding, judge_checks, matches, with_hint
 from grader.judging.plan import Ask, plan
-from grader.reports.report import load_templates
+from grader.reports.pages import load_templates
 from grader.sandbox.worker import Worker
 
 

@@ -34,7 +34,9 @@ from grader.common.result import ExerciseReport, Report
 from grader.course.loading import Course, CourseError, Module
 from grader.intake.submission import Submission, Unreadable, fingerprint
 from grader.judging import numbers, variants
-from grader.reports import report
+from grader.reports.pages import page_name, render_html, render_summary_html
+from grader.reports.summary import Summary
+from grader.reports.tables import write_grades_csv
 
 
 class Folder:
@@ -88,10 +90,10 @@ class Folder:
         Pages first, the report last: where there is a report, there are its pages.
         """
         whole = self._added_up(graded)
-        page = report.page_name(whole.student)
+        page = page_name(whole.student)
         with resumable():
-            write_atomic(self.path / "students" / page, report.render_html(whole, audience="student"))
-            write_atomic(self.path / page, report.render_html(whole, audience="staff"))
+            write_atomic(self.path / "students" / page, render_html(whole, audience="student"))
+            write_atomic(self.path / page, render_html(whole, audience="staff"))
             write_atomic(self.path / "reports" / f"{whole.student}.json", whole.dumps())
         return whole
 
@@ -124,12 +126,12 @@ class Folder:
         names = sorted(path.stem for path in (self.path / "reports").glob("*.json"))
         return [found for name in names if (found := self._read(name)) is not None]
 
-    def finish(self, reports: list[Report], summary: report.Summary) -> None:
+    def finish(self, reports: list[Report], summary: Summary) -> None:
         text = json.dumps(summary.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         with resumable():
-            report.write_grades_csv(reports, self.path / "grades.csv")
+            write_grades_csv(reports, self.path / "grades.csv")
             write_atomic(self.path / "summary.json", text)
-            write_atomic(self.path / "index.html", report.render_summary_html(summary, reports))
+            write_atomic(self.path / "index.html", render_summary_html(summary, reports))
 
 
 def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:

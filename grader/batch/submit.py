@@ -20,7 +20,7 @@ from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.course.loading import Course, CourseError
 from grader.intake.submission import Submission, read
-from grader.reports.report import page_name
+from grader.reports.pages import page_name
 
 MANIFEST = "manifest.json"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # so that the same work makes the same file

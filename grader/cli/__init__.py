@@ -36,7 +36,10 @@ from grader.exercise import AuthorError
 from grader.intake.submission import SubmissionError, find_submissions, read
 from grader.integrations import export
 from grader.judging import numbers
-from grader.reports import report
+from grader.reports.attention import Attention
+from grader.reports.summary import summarise
+from grader.reports.terminal import print_attention, print_report, print_summary
+from grader.reports.untrusted import clean
 from grader.sandbox.tiers import NoIsolation, best_tier, environment
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, rich_markup_mode=None)
@@ -63,14 +66,14 @@ def main() -> None:
     try:
         app()
     except (CourseError, AuthorError, SubmissionError, NoIsolation, scaffold.ScaffoldError) as error:
-        err.print(f"shardlings: {report.clean(error)}", markup=False, highlight=False, soft_wrap=True)
+        err.print(f"shardlings: {clean(error)}", markup=False, highlight=False, soft_wrap=True)
         sys.exit(UNUSABLE)
     except OSError as error:
         if error.filename is None and error.errno not in FULL:
             raise
         told = f"cannot use {error.filename or 'where the output goes'}: {error.strerror}"
         err.print(
-            f"shardlings: {report.clean(told)}; mend that and run the same command again",
+            f"shardlings: {clean(told)}; mend that and run the same command again",
             markup=False,
             highlight=False,
             soft_wrap=True,
@@ -258,7 +261,7 @@ def check(
     if as_json:
         typer.echo(graded.dumps(), nl=False)
     else:
-        report.print_report(graded, out)
+        print_report(graded, out)
         if hidden := sum(found.exercise(name).hidden_points * found.weight(name) for name in chosen):
             out.print(f"Hidden checks decide on {points(hidden)} more when your work is graded.")
     raise typer.Exit(UNUSABLE if unusable else exit_code([graded], student=True))
@@ -342,7 +345,7 @@ def grade(
         )
         not_graded |= {student: str(error) for student, error in (failures | more).items()}
         reports = folder.reports()
-        summary = report.summarise(
+        summary = summarise(
             reports,
             not_graded=not_graded,
             extensions=frozenset(e for e in found.module_of if e not in unusable and found.exercise(e).extension),
@@ -355,7 +358,7 @@ def grade(
     if as_json:
         typer.echo(json.dumps(summary.model_dump(mode="json"), indent=2, sort_keys=True))
     else:
-        report.print_summary(summary, out)
+        print_summary(summary, out)
         if folder.suspicions:
             told = f"{folder.suspicions} wrong answers are right for another student's numbers: {to}/integrity.json"
             out.print(told, highlight=False, soft_wrap=True)
@@ -376,7 +379,7 @@ def refuse_on_file(folder: store.Folder, unusable: Mapping[str, str]) -> None:
 
 def tell(what: str, text: str) -> None:
     """One line beside the results."""
-    err.print(f"{what}: {report.clean(text)}", markup=False, highlight=False, soft_wrap=True)
+    err.print(f"{what}: {clean(text)}", markup=False, highlight=False, soft_wrap=True)
 
 
 def decided_again(
@@ -410,7 +413,7 @@ def decided_again(
         on_file = ["as in the report on file"] if decided.kept else [f"no report of {student} on file"]
         for line in filter(None, [*lines, *(decided.differs or on_file)]):
             indent = line[: len(line) - len(line.lstrip())]
-            out.print(indent + report.clean(line), markup=False, highlight=False, soft_wrap=True)
+            out.print(indent + clean(line), markup=False, highlight=False, soft_wrap=True)
     if decided.differs:
         tell(
             "shardlings",
@@ -431,7 +434,7 @@ def progress(total: int, *, quiet: bool) -> Iterator[Any]:
     )
     with Progress(*columns, console=err, disable=quiet, transient=True) as bar:
         task = bar.add_task("grading", total=total, who="")
-        yield lambda who: bar.update(task, advance=1, who=report.clean(who, 40))
+        yield lambda who: bar.update(task, advance=1, who=clean(who, 40))
 
 
 def exit_code(reports: list[Report], *, student: bool = False) -> int:
@@ -495,7 +498,7 @@ def verify(
         if not as_json:
             out.print(f"{'✗' if problems else '✓'} {name}", highlight=False)
             for problem in problems:
-                out.print(f"    {report.clean(problem)}", markup=False, highlight=False, soft_wrap=True)
+                out.print(f"    {clean(problem)}", markup=False, highlight=False, soft_wrap=True)
 
     with Grader(found, best_tier(isolation), jobs) as grader:
         count = verifier.verify(found, grader, chosen, proven, seeds)
@@ -587,8 +590,8 @@ def grade_nbgrader(folder: Path, assignments: list[str], jobs: int, isolation: s
         if done.no_secret:
             told = f"not through the exchange, so nbgrader release_feedback stops at them: {a_few(done.no_secret)}; "
             tell("note", f"{told}hand them feedback/STUDENT/{assignments[0]}/ yourself")
-        needed = [report.Attention(student=s, reason="; ".join(why)) for s, why in done.attention.items()]
-        report.print_attention(needed, out)
+        needed = [Attention(student=s, reason="; ".join(why)) for s, why in done.attention.items()]
+        print_attention(needed, out)
     for student in done.pending:
         tell("shardlings", f"{student} waits for a person: the grader itself failed there")
     for student, error in done.failures.items():
@@ -617,9 +620,9 @@ def submit(
     place, who = work_in(found, work), student_name(found, student)
     with own_grader(found) as grader:
         ready = submitting.prepare(found, listed.id, place, who, grader)
-    report.print_report(ready.report, out)
+    print_report(ready.report, out)
     for exercise, tasks in ready.missing.items():
-        told = f"missing in {exercise}: {report.clean(', '.join(tasks))}"
+        told = f"missing in {exercise}: {clean(', '.join(tasks))}"
         out.print(told, style="yellow", markup=False, highlight=False, soft_wrap=True)
     near = (place.resolve(), place.resolve() / listed.id)
     inside = next((p for p in near if (p / f"{listed.id}.ipynb").is_file()), None)
@@ -704,7 +707,7 @@ def nbgrader_scan(
         raise CourseError(f"{folder} is no course folder of nbgrader's: it has no source/, release/ or submitted/")
     told = [f"{path}: {what}" for path, what in scan.scan(found, folder)]
     for line in told:
-        out.print(report.clean(line, 400), markup=False, highlight=False, soft_wrap=True)
+        out.print(clean(line, 400), markup=False, highlight=False, soft_wrap=True)
     out.print(f"{len(told)} leaks" if told else "nothing leaks")
     raise typer.Exit(FAILED if told else 0)
 
@@ -746,13 +749,13 @@ def mutants(
             dead = f"{len(proof.verdicts):8} {killed:8} {proof.not_run:10}"
             out.print(f"{proof.exercise:26} {dead} {same:11} {alive:9}", highlight=False)
             for problem in proof.problems:
-                out.print(f"    {report.clean(problem, 400)}", markup=False, highlight=False, soft_wrap=True)
+                out.print(f"    {clean(problem, 400)}", markup=False, highlight=False, soft_wrap=True)
             for name in proof.unproven:
                 out.print(f"    nothing proves that {name} can fail", markup=False, highlight=False)
         total, killed = sum(len(p.verdicts) for p in proofs), sum(p.count("killed") for p in proofs)
         out.print(f"{total} mutants, {killed} killed ({killed / max(total, 1):.1%})", highlight=False)
         for problem in others:
-            out.print(report.clean(problem), markup=False, highlight=False, soft_wrap=True)
+            out.print(clean(problem), markup=False, highlight=False, soft_wrap=True)
     raise typer.Exit(UNUSABLE if unusable else FAILED if others or any(p.problems for p in proofs) else 0)
 
 

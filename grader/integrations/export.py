@@ -16,7 +16,7 @@ from pydantic import ValidationError
 from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.course.loading import CourseError
-from grader.reports.report import csv_cell
+from grader.reports.tables import csv_cell
 
 COLUMNS = ("student", "module", "exercise", "kind", "check", "label", "hidden", "status", "earned", "points", "reason", "misconception")  # fmt: skip
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")

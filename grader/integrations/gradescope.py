@@ -26,7 +26,8 @@ from grader.common.files import write_atomic
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.loading import Course, CourseError, find_course
 from grader.intake.submission import read
-from grader.reports.report import BLOCKED, clean
+from grader.reports.untrusted import clean
+from grader.reports.wording import BLOCKED
 from grader.sandbox.tiers import NoIsolation, best_tier
 
 PACKAGE = Path(__file__).resolve().parent.parent

@@ -42,7 +42,7 @@ from grader.integrations.nbgrader import folder as book_folder
 from grader.integrations.nbgrader.desk import KEPT, Work, stamp
 from grader.integrations.nbgrader.mend import Known
 from grader.integrations.nbgrader.plugin import METADATA, Desk, graded, rebuild
-from grader.reports.report import ended_xla
+from grader.reports.attention import ended_xla
 
 FROM_EXCHANGE = ("timestamp.txt", "submission_secret.txt")  # written by `nbgrader submit`
 Bar = Callable[[int], AbstractContextManager[Callable[[str], None]]]

@@ -18,7 +18,10 @@ from nbformat.notebooknode import NotebookNode
 from rich.console import Console
 
 from grader.common.result import ExerciseReport, Report, Result
-from grader.reports import report as reports
+from grader.reports.pages import render_fragment
+from grader.reports.terminal import print_exercise
+from grader.reports.untrusted import clean
+from grader.reports.wording import BLOCKED
 
 MAX_COMMENT = 4000
 # MathJax would run TeX, and TeX can hold links; it reads the page as shown, so entities do not help.
@@ -51,7 +54,7 @@ def _output(kind: str, data: dict[str, str]) -> NotebookNode:
 
 def error(reason: str) -> NotebookNode:
     """Zero points, and the reason."""
-    told = reports.clean(reason)
+    told = clean(reason)
     return nbformat.v4.new_output("error", ename="NotGraded", evalue=told, traceback=[f"NotGraded: {told}"])
 
 
@@ -60,8 +63,8 @@ def _drawn(shown: str) -> tuple[str, str]:
     """An exercise's report (JSON) as HTML and as text. Many of a class have the same, full marks for one."""
     exercise = ExerciseReport.model_validate_json(shown)
     paper = io.StringIO()
-    reports.print_exercise(exercise, Console(file=paper, width=100, color_system=None, force_terminal=False))
-    return _NO_TEX.format(reports.render_fragment(exercise)), paper.getvalue().rstrip()
+    print_exercise(exercise, Console(file=paper, width=100, color_system=None, force_terminal=False))
+    return _NO_TEX.format(render_fragment(exercise)), paper.getvalue().rstrip()
 
 
 # -- comments ----------------------------------------------------------------------------------
@@ -81,12 +84,12 @@ def _line(result: Result) -> str:
     if result.status == "broken":
         return escaped(f"{label}: pending, the grader itself failed here and a person will look")
     hint = f" Hint: {result.hint}" if result.hint else ""
-    return escaped(f"{label}: {result.reason or reports.BLOCKED}.{hint}")
+    return escaped(f"{label}: {result.reason or BLOCKED}.{hint}")
 
 
 def escaped(text: str) -> str:
     """Text that neither Markdown, HTML nor MathJax makes anything of: the feedback page tries all three."""
-    plain = reports.clean(text).translate(_LOOKALIKES)
+    plain = clean(text).translate(_LOOKALIKES)
     marks = r"(?<=\])\(|(?<![A-Za-z0-9])[*_~](?=\S)|(?<=\S)[*_~](?![A-Za-z0-9])"
     return re.sub(marks, lambda m: f"&#{ord(m[0])};", html.escape(plain, quote=False))
 

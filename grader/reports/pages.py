@@ -1,0 +1,105 @@
+"""Reports and the summary of a class as HTML; the templates are beside."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Iterable
+from functools import cache
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from grader.common.result import ExerciseReport, Report
+from grader.reports.inline_styles import INLINE_STYLES
+from grader.reports.pictures import describe, pictures
+from grader.reports.points import counted, pending_text, percentage, score, show_percent, tidy
+from grader.reports.summary import Summary, in_order
+from grader.reports.svg import draw_svg
+from grader.reports.untrusted import clean
+from grader.reports.wording import Audience, count_notes, data_pairs, place_text, reason_text, seen_by, status_word
+
+
+def render_html(report: Report, *, audience: Audience = "student") -> str:
+    """One page with nothing outside it: no scripts, no fonts, no images to fetch."""
+    template = _environment().get_template("report.html.j2")
+    return template.render(report=seen_by(audience, report), audience=audience, look=_class, heading=2)
+
+
+def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student") -> str:
+    """One exercise as an HTML fragment with inline styles, for a notebook's output."""
+    template = _environment().get_template("exercise.html.j2")
+    return template.render(exercise=seen_by(audience, exercise), audience=audience, look=_inline, heading=3)
+
+
+def render_summary_html(summary: Summary, reports: Iterable[Report]) -> str:
+    """The class page; it links to each student's page, named by ``page_name``, in the same folder."""
+    template = _environment().get_template("class.html.j2")
+    ordered = in_order(reports)
+    return template.render(summary=summary, reports=ordered, graded={r.student for r in ordered})
+
+
+def _class(name: str) -> Markup:
+    return Markup('class="{}"').format(name)
+
+
+def _inline(name: str) -> Markup:
+    return Markup('style="{}"').format(INLINE_STYLES[name])
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        finalize=_finalize,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.globals.update(
+        word=status_word,
+        reason=reason_text,
+        where=place_text,
+        pictures=pictures,
+        drawing=draw_svg,
+        describe=describe,
+        data_pairs=data_pairs,
+    )
+    environment.globals.update(score=score, percent=percentage, counted=counted, pending_text=pending_text)
+    environment.globals.update(page_name=page_name, quote=quote, show_percent=show_percent, notes_of=count_notes)
+    environment.filters.update(prose=_prose, tidy=tidy, clean=clean)
+    for name in environment.list_templates(extensions=["j2", "css"]):
+        environment.get_template(name)
+    return environment
+
+
+def load_templates() -> None:
+    """Compile the templates now. To do so while other threads parse can fail, see ``syntax.parse``."""
+    _environment()
+
+
+def _finalize(value: Any) -> Any:
+    """Every string a template prints is cleaned here; escaping follows."""
+    return clean(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _prose(text: str, limit: int = 2000) -> Markup:
+    """Escaped text, in which `code` between backticks is set as code."""
+    return Markup(re.sub(r"`([^`]+)`", r"<code>\1</code>", str(escape(clean(text, limit)))))
+
+
+def page_name(student: str) -> str:
+    """The file name of a student's page: ``<student>.html`` where that is safe in a folder and a link.
+
+    Other names keep their safe characters and get a part of their digest, so that no two collide.
+    """
+    if re.fullmatch(r"(?!index$)[A-Za-z0-9][A-Za-z0-9._-]{0,99}", student):
+        return f"{student}.html"
+    safe = re.sub(r"[^A-Za-z0-9_-]+", "-", student)[:60].strip("-")
+    digest = hashlib.sha256(student.encode("utf-8", "surrogatepass")).hexdigest()[:12]
+    return f"{safe or 'student'}-{digest}.html"

@@ -1,0 +1,54 @@
+"""A console on which text from learners is only text."""
+
+from __future__ import annotations
+
+import unicodedata
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from grader.reports.untrusted import clean
+
+_ASCII = str.maketrans({"×": "x", "·": "*", "–": "-", "—": "-", "…": "...", "‘": "'", "’": "'", "“": '"', "”": '"'})
+_LINES = str.maketrans("┌┬┐├┼┤└┴┘─│", "+++++++++-|")
+
+
+@dataclass(frozen=True)
+class Paper:
+    """A console, and what text it can show."""
+
+    console: Console
+
+    @property
+    def ascii(self) -> bool:
+        """Whether it can show nothing else."""
+        return not self.console.encoding.lower().startswith("utf")
+
+    def text(self, text: object, style: str = "", limit: int = 2000) -> Text:
+        """Plain text, cleaned: markup and escapes in it mean nothing."""
+        return Text(self.fit(clean(text, limit)), style=style, overflow="fold")
+
+    def fit(self, text: str) -> str:
+        """The same text with what the console can encode; also for text with drawn lines."""
+        if not self.ascii:
+            return text
+        simple = unicodedata.normalize("NFKD", text.translate(_ASCII).translate(_LINES))
+        return "".join(c for c in simple if not unicodedata.combining(c)).encode("ascii", "replace").decode()
+
+    def line(self, *parts: Text, indent: int = 0) -> None:
+        """One paragraph, of all parts."""
+        self.console.print(Padding(Text("", overflow="fold").join(parts), (0, 0, 0, indent), expand=False))
+
+    def table(self, title: str, columns: list[str], rows: list[list[str]]) -> None:
+        """A table with its title above; nothing where it would have no rows."""
+        if not rows:
+            return
+        table = Table(title=Text(title, style="bold"), title_justify="left")
+        for column in columns:
+            table.add_column(column, overflow="fold")
+        for row in rows:
+            table.add_row(*(self.text(cell, limit=300) for cell in row))
+        self.console.print(table)

@@ -1,0 +1,141 @@
+"""Layouts to draw: which part of an array each device of a mesh holds, as blocks with the names of their holders."""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from pydantic import BaseModel, Field, field_validator, model_validator
+
+from grader.common.layout import coordinates, show_device
+from grader.common.result import Result
+
+
+class Picture(BaseModel):
+    """A layout to draw: the part ``(start, stop)`` of every dimension that each device holds."""
+
+    title: str
+    mesh: dict[str, Annotated[int, Field(ge=1)]]
+    shape: list[Annotated[int, Field(ge=1)]]
+    slices: list[list[tuple[int, int]]]
+
+    @field_validator("mesh", mode="before")
+    @classmethod
+    def _pairs(cls, mesh: Any) -> Any:
+        return dict(mesh) if isinstance(mesh, list) else mesh  # pairs survive the sorting of keys in a file
+
+    @model_validator(mode="after")
+    def _fits(self) -> Picture:
+        if math.prod(self.mesh.values()) != len(self.slices) or len(self.slices) > 4096:
+            raise ValueError("one entry of `slices` per device, at most 4096 devices")
+        for part in self.slices:
+            for (start, stop), size in zip(part, self.shape, strict=True):
+                if not 0 <= start < stop <= size:
+                    raise ValueError(f"{start}:{stop} is no part of a dimension of {size}")
+        return self
+
+    @property
+    def heading(self) -> str:
+        """The title, as said to the learner: what is actual is theirs."""
+        return "yours" + self.title.removeprefix("actual") if self.title.startswith("actual") else self.title
+
+    @property
+    def caption(self) -> str:
+        """``24 × 40 on mesh x=4, y=2``, and what is not drawn of it."""
+        mesh = ", ".join(f"{a}={n}" for a, n in self.mesh.items())
+        text = f"{' × '.join(map(str, self.shape)) or 'scalar'} on mesh {mesh}"
+        drawn = drawn_dims(self)
+        if len(self.shape) > 2:
+            text += f"; drawn: dimensions {drawn[0]} and {drawn[1]}"
+        more = [d for d in _cut_dims(self) if d not in drawn]
+        return text + "".join(f"; dimension {d} is cut too" for d in more)
+
+
+@dataclass(frozen=True)
+class Block:
+    """A part of the drawn dimensions, and the devices that hold it."""
+
+    rows: tuple[int, int]
+    cols: tuple[int, int]
+    devices: tuple[int, ...]
+
+
+def pictures(result: Result) -> list[Picture]:
+    """The pictures of a failed result, expected first; what cannot be drawn is left out."""
+    if result.status != "failed":
+        return []
+    found = [p for p in map(_picture, result.pictures[:8]) if p]
+    return sorted(found, key=lambda p: not p.title.startswith("expected"))
+
+
+def _picture(raw: dict[str, Any]) -> Picture | None:
+    try:
+        return Picture.model_validate(raw)
+    except (TypeError, ValueError):  # pydantic's error is a ValueError
+        return None
+
+
+def _cut_dims(picture: Picture) -> list[int]:
+    whole = [(0, n) for n in picture.shape]
+    return [d for d in range(len(whole)) if any(part[d] != whole[d] for part in picture.slices)]
+
+
+def drawn_dims(picture: Picture) -> list[int]:
+    """At most two dimensions: the first that are cut, then the first of the others."""
+    cut = _cut_dims(picture)
+    rest = [d for d in range(len(picture.shape)) if d not in cut]
+    return sorted((cut + rest)[:2])
+
+
+def blocks(picture: Picture) -> list[Block]:
+    """The distinct blocks of the drawn dimensions, from the top left."""
+    dims = drawn_dims(picture)
+    held: dict[tuple, list[int]] = defaultdict(list)
+    for device, part in enumerate(picture.slices):
+        seen = [part[d] for d in dims]
+        rows, cols = [(0, 1)] * (2 - len(seen)) + seen  # a vector lies in one row
+        held[rows, cols].append(device)
+    return [Block(rows, cols, tuple(devices)) for (rows, cols), devices in sorted(held.items())]
+
+
+def holders(picture: Picture, devices: tuple[int, ...]) -> list[str]:
+    """Who holds a block, one short word per mesh axis: ``["x=1", "y=0..1"]``."""
+    points = [coordinates(picture.mesh)[d] for d in devices]
+    if len(points) == len(picture.slices) > 1:
+        return ["all", f"{len(points)} devices"]
+    spans = {axis: sorted({p[axis] for p in points}) for axis in picture.mesh}
+    if math.prod(map(len, spans.values())) != len(points):  # no full sub-mesh: nothing short to say
+        return [f"{len(points)} devices"]
+    return [f"{axis}={_span(at)}" for axis, at in spans.items()]
+
+
+def _span(at: list[int]) -> str:
+    if len(at) > 1 and at[-1] - at[0] == len(at) - 1:
+        return f"{at[0]}..{at[-1]}"
+    return ",".join(map(str, at))
+
+
+def describe(picture: Picture) -> list[tuple[str, str]]:
+    """The picture in words: each block's range and the devices that hold it."""
+    dims = len(drawn_dims(picture))
+    return [
+        (
+            "[" + ", ".join(f"{a}:{b}" for a, b in (block.rows, block.cols)[2 - dims :]) + "]",
+            device_names(picture, block.devices),
+        )
+        for block in blocks(picture)
+    ]
+
+
+def device_names(picture: Picture, devices: tuple[int, ...]) -> str:
+    """Who holds a block, in one phrase."""
+    short = holders(picture, devices)
+    if len(devices) == len(picture.slices) > 1:
+        return " ".join(short)
+    if len(devices) == 1:
+        return show_device(coordinates(picture.mesh)[devices[0]])
+    if "=" in short[0]:
+        return f"{len(devices)} devices: {', '.join(short)}"
+    return ", ".join(show_device(coordinates(picture.mesh)[d]) for d in devices[:16])

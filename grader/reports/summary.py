@@ -1,0 +1,79 @@
+"""What a class knows and does not."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Collection, Iterable, Mapping
+
+from pydantic import BaseModel
+
+from grader.common.result import Report
+from grader.reports.attention import Attention, BrokenResult, broken_results, who_needs_a_person
+from grader.reports.points import percentage
+from grader.reports.rates import (
+    AssignmentRate,
+    CheckRate,
+    ExerciseRate,
+    MisconceptionCount,
+    assignment_rates,
+    check_rates,
+    count_misconceptions,
+    exercise_rates,
+)
+
+
+class Summary(BaseModel, frozen=True, extra="forbid"):
+    """A class: ``mean`` to ``maximum`` are percentages, None without submissions.
+
+    ``attention`` is who needs a person, ``warnings`` what is wrong with the course itself.
+    """
+
+    attention: list[Attention]
+    warnings: list[str]
+    assignments: list[AssignmentRate]
+    submissions: int
+    mean: float | None
+    median: float | None
+    minimum: float | None
+    maximum: float | None
+    exercises: list[ExerciseRate]
+    checks: list[CheckRate]
+    misconceptions: list[MisconceptionCount]
+    broken: list[BrokenResult]
+
+
+def summarise(
+    reports: Iterable[Report],
+    *,
+    not_graded: Mapping[str, str] | None = None,
+    extensions: Collection[str] = (),
+    warnings: Iterable[str] = (),
+) -> Summary:
+    """What a class knows and does not; the same for any order of the reports.
+
+    Args:
+        not_graded: student -> why.
+        extensions: exercises that count as extra credit.
+        warnings: what is wrong with the course.
+    """
+    ordered = in_order(reports)
+    percents = [percentage(r.earned, r.points) for r in ordered]
+    return Summary(
+        attention=who_needs_a_person(ordered, not_graded or {}, extensions),
+        warnings=list(warnings),
+        assignments=assignment_rates(ordered, extensions),
+        submissions=len(ordered),
+        mean=round(statistics.fmean(percents), 2) if percents else None,
+        median=round(statistics.median(percents), 2) if percents else None,
+        minimum=min(percents, default=None),
+        maximum=max(percents, default=None),
+        exercises=exercise_rates(ordered, extensions),
+        checks=check_rates(ordered),
+        misconceptions=count_misconceptions(ordered),
+        broken=broken_results(ordered),
+    )
+
+
+def in_order(reports: Iterable[Report]) -> list[Report]:
+    """By student; the same for any order that they come in."""
+    return sorted(reports, key=lambda r: (r.student, r.fingerprint, r.dumps()))

@@ -1,0 +1,53 @@
+"""grades.csv, and cells that no spreadsheet takes for a formula."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+import re
+import unicodedata
+from collections.abc import Iterable
+
+from grader.common.files import write_atomic
+from grader.common.result import Report
+from grader.reports.points import percentage, tidy
+from grader.reports.summary import in_order
+from grader.reports.untrusted import clean
+from grader.reports.wording import count_notes
+
+
+def csv_cell(value: object, limit: int = 500) -> str | int | float:
+    """A cell that no spreadsheet takes for a formula; numbers stay numbers."""
+    if isinstance(value, int | float):
+        return tidy(value)
+    raw = str(value)
+    text = clean(raw, limit)
+    if re.fullmatch(r"-?\d+(\.\d+)?", text, re.ASCII):
+        return text
+    # Spreadsheets fold full-width signs (U+FF1D and others) to ASCII ones.
+    first = {raw[:1], unicodedata.normalize("NFKC", text[:1])}
+    return "'" + text if first & set("=+-@\t\r") else text
+
+
+def write_grades_csv(reports: Iterable[Report], path: str | os.PathLike[str]) -> None:
+    """One line per submission, ordered by student; one column per exercise, in course order.
+
+    A cell is empty where a submission has no such exercise.
+    """
+    ordered = in_order(reports)
+    names = list(dict.fromkeys(e.exercise for r in ordered for e in r.exercises))
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    header = ["student", *names, "earned", "points", "percent", "pending", "notes"]
+    writer.writerow([csv_cell(name) for name in header])
+    for report in ordered:
+        writer.writerow([csv_cell(value) for value in _grades(report, names)])
+    write_atomic(path, text.getvalue())
+
+
+def _grades(report: Report, names: list[str]) -> list[object]:
+    earned = {e.exercise: e.earned for e in report.exercises}
+    percent = percentage(report.earned, report.points)
+    totals = [report.earned, report.points, percent, report.pending, count_notes(report)]
+    return [report.student, *(earned.get(name, "") for name in names), *totals]

@@ -1,0 +1,122 @@
+"""Reports and the summary of a class on a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import zip_longest
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from grader.common.result import ExerciseReport, Report, Result
+from grader.reports.attention import Attention
+from grader.reports.grid import draw_grid
+from grader.reports.paper import Paper
+from grader.reports.pictures import Picture, pictures
+from grader.reports.points import counted, pending_text, percentage, score, short_score, show_percent, tidy
+from grader.reports.summary import Summary
+from grader.reports.wording import Audience, data_pairs, place_text, reason_text, seen_by
+
+_MARKS = {"passed": ("✓", "+"), "failed": ("✗", "x"), "blocked": ("–", "-"), "broken": ("!", "!")}
+_COLOURS = {"passed": "green", "failed": "red", "blocked": "bright_black", "broken": "yellow"}
+
+
+def print_report(report: Report, console: Console, *, audience: Audience = "student") -> None:
+    """The report on a terminal: a heading per exercise, a line per result, the score last."""
+    paper = Paper(console)
+    report = seen_by(audience, report)
+    for exercise in report.exercises:
+        _print_exercise(paper, exercise, audience)
+    for note in report.notes[:50]:
+        paper.line(paper.text(f"note: {note}", "italic"))
+    _print_score(paper, report)
+
+
+def print_exercise(exercise: ExerciseReport, console: Console) -> None:
+    """One exercise as its learner reads it, and its score."""
+    paper, shown = Paper(console), seen_by("student", exercise)
+    _print_exercise(paper, shown, "student")
+    _print_score(paper, shown)
+
+
+def _print_score(paper: Paper, scored: Report | ExerciseReport) -> None:
+    percent = tidy(round(percentage(scored.earned, scored.points), 1))
+    paper.line(paper.text(f"Score: {score(scored.earned, scored.points)} ({percent}%)", "bold"))
+    if scored.pending > 0:
+        paper.line(paper.text(pending_text(scored.pending), "yellow"))
+
+
+def _print_exercise(paper: Paper, exercise: ExerciseReport, audience: Audience) -> None:
+    worth = f"  {short_score(exercise.earned, exercise.points)}"
+    paper.line(paper.text(exercise.title, "bold", 200), Text(worth, style="bold cyan"))
+    if not exercise.handed_in:
+        paper.line(paper.text("nothing was handed in for this exercise"), indent=2)
+        return
+    for result in exercise.results:
+        _print_result(paper, result, audience)
+    for note in exercise.notes[:50]:
+        paper.line(paper.text(f"note: {note}", "italic"), indent=4)
+    paper.console.print()
+
+
+def _print_result(paper: Paper, result: Result, audience: Audience) -> None:
+    colour = _COLOURS[result.status]
+    mark = _MARKS[result.status][paper.ascii]
+    row = Table.grid(padding=(0, 1, 0, 0))  # a label of several lines hangs beside its mark
+    worth = Text(f"  {short_score(result.earned, result.points)}", style="bright_black")
+    row.add_row(Text(mark, style=f"bold {colour}"), paper.text(result.label, limit=400).append_text(worth))
+    paper.console.print(Padding(row, (0, 0, 0, 2), expand=False))
+    if result.status == "passed":
+        return
+    if audience == "staff" and not result.public:
+        paper.line(paper.text("hidden check", "bright_black"), indent=4)
+    if reason_text(result):
+        paper.line(paper.text(reason_text(result), colour), indent=4)
+    if result.hint:
+        paper.line(paper.text(f"hint: {result.hint}", "cyan"), indent=4)
+    if place_text(result):
+        paper.line(paper.text(place_text(result), "bright_black", 200), indent=4)
+    for name, data in data_pairs(result):
+        paper.line(paper.text(f"{name + ':':<9} {data}"), indent=4)
+    _print_pictures(paper, pictures(result))
+
+
+def _print_pictures(paper: Paper, shown: list[Picture]) -> None:
+    """Side by side where the console is wide enough, else one below the other."""
+    room = paper.console.width - 4
+    drawn = [draw_grid(p, room) for p in shown]
+    wide = [max(map(len, lines)) for lines in drawn]
+    if drawn and sum(wide) + 4 * (len(wide) - 1) <= room:
+        rows = zip_longest(*drawn, fillvalue="")
+        drawn = [["    ".join(part.ljust(w) for part, w in zip(row, wide, strict=True)).rstrip() for row in rows]]
+    for lines in drawn:
+        for line in lines:
+            paper.line(Text(paper.fit(line)), indent=4)
+
+
+def print_summary(summary: Summary, console: Console) -> None:
+    """The class on a terminal."""
+    paper = Paper(console)
+    paper.line(paper.text(counted(summary.submissions, "submission"), "bold"))
+    if summary.mean is not None:
+        stats = {"mean": summary.mean, "median": summary.median, "min": summary.minimum, "max": summary.maximum}
+        paper.line(paper.text("   ".join(f"{name} {show_percent(value)}" for name, value in stats.items())))
+    parts = [
+        [a.module, f"{a.handed_in} of {a.submissions}", show_percent(a.mean), str(a.full)] for a in summary.assignments
+    ]
+    paper.table("Assignments", ["assignment", "handed in", "mean of these", "full marks"], parts)
+    rates = [[e.exercise, show_percent(e.mean), f"{e.full} of {e.submissions}"] for e in summary.exercises]
+    paper.table("Exercises", ["exercise", "mean", "full marks"], rates)
+    checks = [[c.exercise, c.label, show_percent(c.rate)] for c in summary.checks]
+    paper.table("Checks", ["exercise", "check", "passed"], checks)
+    wrong = [[str(m.students), m.exercise, m.hint] for m in summary.misconceptions]
+    paper.table("Misconceptions", ["students", "exercise", "hint"], wrong)
+    print_attention(summary.attention, console)
+
+
+def print_attention(attention: Sequence[Attention], console: Console) -> None:
+    """Who needs a person: a table on a terminal, last, where it is seen."""
+    rows = [[a.student, a.reason] for a in attention]
+    Paper(console).table("These need a person", ["student", "why"], rows)

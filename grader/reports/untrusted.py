@@ -1,0 +1,34 @@
+"""Untrusted text as it may be shown: one line of visible characters."""
+
+from __future__ import annotations
+
+import json
+import re
+import unicodedata
+from typing import Any
+
+# What a terminal would obey: CSI (colours, cursor), OSC (titles, links; up to its end or the
+# line's) and the two-character escapes.
+_ANSI = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]|(?:\x1b\]|\x9d)[^\x07\x1b\n]*(?:\x07|\x1b\\)?|\x1b[ -/]*[0-~]")
+_HIDDEN = {"Cc", "Cf", "Cn", "Co", "Cs"}  # controls, bidi and zero-width, unassigned, private, lone surrogates
+
+
+def clean(text: object, limit: int = 2000) -> str:
+    """One line of visible characters, at most ``limit`` of them.
+
+    Escape sequences, control characters, bidirectional overrides and other invisible characters
+    are removed; white space, line ends included, becomes single spaces.
+    """
+    raw = str(text)[: 8 * limit]  # bounds the work, too
+    visible = (c for c in _ANSI.sub("", raw) if c.isspace() or unicodedata.category(c) not in _HIDDEN)
+    seen = " ".join("".join(visible).split())
+    return seen if len(seen) <= limit else seen[: limit - 1] + "…"
+
+
+def show_data(value: Any, limit: int = 300) -> str:
+    """Expected or actual data on one line."""
+    if isinstance(value, dict):
+        value = ", ".join(f"{k}: {show_data(v, limit)}" for k, v in list(value.items())[:limit]) or "none"
+    elif not isinstance(value, str):
+        value = json.dumps(value, ensure_ascii=False, default=str)
+    return clean(value, limit)

@@ -1,0 +1,50 @@
+"""Who needs a person, and why."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from grader.reports.pages import render_summary_html
+from grader.reports.summary import summarise
+from grader.reports.terminal import print_summary
+from tests.reports.example_reports import exercise, make_report, result
+
+
+def test_who_needs_a_person_heads_the_page_with_the_reason() -> None:
+    nothing = exercise([result("a", "failed")], handed_in=False)
+    lost = exercise([result("a", "broken", points=2, reason="XLA ended its process")], pending=2)
+    reports = [
+        make_report(nothing, student="ann", notes=["c3.rar is no .py file"]),
+        make_report(exercise([result()]), nothing, student="bea", notes=["x.ipynb is not a notebook", "cell 3 of"]),
+        make_report(lost, student="cat", pending=2),
+        make_report(exercise([result()]), student="dan", notes=["book.db is a link and was not followed"]),
+        make_report(exercise([result()]), student="eli", notes=["c3 (1).py is taken for c3.py"]),
+        make_report(exercise([result()]), nothing, student="fay"),
+    ]
+    summary = summarise(reports, not_graded={"zed": "zed is there twice: <a> and b"}, warnings=["the seed is known"])
+    found = {a.student: a.reason for a in summary.attention}
+    assert found == {
+        "zed": "not graded: zed is there twice: <a> and b",
+        "cat": "2 points pending in c3_contracting: XLA ended its process",
+        "ann": "nothing was found that can be graded; c3.rar is no .py file",
+        "bea": "nothing was found for c3_contracting; x.ipynb is not a notebook; cell 3 of",
+        "dan": "book.db is a link and was not followed",
+    }
+    page = render_summary_html(summary, reports)
+    assert "zed is there twice: &lt;a&gt; and b" in page and "the seed is known" in page
+    assert page.index("These need a person") < page.index("<h2>Students")
+    console = Console(file=io.StringIO(), width=100)
+    print_summary(summary, console)
+    assert "These need a person" in console.file.getvalue().split("Misconceptions")[-1]  # type: ignore[attr-defined]
+
+
+def test_whose_program_ended_xla_twice_is_named_for_a_person() -> None:
+    """It is a failure of theirs, and honest work can meet with it."""
+    died = result(
+        "value", "failed", reason="total: XLA ended the process twice while running this program: Check failed"
+    )
+    (named,) = summarise([make_report(exercise([died]), student="eve"), make_report(student="fay")]).attention
+    told = "XLA ended the process twice over c3_contracting: look whether it is honest work"
+    assert (named.student, named.reason) == ("eve", told)

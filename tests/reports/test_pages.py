@@ -1,0 +1,96 @@
+"""What a page shows, that it fetches nothing, and what untrusted text cannot do in it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from grader.common.result import Report
+from grader.reports import pages as pages_module
+from grader.reports.inline_styles import INLINE_STYLES
+from grader.reports.pages import page_name, render_fragment, render_html, render_summary_html
+from grader.reports.summary import summarise
+from grader.reports.wording import Audience
+from tests.reports.example_reports import Nesting, a_class, evil_report, exercise, make_report, mixed, result
+
+TEMPLATES = Path(pages_module.__file__).parent / "templates"
+
+
+def pages(report: Report, audience: Audience = "student") -> list[str]:
+    """Every HTML form of a report."""
+    return [
+        render_html(report, audience=audience),
+        *(render_fragment(e, audience=audience) for e in report.exercises),
+        render_summary_html(summarise([report]), [report]),
+    ]
+
+
+def test_the_page_shows_every_result_and_where_it_was_made() -> None:
+    page = Nesting(render_html(mixed()))
+    for text in ["alice", "2 points are pending", "passed", "failed", "blocked", "pending", "hidden data", "question"]:
+        assert text in page.text
+    for text in ["sandlock", "cpu, 8 devices", "jax 0.10.2", "shardlings 2025.1", "3f3f3f"]:
+        assert text in page.text
+    assert "<code>scatter_dimension=1</code>" in render_html(mixed())
+    assert page.tags.count("h1") == 1
+    assert "broken" in Nesting(render_html(mixed(), audience="staff")).text
+
+
+@pytest.mark.parametrize("audience", ["student", "staff"])
+@pytest.mark.parametrize("make", [mixed, evil_report, make_report])
+def test_pages_nest_and_fetch_nothing(make, audience: Audience) -> None:
+    for text in pages(make(), audience):
+        page = Nesting(text)
+        assert not {"script", "link", "img", "iframe", "object", "form", "base"} & set(page.tags)
+        for name, value in page.attributes:
+            assert name not in {"src", "srcset", "action", "background"}
+            assert not name.startswith("on")
+            if name == "href":
+                assert re.fullmatch(r"#[a-z0-9-]+|\./[A-Za-z0-9._-]+\.html", value)
+        assert not re.search(r"url\(|@import|javascript:", text)
+
+
+def test_untrusted_text_is_escaped_and_stripped_in_pages() -> None:
+    for text in pages(evil_report(), "staff"):
+        assert "<script>" not in text
+        assert "&lt;script&gt;alert(1)&lt;/script&gt;red" in text
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
+
+
+def test_code_spans_cannot_open_tags() -> None:
+    page = render_html(make_report(exercise([result("a", "failed", reason="`<b>` and `` ` `")])))
+    assert "<code>&lt;b&gt;</code>" in page
+    Nesting(page)
+
+
+def test_a_fragment_brings_its_own_looks() -> None:
+    fragment = render_fragment(mixed().exercises[0])
+    page = Nesting(fragment)
+    names = {name for name, _ in page.attributes}
+    assert "class" not in names
+    assert "id" not in names  # it may stand in a page more than once
+    assert not {"html", "body", "style"} & set(page.tags)
+
+
+def test_every_look_has_an_inline_style() -> None:
+    for path in TEMPLATES.glob("*.html.j2"):
+        for name in re.findall(r'look\("([\w-]+)"\)', path.read_text(encoding="utf-8")):
+            assert name in INLINE_STYLES
+
+
+def test_the_class_page_links_to_every_student() -> None:
+    page = Nesting(render_summary_html(summarise(a_class()), a_class()))
+    links = [value for name, value in page.attributes if name == "href"]
+    assert {"./bob.html", "./carol.html", "./dan.html", "./zoe.html"} <= set(links)
+    assert "a person must look" in page.text
+
+
+def test_page_names_are_safe_and_do_not_collide() -> None:
+    assert page_name("alice.b-c_1") == "alice.b-c_1.html"
+    odd = ["../../etc/passwd", "a/b", "a\\b", "a b", "index", "..", "", ".hidden", "javascript:alert(1)", "\ud800", "ä"]
+    names = [page_name(student) for student in odd]
+    assert len(set(names)) == len(odd)
+    assert all(re.fullmatch(r"[A-Za-z0-9_-]+\.html", name) for name in names)
+    assert "index.html" not in names

@@ -1,0 +1,29 @@
+"""How a class did: misconceptions, and what counts in no rate."""
+
+from __future__ import annotations
+
+from grader.reports.summary import summarise
+from tests.reports.example_reports import a_class, exercise, layout_failure, make_report, number, result
+
+
+def test_the_most_common_misconception_comes_first() -> None:
+    reports = [make_report(exercise([number()]), student="a"), *a_class()]
+    assert [m.name for m in summarise(reports).misconceptions] == ["wrong_dimension", "one_way"]
+
+
+def test_a_student_has_a_misconception_once() -> None:
+    twice = make_report(exercise([layout_failure(), layout_failure(name="again")]))
+    assert summarise([twice, twice]).misconceptions[0].students == 1
+
+
+def test_what_was_not_handed_in_is_in_no_rate_of_a_check_and_an_extension_in_no_mean() -> None:
+    done = exercise([result("a", "passed", points=2, earned=2)], points=2, earned=2)
+    left = exercise([result("a", "failed", points=2, earned=0)], points=2, earned=0, handed_in=False)
+    reports = [make_report(done, student="ann"), make_report(left, student="bea")]
+    summary = summarise(reports)
+    assert [c.rate for c in summary.checks] == [100]
+    assert [(a.module, a.handed_in, a.submissions, a.mean, a.full) for a in summary.assignments] == [
+        (done.module, 1, 2, 100, 1)
+    ]
+    assert [e.mean for e in summary.exercises] == [50]
+    assert [e.mean for e in summarise(reports, extensions={done.exercise}).exercises] == [100]

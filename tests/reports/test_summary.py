@@ -1,0 +1,41 @@
+"""A class is counted, the same for any order of its reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from grader.common.result import Report
+from grader.reports.pages import render_html, render_summary_html
+from grader.reports.summary import summarise
+from grader.reports.tables import write_grades_csv
+from tests.reports.example_reports import Nesting, a_class, mixed, printed
+
+
+def test_a_class_is_counted() -> None:
+    summary = summarise(a_class())
+    assert (summary.submissions, summary.mean, summary.median) == (4, 37.5, 25.0)
+    assert (summary.minimum, summary.maximum) == (0.0, 100.0)
+    value, layout = summary.checks
+    assert (value.passed, value.failed, value.broken, value.rate) == (2, 1, 1, 66.67)  # of three judged
+    assert (layout.passed, layout.failed, layout.blocked, layout.rate) == (1, 2, 1, 25.0)
+    assert [(e.exercise, e.mean, e.full) for e in summary.exercises] == [("c3_contracting", 37.5, 1)]
+    assert [(m.name, m.students) for m in summary.misconceptions] == [("wrong_dimension", 2)]
+    assert [(b.student, b.name) for b in summary.broken] == [("dan", "value")]
+
+
+def test_an_empty_class_has_no_mean() -> None:
+    summary = summarise([])
+    assert (summary.submissions, summary.mean, summary.checks) == (0, None, [])
+    Nesting(render_summary_html(summary, []))
+
+
+def test_everything_is_the_same_for_the_same_reports(tmp_path: Path) -> None:
+    forward, backward = a_class(), a_class()[::-1]
+    assert summarise(forward) == summarise(backward)
+    page = render_summary_html(summarise(forward), forward)
+    assert page == render_summary_html(summarise(backward), backward)
+    write_grades_csv(forward, tmp_path / "a.csv")
+    write_grades_csv(backward, tmp_path / "b.csv")
+    assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()
+    assert render_html(mixed()) == render_html(Report.loads(mixed().dumps()))
+    assert printed(mixed()) == printed(Report.loads(mixed().dumps()))

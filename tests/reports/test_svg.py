@@ -1,0 +1,60 @@
+"""A layout as a picture in a page, and what is not drawn."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.common.result import Report
+from grader.reports.pages import render_html
+from tests.reports.example_reports import Nesting, exercise, layout_failure, make_report, picture, printed
+
+
+@pytest.mark.parametrize("shape", [(), (8,), (8, 16), (3, 8, 16), (8, 3, 3, 16)])
+def test_arrays_of_any_rank_are_drawn(shape: tuple[int, ...]) -> None:
+    spec = tuple(("x" if n == 8 else "y" if n == 16 else None) for n in shape)
+    report = make_report(exercise([layout_failure(pictures=[picture("actual", spec, shape)])]))
+    page = Nesting(render_html(report))
+    assert page.tags.count("svg") == 1
+    assert "mesh x=4, y=2" in printed(report)
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        {},
+        {"slices": [[[0, 9]]] * 8},
+        {"slices": [[[0, 4]]]},
+        {"mesh": [1, 2]},
+        {"mesh": {"x": 0}},
+        {"shape": ["many"]},
+        {"shape": [8, 8]},
+        {"mesh": {"x": 10**9}},
+    ],
+)
+def test_what_cannot_be_drawn_is_left_out(bad: dict) -> None:
+    raw = (picture("actual", ("x",), (8,)) | bad) if bad else {}
+    report = make_report(exercise([layout_failure(pictures=[raw])]))
+    assert "<svg" not in render_html(report)
+    assert "the result is sharded" in printed(report)
+
+
+def test_a_mesh_given_as_pairs_keeps_its_order_through_a_file() -> None:
+    mesh = {"tp": 2, "dp": 4}
+    raw = picture("actual", ("dp",), (8,), mesh) | {"mesh": [[a, n] for a, n in mesh.items()]}
+    report = Report.loads(make_report(exercise([layout_failure(pictures=[raw])])).dumps())
+    assert "[0:2] on 2 devices: tp=0..1, dp=0" in render_html(report)
+
+
+def test_a_large_mesh_is_listed_instead_of_labelled() -> None:
+    big = picture("actual", ("x", "y"), (256, 512), {"x": 16, "y": 16})
+    report = make_report(exercise([layout_failure(pictures=[big])]))
+    page = Nesting(render_html(report))
+    assert "which device holds what" in page.text
+    assert "and 240 more blocks" in printed(report)
+
+
+def test_a_picture_is_described_for_those_who_cannot_see_it() -> None:
+    page = Nesting(render_html(make_report(exercise([layout_failure()]))))
+    alts = [value for name, value in page.attributes if name == "aria-label" and "array" in value]
+    assert alts[0].startswith("expected: array 24 × 40 on mesh x=4, y=2. [0:24, 0:10] on 2 devices: x=0, y=0..1;")
+    assert alts[1].startswith("yours: array")
