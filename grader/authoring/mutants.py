@@ -27,8 +27,10 @@ from grader.authoring.seeds import SEEDS, is_luck, results_by_seed, results_of_t
 from grader.batch.grade import Grader
 from grader.common import syntax
 from grader.common.result import Result
-from grader.course import build
-from grader.course.loading import Course, CourseError
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.course.reference import reference_source
+from grader.course.statements import statements
 from grader.exercise import Call, Exercise, Task
 
 EQUIVALENT = "equivalent_mutants.yaml"
@@ -409,7 +411,7 @@ def mutants_of(exercise: Exercise) -> list[Mutant]:
 def mutants_of_task(exercise: Exercise, task: Task) -> list[Mutant]:
     """Every different mutant of one task; the texts hold only the task and what it uses."""
     module, lines = task_module(exercise, task)
-    known = [p for p in build.statements(exercise) if p.kind == "private" or p.name == task.name]
+    known = [p for p in statements(exercise) if p.kind == "private" or p.name == task.name]
     mutable = {p.name for p in known if p.name}
     whole, about = ast.unparse(module), about_task(exercise, task, module)
     found: dict[str, Mutant] = {}
@@ -428,8 +430,8 @@ def task_module(exercise: Exercise, task: Task) -> tuple[ast.Module, dict[str, i
 
     Other tasks stay out unless this one uses them: they need not be traced for each mutant.
     """
-    parts = build.statements(exercise)
-    module = syntax.parse(build.reference_source(exercise, {}))
+    parts = statements(exercise)
+    module = syntax.parse(reference_source(exercise, {}))
     ours = {defined(s): s for s in module.body if defined(s)}
     needed, queue = {task.name}, [task.name]
     while queue:

@@ -31,7 +31,10 @@ from grader.cli import machine
 from grader.common.result import Report
 from grader.common.text import a_few
 from grader.course import build as builder
-from grader.course.loading import PACKAGED, Course, CourseError, find_course
+from grader.course.config import CourseError
+from grader.course.finding import PACKAGED, find_course
+from grader.course.loading import Course
+from grader.course.stubs import page
 from grader.exercise import AuthorError
 from grader.intake.submission import SubmissionError, find_submissions, read
 from grader.integrations import export
@@ -185,7 +188,7 @@ def show(
                     "hidden_points": exercise.hidden_points, "questions": questions, "hints": hints})  # fmt: skip
         return
     if not owners:
-        out.print(Markdown(builder.page(exercise)))
+        out.print(Markdown(page(exercise)))
         if checks:
             out.print("\n[bold]Checked" + ("" if found.solved else " before you submit") + "[/bold]")
         for check in checks:

@@ -15,7 +15,8 @@ from grader.authoring import mutants
 from grader.authoring.mutants import About, Equivalent
 from grader.batch.grade import Grader
 from grader.cli import app
-from grader.course.loading import Course, CourseError, load_course
+from grader.course.config import CourseError
+from grader.course.loading import Course, load_course
 
 ROOT = Path(__file__).parents[2]
 PLAIN = About(plain=True)
