@@ -26,8 +26,9 @@ from pathlib import Path
 from typing import Any
 
 from grader.batch import grade
-from grader.course.build import reference_source
-from grader.course.loading import Course, find_course
+from grader.course.finding import find_course
+from grader.course.loading import Course
+from grader.course.reference import reference_source
 from grader.exercise import Call
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging import plan

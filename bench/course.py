@@ -14,8 +14,9 @@ from pathlib import Path
 
 from grader.batch.grade import Grader
 from grader.course.answers import answers
-from grader.course.build import reference_source
-from grader.course.loading import Course, find_course
+from grader.course.finding import find_course
+from grader.course.loading import Course
+from grader.course.reference import reference_source
 from grader.intake.submission import read
 from grader.sandbox.tiers import best_tier
 

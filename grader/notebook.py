@@ -9,7 +9,7 @@ from typing import Any
 from grader.batch.grade import Grader
 from grader.batch.lane import Here
 from grader.common.result import Report
-from grader.course.loading import course_around
+from grader.course.finding import course_around
 from grader.intake.submission import Source, Submission
 from grader.reports.pages import render_fragment
 from grader.reports.terminal import print_report

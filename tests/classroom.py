@@ -11,9 +11,11 @@ from typing import Any
 
 import yaml
 
-from grader.course import build
-from grader.course.build import reference_source
-from grader.course.loading import GRADING, Course, find_course
+from grader.course.build import build
+from grader.course.config import GRADING
+from grader.course.finding import find_course
+from grader.course.loading import Course
+from grader.course.reference import reference_source
 from grader.exercise import Exercise, Misconception, Number, Task
 from grader.integrations.nbgrader.folder import cell_name
 from grader.judging.variants import params_for
@@ -39,7 +41,7 @@ def copied(folder: Path, **modules: list[str]) -> Course:
             if (ROOT / grading).exists():
                 (folder / grading).parent.mkdir(exist_ok=True)
                 shutil.copy(ROOT / grading, folder / grading)
-    build.build(find_course(folder))
+    build(find_course(folder))
     return find_course(folder)
 
 

@@ -95,6 +95,22 @@ modules:
 """
 
 
+GOOD = """\
+name: small
+modules:
+  - id: 01_layout
+    title: Layout
+    exercises: [a1_local_shape]
+"""
+
+
+def written(tmp_path: Path, text: str) -> Path:
+    """The course.yaml of this text."""
+    path = tmp_path / "course.yaml"
+    path.write_text(text)
+    return path
+
+
 def made_up(folder: Path, was: str = "", becomes: str = "") -> Course:
     """The course, with one text of its exercise replaced."""
     place = folder / "solutions" / "01_gather"

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.loading import CourseError
+from grader.course.config import CourseError
 from grader.declared import a, near, nearest
 from grader.exercise import Call
 from tests.made_up import EXERCISE, in_two_files, made_up

@@ -22,8 +22,9 @@ from jax.sharding import PartitionSpec as P
 from grader.batch import lane
 from grader.batch.grade import Grader
 from grader.common.observation import Collective, Interval, total
-from grader.course.build import reference_source
-from grader.course.loading import load_course, load_exercise
+from grader.course.exercises import load_exercise
+from grader.course.loading import load_course
+from grader.course.reference import reference_source
 from grader.exercise import Call, Task
 from grader.intake import submission
 from grader.learner.trace import with_vjp

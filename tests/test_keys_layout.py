@@ -14,7 +14,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.common.layout import coordinates, owner_slices, spec_of
-from grader.course.loading import load_exercise
+from grader.course.exercises import load_exercise
 from grader.exercise import Cases, Exercise
 
 SOLUTIONS = Path(__file__).parents[1] / "solutions"

@@ -22,7 +22,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.common.layout import coordinates
 from grader.common.observation import Seen, Sharded
-from grader.course.loading import load_exercise
+from grader.course.exercises import load_exercise
 from grader.exercise import Array, Call, Exercise, Number
 from grader.expect import Failure
 from grader.hardware import CHIPS, HOP_TIME

@@ -25,7 +25,7 @@ from jax.sharding import PartitionSpec as P
 from scipy.optimize import linprog
 
 from grader.common.layout import coordinates, entries, owner_slices
-from grader.course.loading import load_exercise
+from grader.course.exercises import load_exercise
 from grader.exercise import Cases, Number
 from grader.hardware import CHIPS, GPUS
 

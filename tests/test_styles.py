@@ -10,7 +10,7 @@ import pytest
 
 from grader.batch.grade import Grader
 from grader.common.result import ExerciseReport
-from grader.course.loading import find_course
+from grader.course.finding import find_course
 from grader.intake.submission import Chunk, Source, Submission, read
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -29,8 +29,9 @@ from grader.batch.lane import Lane
 from grader.common.observation import Fault, Observation
 from grader.common.result import Report
 from grader.course.answers import answers
-from grader.course.build import reference_source
-from grader.course.loading import Course, find_course, load_course
+from grader.course.finding import find_course
+from grader.course.loading import Course, load_course
+from grader.course.reference import reference_source
 from grader.intake.submission import find_submissions, read
 from grader.reports.summary import summarise
 from grader.sandbox.launcher import children

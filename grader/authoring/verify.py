@@ -20,9 +20,14 @@ from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.batch.grade import Grader
 from grader.common.layout import entries
 from grader.common.result import Report, Result
-from grader.course import build
 from grader.course.answers import answer_of, answer_text, answers
-from grader.course.loading import GRADING, Course, CourseError
+from grader.course.build import stale
+from grader.course.config import GRADING, CourseError
+from grader.course.loading import Course
+from grader.course.reference import reference_source
+from grader.course.release import products
+from grader.course.statements import Statement, statements
+from grader.course.stubs import stub_source
 from grader.exercise import AuthorError, Call, Exercise, Misconception, Number
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging import numbers
@@ -139,7 +144,7 @@ def _grade(grader: Grader, name: str, text: str, *, public: bool = False) -> Rep
 
 
 def _reference(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
-    text = build.reference_source(exercise, answers(course, exercise, "verify"))
+    text = reference_source(exercise, answers(course, exercise, "verify"))
     for public in (True, False):
         report = _grade(grader, exercise.id, text, public=public)
         for result in report.exercises[0].results:
@@ -158,7 +163,7 @@ def _reference(course: Course, grader: Grader, exercise: Exercise, seeds: int) -
 
 
 def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
-    report = _grade(grader, exercise.id, build.stub_source(course, exercise))
+    report = _grade(grader, exercise.id, stub_source(course, exercise))
     for result in report.exercises[0].results:
         if result.status not in ("failed", "blocked"):
             yield f"the stub gets {result.status!r} for {result.name}"
@@ -170,7 +175,7 @@ def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconceptio
     if isinstance(slip.of, Number):
         yield from _number_slip(course, exercise, slip)
         return
-    text = build.reference_source(exercise, answers(course, exercise, "verify"), slip)
+    text = reference_source(exercise, answers(course, exercise, "verify"), slip)
     results = {r.name: r for r in _grade(grader, exercise.id, text).exercises[0].results}
     failed = {n for n, r in results.items() if r.status == "failed"}
     broken = [f"{n} ({r.reason})" for n, r in results.items() if r.status == "broken"]
@@ -230,11 +235,11 @@ def course_problems(course: Course) -> Iterator[str]:
     if unusable:
         return
     try:
-        made = build.products(course)
+        made = products(course)
     except CourseError as error:
         yield str(error)
         return
-    for path in build.stale(course, made):
+    for path in stale(course, made):
         yield f"exercises/{path} is not current; run `shardlings build`"
     yield from leaks(course, made)
     known = {f"{m}/{e}.py" for e, m in course.module_of.items()}
@@ -283,7 +288,7 @@ def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
     )
     shown = {normal_form(line) for e in course.exercises.values() for line in _public_checks(e)}
     for exercise in course.exercises.values():
-        parts = build.statements(exercise, grading=True)
+        parts = statements(exercise, grading=True)
         public = {c.name for c in exercise.checks.values() if c.public}
         told = shown | {normal_form(line) for p in parts for line in _told(p, public).splitlines()}
         told |= {normal_form(hint) for task in exercise.tasks.values() for hint in task.hints}
@@ -296,7 +301,7 @@ def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
 def _public_checks(exercise: Exercise) -> list[str]:
     """Lines of public checks: a hidden check of another exercise that says the same is no secret."""
     public = {c.name for c in exercise.checks.values() if c.public}
-    return [line for p in build.statements(exercise, grading=True) if p.name in public for line in p.text.splitlines()]
+    return [line for p in statements(exercise, grading=True) if p.name in public for line in p.text.splitlines()]
 
 
 def normal_form(line: str) -> str:
@@ -304,7 +309,7 @@ def normal_form(line: str) -> str:
     return "".join(line.split("  #")[0].split())
 
 
-def _told(part: build.Statement, public: set[str]) -> str:
+def _told(part: Statement, public: set[str]) -> str:
     """The text of a statement that learners are given."""
     if part.kind in ("given", "import", "exercise", "doc") or part.name in public:
         return part.text
@@ -316,7 +321,7 @@ def _told(part: build.Statement, public: set[str]) -> str:
     return ""
 
 
-def _secret(part: build.Statement, public: set[str]) -> list[str]:
+def _secret(part: Statement, public: set[str]) -> list[str]:
     """Body lines of solutions, answers, misconceptions, hidden checks and private functions."""
     if not isinstance(part.node, ast.FunctionDef) or part.kind == "given" or part.name in public:
         return []

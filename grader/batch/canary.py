@@ -21,8 +21,9 @@ from pathlib import Path
 
 from grader.batch.grade import Grader, own_digest, versions
 from grader.course.answers import answers
-from grader.course.build import reference_source
-from grader.course.loading import Course, CourseError
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.course.reference import reference_source
 from grader.intake.submission import Chunk, Source, Submission
 
 STUDENT = "canary"

@@ -18,8 +18,8 @@ import grader
 from grader.batch.lane import Here, Lane, Runner, Spent
 from grader.common.observation import Fault, Observation
 from grader.common.result import Evidence, ExerciseReport, Report, Result
-from grader.course.build import reference_source
 from grader.course.loading import Course
+from grader.course.reference import reference_source
 from grader.exercise import Exercise, Misconception, Number
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging import numbers

@@ -31,7 +31,8 @@ from grader.batch import canary
 from grader.batch.grade import Grader
 from grader.common.files import write_atomic
 from grader.common.result import ExerciseReport, Report
-from grader.course.loading import Course, CourseError, Module
+from grader.course.config import CourseError, Module
+from grader.course.loading import Course
 from grader.intake.submission import Submission, Unreadable, fingerprint
 from grader.judging import numbers, variants
 from grader.reports.pages import page_name, render_html, render_summary_html

@@ -18,7 +18,8 @@ from pathlib import Path
 from grader.batch.grade import Grader, versions
 from grader.common.files import write_atomic
 from grader.common.result import Report
-from grader.course.loading import Course, CourseError
+from grader.course.config import CourseError
+from grader.course.loading import Course
 from grader.intake.submission import Submission, read
 from grader.reports.pages import page_name
 
@@ -39,9 +40,7 @@ class Ready:
 
 def prepare(course: Course, module: str, work: Path, student: str, grader: Grader) -> Ready:
     """Run the module's public checks. Raises CourseError when nothing of it is in ``work``, or all is as it was given out."""
-    names = list(course.module(module).exercises)
-    if not names:
-        raise CourseError(f"there is no exercise in {module} yet")
+    names = course.asked([course.module(module).id])
     if not work.exists():
         raise CourseError(f"no such file or folder: {work}")
     found = read(work, student, course.module_of, course.handed_out)

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from grader.batch.grade import Grader
 from grader.common.observation import Collective, Fault, Observation
 from grader.common.result import Report, Result
-from grader.course.loading import Course, CourseError
+from grader.course.config import CourseError
+from grader.course.loading import Course
 from grader.exercise import Check
 from grader.expect import show_value
 from grader.intake.submission import Submission

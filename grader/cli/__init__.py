@@ -31,7 +31,10 @@ from grader.cli import machine
 from grader.common.result import Report
 from grader.common.text import a_few
 from grader.course import build as builder
-from grader.course.loading import PACKAGED, Course, CourseError, find_course
+from grader.course.config import CourseError
+from grader.course.finding import PACKAGED, find_course
+from grader.course.loading import Course
+from grader.course.stubs import page
 from grader.exercise import AuthorError
 from grader.intake.submission import SubmissionError, find_submissions, read
 from grader.integrations import export
@@ -188,7 +191,7 @@ def show(
                     "hidden_points": exercise.hidden_points, "questions": questions, "hints": hints})  # fmt: skip
         return
     if not owners:
-        out.print(Markdown(builder.page(exercise)))
+        out.print(Markdown(page(exercise)))
         if checks:
             out.print("\n[bold]Checked" + ("" if found.solved else " before you submit") + "[/bold]")
         for check in checks:
@@ -726,21 +729,23 @@ def mutants(
     as_json: AsJson = False,
 ) -> None:
     """Prove the checks: change every reference a little, in every way we know, and see that it fails."""
-    from grader.authoring import mutants as mutation
+    from grader.authoring.mutants import proving
+    from grader.authoring.mutants.equivalents import equivalents
+    from grader.authoring.mutants.making import mutants_of
 
     found = course_at(course)
     if not found.solved:
         raise CourseError("there is no solutions/ here to change")
-    chosen, listed = found.select(names or []), mutation.equivalents(found)
-    found = mutation.impatient(found)
+    chosen, listed = found.select(names or []), equivalents(found)
+    found = proving.impatient(found)
     chosen, unusable = found.usable(chosen)
     tell_unusable(unusable)
-    total = sum(len(mutation.mutants_of(found.exercise(n))) for n in chosen)
+    total = sum(len(mutants_of(found.exercise(n))) for n in chosen)
     with Grader(found, best_tier(isolation), jobs) as grader, progress(total, quiet=as_json) as step:
-        proofs = mutation.prove(grader, chosen, listed, step, seeds)
-    others = list(mutation.course_problems(found, proofs, listed))
+        proofs = proving.prove(grader, chosen, listed, step, seeds)
+    others = list(proving.course_problems(found, proofs, listed))
     if as_json:
-        print_json(mutation.as_json(proofs, others))
+        print_json(proving.as_json(proofs, others))
     else:
         head = f"{'exercise':26} {'mutants':>8} {'killed':>8} {'(not run)':>10} {'equivalent':>11} {'survived':>9}"
         out.print(head, highlight=False)

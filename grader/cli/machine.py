@@ -13,7 +13,8 @@ from pathlib import Path
 
 from grader.batch import canary
 from grader.batch.grade import Grader
-from grader.course.loading import Course, CourseError
+from grader.course.config import CourseError
+from grader.course.loading import Course
 from grader.sandbox.limits import Limits
 from grader.sandbox.tiers import TIERS, NoIsolation, available, best_tier
 from grader.sandbox.worker import Worker, WorkerDied

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from grader.course.loading import Course, CourseError
+from grader.course.config import CourseError
+from grader.course.loading import Course
 from grader.exercise import Exercise, Misconception, Number
 from grader.judging import numbers
 

@@ -15,7 +15,7 @@ from pydantic import ValidationError
 
 from grader.common.files import write_atomic
 from grader.common.result import Report
-from grader.course.loading import CourseError
+from grader.course.config import CourseError
 from grader.reports.tables import csv_cell
 
 COLUMNS = ("student", "module", "exercise", "kind", "check", "label", "hidden", "status", "earned", "points", "reason", "misconception")  # fmt: skip

@@ -24,7 +24,9 @@ from grader.batch import canary
 from grader.batch.grade import Grader
 from grader.common.files import write_atomic
 from grader.common.result import ExerciseReport, Report, Result
-from grader.course.loading import Course, CourseError, find_course
+from grader.course.config import CourseError
+from grader.course.finding import find_course
+from grader.course.loading import Course
 from grader.intake.submission import read
 from grader.reports.untrusted import clean
 from grader.reports.wording import BLOCKED

@@ -28,7 +28,7 @@ class Limits:
     """
 
     trace_seconds: float = 20.0
-    total_seconds: float = 120.0
+    total_seconds: float = 300.0
     run_seconds: float = 60.0
     total_run_seconds: float = 180.0
     memory_mib: int = 6144

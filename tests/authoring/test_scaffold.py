@@ -14,7 +14,8 @@ import pytest
 import yaml
 
 from grader.authoring import scaffold
-from grader.course.loading import Course, CourseError, load_course
+from grader.course.config import CourseError
+from grader.course.loading import Course, load_course
 
 ROOT = Path(__file__).resolve().parents[2]
 

@@ -13,8 +13,10 @@ from grader.authoring import seeds, verify
 from grader.batch.grade import Grader
 from grader.batch.lane import Lane
 from grader.common.result import Result
-from grader.course import build
+from grader.course.build import build
 from grader.course.loading import load_course
+from grader.course.reference import reference_source
+from grader.course.release import products
 from grader.exercise import Call
 from tests.made_up import in_two_files, made_up
 
@@ -124,7 +126,7 @@ def test_a_slip_that_only_some_seeds_see_is_told(lane: Lane, tmp_path: Path) -> 
     course = made_up(tmp_path, "return jax.numpy.zeros(a.shape)", "return jax.numpy.where(a[0, 0] > 1.75, 0, a)")
     grader = Grader(course, "none", here=cast(Any, lane))
     exercise = course.exercise("x1_gather")
-    text = build.reference_source(exercise, {}, exercise.misconceptions["zeroed"])
+    text = reference_source(exercise, {}, exercise.misconceptions["zeroed"])
     by_seed = seeds.results_by_seed(grader, exercise, text, seeds.SEEDS[:20], "gather")
     lucky = seeds.luck(by_seed, {"value"})
     assert 0 < len(lucky["value"]) < 20
@@ -198,7 +200,7 @@ def test_a_block_that_is_odd_in_public_is_odd_when_hidden(tmp_path: Path) -> Non
 
 @pytest.fixture
 def built(tmp_path: Path) -> Iterator[Path]:
-    build.build(made_up(tmp_path))
+    build(made_up(tmp_path))
     yield tmp_path
 
 
@@ -231,7 +233,7 @@ def test_a_line_of_a_misconception_in_what_learners_get_is_told(tmp_path: Path) 
     course = in_two_files(tmp_path)
     line = 'local = lambda a: jax.lax.pmax(secret_helper(a), "x")'
     told = [f"exercises/leaked.md holds a line of x1_gather/gathered_twice: {line}"]
-    assert list(verify.leaks(course, build.products(course))) == []
+    assert list(verify.leaks(course, products(course))) == []
     assert list(verify.leaks(course, {"leaked.md": f"    {line}\n"})) == told
     assert list(verify.leaks(made_up(tmp_path / "one"), {"leaked.md": f"    {line}\n"})) == told
 
@@ -239,7 +241,7 @@ def test_a_line_of_a_misconception_in_what_learners_get_is_told(tmp_path: Path) 
 def test_a_line_of_a_solution_in_the_statement_is_told(built: Path) -> None:
     line = 'return jax.lax.all_gather(a, "x", axis=0, tiled=True)'
     course = made_up(built)
-    made = build.products(course) | {"leaked.md": f"Here it is:\n    {line}\n"}
+    made = products(course) | {"leaked.md": f"Here it is:\n    {line}\n"}
     assert list(verify.leaks(course, made)) == [f"exercises/leaked.md holds a line of x1_gather/secret_helper: {line}"]
 
 

@@ -18,7 +18,8 @@ from grader.batch.canary import CanaryFailed
 from grader.batch.grade import Grader
 from grader.batch.lane import Lane
 from grader.common.observation import Fault
-from grader.course.loading import Course, find_course, load_course
+from grader.course.finding import find_course
+from grader.course.loading import Course, load_course
 from grader.integrations import gradescope
 from grader.judging.judge import Answered
 from tests.batch.test_grade import NAME, RIGHT, submitted

@@ -13,8 +13,8 @@ from grader.batch import grade
 from grader.batch.grade import Grader
 from grader.batch.lane import Lane
 from grader.common.result import Report, Result
-from grader.course import build
 from grader.course.answers import answers
+from grader.course.build import build
 from grader.course.loading import Course, load_course
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging.judge import WRONG_IN_SECRET
@@ -138,7 +138,7 @@ def test_weights_multiply_points_and_extensions_only_add(grader: Grader, tmp_pat
 
 def test_a_release_reads_answers_back_and_judges_none(grader: Grader, tmp_path: Path) -> None:
     """Without the solutions, there is no answer to compare with."""
-    build.build(made_up(tmp_path))
+    build(made_up(tmp_path))
     released = load_course(tmp_path / "exercises" / "course.yaml")
     own = with_workers_of(grader, released)
     found = results(own.grade(submitted(f"{RIGHT}\ngather_time = '3 us'\n"), [NAME], public=True))

@@ -10,7 +10,9 @@ import pytest
 
 from grader.batch.store import Folder, assignments
 from grader.common.result import ExerciseReport, Report, Result
-from grader.course.loading import Course, CourseError, find_course
+from grader.course.config import CourseError
+from grader.course.finding import find_course
+from grader.course.loading import Course
 from grader.intake.submission import Chunk, Source, Submission
 from tests.made_up import made_up
 

@@ -18,8 +18,10 @@ from typer.testing import CliRunner
 from grader.batch import submit
 from grader.batch.grade import Grader
 from grader.cli import app
-from grader.course import build
-from grader.course.loading import Course, CourseError
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.course.reference import reference_source
+from grader.course.stubs import stub_source
 from grader.intake.submission import find_submissions, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,8 +45,8 @@ def work(course: Course, tmp_path: Path) -> Path:
     (tmp_path / "work").mkdir()
     exercise = course.exercise(C1)
     answers = classroom.answers(course, exercise, None, None)
-    (tmp_path / "work" / f"{C1}.py").write_text(build.reference_source(exercise, answers))
-    (tmp_path / "work" / f"{D1}.py").write_text(build.stub_source(course, course.exercise(D1)))
+    (tmp_path / "work" / f"{C1}.py").write_text(reference_source(exercise, answers))
+    (tmp_path / "work" / f"{D1}.py").write_text(stub_source(course, course.exercise(D1)))
     return tmp_path / "work"
 
 

@@ -8,7 +8,8 @@ import pytest
 
 from grader.batch.grade import Grader
 from grader.batch.why import find_check, why
-from grader.course.loading import Course, CourseError
+from grader.course.config import CourseError
+from grader.course.loading import Course
 from tests.batch.test_grade import NAME, RIGHT, TIER, ZEROS, submitted
 from tests.made_up import made_up
 

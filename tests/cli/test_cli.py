@@ -11,7 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.course.loading import Course, find_course
+from grader.course.finding import find_course
+from grader.course.loading import Course
 from tests.made_up import COURSE, EXERCISE, made_up
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -185,14 +186,15 @@ def test_the_packaged_course_is_nobodys_work(tmp_path: Path, monkeypatch: pytest
     from typer.testing import CliRunner
 
     from grader import cli
-    from grader.course import loading as courses
+    from grader.course import finding
+    from grader.course.config import CourseError
 
     monkeypatch.chdir(tmp_path)
-    for module in (cli, courses):
+    for module in (cli, finding):
         monkeypatch.setattr(module, "PACKAGED", ROOT / "exercises")
     for words in (["submit", "03_matmuls", "--student", "ada"], ["check", "c3"], ["check"]):
         done = CliRunner().invoke(cli.app, words)
-        assert isinstance(done.exception, courses.CourseError), done.output
+        assert isinstance(done.exception, CourseError), done.output
         assert f" in {tmp_path}: looked for files such as " in str(done.exception)
         assert "go to your work or pass --work FOLDER" in str(done.exception)
     assert list(tmp_path.iterdir()) == []
@@ -226,10 +228,10 @@ def test_staff_and_authors_get_no_course_that_they_did_not_choose(
     from typer.testing import CliRunner
 
     from grader import cli
-    from grader.course import loading as courses
+    from grader.course import finding
 
     monkeypatch.chdir(tmp_path)
-    for module in (cli, courses):
+    for module in (cli, finding):
         monkeypatch.setattr(module, "PACKAGED", ROOT / "exercises")
     done = CliRunner().invoke(cli.app, words)
     assert str(done.exception) == (

@@ -18,8 +18,9 @@ from typer.testing import CliRunner
 
 from grader.cli import app
 from grader.common.result import ExerciseReport, Report, Result
-from grader.course import build
-from grader.course.loading import Course, CourseError
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.course.reference import reference_source
 from grader.exercise import Task
 from grader.integrations import export, gradescope
 from grader.sandbox.tiers import NoIsolation, best_tier
@@ -243,9 +244,9 @@ def test_the_autograder_zip_works_where_it_is_unpacked(course: Course, tmp_path:
     assert "jax==" in (root / "source" / "setup.sh").read_text()
     subprocess.run(["bash", "-n", str(root / "source" / "setup.sh")], check=True)
     shutil.copy(root / "source" / "run_autograder", root)  # as Gradescope does
-    whole = build.reference_source(exercise, classroom.answers(course, exercise, None, None))
+    whole = reference_source(exercise, classroom.answers(course, exercise, None, None))
     slip = next(s for s in exercise.misconceptions.values() if isinstance(s.of, Task))
-    partly = build.reference_source(exercise, classroom.answers(course, exercise, None, None), slip)
+    partly = reference_source(exercise, classroom.answers(course, exercise, None, None), slip)
     for source in (whole, partly):
         shutil.rmtree(root / "submission", ignore_errors=True)
         (root / "submission").mkdir()

@@ -235,7 +235,7 @@ def test_late_penalties_are_the_configured_plugins(course: Course, root: Path) -
 def test_another_value_in_the_course_is_told_before_anything_is_graded(course: Course, root: Path) -> None:
     from nbgrader.api import Gradebook
 
-    from grader.course.loading import CourseError
+    from grader.course.config import CourseError
 
     a_class(course, root)
     with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:

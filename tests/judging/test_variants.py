@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from grader.common.observation import Outcome, Seen
-from grader.course.loading import find_course
+from grader.course.finding import find_course
 from grader.exercise import AuthorError, Exercise
 from grader.expect import Failure
 from grader.judging.numbers import judge, parse, question_problems

@@ -35,7 +35,7 @@ from sqlalchemy.exc import SQLAlchemyError
 from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.common.text import printable
-from grader.course.loading import CourseError
+from grader.course.config import CourseError
 from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import book, handed_in
 from grader.integrations.nbgrader import folder as book_folder

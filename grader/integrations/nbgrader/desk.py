@@ -25,7 +25,9 @@ from grader.batch import canary
 from grader.batch.grade import Grader
 from grader.common.files import write_atomic
 from grader.common.result import Report
-from grader.course.loading import Course, CourseError, find_course
+from grader.course.config import CourseError
+from grader.course.finding import find_course
+from grader.course.loading import Course
 from grader.intake.submission import Submission
 from grader.integrations.nbgrader import folder
 from grader.integrations.nbgrader.mend import Known, Mended, mend

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 from typing import Any
 
-from grader.course.loading import CourseError
+from grader.course.config import CourseError
 
 
 def configured() -> str:

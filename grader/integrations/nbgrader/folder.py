@@ -17,8 +17,11 @@ import nbformat
 import yaml
 
 from grader.common.files import write_atomic
-from grader.course import build
-from grader.course.loading import PUBLIC, Course, CourseError
+from grader.course import notebooks
+from grader.course.build import stale
+from grader.course.config import PUBLIC, CourseError
+from grader.course.loading import Course
+from grader.course.public import HEADER
 from grader.exercise import Exercise
 
 OUR_CHECK = "from grader.integrations.nbgrader.check import check"
@@ -46,7 +49,7 @@ configure(c, course={course!r})
 
 def cell_name(exercise: str, name: str) -> str:
     """The id of an exercise's cell: of a task, of a question, or of its ``check``."""
-    return build.cell("markdown", f"{exercise}-{name}", "").id
+    return notebooks.cell("markdown", f"{exercise}-{name}", "").id
 
 
 def check_cell(exercise: str) -> str:
@@ -68,7 +71,7 @@ def init(course: Course, folder: Path) -> list[str]:
     """Write or refresh the folder; the paths that changed. ``nbgrader_config.py`` is written only once."""
     if not course.solved:
         raise CourseError("an nbgrader course is made from the author's checkout; this one has no solutions/")
-    if build.stale(course):
+    if stale(course):
         raise CourseError("exercises/ is not current; run: shardlings build")
     config = CONFIG.format(course_id=course.config.name, course=str(course.root / "course.yaml"))
     made = {} if (folder / "nbgrader_config.py").exists() else {"nbgrader_config.py": config}
@@ -107,14 +110,14 @@ def _assignment(course: Course, module: str) -> dict[str, str]:
     public = yaml.safe_load((given / "course.yaml").read_text(encoding="utf-8"))
     public["modules"] = [m for m in public["modules"] if m["id"] == module]
     files = {f"{module}/{PUBLIC}/{e}.py": (given / module / PUBLIC / f"{e}.py").read_text("utf-8") for e in listed}
-    files["course.yaml"] = build.HEADER + yaml.safe_dump(public, sort_keys=False, allow_unicode=True)
+    files["course.yaml"] = HEADER + yaml.safe_dump(public, sort_keys=False, allow_unicode=True)
     files[f"{module}.ipynb"] = source_notebook(course, module)
     return files
 
 
 def source_notebook(course: Course, module: str) -> str:
     """The module's notebook as learners get it, with nbgrader's marks on its cells."""
-    book = nbformat.reads(build.notebook(course, module), as_version=4)
+    book = nbformat.reads(notebooks.notebook(course, module), as_version=4)
     roles: dict[str, Any] = {}
     for name in course.module(module).exercises:
         exercise = course.exercise(name)
@@ -163,5 +166,5 @@ def _asked(question: Any) -> str:
 
 def texts_given(course: Course) -> frozenset[str]:
     """The code cells learners are given that are nobody's work: they are not graded again and again."""
-    setup = build.SETUP.format(devices=course.config.devices)
+    setup = notebooks.SETUP.format(devices=course.config.devices)
     return frozenset(text.strip() for text in (setup, setup.replace("from grader.notebook import check", OUR_CHECK)))

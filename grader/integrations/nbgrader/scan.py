@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from grader.authoring.verify import normal_form, secret_lines
-from grader.course.loading import Course, CourseError
+from grader.course.config import CourseError
+from grader.course.loading import Course
 from grader.judging.numbers import unit_of
 
 STEPS = ("source", "release", "submitted", "autograded", "feedback")

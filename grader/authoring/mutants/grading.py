@@ -1,0 +1,88 @@
+"""One mutant graded like a submission: what becomes of it."""
+
+from __future__ import annotations
+
+import ast
+import re
+from dataclasses import dataclass
+from typing import Literal
+
+from grader.authoring.mutants.making import Mutant
+from grader.authoring.mutants.nodes import called, last_name
+from grader.authoring.seeds import SEEDS, is_luck, results_by_seed, results_of_task
+from grader.batch.grade import Grader
+from grader.common import syntax
+from grader.common.result import Result
+
+Fate = Literal["killed", "equivalent", "survived", "broken"]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """A mutant, its fate, and the checks that failed it by looking at what it did (not because it never ran)."""
+
+    mutant: Mutant
+    fate: Fate
+    seen_by: tuple[str, ...] = ()
+    reason: str = ""
+
+
+def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int = 1) -> Verdict:
+    """Killed by a failed check of its task; ``broken`` when it is the grader that fails."""
+    text = mutant.text
+    results = results_of(grader, mutant.exercise, mutant.task, text)
+    if any(never_ran(r) for r in results) and (again := unchecked(text)):
+        text = again
+        results = results_of(grader, mutant.exercise, mutant.task, text)
+    seen_by = tuple(r.name for r in results if r.status == "failed" and not never_ran(r))
+    broken = next((r for r in results if r.status == "broken"), None)
+    if broken is not None:
+        return Verdict(mutant, "broken", seen_by, f"{broken.name}: {broken.reason}")
+    failed = next((r for r in results if r.status == "failed"), None)
+    if failed is not None:
+        escape = escaped(grader, mutant, text, results, seeds)
+        return Verdict(mutant, "survived" if escape else "killed", seen_by, escape or f"{failed.name}: {failed.reason}")
+    return Verdict(mutant, "equivalent" if known else "survived")
+
+
+def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], seeds: int) -> str:
+    """How a mutant that was killed gets away all the same: with another seed, or with a check that it fails in public."""
+    passed = {r.name for r in results if r.status == "passed" and r.public}
+    shown = results_of(grader, mutant.exercise, mutant.task, text, public=True) if passed else []
+    for result in shown:
+        if result.name in passed and result.status == "failed":
+            return f"passes {result.name} when graded, which it fails in public"
+    if seeds > 1 and all(is_luck(r) for r in results if r.status == "failed"):
+        exercise = grader.course.exercise(mutant.exercise)
+        by_seed = results_by_seed(grader, exercise, text, SEEDS[:seeds], mutant.task)
+        lucky = sum(all(r.status == "passed" for r in one.values()) for one in by_seed)
+        if lucky:
+            return f"passes every check of {mutant.task} with {lucky} of {seeds} seeds"
+    return ""
+
+
+def results_of(grader: Grader, exercise: str, task: str, text: str, *, public: bool = False) -> list[Result]:
+    """The results of one task's checks, for a file that holds this text."""
+    plans = [grader.plan(exercise, public)]
+    return list(results_of_task(grader, grader.course.exercise(exercise), text, task, plans, public=public)[0].values())
+
+
+def unchecked(text: str) -> str:
+    """The same with ``check_vma=False``, as a learner writes when JAX refuses; nothing where that changes nothing."""
+    tree, changed = syntax.parse(text), False
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and maps_devices(node) and not any(k.arg == "check_vma" for k in node.keywords):
+            node.keywords.append(ast.keyword("check_vma", ast.Constant(False)))
+            changed = True
+    return ast.unparse(tree) + "\n" if changed else ""
+
+
+def maps_devices(call: ast.Call) -> bool:
+    """``shard_map(...)`` or ``partial(shard_map, ...)``."""
+    made = called(call)
+    return made == "shard_map" or (made == "partial" and bool(call.args) and last_name(call.args[0]) == "shard_map")
+
+
+def never_ran(result: Result) -> bool:
+    """Whether a check failed because there was nothing to look at; such a reason starts with the task's name."""
+    return re.search(rf"(^|: |, ){re.escape(result.task)}(:| is )", result.reason) is not None

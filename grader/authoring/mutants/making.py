@@ -1,0 +1,162 @@
+"""Every mutant of a reference, one node changed by one operator. Nothing here runs one: the grader's workers do."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from grader.authoring.mutants import plain, sharded
+from grader.authoring.mutants.nodes import About, replaced
+from grader.common import syntax
+from grader.course.reference import reference_source
+from grader.course.statements import statements
+from grader.exercise import Call, Exercise, Task
+
+OPERATORS: list[Callable[[ast.AST, About], Iterator[ast.AST]]] = [
+    sharded.axis, sharded.spec, plain.order, sharded.collective, sharded.dimension, plain.name, plain.constant,
+    plain.bounds, plain.comparison, plain.arithmetic, plain.condition, plain.result, plain.operands, sharded.detour,
+    sharded.relaid,
+]  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """A reference with one node changed.
+
+    Attributes:
+        operator: what was done, the operator's name.
+        line: in the author's file.
+        was, becomes: the lines that differ, as ``ast.unparse`` writes them.
+        text: the whole submission.
+    """
+
+    exercise: str
+    task: str
+    operator: str
+    line: int
+    was: str
+    becomes: str
+    text: str
+
+
+def mutants_of(exercise: Exercise) -> list[Mutant]:
+    return [m for task in exercise.tasks.values() for m in mutants_of_task(exercise, task)]
+
+
+def mutants_of_task(exercise: Exercise, task: Task) -> list[Mutant]:
+    """Every different mutant of one task; the texts hold only the task and what it uses."""
+    module, lines = task_module(exercise, task)
+    known = [p for p in statements(exercise) if p.kind == "private" or p.name == task.name]
+    mutable = {p.name for p in known if p.name}
+    whole, about = ast.unparse(module), about_task(exercise, task, module)
+    found: dict[str, Mutant] = {}
+    for statement in module.body:
+        if defined(statement) in mutable:
+            offset = lines[defined(statement)] - statement.lineno
+            for operator, line, text in variations(module, statement, about):
+                if text != whole and text not in found:
+                    was, becomes = differing(whole, text)
+                    found[text] = Mutant(exercise.id, task.name, operator, line + offset, was, becomes, text + "\n")
+    return list(found.values())
+
+
+def task_module(exercise: Exercise, task: Task) -> tuple[ast.Module, dict[str, int]]:
+    """The reference of one task, imports and helpers included, and the author's line of every definition.
+
+    Other tasks stay out unless this one uses them: they need not be traced for each mutant.
+    """
+    parts = statements(exercise)
+    module = syntax.parse(reference_source(exercise, {}))
+    ours = {defined(s): s for s in module.body if defined(s)}
+    needed, queue = {task.name}, [task.name]
+    while queue:
+        read = {n.id for n in ast.walk(ours[queue.pop()]) if isinstance(n, ast.Name)}
+        new = [n for n in ours if n in read - needed]
+        needed |= set(new)
+        queue += new
+    module.body = [s for s in module.body if not defined(s) or defined(s) in needed]
+    return module, {p.name: p.node.lineno for p in parts if p.name}
+
+
+def defined(statement: ast.stmt) -> str:
+    """The name that a top-level statement defines."""
+    if isinstance(statement, ast.FunctionDef | ast.ClassDef):
+        return statement.name
+    target = statement.targets[0] if isinstance(statement, ast.Assign) else None
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def about_task(exercise: Exercise, task: Task, module: ast.Module) -> About:
+    calls = [c.call for c in exercise.checks.values() if c.call.task is task]
+    meshes = [mesh for call in calls if isinstance(call, Call) for mesh in call.meshes]
+    axes = tuple(dict.fromkeys(["x", "y", *(a for mesh in meshes for a in mesh)]))
+    everywhere = tuple(a for a in axes if all(a in mesh for mesh in meshes))
+    body = next(s for s in module.body if defined(s) == task.name)
+    outer = frozenset(id(r) for r in own_returns(body)) if task.kind == "array" else frozenset()
+    calls_made = [n for n in ast.walk(body) if isinstance(n, ast.Call)]
+    specs = frozenset(ast.unparse(k.value) for n in calls_made for k in n.keywords if k.arg == "out_specs")
+    indices = frozenset(id(n.slice) for n in ast.walk(module) if isinstance(n, ast.Subscript) and is_wrapped(n.slice))
+    return About(axes, everywhere, task.kind == "function", outer, specs, indices)
+
+
+def is_wrapped(index: ast.expr) -> bool:
+    """``(a - b) % n``."""
+    match index:
+        case ast.BinOp(left=ast.BinOp(op=ast.Sub()), op=ast.Mod()):
+            return True
+    return False
+
+
+def own_returns(node: ast.AST) -> Iterator[ast.Return]:
+    """The ``return`` statements of a function itself, not of those defined inside it."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Return):
+            yield child
+        elif not isinstance(child, ast.FunctionDef | ast.Lambda):
+            yield from own_returns(child)
+
+
+def variations(module: ast.Module, statement: ast.stmt, about: About) -> Iterator[tuple[str, int, str]]:
+    """(operator, line, text of the module) for every change of one node of a statement."""
+    for parent, field, index, line in slots(statement, statement.lineno):
+        kept = getattr(parent, field)
+        node = kept if index is None else kept[index]
+        for operator in OPERATORS:
+            for new in operator(node, about):
+                setattr(parent, field, new if index is None else replaced(kept, index, new))
+                yield operator.__name__, line, ast.unparse(module)
+                setattr(parent, field, kept)
+
+
+def slots(parent: ast.AST, line: int) -> Iterator[tuple[ast.AST, str, int | None, int]]:
+    """Where the nodes below ``parent`` sit (parent, field, index) and their line.
+
+    Nothing is changed in signatures, annotations, messages of errors, ``check_vma`` and zip's ``strict`` (which
+    change no result), or in what only says how a tree is built (names, contexts, operators).
+    """
+    for field, value in ast.iter_fields(parent):
+        if field in ("annotation", "returns", "type_params"):
+            continue
+        for index, child in enumerate(value) if isinstance(value, list) else [(None, value)]:
+            if not isinstance(child, ast.stmt | ast.expr | ast.keyword | ast.comprehension):
+                continue
+            at = getattr(child, "lineno", line)
+            yield parent, field, index, at
+            if not is_text(child) and not (isinstance(child, ast.keyword) and child.arg in ("check_vma", "strict")):
+                yield from slots(child, at)
+
+
+def is_text(node: ast.AST) -> bool:
+    docstring = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+    return docstring or isinstance(node, ast.Raise | ast.JoinedStr)
+
+
+def differing(old: str, new: str) -> tuple[str, str]:
+    """The lines in which two texts differ, joined by ``; ``."""
+    a, b = ([line.strip() for line in text.splitlines()] for text in (old, new))
+    start = next((i for i, (x, y) in enumerate(zip(a, b, strict=False)) if x != y), min(len(a), len(b)))
+    a, b = a[start:], b[start:]
+    while a and b and a[-1] == b[-1]:
+        a, b = a[:-1], b[:-1]
+    return "; ".join(a), "; ".join(b)

@@ -1,0 +1,60 @@
+"""What all operators use: what they may know of a task, and small changes of a node."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True)
+class About:
+    """What an operator may want to know of the task.
+
+    Attributes:
+        axes: names of mesh axes. everywhere: those that every mesh of the task has.
+        plain: it is plain Python, not traced.
+        outer: the ``return`` statements (by ``id``) whose value is global: those outside ``shard_map``.
+        out_specs: all that the task names, as text.
+        indices: differences modulo a length (by ``id``) that are an index, as in ``chunks[(me - 1) % n]``: without
+            the remainder a negative one counts from the end, which is the same place.
+    """
+
+    axes: tuple[str, ...] = ("x", "y")
+    everywhere: tuple[str, ...] = ("x",)
+    plain: bool = False
+    outer: frozenset[int] = frozenset()
+    out_specs: frozenset[str] = frozenset()
+    indices: frozenset[int] = frozenset()
+
+
+def called(node: ast.AST) -> str:
+    """``psum`` for ``psum(...)`` and ``jax.lax.psum(...)``, else nothing."""
+    return last_name(node.func) if isinstance(node, ast.Call) else ""
+
+
+def last_name(node: ast.expr) -> str:
+    return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def with_args(call: ast.Call, args: Iterable[ast.expr]) -> ast.Call:
+    return ast.Call(call.func, list(args), call.keywords)
+
+
+def traded(items: list[Any], i: int, j: int) -> list[Any]:
+    items = list(items)
+    items[i], items[j] = items[j], items[i]
+    return items
+
+
+def replaced(items: list[Any], i: int, new: Any) -> list[Any]:
+    return [*items[:i], new, *items[i + 1 :]]
+
+
+def transposed(node: ast.expr) -> ast.expr:
+    return ast.Attribute(node, "T", ast.Load())
+
+
+def is_none(node: ast.AST) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None

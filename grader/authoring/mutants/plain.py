@@ -1,0 +1,164 @@
+"""Operators on what any program has: names, constants, arithmetic, conditions, loops, operands.
+
+Each takes a node and yields what could stand in its place.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+
+from grader.authoring.mutants.nodes import About, called, replaced, traded, transposed, with_args
+
+RENAMED = {
+    "psum": ["pmean", "pmax"], "pmean": ["psum", "pmax"], "pmax": ["psum", "pmin"], "pmin": ["psum", "pmax"],
+    "max": ["min"], "min": ["max"], "maximum": ["minimum"], "minimum": ["maximum"], "any": ["all"], "all": ["any"],
+    "argmax": ["argmin"], "argmin": ["argmax"], "floor": ["ceil"], "ceil": ["floor"], "prod": ["sum"],
+    "sum": ["mean", "max"], "mean": ["sum"],
+}  # fmt: skip
+TRADED = {"matmul": (0, 1), "dot": (0, 1), "where": (1, 2), "select": (1, 2), "cond": (1, 2)}
+COMPARED: dict[type[ast.cmpop], list[ast.cmpop]] = {
+    ast.Lt: [ast.LtE(), ast.GtE()], ast.LtE: [ast.Lt(), ast.Gt()], ast.Gt: [ast.GtE(), ast.LtE()],
+    ast.GtE: [ast.Gt(), ast.Lt()], ast.Eq: [ast.NotEq()], ast.NotEq: [ast.Eq()], ast.Is: [ast.IsNot()],
+    ast.IsNot: [ast.Is()], ast.In: [ast.NotIn()], ast.NotIn: [ast.In()],
+}  # fmt: skip
+COMPUTED: dict[type[ast.operator], list[ast.operator]] = {
+    ast.Add: [ast.Sub()], ast.Sub: [ast.Add()], ast.Mult: [ast.FloorDiv()], ast.Div: [ast.Mult()],
+    ast.FloorDiv: [ast.Mult(), ast.Div()], ast.Mod: [ast.FloorDiv()], ast.Pow: [ast.Mult()],
+}  # fmt: skip
+EINSUM = re.compile(r"[a-zA-Z,. ]+->[a-zA-Z ]*")
+EPSILON, HUGE = 1e-3, 1e3  # floats outside are there for safety or as infinity; which ones, no check can see
+
+
+def order(node: ast.AST, about: About) -> Iterator[ast.AST]:
+    """A tuple or list the other way round (axes, specs, pairs of a permutation), or without one of its names."""
+    if not isinstance(node, ast.Tuple | ast.List) or len(node.elts) < 2 or not isinstance(node.ctx, ast.Load):
+        return
+    kind = type(node)
+    yield kind(node.elts[::-1], ast.Load())
+    if all(isinstance(e, ast.Constant) and isinstance(e.value, str) for e in node.elts):
+        yield from (kind([*node.elts[:i], *node.elts[i + 1 :]], ast.Load()) for i in range(len(node.elts)))
+
+
+def name(node: ast.AST, about: About) -> Iterator[ast.AST]:
+    """A function's near relative: psum and pmean, max and min."""
+    if not isinstance(node, ast.Call):
+        return
+    for other in RENAMED.get(called(node), []):
+        if isinstance(node.func, ast.Attribute):
+            yield ast.Call(ast.Attribute(node.func.value, other, ast.Load()), node.args, node.keywords)
+        elif other in RENAMED:
+            yield ast.Call(ast.Name(other, ast.Load()), node.args, node.keywords)
+
+
+def constant(node: ast.AST, about: About) -> Iterator[ast.AST]:
+    """True for False, integers one more and one less, moderate floats doubled."""
+    if not isinstance(node, ast.Constant):
+        return
+    value = node.value
+    if isinstance(value, bool):
+        yield ast.Constant(not value)
+    elif isinstance(value, int):
+        yield ast.Constant(value + 1)
+        yield ast.Constant(value - 1)
+    elif isinstance(value, float) and EPSILON <= abs(value) <= HUGE:
+        yield ast.Constant(value * 2)
+
+
+def bounds(node: ast.AST, about: About) -> Iterator[ast.AST]:
+    """One round more or less of a loop."""
+    if not isinstance(node, ast.Call):
+        return
+    which = {"range": range(len(node.args))[:2], "fori_loop": range(len(node.args))[:2]}.get(called(node), ())
+    for i in which:
+        for near in one_off(node.args[i]):
+            yield with_args(node, replaced(node.args, i, near))
+    if called(node) == "scan":
+        for i, given in enumerate(node.keywords):
+            for near in one_off(given.value) if given.arg == "length" else ():
+                yield ast.Call(node.func, node.args, replaced(node.keywords, i, ast.keyword("length", near)))
+
+
+def one_off(bound: ast.expr) -> Iterator[ast.expr]:
+    if not isinstance(bound, ast.Constant | ast.Starred):  # the operator ``constant`` sees to those
+        yield ast.BinOp(bound, ast.Add(), ast.Constant(1))
+        yield ast.BinOp(bound, ast.Sub(), ast.Constant(1))
+
+
+def comparison(node: ast.AST, about: About) -> Iterator[ast.AST]:
+    """The border moved to the other side, and the opposite."""
+    if isinstance(node, ast.Compare):
+        for i, op in enumerate(node.ops):
+            for other in COMPARED[type(op)]:
+                yield ast.Compare(node.left, replaced(node.ops, i, other), node.comparators)
+
+
+def arithmetic(node: ast.AST, about: About) -> Iterator[ast.AST]:
+    """Another operator, a remainder not taken (a ring that does not wrap), a sign or a negation dropped."""
+    if isinstance(node, ast.BinOp):
+        yield from (ast.BinOp(node.left, other, node.right) for other in COMPUTED.get(type(node.op), []))
+        if isinstance(node.op, ast.Mod) and id(node) not in about.indices:
+            yield node.left
+    elif isinstance(node, ast.AugAssign):
+        yield from (ast.AugAssign(node.target, other, node.value) for other in COMPUTED.get(type(node.op), []))
+        yield ast.Pass()
+    elif isinstance(node, ast.BoolOp):
+        yield ast.BoolOp(ast.Or() if isinstance(node.op, ast.And) else ast.And(), node.values)
+    elif isinstance(node, ast.UnaryOp):
+        yield node.operand
+
+
+def condition(node: ast.AST, about: About) -> Iterator[ast.AST]:
+    """A condition negated, or taken for always or never true. (Of a comparison, ``comparison`` has the opposite.)"""
+    if isinstance(node, ast.IfExp):
+        yield from (node.body, node.orelse)
+        if not isinstance(node.test, ast.Compare):
+            yield ast.IfExp(negated(node.test), node.body, node.orelse)
+    elif isinstance(node, ast.If):
+        tests: list[ast.expr] = [ast.Constant(True), ast.Constant(False)]
+        if not isinstance(node.test, ast.Compare):
+            tests.append(negated(node.test))
+        yield from (ast.If(test, node.body, node.orelse) for test in tests)
+    elif isinstance(node, ast.While) and not isinstance(node.test, ast.Compare):
+        yield ast.While(negated(node.test), node.body, node.orelse)
+    elif isinstance(node, ast.comprehension):
+        for i, test in enumerate(node.ifs):
+            yield comprehension(node, [*node.ifs[:i], *node.ifs[i + 1 :]])
+            if not isinstance(test, ast.Compare):
+                yield comprehension(node, replaced(node.ifs, i, negated(test)))
+
+
+def negated(test: ast.expr) -> ast.expr:
+    return ast.UnaryOp(ast.Not(), test)
+
+
+def comprehension(node: ast.comprehension, ifs: list[ast.expr]) -> ast.comprehension:
+    return ast.comprehension(node.target, node.iter, ifs, node.is_async)
+
+
+def result(node: ast.AST, about: About) -> Iterator[ast.AST]:
+    """A plain function that returns the same whatever it is given; an error that is not raised."""
+    if isinstance(node, ast.Return) and about.plain:
+        yield from (ast.Return(ast.Constant(value)) for value in (None, 0, 1))
+    elif isinstance(node, ast.Raise):
+        yield ast.Pass()
+
+
+def operands(node: ast.AST, about: About) -> Iterator[ast.AST]:
+    """Operands traded, one of a product transposed, the letters of an einsum's result reversed."""
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        yield ast.BinOp(node.right, ast.MatMult(), node.left)
+        yield ast.BinOp(transposed(node.left), ast.MatMult(), node.right)
+        yield ast.BinOp(node.left, ast.MatMult(), transposed(node.right))
+        yield transposed(node)
+    elif isinstance(node, ast.Call) and called(node) in TRADED:
+        i, j = TRADED[called(node)]
+        if len(node.args) > j:
+            yield with_args(node, traded(node.args, i, j))
+        if called(node) in ("matmul", "dot"):
+            yield from (with_args(node, replaced(node.args, k, transposed(a))) for k, a in enumerate(node.args[:2]))
+    elif isinstance(node, ast.Constant) and isinstance(node.value, str) and EINSUM.fullmatch(node.value):
+        left, right = node.value.split("->")
+        yield ast.Constant(f"{left}->{right[::-1]}")
+        yield ast.Constant(f"{','.join(left.split(',')[::-1])}->{right}")

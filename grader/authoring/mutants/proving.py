@@ -1,0 +1,141 @@
+"""The proof of a course's checks: all mutants of its exercises graded, and what must be mended."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, get_args
+
+from grader.authoring.mutants.equivalents import EQUIVALENT, Equivalent, key
+from grader.authoring.mutants.grading import Fate, Verdict, judge_mutant, results_of
+from grader.authoring.mutants.making import Mutant, mutants_of, task_module
+from grader.batch.grade import Grader
+from grader.course.loading import Course
+from grader.exercise import Exercise
+
+LEAST_KILLED = 0.98
+
+
+@dataclass(frozen=True)
+class Proof:
+    """All mutants of an exercise, what must be mended, and the checks that nothing was seen to fail."""
+
+    exercise: str
+    verdicts: list[Verdict]
+    problems: list[str]
+    unproven: list[str]
+
+    def count(self, fate: Fate) -> int:
+        return sum(v.fate == fate for v in self.verdicts)
+
+    @property
+    def not_run(self) -> int:
+        """Of the killed, how many could not even be traced on some mesh: they say little about the checks."""
+        return sum(v.fate == "killed" and not v.seen_by for v in self.verdicts)
+
+
+def impatient(course: Course) -> Course:
+    """The course with shorter limits: mutants may never end, references are small."""
+    config = course.config
+    limits = config.limits.model_copy(
+        update={
+            "trace_seconds": min(5.0, config.limits.trace_seconds),
+            "run_seconds": min(20.0, config.limits.run_seconds),
+        }
+    )
+    return Course(course.root, config.model_copy(update={"limits": limits}))
+
+
+def prove(
+    grader: Grader,
+    names: list[str],
+    listed: list[Equivalent],
+    step: Callable[[str], None] = lambda who: None,
+    seeds: int = 1,
+) -> list[Proof]:
+    """Grade every mutant of these exercises, ``grader.lanes`` at a time; ``step`` is called after each.
+
+    With several ``seeds`` a mutant that dies must die with each of them.
+    """
+    exercises = [grader.course.exercise(name) for name in names]
+    allowed = {key(e) for e in listed}
+
+    def judge(mutant: Mutant) -> Verdict:
+        verdict = judge_mutant(grader, mutant, key(mutant) in allowed, seeds)
+        step(mutant.task)
+        return verdict
+
+    with ThreadPoolExecutor(grader.lanes) as pool:
+        running = [(e, [pool.submit(judge, m) for m in mutants_of(e)]) for e in exercises]
+        proofs = []
+        for exercise, jobs in running:
+            verdicts = [job.result() for job in jobs]
+            found = list(problems(grader, exercise, verdicts, listed))
+            proofs.append(Proof(exercise.id, verdicts, found, unproven(exercise, verdicts)))
+    return proofs
+
+
+def problems(grader: Grader, exercise: Exercise, verdicts: list[Verdict], listed: list[Equivalent]) -> Iterator[str]:
+    """What must be mended in one exercise, one line each; survivors first."""
+    for task in exercise.tasks.values():
+        text = ast.unparse(task_module(exercise, task)[0]) + "\n"
+        for result in results_of(grader, exercise.id, task.name, text):
+            if result.status != "passed":
+                yield f"{task.name}: the reference itself does not pass {result.name} ({result.reason})"
+    for verdict in verdicts:
+        if verdict.fate == "survived":
+            yield f"{in_words(verdict.mutant)} {verdict.reason or f'passes every check of {verdict.mutant.task}'}"
+        if verdict.fate == "broken":
+            yield f"{in_words(verdict.mutant)} breaks the grader in {verdict.reason}"
+    alive = {key(v.mutant) for v in verdicts if v.fate == "equivalent"}
+    for entry in listed:
+        if entry.exercise == exercise.id and key(entry) not in alive:
+            yield f"{EQUIVALENT} lists a mutant of {entry.task} that does not survive: `{entry.was}` -> `{entry.becomes}`"
+
+
+def in_words(mutant: Mutant) -> str:
+    return f"line {mutant.line}, {mutant.operator}: `{mutant.was}` -> `{mutant.becomes or '(nothing)'}`"
+
+
+def unproven(exercise: Exercise, verdicts: list[Verdict]) -> list[str]:
+    """Checks that no misconception names and no mutant that ran has failed."""
+    proven = {name for slip in exercise.misconceptions.values() for name in slip.fails}
+    proven |= {name for verdict in verdicts for name in verdict.seen_by}
+    return [name for name in exercise.checks if name not in proven]
+
+
+def course_problems(course: Course, proofs: list[Proof], listed: list[Equivalent]) -> Iterator[str]:
+    """What concerns no exercise of the course: entries of exercises that are gone, and too many survivors.
+
+    The share counts only where all exercises were tried: a small one may have a few equivalent mutants.
+    """
+    for entry in listed:
+        if entry.exercise not in course.module_of:
+            yield f"{EQUIVALENT} names the exercise {entry.exercise}, which is not in the course"
+    total = sum(len(p.verdicts) for p in proofs)
+    killed = sum(p.count("killed") for p in proofs)
+    if {p.exercise for p in proofs} == set(course.module_of) and killed < LEAST_KILLED * total:
+        yield f"{killed} of {total} mutants are killed, which is under {LEAST_KILLED:.0%}"
+
+
+def as_json(proofs: list[Proof], others: list[str]) -> dict[str, Any]:
+    """Counts, all that is not killed, and problems, for ``--json``."""
+    rows = [
+        {
+            "exercise": proof.exercise,
+            "mutants": len(proof.verdicts),
+            **{fate: proof.count(fate) for fate in get_args(Fate)},
+            "not_run": proof.not_run,
+            "alive": [
+                {"fate": v.fate, "task": v.mutant.task, "operator": v.mutant.operator, "line": v.mutant.line,
+                 "was": v.mutant.was, "becomes": v.mutant.becomes}
+                for v in proof.verdicts if v.fate != "killed"
+            ],
+            "problems": proof.problems,
+            "unproven": proof.unproven,
+        }
+        for proof in proofs
+    ]  # fmt: skip
+    return {"exercises": rows, "problems": others}

@@ -1,0 +1,137 @@
+"""course.yaml: what may be written in it, and a mistake in it told in one line."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
+
+from grader.declared import nearest
+from grader.sandbox.limits import Limits
+
+PUBLIC = "_public"
+GRADING = "grading"
+
+
+class CourseError(Exception):
+    """The course cannot be used as it stands; the message is one line: what, where and what to do."""
+
+
+class _Strict(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class Module(_Strict):
+    """One assignment: its exercises in order; ``weight`` multiplies their points."""
+
+    id: str = Field(pattern=r"^\d\d_[a-z0-9_]+$")
+    title: str
+    exercises: tuple[str, ...] = ()
+    weight: float = Field(default=1.0, gt=0)
+    deadline: datetime | None = None
+
+    @field_validator("exercises", mode="before")
+    @classmethod
+    def _nothing_is_none(cls, listed: Any) -> Any:
+        return () if listed is None else listed  # "exercises:" and nothing behind it
+
+
+class Variants(_Strict):
+    mode: Literal["shared", "per_student"] = "shared"
+    seed: str = "1"
+
+
+class Tolerances(_Strict):
+    numbers: float = Field(default=0.02, gt=0, lt=0.5)
+
+
+class LimitsConfig(_Strict):
+    """The sandbox's ``Limits``, as a course may set them."""
+
+    trace_seconds: float = Field(default=Limits.trace_seconds, gt=0)
+    total_seconds: float = Field(default=Limits.total_seconds, gt=0)
+    run_seconds: float = Field(default=Limits.run_seconds, gt=0)
+    total_run_seconds: float = Field(default=Limits.total_run_seconds, gt=0)
+    memory_mib: int = Field(default=Limits.memory_mib, ge=1024)
+    file_mib: int = Field(default=Limits.file_mib, ge=1)
+
+
+class Config(_Strict):
+    """All of course.yaml. ``seed`` is secret and absent from what learners are given.
+
+    ``handed_out`` is written by ``build``: fingerprints of untouched stubs and notebooks.
+    """
+
+    name: str
+    seed: str = ""
+    devices: int = Field(default=8, ge=1, le=512)
+    variants: Variants = Variants()
+    tolerances: Tolerances = Tolerances()
+    limits: LimitsConfig = LimitsConfig()
+    modules: tuple[Module, ...] = Field(min_length=1)
+    handed_out: tuple[str, ...] = ()
+
+    @field_validator("modules")
+    @classmethod
+    def _names_once(cls, modules: tuple[Module, ...]) -> tuple[Module, ...]:
+        seen: set[str] = set()
+        for name in [m.id for m in modules] + [e for m in modules for e in m.exercises]:
+            if name in seen:
+                raise ValueError(f"{name} is listed twice")
+            seen.add(name)
+        return modules
+
+
+def read_config(path: Path) -> Config:
+    """Raises CourseError naming the file, the line and the field."""
+    try:
+        text = path.read_text(encoding="utf-8")
+        data = yaml.safe_load(text)
+    except (OSError, UnicodeDecodeError) as error:
+        raise CourseError(f"{path} cannot be read: {error}") from None
+    except yaml.YAMLError as error:
+        mark = getattr(error, "problem_mark", None)
+        at = f":{mark.line + 1}" if mark else ""
+        raise CourseError(f"{path}{at}: not YAML: {getattr(error, 'problem', error)}") from None
+    try:
+        return Config.model_validate(data)
+    except ValidationError as error:
+        raise CourseError(_first_problem(path, text, error)) from None
+
+
+def _first_problem(path: Path, text: str, error: ValidationError) -> str:
+    problem = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")  # a misspelt field, not the missing one
+    field = ".".join(str(p) for p in problem["loc"]) or "the file"
+    message = problem["msg"].removeprefix("Value error, ")
+    if problem["type"] == "extra_forbidden":
+        known = _known_fields(problem["loc"])
+        message = f"no such field{nearest(str(problem['loc'][-1]), known)}"
+    return f"{path}:{_line_of(text, problem['loc'])}: {field}: {message}"
+
+
+def _known_fields(loc: tuple) -> list[str]:
+    model: Any = Config
+    for part in loc[:-1]:
+        if part in getattr(model, "model_fields", {}):
+            inner = {"variants": Variants, "tolerances": Tolerances, "limits": LimitsConfig, "modules": Module}
+            model = inner.get(str(part), model)
+    return list(model.model_fields)
+
+
+def _line_of(text: str, loc: tuple) -> int:
+    """The line of a YAML node; of the nearest enclosing one when it is missing."""
+    node = yaml.compose(text, Loader=yaml.SafeLoader)
+    line = 1
+    for part in loc:
+        if isinstance(node, yaml.MappingNode):
+            pair = next(((k, v) for k, v in node.value if k.value == part), None)
+            if pair is None:
+                break
+            line, node = pair[0].start_mark.line + 1, pair[1]
+        elif isinstance(node, yaml.SequenceNode) and isinstance(part, int) and part < len(node.value):
+            node = node.value[part]
+            line = node.start_mark.line + 1
+    return line

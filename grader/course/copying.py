@@ -1,0 +1,83 @@
+"""Pieces of the author's text, for what is released.
+
+It is copied from the author's file: text written from a syntax tree (``ast.unparse``) is another with each Python.
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import tokenize
+from collections.abc import Iterable
+
+from grader.common import syntax
+from grader.course.config import CourseError
+from grader.course.statements import Statement, lines_of
+
+
+def undecorated(statement: Statement) -> str:
+    """A function's text without its decorators; a given constant without ``exercise.given``."""
+    node = statement.node
+    if isinstance(node, ast.FunctionDef):
+        lines = lines_of(statement.text)
+        first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+        return "".join(lines[node.lineno - first :])
+    assert isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
+    return f"{statement.name} = {copied(statement, node.value.args[0])}\n"
+
+
+def specification(part: Statement) -> str:
+    """A function's text up to the end of its docstring; nothing that stands on the same line after it."""
+    assert isinstance(part.node, ast.FunctionDef)
+    name, doc = part.node.name, part.node.body[0]
+    if ast.get_docstring(part.node) is None or not isinstance(doc, ast.Expr):
+        raise CourseError(f"the {part.kind} {name} has no docstring; learners read it as its specification")
+    if doc.lineno == part.node.lineno:
+        raise CourseError(f"the docstring of {name} must stand on lines of its own")
+    lines = part.text.encode().splitlines(keepends=True)
+    last = len(lines) - ((part.node.end_lineno or 0) - (doc.end_lineno or 0)) - 1
+    return b"".join([*lines[:last], lines[last][: doc.end_col_offset]]).decode()
+
+
+def reworded(part: Statement, text: str) -> Statement:
+    """A statement of the same kind with another text."""
+    return Statement(part.kind, syntax.parse(text).body[0], text)
+
+
+def alone(part: Statement) -> Statement:
+    """An assignment without what else stands on its lines, such as another after a semicolon."""
+    return reworded(part, f"{copied(part, part.node)}\n") if isinstance(part.node, ast.Assign) else part
+
+
+def copied(part: Statement, node: ast.stmt | ast.expr | ast.keyword) -> str:
+    """The author's text of this statement or of an expression or a keyword in it."""
+    lines = part.text.encode().splitlines(keepends=True)
+    first = part.node.end_lineno - len(lines) + 1 if part.node.end_lineno else 1
+    assert node.end_lineno is not None
+    lines = lines[node.lineno - first : node.end_lineno - first + 1]
+    lines[-1] = lines[-1][: node.end_col_offset]  # columns are counted in bytes
+    lines[0] = lines[0][node.col_offset :]
+    return b"".join(lines).decode()
+
+
+def called(part: Statement, call: ast.Call, keywords: Iterable[str]) -> str:
+    """A call with the author's positional arguments and these keywords."""
+    arguments = [*(copied(part, a) for a in call.args), *keywords]
+    return f"{copied(part, call.func)}({', '.join(arguments)})"
+
+
+def uncommented(text: str) -> str:
+    """Python text without its comments: those are for authors."""
+    lines = lines_of(text)
+    for token in tokenize.generate_tokens(io.StringIO(text).readline):
+        if token.type == tokenize.COMMENT:
+            row, column = token.start
+            lines[row - 1] = lines[row - 1][:column].rstrip() + "\n"
+            if lines[row - 1] == "\n":  # nothing else stood there
+                lines[row - 1] = ""
+    return "".join(lines)
+
+
+def quotable(text: str) -> str:
+    """Text as it stands between three double quotes."""
+    return text.replace("\\", "\\\\").replace('"""', '\\"\\"\\"')

@@ -1,0 +1,122 @@
+"""An author's file of an exercise, and the one beside it that grades, executed: out comes the ``Exercise``."""
+
+from __future__ import annotations
+
+import contextlib
+import inspect
+import sys
+import threading
+import traceback
+import types
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import jinja2
+
+from grader.course.config import GRADING, CourseError
+from grader.exercise import AuthorError, Exercise
+from grader.judging import numbers
+
+_NAMED = threading.Lock()  # held while an exercise can be imported by its name: sys.modules is everybody's
+
+
+def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
+    """Execute an author's file and the one beside it that grades. Raises CourseError with the line at fault."""
+    try:
+        source = path.read_text(encoding="utf-8")
+    except OSError:
+        raise CourseError(f"{path} is missing; write it with `shardlings new {module}/{name}`") from None
+    space = _executed(path, f"shardlings_course_{name}", source)
+    exercise = space.__dict__.get("exercise")
+    if not isinstance(exercise, Exercise):
+        raise CourseError(f"{path}: no `exercise = Exercise(...)` at its top")
+    exercise.id, exercise.module, exercise.source = name, module, source
+    exercise.statement = inspect.cleandoc(space.__doc__ or "").strip()  # Python 3.13 compiles it so, the others do not
+    if not exercise.statement.startswith("# "):
+        raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
+    _load_grading(path.parent / GRADING / path.name, exercise, space)
+    _expect_questions(path, exercise)
+    for number in exercise.numbers.values():
+        number.rtol = rtol if number.usual_rtol else number.rtol
+    return exercise
+
+
+def _expect_questions(path: Path, exercise: Exercise) -> None:
+    """Raises CourseError for a question without a known unit or a choice of parameters, or whose text is no template."""
+    for question in exercise.numbers.values():
+        at = f"{path}:{_line_of_function(question.fn)}: {question.name}"
+        try:
+            numbers.unit_of(question.unit)
+            drawn = next(question.variants(), None)
+            if drawn is None:
+                raise CourseError(f"{at}: no parameters satisfy its `where`")
+            numbers.render_question(question, drawn)
+        except numbers.BadAnswer as error:
+            raise CourseError(f"{at}: {error}") from None
+        except jinja2.TemplateError as error:
+            raise CourseError(f"{at}: its text does not render: {error}") from None
+        except CourseError:
+            raise
+        except Exception as error:  # `where` is the author's
+            raise CourseError(f"{at}: {type(error).__name__}: {error}") from None
+
+
+def _line_of_function(fn: Callable[..., Any]) -> int:
+    code = getattr(inspect.unwrap(fn), "__code__", None)
+    return code.co_firstlineno if code else 1
+
+
+def _executed(path: Path, name: str, source: str) -> types.ModuleType:
+    space = types.ModuleType(name)
+    space.__file__ = str(path)
+    sys.modules[space.__name__] = space
+    try:
+        exec(compile(source, str(path), "exec", dont_inherit=True), space.__dict__)
+    except SyntaxError as error:
+        raise CourseError(f"{path}:{error.lineno or 1}: {error.msg}") from None
+    except (Exception, SystemExit) as error:
+        line = next(
+            (n for frame, n in reversed(list(traceback.walk_tb(error.__traceback__)))
+             if frame.f_code.co_filename == str(path)), 1,
+        )  # fmt: skip
+        kind = "" if isinstance(error, AuthorError) else f"{type(error).__name__}: "
+        raise CourseError(f"{path}:{line}: {kind}{error}") from None
+    return space
+
+
+def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> None:
+    """Execute the file of checks and misconceptions, if there is one; it imports the exercise by its name."""
+    try:
+        exercise.grading_source = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return
+    learners = {**exercise.tasks, **exercise.numbers}
+    before = len(exercise.checks) + len(exercise.misconceptions)
+    with _importable(space, path.stem):
+        second = _executed(path, f"{space.__name__}_{GRADING}", exercise.grading_source)
+    for name in sorted(vars(second).keys() & vars(space).keys()):  # build writes both as one file, where one would win
+        if not name.startswith("__") and vars(second)[name] is not vars(space)[name]:
+            raise CourseError(f"{path}: {name} is something else in {space.__file__}; give it another name")
+    for name, thing in {**exercise.tasks, **exercise.numbers}.items():
+        if name not in learners:  # what learners are given is read from the exercise's own file
+            line = _line_of_function(thing.fn)
+            raise CourseError(
+                f"{path}:{line}: {name} is neither check nor misconception; declare it in {space.__file__}"
+            )
+    if len(exercise.checks) + len(exercise.misconceptions) == before:
+        raise CourseError(f"{path}: declares no check and no misconception of the `exercise` in {space.__file__}")
+
+
+@contextlib.contextmanager
+def _importable(space: types.ModuleType, name: str) -> Iterator[None]:
+    """``from NAME import ...`` finds this module, for as long as this lasts."""
+    with _NAMED:
+        before = sys.modules.get(name)
+        sys.modules[name] = space
+        try:
+            yield
+        finally:
+            del sys.modules[name]
+            if before is not None:
+                sys.modules[name] = before

@@ -1,0 +1,83 @@
+"""Which course it is: the one that was named, or the one around the working directory, if it is to be trusted."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from pathlib import Path
+
+from grader.course.config import CourseError
+from grader.course.loading import Course, load_course
+
+PACKAGED = Path(__file__).parents[1] / "_course"
+
+
+def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), packaged: bool = False) -> Course:
+    """The course at ``start``, where one was named; else that of the working directory.
+
+    A course's files are executed by whoever looks at them, and somebody who hands in work can put a ``course.yaml``
+    beside it. So one that was merely found is used only where it is in nobody's submission: not in ``handed_in``,
+    not in the folders in which nbgrader keeps work, not inside another course, and not put there by another user.
+
+    Args:
+        start: a course.yaml, or the folder that holds it: whoever names it trusts it.
+        handed_in: what is about to be graded or checked.
+        packaged: where there is no other, take the one that was installed with the package; whoever asks says so to people.
+
+    Raises:
+        CourseError: there is none, or the one that was found is not to be trusted unless it is named.
+    """
+    if start is not None:
+        named = [start] if start.is_file() else [p for p in _course_files(start) if p.is_file()]
+        if not named:
+            raise CourseError(f"no course.yaml in {start}; go to the course's folder or pass --course")
+        return load_course(named[0])
+    here = Path.cwd()
+    if found := courses_above(here):
+        if reason := _distrust(found, here, handed_in):
+            raise CourseError(f"{found[0]} {reason}; a course is code: pass the one to trust, --course FOLDER")
+        return load_course(found[0])
+    if packaged and (PACKAGED / "course.yaml").is_file():
+        return load_course(PACKAGED / "course.yaml")
+    raise CourseError(
+        f"no course.yaml in {here} or above; go to the course's folder, pass --course, "
+        "or start one: shardlings new course FOLDER"
+    )
+
+
+def course_around() -> Course:
+    """The course of the working directory, for a notebook that runs in it: its code is running already."""
+    found = courses_above(Path.cwd())
+    return load_course(found[0]) if found else find_course(packaged=True)
+
+
+def courses_above(here: Path) -> list[Path]:
+    """The course.yaml of this folder and of those above it, innermost first."""
+    return [p for folder in (here, *here.parents) for p in _course_files(folder) if p.is_file()]
+
+
+def _course_files(folder: Path) -> tuple[Path, Path]:
+    return folder / "course.yaml", folder / "exercises" / "course.yaml"
+
+
+def _distrust(found: Sequence[Path], here: Path, handed_in: Sequence[Path]) -> str:
+    """Why the innermost course that was found is not used unless somebody names it; empty when it is."""
+    inner = found[0].parent.resolve()
+    for path in handed_in:
+        if inner.is_relative_to(path.resolve()):
+            return f"lies in what was handed in ({path})"
+    if any(_holds_submissions(folder, inner) for folder in inner.parents):
+        return "lies where nbgrader keeps what was handed in"
+    for folder in (p.parent.resolve() for p in found[1:]):
+        if folder not in (inner, inner / "exercises") and inner != folder / "exercises":
+            return f"lies inside another course, {folder}"
+    users = {os.stat(here).st_uid, 0, os.getuid()} if hasattr(os, "getuid") else set()
+    if users and found[0].stat().st_uid not in users:
+        return "belongs to another user"
+    return ""
+
+
+def _holds_submissions(folder: Path, inner: Path) -> bool:
+    """Whether ``inner`` lies in what nbgrader keeps of students, in a course folder of its own."""
+    kept = inner.relative_to(folder).parts[0] in ("submitted", "autograded", "feedback", "downloaded")
+    return kept and any((folder / name).exists() for name in ("nbgrader_config.py", "gradebook.db"))

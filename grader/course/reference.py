@@ -1,0 +1,52 @@
+"""The solution as if a learner had written it, whole or with one task replaced by a misconception."""
+
+from __future__ import annotations
+
+import re
+
+from grader.course.copying import undecorated
+from grader.course.statements import Statement, names_reached, needed_imports, statements
+from grader.exercise import Exercise, Misconception, Task
+
+
+def reference_source(exercise: Exercise, answers: dict[str, str], replaced: Misconception | None = None) -> str:
+    """The solution as a submission: undecorated tasks, the author's helpers, and answers to questions.
+
+    Args:
+        answers: what is assigned to each question's name.
+        replaced: a misconception of a task, which takes that task's place.
+    """
+    parts = statements(exercise, grading=replaced is not None)
+    wrong = next((p for p in parts if replaced is not None and p.name == replaced.name), None)
+    chosen = [p for p in parts if p.kind in ("given", "task")]
+    if replaced is not None and isinstance(replaced.of, Task) and wrong is not None:
+        chosen = [wrong if p.name == replaced.of.name else p for p in chosen]
+    needed = chosen  # a misconception that calls its own task needs what the right one needs
+    if wrong is not None and replaced is not None:
+        needed = chosen + [p for p in parts if p.kind == "task" and p.name == replaced.of.name]
+    helpers = [p for p in _with_helpers(needed, parts) if p.kind == "private"]
+    body = [p.text for p in helpers] + [undecorated(p) for p in chosen]
+    if replaced is not None and wrong is not None and isinstance(replaced.of, Task):
+        body = _in_its_place(body, undecorated(wrong), replaced, parts)
+    body.append("".join(f"{name} = {value!r}\n" for name, value in answers.items()))
+    code = "\n\n".join(body)
+    return f"{needed_imports(parts, used_by=code)}\n\n\n{code}"
+
+
+def _in_its_place(body: list[str], wrong: str, replaced: Misconception, parts: list[Statement]) -> list[str]:
+    """The misconception under its task's name; where it calls the task, it gets the right one by another."""
+    task = replaced.of.name
+    calls_task = rf"\b{task}(?=\()"
+    renamed = re.sub(rf"def {replaced.name}\b", f"def {task}", re.sub(calls_task, f"right_{task}", wrong), count=1)
+    body = [renamed if text == wrong else text for text in body]
+    if re.search(calls_task, wrong):
+        right = next(undecorated(p) for p in parts if p.name == task)
+        body.insert(0, re.sub(rf"def {task}\b", f"def right_{task}", right, count=1))
+    return body
+
+
+def _with_helpers(chosen: list[Statement], parts: list[Statement]) -> list[Statement]:
+    """The chosen statements and, in front, the private ones that they name, directly or not."""
+    private = {p.name: p for p in parts if p.kind == "private" and p.name}
+    needed = names_reached([p.node for p in chosen], {name: p.node for name, p in private.items()})
+    return [*(p for p in private.values() if p.name in needed), *chosen]

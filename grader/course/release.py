@@ -1,0 +1,51 @@
+"""Everything that learners are given, as texts: chosen by an allow-list.
+
+Each top-level statement of an author's file is of a kind. Every product includes the kinds it names and nothing else,
+so that what an author forgets to mark is missing rather than leaked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import yaml
+
+from grader.course.config import PUBLIC, CourseError
+from grader.course.loading import Course
+from grader.course.notebooks import notebook
+from grader.course.public import HEADER, public_source
+from grader.course.stubs import stub_source
+from grader.intake.submission import Chunk, Source, fingerprint
+
+
+def products(course: Course) -> dict[str, str]:
+    """Path below ``exercises/`` -> text, of everything learners are given."""
+    if not course.solved:
+        raise CourseError("there is no solutions/ here to build from")
+    made: dict[str, str] = {}
+    for module in course.config.modules:
+        for name in module.exercises:
+            exercise = course.exercise(name)
+            made[f"{module.id}/{name}.py"] = stub_source(course, exercise)
+            made[f"{module.id}/{PUBLIC}/{name}.py"] = public_source(exercise)
+        if module.exercises:
+            made[f"{module.id}/{module.id}.ipynb"] = notebook(course, module.id)
+    made["course.yaml"] = _public_config(course, sorted(fingerprint(s) for s in _sources(made)))
+    return made
+
+
+def _sources(made: dict[str, str]) -> Iterator[Source]:
+    """The stubs and notebooks as they would be read from a submission."""
+    import nbformat
+
+    for path, text in made.items():
+        if path.endswith(".ipynb"):
+            cells = nbformat.reads(text, as_version=4).cells
+            yield Source(path, tuple(Chunk("", c.source) for c in cells if c.cell_type == "code"))
+        elif path.endswith(".py") and PUBLIC not in path:
+            yield Source(path, (Chunk("", text),))
+
+
+def _public_config(course: Course, handed_out: list[str]) -> str:
+    data = course.config.model_dump(mode="json", exclude={"seed"}, exclude_defaults=True) | {"handed_out": handed_out}
+    return HEADER + yaml.safe_dump(data, sort_keys=False, allow_unicode=True)

@@ -1,0 +1,128 @@
+"""An author's file taken apart: its top-level statements, each of a kind; it is parsed, never executed."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from grader.common import syntax
+from grader.exercise import Exercise
+
+TASKS = {"task", "body", "function"}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A top-level statement of an author's file and what it is there for."""
+
+    kind: str  # doc, import, exercise, task, given, call, check, number, misconception, private
+    node: ast.stmt
+    text: str
+
+    @property
+    def name(self) -> str:
+        if isinstance(self.node, ast.FunctionDef | ast.ClassDef):
+            return self.node.name
+        target = self.node.targets[0] if isinstance(self.node, ast.Assign) else None
+        return target.id if isinstance(target, ast.Name) else ""
+
+
+def statements(exercise: Exercise, *, grading: bool = False) -> list[Statement]:
+    """Those of the exercise's file and, when asked for, of the file beside it with checks and misconceptions.
+
+    They follow one another as in one file: the second's lines are counted on, and it imports nothing from the first.
+    """
+    found = _statements(exercise.source)
+    if grading:
+        after = len(lines_of(exercise.source))
+        more = [s for s in _statements(exercise.grading_source) if not _imports_from(s.node, exercise.id)]
+        for statement in more:
+            ast.increment_lineno(statement.node, after)
+        found += [s for s in more if s.kind != "doc"]
+    return found
+
+
+def _statements(source: str) -> list[Statement]:
+    lines = lines_of(source)
+    found = []
+    for node in syntax.parse(source).body:
+        decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
+        start = min([node.lineno, *(d.lineno for d in decorators)]) - 1
+        found.append(Statement(_kind(node), node, "".join(lines[start : node.end_lineno])))
+    return found
+
+
+def lines_of(text: str) -> list[str]:
+    """Lines as Python counts them; ``splitlines`` also ends one at a form feed."""
+    return [line for line in re.split(r"(?<=\n)", text) if line]
+
+
+def _kind(node: ast.stmt) -> str:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant):
+        return "doc"
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return "import"
+    if isinstance(node, ast.FunctionDef):
+        for decorator in node.decorator_list:
+            word = word_of(decorator)
+            if word:
+                return "task" if word in TASKS else word
+    if isinstance(node, ast.Assign):
+        if isinstance(node.targets[0], ast.Name) and node.targets[0].id == "exercise":
+            return "exercise"
+        word = word_of(node.value) if isinstance(node.value, ast.Call) else ""
+        if word in ("call", "cases"):
+            return "call"
+        if word == "given":
+            return "given"
+    return "private"
+
+
+def word_of(node: ast.expr) -> str:
+    """``check`` for ``exercise.check`` and ``exercise.check(...)``, else nothing."""
+    target = node.func if isinstance(node, ast.Call) else node
+    if isinstance(target, ast.Attribute) and isinstance(target.value, ast.Name) and target.value.id == "exercise":
+        return target.attr
+    return ""
+
+
+def _imports_from(node: ast.stmt, package: str) -> bool:
+    return isinstance(node, ast.ImportFrom) and (node.module or "").split(".")[0] == package
+
+
+def needed_imports(parts: Iterable[Statement], *, used_by: str) -> str:
+    """The imports a product needs: those whose names occur in its text. Never the author's words."""
+    lines = []
+    for part in parts:
+        if part.kind != "import" or _imports_from(part.node, "grader"):
+            continue
+        assert isinstance(part.node, ast.Import | ast.ImportFrom)
+        names = [(a.asname or a.name).split(".")[0] for a in part.node.names]
+        if any(re.search(rf"\b{re.escape(n)}\b", used_by) for n in names):
+            lines.append(part.text.rstrip("\n"))
+    return "\n".join(dict.fromkeys(lines))
+
+
+def names_reached(start: list[ast.stmt], known: dict[str, ast.stmt]) -> set[str]:
+    """Names in ``known`` that these statements mention, directly or through one another."""
+    reached: set[str] = set()
+    queue = list(start)
+    while queue:
+        current = queue.pop()
+        if isinstance(current, ast.FunctionDef):  # decorators are the author's words, not the function's
+            current = ast.Module(body=[*current.body, ast.Expr(current.args)], type_ignores=[])  # type: ignore[arg-type]
+        for name in _free_names(current):
+            if name in known and name not in reached:
+                reached.add(name)
+                queue.append(known[name])
+    return reached
+
+
+def _free_names(node: ast.AST) -> set[str]:
+    """Names that are read and bound nowhere inside (as an argument, a loop variable, a target)."""
+    nodes = list(ast.walk(node))
+    bound = {n.arg for n in nodes if isinstance(n, ast.arg)}
+    bound |= {n.id for n in nodes if isinstance(n, ast.Name) and not isinstance(n.ctx, ast.Load)}
+    return {n.id for n in nodes if isinstance(n, ast.Name)} - bound

@@ -1,0 +1,94 @@
+"""What a learner fills in: a file with the statement, what is given, and a place for each task and question."""
+
+from __future__ import annotations
+
+import textwrap
+from typing import Any
+
+import jinja2
+
+from grader.course.config import CourseError
+from grader.course.copying import quotable, specification, undecorated
+from grader.course.loading import Course
+from grader.course.statements import Statement, needed_imports, statements
+from grader.exercise import Exercise, Number
+from grader.judging import numbers
+
+USUAL = ["import jax", "import jax.numpy as jnp", "from jax.sharding import PartitionSpec as P"]
+TRACED = (
+    "**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like, "
+    "but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`, "
+    "`np.asarray(x)`) does not get into the program."
+)
+
+
+def stub_source(course: Course, exercise: Exercise) -> str:
+    parts = statements(exercise)
+    body = [undecorated(p) for p in parts if p.kind == "given"]
+    body += [stub(p) for p in parts if p.kind == "task"]
+    body += [_question_stub(q, shared_params(course, q)) for q in exercise.numbers.values()]
+    code = "\n\n".join(b.strip("\n") + "\n" for b in body)
+    statement = quotable(_wrapped(page(exercise)))
+    doc = f'"""{statement}\n\nCheck your work: shardlings check {exercise.id}\n"""\n'
+    return f"{doc}\n{stub_imports(parts, exercise, code)}\n\n\n{code}"
+
+
+def page(exercise: Exercise) -> str:
+    """The exercise's statement as learners read it, with what is true of all that are traced."""
+    traced = any(task.kind != "function" for task in exercise.tasks.values())
+    return f"{exercise.statement}\n\n{TRACED}" if traced else exercise.statement
+
+
+def stub(statement: Statement) -> str:
+    """Signature and docstring of a task, then the place to write."""
+    head = specification(Statement(statement.kind, statement.node, undecorated(statement)))
+    return f'{head}\n    # TODO: write this function\n    raise NotImplementedError("{statement.name}")\n'
+
+
+def stub_imports(parts: list[Statement], exercise: Exercise, code: str) -> str:
+    """What a learner will want: JAX for traced tasks, and whatever the given code uses."""
+    used = needed_imports(parts, used_by=code).splitlines()
+    usual = [] if all(t.kind == "function" for t in exercise.tasks.values()) else USUAL
+    return "\n".join([*usual, *(line for line in used if line not in usual)]) or "import math"
+
+
+def _question_stub(question: Number, params: dict[str, Any] | None) -> str:
+    head = f"# Question {question.name} [{question.unit or 'a number'}]"
+    return f"{head}\n{question_comment(question, params)}\n{question.name} = None  # TODO: your answer\n"
+
+
+def question_comment(question: Number, params: dict[str, Any] | None) -> str:
+    """A question as a comment above its answer; without numbers when everyone has their own."""
+    if params is None:
+        text = f"Your numbers: run `shardlings show {question.name}`."
+    else:
+        text = question_text(question, params)
+    paragraphs = text.split("\n\n")  # the author's line breaks mean nothing here
+    lines = [line for p in paragraphs for part in _sentences(p) for line in (textwrap.wrap(part, 96) or [""])]
+    return "\n".join(f"# {line}".rstrip() for line in lines)
+
+
+def question_text(question: Number, params: dict[str, Any]) -> str:
+    """The rendered question. Raises CourseError when its text is no template over its parameters."""
+    try:
+        return numbers.render_question(question, params)
+    except jinja2.TemplateError as error:
+        raise CourseError(f"the text of {question.name} cannot be rendered: {error}") from None
+
+
+def shared_params(course: Course, question: Number) -> dict[str, Any] | None:
+    """The numbers printed in what everybody gets; None when everyone has their own."""
+    return None if course.config.variants.mode == "per_student" else course.params(question)
+
+
+def _sentences(paragraph: str) -> list[str]:
+    """The paragraph as one line; the lines about unit, model and hardware stay apart."""
+    lines = paragraph.splitlines()
+    if lines and lines[0].startswith("Answer "):
+        return lines
+    return [" ".join(lines), ""]
+
+
+def _wrapped(text: str) -> str:
+    """A page in a comment's width; what authors wrote is as wide as they made it."""
+    return text.replace(TRACED, textwrap.fill(TRACED, 118, break_on_hyphens=False))

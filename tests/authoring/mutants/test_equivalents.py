@@ -1,0 +1,39 @@
+"""The list of mutants that may survive."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grader.authoring.mutants.equivalents import EQUIVALENT, equivalents, key
+from grader.authoring.mutants.making import mutants_of
+from grader.course.config import CourseError
+from grader.course.loading import load_course
+from tests.mutated import with_holes
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: 1", "a list of entries is expected"),
+        ("- {exercise: two}", "entry 1: task: Field required"),
+        ("- {exercise: two, task: t, was: a, becomes: b, reason: ''}", "entry 1: reason"),
+        ("- [", "not YAML"),
+    ],
+)
+def test_a_list_that_cannot_be_read_is_one_line(tmp_path, text, message):
+    course = with_holes(tmp_path)
+    (tmp_path / "solutions" / EQUIVALENT).write_text(text)
+    with pytest.raises(CourseError, match=message):
+        equivalents(course)
+
+
+def test_the_courses_own_list_fits_its_references():
+    """Every listed mutant is still made; that it survives is what the command proves."""
+    course = load_course(ROOT / "course.yaml")
+    listed = equivalents(course)
+    made_of = {name: {key(m) for m in mutants_of(course.exercise(name))} for name in {e.exercise for e in listed}}  # fmt: skip
+    assert [e for e in listed if key(e) not in made_of[e.exercise]] == []

@@ -1,0 +1,40 @@
+"""Where operators change a reference, and where nothing is changed."""
+
+from __future__ import annotations
+
+import ast
+
+from grader.authoring.mutants.making import differing, is_wrapped, variations
+from grader.authoring.mutants.nodes import About
+from tests.mutated import TRACED, made
+
+
+def test_an_index_that_would_count_from_the_end_keeps_its_remainder():
+    for index, wraps in {"(i - 1) % n": True, "(i + 1) % n": False, "i % n": False}.items():
+        assert is_wrapped(ast.parse(index, mode="eval").body) is wraps
+    module = ast.parse("def f(c, i, n):\n    return c[(i - 1) % n]")
+    index = next(n.slice for n in ast.walk(module) if isinstance(n, ast.Subscript))
+
+    def texts(about: About) -> set[str]:
+        return {text for _, _, text in variations(module, module.body[0], about)}
+
+    gone = texts(TRACED) - texts(About(indices=frozenset({id(index)})))
+    assert gone == {"def f(c, i, n):\n    return c[i - 1]"}
+
+
+def test_messages_annotations_and_docstrings_stay():
+    source = 'def f(a: P("x")) -> P("x"):\n    """x"""\n    raise ValueError("x" + "y")'
+    assert made(source, "axis") == made(source, "arithmetic") == set()
+
+
+def test_the_tree_is_left_as_it_was():
+    module = ast.parse("def f(a):\n    return psum(a @ a, 'x') if a < 1 else [a, 2]")
+    before = ast.unparse(module)
+    assert len(list(variations(module, module.body[0], TRACED))) > 10
+    assert ast.unparse(module) == before
+
+
+def test_lines_that_differ():
+    assert differing("a\nb\nc", "a\nd\nc") == ("b", "d")
+    assert differing("a\nb\nc", "a\nc") == ("b", "")
+    assert differing("a\n  b", "a\n  b\n  c") == ("", "c")

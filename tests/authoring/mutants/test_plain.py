@@ -1,0 +1,52 @@
+"""Operators on what any program has, each on a small source."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.mutated import PLAIN, made
+
+
+@pytest.mark.parametrize(
+    ("operator", "source", "wanted"),
+    [
+        ("order", "s = P(('x', 'y'))", {"s = P(('y', 'x'))", "s = P(('x',))", "s = P(('y',))"}),
+        ("order", "p = [(i, i + 1) for i in r]", {"p = [(i + 1, i) for i in r]"}),
+        ("order", "a, b = c", set()),
+        ("name", "c = lax.psum(a, 'x')", {"c = lax.pmean(a, 'x')", "c = lax.pmax(a, 'x')"}),
+        ("name", "c = max(a, b)", {"c = min(a, b)"}),
+        ("constant", "c = f(a, axis=0)", {"c = f(a, axis=1)", "c = f(a, axis=-1)"}),
+        ("constant", "c = f(a, tiled=True)", {"c = f(a, tiled=False)"}),
+        ("constant", "c = a * 0.5 + 1e-06", {"c = a * 1.0 + 1e-06"}),
+        ("constant", "c = shard_map(f, check_vma=False)", set()),
+        ("constant", "c = zip(a, b, strict=True)", set()),
+        ("bounds", "for i in range(n):\n    f(i)", {f"for i in range(n {s} 1):\n    f(i)" for s in "+-"}),
+        ("bounds", "c = lax.fori_loop(0, n, f, a)", {f"c = lax.fori_loop(0, n {s} 1, f, a)" for s in "+-"}),
+        ("bounds", "c = lax.scan(f, a, length=n)", {f"c = lax.scan(f, a, length=n {s} 1)" for s in "+-"}),
+        ("comparison", "c = a < b", {"c = a <= b", "c = a >= b"}),
+        ("comparison", "c = a in b", {"c = a not in b"}),
+        ("arithmetic", "c = a * b", {"c = a // b"}),
+        ("arithmetic", "c = (i + 1) % n", {"c = (i - 1) % n", "c = (i + 1) // n", "c = i + 1"}),
+        ("arithmetic", "c //= n", {"c *= n", "c /= n", "pass"}),
+        ("arithmetic", "c = a and not b", {"c = a or not b", "c = a and b"}),
+        ("condition", "c = a if b else d", {"c = a", "c = d", "c = a if not b else d"}),
+        ("condition", "if a:\n    b()", {f"if {t}:\n    b()" for t in ("True", "False", "not a")}),
+        ("condition", "c = [a for a in b if a]", {"c = [a for a in b]", "c = [a for a in b if not a]"}),
+        ("result", "raise ValueError(f'{n + 1}')", {"pass"}),
+        ("operands", "c = a @ b", {"c = b @ a", "c = a.T @ b", "c = a @ b.T", "c = (a @ b).T"}),
+        ("operands", "c = jnp.where(a, b, d)", {"c = jnp.where(a, d, b)"}),
+        (
+            "operands",
+            "c = einsum('ij,jk->ik', a, b)",
+            {"c = einsum('ij,jk->ki', a, b)", "c = einsum('jk,ij->ik', a, b)"},
+        ),
+    ],
+)
+def test_operator(operator, source, wanted):
+    assert made(source, operator) == wanted
+
+
+def test_constant_returns_are_for_plain_functions():
+    assert made("return a + 1", "result", PLAIN) == {f"return {v}" for v in (None, 0, 1)}
+    assert made("return a + 1", "result") == set()
+    assert made("return a + 1", "detour", PLAIN) == set()

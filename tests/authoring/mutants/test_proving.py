@@ -1,0 +1,103 @@
+"""What a course with holes in its checks is told."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from grader.authoring.mutants.equivalents import Equivalent, key
+from grader.authoring.mutants.grading import judge_mutant
+from grader.authoring.mutants.making import mutants_of
+from grader.authoring.mutants.proving import course_problems, impatient, problems, prove
+from grader.batch.grade import Grader
+from grader.cli import app
+from grader.course.loading import Course
+from tests.mutated import line_of, with_holes
+
+
+@pytest.fixture(scope="module")
+def holes(tmp_path_factory) -> Course:
+    return with_holes(tmp_path_factory.mktemp("course"))
+
+
+@pytest.fixture(scope="module")
+def proof(holes):
+    with Grader(impatient(holes), "none") as grader:
+        (found,) = prove(grader, ["two"], [])
+    return found
+
+
+def survivors(proof) -> set[tuple[str, str, int]]:
+    return {(v.mutant.operator, v.mutant.becomes, v.mutant.line) for v in proof.verdicts if v.fate == "survived"}
+
+
+def test_holes_are_found_with_the_authors_lines(proof):
+    assert survivors(proof) == {
+        ("arithmetic", "return n / 2", line_of("return n // 2")),  # of even numbers the same
+        ("comparison", "if n <= 0:", line_of("if n < 0")),  # no 0, and nothing negative
+        ("constant", "if n < 1:", line_of("if n < 0")),
+        ("constant", "if n < -1:", line_of("if n < 0")),
+        ("condition", "if False:", line_of("if n < 0")),
+        ("result", "pass", line_of("raise")),
+        ("detour", "return jax.lax.all_gather(jax.lax.psum(a, 'x'), 'x')[jax.lax.axis_index('x')]", line_of("psum(a")),
+        ("detour", "return jax.lax.pmax(jax.lax.psum(a, 'x'), 'x')", line_of("psum(a")),
+    }
+
+
+def test_most_are_killed_by_a_check_that_looked(proof):
+    assert proof.count("killed") > proof.count("survived") and proof.count("broken") == 0
+    by_name = {v.mutant.becomes: v for v in proof.verdicts}
+    assert by_name["return a"].seen_by == ("total_value",)
+    assert by_name["return jax.lax.psum(a, 'y')"].seen_by == ()  # there is no y: it never ran
+    assert proof.not_run >= 1
+
+
+def test_a_check_that_cannot_fail_is_named(proof):
+    assert proof.unproven == ["pairs_nothing"]
+    assert not any("pairs_nothing" in p for p in proof.problems)
+
+
+def entry(**changes: str) -> Equivalent:
+    known = {
+        "exercise": "two",
+        "task": "pairs",
+        "was": "if n < 0:",
+        "becomes": "if n <= 0:",
+        "reason": "0 is not asked",
+    }
+    return Equivalent.model_validate(known | changes)
+
+
+def test_listed_survivors_are_no_problem_and_stale_entries_are(holes):
+    stale = entry(was="return n // 2", becomes="return n * 2")
+    with Grader(impatient(holes), "none") as grader:
+        exercise = grader.course.exercise("two")
+        half = [m for m in mutants_of(exercise) if m.was in ("return n // 2", "if n < 0:")]
+        known = {key(entry()), key(stale)}
+        verdicts = [judge_mutant(grader, m, key(m) in known) for m in half]
+        told = list(problems(grader, exercise, verdicts, [entry(), stale]))
+    assert [v.fate for v in verdicts if v.mutant.becomes == "if n <= 0:"] == ["equivalent"]
+    assert [v.fate for v in verdicts if v.mutant.becomes == "return n * 2"] == ["killed"]
+    stale_line = (
+        "equivalent_mutants.yaml lists a mutant of pairs that does not survive: `return n // 2` -> `return n * 2`"
+    )
+    assert [t for t in told if "equivalent" in t] == [stale_line]
+
+
+def test_entries_of_no_exercise_and_too_many_survivors(holes, proof):
+    told = list(course_problems(holes, [proof], [entry(exercise="gone")]))
+    assert len(told) == 2
+    assert "names the exercise gone" in told[0]
+    assert "under 98%" in told[1]
+    assert list(course_problems(holes, [], [entry()])) == []  # the share is the whole course's
+
+
+def test_the_command_fails_on_holes_and_says_where(holes):
+    done = CliRunner().invoke(app, ["mutants", "two", "-j", "1", "--json", "--course", str(holes.root)])
+    assert done.exit_code == 1
+    (row,) = json.loads(done.stdout)["exercises"]
+    assert row["survived"] == 8 and row["mutants"] == row["killed"] + 8
+    line = line_of("if n < 0")
+    assert f"line {line}, comparison: `if n < 0:` -> `if n <= 0:` passes every check of pairs" in row["problems"]

@@ -1,0 +1,79 @@
+"""What is released is the author's text, never written anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grader.course import copying
+from grader.course.config import CourseError
+from grader.course.loading import load_course
+from grader.course.public import public_source
+from grader.course.release import products
+from tests.made_up import made_up
+
+PLAIN_CALL = """\
+A = normal("I", "J", spec=P("x", None))
+call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5})
+"""
+PLAIN_CHECK = '''\
+@exercise.check(call, points=1, public=True)
+def value(seen):
+    """it is whole"""
+    expect_close(seen.out, seen.a)
+'''
+ODD_CALL = """\
+A = normal(
+    'I',   "J", spec=P( "x" , None )  # needle
+)
+WIDTH = 1_0; NEEDLE = "needle"
+call = exercise.call(gather, a=A, dims={'I': 0x8, "J": 3},  # needle
+                     hidden_dims={"I": 1012, "J": 5})
+"""
+ODD_CHECK = '''\
+@exercise.check(call , points=1,
+                public=True, after=[])  # needle
+def value(seen):  # needle
+    """it is "whole\\\\" é"""
+    # needle
+    text = f"{seen.a!r:>{WIDTH}} # no comment"  # needle
+    expect_close(seen.out, seen.a)
+'''
+
+
+def test_what_learners_are_given_is_copied_not_written_anew(tmp_path: Path) -> None:
+    """Texts written from a syntax tree differ between Pythons: quotes, f-strings, numbers."""
+    made_up(tmp_path, PLAIN_CALL, ODD_CALL)
+    path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
+    assert PLAIN_CHECK in path.read_text()
+    path.write_text(path.read_text().replace(PLAIN_CHECK, ODD_CHECK), encoding="utf-8")
+    course = load_course(tmp_path / "course.yaml")
+    text = public_source(course.exercise("x1_gather"))
+    for there in (
+        """A = normal(\n    'I',   "J", spec=P( "x" , None )\n)\n""",
+        "\nWIDTH = 1_0\n",
+        """call = exercise.call(gather, a=A, dims={'I': 0x8, "J": 3})\n""",
+        "@exercise.check(call, points=1, public=True, after=[])\ndef value(seen):\n",
+        '''    """it is "whole\\\\" é"""\n    text = f"{seen.a!r:>{WIDTH}} # no comment"\n    expect_close(''',
+    ):
+        assert there in text, there
+    assert "needle" not in text.lower() and "1012" not in text
+
+
+def test_nothing_of_a_release_is_written_from_a_syntax_tree() -> None:
+    for path in Path(copying.__file__).parent.glob("*.py"):
+        assert "unparse(" not in path.read_text(), path
+
+
+def test_what_follows_a_docstring_on_its_line_is_the_solution(tmp_path: Path) -> None:
+    course = made_up(tmp_path, 'J]."""\n', 'J]."""; needle = 1012\n')
+    for text in products(course).values():
+        assert "needle" not in text and "1012" not in text
+    course = made_up(
+        tmp_path,
+        'def gather(a, *, mesh):\n    """Gather A[I_X, J] into A[I, J]."""\n    return',
+        'def gather(a, *, mesh): """Gather."""; return',
+    )
+    with pytest.raises(CourseError, match="the docstring of gather must stand on lines of its own"):
+        products(course)

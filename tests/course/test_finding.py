@@ -1,0 +1,105 @@
+"""Which course it is, and whose."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from grader.course import finding
+from grader.course.build import build
+from grader.course.config import CourseError
+from grader.course.finding import find_course
+from tests.made_up import made_up
+
+
+def test_no_course_anywhere_is_told(tmp_path: Path) -> None:
+    with pytest.raises(CourseError, match=r"no course.yaml in .*; go to the course's folder or pass --course"):
+        find_course(tmp_path / "deep")
+
+
+def test_a_course_is_found_from_any_folder_inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_up(tmp_path)
+    monkeypatch.chdir(tmp_path / "solutions" / "01_gather")
+    assert find_course().root == tmp_path
+    assert find_course(tmp_path / "course.yaml").root == tmp_path
+
+
+def test_a_release_is_found_above_its_exercises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    build(made_up(tmp_path / "author"))
+    (tmp_path / "learner").mkdir()
+    (tmp_path / "author" / "exercises").rename(tmp_path / "learner" / "exercises")
+    found = find_course(tmp_path / "learner")
+    assert (found.root, found.solved) == (tmp_path / "learner" / "exercises", False)
+    assert list(found.exercises) == ["x1_gather"] and found.exercise("x1_gather").points == 3
+    monkeypatch.chdir(tmp_path / "learner" / "exercises" / "01_gather")
+    assert find_course().root == found.root
+
+
+def test_a_course_in_what_was_handed_in_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    alice = made_up(tmp_path / "class" / "alice").root
+    monkeypatch.chdir(alice)
+    for path in (alice, alice.parent, Path(".."), Path()):
+        with pytest.raises(
+            CourseError,
+            match=r"alice/course\.yaml lies in what was handed in \(.*pass the one to trust, --course FOLDER",
+        ):
+            find_course(handed_in=[path])
+    assert find_course(alice, handed_in=[alice]).root == alice  # named, so trusted
+
+
+@pytest.mark.parametrize("mark", ["nbgrader_config.py", "gradebook.db"])
+@pytest.mark.parametrize("step", ["submitted", "autograded", "feedback", "downloaded"])
+def test_a_course_where_nbgrader_keeps_work_is_not_used(
+    step: str, mark: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = made_up(tmp_path / step / "alice" / "01_gather").root
+    (tmp_path / mark).touch()
+    monkeypatch.chdir(place)
+    with pytest.raises(CourseError, match="lies where nbgrader keeps what was handed in"):
+        find_course()
+
+
+def test_a_course_inside_another_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As when a class is kept inside the checkout; but exercises/ are the course's own."""
+    build(made_up(tmp_path))
+    monkeypatch.chdir(made_up(tmp_path / "class" / "alice").root)
+    with pytest.raises(CourseError, match=f"lies inside another course, {tmp_path}"):
+        find_course()
+    monkeypatch.chdir(tmp_path)
+    assert find_course().root == tmp_path
+    monkeypatch.chdir(tmp_path / "exercises" / "01_gather")
+    assert find_course().root == tmp_path / "exercises"
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root gives files away")
+def test_a_course_that_another_user_put_above_is_not_used(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made_up(tmp_path)
+    (tmp_path / "mine").mkdir()
+    os.chown(tmp_path / "course.yaml", 12345, 12345)
+    monkeypatch.chdir(tmp_path / "mine")
+    with pytest.raises(CourseError, match=r"course\.yaml belongs to another user"):
+        find_course()
+
+
+def test_an_installed_package_brings_its_course_for_those_who_ask(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    build(made_up(tmp_path / "author"))
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    monkeypatch.setattr(finding, "PACKAGED", tmp_path / "author" / "exercises")
+    found = find_course(packaged=True)
+    assert not found.solved and found.select(["x1"]) == ["x1_gather"]
+    assert set(found.exercise("x1_gather").checks) == {"value"}
+    with pytest.raises(CourseError, match=r"no course\.yaml in"):
+        find_course(tmp_path / "elsewhere")
+    with pytest.raises(CourseError) as error:
+        find_course()
+    assert str(error.value) == (
+        f"no course.yaml in {tmp_path / 'elsewhere'} or above; go to the course's folder, pass --course, "
+        "or start one: shardlings new course FOLDER"
+    )
+    monkeypatch.chdir(tmp_path / "author")
+    assert find_course(packaged=True).root == tmp_path / "author"

@@ -1,0 +1,45 @@
+"""Notebooks are valid, and their cells keep their ids."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+
+from grader.course.loading import load_course
+from grader.course.notebooks import cell, notebook
+from tests.made_up import made_up
+
+
+def test_a_notebook_is_valid_with_ids_that_stay(tmp_path: Path) -> None:
+    course = made_up(tmp_path)
+    text = notebook(course, "01_gather")
+    book = nbformat.reads(text, as_version=4)
+    nbformat.validate(book)
+    assert [c.id for c in book.cells] == [
+        "01_gather-intro", "01_gather-setup", "x1_gather-statement", "x1_gather-given", "x1_gather-gather",
+        "x1_gather-gather_time-text", "x1_gather-gather_time", "x1_gather-check",
+    ]  # fmt: skip
+    assert notebook(course, "01_gather") == text
+    setup = book.cells[1].source
+    assert setup.index("XLA_FLAGS") < setup.index("import jax")
+
+
+def test_a_notebooks_ids_stay_when_an_exercise_is_added_before(tmp_path: Path) -> None:
+    """So that what was handed in for the old notebook is found in the new one."""
+    old = {c.id: c.source for c in nbformat.reads(notebook(made_up(tmp_path), "01_gather"), as_version=4).cells}
+    folder = tmp_path / "solutions" / "01_gather"
+    (folder / "x0_first.py").write_text((folder / "x1_gather.py").read_text())
+    text = (tmp_path / "course.yaml").read_text().replace("[x1_gather]", "[x0_first, x1_gather]")
+    (tmp_path / "course.yaml").write_text(text)
+    new = {
+        c.id: c.source
+        for c in nbformat.reads(notebook(load_course(tmp_path / "course.yaml"), "01_gather"), as_version=4).cells
+    }
+    assert set(old) < set(new) and all(new[i] == text for i, text in old.items())
+
+
+def test_long_names_have_ids_that_fit_and_differ() -> None:
+    names = ["x1_" + "long_" * 12 + end for end in ("one", "two")]
+    ids = {cell("code", f"{n}-given", "").id for n in names}
+    assert len(ids) == 2 and all(len(i) <= 64 for i in ids)
