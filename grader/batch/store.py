@@ -33,7 +33,9 @@ from grader.common.files import write_atomic
 from grader.common.result import ExerciseReport, Report
 from grader.course.loading import Course, CourseError, Module
 from grader.intake.submission import Submission, Unreadable, fingerprint
-from grader.judging import numbers, variants
+from grader.judging import variants
+from grader.judging.reading import parse
+from grader.judging.units import BadAnswer
 from grader.reports import report
 
 
@@ -256,8 +258,8 @@ def _fits(course: Course, question: Any, student: str, actual: str, students: li
     params = {s: course.params(question, s) for s in students}
     own = params.pop(student)
     try:
-        answer = numbers.parse(actual.removeprefix("read as "), question.unit)
-    except numbers.BadAnswer:
+        answer = parse(actual.removeprefix("read as "), question.unit)
+    except BadAnswer:
         return []
     different = {s: p for s, p in params.items() if p != own}
     return variants.fits_another(question, answer, own, different)

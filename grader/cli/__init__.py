@@ -35,7 +35,7 @@ from grader.course.loading import PACKAGED, Course, CourseError, find_course
 from grader.exercise import AuthorError
 from grader.intake.submission import SubmissionError, find_submissions, read
 from grader.integrations import export
-from grader.judging import numbers
+from grader.judging.questions import render_question
 from grader.reports import report
 from grader.sandbox.tiers import NoIsolation, best_tier, environment
 
@@ -173,7 +173,7 @@ def show(
             "name": q.name,
             "points": q.points,
             "unit": q.unit,
-            "text": numbers.render_question(q, found.params(q, me)),
+            "text": render_question(q, found.params(q, me)),
         }
         for q in exercise.numbers.values()
         if not owners or q.name == name

@@ -34,8 +34,8 @@ from grader.common.files import write_atomic
 from grader.course.loading import GRADING, PUBLIC, Course, CourseError
 from grader.exercise import Cases, Exercise, Misconception, Number, Task
 from grader.intake.submission import Chunk, Source, fingerprint
-from grader.judging import numbers
 from grader.judging.judge import encode_outcome, reference_outcome
+from grader.judging.questions import render_question
 from grader.wire.frames import encode
 
 TASKS = {"task", "body", "function"}
@@ -172,7 +172,7 @@ def _stub_imports(parts: list[Statement], exercise: Exercise, code: str) -> str:
 def question_text(question: Number, params: dict[str, Any]) -> str:
     """The rendered question. Raises CourseError when its text is no template over its parameters."""
     try:
-        return numbers.render_question(question, params)
+        return render_question(question, params)
     except jinja2.TemplateError as error:
         raise CourseError(f"the text of {question.name} cannot be rendered: {error}") from None
 

@@ -28,7 +28,9 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_valida
 
 from grader.declared import nearest
 from grader.exercise import AuthorError, Call, Exercise, Number
-from grader.judging import numbers, variants
+from grader.judging import variants
+from grader.judging.questions import render_question
+from grader.judging.units import BadAnswer, unit_of
 from grader.sandbox.limits import Limits
 
 PUBLIC = "_public"
@@ -374,12 +376,12 @@ def _expect_questions(path: Path, exercise: Exercise) -> None:
     for question in exercise.numbers.values():
         at = f"{path}:{_line_of_function(question.fn)}: {question.name}"
         try:
-            numbers.unit_of(question.unit)
+            unit_of(question.unit)
             drawn = next(question.variants(), None)
             if drawn is None:
                 raise CourseError(f"{at}: no parameters satisfy its `where`")
-            numbers.render_question(question, drawn)
-        except numbers.BadAnswer as error:
+            render_question(question, drawn)
+        except BadAnswer as error:
             raise CourseError(f"{at}: {error}") from None
         except jinja2.TemplateError as error:
             raise CourseError(f"{at}: its text does not render: {error}") from None

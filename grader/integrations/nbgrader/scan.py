@@ -22,7 +22,7 @@ from typing import Any
 
 from grader.authoring.verify import normal_form, secret_lines
 from grader.course.loading import Course, CourseError
-from grader.judging.numbers import unit_of
+from grader.judging.units import unit_of
 
 STEPS = ("source", "release", "submitted", "autograded", "feedback")
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])", re.IGNORECASE)
