@@ -5,7 +5,6 @@ Used by ``exercise`` while an author's file is executed, so that ``course`` can 
 
 from __future__ import annotations
 
-import difflib
 import functools
 import inspect
 import math
@@ -14,6 +13,7 @@ from typing import Any, TypeVar
 
 from grader.common.layout import entries
 from grader.wire.frames import DTYPES, NotPlain, encode
+from grader.wire.text import closest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -24,8 +24,8 @@ class AuthorError(Exception):
 
 def near(name: str, names: Iterable[str]) -> str:
     """``; did you mean 'c3_contracting'?`` or nothing."""
-    close = difflib.get_close_matches(name, list(names), 1, 0.5)
-    return f"; did you mean {close[0]!r}?" if close else ""
+    meant = closest(name, names, 0.5)
+    return f"; did you mean {meant!r}?" if meant else ""
 
 
 def nearest(name: str, names: Iterable[str]) -> str:

@@ -59,7 +59,7 @@ def answers(
 
 
 def in_unit(question: Number, value: float) -> str:
-    from grader.judging.numbers import unit_of
+    from grader.judging.units import unit_of
 
     return repr(value / unit_of(question.unit)[0])
 

@@ -1,4 +1,4 @@
-"""A network that moves chunks step by step: the independent witness for the formulas in grader/hardware.py.
+"""A network that moves chunks step by step: the independent witness for the formulas in grader/hardware/times.py.
 
 It knows nodes, directed wires with a bandwidth, and messages. In one step every wire carries what the
 schedule puts on it; the step lasts as long as the busiest wire needs. Nothing here divides by W.

@@ -6,9 +6,11 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 
 from grader.common.layout import owner_slices
 from grader.common.observation import UNKNOWN, Collective, Interval, Seen, Sharded
+from grader.expect import Failure
 from grader.wire.frames import dtype_of
 
 MESH = {"x": 4, "y": 2}
@@ -39,3 +41,10 @@ def seen(*collectives: Collective, mesh: Mapping[str, int] = MESH, **more: Any) 
     """``flops`` and ``dot_flops`` may be numbers."""
     spent = {name: Interval.of(more.pop(name, 0)) for name in ("flops", "dot_flops")}
     return Seen(mesh=mesh, collectives=list(collectives), **spent, **more)
+
+
+def reason(check: object, *args: object, **kwargs: object) -> str:
+    """What a learner is told by a check that must not be met."""
+    with pytest.raises(Failure) as failure:
+        check(*args, **kwargs)  # type: ignore[operator]
+    return failure.value.reason

@@ -22,8 +22,9 @@ from grader.common.observation import Fault
 from grader.common.result import Report
 from grader.exercise import Exercise, normal
 from grader.intake.submission import read
-from grader.judging import numbers
 from grader.judging.plan import plan
+from grader.judging.reading import parse
+from grader.judging.units import BadAnswer
 from grader.wire import frames as wire
 from grader.wire.frames import BadFrame
 
@@ -225,8 +226,8 @@ def test_any_observation_is_one_or_refused(header: dict[str, Any], blobs: list[b
 @example({"magnitude": [[[]]], "units": "us" * 60})
 def test_any_answer_is_read_or_refused(raw: Any):
     try:
-        found = numbers.parse(raw, "us")
-    except numbers.BadAnswer as error:
+        found = parse(raw, "us")
+    except BadAnswer as error:
         assert "\n" not in str(error)
         return
     assert np.isfinite(found.value)

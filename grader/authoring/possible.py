@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from grader.common.layout import entries
 from grader.exercise import About, Number
 from grader.hardware import CHIPS, slice_problem
-from grader.judging import numbers
+from grader.judging.units import show, unit_of
 
 LEAST_ANSWERS = 8
 """Answers of a question that are farther apart than its tolerance, so that neighbours do not share one."""
@@ -66,18 +66,18 @@ def impossible(about: About) -> Iterator[str]:
 
 
 def _bounds(question: Number, about: About, answer: float) -> Iterator[str]:
-    told = numbers.show(answer, question.unit)
+    told = show(answer, question.unit)
     if answer < about.least:
-        yield f"the answer, {told}, is below {numbers.show(about.least, question.unit)}, the least there can be"
+        yield f"the answer, {told}, is below {show(about.least, question.unit)}, the least there can be"
     if answer > about.most:
-        yield f"the answer, {told}, is above {numbers.show(about.most, question.unit)}, the most there can be"
+        yield f"the answer, {told}, is above {show(about.most, question.unit)}, the most there can be"
 
 
 def _published(question: Number, answer: float) -> Iterator[str]:
-    factor, _ = numbers.unit_of(question.unit)
+    factor, _ = unit_of(question.unit)
     for known in question.published:
         if abs(answer - known * factor) <= question.rtol * known * factor:
-            yield f"the answer is published: {numbers.show(known * factor, question.unit)}"
+            yield f"the answer is published: {show(known * factor, question.unit)}"
 
 
 def _variety(question: Number, answers: list[float], branches: set[str]) -> Iterator[str]:

@@ -31,6 +31,7 @@ from grader.course.stubs import stub_source
 from grader.exercise import AuthorError, Call, Exercise, Misconception, Number
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging import numbers
+from grader.judging.problems import question_problems
 
 LEAST_HINTS = 1
 PICTURE_WIDTH = 76
@@ -70,7 +71,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         if isinstance(call, Call):
             yield from tame_dims(call)
     for question in exercise.numbers.values():
-        yield from numbers.question_problems(question, exercise.misconceptions.values())
+        yield from question_problems(question, exercise.misconceptions.values())
         yield from possible.question_problems(question)
     try:
         yield from _reference(course, grader, exercise, seeds)

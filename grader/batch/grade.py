@@ -25,6 +25,9 @@ from grader.intake.submission import Chunk, Source, Submission
 from grader.judging import numbers
 from grader.judging.judge import WRONG_IN_SECRET, Answered, Finding, judge_checks, matches, with_hint
 from grader.judging.plan import Ask, plan
+from grader.judging.questions import label_of
+from grader.judging.reading import parse
+from grader.judging.units import BadAnswer
 from grader.reports.pages import load_templates
 from grader.sandbox.worker import Worker
 
@@ -293,15 +296,11 @@ def versions() -> dict[str, str]:
 def _recorded(question: Number, params: dict[str, Any], raw: Any) -> Result:
     """Without the answers at hand, an answer can only be read back."""
     try:
-        text = (
-            "not answered yet"
-            if raw is None
-            else f"read as {numbers.parse(raw, question.unit)}; judged after you submit"
-        )
-    except numbers.BadAnswer as error:
+        text = "not answered yet" if raw is None else f"read as {parse(raw, question.unit)}; judged after you submit"
+    except BadAnswer as error:
         text = str(error)
     return Result(
-        kind="number", name=question.name, label=numbers.label_of(question, params), task=question.name,
+        kind="number", name=question.name, label=label_of(question, params), task=question.name,
         status="blocked", points=question.points, earned=0, public=False, reason=text,
     )  # fmt: skip
 

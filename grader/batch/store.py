@@ -34,7 +34,9 @@ from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError, Module
 from grader.course.loading import Course
 from grader.intake.submission import Submission, Unreadable, fingerprint
-from grader.judging import numbers, variants
+from grader.judging import variants
+from grader.judging.reading import parse
+from grader.judging.units import BadAnswer
 from grader.reports.pages import page_name, render_html, render_summary_html
 from grader.reports.summary import Summary
 from grader.reports.tables import write_grades_csv
@@ -259,8 +261,8 @@ def _fits(course: Course, question: Any, student: str, actual: str, students: li
     params = {s: course.params(question, s) for s in students}
     own = params.pop(student)
     try:
-        answer = numbers.parse(actual.removeprefix("read as "), question.unit)
-    except numbers.BadAnswer:
+        answer = parse(actual.removeprefix("read as "), question.unit)
+    except BadAnswer:
         return []
     different = {s: p for s, p in params.items() if p != own}
     return variants.fits_another(question, answer, own, different)

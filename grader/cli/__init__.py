@@ -38,7 +38,7 @@ from grader.course.stubs import page
 from grader.exercise import AuthorError
 from grader.intake.submission import SubmissionError, find_submissions, read
 from grader.integrations import export
-from grader.judging import numbers
+from grader.judging.questions import render_question
 from grader.reports.attention import Attention
 from grader.reports.summary import summarise
 from grader.reports.terminal import print_attention, print_report, print_summary
@@ -179,7 +179,7 @@ def show(
             "name": q.name,
             "points": q.points,
             "unit": q.unit,
-            "text": numbers.render_question(q, found.params(q, me)),
+            "text": render_question(q, found.params(q, me)),
         }
         for q in exercise.numbers.values()
         if not owners or q.name == name

@@ -8,7 +8,7 @@ from typing import Any
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.exercise import Exercise, Misconception, Number
-from grader.judging import numbers
+from grader.judging.units import unit_of
 
 
 def answers(course: Course, exercise: Exercise, student: str) -> dict[str, str]:
@@ -26,5 +26,5 @@ def answer_of(question: Number | Misconception, params: Mapping[str, Any]) -> fl
 
 def answer_text(question: Number, value: float) -> str:
     """``value`` (in the course's base units) in the question's unit."""
-    factor, _ = numbers.unit_of(question.unit)
+    factor, _ = unit_of(question.unit)
     return f"{value / factor!r} {question.unit}".strip()

@@ -16,7 +16,8 @@ import jinja2
 
 from grader.course.config import GRADING, CourseError
 from grader.exercise import AuthorError, Exercise
-from grader.judging import numbers
+from grader.judging.questions import render_question
+from grader.judging.units import BadAnswer, unit_of
 
 _NAMED = threading.Lock()  # held while an exercise can be imported by its name: sys.modules is everybody's
 
@@ -47,12 +48,12 @@ def _expect_questions(path: Path, exercise: Exercise) -> None:
     for question in exercise.numbers.values():
         at = f"{path}:{_line_of_function(question.fn)}: {question.name}"
         try:
-            numbers.unit_of(question.unit)
+            unit_of(question.unit)
             drawn = next(question.variants(), None)
             if drawn is None:
                 raise CourseError(f"{at}: no parameters satisfy its `where`")
-            numbers.render_question(question, drawn)
-        except numbers.BadAnswer as error:
+            render_question(question, drawn)
+        except BadAnswer as error:
             raise CourseError(f"{at}: {error}") from None
         except jinja2.TemplateError as error:
             raise CourseError(f"{at}: its text does not render: {error}") from None

@@ -12,7 +12,7 @@ from grader.course.copying import quotable, specification, undecorated
 from grader.course.loading import Course
 from grader.course.statements import Statement, needed_imports, statements
 from grader.exercise import Exercise, Number
-from grader.judging import numbers
+from grader.judging.questions import render_question
 
 USUAL = ["import jax", "import jax.numpy as jnp", "from jax.sharding import PartitionSpec as P"]
 TRACED = (
@@ -71,7 +71,7 @@ def question_comment(question: Number, params: dict[str, Any] | None) -> str:
 def question_text(question: Number, params: dict[str, Any]) -> str:
     """The rendered question. Raises CourseError when its text is no template over its parameters."""
     try:
-        return numbers.render_question(question, params)
+        return render_question(question, params)
     except jinja2.TemplateError as error:
         raise CourseError(f"the text of {question.name} cannot be rendered: {error}") from None
 

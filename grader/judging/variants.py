@@ -8,7 +8,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from grader.exercise import AuthorError, Number
-from grader.judging.numbers import Answer, is_close, unit_of
+from grader.judging.numbers import is_close
+from grader.judging.reading import Answer
+from grader.judging.units import unit_of
 
 
 def params_for(question: Number, *, seed: str, student: str | None) -> dict[str, Any]:

@@ -1,8 +1,10 @@
-"""What an error says, in one line that is the same on every machine."""
+"""What an error says, in one line that is the same on every machine; the name that was meant."""
 
 from __future__ import annotations
 
+import difflib
 import re
+from collections.abc import Iterable
 from typing import Any
 
 MAX_MESSAGE = 600
@@ -46,3 +48,9 @@ def crash_reason(stderr: str) -> str:
 def without_marks(text: str) -> str:
     """A message of XLA's without MARK, which is another one in every process: reports are the same every time."""
     return re.sub(r"by_hand_[0-9a-f]{16}", "collective", text)
+
+
+def closest(name: str, names: Iterable[str], cutoff: float) -> str | None:
+    """The name that was probably meant; None where none is as similar as ``cutoff``, which goes from 0 to 1."""
+    close = difflib.get_close_matches(name, list(names), 1, cutoff)
+    return close[0] if close else None

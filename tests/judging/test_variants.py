@@ -14,7 +14,9 @@ from grader.common.observation import Outcome, Seen
 from grader.course.finding import find_course
 from grader.exercise import AuthorError, Exercise
 from grader.expect import Failure
-from grader.judging.numbers import judge, parse, question_problems
+from grader.judging.numbers import judge
+from grader.judging.problems import question_problems
+from grader.judging.reading import parse
 from grader.judging.variants import fits_another, params_for
 
 ROOT = Path(__file__).parents[2]

@@ -192,7 +192,7 @@ def test_thepackage_cannot_be_imported(confined: Worker) -> None:
     """It holds formulas that learners are asked for."""
     text = (
         "def f():\n    try:\n        import grader.hardware\n    except ImportError: pass\n    else: return 'imported'\n"
-        f"    try: open({str(Path(__file__).parents[2] / 'grader' / 'hardware.py')!r})\n"
+        f"    try: open({str(Path(__file__).parents[2] / 'grader' / 'hardware' / 'chips.py')!r})\n"
         "    except OSError as e: return type(e).__name__\n    return 'read'"
     )
     assert value(ask(text, confined)) in ("PermissionError", "FileNotFoundError")

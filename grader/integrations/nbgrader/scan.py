@@ -23,7 +23,7 @@ from typing import Any
 from grader.authoring.verify import normal_form, secret_lines
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.judging.numbers import unit_of
+from grader.judging.units import unit_of
 
 STEPS = ("source", "release", "submitted", "autograded", "feedback")
 NUMBER = re.compile(r"(?<![\w.])-?\d+(?:\.\d+)?(?:e[+-]?\d+)?(?![\w.])", re.IGNORECASE)

@@ -1,10 +1,4 @@
-"""What an author declares: an Exercise with its tasks, calls, checks, questions and misconceptions.
-
-An exercise is one Python file in ``solutions/NN_module/``, or two where the misconceptions stand in
-one of their own; ``CONTRIBUTING.md`` walks through one.
-Nothing here runs learner code or judges anything: these are declarations, read by ``build``
-(what is given to learners), ``grade`` (what is asked of a submission) and ``verify``.
-"""
+"""The Exercise of an author's file: each method declares one thing and adds it."""
 
 from __future__ import annotations
 
@@ -12,226 +6,21 @@ import hashlib
 import inspect
 import itertools
 import json
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
 from grader import declared
 from grader.declared import AuthorError
-from grader.wire.frames import decode, dtype_of, is_inexact
+from grader.exercise.arguments import Array
+from grader.exercise.declarations import Call, Cases, Check, Misconception, Task
+from grader.exercise.questions import About, Number
+from grader.wire.frames import decode
 
 USUAL_RTOL = 0.02
 F = TypeVar("F", bound=Callable[..., Any])
-
-
-# -- arguments ---------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Array:
-    """A hidden array argument: ``shape`` may name dimensions, which the call's ``dims`` give sizes."""
-
-    shape: tuple[int | str, ...]
-    spec: tuple
-    dtype: str
-    draw: str
-    low: int = 0
-    high: int = 0
-
-    def sized(self, dims: Mapping[str, int]) -> tuple[int, ...]:
-        try:
-            return tuple(dims[n] if isinstance(n, str) else n for n in self.shape)
-        except KeyError as missing:
-            raise AuthorError(f"no size given for dimension {missing}") from None
-
-    def sample(self, dims: Mapping[str, int], rng: np.random.Generator) -> np.ndarray:
-        shape = self.sized(dims)
-        if self.draw == "normal":
-            return rng.standard_normal(shape).astype(dtype_of(self.dtype))
-        return rng.integers(self.low, self.high, shape).astype(dtype_of(self.dtype))
-
-
-@declared.spelt("normal")
-def normal(*shape: int | str, spec: Iterable = (), dtype: str = "float32") -> Array:
-    """Standard normal values: ``normal("I", "J", spec=P("x", None))``."""
-    return _array(shape, spec, dtype, "normal")
-
-
-@declared.spelt("integers")
-def integers(low: int, high: int, *shape: int | str, spec: Iterable = (), dtype: str = "int32") -> Array:
-    """Integers in ``low <= n < high``."""
-    if not (isinstance(low, int) and isinstance(high, int) and low < high):
-        raise AuthorError(f"integers: low is {low!r} and high {high!r}: there are none between them")
-    return _array(shape, spec, dtype, "integers", low, high)
-
-
-def _array(shape: tuple, spec: Iterable, dtype: str, draw: str, low: int = 0, high: int = 0) -> Array:
-    return Array(declared.shape(shape), declared.spec(spec, len(shape)), declared.dtype(dtype), draw, low, high)
-
-
-# -- declarations ------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class Task:
-    """Something the learner writes. ``kind`` says how it is asked:
-
-    function: pure Python, called with plain arguments;
-    array: a global JAX function that takes ``mesh`` as a keyword, traced;
-    body: a per-device JAX function, wrapped in ``jax.shard_map`` and traced.
-    """
-
-    name: str
-    kind: Literal["function", "array", "body"]
-    fn: Callable[..., Any]
-    hints: tuple[str, ...] = ()
-    out_specs: Any = None
-    check_vma: bool = False
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.fn(*args, **kwargs)
-
-
-@dataclass(frozen=True, eq=False)
-class Call:
-    """What is asked of a task: array arguments, static keywords, dimensions and meshes.
-
-    ``dims`` are what learners can try; ``grade`` asks for them and for ``hidden_dims`` (other, still unequal sizes).
-    ``wrt`` asks for the vjp as well, with ``cotangent`` as the output's cotangent.
-    """
-
-    task: Task
-    args: Mapping[str, Array]
-    static: Mapping[str, Any]
-    meshes: tuple[Mapping[str, int], ...]
-    dims: Mapping[str, int]
-    hidden_dims: Mapping[str, int]
-    wrt: tuple[str, ...] = ()
-    cotangent: Array | None = None
-
-    @cached_property
-    def dtype(self) -> np.dtype | None:
-        """What a result has unless its check says otherwise: the arguments' dtype, floats before integers.
-
-        None where the arguments do not settle it, as float32 and bfloat16 together.
-        """
-        dtypes = {dtype_of(a.dtype) for a in self.args.values()}
-        widest = max(map(_rank, dtypes), default=0)
-        found = {d for d in dtypes if _rank(d) == widest}
-        return found.pop() if len(found) == 1 else None
-
-
-def _rank(dtype: np.dtype) -> int:
-    """Which kind of numbers swallows which in JAX: bool, integers, floats, complex numbers."""
-    return 3 if dtype.kind in "cW" else 2 if is_inexact(dtype) else 0 if dtype.kind == "b" else 1
-
-
-@dataclass(frozen=True, eq=False)
-class Cases:
-    """Many plain argument sets for a function task: a few public, many hidden (drawn by ``hidden(rng)``).
-
-    ``expected`` holds the outcomes of the public ones, encoded, where the reference is not at hand.
-    """
-
-    task: Task
-    public: tuple[dict[str, Any], ...]
-    hidden: Callable[[np.random.Generator], Iterable[dict[str, Any]]] | None
-    expected: tuple[dict[str, Any], ...] = ()
-
-
-@dataclass(frozen=True)
-class About:
-    """What one draw of a question is about. ``verify`` proves of every draw that there can be such a thing.
-
-    Attributes:
-        mesh: the size of every axis of the mesh.
-        arrays: (shape, spec) of each array; axes that a question divides a dimension by count as its spec.
-        chip: whose slices the mesh (or ``slice``) must be one of.
-        slice: chips along each axis of the slice, where the question says so.
-        rings, lines: sizes of axes that wrap around, or do not, as the question or its answer takes them.
-        heads: (query heads, KV heads).
-        holds: bytes that one chip has to hold.
-        least, most: bounds on the answer, such as the hops' latency and the hardware's bandwidth.
-        branches: which of its alternatives a "longer of two" takes here, by name (``larger``).
-    """
-
-    mesh: Mapping[str, int] = field(default_factory=dict)
-    arrays: Sequence[tuple[tuple[int, ...], Iterable]] = ()
-    chip: str = ""
-    slice: tuple[int, ...] = ()
-    rings: tuple[int, ...] = ()
-    lines: tuple[int, ...] = ()
-    heads: tuple[int, int] = (1, 1)
-    holds: float = 0.0
-    least: float = 0.0
-    most: float = math.inf
-    branches: tuple[str, ...] = ()
-
-
-def larger(**named: float) -> str:
-    """The name of the largest: ``larger(hops=7e-6, bytes=2e-6)`` is "hops"."""
-    return max(named, key=named.__getitem__)
-
-
-@dataclass(frozen=True, eq=False)
-class Check:
-    """One judged property. ``label`` (the docstring) is what the learner reads."""
-
-    name: str
-    label: str
-    fn: Callable[[Any], None]
-    call: Call | Cases
-    points: float
-    public: bool
-    after: tuple[str, ...]
-
-
-@dataclass(eq=False)
-class Number:
-    """A numeric question. ``fn(**params)`` is the answer in SI (seconds, bytes, FLOP, ...).
-
-    Where its author named no tolerance (``usual_rtol``), the course's takes the place of ``rtol``.
-    ``about`` says what a draw is about; ``published`` are answers, in the question's unit, that can be read elsewhere.
-    """
-
-    name: str
-    text: str
-    fn: Callable[..., float]
-    points: float
-    unit: str
-    rtol: float
-    params: Mapping[str, Sequence[Any]]
-    model: str
-    where: Callable[..., bool] | None
-    hints: tuple[str, ...] = ()
-    usual_rtol: bool = False
-    about: Callable[..., About] | None = None
-    published: tuple[float, ...] = ()
-
-    def __call__(self, **params: Any) -> float:
-        return self.fn(**params)
-
-    def variants(self) -> Iterator[dict[str, Any]]:
-        """Every combination of parameters that ``where`` admits, in a fixed order."""
-        for values in itertools.product(*self.params.values()):
-            chosen = dict(zip(self.params, values, strict=True))
-            if self.where is None or self.where(**chosen):
-                yield chosen
-
-
-@dataclass(frozen=True, eq=False)
-class Misconception:
-    """A known wrong answer: its docstring is the hint, its body the mutant that proves the checks."""
-
-    name: str
-    hint: str
-    fn: Callable[..., Any]
-    of: Task | Number
-    fails: tuple[str, ...]
 
 
 @dataclass(eq=False)
@@ -285,13 +74,13 @@ class Exercise:
         return self._declare(fn, "function", hints=hints)
 
     def _declare(self, fn: Callable | None, kind: Any, *, hints: Sequence[str], **options: Any) -> Any:
-        told = declared.texts("hints", hints)
+        shown = declared.texts("hints", hints)
         if fn is not None:
             declared.function("what is to be written", fn, "def f(a, *, mesh)")
 
         def add(fn: Callable) -> Task:
             self._new_name(fn.__name__)
-            task = Task(fn.__name__, kind, fn, hints=told, **options)
+            task = Task(fn.__name__, kind, fn, hints=shown, **options)
             self.tasks[task.name] = task
             return task
 
@@ -323,8 +112,8 @@ class Exercise:
         for name, array in arrays.items():
             if not isinstance(array, Array):
                 known = {"dims", "hidden_dims", "static", "meshes", "wrt", "cotangent"} - {name}
-                told = f'argument {name} is {declared.a(array)}, not an array such as normal("I", "J")'
-                raise AuthorError(f"{task.name}: {told}{declared.near(name, known)}")
+                problem = f'argument {name} is {declared.a(array)}, not an array such as normal("I", "J")'
+                raise AuthorError(f"{task.name}: {problem}{declared.near(name, known)}")
         if bool(wrt) != (cotangent is not None):
             raise AuthorError(f"{task.name}: a call that asks for gradients needs both wrt and cotangent")
         for name in declared.texts("wrt", wrt):
@@ -415,7 +204,7 @@ class Exercise:
         if not isinstance(unit, str):
             raise AuthorError(f'unit is {declared.a(unit)}, not a text such as "us"; "" for a plain number')
         worth, near, choices = declared.points(points), declared.rtol(rtol), declared.params(params)
-        told = declared.texts("hints", hints)
+        shown = declared.texts("hints", hints)
         if where is not None:
             declared.takes("where", declared.function("where", where, "lambda X: X > 4"), choices)
 
@@ -427,7 +216,7 @@ class Exercise:
             declared.takes(fn.__name__, fn, choices)
             question = Number(
                 fn.__name__, text, fn, worth, unit, USUAL_RTOL if near is None else near, choices, model, where,
-                told, usual_rtol=near is None,
+                shown, usual_rtol=near is None,
             )  # fmt: skip
             self.numbers[question.name] = question
             return question
@@ -487,8 +276,8 @@ class Exercise:
     @property
     def points(self) -> float:
         """What all checks and questions are worth, those that only graders have included."""
-        told = sum(c.points for c in self.checks.values()) + sum(n.points for n in self.numbers.values())
-        return told + self.hidden_points
+        here = sum(c.points for c in self.checks.values()) + sum(n.points for n in self.numbers.values())
+        return here + self.hidden_points
 
     @property
     def title(self) -> str:

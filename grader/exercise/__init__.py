@@ -1,0 +1,29 @@
+"""What an author declares: an Exercise with its tasks, calls, checks, questions and misconceptions.
+
+An exercise is one Python file in ``solutions/NN_module/``, or two where the misconceptions stand in
+one of their own; ``CONTRIBUTING.md`` walks through one.
+Nothing here runs learner code or judges anything: these are declarations, read by ``build``
+(what is given to learners), ``grade`` (what is asked of a submission) and ``verify``.
+"""
+
+from grader.declared import AuthorError
+from grader.exercise.arguments import Array, integers, normal
+from grader.exercise.declarations import Call, Cases, Check, Misconception, Task
+from grader.exercise.exercise import Exercise
+from grader.exercise.questions import About, Number, larger
+
+__all__ = [
+    "About",
+    "Array",
+    "AuthorError",
+    "Call",
+    "Cases",
+    "Check",
+    "Exercise",
+    "Misconception",
+    "Number",
+    "Task",
+    "integers",
+    "larger",
+    "normal",
+]

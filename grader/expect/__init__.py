@@ -1,0 +1,35 @@
+"""The words of a check. Each compares what was seen with what was asked and raises Failure with data.
+
+NumPy only. The reference sets the terms: shape and dtype are compared before values, and the tolerance
+follows from what was due, so that nothing a program returns is more than a wrong result: no error of
+ours, and no wider bound. NaN never passes: every comparison is ``difference <= bound``.
+"""
+
+from grader.common.layout import entries
+from grader.expect.communication import expect_collectives, expect_no_collectives, expect_only, expect_traffic
+from grader.expect.costs import expect_flops, expect_memory, show_bytes
+from grader.expect.failure import Failure
+from grader.expect.outcomes import expect_outcomes, same_outcome, show_outcome, show_value
+from grader.expect.sharding import expect_shard_map, expect_spec
+from grader.expect.values import expect_close, expect_dtype, expect_equal
+
+__all__ = [
+    "Failure",
+    "entries",
+    "expect_close",
+    "expect_collectives",
+    "expect_dtype",
+    "expect_equal",
+    "expect_flops",
+    "expect_memory",
+    "expect_no_collectives",
+    "expect_only",
+    "expect_outcomes",
+    "expect_shard_map",
+    "expect_spec",
+    "expect_traffic",
+    "same_outcome",
+    "show_bytes",
+    "show_outcome",
+    "show_value",
+]

@@ -1,0 +1,125 @@
+"""Collectives and traffic: what devices say to each other, against a budget."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from grader.common.observation import NOTHING, Collective, Interval, Seen, total
+from grader.expect.costs import show_bytes
+from grader.expect.failure import Failure
+
+Budget = Mapping[str | tuple[str, ...], int]
+Key = tuple[str, tuple[str, ...]]
+
+
+def expect_collectives(seen: Seen, **wanted: Budget) -> None:
+    """Exactly these collectives: ``expect_collectives(seen, reduce_scatter={"x": 1})``.
+
+    Keys are kinds (see ``Collective.kind``), values map an axis (or a tuple of axes) to a count,
+    loops multiplied out, on every path. Axes of size 1 move nothing and are ignored on both sides.
+    """
+    want = {
+        (kind, axes): count
+        for kind, budget in wanted.items()
+        for names, count in budget.items()
+        if count and (axes := _real_axes((names,) if isinstance(names, str) else names, seen))
+    }
+    by_kind: dict[Key, list[Collective]] = {}
+    for c in seen.collectives:
+        by_kind.setdefault((c.kind, c.axes), []).append(c)
+    found = {key: total(cs, lambda c: Interval.of(1)) for key, cs in by_kind.items()}
+    for c in seen.collectives:
+        if not c.rounds.known:
+            raise Failure(
+                f"{_line(c)}{c.kind} over {_axes(c)} runs in a loop whose number of rounds cannot be read "
+                "from the program; use a fixed number of rounds",
+                where=_line(c).rstrip(": "),
+            )
+    for c in seen.collectives:
+        if not found[c.kind, c.axes].most <= want.get((c.kind, c.axes), 0):
+            raise Failure(
+                f"{_line(c)}{_say(found, c)}; {_say_budget(want)}",
+                expected=_table(want),
+                actual=_table(found),
+                where=_line(c).rstrip(": "),
+            )
+    for key, count in want.items():
+        if not found.get(key, NOTHING).least >= count:
+            raise Failure(
+                f"{_say_budget(want)}; the program has {_say_table(found)}",
+                expected=_table(want),
+                actual=_table(found),
+            )
+
+
+def expect_no_collectives(seen: Seen) -> None:
+    """Devices do not talk."""
+    expect_collectives(seen)
+
+
+def expect_only(seen: Seen, *kinds: str) -> None:
+    """No collective of another kind than these, whatever their number; one that never runs is none."""
+    for c in seen.collectives:
+        if c.kind not in kinds and c.count.most:
+            raise Failure(
+                f"{_line(c)}{c.kind} over {_axes(c)} is not allowed here, only {' and '.join(kinds) or 'local work'}",
+                expected=list(kinds),
+                actual=c.kind,
+                where=_line(c).rstrip(": "),
+            )
+
+
+def expect_traffic(seen: Seen, *, at_most: float, axis: str | None = None) -> None:
+    """No device sends more than this many bytes (over ``axis``, or in all), on any path."""
+    counted = [c for c in seen.collectives if axis is None or axis in c.axes]
+    sent = seen.sends(counted)
+    if not sent.known:
+        raise Failure("a loop's number of rounds cannot be read, so its traffic is unknown")
+    if not sent.most <= at_most:
+        worst = max(counted, key=lambda c: (c.sent * c.rounds).most, default=None)
+        who = "each device sends" if sent.exact else "a device sends up to"
+        raise Failure(
+            f"{who} {show_bytes(sent.most)}, the budget is {show_bytes(at_most)}"
+            + (f"; most of it by {_line(worst)}{worst.kind} over {_axes(worst)}" if worst else ""),
+            expected=at_most,
+            actual=sent.most,
+            where=_line(worst).rstrip(": ") if worst else "",
+        )
+
+
+def _real_axes(names: tuple[str, ...], seen: Seen) -> tuple[str, ...]:
+    return tuple(a for a in seen.mesh if a in names and seen.mesh[a] > 1)
+
+
+def _axes(c: Collective) -> str:
+    return " and ".join(c.axes) or "devices that follow no mesh axis"
+
+
+def _line(c: Collective) -> str:
+    if c.by_compiler:
+        return "put in by the compiler, because shardings do not match: "
+    cell = f"{c.file}, " if c.file and c.file.startswith("cell") else ""
+    return f"{cell}line {c.line}: " if c.line else ""
+
+
+def _times(count: Interval | int) -> str:
+    return "" if count == 1 else f" {count} times"
+
+
+def _say(found: Mapping[Key, Interval], c: Collective) -> str:
+    sent = f"{show_bytes(c.sent.most)} sent by each device" if c.sent.exact else f"up to {show_bytes(c.sent.most)} sent"
+    return f"{c.kind} over {_axes(c)}{_times(found[c.kind, c.axes])} ({sent})"
+
+
+def _say_table(table: Mapping[Key, Interval] | Mapping[Key, int]) -> str:
+    phrases = [f"{kind} over {' and '.join(axes) or 'other'}{_times(n)}" for (kind, axes), n in table.items()]
+    return ", ".join(phrases) or "none"
+
+
+def _say_budget(want: Mapping[Key, int]) -> str:
+    return f"the budget is {_say_table(want)}" if want else "no communication is needed"
+
+
+def _table(counts: Mapping[Key, Interval] | Mapping[Key, int]) -> dict[str, int | str]:
+    exact = {k: n if isinstance(n, int) else int(n.most) if n.exact else str(n) for k, n in counts.items()}
+    return {f"{kind} {','.join(axes)}": n for (kind, axes), n in exact.items()}

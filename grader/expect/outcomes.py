@@ -1,0 +1,130 @@
+"""What pure functions returned or raised, against the reference."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from grader.common.layout import show_spec
+from grader.common.observation import Outcome, Seen
+from grader.expect.failure import Failure
+from grader.wire.frames import NOT_PLAIN, is_spec
+
+UNTOLD = "it is wrong for arguments that are not shown here"
+SHOWN = 300  # characters of a value
+
+
+def expect_outcomes(seen: Seen, *, where: Any = None, rtol: float = 0.0, ints: bool = False) -> None:
+    """The function returned (or raised) what the reference does, for every argument set ``where`` admits.
+
+    Of arguments that are secret a learner is told one sentence, always the same.
+
+    Args:
+        where: ``where(args) -> bool`` keeps a part of the cases.
+        rtol: relative tolerance for numbers; strings, specs and slices are compared exactly. What is equal
+            is equal: a list and a tuple of its elements, 3.0 and 3, slice(0, 12) and slice(None, 12, 1).
+        ints: 3.0 is no 3, as in a shape. The bounds of a slice are always ints.
+    """
+    cases = [c for c in seen.outcomes if where is None or where(c[0])]
+    if not cases:
+        raise ValueError("this check selects no case")
+    wrong = [c for c in cases if not same_outcome(c[1], c[2], rtol, ints)]
+    if not wrong:
+        return
+    args, got, want = wrong[0]
+    call = ", ".join(f"{k}={show_value(v)}" for k, v in args.items())
+    problem = f"for {call} it {show_outcome(got)}, expected: it {show_outcome(want)}{_why(got, want, ints)}"
+    if seen.public:
+        raise Failure(problem, expected=show_outcome(want), actual=show_outcome(got), where=_at_line(got))
+    raise Failure(UNTOLD, staff=f"in {len(wrong)} of {len(cases)} cases it is wrong: {problem}")
+
+
+def _why(got: Outcome, want: Outcome, ints: bool) -> str:
+    """What a reader of the two values may overlook."""
+    if got.error or want.error:
+        return ""
+    if got.value is None:
+        return "; is a return missing?"
+    slip = _float_for_int(got.value, want.value, ints)
+    return "" if slip is None else f"; {slip!r} is a float where an int is needed: use //"
+
+
+def _at_line(outcome: Outcome) -> str:
+    return f"line {outcome.line}" if outcome.line else ""
+
+
+def same_outcome(got: Outcome, want: Outcome, rtol: float = 0.0, ints: bool = False) -> bool:
+    """True when both returned the same value, or both raised the same kind of error."""
+    if want.error or got.error:
+        return want.error is not None and want.error in (got.error, *got.kinds)
+    return _same(got.value, want.value, rtol, ints)
+
+
+def _same(got: Any, want: Any, rtol: float, ints: bool) -> bool:
+    if isinstance(want, list | tuple):
+        return (
+            isinstance(got, list | tuple)
+            and len(got) == len(want)
+            and all(_same(g, w, rtol, ints) for g, w in zip(got, want, strict=True))
+        )
+    if isinstance(want, dict):
+        same_keys = isinstance(got, dict) and got.keys() == want.keys()
+        return same_keys and all(_same(got[k], want[k], rtol, ints) for k in want)
+    if isinstance(want, bool) or isinstance(got, bool) or want is None or isinstance(want, str):
+        return type(got) is type(want) and got == want
+    if is_spec(want):
+        return is_spec(got) and _trimmed(got) == _trimmed(want)
+    if isinstance(want, slice):
+        return isinstance(got, slice) and _same(_bounds(got), _bounds(want), 0.0, True)
+    if not isinstance(got, int | float) or (ints and isinstance(want, int) and isinstance(got, float)):
+        return False
+    if got == want:  # infinities, too
+        return True
+    if rtol == 0:  # Python compares integers beyond 2**53 with floats exactly, and subtracts them roughly
+        return False
+    try:
+        return math.isfinite(got) and math.isfinite(want) and abs(got - want) <= rtol * abs(want)
+    except OverflowError:  # an integer beyond all floats
+        return False
+
+
+def _float_for_int(got: Any, want: Any, ints: bool) -> float | None:
+    """The first float that stands where an int is needed."""
+    if isinstance(want, slice) and isinstance(got, slice):
+        return _float_for_int(_bounds(got), _bounds(want), True)
+    if isinstance(want, list | tuple) and isinstance(got, list | tuple):
+        pairs = list(zip(got, want, strict=False))
+    elif isinstance(want, dict) and isinstance(got, dict):
+        pairs = [(got[k], want[k]) for k in want if k in got]
+    else:
+        return got if ints and isinstance(got, float) and type(want) is int else None
+    return next((slip for g, w in pairs if (slip := _float_for_int(g, w, ints)) is not None), None)
+
+
+def _bounds(part: slice) -> tuple[Any, Any, Any]:
+    """Start, stop and step, with what Python takes where nothing is said."""
+    step = 1 if part.step is None else part.step
+    return 0 if part.start is None and step == 1 else part.start, part.stop, step
+
+
+def _trimmed(spec: Any) -> list:
+    """Entries without trailing None: P('x') and P('x', None) say the same of a two-dimensional array."""
+    entries = list(spec)
+    while entries and entries[-1] is None:
+        entries.pop()
+    return entries
+
+
+def show_value(value: Any) -> str:
+    """A value as a learner would type it, cut where it is long."""
+    text = show_spec(value) if is_spec(value) else repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
+def show_outcome(outcome: Outcome) -> str:
+    if outcome.error == NOT_PLAIN:
+        return outcome.message
+    if outcome.error:
+        message = f" ({outcome.message})" if outcome.message else ""
+        return f"raised {outcome.error}{message}"
+    return f"returned {show_value(outcome.value)}"

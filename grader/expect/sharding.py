@@ -1,0 +1,47 @@
+"""Who holds which part of a result, and who laid it out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from grader.common.layout import coordinates, entries, owner_slices, show_device, show_spec
+from grader.common.observation import Seen, Sharded
+from grader.expect.failure import Failure
+from grader.expect.values import one_array
+
+
+def expect_spec(got: Sharded, spec: Iterable) -> None:
+    """The devices hold the parts that ``spec`` gives them.
+
+    Layouts are compared, not texts: P('x') and P('x', None) are one layout, P(('x', 'y')) and
+    P(('y', 'x')) are two.
+    """
+    one_array(got)
+    try:
+        wanted = owner_slices(got.shape, spec, got.mesh)
+    except ValueError:  # not an author's slip: another check has the right shape, or the reference fails it too
+        full = show_spec(spec)
+        raise Failure(f"the result has shape {got.shape}, which cannot be sharded {full}", actual=got.shape) from None
+    if got.slices == wanted:
+        return
+    at = next(i for i, pair in enumerate(zip(got.slices, wanted, strict=True)) if pair[0] != pair[1])
+    device = show_device(coordinates(got.mesh)[at])
+    full = tuple(None if not e else e[0] if len(e) == 1 else e for e in entries(spec, len(got.shape)))
+    raise Failure(
+        f"the result is sharded {show_spec(got.spec)}, expected {show_spec(full)}: device {device} holds "
+        f"{_ranges(got.slices[at])}, expected {_ranges(wanted[at])}",
+        expected=show_spec(full),
+        actual=show_spec(got.spec),
+        where=device,
+        layouts=((got.mesh, got.shape, got.slices), (got.mesh, got.shape, wanted)),
+    )
+
+
+def expect_shard_map(seen: Seen) -> None:
+    """The matrix products stand in the body of ``jax.shard_map``: the learner laid them out, not the compiler."""
+    if not seen.mapped:
+        raise Failure("the product is not computed inside jax.shard_map, so the compiler says who computes what")
+
+
+def _ranges(slices: tuple[tuple[int, int], ...]) -> str:
+    return "[" + ", ".join(f"{a}:{b}" for a, b in slices) + "]"

@@ -1,0 +1,134 @@
+"""Values, shape and dtype of a result, against the reference."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from grader.common.diagnose import explain
+from grader.common.layout import coordinates, show_device
+from grader.common.observation import Sharded
+from grader.expect.failure import Failure
+from grader.wire.frames import dtype_of, is_inexact, wide
+
+AS_ARGUMENTS = "as the arguments"
+COARSE = 0.5  # a tolerance of this part of the largest value lets nearly everything pass
+
+
+def expect_close(
+    got: Sharded,
+    want: np.ndarray,
+    *,
+    terms: int = 1024,
+    scale: float | None = None,
+    dtype: str | None = AS_ARGUMENTS,
+) -> None:
+    """Every device holds its part of ``want``, in the dtype that is due.
+
+    The bound follows from the due dtype's epsilon and the number of terms summed per element:
+    ``eps * (4 + 2*sqrt(terms)) * max|want|`` (random-walk growth of rounding errors). 16-bit types
+    accumulate in float32; what is rounded to them is at most a sum over devices, 8 terms.
+    Nothing of it comes from what was returned.
+
+    Args:
+        got: an output array.
+        want: reference, best computed in float64.
+        terms: length of the longest reduction behind one element.
+        scale: replaces ``max|want|``.
+        dtype: what the result must be, by name; that of the call's arguments unless it is given.
+            None: any dtype will do, if it is as accurate as the arguments'.
+    """
+    due, want = _expect_array(got, want, dtype)
+    bound = _tolerance(due, terms, scale) * (scale if scale is not None else float(np.max(np.abs(want), initial=0.0)))
+    with np.errstate(all="ignore"):
+        for point, where, shard in zip(coordinates(got.mesh), got.slices, got.shards, strict=True):
+            good = np.abs(wide(shard) - want[tuple(slice(a, b) for a, b in where)]) <= bound
+            if not good.all():
+                raise _wrong_values(got, want, point, where, good, bound)
+
+
+def expect_equal(got: Sharded, want: np.ndarray, *, dtype: str | None = AS_ARGUMENTS) -> None:
+    """Every device holds exactly its part of ``want``, in the dtype that is due (see ``expect_close``)."""
+    exact = np.asarray(want)
+    _, want = _expect_array(got, exact, dtype)
+    for point, where, shard in zip(coordinates(got.mesh), got.slices, got.shards, strict=True):
+        held = shard if shard.dtype.kind in "biu" else wide(shard)  # integers beyond 2**53 are no floats
+        good = held == exact[tuple(slice(a, b) for a, b in where)]
+        if not good.all():
+            raise _wrong_values(got, want, point, where, good, 0.0)
+
+
+def expect_dtype(got: Sharded, dtype: str) -> None:
+    """The result has this dtype, by name."""
+    one_array(got)
+    if got.dtype.name != dtype:
+        raise Failure(f"the result is {got.dtype.name}, expected {dtype}", expected=dtype, actual=got.dtype.name)
+
+
+def one_array(got: Any) -> None:
+    """The result is one array."""
+    if isinstance(got, Sharded):
+        return
+    if isinstance(got, list | tuple) and not got:
+        raise Failure("returned nothing; is a return missing?")
+    kind = f"a tuple of {len(got)}" if isinstance(got, list | tuple) else type(got).__name__
+    raise Failure(f"the result should be one array, not {kind}")
+
+
+def _tolerance(due: np.dtype, terms: int, scale: float | None) -> float:
+    """The tolerance as a part of the largest value."""
+    if not is_inexact(due):
+        return 0.0
+    rounded = terms if due.itemsize >= 4 else min(terms, 8)
+    part = float(ml_dtypes.finfo(due).eps) * (4 + 2 * math.sqrt(rounded))
+    if scale is None and part >= COARSE:
+        raise ValueError(f"{due.name} is so coarse that wrong values would pass: use expect_equal, or give a scale")
+    return part
+
+
+def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dtype, np.ndarray]:
+    """The dtype that is due and the reference as float64 (or complex128), once shape and dtype are right."""
+    one_array(got)
+    want = wide(np.asarray(want))
+    if not np.isfinite(want).all():
+        raise ValueError("the reference of this check is not finite")
+    due = dtype_of(dtype) if dtype not in (AS_ARGUMENTS, None) else got.due
+    if due is None:
+        raise ValueError("the arguments do not settle the dtype of the result: name it, dtype='float32'")
+    if got.shape != want.shape:
+        raise Failure(_wrong_shape(got, want.shape), expected=want.shape, actual=got.shape)
+    if dtype is not None:
+        expect_dtype(got, due.name)
+    elif got.dtype.kind in "cW" and want.dtype.kind != "c":
+        raise Failure(f"the result is {got.dtype.name}, expected real numbers", actual=got.dtype.name)
+    return due, want
+
+
+def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
+    """Of a body a learner sees what each device returns, not what ``out_specs`` makes of it."""
+    if not got.per_device:
+        return f"the result has shape {got.shape}, expected {want}"
+    local = got.shards[0].shape
+    cuts = [whole // part if part else 0 for whole, part in zip(got.shape, local, strict=True)]
+    pairs = list(itertools.zip_longest(want, cuts, fillvalue=1))
+    if not all(cut and n % cut == 0 for n, cut in pairs):
+        return f"each device returns shape {local}; put together that is {got.shape}, expected {want}"
+    due = tuple(n // cut for n, cut in pairs)[: len(want)]
+    whole = "" if got.shape == local else f"; put together that is {got.shape}, expected {want}"
+    return f"each device returns shape {local}, expected {due}{whole}"
+
+
+def _wrong_values(got, want, point, where, good, bound) -> Failure:
+    wrong = int(np.size(good) - np.count_nonzero(good))
+    first = tuple(int(i) for i in np.argwhere(~good)[0]) if good.ndim else ()
+    place = [i + a for i, (a, _) in zip(first, where, strict=True)]
+    if good.size == 1:
+        text = f"the value at {place} is wrong" if place else "the value is wrong"
+    else:
+        text = f"{'all' if wrong == good.size else f'{wrong} of {good.size}'} values are wrong, the first at {place}"
+    device = show_device(point)
+    return Failure(f"on device {device}, {text}{explain(got, want, bound)}", where=device)

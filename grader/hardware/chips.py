@@ -1,0 +1,240 @@
+"""The hardware table every question is computed from: its rows, looked up and described.
+
+The table is frozen and versioned: vendors' pages differ from it by about 10 % and change, so a
+question prints the row it means. Change a number only together with ``TABLE_VERSION``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grader.wire.text import closest
+
+TABLE_VERSION = "2026-11"
+
+HOP_TIME = 1e-6
+"""Seconds for one hop between neighbouring chips (T_min), whatever the message's size."""
+
+VMEM_FACTOR = 22
+"""VMEM bandwidth over HBM bandwidth of a TPU, roughly."""
+
+BOOK_TPUS = ("How To Scale Your Model, chapter 'How to Think About TPUs'", "2025-02-04")
+BOOK_GPUS = ("How To Scale Your Model, chapter 'How to Think About GPUs'", "2025-08-18")
+BOOK_7X = ("jax-ml/scaling-book pull requests 115 and 116 (4x4x144 corrected to 4x4x576)", "2026-05-22")
+
+
+@dataclass(frozen=True)
+class Chip:
+    """One TPU generation, per chip.
+
+    Attributes:
+        pod: chips along each axis of a full pod. host: chips along each axis of one host.
+        hbm: bytes. hbm_bw: bytes/s. bf16, int8: dense FLOP/s (OP/s); 7x: int8 is also its fp8 rate.
+        ici: bytes/s of one link in one direction (W1); a link carries as much the other way at once.
+        pcie: bytes/s between host and chip. dcn: bytes/s of data-centre network per chip.
+        wrap_whole: an axis wraps around only when it has exactly this size.
+        wrap_cube: an axis wraps around when it is a multiple of this, in slices made of full cubes of this side.
+        source: title. date: of the source.
+    """
+
+    name: str
+    pod: tuple[int, ...]
+    host: tuple[int, ...]
+    hbm: float
+    hbm_bw: float
+    bf16: float
+    int8: float
+    ici: float
+    pcie: float
+    dcn: float
+    wrap_whole: int | None
+    wrap_cube: int | None
+    source: str
+    date: str
+
+    @property
+    def ici_both(self) -> float:
+        """Bytes/s of one link, both directions together (W = 2·W1)."""
+        return 2 * self.ici
+
+    @property
+    def torus(self) -> int:
+        """Axes of the network: 2 (four neighbours) or 3 (six)."""
+        return len(self.pod)
+
+
+@dataclass(frozen=True)
+class Gpu:
+    """One GPU generation, per GPU; None where the table has no number.
+
+    Attributes:
+        hbm: bytes. hbm_bw: bytes/s. bf16: dense FLOP/s. low: dense FLOP/s at one byte per number.
+        low_dtype: what ``low`` is for. egress: bytes/s out of one GPU into its node's switch (W1).
+        node_egress: bytes/s out of one node. node: GPUs in one node. note: what to know about the row.
+        assumed: what is printed where ``node_egress`` is not the source's.
+    """
+
+    name: str
+    hbm: float | None
+    hbm_bw: float | None
+    bf16: float | None
+    low: float | None
+    low_dtype: str
+    egress: float
+    node_egress: float | None
+    node: int
+    note: str
+    source: str
+    date: str
+    assumed: str = ""
+
+
+# Rows in the order of the source. v3's wraparound (full pod side only) is this table's assumption.
+CHIPS: dict[str, Chip] = {
+    c.name: c
+    for c in (
+        Chip("v3", (32, 32), (4, 2), 32e9, 9.0e11, 1.4e14, 1.4e14, 1.0e11, 1.6e10, 6.25e9, 32, None, *BOOK_TPUS),
+        Chip(
+            "v4p", (16, 16, 16), (2, 2, 1), 32e9, 1.2e12, 2.75e14, 2.75e14,
+            4.5e10, 1.6e10, 6.25e9, None, 4, *BOOK_TPUS,
+        ),
+        Chip(
+            "v5p", (16, 20, 28), (2, 2, 1), 96e9, 2.8e12, 4.59e14, 9.18e14,
+            9.0e10, 1.6e10, 6.25e9, None, 4, *BOOK_TPUS,
+        ),
+        Chip("v5e", (16, 16), (4, 2), 16e9, 8.2e11, 1.97e14, 3.94e14, 4.5e10, 1.6e10, 3.125e9, 16, None, *BOOK_TPUS),
+        Chip("v6e", (16, 16), (4, 2), 32e9, 1.6e12, 9.20e14, 1.84e15, 9.0e10, 3.2e10, 12.5e9, 16, None, *BOOK_TPUS),
+        Chip(
+            "7x", (4, 4, 576), (2, 2, 1), 192e9, 7.4e12, 2.30e15, 4.61e15,
+            9.0e10, 1.6e10, 12.5e9, None, 4, *BOOK_7X,
+        ),
+    )
+}  # fmt: skip
+
+GPUS: dict[str, Gpu] = {
+    g.name: g
+    for g in (
+        Gpu("A100", 80e9, 2.0e12, 3.1e14, 6.2e14, "int8", 300e9, None, 8, "", *BOOK_GPUS),
+        Gpu(
+            "H100", 80e9, 3.4e12, 9.9e14, 2.0e15, "fp8", 450e9, 400e9, 8,
+            "18 links of 25 GB/s; published problems use 3.35e12 B/s of HBM bandwidth", *BOOK_GPUS,
+        ),
+        Gpu("H200", 141e9, 4.8e12, 9.9e14, 2.0e15, "fp8", 450e9, 400e9, 8, "", *BOOK_GPUS, assumed="assumed, as for H100"),
+        Gpu("B200", 192e9, 8.0e12, 2.3e15, 4.5e15, "fp8", 900e9, 400e9, 8, "the DGX sheet says 180 GB", *BOOK_GPUS),
+        Gpu(
+            "GB200 NVL72", None, None, None, None, "", 900e9, 3600e9, 72,
+            "the source gives only the network of this row", *BOOK_GPUS,
+        ),
+    )
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class H100Pod:
+    """The published H100 SuperPod: its switches and what was measured on them (B/s unless said)."""
+
+    links: int = 18
+    link: float = 25e9
+    node_switches: int = 4
+    all_node_switches: float = 6.4e12
+    node_usable: float = 3.6e12
+    nodes_per_unit: int = 32
+    leaf_switches: int = 8
+    units: int = 4
+    spine_switches: int = 16
+    measured_large: float = 370e9
+    measured_large_bytes: float = 10e9
+    measured_small: float = 150e9
+    measured_small_bytes: float = 58e6
+    sharp_gain: float = 1.3
+    source: str = BOOK_GPUS[0]
+    date: str = BOOK_GPUS[1]
+
+
+H100_POD = H100Pod()
+
+
+def lookup(chip: str | Chip | Gpu) -> Chip | Gpu:
+    """A row of the table by name ("v5e", "TPU v5e", "h100"); a row passes through.
+
+    Raises:
+        ValueError: no such row; the message names the nearest one.
+    """
+    if isinstance(chip, Chip | Gpu):
+        return chip
+    table: dict[str, Chip | Gpu] = {**CHIPS, **GPUS}
+    names = {name.lower(): name for name in table}
+    asked = str(chip).strip().lower().removeprefix("tpu").lstrip()
+    if asked not in names:
+        raise ValueError(unknown("chip", chip, list(table)))
+    return table[names[asked]]
+
+
+def tpu(chip: str | Chip) -> Chip:
+    """A row of a TPU; ValueError for a GPU, which has no torus."""
+    row = lookup(chip)
+    if not isinstance(row, Chip):
+        raise ValueError(f"{row.name} is a GPU: it has a switch, not a torus")
+    return row
+
+
+def is_known(name: object) -> bool:
+    """True when the table has a row of this name."""
+    try:
+        return isinstance(name, str | Chip | Gpu) and bool(lookup(name))
+    except ValueError:
+        return False
+
+
+def describe(chip: str | Chip | Gpu) -> str:
+    """The hardware row as one line, printed under every question."""
+    row = lookup(chip)
+    return _describe_chip(row) if isinstance(row, Chip) else _describe_gpu(row)
+
+
+def _describe_chip(c: Chip) -> str:
+    return (
+        f"{c.name}: ICI {_e(c.ici)} B/s per link and direction ({_e(c.ici_both)} both ways), {c.torus}D torus, "
+        f"{_say_wrap(c)}; HBM {c.hbm / 1e9:.0f} GB at {_e(c.hbm_bw)} B/s; bf16 {_e(c.bf16)} FLOP/s; "
+        f"hop {HOP_TIME * 1e6:.0f} us; {_provenance(c)}"
+    )
+
+
+def _say_wrap(c: Chip) -> str:
+    if c.wrap_whole:
+        return f"wraps only on an axis of {c.wrap_whole}"
+    cube = "x".join([str(c.wrap_cube)] * 3)
+    return f"wraps only on axes that are multiples of {c.wrap_cube} in slices of full {cube} cubes"
+
+
+def _describe_gpu(g: Gpu) -> str:
+    parts = [f"{g.name}: {g.egress / 1e9:.0f} GB/s out of each GPU into the switch of its node of {g.node}"]
+    if g.node_egress:
+        assumed = f" ({g.assumed})" if g.assumed else ""
+        parts.append(f"{g.node_egress / 1e9:.0f} GB/s out of a node{assumed}")
+    if g.hbm and g.hbm_bw:
+        parts.append(f"HBM {g.hbm / 1e9:.0f} GB at {_e(g.hbm_bw)} B/s")
+    if g.bf16:
+        parts.append(f"bf16 {_e(g.bf16)} FLOP/s dense")
+    return "; ".join([*parts, _provenance(g)])
+
+
+def _provenance(row: Chip | Gpu) -> str:
+    """``table 2026-11, from How To Scale Your Model of 2025-02-04``: when we froze it, and when its source was written."""
+    return f"table {TABLE_VERSION}, from {row.source.split(',')[0].split(' (')[0]} of {row.date}"
+
+
+def _e(value: float) -> str:
+    """``4.5e10``: as the field writes it."""
+    mantissa, exponent = f"{value:.2e}".split("e")
+    mantissa = mantissa.rstrip("0")
+    return f"{mantissa}0e{int(exponent)}" if mantissa.endswith(".") else f"{mantissa}e{int(exponent)}"
+
+
+def unknown(what: str, name: object, known: Sequence[str]) -> str:
+    """``unknown chip 'v5x'; did you mean 'v5e'? (known: ...)``, of names whose case does not count."""
+    lower = {k.lower(): k for k in known}
+    near = closest(str(name).lower(), lower, 0.4)
+    guess = f"; did you mean {lower[near]!r}?" if near else ""
+    return f"unknown {what} {name!r}{guess} (known: {', '.join(known)})"

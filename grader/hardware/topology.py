@@ -1,0 +1,133 @@
+"""Slices of a torus: which can be had, which of their axes wrap around, and how many hops a shard travels."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections import Counter
+from collections.abc import Sequence
+from typing import Literal, get_args
+
+from grader.hardware.chips import Chip, tpu, unknown
+
+Topology = Literal["ring", "one_way_ring", "line", "switch"]
+
+RING_SLICES: tuple[tuple[int, ...], ...] = ((2, 2),)
+"""Slices whose chips form one physical ring although no axis wraps around: in 2x2 each chip has both neighbours."""
+
+FLAT_SLICES: tuple[tuple[int, ...], ...] = ((1, 1), (2, 2), (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
+"""Slices of a pod of 16x16 that can be had (v5e, v6e), the shorter side first. Source: Cloud TPU documentation, 'TPU v5e'."""
+
+SMALL_SLICES: tuple[tuple[int, ...], ...] = ((1, 2, 2), (2, 2, 2), (2, 2, 4), (2, 4, 4))
+"""Slices of a 3D torus smaller than one cube, the shortest side first. Source: Cloud TPU documentation, 'TPU v4', 'TPU v5p'."""
+
+
+def wraps(chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = None) -> bool:
+    """Whether an axis of this size has wraparound links, so that it is a ring and not a line.
+
+    Args:
+        chip: a TPU.
+        axis_size: chips along the axis.
+        slice_shape: chips along each axis of the slice. Without it a 3D-torus axis is taken to lie in full cubes.
+
+    Source: How To Scale Your Model, chapter 'How to Think About TPUs'.
+    """
+    row = tpu(chip)
+    if slice_shape is not None and axis_size not in slice_shape:
+        raise ValueError(f"no axis of size {axis_size} in a slice of {'x'.join(map(str, slice_shape))}")
+    if row.wrap_whole is not None:
+        return axis_size == row.wrap_whole
+    side = row.wrap_cube or 1
+    shape = (axis_size,) * 3 if slice_shape is None else tuple(slice_shape) + (1,) * (3 - len(slice_shape))
+    return axis_size % side == 0 and all(n % side == 0 for n in shape)
+
+
+def axis_topology(
+    chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = None
+) -> Literal["ring", "line"]:
+    """The ``topology`` of one axis: "ring" where it wraps around, else "line"."""
+    return "ring" if wraps(chip, axis_size, slice_shape) else "line"
+
+
+def is_physical_ring(chip: str | Chip, slice_shape: Sequence[int]) -> bool:
+    """Whether all chips of a slice, taken as one group, form a ring of neighbours.
+
+    A slice of 2x2 does on every TPU (see ``RING_SLICES``), a single axis does where it wraps around.
+    """
+    real = tuple(n for n in slice_shape if n > 1)
+    if real in RING_SLICES:
+        return True
+    return len(real) == 1 and wraps(chip, real[0], slice_shape)
+
+
+@functools.cache
+def slices(chip: str | Chip) -> frozenset[tuple[int, ...]]:
+    """Every slice that can be had, chips along each axis, the shortest first.
+
+    On a 3D torus: one of ``SMALL_SLICES``, or as many full cubes along each axis as fit into a pod.
+    """
+    row = tpu(chip)
+    if row.wrap_cube is None:
+        return frozenset(s for s in FLAT_SLICES if s[-1] <= max(row.pod))
+    sides = [range(row.wrap_cube, n + 1, row.wrap_cube) for n in sorted(row.pod)]
+    return frozenset({*SMALL_SLICES, *(tuple(sorted(s)) for s in itertools.product(*sides))})
+
+
+def slice_problem(
+    chip: str | Chip, *, shape: Sequence[int] = (), count: int = 0, rings: Sequence[int] = (), lines: Sequence[int] = ()
+) -> str:
+    """Why there is no such slice; nothing when there is one.
+
+    Args:
+        shape: chips along each of its axes, in any order. count: chips in all, where the shape is not told.
+        rings, lines: sizes of axes that must, or must not, wrap around.
+    """
+    row = tpu(chip)
+    ask = tuple(sorted(shape))
+    fit = [s for s in slices(chip) if not ask or s == ask]
+    if not fit:
+        return f"{row.name} has no slice of {'x'.join(map(str, shape))}"
+    fit = [s for s in fit if not count or math.prod(s) == count]
+    if not fit:
+        return f"{row.name} has no slice of {count} chips"
+    if any(_has_axes(s, rings, lines, row) for s in fit):
+        return ""
+    axes = [f"{kind} of {', '.join(map(str, sizes))}" for kind, sizes in (("rings", rings), ("lines", lines)) if sizes]
+    where = f" of {'x'.join(map(str, shape))}" if shape else f" of {count} chips" if count else ""
+    return f"{row.name} has no slice{where} with {' and '.join(axes)}"
+
+
+def _has_axes(shape: tuple[int, ...], rings: Sequence[int], lines: Sequence[int], row: Chip) -> bool:
+    """Whether a slice has axes of these sizes, each of its axes taken once, that wrap around or do not."""
+    left = Counter(shape)
+    left.subtract([*rings, *lines])
+    return (
+        min(left.values()) >= 0
+        and all(wraps(row, n, shape) for n in rings)
+        and not any(wraps(row, n, shape) for n in lines)
+    )
+
+
+def hops(n: int | Sequence[int], topology: str = "ring") -> int:
+    """Hops of the longest way a shard travels: ⌊N/2⌋ on a ring, N-1 on a one-way ring or a line, 1 through a switch.
+
+    Several axes (``n`` is their sizes) are walked one after the other.
+    """
+    check_topology(topology)
+    if not isinstance(n, int):
+        return sum(hops(size, topology) for size in n)
+    check_group(n)
+    return {"ring": n // 2, "switch": min(n - 1, 1)}.get(topology, n - 1)
+
+
+def check_topology(topology: str) -> None:
+    """Raises ValueError for what is no ``Topology``."""
+    if topology not in get_args(Topology):
+        raise ValueError(unknown("topology", topology, get_args(Topology)))
+
+
+def check_group(n: int) -> None:
+    """Raises ValueError for a group of no devices."""
+    if n < 1:
+        raise ValueError(f"a group has at least one device, not {n}")

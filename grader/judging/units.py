@@ -1,0 +1,127 @@
+"""Units of answers, and what kind of quantity each measures.
+
+Values are kept in the course's base: seconds, bytes, FLOP, tokens and their ratios.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+import threading
+from collections.abc import Iterator
+from typing import Any
+
+import pint
+import pint.errors
+
+LONGEST = 100
+"""Characters an answer may have."""
+
+
+class BadAnswer(ValueError):
+    """An answer that cannot be read; the message is one line for the learner."""
+
+
+# A registry of our own: in pint's default one, b is a barn, Gb a gilbert and kB has no dimension.
+PREFIXES = (
+    "pico- = 1e-12 = p-", "nano- = 1e-9 = n-", "micro- = 1e-6 = u-", "milli- = 1e-3 = m-", "kilo- = 1e3 = k-",
+    "mega- = 1e6 = M-", "giga- = 1e9 = G-", "tera- = 1e12 = T-", "peta- = 1e15 = P-", "exa- = 1e18 = E-",
+    "kibi- = 2**10 = Ki-", "mebi- = 2**20 = Mi-", "gibi- = 2**30 = Gi-", "tebi- = 2**40 = Ti-", "pebi- = 2**50 = Pi-",
+)  # fmt: skip
+UNITS = (
+    "second = [time] = s = sec",
+    "minute = 60 * second = min",
+    "hour = 3600 * second = h",
+    "day = 86400 * second = d",
+    "byte = [data] = B",
+    "bit = byte / 8 = b",
+    "KB = 1000 * byte",  # as people write it; kiB likewise
+    "kiB = 1024 * byte",
+    "bps = bit / second",
+    "Bps = byte / second",
+    "FLOP = [flop] = flop = OP",
+    "FLOPS = FLOP / second",
+    "token = [token] = tok",
+    "percent = 0.01",
+)
+COUNTS = ("count", "hop", "step", "round", "chip", "device", "GPU", "element", "parameter", "param", "layer", "x")
+"""Names that count things: plain numbers with or without them."""
+DIMENSIONS: dict[tuple[tuple[str, float], ...], str] = {
+    (): "a plain number",
+    (("[time]", 1),): "a time",
+    (("[data]", 1),): "an amount of data",
+    (("[data]", 1), ("[time]", -1)): "a bandwidth",
+    (("[flop]", 1),): "a number of FLOPs",
+    (("[flop]", 1), ("[time]", -1)): "a FLOP rate",
+    (("[data]", -1), ("[flop]", 1)): "an arithmetic intensity",
+    (("[token]", 1),): "a number of tokens",
+    (("[time]", -1), ("[token]", 1)): "a token rate",
+    (("[data]", 1), ("[token]", -1)): "an amount of data per token",
+    (("[flop]", 1), ("[token]", -1)): "a number of FLOPs per token",
+}
+OF_DATA = {name for key, name in DIMENSIONS.items() if "[data]" in dict(key)}
+UNIT_NAME = r"[A-Za-z]+|%"
+UNIT_TEXT = re.compile(rf"(?:{UNIT_NAME})(?:\s*(?:/|\*|·|\sper\s)\s*(?:{UNIT_NAME}))*")
+SAME = str.maketrans(
+    {"µ": "u", "μ": "u", "−": "-", "’": "'", "∼": "~", "≃": "≈", "≅": "≈", "⋅": "·", "∙": "·", "∗": "*"}
+    | dict.fromkeys("\u00a0\u2007\u2009\u202f", " ")
+)
+_pint = threading.Lock()
+
+
+@functools.cache
+def _registry() -> pint.UnitRegistry:
+    registry = pint.UnitRegistry(None)  # pyright: ignore[reportArgumentType]  # None is "empty", as pint documents
+    for line in (*PREFIXES, *UNITS, *(f"{name} = 1" for name in COUNTS)):
+        registry.define(line)
+    return registry
+
+
+def unit_of(unit: str) -> tuple[float, str]:
+    """A unit's factor to the base units and the kind of quantity it measures: ``("us") -> (1e-6, "a time")``.
+
+    Raises:
+        BadAnswer: no such unit.
+    """
+    with _pint:  # a registry is not made for several threads, and there must be only one
+        return _unit_of(unit)
+
+
+@functools.lru_cache(maxsize=1024)
+def _unit_of(unit: str) -> tuple[float, str]:
+    text = unit.translate(SAME).strip()
+    if text in ("", "1", "dimensionless"):
+        return 1.0, DIMENSIONS[()]
+    if len(text) > LONGEST or not UNIT_TEXT.fullmatch(text):
+        raise BadAnswer(f"the unit {quote(unit)} cannot be read: write it like us, KiB, GB/s or TFLOP/s")
+    total: Any = _registry().Quantity(1.0)
+    for i, (sign, name) in enumerate(_tokens(text)):
+        if i == 4:
+            raise BadAnswer(f"the unit {quote(unit)} has too many parts")
+        total = total / _one(name) if sign == "/" else total * _one(name)
+    base = total.to_base_units()
+    key = tuple(sorted((str(k), float(v)) for k, v in base.dimensionality.items()))
+    return float(base.magnitude), DIMENSIONS.get(key, f"a quantity in {base.units}")
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    parts = re.split(r"\s*(/|\*|·|\sper\s)\s*", text)
+    signs = ["*", *("/" if p.strip() in ("/", "per") else "*" for p in parts[1::2])]
+    return zip(signs, parts[::2], strict=True)
+
+
+def _one(name: str) -> Any:
+    try:
+        return _registry().Quantity(1.0, "percent" if name == "%" else name)
+    except (pint.errors.PintError, AttributeError, ValueError, TypeError) as error:
+        raise BadAnswer(f"unknown unit {quote(name)}: write for instance us, ms, KiB, GB/s, FLOP or token") from error
+
+
+def show(value: float, unit: str) -> str:
+    """A value in base units as text in ``unit``: ``show(559e-6, "us") -> "559 us"``."""
+    return f"{value / unit_of(unit)[0]:.6g} {unit}".rstrip()
+
+
+def quote(text: str) -> str:
+    """The learner's text on one line, cut short."""
+    return repr(text if len(text) <= 40 else text[:37] + "...")

@@ -1,0 +1,152 @@
+"""Budgets of collectives and of traffic."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.common.observation import UNKNOWN, Interval
+from grader.expect import (
+    Failure,
+    expect_collectives,
+    expect_flops,
+    expect_no_collectives,
+    expect_only,
+    expect_traffic,
+)
+from tests.seen import collective, reason, seen
+
+
+def test_the_asked_collectives_pass() -> None:
+    expect_collectives(seen(collective("all_gather", "x")), all_gather={"x": 1})
+    expect_collectives(seen(collective("all_reduce", "x", "y")), all_reduce={("y", "x"): 1})
+    expect_no_collectives(seen())
+
+
+def test_loops_are_multiplied_out() -> None:
+    expect_collectives(seen(collective("permute", "x", count=3)), permute={"x": 3})
+    assert "permute over x 3 times" in reason(
+        expect_collectives, seen(collective("permute", "x", count=3)), permute={"x": 2}
+    )
+
+
+def test_a_collective_too_many_is_named_with_its_line_and_bytes() -> None:
+    text = reason(expect_collectives, seen(collective("all_gather", "x", line=14, sent=3072)), reduce_scatter={"x": 1})
+    assert text == "line 14: all_gather over x (3 KiB sent by each device); the budget is reduce_scatter over x"
+
+
+def test_a_notebooks_cell_is_named() -> None:
+    text = reason(expect_no_collectives, seen(collective("all_gather", "x", line=3, file="cell 7")))
+    assert text.startswith("cell 7, line 3: all_gather over x") and text.endswith("no communication is needed")
+
+
+def test_a_collective_too_few_is_told() -> None:
+    text = reason(expect_collectives, seen(), all_reduce={"x": 1})
+    assert text == "the budget is all_reduce over x; the program has none"
+
+
+def test_a_budget_on_an_axis_of_size_1_asks_for_nothing() -> None:
+    expect_collectives(seen(mesh={"x": 8, "y": 1}), all_gather={"y": 1})
+
+
+def test_rounds_that_cannot_be_read_fail() -> None:
+    text = reason(expect_collectives, seen(collective("permute", "x", count=None, line=4)), permute={"x": 3})
+    assert "line 4: permute over x runs in a loop whose number of rounds cannot be read" in text
+
+
+def test_what_the_compiler_added_is_told_as_such() -> None:
+    text = reason(expect_no_collectives, seen(collective("all_gather", "x", by_compiler=True)))
+    assert text.startswith("put in by the compiler, because shardings do not match: all_gather over x")
+
+
+def test_only_names_what_is_not_allowed() -> None:
+    expect_only(seen(collective("permute", "x", count=9)), "permute")
+    assert "all_gather over x is not allowed here, only permute" in reason(
+        expect_only, seen(collective("all_gather", "x")), "permute"
+    )
+
+
+def test_traffic_is_counted_over_an_axis_or_in_all() -> None:
+    both = seen(collective("permute", "x", sent=10, count=3), collective("all_gather", "y", sent=100))
+    assert both.traffic == {"x": 30, "y": 100}
+    expect_traffic(both, at_most=130)
+    expect_traffic(both, at_most=30, axis="x")
+    assert "each device sends 130 B, the budget is 129 B; most of it by all_gather over y" in reason(
+        expect_traffic, both, at_most=129
+    )
+    assert reason(expect_traffic, both, at_most=29, axis="x").startswith("each device sends 30 B")
+
+
+def test_what_cannot_be_counted_is_a_failure_and_not_ours() -> None:
+    """Loops in loops: whole numbers that no float holds made facts and checks raise, for "pending" at no cost."""
+    many = Interval.of(1)
+    for _ in range(40):
+        many *= 2**31
+    assert not many.known and many.least > 1e70 and str(many * UNKNOWN + UNKNOWN)
+    found = seen(collective("all_reduce", "x", count=many, sent=many), flops=many, dot_flops=many)
+    assert "unknown" in reason(expect_flops, found, at_most=10.0)
+    assert "unknown" in reason(expect_traffic, found, at_most=10.0)
+    assert "cannot be read" in reason(expect_collectives, found, all_reduce={"x": 1})
+
+
+def test_a_budget_holds_for_the_most_and_a_requirement_for_the_least() -> None:
+    maybe = seen(collective("permute", "x", sent=10, path=((0, 0, 2),)))
+    expect_traffic(maybe, at_most=10)
+    assert reason(expect_traffic, maybe, at_most=9).startswith("a device sends up to 10 B, the budget is 9 B")
+    text = reason(expect_collectives, maybe, permute={"x": 1})
+    assert text == "the budget is permute over x; the program has permute over x 0 to 1 times"
+    assert "0 to 1 times" in reason(expect_no_collectives, maybe)
+    expect_only(seen(collective("all_gather", "x", count=0)), "permute")
+
+
+def test_not_every_device_sends_in_every_permute() -> None:
+    hops = [collective("permute", "x", sent=Interval(0, 32768), senders=(i,)) for i in range(3)]
+    expect_traffic(seen(*hops), at_most=32768)
+    assert reason(expect_traffic, seen(*hops), at_most=1024).startswith(
+        "a device sends up to 32 KiB, the budget is 1 KiB"
+    )
+
+
+def test_a_tuple_of_axes_is_one_budget_in_any_order_and_not_two() -> None:
+    joint = seen(collective("all_reduce", "x", "y"))
+    expect_collectives(joint, all_reduce={("x", "y"): 1})
+    assert "all_reduce over x and y" in reason(expect_collectives, joint, all_reduce={"x": 1, "y": 1})
+
+
+def test_a_budget_of_zero_is_none() -> None:
+    expect_collectives(seen(), all_gather={"x": 0})
+    assert reason(expect_collectives, seen(collective("all_gather", "x")), all_gather={"x": 0}).endswith(
+        "no communication is needed"
+    )
+
+
+def test_what_is_found_and_wanted_is_data_too() -> None:
+    with pytest.raises(Failure) as failure:
+        expect_collectives(seen(collective("all_gather", "x", line=4)), reduce_scatter={("x", "y"): 2})
+    assert failure.value.expected == {"reduce_scatter x,y": 2}
+    assert failure.value.actual == {"all_gather x": 1} and failure.value.where == "line 4"
+
+
+def test_groups_that_follow_no_axis_never_fit_a_budget() -> None:
+    text = reason(expect_collectives, seen(collective("all_reduce")), all_reduce={"x": 1})
+    assert text.startswith("all_reduce over devices that follow no mesh axis")
+
+
+def test_only_local_work() -> None:
+    expect_only(seen())
+    assert reason(expect_only, seen(collective("permute", "x"))) == (
+        "permute over x is not allowed here, only local work"
+    )
+
+
+def test_traffic_in_a_loop_of_unknown_length_fails_on_its_axis_only() -> None:
+    unknown = seen(collective("permute", "x", count=None), collective("permute", "y", sent=5))
+    assert "rounds cannot be read" in reason(expect_traffic, unknown, at_most=1e9)
+    assert "rounds cannot be read" in reason(expect_traffic, unknown, at_most=1e9, axis="x")
+    expect_traffic(unknown, at_most=5, axis="y")
+
+
+def test_traffic_of_a_joint_group_counts_on_each_of_its_axes() -> None:
+    joint = seen(collective("all_gather", "x", "y", sent=7))
+    for axis in ("x", "y"):
+        expect_traffic(joint, at_most=7, axis=axis)
+        assert "each device sends 7 B" in reason(expect_traffic, joint, at_most=6, axis=axis)

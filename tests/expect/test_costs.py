@@ -1,0 +1,54 @@
+"""Budgets of memory and of FLOPs."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from grader.common.observation import UNKNOWN
+from grader.expect import (
+    Failure,
+    expect_flops,
+    expect_memory,
+    expect_traffic,
+    show_bytes,
+)
+from tests.seen import collective, reason, seen
+
+
+def test_memory_and_flops_have_budgets() -> None:
+    expect_memory(seen(memory=1024), at_most=1024)
+    assert "needs 2 KiB of temporary memory per device, the budget is 1 KiB" in reason(
+        expect_memory, seen(memory=2048), at_most=1024
+    )
+    expect_flops(seen(flops=20, dot_flops=10), at_most=10)
+    assert "each device spends 1,100 FLOPs" in reason(expect_flops, seen(flops=1100, dot_flops=1100), at_most=1000)
+
+
+def test_other_arithmetic_has_a_budget_of_its_own() -> None:
+    expect_flops(seen(flops=20, dot_flops=10), at_most=10)
+    assert "each device spends 11 FLOPs besides matrix products, the budget is 10" in reason(
+        expect_flops, seen(flops=21, dot_flops=10), at_most=10
+    )
+    assert "FLOPs are unknown" in reason(expect_flops, seen(flops=UNKNOWN), at_most=math.inf)
+
+
+@pytest.mark.parametrize("word", [expect_memory, expect_flops, expect_traffic])
+@pytest.mark.parametrize("got", [seen(), seen(collective("permute", "x"), memory=1, flops=9, dot_flops=4)])
+def test_a_budget_that_is_no_number_raises_nothing_but_a_failure(word: object, got: object) -> None:
+    with pytest.raises(Failure):
+        word(got, at_most=math.nan)  # type: ignore[operator]
+    with pytest.raises(Failure):
+        word(got, at_most=-math.inf)  # type: ignore[operator]
+
+
+def test_bytes_are_shown_in_powers_of_1024() -> None:
+    assert [show_bytes(n) for n in (0, 1023, 1024, 1536, 3 << 20)] == ["0 B", "1023 B", "1 KiB", "1.5 KiB", "3 MiB"]
+
+
+@pytest.mark.parametrize("word", [expect_memory, expect_flops, expect_traffic])
+def test_a_budget_that_is_nan_is_never_met(word: object) -> None:
+    got = seen(collective("permute", "x", sent=1), memory=1, flops=1)
+    with pytest.raises((Failure, ValueError)):
+        word(got, at_most=math.nan)  # type: ignore[operator]

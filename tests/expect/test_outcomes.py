@@ -1,0 +1,194 @@
+"""What pure functions return or raise, against the reference."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jax.sharding import PartitionSpec as P
+
+from grader.common.observation import Outcome
+from grader.expect import (
+    Failure,
+    expect_outcomes,
+    same_outcome,
+)
+from grader.wire.frames import NOT_PLAIN, decode, encode
+from tests.seen import reason, seen
+
+
+def value(v: object) -> Outcome:
+    return Outcome(value=v)
+
+
+def test_what_is_equal_is_right() -> None:
+    """A list of the same, ``/`` that comes out even, a step of 1."""
+    assert same_outcome(value([2, 3]), value((2, 3)))
+    assert same_outcome(value((2.0, 3)), value((2, 3)))
+    assert not same_outcome(value((2.5, 3)), value((2, 3)))
+    assert not same_outcome(value(2.0**60), value(2**60 + 1))
+    assert same_outcome(value(slice(0, 12, 1)), value(slice(0, 12)))
+    assert same_outcome(value(slice(None, 12)), value(slice(0, 12)))
+    assert not same_outcome(value(slice(None)), value(slice(0, 12)))
+    assert not same_outcome(value(slice(0, 12, 2)), value(slice(0, 12)))
+    assert not same_outcome(value(slice(None, 12, -1)), value(slice(0, 12, -1)))
+    assert not same_outcome(value(True), value(1)) and not same_outcome(value(1), value(True))
+    assert same_outcome(value(5), value(5.0)) and same_outcome(value(1.0001), value(1.0), rtol=1e-3)
+    assert not same_outcome(value(float("nan")), value(1.0), rtol=0.5)
+
+
+FLOAT = "is a float where an int is needed: use //"
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "ints", "told"),
+    [
+        ((3.0, 4), (3, 4), True, f"; 3.0 {FLOAT}"),
+        ({0: (slice(0, 3.0),)}, {0: (slice(0, 3),)}, False, f"; 3.0 {FLOAT}"),
+        ((4, 5), (3, 4), True, ""),
+        ((4.0, 5), (3, 4), True, f"; 4.0 {FLOAT}"),
+        (None, 3, False, "; is a return missing?"),
+    ],
+)
+def test_a_shape_and_the_bounds_of_a_slice_are_ints(got: object, want: object, ints: bool, told: str) -> None:
+    text = reason(expect_outcomes, seen(outcomes=[({"n": 3}, value(got), value(want))]), ints=ints)
+    assert text == f"for n=3 it returned {got!r}, expected: it returned {want!r}{told}"
+
+
+def test_numbers_of_every_kind_are_numbers() -> None:
+    """As they come from the process where they were computed."""
+    for number in (Fraction(6, 2), Decimal("3.00"), np.float64(3), 3):
+        expect_outcomes(seen(outcomes=[({}, value(decode(encode(number))), value(3))]), ints=isinstance(number, int))
+    expect_outcomes(seen(outcomes=[({}, value(decode(encode(Fraction(1, 3)))), value(1 / 3))]), rtol=1e-12)
+    expect_outcomes(seen(outcomes=[({}, value(decode(encode(Decimal(2**70)))), value(2**70))]))
+
+
+def test_a_long_value_is_cut() -> None:
+    text = reason(expect_outcomes, seen(outcomes=[({"n": 3}, value([1] * 10_000), value(2))]))
+    assert len(text) < 500 and "..." in text
+
+
+def test_what_cannot_be_returned_is_not_said_to_be_raised() -> None:
+    got = Outcome(error=NOT_PLAIN, message="returned something that is of type set")
+    text = reason(expect_outcomes, seen(outcomes=[({"n": 3}, got, value(2))]))
+    assert text == "for n=3 it returned something that is of type set, expected: it returned 2"
+
+
+def test_errors_are_compared_by_kind() -> None:
+    wanted = Outcome(error="ValueError")
+    assert same_outcome(Outcome(error="IndivisibleError", kinds=("IndivisibleError", "ValueError")), wanted)
+    assert not same_outcome(Outcome(error="TypeError", kinds=("TypeError",)), wanted)
+    assert not same_outcome(value(3), wanted) and not same_outcome(wanted, value(3))
+
+
+def test_specs_are_the_same_up_to_trailing_none() -> None:
+    assert same_outcome(value(P("x", None)), value(P("x")))
+    assert not same_outcome(value(P(None, "x")), value(P("x")))
+
+
+def test_hidden_cases_are_told_to_staff_only() -> None:
+    cases = [({"n": 3}, value(4), value(5))]
+    with pytest.raises(Failure) as public:
+        expect_outcomes(seen(outcomes=cases, public=True))
+    assert public.value.reason == "for n=3 it returned 4, expected: it returned 5"
+    with pytest.raises(Failure) as hidden:
+        expect_outcomes(seen(outcomes=cases, public=False))
+    assert hidden.value.reason == "it is wrong for arguments that are not shown here"
+    assert hidden.value.staff == "in 1 of 1 cases it is wrong: for n=3 it returned 4, expected: it returned 5"
+    assert hidden.value.expected is None
+
+
+def test_a_check_that_selects_no_case_is_the_authors_fault() -> None:
+    with pytest.raises(ValueError, match="selects no case"):
+        expect_outcomes(seen(outcomes=[({"n": 3}, value(4), value(4))]), where=lambda args: args["n"] > 9)
+
+
+def test_a_huge_integer_is_a_wrong_number() -> None:
+    assert not same_outcome(value(10**400), value(1.5), rtol=0.1)
+
+
+def test_infinity_is_infinity() -> None:
+    assert same_outcome(value(math.inf), value(math.inf), rtol=0.1)
+    assert not same_outcome(value(-math.inf), value(math.inf), rtol=0.1)
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "same"),
+    [
+        ([1, [2]], (1, (2,)), True),
+        ((1, 2), (1, 2, 3), False),
+        ((1, 2, 3), (1, 2), False),
+        (1, (1,), False),
+        ((1,), 1, False),
+        ({"a": 1}, {"a": 1}, True),
+        ({"a": 1}, {"a": 2}, False),
+        ({"a": 1, "b": 1}, {"a": 1}, False),
+        ([("a", 1)], {"a": 1}, False),
+        (slice(0, 2), slice(0, 2), True),
+        (slice(0, 2), slice(0, 2, 1), True),
+        (slice(0, 2.0), slice(0, 2), False),
+        (slice(0, 2), slice(0, 3), False),
+        (slice(False, 2), slice(0, 2), False),
+        (slice(0, "x"), slice(0, 2), False),
+        ((0, 2), slice(0, 2), False),
+        ("x", "x", True),
+        ("x", ("x",), False),
+        (None, None, True),
+        (None, 0, False),
+        (0, None, False),
+        (False, None, False),
+        ("1", 1, False),
+        (True, (True,), False),
+        ((True, 0), (1, False), False),
+        (("x", None), P("x", None), False),
+        (P("x", ("y", "z")), P("x", ("z", "y")), False),
+    ],
+)
+def test_values_are_the_same_only_with_their_kinds(got: object, want: object, same: bool) -> None:
+    assert same_outcome(value(got), value(want)) is same
+
+
+@given(st.floats(1e-3, 1e3), st.floats(1e-6, 0.2))
+def test_a_tolerance_is_relative_to_the_reference(want: float, rtol: float) -> None:
+    assert same_outcome(value(want * (1 + 0.99 * rtol)), value(want), rtol)
+    assert not same_outcome(value(want * (1 + 1.01 * rtol)), value(want), rtol)
+    assert not same_outcome(value([want * (1 + 2 * rtol)]), value([want]), rtol)
+
+
+@pytest.mark.parametrize("want", [1.0, 0.0, (1.0,), {"a": 1.0}])
+def test_nan_never_passes_anywhere_in_a_value(want: object) -> None:
+    nan = {1.0: math.nan, 0.0: math.nan, (1.0,): (math.nan,)}[want] if not isinstance(want, dict) else {"a": math.nan}
+    assert not same_outcome(value(nan), value(want), 0.5) and not same_outcome(value(nan), value(nan), 0.5)
+
+
+@pytest.mark.parametrize("case", [1, 777])
+@pytest.mark.parametrize(
+    ("got", "want"),
+    [
+        (value(1), value(2)),
+        (value(2.0), value(2)),
+        (value(None), value(2)),
+        (value(1), Outcome(error="ValueError")),
+        (Outcome(error="KeyError", message="'a'", line=3), value(2)),
+    ],
+)
+def test_of_a_hidden_case_everybody_is_told_the_same(got: Outcome, want: Outcome, case: int) -> None:
+    """No count, kind, line or value: a program could put its arguments into any of them."""
+    cases = [({"n": 1}, value(0), value(0)), *[({"n": case}, got, want)] * (1 + case % 2)]
+    with pytest.raises(Failure) as failure:
+        expect_outcomes(seen(outcomes=cases, public=False), ints=True)
+    told = failure.value
+    assert told.reason == "it is wrong for arguments that are not shown here"
+    assert (told.where, told.expected, told.actual, told.layouts) == ("", None, None, None)
+    assert f"n={case}" in told.staff
+
+
+def test_where_keeps_a_part_of_the_cases() -> None:
+    cases = [({"n": n}, value(n), value(abs(n))) for n in (-2, 1, 2)]
+    expect_outcomes(seen(outcomes=cases), where=lambda args: args["n"] > 0)
+    assert "for n=-2 it returned -2" in reason(expect_outcomes, seen(outcomes=cases))

@@ -1,0 +1,248 @@
+"""What is close, equal and of the dtype that is due, and what is said of what is not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from jax.sharding import PartitionSpec as P
+
+from grader.common.observation import Sharded
+from grader.exercise import Call, Task, normal
+from grader.expect import (
+    Failure,
+    expect_close,
+    expect_dtype,
+    expect_equal,
+    expect_spec,
+)
+from tests.seen import reason, sharded
+
+A = np.random.default_rng(0).standard_normal((8, 12))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16"])
+def test_rounding_passes_and_a_wrong_element_does_not(dtype: str) -> None:
+    expect_close(sharded(A, ("x", None), dtype=dtype), A)
+    wrong = A.copy()
+    wrong[3, 5] += 0.9
+    assert "1 of" in reason(expect_close, sharded(wrong, dtype=dtype), A)
+    assert "the first at [3, 5]" in reason(expect_close, sharded(wrong, dtype=dtype), A)
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf])
+def test_nan_and_infinity_never_pass(bad: float) -> None:
+    value = A.copy()
+    value[0, 0] = bad
+    assert "NaN or infinite" in reason(expect_close, sharded(value), A)
+
+
+def test_a_wrong_shape_is_told_before_values() -> None:
+    assert reason(expect_close, sharded(A[:4]), A) == "the result has shape (4, 12), expected (8, 12)"
+
+
+def test_a_tuple_where_one_array_was_asked_is_told() -> None:
+    assert reason(expect_close, [sharded(A), sharded(A)], A) == "the result should be one array, not a tuple of 2"
+
+
+def test_every_device_is_looked_at() -> None:
+    """A replica that differs fails, though the global value reads well."""
+    got = sharded(A)
+    got.shards[5][0, 0] += 1
+    assert "on device (x=2, y=1)" in reason(expect_close, got, A)
+
+
+def test_a_reference_that_is_not_finite_is_the_authors_fault() -> None:
+    with pytest.raises(ValueError, match="reference"):
+        expect_close(sharded(A), np.full_like(A, np.nan))
+
+
+def test_integers_are_compared_exactly() -> None:
+    whole = np.arange(8)
+    expect_equal(sharded(whole, ("x",), dtype="int32"), whole)
+    assert "1 of 2 values are wrong" in reason(
+        expect_equal, sharded(np.where(whole == 3, 9, whole), ("x",), dtype="int32"), whole
+    )
+
+
+def test_dtype_is_named() -> None:
+    assert reason(expect_dtype, sharded(A), "bfloat16") == "the result is float32, expected bfloat16"
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(["float32", "bfloat16", "float16"]),
+    st.sampled_from([(), ("x",), (None, "y"), (("x", "y"),)]),
+    st.integers(0, 1 << 32),
+    st.integers(0, 95),
+)
+def test_rounding_always_passes_and_a_lost_element_never(dtype: str, spec: tuple, seed: int, lost: int) -> None:
+    value = np.random.default_rng(seed).standard_normal((8, 12))
+    expect_close(sharded(value, spec, dtype=dtype), value)
+    value.flat[lost] = np.max(np.abs(value))
+    wrong = value.copy()
+    wrong.flat[lost] = 0
+    with pytest.raises(Failure):
+        expect_close(sharded(wrong, spec, dtype=dtype), value)
+
+
+@given(st.integers(0, 7), st.sampled_from([np.nan, np.inf, -np.inf]), st.sampled_from(["expect_close", "expect_equal"]))
+def test_nan_on_any_one_device_never_passes(device: int, bad: float, word: str) -> None:
+    got = sharded(A)
+    got.shards[device][3, 3] = bad
+    with pytest.raises(Failure):
+        {"expect_close": expect_close, "expect_equal": expect_equal}[word](got, A.astype("float32").astype("float64"))
+
+
+def test_a_long_sum_may_err_more_than_a_short_one() -> None:
+    near = A * (1 + 3e-6)
+    expect_close(sharded(near), A, terms=1024)
+    assert "values are wrong" in reason(expect_close, sharded(near), A, terms=1)
+
+
+def test_a_scale_takes_the_place_of_the_largest_value() -> None:
+    """For references that are zero where everything cancels."""
+    noise = np.full((8, 12), 1e-6)
+    assert "all values are wrong" in reason(expect_close, sharded(noise), np.zeros((8, 12)))
+    expect_close(sharded(noise), np.zeros((8, 12)), scale=1.0)
+
+
+def test_a_scalar_is_compared_too() -> None:
+    expect_close(sharded(np.array(2.0)), np.array(2.0))
+    assert reason(expect_close, sharded(np.array(3.0)), np.array(2.0)) == "on device (x=0, y=0), the value is wrong"
+    line = sharded(np.array([1.0, 3.0]), ("y",))
+    assert reason(expect_close, line, np.array([1.0, 2.0])) == "on device (x=0, y=1), the value at [1] is wrong"
+
+
+def test_no_expected_value_is_told() -> None:
+    """A learner who is told it could write it down."""
+    want = np.full((8, 12), 123.456)
+    with pytest.raises(Failure) as failure:
+        expect_close(sharded(A), want)
+    assert "123" not in failure.value.reason
+    assert failure.value.expected is None and failure.value.actual is None and failure.value.where == "(x=0, y=0)"
+
+
+def test_an_imaginary_part_never_passes() -> None:
+    whole = np.arange(96.0).reshape(8, 12)
+    assert "complex64" in reason(expect_close, sharded(whole + 1j, dtype="complex64", due="float32"), whole)
+    assert reason(expect_close, sharded(whole + 0j, dtype="complex64", due="float32"), whole, dtype=None) == (
+        "the result is complex64, expected real numbers"
+    )
+    assert "all values are wrong" in reason(expect_close, sharded(whole + 1j, dtype="complex64"), whole)
+    expect_close(sharded(whole + 1j, dtype="complex64"), whole + 1j)
+
+
+@pytest.mark.parametrize("word", [expect_close, expect_equal])
+@pytest.mark.parametrize(
+    "dtype", ["bfloat16", "float16", "float64", "float8_e5m2", "int4", "uint2", "bool", "complex64"]
+)
+def test_another_dtype_than_the_arguments_fails(word: Callable, dtype: str) -> None:
+    """Though its values are right, or right within what such a dtype can say."""
+    ones = np.ones((8, 12))
+    assert reason(word, sharded(ones, dtype=dtype, due="float32"), ones) == f"the result is {dtype}, expected float32"
+
+
+def test_zeros_of_a_coarse_dtype_do_not_pass() -> None:
+    """The tolerance of float8 was as wide as the values."""
+    zeros = sharded(np.zeros((8, 12)), dtype="float8_e5m2", due="float32")
+    assert reason(expect_close, zeros, A) == "the result is float8_e5m2, expected float32"
+    assert reason(expect_close, zeros, A, dtype=None).endswith("every value is zero")
+
+
+def test_an_author_may_ask_for_another_dtype() -> None:
+    counts = sharded(np.arange(8), ("x",), dtype="int32", due="float32")
+    expect_equal(counts, np.arange(8), dtype="int32")
+    expect_close(counts, np.arange(8), dtype="int32")
+    expect_close(counts, np.arange(8), dtype=None)
+    assert reason(expect_equal, counts, np.arange(8)) == "the result is int32, expected float32"
+    assert reason(expect_equal, counts, np.arange(8), dtype="bool") == "the result is int32, expected bool"
+
+
+def test_any_dtype_will_do_only_if_it_is_accurate_enough() -> None:
+    rounded = sharded(A, dtype="bfloat16", due="float32")
+    assert "values are wrong" in reason(expect_close, rounded, A, dtype=None)
+    expect_close(sharded(A, dtype="float64", due="float32"), A, dtype=None)
+
+
+def test_a_dtype_that_nothing_settles_is_the_authors_fault() -> None:
+    got = replace(sharded(A), due=None)
+    with pytest.raises(ValueError, match="do not settle the dtype of the result: name it, dtype='float32'"):
+        expect_close(got, A)
+    expect_close(got, A, dtype="float32")
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float4_e2m1fn"])
+def test_a_tolerance_that_zeros_would_meet_is_the_authors_fault(dtype: str) -> None:
+    with pytest.raises(ValueError, match=f"{dtype} is so coarse that wrong values would pass"):
+        expect_close(sharded(np.ones(8), dtype=dtype), np.ones(8))
+    expect_equal(sharded(np.ones(8), dtype=dtype), np.ones(8))
+
+
+@pytest.mark.parametrize(
+    ("dtypes", "due"),
+    [
+        (["float32"], "float32"),
+        (["bfloat16", "bfloat16"], "bfloat16"),
+        (["float32", "int32"], "float32"),
+        (["int32", "bool"], "int32"),
+        (["bool"], "bool"),
+        (["int4", "float8_e5m2"], "float8_e5m2"),
+        (["float32", "complex64"], "complex64"),
+        (["float32", "bfloat16"], None),
+        (["int32", "uint8"], None),
+        ([], None),
+    ],
+)
+def test_the_arguments_settle_the_dtype(dtypes: list[str], due: str | None) -> None:
+    """Where they do, JAX gives the result of both that dtype, too."""
+    args = {f"a{i}": normal(8, dtype=dtype) for i, dtype in enumerate(dtypes)}
+    found = Call(Task("f", "array", print), args, {}, (), {}, {}).dtype
+    assert (found and found.name) == due
+    if due and "float8" not in due:
+        assert jnp.result_type(*(jnp.dtype(dtype) for dtype in dtypes)) == due
+
+
+def test_zero_has_no_sign() -> None:
+    expect_equal(sharded(np.full(8, -0.0)), np.zeros(8))
+    expect_close(sharded(np.full(8, -0.0)), np.zeros(8))
+
+
+def test_nothing_has_no_wrong_values() -> None:
+    empty = np.zeros((0, 4))
+    expect_close(sharded(empty), empty)
+    assert reason(expect_close, sharded(empty), A) == "the result has shape (0, 4), expected (8, 12)"
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "told"),
+    [
+        (sharded(A, ("x",), per_device=True), (32, 12), "(2, 12), expected (8, 12); put together that is (8, 12), expected (32, 12)"),
+        (sharded(A, (), per_device=True), (2, 12), "(8, 12), expected (2, 12)"),
+        (sharded(A, ("x",), per_device=True), (6, 12), "(2, 12); put together that is (8, 12), expected (6, 12)"),
+        (sharded(A, ("x",), per_device=True), (), "(2, 12); put together that is (8, 12), expected ()"),
+        (sharded(A[:, 0], ("x",), per_device=True), (8, 12), "(2,), expected (2, 12); put together that is (8,), expected (8, 12)"),
+        (sharded(A[:0], ("x",), per_device=True), (8, 12), "(0, 12); put together that is (0, 12), expected (8, 12)"),
+    ],
+)  # fmt: skip
+def test_of_a_body_the_shape_that_each_device_returns_is_told(got: Sharded, want: tuple, told: str) -> None:
+    assert reason(expect_close, got, np.zeros(want)) == f"each device returns shape {told}"
+
+
+@pytest.mark.parametrize(
+    ("got", "told"),
+    [
+        ([], "returned nothing; is a return missing?"),
+        ([sharded(A)], "the result should be one array, not a tuple of 1"),
+        ((sharded(A), sharded(A)), "the result should be one array, not a tuple of 2"),
+        (None, "the result should be one array, not NoneType"),
+    ],
+)
+def test_what_is_not_one_array_is_told_by_every_word(got: object, told: str) -> None:
+    for word, asked in ((expect_close, A), (expect_equal, A), (expect_spec, P("x")), (expect_dtype, "float32")):
+        assert reason(word, got, asked) == told

@@ -1,0 +1,77 @@
+"""The hardware table: its rows, their names, and the line printed under a question."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import FrozenInstanceError
+
+import pytest
+
+from grader import hardware
+from grader.hardware import (
+    CHIPS,
+    GPUS,
+    describe,
+    lookup,
+)
+
+
+def test_every_row_has_a_source_and_is_frozen():
+    for row in [*CHIPS.values(), *GPUS.values()]:
+        assert row.source and row.date.count("-") == 2
+        with pytest.raises(FrozenInstanceError):
+            row.name = "mine"  # pyright: ignore[reportAttributeAccessIssue]
+
+
+@pytest.mark.parametrize(
+    ("chip", "chips", "both_ways"),
+    [
+        ("v3", 1024, 2e11),
+        ("v4p", 4096, 9e10),
+        ("v5p", 8960, 1.8e11),
+        ("v5e", 256, 9e10),
+        ("v6e", 256, 1.8e11),
+        ("7x", 9216, 1.8e11),
+    ],
+)
+def test_pods(chip, chips, both_ways):
+    row = CHIPS[chip]
+    assert math.prod(row.pod) == chips
+    assert row.ici_both == both_ways
+    assert row.torus == len(row.pod)
+
+
+def test_names_are_read_as_people_write_them():
+    assert lookup("TPU v5e") is lookup("V5E") is CHIPS["v5e"]
+    assert lookup("h100") is GPUS["H100"]
+    assert lookup(CHIPS["7x"]) is CHIPS["7x"]
+    assert hardware.is_known("v4p") and not hardware.is_known("v4x") and not hardware.is_known(4)
+
+
+def test_one_line_per_chip():
+    assert describe("v5e") == (
+        "v5e: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 2D torus, wraps only on an axis of 16; "
+        "HBM 16 GB at 8.2e11 B/s; bf16 1.97e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04"
+    )
+    assert describe("v4p").count("\n") == 0 and "full 4x4x4 cubes" in describe("v4p")
+    assert describe("H100") == (
+        "H100: 450 GB/s out of each GPU into the switch of its node of 8; 400 GB/s out of a node; "
+        "HBM 80 GB at 3.4e12 B/s; bf16 9.9e14 FLOP/s dense; table 2026-11, from How To Scale Your Model of 2025-08-18"
+    )
+    assert "HBM" not in describe("GB200 NVL72")
+    assert "400 GB/s out of a node (assumed, as for H100);" in describe("H200")
+    assert describe("7x").endswith("from jax-ml/scaling-book pull requests 115 and 116 of 2026-05-22")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda: lookup("v5x"), "unknown chip 'v5x'; did you mean 'v5p'? (known: v3, v4p,"),
+        (lambda: lookup("zzz"), "unknown chip 'zzz' (known: v3"),
+    ],
+)
+def test_errors_are_one_clear_line(call, text):
+    with pytest.raises(ValueError) as error:
+        call()
+    assert str(error.value).startswith(text)
+    assert "\n" not in str(error.value)

@@ -1,0 +1,33 @@
+"""What a learner gets of a question."""
+
+from __future__ import annotations
+
+from grader.exercise import Exercise
+from grader.judging import questions
+from grader.judging.questions import render_question
+from tests.question import declare
+
+
+def test_what_a_learner_gets():
+    question, _ = declare()
+    assert render_question(question, {"n": 700}) == (
+        "A queue of 700 waits. How long?\n\nAnswer in us (a bare number), or with a unit.\nModel: a made-up model."
+    )
+
+
+def test_the_hardware_row_is_printed_once_for_each_chip():
+    exercise = Exercise()
+
+    @exercise.number(points=1, unit="", params={"chip": ["v5e"], "rival": ["H100", "v5e"]})
+    def versus(chip, rival):
+        """{{ chip }} or {{ rival }}?"""
+        return 1.0
+
+    assert questions._flowing("A line\nand its end.") == "A line and its end."
+    assert questions._flowing("`C` is cut.\nHow long?") == "`C` is cut. How long?"
+    assert questions._flowing("- one\n- two") == "- one\n- two"
+    assert questions._flowing("```\ncode\n```") == "```\ncode\n```"
+    lines = render_question(versus, {"chip": "v5e", "rival": "H100"}).splitlines()
+    assert lines[2] == "Answer with a bare number."
+    assert [line.split(": ")[:2] for line in lines[3:]] == [["Hardware", "v5e"], ["Hardware", "H100"]]
+    assert render_question(versus, {"chip": "v5e", "rival": "v5e"}).count("Hardware") == 1
