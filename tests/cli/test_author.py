@@ -127,7 +127,7 @@ def test_a_module_of_questions_one_of_functions_and_an_empty_one(tmp_path: Path)
     assert listed.returncode == 0 and "03_empty  Empty" in listed.stdout
     for words in (("show", "03"), ("check", "03")):
         assert one_line(shardlings(*words, cwd=tmp_path)) == "shardlings: there is no exercise in 03 yet"
-    handed = shardlings("submit", "03", "--student", "ada", cwd=tmp_path)
+    handed = shardlings("submit", "03_empty", "--student", "ada", cwd=tmp_path)
     assert one_line(handed) == "shardlings: there is no exercise in 03_empty yet"
     (tmp_path / "class" / "alice").mkdir(parents=True)
     shutil.copy(tmp_path / "exercises" / "02_write" / "f1_write.py", tmp_path / "class" / "alice")
