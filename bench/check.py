@@ -32,7 +32,7 @@ from grader.course.reference import reference_source
 from grader.exercise import Call
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging import plan
-from grader.learner.trace import make_mesh
+from grader.wire.meshes import make_mesh
 
 ROUNDS = 7
 MODULE = "03_matmuls"

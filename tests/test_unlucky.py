@@ -40,7 +40,7 @@ from grader.sandbox.worker import Worker
 from tests import test_examples as examples
 from tests.batch.test_grade import NAME, RIGHT, ZEROS, results, submitted, with_workers_of
 from tests.batch.test_lane import array, cases, findings, values
-from tests.cli.test_cli import one_line
+from tests.commands import one_line
 from tests.made_up import COURSE, made_up
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -281,7 +281,7 @@ def test_a_file_that_is_the_learners_to_mend_is_still_theirs(grader: Grader, wor
 
 WALL = {"st_mtime", "st_mtime_ns", "st_ctime", "st_ctime_ns", "st_atime", "getmtime", "getctime", "utcnow", "today", "time_ns"}  # fmt: skip
 ATTACK = "attack.py"  # compares times of files to see whether an attack touched them
-DUE = "cli.py"  # without --only it looks which modules are due
+DUE = "grading.py"  # without --only it looks which modules are due
 
 
 def test_nothing_depends_on_the_clock_or_on_times_of_files() -> None:

@@ -55,30 +55,40 @@ def why(course: Course, tier: str, submission: Submission, where: str, kept: Rep
         report = grader.grade(submission, [name])
     with Grader(course, tier) as grader:
         answered = grader.ask(submission, name) if name in submission.sources else []
-    result = next(r for r in report.exercises[0].results if r.name == check)
+    today = report.exercises[0]
+    result = next(r for r in today.results if r.name == check)
     old = next((e for e in kept.exercises if e.exercise == name), None) if kept else None
     before = next((r for r in old.results if r.name == check), None) if old else None
     differs = []
     if kept is not None and before is None:
         differs.append(f"the report on file has no {name}/{check}")
     if before is not None and before != result:
-        differs += [
-            f"{field}: {was!r} on file, {now!r} now"
-            for field, was in before.model_dump().items()
-            if (now := getattr(result, field)) != was
-        ]
-    if old is not None and old.evidence != report.exercises[0].evidence:
+        differs += fields_that_differ(before, result)
+    if old is not None and old.evidence != today.evidence:
         differs.append("decided by other programs or inputs than the report on file")
     if kept is not None and kept.versions != report.versions:
         differs.append(f"versions: {kept.versions} on file, {report.versions} now")
-    declared = course.exercise(name).checks.get(check)
-    if declared is None:
-        question = course.exercise(name).numbers[check]
-        raw = next((a.finding for a in answered if a.ask.of is question), None)
-        lines = [f"asked with {grader.course.params(question, submission.student)}, answered {_raw(raw)}"]
-    else:
-        lines = list(_told(declared, answered))
-    return Why(result, before, lines, differs)
+    return Why(result, before, list(laid_open(course, name, check, submission.student, answered)), differs)
+
+
+def fields_that_differ(before: Result, result: Result) -> list[str]:
+    """A line for each field of the verdict on file that is another today."""
+    return [
+        f"{field}: {was!r} on file, {now!r} now"
+        for field, was in before.model_dump().items()
+        if (now := getattr(result, field)) != was
+    ]
+
+
+def laid_open(course: Course, name: str, check: str, student: str, answered: list[Answered]) -> Iterator[str]:
+    """What was asked for a check or a question, and what came of it."""
+    exercise = course.exercise(name)
+    if check in exercise.checks:
+        yield from _runs(exercise.checks[check], answered)
+        return
+    question = exercise.numbers[check]
+    raw = next((a.finding for a in answered if a.ask.of is question), None)
+    yield f"asked with {course.params(question, student)}, answered {_raw(raw)}"
 
 
 def find_check(course: Course, where: str) -> tuple[str, str]:
@@ -106,7 +116,7 @@ def _raw(finding: Finding | None) -> str:
     return show_value(finding[0].value) if isinstance(finding, list) else "nothing: nothing was handed in"
 
 
-def _told(check: Check, answered: list[Answered]) -> Iterator[str]:
+def _runs(check: Check, answered: list[Answered]) -> Iterator[str]:
     mine = [a for a in answered if a.ask.of is check.call]
     reasons: dict[Ask, list[tuple[int, str]]] = {}
     for ask, run, reason in verdicts(check, mine):

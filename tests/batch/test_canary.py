@@ -23,7 +23,7 @@ from grader.course.loading import Course, load_course
 from grader.integrations import gradescope
 from grader.judging.judge import Answered
 from tests.batch.test_grade import NAME, RIGHT, submitted
-from tests.cli.test_cli import one_line, shardlings
+from tests.commands import one_line, shardlings
 from tests.made_up import made_up
 
 ROOT = Path(__file__).resolve().parents[2]

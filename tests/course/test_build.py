@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 
-from grader import cli
+from grader.cli import author
 from grader.course.build import BUILT, Built, build, stale
 from grader.course.finding import find_course
 from grader.course.loading import Course, load_course
@@ -135,18 +135,18 @@ def test_the_command_says_what_it_left_and_what_force_replaced(
     build(course)
     (tmp_path / "exercises" / STUB).write_text("my work")
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(cli, "out", Console(width=80))
-    cli.build(course=None)
+    monkeypatch.setattr(author, "out", Console(width=80))
+    author.build(course=None)
     assert capsys.readouterr().out == (
         f"left alone, for it was worked on: exercises/{STUB}\n"
         "to replace what was left alone and keep it in exercises.bak/: shardlings build --force\n"
     )
-    cli.build(course=None, force=True)
+    author.build(course=None, force=True)
     assert capsys.readouterr().out == (
         f"exercises/{STUB}\nreplaced exercises/{STUB}; what was worked on there is now exercises.bak/{STUB}\n"
         "1 files changed\n"
     )
-    cli.build(course=None)
+    author.build(course=None)
     assert capsys.readouterr().out == "exercises/ is current\n"
 
 

@@ -24,7 +24,7 @@ from grader.course.loading import Course
 from grader.integrations.nbgrader import cells, folder, scan
 from grader.integrations.nbgrader.mend import Known, mend
 from grader.judging.variants import params_for
-from tests.cli.test_cli import one_line
+from tests.commands import one_line
 from tests.test_unlucky import can_mount
 
 pytest.importorskip("nbgrader")

@@ -1,0 +1,156 @@
+"""The course author's commands: build, verify, mutants and new."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from grader.authoring import scaffold
+from grader.authoring import verify as verifier
+from grader.batch.grade import Grader
+from grader.cli.console import FAILED, UNUSABLE, out, print_json, progress, say, tell, tell_unusable
+from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, Names, course_at
+from grader.course import build as builder
+from grader.course.config import CourseError
+from grader.reports.untrusted import clean
+from grader.sandbox.tiers import best_tier
+
+if TYPE_CHECKING:
+    from grader.authoring.mutants.proving import Proof
+
+
+def build(
+    force: Annotated[
+        bool, typer.Option("--force", help="also replace files that were worked on; they are kept in exercises.bak/")
+    ] = False,
+    course: CourseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Write exercises/ from solutions/. What somebody worked on there is left alone and named."""
+    done = builder.build(course_at(course), force=force)
+    if as_json:
+        print_json(vars(done))
+        return
+    for path in done.changed:
+        out.print(f"exercises/{path}", highlight=False, markup=False)
+    for path, place in done.saved.items():
+        say(f"replaced exercises/{path}; what was worked on there is now {place}")
+    for path in done.left:
+        say(f"left alone, for it was worked on: exercises/{path}")
+    if done.left:
+        text = "to replace what was left alone and keep it in exercises.bak/: shardlings build --force"
+        out.print(text, style="dim", soft_wrap=True)
+    elif not done.changed:
+        out.print("exercises/ is current")
+    if done.changed:
+        out.print(f"{len(done.changed)} files changed")
+
+
+def verify(
+    names: Names = None,
+    jobs: Jobs = 2,
+    isolation: Isolation = "none",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="seeds to try misconceptions with")] = 1,
+    course: CourseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prove the course: references, stubs, misconceptions, questions, and that nothing leaks."""
+    found = course_at(course)
+    if not found.solved:
+        raise CourseError("there is no solutions/ here to prove")
+    chosen = found.select(names or [])
+    problems_of: dict[str, list[str]] = {}
+    if found.seed_problem:
+        tell("warning", found.seed_problem)
+
+    def proven(name: str, problems: list[str]) -> None:
+        problems_of[name] = problems
+        if not as_json:
+            out.print(f"{'✗' if problems else '✓'} {name}", highlight=False)
+            for problem in problems:
+                say(f"    {clean(problem)}")
+
+    with Grader(found, best_tier(isolation), jobs) as grader:
+        count = verifier.verify(found, grader, chosen, proven, seeds)
+    if as_json:
+        print_json(problems_of)
+    else:
+        slips = sum(len(found.exercise(n).misconceptions) for n in found.usable(chosen)[0])
+        what = f"{len(chosen)} exercises, {slips} misconceptions"
+        out.print(f"{what}: {'nothing to mend' if not count else f'{count} problems'}")
+    raise typer.Exit(FAILED if count else 0)
+
+
+def mutants(
+    names: Names = None,
+    jobs: Jobs = 2,
+    isolation: Isolation = "none",
+    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="seeds to try mutants with")] = 1,
+    course: CourseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prove the checks: change every reference a little, in every way we know, and see that it fails."""
+    from grader.authoring.mutants import proving
+    from grader.authoring.mutants.equivalents import equivalents
+    from grader.authoring.mutants.making import mutants_of
+
+    found = course_at(course)
+    if not found.solved:
+        raise CourseError("there is no solutions/ here to change")
+    chosen, listed = found.select(names or []), equivalents(found)
+    found = proving.impatient(found)
+    chosen, unusable = found.usable(chosen)
+    tell_unusable(unusable)
+    total = sum(len(mutants_of(found.exercise(n))) for n in chosen)
+    with Grader(found, best_tier(isolation), jobs) as grader, progress(total, quiet=as_json) as step:
+        proofs = proving.prove(grader, chosen, listed, step, seeds)
+    others = list(proving.course_problems(found, proofs, listed))
+    if as_json:
+        print_json(proving.as_json(proofs, others))
+    else:
+        print_proofs(proofs)
+        for problem in others:
+            say(clean(problem))
+    raise typer.Exit(UNUSABLE if unusable else FAILED if others or any(p.problems for p in proofs) else 0)
+
+
+def print_proofs(proofs: list[Proof]) -> None:
+    """How many mutants of each exercise met which fate, and what is to be mended."""
+    head = f"{'exercise':26} {'mutants':>8} {'killed':>8} {'(not run)':>10} {'equivalent':>11} {'survived':>9}"
+    out.print(head, highlight=False)
+    for proof in proofs:
+        killed, same, alive = (proof.count(fate) for fate in ("killed", "equivalent", "survived"))
+        dead = f"{len(proof.verdicts):8} {killed:8} {proof.not_run:10}"
+        out.print(f"{proof.exercise:26} {dead} {same:11} {alive:9}", highlight=False)
+        for problem in proof.problems:
+            say(f"    {clean(problem, 400)}")
+        for name in proof.unproven:
+            out.print(f"    nothing proves that {name} can fail", markup=False, highlight=False)
+    total, killed = sum(len(p.verdicts) for p in proofs), sum(p.count("killed") for p in proofs)
+    out.print(f"{total} mutants, {killed} killed ({killed / max(total, 1):.1%})", highlight=False)
+
+
+def new(
+    name: Annotated[str, typer.Argument(help="MODULE/EXERCISE, such as 03_matmuls/c6_batched; or the word course")],
+    folder: Annotated[Path | None, typer.Argument(help="for a new course: a folder that is new or empty")] = None,
+    course: CourseOption = None,
+) -> None:
+    """Start a new exercise, or a course of your own (new course FOLDER), that passes verify as it stands."""
+    if name == "course":
+        if folder is None:
+            raise scaffold.ScaffoldError("say where the course goes: shardlings new course FOLDER")
+        scaffold.new_course(folder)
+        go = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
+        say(f"wrote a course to {folder}; next: {go}shardlings build && shardlings verify")
+        return
+    if folder is not None:
+        raise scaffold.ScaffoldError(
+            f"a new exercise goes into its course; for a new course: shardlings new course {folder}"
+        )
+    found = course_at(course)
+    path = scaffold.new(found, name)
+    if path.parent.name not in {module.id for module in found.config.modules}:
+        tell("note", f"{path.parent.name} is a new module, the last in course.yaml; its title is yours to choose")
+    say(f"wrote {path}; edit it, then: shardlings build && shardlings verify {path.stem}")

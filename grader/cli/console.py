@@ -1,0 +1,69 @@
+"""What the commands print, and the codes that they exit with."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from grader.common.result import Report
+from grader.reports.untrusted import clean
+
+out = Console()
+err = Console(stderr=True)
+
+FAILED, UNUSABLE, BROKEN = 1, 2, 3
+
+
+def points(value: float) -> str:
+    """``1 point``, ``2.5 points``."""
+    return f"{value:g} point{'' if value == 1 else 's'}"
+
+
+def say(text: str, style: str | None = None) -> None:
+    """One line of the results as it stands, however long."""
+    out.print(text, style=style, markup=False, highlight=False, soft_wrap=True)
+
+
+def tell(what: str, text: object) -> None:
+    """One line beside the results."""
+    err.print(f"{what}: {clean(text)}", markup=False, highlight=False, soft_wrap=True)
+
+
+def tell_unusable(unusable: Mapping[str, str], what: str = "shardlings") -> None:
+    """A line for each exercise that cannot be used: the others can."""
+    for reason in unusable.values():
+        tell(what, reason)
+
+
+def print_json(data: Any) -> None:
+    typer.echo(json.dumps(data, indent=2, sort_keys=True, default=str))
+
+
+@contextlib.contextmanager
+def progress(total: int, *, quiet: bool) -> Iterator[Any]:
+    """A bar with the time left; yields a function to call after each submission."""
+    columns = (
+        TextColumn("grading"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        TextColumn("{task.fields[who]}"),
+    )
+    with Progress(*columns, console=err, disable=quiet, transient=True) as bar:
+        task = bar.add_task("grading", total=total, who="")
+        yield lambda who: bar.update(task, advance=1, who=clean(who, 40))
+
+
+def exit_code(reports: list[Report], *, student: bool = False) -> int:
+    """A batch with wrong answers is a success; one's own work with failures is not."""
+    results = [r for one in reports for e in one.exercises for r in e.results]
+    if any(r.status == "broken" for r in results):
+        return BROKEN
+    failed = any(r.status == "failed" or (r.status == "blocked" and r.kind == "check") for r in results)
+    return FAILED if student and failed else 0

@@ -1,0 +1,223 @@
+"""What ``shardlings grade`` does: a batch of folders, one check again for an appeal, or an assignment of nbgrader's."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+import typer
+
+from grader.batch import store
+from grader.batch import why as appeals
+from grader.batch.grade import Grader
+from grader.cli.console import (
+    BROKEN,
+    UNUSABLE,
+    exit_code,
+    out,
+    print_json,
+    progress,
+    say,
+    tell,
+    tell_unusable,
+)
+from grader.cli.options import asked_for, need_jax, roster_in, solved_course_at
+from grader.common.result import Report
+from grader.common.text import a_few
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.intake.submission import Submission, find_submissions, read
+from grader.integrations.export import Roster
+from grader.reports.attention import Attention
+from grader.reports.summary import Summary, summarise
+from grader.reports.terminal import print_attention, print_summary
+from grader.reports.untrusted import clean
+from grader.sandbox.tiers import best_tier
+
+
+@dataclass(frozen=True)
+class HandedIn:
+    """The work of a batch.
+
+    Attributes:
+        students: everybody whose work was found.
+        submissions: by student, what could be read.
+        not_graded: by student, why theirs cannot be graded.
+        notes: what the staff is to know of it.
+    """
+
+    students: list[str]
+    submissions: dict[str, Submission]
+    not_graded: dict[str, str]
+    notes: list[str]
+
+
+def handed_in(course: Course, paths: list[Path], roster: Roster | None) -> HandedIn:
+    """Read everybody's work."""
+    found, notes, not_graded = find_submissions(paths, course.module_of, roster.login if roster else str)
+    given = course.handed_out
+    readers = {s: lambda s=s, p=p: read(p, s, course.module_of, given) for s, p in found}
+    submissions, failures = store.read_all(readers)
+    unread = {student: str(error) for student, error in failures.items()}
+    return HandedIn([s for s, _ in found], submissions, not_graded | unread, notes)
+
+
+def grade_batch(
+    paths: list[Path], to: Path, only: list[str], jobs: int, isolation: str, roster: Path | None, course: Path | None,
+    *, as_json: bool,
+) -> int:  # fmt: skip
+    """Grade everybody's work into the folder ``to``; the exit code."""
+    found = solved_course_at(course, paths)
+    found.select(only)  # a wrong name is told before any work is read
+    tier, known = best_tier(isolation), roster_in(roster)
+    work = handed_in(found, paths, known)
+    notes = list(work.notes)
+    if not only:
+        asked = store.assignments(found, work.submissions.values(), datetime.now().astimezone())
+        only = list(asked)  # where nobody handed in anything: all
+        counts = ", ".join(f"{module} (handed in by {n} of {len(work.students)})" for module, n in asked.items())
+        notes.append(f"graded here: {counts or 'everything'}; --only MODULE names others")
+    if known and (strangers := [s for s in work.students if known.row_of(s) is None]):
+        notes.append(f"not in the roster, graded under the name that is there: {a_few(strangers)}")
+    for note in notes:
+        tell("note", note)
+    names = asked_for(found, only, ": nothing to grade")
+    unusable = refuse_unusable(found, names)
+    if found.seed_problem:
+        tell("warning", found.seed_problem)
+    with store.Folder(to, found) as folder, Grader(found, tier, jobs) as grader:
+        refuse_on_file(folder, unusable)
+        graded, failures = store.grade_batch(
+            grader, folder, work.submissions, names, lambda total: progress(total, quiet=as_json)
+        )
+        not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
+        summary = finish(found, folder, graded, not_graded, unusable)
+    print_batch(folder, summary, tier, as_json=as_json)
+    for student, reason in not_graded.items():
+        tell("shardlings", f"{student} was not graded: {reason}")
+    return BROKEN if not_graded else exit_code(graded)
+
+
+def refuse_unusable(course: Course, names: list[str]) -> Mapping[str, str]:
+    """Ends the command where one of these exercises cannot be used; the others that cannot, and why, are noted."""
+    _, unusable = course.usable(course.module_of)
+    tell_unusable({e: reason for e, reason in unusable.items() if e not in names}, "note")
+    if asked_too := {e: reason for e, reason in unusable.items() if e in names}:
+        tell_unusable(asked_too)
+        raise typer.Exit(UNUSABLE)
+    return unusable
+
+
+def refuse_on_file(folder: store.Folder, unusable: Mapping[str, str]) -> None:
+    """Grades are added to those on file, and what these count for is not known of an exercise that cannot be used."""
+    for name in dict.fromkeys(e.exercise for r in folder.reports() for e in r.exercises):
+        if name in unusable:
+            raise CourseError(
+                f"{folder.path} holds grades of {name}, which cannot be used; mend it or choose another --out"
+            )
+
+
+def finish(
+    course: Course, folder: store.Folder, graded: list[Report], not_graded: Mapping[str, str], unusable: Mapping[str, str]
+) -> Summary:  # fmt: skip
+    """Write what is said of the class, those included who were graded there before."""
+    reports = folder.reports()
+    summary = summarise(
+        reports,
+        not_graded=not_graded,
+        extensions=frozenset(e for e in course.module_of if e not in unusable and course.exercise(e).extension),
+        warnings=[course.seed_problem] if course.seed_problem else [],
+    )
+    folder.finish(reports, summary)
+    if earlier := sorted({r.student for r in reports} - {r.student for r in graded} - not_graded.keys()):
+        who, to = a_few(earlier), folder.path
+        tell("note", f"as graded before, and not in these folders: {who}; delete {to}/reports/NAME.json to drop one")
+    return summary
+
+
+def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: bool) -> None:
+    """The class at a glance, and where to read more."""
+    if as_json:
+        print_json(summary.model_dump(mode="json"))
+        return
+    to = folder.path
+    print_summary(summary, out)
+    if folder.suspicions:
+        text = f"{folder.suspicions} wrong answers are right for another student's numbers: {to}/integrity.json"
+        out.print(text, highlight=False, soft_wrap=True)
+    out.print(f"\nReports: {to}/index.html, {to}/grades.csv  (isolation: {tier})", highlight=False, soft_wrap=True)
+
+
+def decide_again(
+    paths: list[Path], to: Path | None, student: str, check: str, isolation: str, roster: Path | None,
+    course: Path | None, *, as_json: bool,
+) -> int:  # fmt: skip
+    """One check of one student's work, and the report on file beside it; the exit code."""
+    found = solved_course_at(course, paths)
+    known = roster_in(roster)
+    students, _, _ = find_submissions(paths, found.module_of, known.login if known else str)
+    if student not in (there := dict(students)):
+        raise CourseError(
+            f"nobody called {student!r} in {', '.join(map(str, paths))}; there are {a_few(sorted(there))}"
+        )
+    submission = read(there[student], student, found.module_of, found.handed_out)
+    kept = store.report_of(to, student) if to else None
+    decided = appeals.why(found, best_tier(isolation), submission, check, kept)
+    if as_json:
+        print_json(
+            {"result": decided.result.model_dump(mode="json"), "lines": decided.lines, "differs": decided.differs}
+        )
+    else:
+        print_decision(decided, student)
+    if decided.differs:
+        tell(
+            "shardlings",
+            f"the report on file does not hold: {len(decided.differs)} things differ; grade {student} again",
+        )
+    return BROKEN if decided.differs else 0
+
+
+def print_decision(decided: appeals.Why, student: str) -> None:
+    """The verdict, what led to it, and what is on file."""
+    result = decided.result
+    lines = [
+        f"{result.name}: {result.status}, {result.earned:g} of {result.points:g}",
+        result.reason,
+        *decided.lines,
+    ]
+    on_file = ["as in the report on file"] if decided.kept else [f"no report of {student} on file"]
+    for line in filter(None, [*lines, *(decided.differs or on_file)]):
+        indent = line[: len(line) - len(line.lstrip())]
+        say(indent + clean(line))
+
+
+def grade_nbgrader(folder: Path, assignments: list[str], jobs: int, isolation: str, again: bool, as_json: bool) -> int:
+    """Grade an nbgrader assignment into its gradebook; the exit code."""
+    need_jax()
+    if len(assignments) != 1:
+        raise CourseError("with --nbgrader DIR, name one assignment: shardlings grade --nbgrader DIR ASSIGNMENT")
+    try:
+        from grader.integrations.nbgrader import batch
+    except ModuleNotFoundError as missing:
+        raise CourseError(f"{missing.name} is not installed; run: pip install 'shardlings[nbgrader]'") from None
+    asked = "" if isolation == "auto" else isolation
+    done = batch.grade(
+        folder, assignments[0], lambda total: progress(total, quiet=as_json), jobs=jobs, isolation=asked, again=again
+    )
+    if as_json:
+        print_json(vars(done))
+    else:
+        out.print(f"{len(done.graded)} graded, {len(done.kept)} as before  (isolation: {done.tier})", highlight=False)
+        out.print(f"next: cd {folder} && nbgrader generate_feedback {assignments[0]}", style="dim", soft_wrap=True)
+        if done.no_secret:
+            outside = f"not through the exchange, so nbgrader release_feedback stops at them: {a_few(done.no_secret)}"
+            tell("note", f"{outside}; hand them feedback/STUDENT/{assignments[0]}/ yourself")
+        needed = [Attention(student=s, reason="; ".join(why)) for s, why in done.attention.items()]
+        print_attention(needed, out)
+    for student in done.pending:
+        tell("shardlings", f"{student} waits for a person: the grader itself failed there")
+    for student, error in done.failures.items():
+        tell("shardlings", f"{student} was not graded: {error}")
+    return BROKEN if done.failures or done.pending else 0

@@ -1,0 +1,222 @@
+"""The learner's commands: list, show, check and submit."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich.markdown import Markdown
+
+from grader.batch.grade import Grader
+from grader.batch.lane import Here
+from grader.cli.console import UNUSABLE, exit_code, out, points, print_json, say, tell, tell_unusable
+from grader.cli.options import AsJson, CourseOption, Names, Student, Work, asked_for, course_at, student_name, work_in
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.course.stubs import page
+from grader.exercise import Exercise
+from grader.intake.submission import Submission, read
+from grader.judging.questions import render_question
+from grader.reports.terminal import print_report
+from grader.reports.untrusted import clean
+from grader.sandbox.tiers import best_tier, environment
+
+
+def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
+    """List modules and exercises."""
+    found = course_at(course, packaged=True)
+    good, unusable = found.usable(found.module_of)
+    rows = [
+        {
+            "module": module.id,
+            "exercise": name,
+            "title": found.exercise(name).title,
+            "stars": found.exercise(name).stars,
+            "points": found.exercise(name).points * module.weight,
+            "extension": found.exercise(name).extension,
+            "deadline": module.deadline.isoformat() if module.deadline else None,
+        }
+        for module in found.config.modules
+        for name in module.exercises
+        if name in good
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        print_list(found, rows)
+    tell_unusable(unusable)
+    raise typer.Exit(UNUSABLE if unusable else 0)
+
+
+def print_list(course: Course, rows: list[dict[str, Any]]) -> None:
+    """Each module with the rows of its exercises."""
+    for module in course.config.modules:
+        due = f" — due {module.deadline:%Y-%m-%d %H:%M}" if module.deadline else ""
+        out.print(f"\n[bold]{module.id}[/bold]  {module.title}{due}", highlight=False)
+        for row in rows:
+            if row["module"] == module.id:
+                extra = "  (extension)" if row["extension"] else ""
+                stars = "*" * row["stars"]
+                out.print(
+                    f"  {row['exercise']:26} {stars:4} {points(row['points']):>11}  {row['title']}{extra}",
+                    highlight=False,
+                    markup=False,
+                )
+
+
+def show(
+    name: Annotated[str, typer.Argument(help="an exercise or a question")],
+    hint: Annotated[int, typer.Option("--hint", help="show the first N hints of each task")] = 0,
+    course: CourseOption = None,
+    student: Student = "",
+    as_json: AsJson = False,
+) -> None:
+    """Show an exercise: its statement, my numbers, what is checked, and hints when asked for."""
+    found = course_at(course, packaged=True)
+    good, unusable = found.usable(found.module_of)
+    owners = [e for e in good if name in found.exercise(e).numbers]
+    chosen = (owners or asked_for(found, [name]))[0]
+    tell_unusable({e: reason for e, reason in unusable.items() if e != chosen}, "note")
+    exercise = found.exercise(chosen)
+    questions = questions_for(found, exercise, student_name(found, student), name if owners else None)
+    hints = {t.name: list(t.hints[:hint]) for t in exercise.tasks.values()} if hint else {}
+    if as_json:
+        checks = [{"label": c.label, "points": c.points} for c in exercise.checks.values()]
+        print_json({"exercise": exercise.id, "statement": exercise.statement, "checks": checks,
+                    "hidden_points": exercise.hidden_points, "questions": questions, "hints": hints})  # fmt: skip
+        return
+    if not owners:
+        print_statement(exercise, solved=found.solved)
+    for question in questions:
+        out.print(f"\nQuestion {question['name']} ({points(question['points'])})", style="bold")
+        out.print(question["text"], markup=False, highlight=False)
+    for task, texts in hints.items():
+        for number, text in enumerate(texts, 1):
+            out.print(f"\nHint {number} for {task}: {text}", markup=False, highlight=False)
+    if exercise.tasks and not hints and not owners:
+        out.print(f"\nStuck? shardlings show {exercise.id} --hint 1", style="dim")
+
+
+def questions_for(course: Course, exercise: Exercise, student: str, only: str | None) -> list[dict[str, Any]]:
+    """The exercise's questions, or the one of this name, with the student's numbers."""
+    return [
+        {
+            "name": q.name,
+            "points": q.points,
+            "unit": q.unit,
+            "text": render_question(q, course.params(q, student)),
+        }
+        for q in exercise.numbers.values()
+        if only in (None, q.name)
+    ]
+
+
+def print_statement(exercise: Exercise, *, solved: bool) -> None:
+    """What is to be done, and what is checked of it."""
+    out.print(Markdown(page(exercise)))
+    if exercise.checks:
+        out.print("\n[bold]Checked" + ("" if solved else " before you submit") + "[/bold]")
+    for check in exercise.checks.values():
+        out.print(f"  {check.points:>4g}  {check.label}", markup=False, highlight=False)
+    if exercise.hidden_points:
+        out.print(f"  {exercise.hidden_points:>4g}  hidden checks, when your work is graded")
+
+
+def check(
+    names: Names = None,
+    work: Work = None,
+    isolation: Annotated[
+        str, typer.Option("--isolation", help="auto, sandlock, bwrap or none; for work that is not yours")
+    ] = "none",
+    course: CourseOption = None,
+    student: Student = "",
+    as_json: AsJson = False,
+) -> None:
+    """Check my own work with the public checks. Without isolation: it is your code on your machine."""
+    found = course_at(course, [work] if work else [], packaged=True)
+    chosen = asked_for(found, names or [])
+    place, tier = work_in(found, work), best_tier(isolation)
+    if tier != "none" and course is None:
+        refuse_course_beside(found, place)
+    if tier == "none" and work is not None:
+        tell("note", f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto")
+    submission = read(place, student_name(found, student), found.module_of, found.handed_out)
+    begun = begun_of(found, submission, chosen, names or ["the course"], place)
+    chosen, unusable = found.usable(chosen if names else begun)
+    tell_unusable(unusable)
+    if not chosen:
+        raise typer.Exit(UNUSABLE)
+    with own_grader(found, tier) as grader:
+        graded = grader.grade(submission, chosen, public=True)
+    if as_json:
+        typer.echo(graded.dumps(), nl=False)
+    else:
+        print_report(graded, out)
+        if hidden := sum(found.exercise(name).hidden_points * found.weight(name) for name in chosen):
+            out.print(f"Hidden checks decide on {points(hidden)} more when your work is graded.")
+    raise typer.Exit(UNUSABLE if unusable else exit_code([graded], student=True))
+
+
+def refuse_course_beside(course: Course, place: Path) -> None:
+    """Work that is to be confined may not choose the course that judges it."""
+    if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
+        raise CourseError(
+            f"{course.root / 'course.yaml'} lies beside the work that is to be confined, and a course is code: "
+            "pass the one to trust, --course FOLDER"
+        )
+
+
+def begun_of(course: Course, submission: Submission, chosen: list[str], names: list[str], place: Path) -> list[str]:
+    """Those of the chosen exercises that the work has, one at least."""
+    if begun := [e for e in chosen if e in submission.sources]:
+        return begun
+    first = chosen[0]
+    raise CourseError(
+        f"nothing of {', '.join(names)} in {place}: looked for files such as {first}.py and "
+        f"{course.module_of[first]}.ipynb; go to your work or pass --work FOLDER"
+    )
+
+
+def own_grader(course: Course, tier: str = "none") -> Grader:
+    """For one's own work: usually without isolation, and in this process where there is no fork (Windows)."""
+    if hasattr(os, "fork"):
+        return Grader(course, tier)
+    os.environ.update(environment(course.config.devices) | {"PATH": os.environ.get("PATH", "")})
+    return Grader(course, "none", here=Here({}))
+
+
+def submit(
+    module: Annotated[str, typer.Argument(help="the module to hand in")],
+    work: Work = None,
+    to: Annotated[
+        Path | None, typer.Option("--to", help="write a zip there, even where nbgrader could take the work")
+    ] = None,
+    course: CourseOption = None,
+    student: Student = "",
+) -> None:
+    """Hand in a module: runs the public checks, says what is missing, and gives it to nbgrader or makes a zip."""
+    from grader.batch import submit as submitting
+    from grader.integrations.nbgrader import exchange
+
+    found = course_at(course, [work] if work else [], packaged=True)
+    listed = found.module(module)
+    place, who = work_in(found, work), student_name(found, student)
+    with own_grader(found) as grader:
+        ready = submitting.prepare(found, listed.id, place, who, grader)
+    print_report(ready.report, out)
+    print_missing(ready.missing)
+    near = (place.resolve(), place.resolve() / listed.id)
+    inside = next((p for p in near if (p / f"{listed.id}.ipynb").is_file()), None)
+    if to is None and inside is not None and inside.name == listed.id and exchange.configured():
+        say(f"handed in: {exchange.submit(inside)}", style="bold")
+    else:
+        path = submitting.write_zip(found, listed.id, place, ready, to or Path(), student or submitting.login())
+        say(f"wrote {path}; upload it as it is", style="bold")
+
+
+def print_missing(missing: Mapping[str, list[str]]) -> None:
+    for exercise, tasks in missing.items():
+        say(f"missing in {exercise}: {clean(', '.join(tasks))}", style="yellow")

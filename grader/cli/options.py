@@ -1,0 +1,84 @@
+"""Options that several commands take, and what they stand for: the course, its exercises, the work, the roster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader.cli import machine
+from grader.cli.console import tell
+from grader.course.config import CourseError
+from grader.course.finding import PACKAGED, find_course
+from grader.course.loading import Course
+from grader.integrations.export import Roster
+
+CourseOption = Annotated[Path | None, typer.Option("--course", help="course.yaml or its folder; found by walking up")]
+Isolation = Annotated[str, typer.Option("--isolation", help="auto, sandlock, bwrap or none")]
+Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, max=64)]
+RosterOption = Annotated[
+    Path | None, typer.Option("--roster", help="a gradebook exported from Canvas: who is behind which name")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead")]
+Student = Annotated[
+    str, typer.Option("--student", envvar="SHARDLINGS_STUDENT", help="who you are, where numbers differ")
+]
+Names = Annotated[list[str] | None, typer.Argument(help="exercises or modules; a unique beginning will do")]
+Work = Annotated[Path | None, typer.Option("--work", help="your folder or notebook; default: exercises/ or here")]
+
+
+def need_jax() -> None:
+    """Raises CourseError when JAX is missing or too old."""
+    if problem := machine.jax_problem():
+        raise CourseError(problem)
+
+
+def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bool = False) -> Course:
+    """The course that was named, else the working directory's; never one that came with ``handed_in``.
+
+    Learners' commands take the packaged one where there is no other (``packaged``), and say so.
+    """
+    need_jax()
+    found = find_course(path, handed_in=handed_in, packaged=packaged)
+    if path is None and found.root == PACKAGED:
+        which = f"no course.yaml in {Path.cwd()} or above, so this is the course that was installed with shardlings"
+        tell("note", f"{which}; for another go to its folder or pass --course")
+    return found
+
+
+def solved_course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Course:
+    """The course to grade with."""
+    found = course_at(path, handed_in)
+    if not found.solved:
+        raise CourseError("grading needs the solutions; this is what learners are given")
+    return found
+
+
+def asked_for(course: Course, names: Sequence[str], then: str = "") -> list[str]:
+    """The exercises of these names, one at least; ``then`` is what is not done where there is none."""
+    if found := course.select(list(names)):
+        return found
+    raise CourseError(f"there is no exercise in {', '.join(names) or 'the course'} yet{then}")
+
+
+def work_in(course: Course, work: Path | None) -> Path:
+    """Where the learner's work is: ``--work``, else the course's folder; the packaged course is nobody's work."""
+    usual = Path.cwd() if course.root == PACKAGED else course.root / "exercises" if course.solved else course.root
+    place = work or usual
+    if not place.exists():
+        raise CourseError(f"no such file or folder: {place}")
+    return place
+
+
+def student_name(course: Course, student: str) -> str:
+    """Who does the exercises; it matters where everyone has their own numbers."""
+    if course.config.variants.mode == "per_student" and not student:
+        raise CourseError("this course gives everyone their own numbers: say who you are with --student NAME "
+                          "or export SHARDLINGS_STUDENT=NAME")  # fmt: skip
+    return student or "me"
+
+
+def roster_in(path: Path | None) -> Roster | None:
+    return Roster(path) if path else None

@@ -1,0 +1,158 @@
+"""The staff's commands: grade, export, doctor, and what is for nbgrader."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader.cli import machine
+from grader.cli.console import FAILED, out, print_json, say, tell
+from grader.cli.grading import decide_again, grade_batch, grade_nbgrader
+from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, RosterOption, course_at, roster_in
+from grader.course.config import CourseError
+from grader.integrations import export as exports
+from grader.reports.untrusted import clean
+from grader.sandbox.tiers import best_tier
+
+nbgrader = typer.Typer(no_args_is_help=True, help="Course folders for nbgrader.", rich_markup_mode=None)
+
+ReportsTo = Annotated[Path | None, typer.Option("--out", help="where reports go; an interrupted run is resumed there")]
+AtATime = Annotated[
+    int | None, typer.Option("-j", "--jobs", min=1, max=64, help="submissions graded at a time [default: 1]")
+]
+NbgraderFolder = Annotated[
+    Path | None, typer.Option("--nbgrader", help="an nbgrader course folder; PATHS is then one assignment")
+]
+Appeal = Annotated[
+    tuple[str, str],
+    typer.Option("--why", metavar="STUDENT CHECK", help="decide one check again from scratch, and lay it open"),
+]
+
+
+def grade(
+    paths: Annotated[list[Path], typer.Argument(help="folders with one folder per student, or students' files")],
+    to: ReportsTo = None,
+    jobs: AtATime = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="grade only these exercises or modules")] = None,
+    isolation: Isolation = "auto",
+    nbgrader: NbgraderFolder = None,
+    again: Annotated[bool, typer.Option("--again", help="with --nbgrader: write unchanged submissions anew")] = False,
+    why: Appeal = ("", ""),
+    roster: RosterOption = None,
+    course: CourseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Grade submissions with all checks, in a sandbox. Writes a report for each, grades.csv and a summary."""
+    if any(why):
+        student, check = why
+        if nbgrader is not None:
+            raise CourseError(
+                f"pass the student's folder, not --nbgrader: grade {nbgrader}/submitted/{student} --why ..."
+            )
+        raise typer.Exit(decide_again(paths, to, student, check, isolation, roster, course, as_json=as_json))
+    if nbgrader is not None:
+        raise typer.Exit(grade_nbgrader(nbgrader, [str(p) for p in paths], jobs or 0, isolation, again, as_json))
+    if to is None:
+        raise CourseError("say where the reports go: --out FOLDER")
+    raise typer.Exit(grade_batch(paths, to, only or [], jobs or 1, isolation, roster, course, as_json=as_json))
+
+
+def doctor(
+    attack: Annotated[
+        bool, typer.Option("--attack", help="run the attack corpus here and print what it gained")
+    ] = False,
+    isolation: Isolation = "auto",
+    jobs: Jobs = 2,
+    course: CourseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Say what works on this machine and what to install; with --attack, try to break it."""
+    if attack:
+        raise typer.Exit(machine.attack(best_tier(isolation), jobs))
+    try:
+        found = course_at(course)
+    except CourseError:
+        found = None
+    lines = machine.examine(found.config.devices if found else 8, found, isolation)
+    if found and found.seed_problem:
+        lines.append(machine.Line("seed", False, found.seed_problem))
+    if as_json:
+        print_json([vars(line) for line in lines])
+    else:
+        for line in lines:
+            say(f"{'✓' if line.ok else '✗'} {line.name}: {line.told}")
+    raise typer.Exit(FAILED if any(line.needed and not line.ok for line in lines) else 0)
+
+
+def export(
+    folder: Annotated[Path, typer.Argument(metavar="OUT", help="what grade wrote; for gradescope: the zip to write")],
+    to: Annotated[str, typer.Option("--to", help="csv, canvas or gradescope")],
+    file: Annotated[Path | None, typer.Option("--file", help="where to write; default: in OUT")] = None,
+    only: Annotated[list[str] | None, typer.Option("--only", help="gradescope: these exercises or modules")] = None,
+    isolation: Isolation = "auto",
+    roster: RosterOption = None,
+    course: CourseOption = None,
+) -> None:
+    """Write grades for others to import: csv (a line per check), canvas, or a Gradescope autograder."""
+    if to == "gradescope":
+        from grader.integrations import gradescope
+
+        path = folder if folder.suffix == ".zip" else folder / "autograder.zip"
+        found = course_at(course)
+        names = found.select(only or [])
+        gradescope.write_zip(found, names, path, isolation=isolation)
+        say(f"set the assignment to {gradescope.points(found, names):g} points; extensions count on top of them")
+    elif to == "csv":
+        path = file or folder / "results.csv"
+        exports.write_csv(exports.load(folder), path)
+    elif to == "canvas":
+        path, found = file or folder / "canvas.csv", course_at(course)
+        extensions = frozenset(e for e in found.module_of if found.exercise(e).extension)
+        known = roster_in(roster)
+        for student in exports.write_canvas(exports.load(folder), path, extensions, known):
+            tell("note", f"{student} is not in the roster, and not in the file")
+    else:
+        raise CourseError(f"no format {to!r}; there are csv, canvas and gradescope")
+    say(f"wrote {path}")
+
+
+@nbgrader.command("init")
+def nbgrader_init(
+    folder: Annotated[Path, typer.Argument(help="the course folder to make or refresh")],
+    course: CourseOption = None,
+) -> None:
+    """Make a course folder for nbgrader: one assignment per module, and the grader plugged in."""
+    from grader.integrations.nbgrader import folder as folders
+
+    changed = folders.init(course_at(course), folder)
+    for path in changed:
+        say(f"{folder}/{path}")
+    out.print(f"{len(changed)} files written" if changed else f"{folder} is current")
+    if changed:
+        out.print(f"next: cd {folder} && nbgrader generate_assignment MODULE", style="dim", soft_wrap=True)
+
+
+@nbgrader.command("scan")
+def nbgrader_scan(
+    folder: Annotated[Path, typer.Argument(help="nbgrader's course folder")],
+    course: CourseOption = None,
+) -> None:
+    """Look for what students must not get, in everything that nbgrader has made or collected.
+
+    Without --course: the course that the folder's nbgrader_config.py names.
+    """
+    from grader.integrations.nbgrader import folder as folders
+    from grader.integrations.nbgrader import scan
+
+    found = course_at(course or folders.course_of(folder), [folder])
+    if not found.solved:
+        raise CourseError("there is no solutions/ here to look for; go to the course's folder or pass --course")
+    if not any((folder / step).is_dir() for step in scan.STEPS):
+        raise CourseError(f"{folder} is no course folder of nbgrader's: it has no source/, release/ or submitted/")
+    leaks = [f"{path}: {what}" for path, what in scan.scan(found, folder)]
+    for line in leaks:
+        say(clean(line, 400))
+    out.print(f"{len(leaks)} leaks" if leaks else "nothing leaks")
+    raise typer.Exit(FAILED if leaks else 0)

@@ -1,0 +1,146 @@
+"""What a course's author does: new, build, verify; and courses of odd modules and exercises."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from tests.commands import bad_line, one_line, shardlings
+from tests.made_up import EXERCISE, made_up
+
+
+def test_a_new_exercise_passes_verify_as_it_stands(small: Path) -> None:
+    assert shardlings("new", "03_matmuls/c9_extra", cwd=small).returncode == 0
+    assert shardlings("build", cwd=small).returncode == 0
+    done = shardlings("verify", cwd=small)
+    assert done.returncode == 0, done.stdout
+    assert "c9_extra" in done.stdout
+
+
+def test_new_says_what_it_did_and_what_comes_next(small: Path) -> None:
+    done = shardlings("new", "04_more/d1_first", cwd=small)
+    path = small / "solutions" / "04_more" / "d1_first.py"
+    assert done.stdout == f"wrote {path}; edit it, then: shardlings build && shardlings verify d1_first\n"
+    assert done.stderr == "note: 04_more is a new module, the last in course.yaml; its title is yours to choose\n"
+    assert path.is_file()
+
+
+def test_new_course_says_what_comes_next(tmp_path: Path) -> None:
+    done = shardlings("new", "course", "own", cwd=tmp_path)
+    assert done.stdout == "wrote a course to own; next: cd own && shardlings build && shardlings verify\n"
+    (tmp_path / "empty").mkdir()
+    done = shardlings("new", "course", ".", cwd=tmp_path / "empty")
+    assert done.stdout == "wrote a course to .; next: shardlings build && shardlings verify\n"
+    line = one_line(shardlings("new", "course", "own", cwd=tmp_path))
+    assert line == "shardlings: own is there and is not an empty folder; name a new one"
+    line = one_line(shardlings("new", "course", cwd=tmp_path))
+    assert line == "shardlings: say where the course goes: shardlings new course FOLDER"
+    line = one_line(shardlings("new", "01_a/b", "own", cwd=tmp_path))
+    assert line == "shardlings: a new exercise goes into its course; for a new course: shardlings new course own"
+
+
+def test_new_refuses_what_is_there(small: Path) -> None:
+    assert "is there already" in one_line(shardlings("new", "03_matmuls/c1_no_communication", cwd=small))
+    assert "is not MODULE/EXERCISE" in one_line(shardlings("new", "C9", cwd=small))
+
+
+def test_verify_names_an_exercise_that_cannot_be_used_and_proves_the_rest(with_bad: Path) -> None:
+    done = shardlings("verify", cwd=with_bad)
+    assert done.returncode == 1 and done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "✓ x1_gather",
+        "✗ x2_bad",
+        f"    {bad_line(with_bad)}",
+        "✗ course",
+        "    x2_bad cannot be used, so what learners are given was not proved; see: shardlings verify x2_bad",
+        "2 exercises, 3 misconceptions: 2 problems",
+    ]
+
+
+QUESTION = EXERCISE[EXERCISE.index("@exercise.number") :]
+
+ASKS = f'''\
+"""# Q1 Questions
+
+Answer.
+"""
+
+from grader.exercise import About, Exercise
+from grader.hardware import all_gather_time
+
+exercise = Exercise()
+
+
+{QUESTION}'''
+
+WRITES = '''\
+"""# F1 Functions
+
+Write.
+"""
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+
+exercise = Exercise()
+
+
+@exercise.function(hints=["a nudge"])
+def half(n):
+    """Half of n."""
+    return n // 2
+
+
+cases = exercise.cases(half, public=[{"n": 4}, {"n": 6}], hidden=lambda rng: [{"n": int(rng.integers(2, 99))}])
+
+
+@exercise.check(cases, points=1, public=True)
+def halved(seen):
+    """half: it is half"""
+    expect_outcomes(seen)
+
+
+@exercise.misconception(fails=halved)
+def doubled(n):
+    """You doubled it."""
+    return 2 * n
+'''
+
+
+def test_a_module_of_questions_one_of_functions_and_an_empty_one(tmp_path: Path) -> None:
+    for module, name, text in (("01_ask", "q1_ask", ASKS), ("02_write", "f1_write", WRITES)):
+        (tmp_path / "solutions" / module).mkdir(parents=True)
+        (tmp_path / "solutions" / module / f"{name}.py").write_text(text)
+    (tmp_path / "course.yaml").write_text(
+        "name: kinds\nseed: a-secret-seed\nmodules:\n  - {id: 01_ask, title: Ask, exercises: [q1_ask]}\n"
+        "  - {id: 02_write, title: Write, exercises: [f1_write]}\n"
+        "  - {id: 03_empty, title: Empty, exercises: [], deadline: 2020-01-01T00:00:00}\n"
+    )
+    assert shardlings("build", cwd=tmp_path).stdout.endswith("7 files changed\n")
+    for module, last in (("01_ask", 'check("q1_ask")'), ("02_write", 'check("f1_write")')):
+        book = json.loads((tmp_path / "exercises" / module / f"{module}.ipynb").read_text())
+        assert "".join(book["cells"][-1]["source"]) == last
+    done = shardlings("verify", cwd=tmp_path)
+    assert done.stdout.splitlines()[-1] == "2 exercises, 2 misconceptions: nothing to mend", done.stdout
+    listed = shardlings("list", cwd=tmp_path)
+    assert listed.returncode == 0 and "03_empty  Empty" in listed.stdout
+    for words in (("show", "03"), ("check", "03")):
+        assert one_line(shardlings(*words, cwd=tmp_path)) == "shardlings: there is no exercise in 03 yet"
+    handed = shardlings("submit", "03_empty", "--student", "ada", cwd=tmp_path)
+    assert one_line(handed) == "shardlings: there is no exercise in 03_empty yet"
+    (tmp_path / "class" / "alice").mkdir(parents=True)
+    shutil.copy(tmp_path / "exercises" / "02_write" / "f1_write.py", tmp_path / "class" / "alice")
+    words = ("grade", "class", "--out", "graded", "--isolation", "none")
+    graded = shardlings(*words, cwd=tmp_path)
+    assert graded.returncode == 0 and "graded here: everything" in graded.stderr, graded.stderr
+    empty = shardlings(*words, "--only", "03", cwd=tmp_path)
+    assert one_line(empty) == "shardlings: there is no exercise in 03 yet: nothing to grade"
+
+
+def test_what_an_authors_function_raises_is_one_line(tmp_path: Path) -> None:
+    right = 'return all_gather_time(I, 4, "v5p")\n\n\nexercise.about'
+    found = made_up(tmp_path, right, "return 1 / 0\n\n\nexercise.about")
+    done = shardlings("verify", cwd=found.root)
+    assert done.returncode == 1 and done.stderr == ""
+    assert "    gather_time has no answer: ZeroDivisionError: division by zero" in done.stdout.splitlines()

@@ -1,0 +1,173 @@
+"""What ``grade`` prints, writes and exits with: bad input, work that cannot be read, appeals, grades on file."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.commands import GOOD, ROOT, bad_line, one_line, shardlings
+
+
+def test_a_path_that_does_not_exist_names_the_nearest(tmp_path: Path) -> None:
+    (tmp_path / "submissions").mkdir()
+    done = shardlings("grade", str(tmp_path / "submisions"), "--out", str(tmp_path / "out"))
+    assert "no such file or folder" in one_line(done) and "submissions" in one_line(done)
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_folder_with_nothing_to_grade_says_what_was_looked_for(tmp_path: Path) -> None:
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "notes.txt").write_text("nothing")
+    assert "nothing to grade" in one_line(shardlings("grade", str(tmp_path / "work"), "--out", str(tmp_path / "out")))
+
+
+def test_a_notebook_that_is_not_json_costs_its_author_only(small: Path, tmp_path: Path) -> None:
+    work = tmp_path / "class" / "ada"
+    work.mkdir(parents=True)
+    (work / "03_matmuls.ipynb").write_text("not json")
+    done = shardlings("grade", str(work.parent), "--out", str(tmp_path / "out"), "--isolation", "none", cwd=small)
+    report = json.loads((tmp_path / "out" / "reports" / "ada.json").read_text())
+    assert done.returncode == 0, done.stderr
+    assert report["earned"] == 0
+    assert any("03_matmuls.ipynb" in note and "JSON" in note for note in report["notes"])
+
+
+def test_isolation_that_is_not_to_be_had_is_refused(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "ada").mkdir()
+    (tmp_path / "ada" / "c1_no_communication.py").write_text("")
+    done = shardlings("grade", str(tmp_path / "ada"), "--out", str(tmp_path / "o"), "--isolation", "docker", cwd=small)
+    assert "unknown isolation 'docker'; choose one of sandlock, bwrap, none" in one_line(done)
+
+
+def test_too_few_devices_are_the_graders_fault_not_the_learners(small: Path, tmp_path: Path) -> None:
+    """Four devices for a mesh of eight: no point is lost, a person is called."""
+    (small / "course.yaml").write_text((small / "course.yaml").read_text() + "devices: 4\n")
+    work = tmp_path / "class" / "ada"
+    work.mkdir(parents=True)
+    shutil.copy(small / "solutions" / "03_matmuls" / "c1_no_communication.py", work)
+    done = shardlings("grade", str(work.parent), "--out", str(tmp_path / "out"), "--isolation", "none", cwd=small)
+    assert done.returncode == 2 and "Traceback" not in done.stderr
+    line = done.stderr.strip().splitlines()[-1]
+    assert "needs 8 devices" in line and "devices: 4" in line
+
+
+def test_an_appeal_ends_with_3_where_the_report_on_file_does_not_hold(small: Path) -> None:
+    (small / "class" / "ada").mkdir(parents=True)
+    shutil.copy(ROOT / GOOD, small / "class" / "ada")
+    words = ("grade", "class", "--out", "out", "--isolation", "none")
+    assert shardlings(*words, cwd=small).returncode == 0
+    why = (*words, "--why", "ada", "c1_no_communication/local_value")
+    again = shardlings(*why, cwd=small)
+    assert again.returncode == 0 and "as in the report on file" in again.stdout
+    (small / "class" / "ada" / Path(GOOD).name).write_text("def matmul_local(a, b, *, mesh):\n    return a\n")
+    other = shardlings(*why, cwd=small)
+    assert other.returncode == 3 and "status: 'passed' on file, 'failed' now" in other.stdout
+    assert "shardlings: the report on file does not hold: " in other.stderr
+
+
+def test_one_odd_name_stops_nobody(small: Path) -> None:
+    work = small / "class"
+    for name in ("alice", "bob"):
+        (work / name).mkdir(parents=True)
+        shutil.copy(ROOT / GOOD, work / name)
+    shutil.copy(ROOT / GOOD, work / "alice_c1_no_communication.py")
+    (work / "carol").symlink_to("carol")
+    done = shardlings("grade", "class", "--out", "out", "--isolation", "none", "--json", cwd=small)
+    assert done.returncode == 3
+    assert [p.stem for p in (small / "out" / "reports").iterdir()] == ["bob"]
+    assert "shardlings: alice was not graded: alice is there twice: class/alice and " in done.stderr
+    assert "shardlings: carol was not graded: class/carol is a link and was not followed" in done.stderr
+    assert [a["student"] for a in json.loads(done.stdout)["attention"]] == ["alice", "carol"]
+    page = (small / "out" / "index.html").read_text()
+    assert page.index("alice is there twice") < page.index("<h2>Students")
+
+
+@pytest.mark.skipif(
+    os.name != "posix" or os.geteuid() != 0 or not shutil.which("setpriv"), reason="needs root's powers, to drop them"
+)
+@pytest.mark.parametrize("what", ["file", "folder"])
+def test_what_the_grader_may_not_read_is_not_graded(what: str, small: Path) -> None:
+    for name in ("ada", "bob"):
+        (small / "class" / name / "work").mkdir(parents=True)
+        shutil.copy(ROOT / GOOD, small / "class" / name / "work")
+    hidden = small / "class" / "bob" / "work"
+    (hidden if what == "folder" else hidden / "c1_no_communication.py").chmod(0)
+    mere = ["setpriv", "--bounding-set", "-dac_override,-dac_read_search", sys.executable, "-m", "grader.cli"]
+    words = [*mere, "grade", "class", "--out", "out", "--isolation", "none"]
+    done = subprocess.run(words, cwd=small, capture_output=True, text=True, check=False)
+    assert done.returncode == 3, done.stdout + done.stderr
+    assert (
+        "shardlings: bob was not graded: " in done.stderr
+        and "Permission denied; mend that and grade again" in done.stderr
+    )
+    assert [p.stem for p in (small / "out" / "reports").iterdir()] == ["ada"]
+
+
+def test_the_published_seed_is_told(small: Path) -> None:
+    (small / "course.yaml").write_text(
+        (small / "course.yaml").read_text().replace("a-secret-seed", "change-me-before-term")
+    )
+    (small / "ada").mkdir()
+    shutil.copy(ROOT / GOOD, small / "ada")
+    told = "is change-me-before-term, which everybody knows: hidden inputs are drawn from it; set one of your own"
+    done = shardlings("grade", "ada", "--out", "out", "--isolation", "none", "--json", cwd=small)
+    assert f"warning: the seed in course.yaml {told}" in done.stderr
+    assert told in json.loads(done.stdout)["warnings"][0] and told in (small / "out" / "index.html").read_text()
+    lines = {line["name"]: line for line in json.loads(shardlings("doctor", "--json", cwd=small).stdout)}
+    assert told in lines["seed"]["told"] and not lines["seed"]["ok"] and not lines["seed"]["needed"]
+    shardlings("build", cwd=small)
+    assert told in shardlings("verify", cwd=small).stderr
+
+
+def test_grades_of_two_modules_add_up_in_one_folder(tmp_path: Path) -> None:
+    for module, name in (("03_matmuls", "c1_no_communication"), ("01_layout", "a1_local_shape")):
+        (tmp_path / module / "ada").mkdir(parents=True)
+        source = "ada" if module == "03_matmuls" else "../other_modules/noor"
+        shutil.copy(ROOT / "examples" / "submissions" / source / f"{name}.py", tmp_path / module / "ada")
+    out = tmp_path / "g"
+    earned = []
+    for module in ("03_matmuls", "01_layout"):
+        done = shardlings("grade", str(tmp_path / module), "--only", module, "--out", str(out), "--isolation", "none")
+        assert done.returncode == 0, done.stderr
+        earned.append(json.loads((out / "reports" / "ada.json").read_text())["earned"])
+    whole = json.loads((out / "reports" / "ada.json").read_text())
+    assert {e["module"] for e in whole["exercises"]} == {"01_layout", "03_matmuls"}
+    assert whole["earned"] == sum(e["earned"] for e in whole["exercises"]) >= earned[0] > 0
+    assert "c1_no_communication" in (out / "grades.csv").read_text()
+    assert "01_layout" in (out / "index.html").read_text() and "03_matmuls" in (out / "index.html").read_text()
+
+
+def test_other_modules_are_graded(with_bad: Path) -> None:
+    (with_bad / "class" / "alice").mkdir(parents=True)
+    (with_bad / "class" / "alice" / "x1_gather.py").write_text("gather_time = 3\n")
+    words = ("grade", "class", "--out", "graded", "--isolation", "none", "--only")
+    done = shardlings(*words, "01_gather", cwd=with_bad)
+    assert done.returncode == 0 and done.stderr.strip() == f"note: {bad_line(with_bad)}"
+    assert (with_bad / "graded" / "grades.csv").is_file()
+    assert one_line(shardlings(*words, "02_bad", cwd=with_bad)) == f"shardlings: {bad_line(with_bad)}"
+
+
+def test_grades_on_file_of_an_exercise_that_cannot_be_used_are_not_added_to(with_bad: Path) -> None:
+    path = with_bad / "solutions" / "02_bad" / "x2_bad.py"
+    bad = path.read_text()
+    (with_bad / "class" / "alice").mkdir(parents=True)
+    for name in ("x1_gather", "x2_bad"):
+        (with_bad / "class" / "alice" / f"{name}.py").write_text("gather_time = 3\n")
+    path.write_text(bad.replace("furlong", "us"))
+    words = ("grade", "class", "--isolation", "none", "--only")
+    assert shardlings(*words, "02_bad", "--out", "graded", cwd=with_bad).returncode == 0
+    path.write_text(bad)
+    before = {p: p.read_bytes() for p in (with_bad / "graded").rglob("*") if p.is_file()}
+    refused = shardlings(*words, "01_gather", "--out", "graded", cwd=with_bad)
+    assert refused.returncode == 2 and refused.stdout == ""
+    assert refused.stderr.splitlines() == [
+        f"note: {bad_line(with_bad)}",
+        "shardlings: graded holds grades of x2_bad, which cannot be used; mend it or choose another --out",
+    ]
+    assert before == {p: p.read_bytes() for p in (with_bad / "graded").rglob("*") if p.is_file()}

@@ -1,0 +1,102 @@
+"""What a learner does: list, show, check; what is printed and how it exits."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.course.finding import find_course
+from tests.commands import GOOD, ROOT, bad_line, one_line, shardlings
+
+
+def test_list_shows_every_exercise() -> None:
+    rows = json.loads(shardlings("list", "--json").stdout)
+    assert [r["exercise"] for r in rows] == list(find_course(ROOT).module_of)
+
+
+def test_show_prints_statement_numbers_and_hints_on_request() -> None:
+    told = shardlings("show", "c1", "--hint", "1").stdout
+    assert "Hint 1 for matmul_local" in told and "Question" in told
+    assert "Hint 2" not in told
+
+
+def test_check_exits_with_1_while_work_is_unfinished(tmp_path: Path) -> None:
+    shutil.copy(ROOT / "exercises" / "03_matmuls" / "c1_no_communication.py", tmp_path)
+    done = shardlings("check", "--work", str(tmp_path))
+    assert done.returncode == 1
+    assert "not written yet" in done.stdout
+
+
+def test_check_works_where_there_is_no_fork(tmp_path: Path) -> None:
+    """As on Windows: in the command's own process, with its simulated devices."""
+    shutil.copy(ROOT / "solutions" / "03_matmuls" / "c1_no_communication.py", tmp_path / "c1_no_communication.py")
+    code = f"import os, sys; del os.fork; from grader import cli; sys.argv = ['s', 'check', '--json', '--work', {str(tmp_path)!r}]; cli.main()"
+    clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, env=clean, capture_output=True, text=True, check=False
+    )
+    results = json.loads(done.stdout)["exercises"][0]["results"]
+    assert {r["status"] for r in results if r["kind"] == "check"} == {"passed"}, done.stdout
+
+
+def test_what_learners_are_given_can_be_checked_by_itself(tmp_path: Path) -> None:
+    """A release has no solutions: values are still judged, answers are read back."""
+    shutil.copytree(ROOT / "exercises", tmp_path / "exercises")
+    stub = tmp_path / "exercises" / "03_matmuls" / "c1_no_communication.py"
+    body = (
+        "return jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=(P('x', None), P(None, 'y')),"
+        " out_specs=P('x', 'y'))(a, b)"
+    )
+    text = stub.read_text().replace('raise NotImplementedError("matmul_local")', body)
+    stub.write_text(text.replace("= None  # TODO: your answer", '= "12 MB"'))
+    done = shardlings("check", "c1", "--json", cwd=tmp_path / "exercises")
+    results = json.loads(done.stdout)["exercises"][0]["results"]
+    assert {r["status"] for r in results if r["kind"] == "check"} == {"passed"}
+    assert any("judged after you submit" in r["reason"] for r in results if r["kind"] == "number")
+    told = shardlings("check", "c1", cwd=tmp_path / "exercises").stdout
+    assert told.endswith("Hidden checks decide on 1 point more when your work is graded.\n")
+
+
+def test_check_says_that_it_runs_a_file_as_it_is_and_offers_isolation(tmp_path: Path) -> None:
+    shutil.copy(ROOT / GOOD, tmp_path)
+    told = shardlings("check", "--work", str(tmp_path))
+    assert told.stderr.startswith(
+        f"note: {tmp_path} is run as it is, without a sandbox; for work that is not yours pass"
+    )
+    (tmp_path / "c1_no_communication.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\n")
+    tier = available_tier()
+    done = shardlings("check", "--work", str(tmp_path), "--isolation", tier, "--json")
+    assert "without a sandbox" not in done.stderr and not (tmp_path / "mark").exists()
+    assert json.loads(done.stdout)["isolation"] == tier
+    assert shardlings("check", "--work", str(tmp_path)).returncode == 1 and (tmp_path / "mark").exists()
+
+
+def available_tier() -> str:
+    from grader.sandbox.tiers import NoIsolation, best_tier
+
+    try:
+        return best_tier("auto")
+    except NoIsolation:
+        pytest.skip("no sandbox works here")
+
+
+def test_an_exercise_that_cannot_be_used_stops_no_other(with_bad: Path) -> None:
+    listed = shardlings("list", cwd=with_bad)
+    assert "X1 Gather" in listed.stdout and one_line(listed) == f"shardlings: {bad_line(with_bad)}"
+    shown = shardlings("show", "x1", cwd=with_bad)
+    assert (shown.returncode, shown.stderr) == (0, f"note: {bad_line(with_bad)}\n") and "X1 Gather" in shown.stdout
+    assert one_line(shardlings("show", "x2", cwd=with_bad)) == f"shardlings: {bad_line(with_bad)}"
+    work = with_bad / "work"
+    work.mkdir()
+    for name in ("x1_gather", "x2_bad"):
+        (work / f"{name}.py").write_text("gather_time = 3\n")
+    checked = shardlings("check", "--work", str(work), cwd=with_bad)
+    assert checked.returncode == 2 and "X1 Gather  0/" in checked.stdout
+    assert [line for line in checked.stderr.splitlines() if "x2_bad" in line] == [f"shardlings: {bad_line(with_bad)}"]
+    assert one_line(shardlings("build", cwd=with_bad)) == f"shardlings: {bad_line(with_bad)}"

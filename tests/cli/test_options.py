@@ -1,0 +1,131 @@
+"""Which course, whose work and whose numbers a command takes, and what it says of a name or a file that is wrong."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from grader import cli
+from grader.cli import options
+from grader.course import loading as courses
+from grader.course.config import CourseError
+from tests.commands import GOOD, ROOT, one_line, shardlings
+
+
+def test_a_misspelt_exercise_gets_the_near_one() -> None:
+    line = one_line(shardlings("check", "c3_contracing"))
+    assert line == "shardlings: no exercise 'c3_contracing'; did you mean 'c3_contracting'?"
+
+
+def test_a_wrong_field_in_course_yaml_is_named_with_its_line(small: Path) -> None:
+    text = (small / "course.yaml").read_text().replace("name: small\n", "name: small\ndevcies: 8\n")
+    (small / "course.yaml").write_text(text)
+    line = one_line(shardlings("list", cwd=small))
+    assert line.endswith("course.yaml:2: devcies: no such field; did you mean 'devices'?")
+
+
+def test_a_value_of_the_wrong_kind_in_course_yaml_is_named_with_its_line(small: Path) -> None:
+    (small / "course.yaml").write_text((small / "course.yaml").read_text() + "limits:\n  run_seconds: -3\n")
+    assert ":8: limits.run_seconds: Input should be greater than 0" in one_line(shardlings("list", cwd=small))
+
+
+def test_an_exercise_that_does_not_load_is_named_with_its_line(small: Path) -> None:
+    path = small / "solutions" / "03_matmuls" / "c1_no_communication.py"
+    path.write_text(path.read_text().replace("import jax\n", "import jaxx\n"))
+    line = one_line(shardlings("list", cwd=small))
+    assert "c1_no_communication.py:" in line and "No module named 'jaxx'" in line
+
+
+def test_per_student_numbers_need_a_name_and_differ(small: Path) -> None:
+    (small / "course.yaml").write_text((small / "course.yaml").read_text() + "variants: {mode: per_student, seed: s}\n")
+    assert "--student NAME" in one_line(shardlings("show", "c1", cwd=small))
+    texts = {shardlings("show", "c1", "--json", "--student", f"s{i}", cwd=small).stdout for i in range(4)}
+    assert len(texts) > 1
+
+
+def test_the_packaged_course_is_nobodys_work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its stubs are not handed in, and not scored: where no work is, both say where it was looked for."""
+    monkeypatch.chdir(tmp_path)
+    for module in (options, courses):
+        monkeypatch.setattr(module, "PACKAGED", ROOT / "exercises")
+    for words in (["submit", "03_matmuls", "--student", "ada"], ["check", "c3"], ["check"]):
+        done = CliRunner().invoke(cli.app, words)
+        assert isinstance(done.exception, CourseError), done.output
+        assert f" in {tmp_path}: looked for files such as " in str(done.exception)
+        assert "go to your work or pass --work FOLDER" in str(done.exception)
+    assert list(tmp_path.iterdir()) == []
+    for words in (["list"], ["show", "c3"]):
+        done = CliRunner().invoke(cli.app, words)
+        assert done.exit_code == 0
+        assert done.stderr == (
+            f"note: no course.yaml in {tmp_path} or above, so this is the course that was installed with shardlings; "
+            "for another go to its folder or pass --course\n"
+        )
+    shutil.copy(ROOT / "exercises" / "03_matmuls" / "c3_contracting.py", tmp_path)
+    assert "not written yet" in CliRunner().invoke(cli.app, ["check"]).output
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["build"],
+        ["verify"],
+        ["mutants"],
+        ["new", "01_a/x1"],
+        ["grade", ".", "--out", "out"],
+        ["export", "out", "--to", "canvas"],
+        ["nbgrader", "init", "folder"],
+    ],
+    ids=" ".join,
+)
+def test_staff_and_authors_get_no_course_that_they_did_not_choose(
+    words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for module in (options, courses):
+        monkeypatch.setattr(module, "PACKAGED", ROOT / "exercises")
+    done = CliRunner().invoke(cli.app, words)
+    assert str(done.exception) == (
+        f"no course.yaml in {tmp_path} or above; go to the course's folder, pass --course, "
+        "or start one: shardlings new course FOLDER"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def evil_course(folder: Path, mark: Path) -> Path:
+    """What a student hands in: their work, and a course that leaves a mark when its files are executed."""
+    for place in ("solutions/03_matmuls", "03_matmuls/_public"):
+        (folder / place).mkdir(parents=True)
+        (folder / place / "c1_no_communication.py").write_text(f"open({str(mark)!r}, 'w').close()\n")
+    (folder / "course.yaml").write_text(
+        "name: evil\nmodules:\n  - id: 03_matmuls\n    title: M\n    exercises: [c1_no_communication]\n"
+    )
+    shutil.copy(ROOT / GOOD, folder)
+    return folder
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("check", "--work", "."),
+        ("check", "--isolation", "auto"),
+        ("submit", "03_matmuls", "--work", "."),
+        ("grade", ".", "--out", "../../out"),
+        ("grade", "..", "--out", "../../out"),
+    ],
+    ids=" ".join,
+)
+def test_a_course_among_handed_in_files_is_executed_by_no_command(words: tuple[str, ...], tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    folder = evil_course(tmp_path / "class" / "alice", mark)
+    if "--isolation" in words:
+        shutil.rmtree(folder / "solutions")
+    line = one_line(shardlings(*words, cwd=folder))
+    assert "course.yaml lies " in line and line.endswith("pass the one to trust, --course FOLDER")
+    assert not mark.exists()
+    done = shardlings("check", "--work", str(folder), "--json")  # from one's own checkout, its course is used
+    assert json.loads(done.stdout)["course"] == "shardlings" and not mark.exists()

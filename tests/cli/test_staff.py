@@ -1,0 +1,27 @@
+"""What the staff does besides grading, and how many are graded at a time."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from grader import cli
+from grader.cli import staff
+from tests.commands import shardlings
+
+
+def test_doctor_tells_devices_and_isolation() -> None:
+    lines = {line["name"]: line for line in json.loads(shardlings("doctor", "--json").stdout)}
+    assert lines["devices"]["told"] == "8 simulated devices"
+    assert {"isolation sandlock", "isolation bwrap", "JAX"} <= set(lines)
+
+
+def test_without_j_an_nbgrader_folder_says_how_many_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    asked: list[int] = []
+    monkeypatch.setattr(staff, "grade_nbgrader", lambda folder, names, jobs, *rest: asked.append(jobs) or 0)
+    for more in ([], ["-j", "3"]):
+        CliRunner().invoke(cli.app, ["grade", "--nbgrader", str(tmp_path), "m", *more])
+    assert asked == [0, 3]  # 0: as nbgrader_config.py says
