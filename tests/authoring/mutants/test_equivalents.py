@@ -12,7 +12,7 @@ from grader.course.config import CourseError
 from grader.course.loading import load_course
 from tests.mutated import with_holes
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 
 
 @pytest.mark.parametrize(
