@@ -16,7 +16,7 @@ from grader.batch.grade import Grader
 from grader.course.answers import answers
 from grader.course.build import reference_source
 from grader.course.loading import Course, find_course
-from grader.intake.submission import read
+from grader.intake.reading import read
 from grader.sandbox.tiers import best_tier
 
 ROOT = Path(__file__).resolve().parent.parent

@@ -31,7 +31,8 @@ from grader.common.result import Report
 from grader.course.answers import answers
 from grader.course.build import reference_source
 from grader.course.loading import Course, find_course, load_course
-from grader.intake.submission import find_submissions, read
+from grader.intake.reading import read
+from grader.intake.students import find_submissions
 from grader.reports.report import summarise
 from grader.sandbox.launcher import children
 from grader.sandbox.tiers import TIERS, available

@@ -19,7 +19,8 @@ from grader.batch.grade import Grader, versions
 from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.course.loading import Course, CourseError
-from grader.intake.submission import Submission, read
+from grader.intake.reading import read
+from grader.intake.submission import Submission
 from grader.reports.report import page_name
 
 MANIFEST = "manifest.json"

@@ -33,7 +33,9 @@ from grader.common.text import a_few
 from grader.course import build as builder
 from grader.course.loading import PACKAGED, Course, CourseError, find_course
 from grader.exercise import AuthorError
-from grader.intake.submission import SubmissionError, find_submissions, read
+from grader.intake.reading import read
+from grader.intake.students import find_submissions
+from grader.intake.submission import SubmissionError
 from grader.integrations import export
 from grader.judging import numbers
 from grader.reports import report

@@ -25,7 +25,7 @@ from grader.batch.grade import Grader
 from grader.common.files import write_atomic
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.loading import Course, CourseError, find_course
-from grader.intake.submission import read
+from grader.intake.reading import read
 from grader.reports.report import BLOCKED, clean
 from grader.sandbox.tiers import NoIsolation, best_tier
 

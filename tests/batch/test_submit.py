@@ -20,7 +20,8 @@ from grader.batch.grade import Grader
 from grader.cli import app
 from grader.course import build
 from grader.course.loading import Course, CourseError
-from grader.intake.submission import find_submissions, read
+from grader.intake.reading import read
+from grader.intake.students import find_submissions
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE, C1, D1 = "03_matmuls", "c1_no_communication", "c3_contracting"
