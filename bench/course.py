@@ -17,7 +17,7 @@ from grader.course.answers import answers
 from grader.course.finding import find_course
 from grader.course.loading import Course
 from grader.course.reference import reference_source
-from grader.intake.submission import read
+from grader.intake.reading import read
 from grader.sandbox.tiers import best_tier
 
 ROOT = Path(__file__).resolve().parent.parent

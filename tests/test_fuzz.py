@@ -21,7 +21,7 @@ from grader.batch.lane import _decoded
 from grader.common.observation import Fault
 from grader.common.result import Report
 from grader.exercise import Exercise, normal
-from grader.intake.submission import read
+from grader.intake.reading import read
 from grader.judging.plan import plan
 from grader.judging.reading import parse
 from grader.judging.units import BadAnswer

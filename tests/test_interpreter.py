@@ -26,7 +26,7 @@ from grader.course.exercises import load_exercise
 from grader.course.loading import load_course
 from grader.course.reference import reference_source
 from grader.exercise import Call, Task
-from grader.intake import submission
+from grader.intake.reading import read
 from grader.learner.trace import with_vjp
 from grader.runner import facts
 from grader.runner.program import canonical
@@ -313,7 +313,7 @@ def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     folders = sorted(p for where in ("submissions", "other_modules") for p in (ROOT / "examples" / where).iterdir())
     with Grader(course, next(t for t in TIERS if not available(t))) as grader:
         for folder in folders:
-            work = submission.read(folder, folder.name, course.module_of)
+            work = read(folder, folder.name, course.module_of)
             grader.grade(work, list(work.sources))
     counted = 0
     for ask, code in programs:

@@ -11,7 +11,8 @@ import pytest
 from grader.batch.grade import Grader
 from grader.common.result import ExerciseReport
 from grader.course.finding import find_course
-from grader.intake.submission import Chunk, Source, Submission, read
+from grader.intake.reading import read
+from grader.intake.submission import Chunk, Source, Submission
 
 ROOT = Path(__file__).resolve().parent.parent
 IMPORTS = """\

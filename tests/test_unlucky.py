@@ -32,7 +32,8 @@ from grader.course.answers import answers
 from grader.course.finding import find_course
 from grader.course.loading import Course, load_course
 from grader.course.reference import reference_source
-from grader.intake.submission import find_submissions, read
+from grader.intake.reading import read
+from grader.intake.students import find_submissions
 from grader.reports.summary import summarise
 from grader.sandbox.launcher import children
 from grader.sandbox.tiers import TIERS, available

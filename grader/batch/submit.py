@@ -20,7 +20,8 @@ from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.intake.submission import Submission, read
+from grader.intake.reading import read
+from grader.intake.submission import Submission
 from grader.reports.pages import page_name
 
 MANIFEST = "manifest.json"

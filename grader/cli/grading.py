@@ -28,7 +28,9 @@ from grader.common.result import Report
 from grader.common.text import a_few
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.intake.submission import Submission, find_submissions, read
+from grader.intake.reading import read
+from grader.intake.students import find_submissions
+from grader.intake.submission import Submission
 from grader.integrations.export import Roster
 from grader.reports.attention import Attention
 from grader.reports.summary import Summary, summarise

@@ -18,7 +18,8 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.stubs import page
 from grader.exercise import Exercise
-from grader.intake.submission import Submission, read
+from grader.intake.reading import read
+from grader.intake.submission import Submission
 from grader.judging.questions import render_question
 from grader.reports.terminal import print_report
 from grader.reports.untrusted import clean

@@ -27,7 +27,7 @@ from grader.common.result import ExerciseReport, Report, Result
 from grader.course.config import CourseError
 from grader.course.finding import find_course
 from grader.course.loading import Course
-from grader.intake.submission import read
+from grader.intake.reading import read
 from grader.reports.untrusted import clean
 from grader.reports.wording import BLOCKED
 from grader.sandbox.tiers import NoIsolation, best_tier

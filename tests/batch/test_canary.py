@@ -264,8 +264,8 @@ def test_gradescope_shows_it_to_the_staff_and_gives_no_score(
 
 
 def test_nbgrader_is_stopped_whichever_way_it_asks(broken: Grader, graded: list[str], tmp_path: Path) -> None:
-    desk = pytest.importorskip("grader.integrations.nbgrader.desk")
-    settings = desk.Shardlings(root=str(tmp_path))
+    autograder = pytest.importorskip("grader.integrations.nbgrader.autograder")
+    settings = autograder.Shardlings(root=str(tmp_path))
     settings._grader = broken
     works = [SimpleNamespace(student=s, fingerprint=s, names=[NAME]) for s in ("ada", "bo")]
     for ask in (lambda: settings.report(works[0]), lambda: settings.ahead(works), lambda: settings.batch(works, None)):
@@ -277,13 +277,13 @@ def test_nbgrader_is_stopped_whichever_way_it_asks(broken: Grader, graded: list[
 def test_nbgrader_pays_once_even_where_nothing_can_be_remembered(
     grader: Grader, graded: list[str], tmp_path: Path
 ) -> None:
-    desk = pytest.importorskip("grader.integrations.nbgrader.desk")
+    autograder = pytest.importorskip("grader.integrations.nbgrader.autograder")
     (tmp_path / "cache").write_text("a file where a folder would be")
-    settings = desk.Shardlings(root=str(tmp_path))
+    settings = autograder.Shardlings(root=str(tmp_path))
     settings._grader = grader
     for student in ("ada", "bo"):
-        mended = SimpleNamespace(submission=submitted(RIGHT, student))
-        settings.report(SimpleNamespace(student=student, fingerprint=student, names=[NAME], mended=mended))
+        repaired = SimpleNamespace(submission=submitted(RIGHT, student))
+        settings.report(SimpleNamespace(student=student, fingerprint=student, names=[NAME], repaired=repaired))
     assert graded == ["canary", "ada", "bo"]
 
 
@@ -294,9 +294,9 @@ def test_nbgrader_autograde_ends_at_once(broken: Grader, monkeypatch: pytest.Mon
     def look_ahead(*_: object) -> None:
         canary.prove(broken, [NAME])
 
-    desk = SimpleNamespace(read=lambda *_: (SimpleNamespace(assignment="", notebook=""), []), stamp=lambda *_: "",
+    session = SimpleNamespace(read=lambda *_: (SimpleNamespace(assignment="", notebook=""), []), stamp=lambda *_: "",
                            look_ahead=look_ahead)  # fmt: skip
-    monkeypatch.setattr(plugin.Desk, "of", lambda _: desk)
+    monkeypatch.setattr(plugin.Session, "of", lambda _: session)
     monkeypatch.setattr(plugin, "_converter", lambda _: None)
     monkeypatch.setattr(plugin, "Gradebook", contextlib.nullcontext)
     where = {"student": "ada", "assignment": "", "notebook": "", "db_url": "sqlite://"}

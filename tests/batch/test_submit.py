@@ -22,7 +22,8 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.reference import reference_source
 from grader.course.stubs import stub_source
-from grader.intake.submission import find_submissions, read
+from grader.intake.reading import read
+from grader.intake.students import find_submissions
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE, C1, D1 = "03_matmuls", "c1_no_communication", "c3_contracting"

@@ -22,7 +22,7 @@ import pytest
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.loading import Course
 from grader.integrations.nbgrader import cells, folder, scan
-from grader.integrations.nbgrader.mend import Known, mend
+from grader.integrations.nbgrader.repair import Known, repair
 from grader.judging.variants import params_for
 from tests.commands import one_line
 from tests.test_unlucky import can_mount
@@ -361,17 +361,17 @@ def test_every_known_cell_is_there_once_and_a_note_says_what_was_wrong(
     hurt(book)
     path = tmp_path / f"{MODULE}.ipynb"
     path.write_text(json.dumps(book))
-    mended = mend(path, "ada", known, [C1, C3, C5], folder.texts_given(course))
-    names = [marks(n)["grade_id"] for n in mended.cells if marks(n)]
+    repaired = repair(path, "ada", known, [C1, C3, C5], folder.texts_given(course))
+    names = [marks(n)["grade_id"] for n in repaired.cells if marks(n)]
     assert sorted(names) == sorted(k.name for k in known)
-    assert len({n.id for n in mended.cells}) == len(mended.cells)
-    assert mended.submission.notes or hurt is shuffled
-    own = next(n for n in mended.cells if marks(n).get("grade_id") == folder.cell_name(C1, "matmul_local"))
+    assert len({n.id for n in repaired.cells}) == len(repaired.cells)
+    assert repaired.submission.notes or hurt is shuffled
+    own = next(n for n in repaired.cells if marks(n).get("grade_id") == folder.cell_name(C1, "matmul_local"))
     assert "def matmul_local" in own.source and own.cell_type == "code"
-    nbformat.validate(nbformat.from_dict({"cells": mended.cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
+    nbformat.validate(nbformat.from_dict({"cells": repaired.cells, "metadata": {}, "nbformat": 4, "nbformat_minor": 5}))
 
 
-def test_any_bytes_are_mended(released: Path, tmp_path: Path) -> None:
+def test_any_bytes_are_repaired(released: Path, tmp_path: Path) -> None:
     """Mutated notebooks: never an exception, every known cell once."""
     known = known_of(book_of(released))
     text = json.dumps(book_of(released)).encode()
@@ -383,8 +383,8 @@ def test_any_bytes_are_mended(released: Path, tmp_path: Path) -> None:
             at = rng.randrange(len(data))
             data[at : at + rng.randrange(3)] = rng.randbytes(rng.randrange(3))
         path.write_bytes(data)
-        mended = mend(path, "ada", known, [C1], frozenset())
-        names = [marks(n)["grade_id"] for n in mended.cells if marks(n)]
+        repaired = repair(path, "ada", known, [C1], frozenset())
+        names = [marks(n)["grade_id"] for n in repaired.cells if marks(n)]
         assert sorted(names) == sorted(k.name for k in known)
 
 

@@ -37,11 +37,12 @@ from grader.common.result import Report
 from grader.common.text import printable
 from grader.course.config import CourseError
 from grader.intake.submission import Unreadable
-from grader.integrations.nbgrader import book, handed_in
-from grader.integrations.nbgrader import folder as book_folder
-from grader.integrations.nbgrader.desk import KEPT, Work, stamp
-from grader.integrations.nbgrader.mend import Known
-from grader.integrations.nbgrader.plugin import METADATA, Desk, graded, rebuild
+from grader.integrations.nbgrader import folder as course_folder
+from grader.integrations.nbgrader import handed_in
+from grader.integrations.nbgrader.autograder import KEPT, Work, stamp
+from grader.integrations.nbgrader.gradebook import annotate, save
+from grader.integrations.nbgrader.plugin import METADATA, Session, graded, rebuild
+from grader.integrations.nbgrader.repair import Known
 from grader.reports.attention import ended_xla
 
 FROM_EXCHANGE = ("timestamp.txt", "submission_secret.txt")  # written by `nbgrader submit`
@@ -78,14 +79,14 @@ class _Student:
 
 def _not_understood(student: _Student, known: dict[str, list[Known]]) -> list[str]:
     """Notebooks from which nothing could be graded, and why."""
-    told: list[str] = []
+    reasons: list[str] = []
     for name, work in student.works.items():
         solutions = {k.name for k in known[name] if k.solution}
-        if not work.mended.submission.sources:
-            told += work.mended.submission.notes[:1] if not work.mended.untouched else []
-        elif solutions and solutions <= work.mended.missing:
-            told.append(f"nothing of this assignment is in {name}.ipynb: is it another assignment's notebook?")
-    return told
+        if not work.repaired.submission.sources:
+            reasons += work.repaired.submission.notes[:1] if not work.repaired.untouched else []
+        elif solutions and solutions <= work.repaired.missing:
+            reasons.append(f"nothing of this assignment is in {name}.ipynb: is it another assignment's notebook?")
+    return reasons
 
 
 def grade(
@@ -106,12 +107,12 @@ def grade(
             return batch.run(bar, again)
         except (SQLAlchemyError, InvalidEntry) as error:  # nbgrader makes the second of the first
             place = batch.coursedir.db_url.removeprefix("sqlite:///")
-            told = re.sub(r"^[(][\w.]+[)] ", "", str(error).splitlines()[0])
+            reason = re.sub(r"^[(][\w.]+[)] ", "", str(error).splitlines()[0])
             raise CourseError(
-                f"cannot use {place}: {told}; mend that and run the same command again: what is graded is kept"
+                f"cannot use {place}: {reason}; mend that and run the same command again: what is graded is kept"
             ) from error
         finally:
-            batch.desk.shardlings.close()
+            batch.session.shardlings.close()
 
 
 @contextlib.contextmanager
@@ -137,14 +138,14 @@ class _Batch:
         self.coursedir: Any = app.coursedir
         self.coursedir.assignment_id = assignment
         self.converter: Any = Autograde(coursedir=self.coursedir, parent=app)
-        self.desk = Desk(self.coursedir, self.converter)
-        settings = self.desk.shardlings
+        self.session = Session(self.coursedir, self.converter)
+        settings = self.session.shardlings
         settings.jobs, settings.isolation = jobs or settings.jobs, isolation or settings.isolation
         self.late: Any = AssignLatePenalties(parent=self.converter)
         self.late.init_plugin()
 
     def run(self, bar: Bar, again: bool) -> Outcome:
-        outcome = Outcome(tier=self.desk.shardlings.tier)
+        outcome = Outcome(tier=self.session.shardlings.tier)
         with warnings.catch_warnings(), Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             warnings.simplefilter("ignore")  # SQLAlchemy, on how nbgrader builds its rows
             self.gradebook = gradebook
@@ -152,10 +153,10 @@ class _Batch:
             places = self._places()
             if not all(
                 Path(self.converter._format_dest(self.assignment, name)).is_dir()
-                for name, books in places.items()
-                if books
+                for name, notebooks in places.items()
+                if notebooks
             ):
-                self.desk.shardlings.grader.warm()  # while submissions are read: somebody was never graded
+                self.session.shardlings.grader.warm()  # while submissions are read: somebody was never graded
             with bar(len(places)) as advance:
                 left: list[_Student] = []
                 for name, place in places.items():
@@ -193,7 +194,7 @@ class _Batch:
         self.duedate = found.duedate
         self.kernels = {n.name: json.loads(n.kernelspec or "null") for n in found.notebooks}
         self.known: dict[str, list[Known]] = {
-            n: self.desk.known(self.gradebook, self.assignment, n) for n in self.kernels
+            n: self.session.known(self.gradebook, self.assignment, n) for n in self.kernels
         }
 
     def _places(self) -> dict[str, list[Path]]:
@@ -223,26 +224,26 @@ class _Batch:
         place, wanted = self._folder(name), " or ".join(f"{n}.ipynb" for n in self.known)
         if place.is_symlink() or not place.is_dir():
             return f"{place} is no folder of its own"
-        books = [p for p in sorted(place.rglob("*.ipynb")) if ".ipynb_checkpoints" not in p.parts]
-        if not books:
+        found = [p for p in sorted(place.rglob("*.ipynb")) if ".ipynb_checkpoints" not in p.parts]
+        if not found:
             return "handed in without a notebook"
-        shown = printable(str(books[0].relative_to(place)))
-        if self.desk.shardlings.is_ours(books[0].stem):
-            if books[0].stem not in self.known:
+        shown = printable(str(found[0].relative_to(place)))
+        if self.session.shardlings.is_ours(found[0].stem):
+            if found[0].stem not in self.known:
                 return f"no {wanted} was handed in: {shown} is another assignment's notebook"
             return f"no {wanted} was handed in: {shown} lies too deep; move it up"
         return f"no {wanted} was handed in, but {shown}: if that is it, rename it"
 
     def _read(self, name: str, notebooks: list[Path]) -> _Student:
         works = {
-            n.stem: self.desk.shardlings.read(n, name, self.assignment, n.stem, self.known[n.stem])
+            n.stem: self.session.shardlings.read(n, name, self.assignment, n.stem, self.known[n.stem])
             for n in notebooks
             if n.stem in self.known
         }
         timestamp = self.coursedir.get_existing_timestamp(self.converter._format_source(self.assignment, name))
         found = self._submission(name)
         dates = [timestamp or (found and found.timestamp), found.duedate if found else self.duedate]
-        stamps = {n: stamp(w, self.known[n], dates, self.desk.late) for n, w in works.items()}
+        stamps = {n: stamp(w, self.known[n], dates, self.session.late) for n, w in works.items()}
         return _Student(name, works, timestamp, stamps)
 
     def _submission(self, name: str) -> Any:
@@ -258,7 +259,7 @@ class _Batch:
         return all(self._stamp_in(student.name, n) == mark for n, mark in student.stamps.items())
 
     def _stamp_in(self, name: str, notebook: str) -> str:
-        path = self.desk.path(self.coursedir.autograded_directory, name, self.assignment, notebook)
+        path = self.session.path(self.coursedir.autograded_directory, name, self.assignment, notebook)
         try:
             return str(json.loads(path.read_text(encoding="utf-8"))["metadata"][METADATA]["stamp"])
         except (OSError, ValueError, KeyError, TypeError):
@@ -272,7 +273,10 @@ class _Batch:
         for submission in self.gradebook.assignment_submissions(self.assignment):
             who = str(submission.student.id)
             waiting = [
-                g for book in submission.notebooks for g in book.grades if g.needs_manual_grade and g.name in ours
+                g
+                for notebook in submission.notebooks
+                for g in notebook.grades
+                if g.needs_manual_grade and g.name in ours
             ]
             scored = sorted(ours[g.name] for g in waiting if g.manual_score is not None)
             pending = sorted(ours[g.name] for g in waiting if g.manual_score is None)
@@ -285,11 +289,11 @@ class _Batch:
     @property
     def _exercises(self) -> dict[str, dict[str, str]]:
         """Notebook -> grade cell -> exercise."""
-        course = self.desk.shardlings.loaded
+        course = self.session.shardlings.loaded
         return {
-            n: {book_folder.check_cell(e): e for e in course.module(n).exercises}
+            n: {course_folder.check_cell(e): e for e in course.module(n).exercises}
             for n in self.known
-            if self.desk.shardlings.is_ours(n)
+            if self.session.shardlings.is_ours(n)
         }
 
     # grading
@@ -303,8 +307,8 @@ class _Batch:
                 outcome.failures[student.name] = f"{type(result).__name__}: {result}"
             else:
                 student.reports[work.notebook] = result
-                if told := ended_xla(result):
-                    outcome.needs_a_person(student.name, told)
+                if warning := ended_xla(result):
+                    outcome.needs_a_person(student.name, warning)
             if set(student.reports) == set(student.works):
                 self._record(student)
                 outcome.graded.append(student.name)
@@ -313,7 +317,7 @@ class _Batch:
                 advance(student.name)
 
         for notebook in self.known:
-            self.desk.shardlings.batch([s.works[notebook] for s in students if notebook in s.works], done)
+            self.session.shardlings.batch([s.works[notebook] for s in students if notebook in s.works], done)
         outcome.graded.sort()
 
     def _record(self, student: _Student) -> None:
@@ -327,8 +331,8 @@ class _Batch:
                     grade.auto_score, grade.needs_manual_grade = 0, False
                 continue
             nodes[submitted.name] = self._notebook(student, work)
-            book.save(submitted, nodes[submitted.name].cells, work)
-            book.annotate(submitted, self.desk.shardlings, work, student.reports[submitted.name])
+            save(submitted, nodes[submitted.name].cells, work)
+            annotate(submitted, self.session.shardlings, work, student.reports[submitted.name])
         self.gradebook.db.commit()
         self._penalise(found, student)
         self._write(student.name, nodes)

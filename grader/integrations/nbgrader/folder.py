@@ -117,23 +117,23 @@ def _assignment(course: Course, module: str) -> dict[str, str]:
 
 def source_notebook(course: Course, module: str) -> str:
     """The module's notebook as learners get it, with nbgrader's marks on its cells."""
-    book = nbformat.reads(notebooks.notebook(course, module), as_version=4)
+    notebook = nbformat.reads(notebooks.notebook(course, module), as_version=4)
     roles: dict[str, Any] = {}
     for name in course.module(module).exercises:
         exercise = course.exercise(name)
         roles |= {ident: _marks(ident, solution=True) for ident in solution_cells(exercise).values()}
         roles[check_cell(name)] = _marks(check_cell(name), points=cell_points(course, name))
-    for cell in book.cells:
+    for cell in notebook.cells:
         cell.source = cell.source.replace("from grader.notebook import check", OUR_CHECK)
         if cell.id in roles:
             cell.metadata["nbgrader"] = roles[cell.id]
         else:
             cell.metadata.update(deletable=False, editable=cell.cell_type == "code")
     for name in course.module(module).exercises:
-        cell = next(c for c in book.cells if c.id == check_cell(name))
+        cell = next(c for c in notebook.cells if c.id == check_cell(name))
         cell.source = f"{in_plain_words(course, name)}\n{cell.source}"
-    nbformat.validate(book)
-    return nbformat.writes(book) + "\n"
+    nbformat.validate(notebook)
+    return nbformat.writes(notebook) + "\n"
 
 
 def _marks(ident: str, *, solution: bool = False, points: float | None = None) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.common.text import A_LINK, printable
-from grader.intake.submission import MAX_ENTRIES
+from grader.intake import limits
 
 
 def odd_files(folder: Path) -> list[str]:
@@ -32,7 +32,7 @@ def odd_files(folder: Path) -> list[str]:
                 told.append(f"{shown} {A_LINK}")
             elif not os.access(path, os.R_OK):
                 told.append(f"{shown} cannot be read by the grader")
-        if seen > MAX_ENTRIES:
+        if seen > limits.MAX_ENTRIES:
             break
     return told
 

@@ -1,7 +1,7 @@
 """What nbgrader_config.py plugs into nbgrader: the classes that its commands call.
 
 ``nbgrader autograde`` goes over each submission twice. First it is made sound: ``Exporter`` reads even
-what is no notebook, ``Mend`` rebuilds the cells. Then it is graded: ``Grade`` stands where nbgrader's
+what is no notebook, ``Repair`` rebuilds the cells. Then it is graded: ``Grade`` stands where nbgrader's
 ``Execute`` starts a kernel, nbgrader's ``SaveAutoGrades`` reads the numbers, ``SaveComments`` adds the
 reasons. ``ClearSolutions`` is nbgrader's, and leaves alone what is already as learners get it.
 """
@@ -26,9 +26,10 @@ from nbgrader.preprocessors import ClearSolutions as NbgraderClearSolutions
 from grader.batch.canary import CanaryFailed
 from grader.common.result import Report
 from grader.intake.submission import Unreadable
-from grader.integrations.nbgrader import book, cells, handed_in
-from grader.integrations.nbgrader.desk import Shardlings, Work, stamp
-from grader.integrations.nbgrader.mend import Known
+from grader.integrations.nbgrader import cells, handed_in
+from grader.integrations.nbgrader.autograder import Shardlings, Work, stamp
+from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells
+from grader.integrations.nbgrader.repair import Known
 
 # nbgrader opens the gradebook for each step of each notebook; with an engine of its own each would compile the same
 # queries again, a fifth of the time of `nbgrader autograde`.
@@ -51,7 +52,7 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
     c.Autograde.exporter_class = f"{HERE}.Exporter"
     theirs = "nbgrader.preprocessors"
     c.Autograde.sanitize_preprocessors = [
-        f"{HERE}.Mend",
+        f"{HERE}.Repair",
         f"{theirs}.OverwriteKernelspec",
     ]
     c.Autograde.autograde_preprocessors = [
@@ -72,12 +73,12 @@ def plain_markdown(source: str) -> str:
     return MarkdownWithMath(renderer=IPythonRenderer(escape=True)).render(source)
 
 
-# -- the desk behind a converter ---------------------------------------------------------------
+# -- the session of a converter ----------------------------------------------------------------
 
-_DESKS: weakref.WeakKeyDictionary[Any, Desk] = weakref.WeakKeyDictionary()
+_SESSIONS: weakref.WeakKeyDictionary[Any, Session] = weakref.WeakKeyDictionary()
 
 
-class Desk:
+class Session:
     """One run of a converter: its course folder, the grader, and the notebook in hand."""
 
     def __init__(self, coursedir: Any, parent: Any = None) -> None:
@@ -90,17 +91,17 @@ class Desk:
         self.late = late_policy(parent)
 
     @classmethod
-    def of(cls, preprocessor: Any) -> Desk:
+    def of(cls, preprocessor: Any) -> Session:
         converter = _converter(preprocessor)
-        if converter not in _DESKS:
-            desk = cls(converter.coursedir, converter)
-            weakref.finalize(converter, desk.shardlings.close)
-            _DESKS[converter] = desk
-        return _DESKS[converter]
+        if converter not in _SESSIONS:
+            session = cls(converter.coursedir, converter)
+            weakref.finalize(converter, session.shardlings.close)
+            _SESSIONS[converter] = session
+        return _SESSIONS[converter]
 
     def known(self, gradebook: Gradebook, assignment: str, notebook: str) -> list[Known]:
         released = self.path(self.coursedir.release_directory, ".", assignment, notebook)
-        return book.in_order(book.known_cells(gradebook, assignment, notebook), released)
+        return in_order(known_cells(gradebook, assignment, notebook), released)
 
     def path(self, step: str, student: str, assignment: str, notebook: str) -> Path:
         return Path(self.coursedir.format_path(step, student, assignment)) / f"{notebook}.ipynb"
@@ -153,8 +154,8 @@ def _where(resources: Any) -> tuple[str, str, str]:
 
 
 def rebuild(nb: Any, work: Work) -> None:
-    """Put the mended cells in place of the submitted ones; nothing else of the file is kept."""
-    nb.cells = work.mended.cells
+    """Put the repaired cells in place of the submitted ones; nothing else of the file is kept."""
+    nb.cells = work.repaired.cells
     nb.nbformat, nb.nbformat_minor = 4, 5
     nb.metadata = nbformat.from_dict({"language_info": {"name": "python"}})
 
@@ -169,7 +170,7 @@ def graded(nb: Any, work: Work, report: Report, mark: str) -> None:
 
 
 class Exporter(NotebookExporter):
-    """Reads any file: what is no notebook is an empty one, and ``Mend`` says why."""
+    """Reads any file: what is no notebook is an empty one, and ``Repair`` says why."""
 
     def from_filename(self, filename: str, resources: Any = None, **kw: Any) -> Any:
         try:
@@ -180,14 +181,14 @@ class Exporter(NotebookExporter):
         return self.from_notebook_node(node, resources=resources, **kw)
 
 
-class Mend(NbGraderPreprocessor):
-    """Rebuilds a submitted notebook, see ``mend``."""
+class Repair(NbGraderPreprocessor):
+    """Rebuilds a submitted notebook, see ``repair``."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
-        desk = Desk.of(self)
+        session = Session.of(self)
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
-            work, _ = desk.read(gradebook, *_where(resources))
-        for note in work.mended.submission.notes:
+            work, _ = session.read(gradebook, *_where(resources))
+        for note in work.repaired.submission.notes:
             self.log.warning(note)
         rebuild(nb, work)
         return nb, resources
@@ -197,16 +198,16 @@ class Grade(NbGraderPreprocessor):
     """Stands in for ``Execute``: the submission is graded in the sandbox, no kernel is started."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
-        desk = Desk.of(self)
+        session = Session.of(self)
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
-            work, known = desk.read(gradebook, *_where(resources))
-            mark = desk.stamp(gradebook, work, known)
+            work, known = session.read(gradebook, *_where(resources))
+            mark = session.stamp(gradebook, work, known)
         try:
-            desk.look_ahead(_converter(self), work.assignment, work.notebook)
-            report = desk.shardlings.report(work)
+            session.look_ahead(_converter(self), work.assignment, work.notebook)
+            report = session.shardlings.report(work)
         except CanaryFailed as failed:  # any other error would fail this one student, and then the next
             raise SystemExit(f"shardlings: {failed}") from None
-        desk.works[_where(resources)] = work, report
+        session.works[_where(resources)] = work, report
         graded(nb, work, report, mark)
         return nb, resources
 
@@ -215,12 +216,12 @@ class SaveComments(NbGraderPreprocessor):
     """Reasons and hints as comments; after ``SaveAutoGrades``, which resets them."""
 
     def preprocess(self, nb: Any, resources: Any) -> tuple[Any, Any]:
-        desk = Desk.of(self)
+        session = Session.of(self)
         student, assignment, notebook = _where(resources)
-        work, report = desk.works[student, assignment, notebook]
+        work, report = session.works[student, assignment, notebook]
         with Gradebook(resources["nbgrader"]["db_url"]) as gradebook:
             submitted = gradebook.find_submission_notebook(notebook, assignment, student)
-            book.annotate(submitted, desk.shardlings, work, report)
+            annotate(submitted, session.shardlings, work, report)
             gradebook.db.commit()
         return nb, resources
 
@@ -240,7 +241,7 @@ class ClearSolutions(NbgraderClearSolutions):
     def _texts_given(self, notebook: str) -> set[str]:
         course = Path(Shardlings(parent=self.parent).course)
         try:
-            book = nbformat.read(course.parent / "exercises" / notebook / f"{notebook}.ipynb", as_version=4)
+            given = nbformat.read(course.parent / "exercises" / notebook / f"{notebook}.ipynb", as_version=4)
         except Exception:
             return set()
-        return {c.source for c in book.cells}
+        return {c.source for c in given.cells}

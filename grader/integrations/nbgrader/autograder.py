@@ -1,4 +1,4 @@
-"""Where submissions are graded behind nbgrader's back: settings, workers, and the reports kept.
+"""Grades submissions in place of nbgrader's kernels: the settings, the workers, and the reports kept.
 
 Reports are kept by fingerprint below DIR/.shardlings/, for the staff alone: what was graded once, by
 ``nbgrader autograde`` or by ``shardlings grade --nbgrader``, is not graded again until it changes.
@@ -30,7 +30,7 @@ from grader.course.finding import find_course
 from grader.course.loading import Course
 from grader.intake.submission import Submission
 from grader.integrations.nbgrader import folder
-from grader.integrations.nbgrader.mend import Known, Mended, mend
+from grader.integrations.nbgrader.repair import Known, Repaired, repair
 from grader.sandbox.tiers import best_tier
 
 KEPT = ".shardlings"
@@ -38,7 +38,7 @@ KEPT = ".shardlings"
 
 @dataclass(frozen=True)
 class Work:
-    """One submitted notebook, read and mended, and what its verdict depends on.
+    """One submitted notebook, read and repaired, and what its verdict depends on.
 
     ``points`` and ``exercise_of`` are by grade cell.
     """
@@ -46,7 +46,7 @@ class Work:
     student: str
     assignment: str
     notebook: str
-    mended: Mended
+    repaired: Repaired
     names: list[str]
     fingerprint: str
     points: dict[str, float]
@@ -104,16 +104,16 @@ class Shardlings(LoggingConfigurable):
         return any(m.id == notebook for m in self.loaded.config.modules)
 
     def read(self, path: Path, student: str, assignment: str, notebook: str, known: Sequence[Known]) -> Work:
-        """Read and mend a submitted notebook. Raises CourseError where gradebook and course disagree."""
+        """Read and repair a submitted notebook. Raises CourseError where gradebook and course disagree."""
         course = self.loaded
         names = list(course.module(notebook).exercises) if self.is_ours(notebook) else []
         exercise_of = {folder.check_cell(name): name for name in names}
         points = {k.name: k.points for k in known if k.graded and k.points is not None}
         self._agree(assignment, exercise_of, points)
         given = folder.texts_given(course) if names else frozenset()
-        mended = mend(path, student, known, names, given)
-        fingerprint = self.grader.fingerprint(mended.submission, names)
-        return Work(student, assignment, notebook, mended, names, fingerprint, points, exercise_of)
+        repaired = repair(path, student, known, names, given)
+        fingerprint = self.grader.fingerprint(repaired.submission, names)
+        return Work(student, assignment, notebook, repaired, names, fingerprint, points, exercise_of)
 
     def _agree(self, assignment: str, exercise_of: Mapping[str, str], points: Mapping[str, float]) -> None:
         again = "run: shardlings nbgrader init DIR && nbgrader generate_assignment --force " + assignment
@@ -131,7 +131,7 @@ class Shardlings(LoggingConfigurable):
             found = self._coming[work.fingerprint].result()
         if found is None:
             self._prove(work.names)
-            found = self.grader.grade(work.mended.submission, work.names)
+            found = self.grader.grade(work.repaired.submission, work.names)
             self.keep(work.fingerprint, found)
         return found
 
@@ -200,7 +200,7 @@ class Shardlings(LoggingConfigurable):
     def _next(self, work: Work) -> Submission:
         if self._stopped:
             raise CancelledError
-        return work.mended.submission
+        return work.repaired.submission
 
 
 def stamp(work: Work, known: Sequence[Known], dates: Sequence[object], late: Sequence[str]) -> str:
@@ -213,8 +213,8 @@ def stamp(work: Work, known: Sequence[Known], dates: Sequence[object], late: Seq
     cells = [(k.name, k.kind, k.source, k.points, k.solution, k.task, k.locked) for k in known]
     parts = [
         work.fingerprint,
-        work.mended.digest,
-        work.mended.submission.notes,
+        work.repaired.digest,
+        work.repaired.submission.notes,
         cells,
         [str(d) for d in dates],
         list(late),

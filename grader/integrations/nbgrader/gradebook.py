@@ -10,8 +10,8 @@ from nbgrader.api import Gradebook
 
 from grader.common.result import Report
 from grader.integrations.nbgrader import cells, folder
-from grader.integrations.nbgrader.desk import Shardlings, Work
-from grader.integrations.nbgrader.mend import Known
+from grader.integrations.nbgrader.autograder import Shardlings, Work
+from grader.integrations.nbgrader.repair import Known
 
 NO_RESPONSE = "No response."
 
@@ -47,7 +47,7 @@ def in_order(known: list[Known], released: Path) -> list[Known]:
     return sorted(known, key=lambda k: order.get(k.name, len(order)))
 
 
-def annotate(submitted: Any, desk: Shardlings, work: Work, report: Report) -> None:
+def annotate(submitted: Any, autograder: Shardlings, work: Work, report: Report) -> None:
     """What nbgrader's own saving leaves out: reasons as comments, extra credit, what a person must look at.
 
     Manual scores and comments are never touched. Commits nothing.
@@ -58,14 +58,14 @@ def annotate(submitted: Any, desk: Shardlings, work: Work, report: Report) -> No
     found = {e.exercise: e for e in report.exercises}
     comments = {c.name: c for c in submitted.comments}
     for name in work.names:
-        for task, cell in folder.solution_cells(desk.loaded.exercise(name)).items():
-            if cell in comments and cell not in work.mended.untouched:
+        for task, cell in folder.solution_cells(autograder.loaded.exercise(name)).items():
+            if cell in comments and cell not in work.repaired.untouched:
                 comments[cell].auto_comment = cells.comment(found[name], task)
     for grade in submitted.grades:
         exercise = found.get(work.exercise_of.get(grade.name, ""))
         if exercise is None:
             continue
-        if desk.loaded.exercise(exercise.exercise).extension:
+        if autograder.loaded.exercise(exercise.exercise).extension:
             grade.extra_credit = exercise.earned
         if exercise.pending:
             grade.needs_manual_grade = True
@@ -83,4 +83,4 @@ def save(submitted: Any, nodes: list[Any], work: Work) -> None:
         grade.auto_score = determine_grade(node)[0]
         grade.needs_manual_grade = grade.manual_score is not None or grade.auto_score is None
     for comment in submitted.comments:
-        comment.auto_comment = NO_RESPONSE if comment.name in work.mended.untouched else None
+        comment.auto_comment = NO_RESPONSE if comment.name in work.repaired.untouched else None

@@ -1,4 +1,4 @@
-"""A submitted notebook, however damaged: cells for the gradebook, and code for the grader.
+"""Repair of a submitted notebook, however damaged: cells for the gradebook, and code for the grader.
 
 The grader gets every code cell that the learner wrote, whatever nbgrader's marks on it say: a task is
 graded by the function that is there, not by the cell it is in. The gradebook gets every cell it knows
@@ -19,21 +19,12 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode
 
 from grader.common.text import a_few, first_notes, printable
-from grader.intake.submission import (
-    MAX_FILE,
-    MAX_NOTEBOOK,
-    MIB,
-    Chunk,
-    Refused,
-    Source,
-    Submission,
-    bytes_of,
-    cell_text,
-    checked_after,
-    neutralise,
-    notebook_cells,
-    text_of,
-)
+from grader.intake import limits
+from grader.intake.decoding import text_of
+from grader.intake.disk import bytes_of
+from grader.intake.ipython import neutralise
+from grader.intake.notebooks import cell_text, checked_after, notebook_cells
+from grader.intake.submission import Chunk, Refused, Source, Submission
 
 # `check` is ours and has nothing to say while grading; a cell that calls it is not at fault.
 NO_CHECK = Chunk("the check cells", "def check(*args, **kwargs):\n    return None\n")
@@ -92,7 +83,7 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Mended:
+class Repaired:
     """``untouched``: names of solution cells that are as they were released."""
 
     cells: list[NotebookNode]
@@ -102,9 +93,9 @@ class Mended:
     missing: frozenset[str] = field(default=frozenset())
 
 
-def mend(
+def repair(
     path: Path, student: str, known: Sequence[Known], exercises: Iterable[str], given: frozenset[str] = frozenset()
-) -> Mended:
+) -> Repaired:
     """Read the notebook at ``path``; see the module.
 
     Args:
@@ -124,7 +115,7 @@ def mend(
     digest = hashlib.sha256(json.dumps([[[c.name, c.text] for c in chunks], found]).encode()).hexdigest()
     submission = Submission(student, dict.fromkeys(exercises, source) if chunks else {}, found, digest)
     missing = [k for k in known if not any(c.known is k for c in cells)]
-    return Mended(
+    return Repaired(
         _nodes(cells, known),
         submission,
         hashlib.sha256(json.dumps([[c.kind, c.text, c.known.name if c.known else ""] for c in cells]).encode()).hexdigest(),
@@ -138,7 +129,7 @@ def mend(
 
 def _read(path: Path, notes: list[str]) -> list[Any]:
     try:
-        text = text_of(bytes_of(path, MAX_NOTEBOOK))
+        text = text_of(bytes_of(path, limits.MAX_NOTEBOOK))
         if not text.strip():
             raise Refused("is empty")
         return notebook_cells(text)
@@ -191,8 +182,8 @@ def _recognise(cells: list[Cell], known: Sequence[Known], notes: list[str]) -> N
             continue
         rivals = [c for c in cells if c.known is None and c.kind == "code" and cell.defines & _defined(c.text)]
         if len(rivals) > 1:
-            told = a_few([str(c.number) for c in rivals])
-            notes.append(f"{a_few(sorted(cell.defines))} is defined in cells {told}; the last one counts")
+            numbers = a_few([str(c.number) for c in rivals])
+            notes.append(f"{a_few(sorted(cell.defines))} is defined in cells {numbers}; the last one counts")
         if rivals:
             rivals[-1].known = cell
             _note_marks(rivals[-1], cell, notes)
@@ -247,8 +238,10 @@ def _chunks(cells: list[Cell], notes: list[str]) -> list[Chunk]:
     size = 0
     for cell in cells:
         size += len(cell.text)
-        if size > MAX_FILE:
-            notes.append(f"more than {MAX_FILE // MIB} MiB of code; cell {cell.number} and what follows was not read")
+        if size > limits.MAX_FILE:
+            notes.append(
+                f"more than {limits.MAX_FILE // limits.MIB} MiB of code; cell {cell.number} and what follows was not read"
+            )
             break
         text, left_out = neutralise(_IMPORT_CHECK.sub(r"\1pass", cell.text))
         if left_out:

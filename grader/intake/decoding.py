@@ -1,0 +1,56 @@
+"""From bytes to text, and from text to Python: encodings, line ends, the tree."""
+
+from __future__ import annotations
+
+import ast
+import codecs
+import re
+import warnings
+
+from grader.common import syntax
+from grader.intake.submission import Refused
+
+
+def text_of(data: bytes) -> str:
+    """What a file says, with Unix lines. Raises Refused where it is no text that Python could read."""
+    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
+        raise Refused("is UTF-16 text; save it as UTF-8")
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        text = _as_it_says(data)
+        if text is None:
+            raise Refused(f"is not UTF-8 text (line {line}); save it as UTF-8") from error
+    if "\0" in text:
+        raise Refused(f"holds a NUL byte (line {text[: text.index(chr(0))].count(chr(10)) + 1}); save it as text")
+    return unix_lines(text)
+
+
+_COOKIE = re.compile(rb"(?:[ \t\f]*(?:#[^\n]*)?\r?\n)?[ \t\f]*#[^\n]*?coding[:=][ \t]*([-\w.]+)")
+_ALPHABETS = ("iso8859", "cp", "latin", "mac", "koi8", "big5", "gb", "shiftjis", "euc")  # no codec that does more
+
+
+def _as_it_says(data: bytes) -> str | None:
+    """Text in the encoding that its ``# coding: latin-1`` names, as Python reads it; None where it names none."""
+    cookie = _COOKIE.match(data)
+    try:
+        name = codecs.lookup(cookie[1].decode()).name if cookie else ""
+        return data.decode(name) if name.replace("-", "").replace("_", "").startswith(_ALPHABETS) else None
+    except (LookupError, UnicodeDecodeError):
+        return None
+
+
+def unix_lines(text: str) -> str:
+    """Lines that end in a line feed alone, whatever ended them."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
+def parsed(text: str) -> ast.Module | None:
+    """The text as Python; None where it is none."""
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # a "\d" in a learner's string is no concern of ours
+            return syntax.parse(text)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None

@@ -1,0 +1,106 @@
+"""One file or folder that was handed in: its bytes, within limits, and why there are none."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+from grader.common.text import A_LINK, printable
+from grader.intake import limits
+from grader.intake.submission import Refused, Unreadable
+
+SUFFIXES = (".py", ".ipynb")
+ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")  # in which work may be
+MACHINE_FAULTS = {
+    errno.EACCES,
+    errno.EPERM,
+    errno.ELOOP,
+    errno.EIO,
+    errno.ENFILE,
+    errno.EMFILE,
+    errno.ENOMEM,
+    errno.ETIMEDOUT,
+    getattr(errno, "ESTALE", errno.EIO),
+}
+SKIPPED_FOLDERS = {"__pycache__", "_public", "__MACOSX", "node_modules", "site-packages", "venv"}
+
+
+@dataclass(frozen=True)
+class File:
+    """A ``.py`` file or notebook that was found. ``read`` raises ``Refused``."""
+
+    name: str
+    read: Callable[[], bytes]
+
+    @property
+    def shown(self) -> str:
+        return printable(self.name)
+
+    @property
+    def stem(self) -> str:
+        return PurePosixPath(self.name).stem
+
+    @property
+    def suffix(self) -> str:
+        return PurePosixPath(self.name).suffix.lower()
+
+
+def entries_of(folder: Path, notes: list[str]) -> list[os.DirEntry[str]]:
+    """What a folder holds, by name, without what is never a learner's work."""
+    try:
+        with os.scandir(folder) as entries:
+            return sorted((e for e in entries if not is_skipped(e.name)), key=lambda e: e.name)
+    except OSError as error:
+        notes.append(f"{printable(folder.name)} {why_unread(error)}")
+        return []
+
+
+def is_skipped(part: str) -> bool:
+    """A part of a path that is never a learner's work."""
+    return (part.startswith(".") and part not in (".", "..")) or part in SKIPPED_FOLDERS
+
+
+def bytes_of(path: Path, most: int) -> bytes:
+    """Read a plain file of at most ``most`` bytes; a pipe or device is neither waited for nor read.
+
+    Raises Refused.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    try:
+        with open(os.open(path, flags), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise Refused("is not a plain file")
+            return within_limit(file.read(most + 1), path.suffix, most)
+    except OSError as error:
+        if error.errno == errno.ELOOP and path.is_symlink():
+            raise Refused(f"{A_LINK}; hand in the file itself") from error
+        raise Refused(why_unread(error)) from error
+
+
+def limit_of(suffix: str) -> int:
+    """How many bytes of one such file are read at most."""
+    return limits.MAX_NOTEBOOK if suffix.lower() == ".ipynb" else limits.MAX_FILE
+
+
+def within_limit(data: bytes, suffix: str, most: int) -> bytes:
+    """The bytes themselves. Raises Refused where they are more than ``most``."""
+    if len(data) <= most:
+        return data
+    what = "clear its outputs" if suffix.lower() == ".ipynb" else "make it smaller"
+    raise Refused(f"is larger than {most // limits.MIB} MiB and was not read; {what} and hand it in again")
+
+
+def why_unread(error: Exception) -> str:
+    """Why a file or folder of theirs was not read. Raises Unreadable where that is not their doing."""
+    if isinstance(error, FileNotFoundError):
+        return "does not exist"
+    reason = "a loop of links" if isinstance(error, RuntimeError) else getattr(error, "strerror", None)
+    if isinstance(error, RuntimeError) or (isinstance(error, OSError) and error.errno in MACHINE_FAULTS):
+        raise Unreadable(
+            f"{printable(str(getattr(error, 'filename', '') or 'a file'))} cannot be read: {reason}; mend that and grade again"
+        )
+    return f"cannot be read ({(reason or type(error).__name__).lower()})"

@@ -1,0 +1,64 @@
+"""The ``.py`` files and notebooks at a path: a file, a folder or a ``.zip``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from grader.common.text import A_LINK, printable
+from grader.intake import limits
+from grader.intake.archives import files_in_zip
+from grader.intake.disk import SUFFIXES, File, bytes_of, entries_of, limit_of, why_unread
+
+
+def listing(path: Path, notes: list[str]) -> list[File]:
+    """The files at ``path`` by name, the least deep first; what is refused is noted."""
+    try:
+        # A link that the person typed is followed, one that a learner handed in is not.
+        real = path.resolve(strict=True)
+        is_folder = real.is_dir()
+    except (OSError, RuntimeError, ValueError) as error:
+        notes.append(f"{printable(path.name)} {why_unread(error)}")
+        return []
+    if is_folder:
+        files = list(files_in_folder(real, notes))
+    elif real.suffix.lower() == ".zip":
+        files = files_in_zip(real, path.name, "", notes)
+    elif real.suffix.lower() in SUFFIXES:
+        files = [File(path.name, lambda: bytes_of(real, limit_of(real.suffix)))]
+    else:
+        notes.append(f"{printable(path.name)} is not a .py file, a notebook (.ipynb) or a .zip")
+        files = []
+    if len(files) > limits.MAX_FILES:
+        notes.append(f"more than {limits.MAX_FILES} .py files and notebooks were handed in; the rest was not looked at")
+    return files[: limits.MAX_FILES]
+
+
+def files_in_folder(root: Path, notes: list[str]) -> Iterator[File]:
+    """Walk breadth first, so that a limit cuts off what lies deepest."""
+    folders, seen, zips = [(root, "")], 0, 0
+    for depth in range(limits.MAX_DEPTH + 1):
+        deeper: list[tuple[Path, str]] = []
+        for folder, prefix in folders:
+            for entry in entries_of(folder, notes):
+                seen += 1
+                if seen > limits.MAX_ENTRIES:
+                    notes.append(
+                        f"more than {limits.MAX_ENTRIES} files and folders were handed in; the rest was not looked at"
+                    )
+                    return
+                name, place, suffix = prefix + entry.name, Path(entry.path), Path(entry.name).suffix.lower()
+                if entry.is_symlink():
+                    notes.append(f"{printable(name)} {A_LINK}")
+                elif entry.is_dir(follow_symlinks=False):
+                    deeper.append((place, f"{name}/"))
+                elif suffix == ".zip":
+                    zips += 1
+                    yield from files_in_zip(place, name, f"{name}/", notes) if zips <= limits.MAX_ZIPS else ()
+                elif suffix in SUFFIXES:
+                    yield File(name, lambda place=place, suffix=suffix: bytes_of(place, limit_of(suffix)))
+        folders = deeper
+        if folders and depth == limits.MAX_DEPTH:
+            notes.append(f"folders deeper than {limits.MAX_DEPTH} levels were not looked at")
+    if zips > limits.MAX_ZIPS:
+        notes.append(f"{zips} .zip files were handed in; {limits.MAX_ZIPS} were opened")

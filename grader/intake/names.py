@@ -1,0 +1,128 @@
+"""Which exercise or module a file is named after, and which student."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+
+from grader.common.text import a_few
+
+_COPY = re.compile(r"(?:\(\d{1,4}\)|[ -]copy *\d{0,4})$", re.IGNORECASE)  # "x (1)", "x-Copy1", "x copy 2"
+_DELIMITERS = " _-.,+()"
+# Canvas: a student's name and number, and a number of the file.
+_DOWNLOAD = re.compile(r"^([^\W_]+)_(?:late_)?(\d+)_\d+$", re.IGNORECASE)
+OTHER_MODULE = re.compile(r"(?:.*/)?\d\d_[a-z0-9_]+(?:\.ipynb|/.*)")  # as our courses name them
+_OLD = {
+    "old", "older", "bak", "backup", "backups", "archive", "archived", "draft", "drafts", "previous", "prev", "unused",
+    "deprecated", "trash", "scratch", "wip",
+}  # fmt: skip
+_FINAL = {"final", "finished", "submit", "submission", "submitted", "handin"}
+
+
+class Quality(IntEnum):
+    """How well a file name fits an id, the best first."""
+
+    EXACT = 0
+    CONTAINS = 1
+    BEGINS = 2
+    NEAR = 3
+    NONE = 4
+
+
+@dataclass(frozen=True)
+class Match:
+    """What a file is named after; ``targets`` (exercise or module ids) are several when it is ambiguous."""
+
+    quality: Quality
+    targets: tuple[str, ...] = ()
+
+
+def best_match(stem: str, exercises: Mapping[str, str]) -> Match:
+    """What a file of this name is work on."""
+    modules = tuple(dict.fromkeys(exercises.values()))
+    if stem in exercises or stem in modules:
+        return Match(Quality.EXACT, (stem,))
+    plain = _without_copy_mark(stem)
+    for ids in (exercises, modules):
+        inside = [i for i in ids if _position(plain, i)]
+        if inside:
+            return Match(Quality.CONTAINS, (max(inside, key=len),))
+    begun = [i for i in (*exercises, *modules) if i.lower().startswith(f"{plain.lower()}_")]
+    if len(begun) == 1:
+        return Match(Quality.BEGINS, (begun[0],))
+    near = _nearest(plain, (*exercises, *modules))
+    return Match(Quality.NEAR, near) if near else Match(Quality.NONE)
+
+
+def _without_copy_mark(stem: str) -> str:
+    while shorter := _COPY.sub("", stem).rstrip(" _-"):
+        if shorter == stem:
+            break
+        stem = shorter
+    return stem
+
+
+def _position(stem: str, name: str) -> re.Match[str] | None:
+    """Where an id stands between other words, upper and lower case being one."""
+    return re.search(rf"(?<![a-z0-9]){re.escape(name)}(?![a-z0-9])", stem, re.IGNORECASE | re.ASCII)
+
+
+def _nearest(stem: str, names: Iterable[str]) -> tuple[str, ...]:
+    """The ids that are a slip of the keyboard away; the digits must be right, since ids differ by them."""
+    digits = re.findall(r"\d+", stem)
+    scores = {
+        name: difflib.SequenceMatcher(None, name.lower(), stem.lower()).ratio()
+        for name in names
+        if len(stem) <= 100 and re.findall(r"\d+", name) == digits
+    }
+    best = max(scores.values(), default=0.0)
+    return tuple(name for name, score in scores.items() if score == best >= 0.85)
+
+
+def owner(stem: str, exercises: Mapping[str, str]) -> str:
+    """The student's name in a file name: "alice_c3_contracting (1)" is alice's.
+
+    The id itself where the file name holds nothing else.
+    """
+    name = _without_copy_mark(stem)
+    while (match := best_match(name, exercises)).quality in (Quality.EXACT, Quality.CONTAINS):
+        place = _position(name, match.targets[0])
+        if place is None:
+            break
+        rest = name[: place.start()].strip(_DELIMITERS) or name[place.end() :].strip(_DELIMITERS)
+        if not rest:
+            break
+        name = rest
+    return _DOWNLOAD.sub(r"\1_\2", name)
+
+
+def looked_for(exercises: Mapping[str, str]) -> str:
+    """Which names would have done, for a note."""
+    modules = dict.fromkeys(exercises.values())
+    return f"looked for {a_few([f'{e}.py' for e in exercises], 3)}, or {a_few([f'{m}.ipynb' for m in modules], 3)}"
+
+
+def is_unsigned(stem: str, exercises: Mapping[str, str]) -> bool:
+    """A file name that is an exercise or module and no student's name besides."""
+    match = best_match(stem, exercises)
+    return (
+        match.quality in (Quality.EXACT, Quality.BEGINS, Quality.NEAR)
+        or owner(stem, exercises).lower() == match.targets[0].lower()
+    )
+
+
+def is_called_old(path: str) -> bool:
+    """Whether a word of the path says that the work is no longer the learner's last."""
+    return bool(_words(path) & _OLD)
+
+
+def is_called_final(path: str) -> bool:
+    """Whether a word of the path says that this is the work to grade."""
+    return bool(_words(path) & _FINAL)
+
+
+def _words(path: str) -> set[str]:
+    return set(re.split(r"[^a-z]+", path.lower()))

@@ -1,0 +1,178 @@
+"""One submission, read as text: nothing is imported, executed or unpickled here.
+
+Whatever the bytes are, ``read`` raises nothing: what cannot be used is left out and named in a note. Only where the
+grader may not or cannot read what is there (permissions, a damaged disk, too many open files) it raises, so that nobody
+loses points by that.
+
+Which file is graded, when several could be, in this order:
+
+1. a file that was changed before one that is as it was handed out or in which nothing is written;
+2. the exact name; then a name that contains the id between other words ("c3_contracting (1)",
+   "03_matmuls-alice"); then the first words of one id ("c3"); then one that differs by a slip of the keyboard
+   ("c3_contracing");
+3. a file that is not called old ("old/c3_contracting.py", "c3_contracting_backup") before one that is;
+4. a ``.py`` file before a notebook;
+5. a file named after the exercise before one named after its whole module;
+6. one called final before another;
+7. the least deep, then the shortest, then the alphabetically first path.
+
+Where others were passed over, a note names them and what was used.
+
+A ``.py`` file or notebook may be named after an exercise or after a module; a module's serves all its
+exercises.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+from grader.common.text import a_few, first_notes, printable
+from grader.intake import limits
+from grader.intake.decoding import text_of
+from grader.intake.disk import File
+from grader.intake.listing import listing
+from grader.intake.names import OTHER_MODULE, Match, Quality, best_match, is_called_final, is_called_old, looked_for
+from grader.intake.notebooks import checked_after, code_cells, notebook_cells
+from grader.intake.stubs import nothing_written
+from grader.intake.submission import Chunk, Place, Refused, Source, Submission, fingerprint, paths_of
+
+
+def read(
+    place: Place, student: str, exercises: Mapping[str, str], handed_out: Collection[str] = frozenset()
+) -> Submission:
+    """Read ``.py`` files, notebooks, a ``.zip`` or a folder. Raises Unreadable and nothing else; see ``notes``.
+
+    Args:
+        place: the file or folder, or several files.
+        student: the learner's name.
+        exercises: exercise id -> module id.
+        handed_out: fingerprints of what learners were given. A file that nobody
+            changed is graded only where there is no other.
+    """
+    notes: list[str] = []
+    candidates, digest = _candidates(place, exercises, notes)
+    unchanged = {c for c in candidates if fingerprint(c.source) in handed_out or nothing_written(c.source)}
+    sources: dict[str, Source] = {}
+    ignored: dict[_Candidate, dict[str, str]] = {}
+    for exercise in exercises:
+        rivals = [c for c in candidates if exercise in c.serves]
+        if not rivals:
+            continue
+        best = min(rivals, key=lambda c: (c in unchanged, c.rank))
+        sources[exercise] = best.source
+        for other in rivals:
+            if other is not best and other not in unchanged:
+                ignored.setdefault(other, {})[exercise] = best.source.name
+    used = {id(s) for s in sources.values()}
+    for candidate in candidates:
+        if id(candidate.source) in used:
+            notes.extend(candidate.notes)
+    notes.extend(_ignored_note(candidate, instead) for candidate, instead in ignored.items())
+    for text in (*(f"{exercise}: {source.name}" for exercise, source in sources.items()), *notes):
+        _add_to_digest(digest, "", text.encode())
+    return Submission(student, sources, first_notes(notes), digest.hexdigest())
+
+
+@dataclass(frozen=True, eq=False)
+class _Candidate:
+    """A source that could be graded. The lowest ``rank`` comes first."""
+
+    source: Source
+    serves: tuple[str, ...]
+    rank: tuple
+    notes: tuple[str, ...]
+
+
+def _candidates(place: Place, exercises: Mapping[str, str], notes: list[str]) -> tuple[list[_Candidate], Any]:
+    """All sources that were read, best first, and the running digest of the files they were read from."""
+    found: list[_Candidate] = []
+    digest = hashlib.sha256()
+    code_left, left = limits.MAX_TOTAL, limits.MAX_READ
+    for file, match in sorted(_work_in(place, exercises, notes), key=lambda m: _rank(*m, exercises)):
+        remarks = _taken_for(file, match)
+        try:
+            data = file.read()
+            left -= len(data)
+            source = _source(file, data, remarks, exercises) if left >= 0 else Source(file.shown, ())
+        except Refused as refusal:
+            notes.append(f"{file.shown} {refusal}")
+            continue
+        code_left -= sum(len(c.text) for c in source.chunks)
+        if min(left, code_left) < 0:
+            most = (limits.MAX_READ if left < 0 else limits.MAX_TOTAL) // limits.MIB
+            notes.append(f"more than {most} MiB were handed in: {file.shown} and what follows was not read")
+            break
+        _add_to_digest(digest, file.name, data)
+        found.append(_Candidate(source, _serves(match, exercises), _rank(file, match, exercises), tuple(remarks)))
+    return found, digest
+
+
+def _work_in(place: Place, exercises: Mapping[str, str], notes: list[str]) -> list[tuple[File, Match]]:
+    """The files that are named after one exercise or module; the others are noted."""
+    matched: list[tuple[File, Match]] = []
+    strangers: list[str] = []
+    for file in (f for path in paths_of(place) for f in listing(Path(path), notes)):
+        match = best_match(file.stem, exercises)
+        if len(match.targets) == 1:
+            matched.append((file, match))
+        elif match.targets:
+            notes.append(f"{file.shown} could be {' or '.join(match.targets)} and is not graded; rename it")
+        else:
+            strangers.append(file.shown)
+    if matched:  # a course of one module, as nbgrader releases it, does not know the others' names
+        strangers = [name for name in strangers if not OTHER_MODULE.fullmatch(name)]
+    if strangers:
+        notes.append(f"named after no exercise and not graded: {a_few(strangers)}")
+    if not matched:
+        notes.append(f"nothing to grade: {looked_for(exercises)}")
+    return matched
+
+
+def _taken_for(file: File, match: Match) -> list[str]:
+    if match.quality in (Quality.BEGINS, Quality.NEAR):
+        return [f"{file.shown} is taken for {match.targets[0]}{file.suffix}"]
+    return []
+
+
+def _serves(match: Match, exercises: Mapping[str, str]) -> tuple[str, ...]:
+    target = match.targets[0]
+    return (target,) if target in exercises else tuple(e for e, module in exercises.items() if module == target)
+
+
+def _rank(file: File, match: Match, exercises: Mapping[str, str]) -> tuple:
+    whole_module = match.targets[0] not in exercises
+    called_old, called_final = is_called_old(file.name), is_called_final(file.name)
+    path = (file.name.count("/"), len(file.name), file.name)
+    return (match.quality, called_old, file.suffix != ".py", whole_module, not called_final, *path)
+
+
+def _source(file: File, data: bytes, notes: list[str], exercises: Collection[str]) -> Source:
+    """Raises Refused when nothing of the file can be used."""
+    text = text_of(data)
+    if not text.strip():
+        raise Refused("is empty")
+    if file.suffix == ".py":
+        return Source(file.shown, (Chunk(printable(PurePosixPath(file.name).name), text),))
+    cells = notebook_cells(text)
+    chunks = tuple(code_cells(cells, file.shown, notes))
+    if sum(len(c.text) for c in chunks) > limits.MAX_FILE:
+        raise Refused(
+            f"holds more than {limits.MAX_FILE // limits.MIB} MiB of code and was not read; hand in only your work"
+        )
+    return Source(file.shown, chunks, tuple(checked_after(cells, chunks, exercises)))
+
+
+def _add_to_digest(digest: Any, name: str, data: bytes) -> None:
+    """Lengths go first, so that no two sets of files give the same stream."""
+    for part in (name.encode("utf-8", "surrogatepass"), data):
+        digest.update(len(part).to_bytes(8, "big"))
+        digest.update(part)
+
+
+def _ignored_note(candidate: _Candidate, instead: Mapping[str, str]) -> str:
+    used = list(dict.fromkeys(instead.values()))
+    return f"{candidate.source.name} is not graded for {a_few(list(instead))}: used {a_few(used)}"

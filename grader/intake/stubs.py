@@ -1,0 +1,37 @@
+"""Whether a learner wrote anything."""
+
+from __future__ import annotations
+
+import ast
+
+from grader.intake import limits
+from grader.intake.decoding import parsed
+from grader.intake.submission import Source
+
+
+def nothing_written(source: Source) -> bool:
+    """Whether all tasks and answers are still to be written, in a stub of whatever edition of the course."""
+    left = 0
+    for chunk in source.chunks:
+        tree = parsed(chunk.text) if len(chunk.text) <= limits.MAX_CELL else None
+        if tree is None:
+            return False
+        for node in tree.body:
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                if not _is_left(node):
+                    return False
+                left += 1
+            elif isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name):
+                if not (isinstance(node.value, ast.Constant) and node.value.value is None):
+                    return False
+                left += 1
+    return left > 0
+
+
+def _is_left(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) -> bool:
+    """A body of nothing but words and ``raise NotImplementedError(...)``."""
+    *words, last = node.body
+    raised = last.exc if isinstance(last, ast.Raise) else None
+    raised = raised.func if isinstance(raised, ast.Call) else raised
+    is_words = all(isinstance(w, ast.Expr) and isinstance(w.value, ast.Constant) for w in words)
+    return is_words and isinstance(raised, ast.Name) and raised.id == "NotImplementedError"

@@ -1,0 +1,197 @@
+"""Who handed in what: the students in the folders and files that were named on the command line."""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+
+from grader.common.text import A_LINK, a_few, first_notes, printable
+from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of
+from grader.intake.listing import files_in_folder
+from grader.intake.names import Quality, best_match, is_called_final, is_called_old, is_unsigned, looked_for, owner
+from grader.intake.submission import NothingToGrade, Place, Unreadable, paths_of
+
+_STUDENT = re.compile(r"(?!\.)[A-Za-z0-9._@ +-]{1,100}")
+
+
+class Found(NamedTuple):
+    """What there is to grade.
+
+    Attributes:
+        students: (student, place), by student.
+        notes: what was skipped.
+        set_aside: who cannot be graded as things stand, and why: the others are.
+    """
+
+    students: list[tuple[str, Place]]
+    notes: list[str]
+    set_aside: dict[str, str]
+
+
+def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str], login: Callable[[str], str] = str) -> Found:
+    """Who handed in what.
+
+    A file is one student's, named by the file without the exercise or module ("alice_c3_contracting.py"); several
+    files of one name are one submission.
+    A folder is one student's when it directly holds work under its own name, a module's folder or
+    ``exercises/``, and no two other folders with work in them (but for "old", "final" ...), beside which a file
+    without a student's name is set aside; else every sub-folder, ``.zip`` and file with a student's name in it is a student's.
+
+    Args:
+        login: the student behind a name, where names are somebody else's (Canvas's, say).
+
+    Raises:
+        NothingToGrade: a path does not exist, or nothing was found.
+    """
+    notes: list[str] = []
+    aside: dict[str, str] = {}
+    places: dict[str, dict[str, Path]] = {}
+    for path in map(Path, paths):
+        if not os.path.exists(path):  # unlike Path.exists, False for names that no file can have
+            raise NothingToGrade(f"no such file or folder: {printable(str(path))}{_did_you_mean(path)}")
+        for name, place in _students_at(path, exercises, notes, aside):
+            student = login(name)
+            if not _STUDENT.fullmatch(student) or student != student.strip():
+                aside[student] = (
+                    f"{printable(str(place))}: a student's name may hold A-Z a-z 0-9 . _ @ + - and blanks, "
+                    "100 at most, and starts with no dot; rename it"
+                )
+            else:
+                places.setdefault(student, {}).setdefault(os.path.realpath(place), place)
+    students = _alone(places, aside)
+    if not students:
+        raise NothingToGrade("; ".join([*notes, *aside.values()]) or "nothing to grade: name a folder of submissions")
+    return Found(students, list(first_notes(notes)), dict(sorted(aside.items())))
+
+
+def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Place]]:
+    """The students whose name is theirs alone, upper and lower case being one: reports are files."""
+    groups: dict[str, list[tuple[str, Place]]] = {}
+    for student, found in sorted(places.items()):
+        paths = tuple(found.values())
+        parts = len(paths) > 1 and all(p.suffix.lower() in SUFFIXES and not p.is_dir() for p in paths)
+        groups.setdefault(student.lower(), []).extend((student, place) for place in ([paths] if parts else paths))
+    for group in groups.values():
+        names = dict.fromkeys(student for student, _ in group)
+        if len(group) > 1:
+            who = f"{next(iter(names))} is" if len(names) == 1 else f"{' and '.join(names)} (one name in two cases) is"
+            every = (p for _, place in group for p in paths_of(place))
+            where = " and ".join(printable(str(path)) for path in every)
+            aside |= dict.fromkeys(names, f"{who} there twice: {where}; put them into one folder or rename one")
+    return sorted(group[0] for group in groups.values() if len(group) == 1)
+
+
+def _did_you_mean(path: Path) -> str:
+    try:
+        near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
+    except OSError:
+        return ""
+    return f"; did you mean {printable(str(path.parent / near[0]))}?" if near else ""
+
+
+def _students_at(
+    path: Path, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str]
+) -> list[tuple[str, Path]]:
+    if not path.is_dir():
+        if path.suffix.lower() in (*SUFFIXES, ".zip"):
+            return [(owner(path.stem, exercises), path)]
+        notes.append(f"skipped {printable(str(path))}: it is not a .py file, a notebook (.ipynb) or a .zip")
+        return []
+    entries = _sort_entries(path, exercises, notes)
+    folders, zips, named = entries.folders, entries.zips, entries.named
+    stray = _strays(folders, named, exercises)
+    aside |= {
+        f.name: f"{printable(str(f))} lies beside students' folders and is nobody's; put it into a folder of its own"
+        for f in stray
+    }
+    named = [file for file in named if file not in stray]
+    if _is_one_student(folders, zips, named, exercises):
+        return [(path.resolve().name, path)]
+    loose = [(owner(file.stem, exercises), file) for file in (*zips, *named)]
+    if loose or any(_holds_work(folder, exercises) for folder in folders):
+        _tell_others(entries, exercises, notes, aside)
+        # A student whose folder holds no work is graded too: zero with a reason, not forgotten.
+        return [*((folder.name, folder) for folder in folders), *loose]
+    example = f"{printable(path.resolve().name)}/alice/{next(iter(exercises), 'exercise')}.py"
+    notes.append(f"nothing to grade in {printable(str(path))}: {looked_for(exercises)}, as in {example}")
+    return []
+
+
+@dataclass(frozen=True)
+class _InFolder:
+    """What a folder holds: ``named`` files are named after an exercise or module, ``others`` are not."""
+
+    folders: list[Path]
+    zips: list[Path]
+    named: list[Path]
+    others: list[Path]
+    links: list[Path]
+
+
+def _sort_entries(folder: Path, exercises: Mapping[str, str], notes: list[str]) -> _InFolder:
+    found = _InFolder([], [], [], [], [])
+    for entry in entries_of(folder, notes):
+        path = folder / entry.name
+        if entry.is_symlink():
+            found.links.append(path)
+        elif entry.is_dir(follow_symlinks=False):
+            found.folders.append(path)
+        elif path.suffix.lower() == ".zip":
+            found.zips.append(path)
+        elif path.suffix.lower() in SUFFIXES and best_match(path.stem, exercises).quality != Quality.NONE:
+            found.named.append(path)
+        else:
+            found.others.append(path)
+    return found
+
+
+def _tell_others(entries: _InFolder, exercises: Mapping[str, str], notes: list[str], aside: dict[str, str]) -> None:
+    """Of what lies beside the students' folders, that which may be somebody's work."""
+    aside |= {p.name: f"{printable(str(p))} {A_LINK}; put the work itself there" for p in entries.links}
+    passed_over: list[str] = []
+    for path in entries.others:
+        shown, suffix = printable(str(path)), path.suffix.lower()
+        if suffix in SUFFIXES:
+            aside[path.name] = f"{shown} is named after no exercise; {looked_for(exercises)}, or a folder of its own"
+        elif suffix in ARCHIVES or not suffix:
+            aside[path.name] = f"{shown} is no folder and no .zip; unpack it into a folder of its own"
+        else:
+            passed_over.append(printable(path.name))
+    if passed_over:
+        notes.append(f"not looked at: {a_few(passed_over)}")
+
+
+def _is_one_student(
+    folders: Sequence[Path], zips: Sequence[Path], named: Sequence[Path], exercises: Mapping[str, str]
+) -> bool:
+    modules = set(exercises.values())
+    if any(f.name in modules or f.name == "exercises" for f in folders):
+        return True
+    if any(is_unsigned(f.stem, exercises) for f in named):
+        return True
+    owners = {owner(f.stem, exercises) for f in named}
+    return len(named) > 1 and len(owners) == 1 and not folders and not zips
+
+
+def _strays(folders: Sequence[Path], named: Sequence[Path], exercises: Mapping[str, str]) -> list[Path]:
+    """Files without a student's name, where several folders beside them hold work that is nobody's old one.
+
+    Else one of them would make everybody's folders parts of one student's work.
+    """
+    unsigned = [file for file in named if is_unsigned(file.stem, exercises)]
+    if not unsigned or any(f.name in exercises.values() or f.name == "exercises" for f in folders):
+        return []
+    others = (f for f in folders if not is_called_old(f.name) and not is_called_final(f.name))
+    return unsigned if sum(_holds_work(folder, exercises) for folder in others) > 1 else []
+
+
+def _holds_work(folder: Path, exercises: Mapping[str, str]) -> bool:
+    try:
+        return any(best_match(file.stem, exercises).quality != Quality.NONE for file in files_in_folder(folder, []))
+    except Unreadable:
+        return True  # ``read`` says so, of this student alone

@@ -1,0 +1,43 @@
+"""Bytes to text."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.handed_in import read_, texts, write
+
+
+def test_a_bom_and_foreign_line_ends_are_understood(tmp_path: Path):
+    found = read_(write(tmp_path / "c3_contracting.py", b"\xef\xbb\xbfa = 1\r\nb = '\xc3\xa9'\rc = 3\n"))
+    assert texts(found) == ["a = 1\nb = 'é'\nc = 3\n"]
+    assert found.notes == ()
+
+
+@pytest.mark.parametrize(
+    ("content", "reason"),
+    [
+        (b"a = 1\nb = '\xe9'\n", "is not UTF-8 text (line 2); save it as UTF-8"),
+        ("a = 1\n".encode("utf-16"), "is UTF-16 text; save it as UTF-8"),
+        (b"a = 1\n\0", "holds a NUL byte (line 2); save it as text"),
+        (b" \n", "is empty"),
+    ],
+)
+def test_what_is_no_text_is_refused(tmp_path: Path, content: bytes, reason: str):
+    found = read_(write(tmp_path / "c3_contracting.py", content))
+    assert not found.sources
+    assert found.notes == (f"c3_contracting.py {reason}",)
+
+
+@pytest.mark.parametrize("cookie", ["# -*- coding: latin-1 -*-", "#!/usr/bin/python\n# vim: set fileencoding=cp1252 :"])
+def test_a_file_is_read_in_the_encoding_it_names(tmp_path: Path, cookie: str):
+    text = f"{cookie}\n# Universit\xe4t\na = 1\n"
+    found = read_(write(tmp_path / "c3_contracting.py", text.encode("latin-1")))
+    assert texts(found) == [text] and found.notes == ()
+
+
+@pytest.mark.parametrize("cookie", ["unicode_escape", "utf-7", "nonsense", "rot13", "idna"])
+def test_no_codec_that_does_more_than_read_letters(tmp_path: Path, cookie: str):
+    found = read_(write(tmp_path / "c3_contracting.py", f"# coding: {cookie}\na = '\xe4'\n".encode("latin-1")))
+    assert found.notes == ("c3_contracting.py is not UTF-8 text (line 2); save it as UTF-8",)

@@ -1,0 +1,85 @@
+"""What is looked at: links, other files, limits."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grader.intake import limits
+from tests.handed_in import names, read_, write, zipped
+
+
+def test_what_is_never_work_is_skipped_and_other_files_are_named(tmp_path: Path):
+    for folder in (".hidden", "__pycache__", ".ipynb_checkpoints", "_public", "venv", "__MACOSX"):
+        write(tmp_path / folder / "c3_contracting.py")
+    write(tmp_path / "._c3_contracting.py")
+    write(tmp_path / "c1_local.py")
+    write(tmp_path / "notes.txt")
+    for i in range(7):
+        write(tmp_path / f"helper{i}.py")
+    found = read_(tmp_path)
+    assert names(found) == {"c1_local": "c1_local.py"}
+    assert found.notes == (
+        "named after no exercise and not graded: helper0.py, helper1.py, helper2.py, helper3.py, helper4.py and 2 more",
+    )
+
+
+def test_unusable_paths_are_notes(tmp_path: Path):
+    assert read_(tmp_path / "no.py").notes[0] == "no.py does not exist"
+    assert read_(write(tmp_path / "a.txt")).notes[0] == "a.txt is not a .py file, a notebook (.ipynb) or a .zip"
+    assert read_(Path("a\0b")).notes[0] == "a?b cannot be read (valueerror)"
+    assert read_(tmp_path / ("a" * 999)).notes[0].endswith("... cannot be read (file name too long)")
+
+
+def test_links_that_were_handed_in_are_not_followed(tmp_path: Path):
+    write(tmp_path / "bob/c3_contracting.py", "secret = 1")
+    (tmp_path / "alice").mkdir()
+    (tmp_path / "alice/c3_contracting.py").symlink_to(tmp_path / "bob/c3_contracting.py")
+    (tmp_path / "alice/more").symlink_to(tmp_path / "bob")
+    found = read_(tmp_path / "alice")
+    assert not found.sources
+    assert found.notes[:2] == (
+        "c3_contracting.py is a link and was not followed",
+        "more is a link and was not followed",
+    )
+
+
+def test_a_link_that_was_typed_is_followed(tmp_path: Path):
+    write(tmp_path / "bob/c3_contracting.py")
+    (tmp_path / "current").symlink_to(tmp_path / "bob")
+    assert names(read_(tmp_path / "current")) == {"c3_contracting": "c3_contracting.py"}
+
+
+def test_the_number_of_files_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "MAX_FILES", 3)
+    write(tmp_path / "c3_contracting.py")
+    for i in range(5):
+        write(tmp_path / "aaa" / f"h{i}.py")
+    found = read_(tmp_path)
+    assert names(found) == {"c3_contracting": "c3_contracting.py"}
+    assert found.notes[0] == "more than 3 .py files and notebooks were handed in; the rest was not looked at"
+
+
+def test_the_number_of_entries_is_limited(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(limits, "MAX_ENTRIES", 3)
+    for i in range(5):
+        write(tmp_path / f"h{i}.txt")
+    assert read_(tmp_path).notes[0] == "more than 3 files and folders were handed in; the rest was not looked at"
+
+
+def test_the_depth_is_limited(tmp_path: Path):
+    folder = tmp_path.joinpath(*"12345678")
+    write(folder / "c1_local.py")
+    write(folder / "9/c3_contracting.py")
+    found = read_(tmp_path)
+    assert names(found) == {"c1_local": "1/2/3/4/5/6/7/8/c1_local.py"}
+    assert found.notes == ("folders deeper than 8 levels were not looked at",)
+
+
+def test_few_archives_of_a_folder_are_opened(tmp_path: Path):
+    for i in range(7):
+        write(tmp_path / f"{i}.zip", zipped({"c3_contracting.py": "a = 1"}))
+    found = read_(tmp_path)
+    assert names(found) == {"c3_contracting": "0.zip/c3_contracting.py"}
+    assert found.notes[0] == "7 .zip files were handed in; 5 were opened"

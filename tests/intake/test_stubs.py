@@ -1,0 +1,31 @@
+"""Stubs of any edition."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from tests.handed_in import names, read_, write
+
+OLD_STUB = '''"""C3, as it was in another year."""
+import jax
+
+
+def matmul(a, b, *, mesh):
+    """Multiply."""
+    # TODO
+    raise NotImplementedError("matmul")
+
+
+scatter_time = None  # TODO: your answer
+'''
+
+
+def test_a_worked_on_copy_beats_a_stub_of_any_edition(tmp_path: Path):
+    write(tmp_path / "c3_contracting.py", OLD_STUB)
+    write(tmp_path / "c3_contracting (1).py", OLD_STUB.replace("None", "3"))
+    found = read_(tmp_path, handed_out=frozenset({"another edition"}))
+    assert names(found) == {"c3_contracting": "c3_contracting (1).py"}
+    write(tmp_path / "c3_contracting (1).py", OLD_STUB.replace('raise NotImplementedError("matmul")', "return a @ b"))
+    assert names(read_(tmp_path)) == {"c3_contracting": "c3_contracting (1).py"}
+    write(tmp_path / "c3_contracting (1).py", OLD_STUB + "\n")
+    assert names(read_(tmp_path)) == {"c3_contracting": "c3_contracting.py"}

@@ -1,0 +1,236 @@
+"""Who handed in what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grader.common.text import printable
+from grader.intake.reading import read
+from grader.intake.students import find_submissions
+from grader.intake.submission import NothingToGrade, Place
+from tests.handed_in import EXERCISES, LOOKED_FOR, notebook, write, zipped
+
+
+def find(*paths: Path) -> tuple[list[tuple[str, Place]], list[str]]:
+    found = find_submissions(paths, EXERCISES)
+    assert found.set_aside == {}
+    return found.students, found.notes
+
+
+def set_aside(*paths: Path) -> tuple[list[str], dict[str, str]]:
+    """Who is graded, and who is not."""
+    found = find_submissions(paths, EXERCISES)
+    return [student for student, _ in found.students], found.set_aside
+
+
+def test_every_sub_folder_is_a_student(tmp_path: Path):
+    write(tmp_path / "carol/hw1/c3_contracting.py")
+    write(tmp_path / "alice/03_matmuls.ipynb", notebook())
+    write(tmp_path / "bob.zip", zipped({"c3_contracting.py": ""}))
+    write(tmp_path / "dan_c3_contracting.py")
+    (tmp_path / "empty").mkdir()  # graded too: zero with a reason
+    write(tmp_path / ".git/c3_contracting.py")
+    write(tmp_path / "README.md")
+    found, notes = find(tmp_path)
+    assert found == [
+        ("alice", tmp_path / "alice"),
+        ("bob", tmp_path / "bob.zip"),
+        ("carol", tmp_path / "carol"),
+        ("dan", tmp_path / "dan_c3_contracting.py"),
+        ("empty", tmp_path / "empty"),
+    ]
+    assert notes == ["not looked at: README.md"]
+
+
+@pytest.mark.parametrize(
+    "work",
+    ["c3_contracting.py", "03_matmuls (2).ipynb", "c3_contracing.py", "03_matmuls/c3_contracting.py", "exercises/x.py"],
+)
+def test_a_folder_that_holds_work_is_one_student(tmp_path: Path, work: str):
+    write(tmp_path / "alice" / work)
+    write(tmp_path / "alice/other/x.py")
+    assert find(tmp_path / "alice") == ([("alice", tmp_path / "alice")], [])
+
+
+@pytest.mark.parametrize("name", ["c3_contracting.py", "03_matmuls.ipynb", "c3.py", "c3_contracing (2).py"])
+def test_a_file_without_a_name_beside_students_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str):
+    """It made one student of the whole class, and nobody was told."""
+    monkeypatch.chdir(tmp_path)
+    for work in ("alice/c3_contracting.py", "bob/hw/c1_local.py", name):
+        write(tmp_path / "hw" / work)
+    (tmp_path / "hw/carol").mkdir()
+    graded, aside = set_aside(Path("hw"))
+    assert graded == ["alice", "bob", "carol"]
+    assert aside == {name: f"hw/{name} lies beside students' folders and is nobody's; put it into a folder of its own"}
+
+
+def test_what_one_student_keeps_beside_the_work_is_nobody_elses(tmp_path: Path):
+    for work in (
+        "c3_contracting.py",
+        "old/c3_contracting.py",
+        "my backup/c3_contracting.py",
+        "final/c3_contracting.py",
+    ):
+        write(tmp_path / "alice" / work)
+    write(tmp_path / "alice/first try/c3_contracting.py")
+    assert find(tmp_path / "alice") == ([("alice", tmp_path / "alice")], [])
+
+
+def test_one_students_signed_files_are_one_submission(tmp_path: Path):
+    write(tmp_path / "hw/alice_c3_contracting.py")
+    write(tmp_path / "hw/alice_c1_local.py")
+    assert find(tmp_path / "hw") == ([("hw", tmp_path / "hw")], [])
+    write(tmp_path / "hw/bob_e1_ring_gather.py")
+    assert set_aside(tmp_path / "hw") == (["alice", "bob"], {})
+
+
+def test_the_folder_one_stands_in_has_a_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write(tmp_path / "alice/c3_contracting.py")
+    monkeypatch.chdir(tmp_path / "alice")
+    assert find(Path(".")) == ([("alice", Path("."))], [])
+
+
+@pytest.mark.parametrize(
+    ("name", "student"),
+    [
+        ("alice_c3_contracting.py", "alice"),
+        ("alice-03_matmuls.ipynb", "alice"),
+        ("03_matmuls-alice.ipynb", "alice"),
+        ("alice-03_matmuls (1).ipynb", "alice"),
+        ("ALICE_C3_Contracting.py", "ALICE"),
+        ("alice_e1_ring_gather_both.py", "alice"),
+        ("alice_03_matmuls_c3_contracting.py", "alice"),
+        ("alice.zip", "alice"),
+        ("alice b.zip", "alice b"),
+        ("a.b@c.org_c1_local.py", "a.b@c.org"),
+        ("c3_contracting.py", "c3_contracting"),
+        ("c3_contracting (2).py", "c3_contracting"),
+        ("liddellalice_12_34_c3_contracting-1.py", "liddellalice_12"),
+        ("liddellalice_LATE_12_34_c3_contracting.py", "liddellalice_12"),
+    ],
+)
+def test_a_file_is_named_by_its_student(tmp_path: Path, name: str, student: str):
+    path = write(tmp_path / name)
+    assert find(path) == ([(student, path)], [])
+
+
+def test_the_order_is_by_student_and_a_path_may_be_given_twice(tmp_path: Path):
+    b, a = write(tmp_path / "b.zip"), write(tmp_path / "a.zip")
+    assert find(b, a, b, tmp_path)[0] == [("a", a), ("b", b)]
+
+
+def test_a_student_who_is_there_twice_is_set_aside_and_the_others_are_graded(tmp_path: Path):
+    one, two = write(tmp_path / "hw/alice/c3_contracting.py").parent, write(tmp_path / "hw/alice_c3_contracting.py")
+    write(tmp_path / "hw/bob/c3_contracting.py")
+    assert set_aside(tmp_path / "hw") == (
+        ["bob"],
+        {"alice": f"alice is there twice: {shown(one)} and {shown(two)}; put them into one folder or rename one"},
+    )
+
+
+def test_files_of_one_student_are_one_submission(tmp_path: Path):
+    """As Canvas gives them back, each with a number of its own."""
+    files = [
+        write(tmp_path / "hw" / name)
+        for name in (
+            "liddellalice_12_341_c3_contracting.py", "liddellalice_12_340_c1_local.py", "liddellalice_LATE_12_399_c3_contracting-1.py"
+        )
+    ]  # fmt: skip
+    bob = write(tmp_path / "hw/bob_c3_contracting.py")
+    students, _ = find(tmp_path / "hw")
+    assert [(s, set(p) if isinstance(p, tuple) else p) for s, p in students] == [
+        ("bob", bob),
+        ("liddellalice_12", set(files)),
+    ]
+    both = read(students[1][1], "alice", EXERCISES)
+    assert {name: source.name for name, source in both.sources.items()} == {
+        "c1_local": "liddellalice_12_340_c1_local.py", "c3_contracting": "liddellalice_12_341_c3_contracting.py"
+    }  # fmt: skip
+    assert "liddellalice_LATE_12_399_c3_contracting-1.py" in "".join(both.notes)
+
+
+def test_names_that_are_one_on_other_disks_are_set_aside(tmp_path: Path):
+    for name in ("Alice", "alice", "bob"):
+        write(tmp_path / "hw" / name / "c3_contracting.py")
+    graded, aside = set_aside(tmp_path / "hw")
+    assert graded == ["bob"] and list(aside) == ["Alice", "alice"]
+    assert "Alice and alice (one name in two cases) is there twice" in aside["alice"]
+
+
+def shown(path: Path) -> str:
+    return printable(str(path))
+
+
+def test_names_that_no_gradebook_takes_are_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    odd = ["=cmd()", "jos\u00e9", "jose\u0301", "x" * 101, "bob ", "a\nb", "a\u202eb"]
+    for name in ("alice", *odd):
+        write(tmp_path / "hw" / name / "c3_contracting.py")
+    graded, aside = set_aside(Path("hw"))
+    assert graded == ["alice"] and set(aside) == set(odd)
+    assert aside["=cmd()"] == (
+        "hw/=cmd(): a student's name may hold A-Z a-z 0-9 . _ @ + - and blanks, 100 at most, "
+        "and starts with no dot; rename it"
+    )
+
+
+def test_links_among_submissions_are_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "hw/alice/c3_contracting.py")
+    (tmp_path / "hw/mallory").symlink_to(tmp_path / "hw/alice")
+    (tmp_path / "hw/loop").symlink_to("loop")
+    (tmp_path / "hw/round").symlink_to("../hw")
+    graded, aside = set_aside(Path("hw"))
+    assert graded == ["alice"] and list(aside) == ["loop", "mallory", "round"]
+    assert aside["loop"] == "hw/loop is a link and was not followed; put the work itself there"
+
+
+def test_what_may_be_work_beside_the_folders_is_set_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "hw/alice/c3_contracting.py")
+    for name in ("bob", "carol.tar.gz", "dan.RAR", "eve.py"):
+        write(tmp_path / "hw" / name)
+    graded, aside = set_aside(Path("hw"))
+    assert graded == ["alice"] and list(aside) == ["bob", "carol.tar.gz", "dan.RAR", "eve.py"]
+    assert aside["bob"] == "hw/bob is no folder and no .zip; unpack it into a folder of its own"
+    assert aside["eve.py"].startswith("hw/eve.py is named after no exercise; looked for c1_local.py")
+
+
+def nothing(*paths: Path) -> str:
+    with pytest.raises(NothingToGrade) as error:
+        find(*paths)
+    assert "\n" not in str(error.value)
+    return str(error.value)
+
+
+def test_nothing_to_grade_says_what_to_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "submissions/logs/run.txt")
+    write(tmp_path / "notes.txt")
+    assert nothing() == "nothing to grade: name a folder of submissions"
+    assert nothing(Path("submisions")) == "no such file or folder: submisions; did you mean submissions?"
+    assert nothing(Path("nowhere/at/all")) == "no such file or folder: nowhere/at/all"
+    assert nothing(Path("a\0b")) == "no such file or folder: a?b"
+    assert nothing(Path("submissions")) == (
+        f"nothing to grade in submissions: {LOOKED_FOR}, as in submissions/alice/c1_local.py"
+    )
+    assert nothing(Path("notes.txt")) == "skipped notes.txt: it is not a .py file, a notebook (.ipynb) or a .zip"
+
+
+def test_one_useless_path_among_good_ones_is_a_note(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    write(tmp_path / "README.md")
+    write(tmp_path / "alice/c3_contracting.py")
+    found, notes = find(Path("README.md"), Path("alice"))
+    assert [student for student, _ in found] == ["alice"]
+    assert notes == ["skipped README.md: it is not a .py file, a notebook (.ipynb) or a .zip"]
+
+
+def test_every_submission_that_is_found_can_be_read(tmp_path: Path):
+    write(tmp_path / "alice/c3_contracting.py")
+    write(tmp_path / "bob.zip", zipped({"c3_contracting.py": "a = 1"}))
+    write(tmp_path / "c3_contracting-carol.py")
+    found, _ = find(tmp_path)
+    assert [sorted(read(path, student, EXERCISES).sources) for student, path in found] == [["c3_contracting"]] * 3
