@@ -31,7 +31,7 @@ from grader.course.loading import Course, find_course
 from grader.exercise import Call
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging import plan
-from grader.learner.trace import make_mesh
+from grader.wire.meshes import make_mesh
 
 ROUNDS = 7
 MODULE = "03_matmuls"

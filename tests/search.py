@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from grader.batch.grade import Grader
-from grader.batch.lane import Lane, Spent, _Runs
+from grader.batch.lane import Lane, Runs, Spent
 from grader.common.observation import Interval, Observation, total
 from grader.course.loading import load_course
 from grader.exercise import Call
@@ -219,7 +219,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
     (first, *_), files = [a for a in asks if not a.secret and a.dims == asks[-1].dims], [f"{NAME}.py"]
     ours = [a for a in asks if a.program == first.program]  # the same program on open and on secret inputs
     bases = {n: traced(lane, first, HEAD + t, files) for n, t in (HONEST | WRONG).items()}
-    alone = {name: _Runs(lane, files, Spent()).run(ours, {"program": True}, [bases[name]]) for name in HONEST}
+    alone = {name: Runs(lane, files, Spent()).findings(ours, {"program": True}, [bases[name]]) for name in HONEST}
     tried = 0
     while True:
         name = pick.choice(list(bases))
@@ -231,7 +231,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
             found.note("programs", tried, what, how)
 
         try:
-            seen = _Runs(lane, files, Spent()).run(ours, {"program": True}, [code])
+            seen = Runs(lane, files, Spent()).findings(ours, {"program": True}, [code])
             value, traffic, *_ = judge_checks(exercise, [Answered(a, seen[a]) for a in ours], public=False)
         except Exception as error:
             wrong(f"the grader raised {type(error).__name__}: {error}")
@@ -246,7 +246,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
                     wrong(one)
         if tried % LOOK_AFTER == 0:
             which = pick.choice(list(HONEST))
-            again = _Runs(lane, files, Spent()).run(ours, {"program": True}, [bases[which]])
+            again = Runs(lane, files, Spent()).findings(ours, {"program": True}, [bases[which]])
             if repr(again) != repr(alone[which]):
                 wrong("an honest program does something else after this one or one of those before it")
         yield

@@ -26,7 +26,7 @@ from grader.course.build import reference_source
 from grader.course.loading import load_course, load_exercise
 from grader.exercise import Call, Task
 from grader.intake import submission
-from grader.learner.trace import with_vjp
+from grader.learner.answering import with_vjp
 from grader.runner import facts
 from grader.runner.program import canonical
 from grader.sandbox.tiers import TIERS, available
@@ -300,14 +300,14 @@ def assert_facts_hold(call: Call, fn: Callable, what: str) -> None:
 def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every program of the example submissions that the interpreter can run, as it came from the tracer."""
     programs: list[tuple[Any, bytes]] = []
-    own = lane._Runs._one
+    own = lane.Runs._one
 
     def seen(self: Any, ask: Any, body: dict, blobs: list[bytes]) -> Any:
         if not ask.secret and isinstance(ask.of, Call) and blobs:
             programs.append((ask, blobs[0]))
         return own(self, ask, body, blobs)
 
-    monkeypatch.setattr(lane._Runs, "_one", seen)
+    monkeypatch.setattr(lane.Runs, "_one", seen)
     course = load_course(ROOT / "course.yaml")
     folders = sorted(p for where in ("submissions", "other_modules") for p in (ROOT / "examples" / where).iterdir())
     with Grader(course, next(t for t in TIERS if not available(t))) as grader:

@@ -15,7 +15,8 @@ from queue import SimpleQueue
 from typing import Any
 
 import grader
-from grader.batch.lane import Here, Lane, Runner, Spent
+from grader.batch.here import Here
+from grader.batch.lane import Lane, Runner, Spent
 from grader.common.observation import Fault, Observation
 from grader.common.result import Evidence, ExerciseReport, Report, Result
 from grader.course.build import reference_source

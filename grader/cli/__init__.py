@@ -26,7 +26,7 @@ from grader.authoring import verify as verifier
 from grader.batch import store
 from grader.batch import why as appeals
 from grader.batch.grade import Grader
-from grader.batch.lane import Here
+from grader.batch.here import Here
 from grader.cli import machine
 from grader.common.result import Report
 from grader.common.text import a_few

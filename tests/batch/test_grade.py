@@ -115,7 +115,7 @@ def test_a_failure_of_ours_costs_nothing_and_is_pending(grader: Grader, monkeypa
 
     lane = grader._all[0]
     assert isinstance(lane, Lane)
-    monkeypatch.setattr(lane.runners[0].worker, "run", dies)
+    monkeypatch.setattr(lane.runners[0].worker, "run_program", dies)
     monkeypatch.setattr(lane.runners[0].worker, "runs", lambda: False)
     report = grader.grade(submitted(RIGHT), [NAME])
     assert [results(report)[n].status for n in ("value", "traffic")] == ["broken", "broken"]

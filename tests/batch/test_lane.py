@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
+from grader.batch import findings as replies
 from grader.batch import lane
-from grader.batch.lane import Here, Lane
+from grader.batch.here import Here
+from grader.batch.lane import Lane
 from grader.common.observation import Fault, Observation, Outcome
 from grader.course.loading import Course, load_course
 from grader.exercise import Call, Cases, Number, Task, normal
@@ -264,19 +266,19 @@ def never(program: bytes) -> Any:
     ],
 )
 def test_an_answer_of_another_kind_is_refused(ask: Ask, body: dict) -> None:
-    assert lane._decoded(ask, body, [], never) == Fault("refused", "the answer is not of the kind that was asked for")
+    assert replies.decoded(ask, body, [], never) == Fault("refused", "the answer is not of the kind that was asked for")
 
 
 def test_a_fault_keeps_what_is_plain_and_never_says_that_we_broke() -> None:
     told = {"kind": "broken", "message": "m" * 999, "line": "7", "file": 3, "type": None}
-    fault = lane._fault(told)
+    fault = replies.fault_of(told)
     assert (fault.kind, fault.message, fault.line, fault.file) == ("raised", "m" * 700, None, "3")
-    assert lane._fault("broken") == Fault("raised", "failed")
-    assert lane._fault({"kind": "timeout", "message": "x", "line": 3}) == Fault("timeout", "x", 3)
+    assert replies.fault_of("broken") == Fault("raised", "failed")
+    assert replies.fault_of({"kind": "timeout", "message": "x", "line": 3}) == Fault("timeout", "x", 3)
 
 
 def test_a_fault_has_one_of_the_known_kinds() -> None:
-    assert lane._fault({"kind": "passed", "message": "x"}).kind == "raised"
+    assert replies.fault_of({"kind": "passed", "message": "x"}).kind == "raised"
 
 
 @pytest.mark.parametrize(
@@ -288,7 +290,7 @@ def test_a_fault_has_one_of_the_known_kinds() -> None:
     ],
 )  # fmt: skip
 def test_an_error_is_cut_to_size(error: dict, outcome: Outcome) -> None:
-    assert lane._decoded(cases("a"), {"values": [error]}, [], never) == [outcome]
+    assert replies.decoded(cases("a"), {"values": [error]}, [], never) == [outcome]
 
 
 def run_reply(**changed: Any) -> tuple[dict, list[bytes]]:
@@ -301,7 +303,7 @@ def run_reply(**changed: Any) -> tuple[dict, list[bytes]]:
 
 
 def test_an_observation_is_read() -> None:
-    found = lane._decoded(array(), {"program": True}, [b""], lambda program: run_reply())
+    found = replies.decoded(array(), {"program": True}, [b""], lambda program: run_reply())
     assert isinstance(found, Observation)
     assert found.outputs[0][0].spec == ("x",) and found.collectives[0].axes == ("x",) and found.flops == 2
 
@@ -322,13 +324,13 @@ def test_an_observation_is_read() -> None:
 )
 def test_an_observation_that_does_not_fit_is_our_own_fault(changed: dict) -> None:
     """It comes from the runner, where no learner's Python is."""
-    found = lane._decoded(array(), {"program": True}, [b""], lambda program: run_reply(**changed))
+    found = replies.decoded(array(), {"program": True}, [b""], lambda program: run_reply(**changed))
     assert isinstance(found, Fault) and found.kind == "broken"
     assert found.message.startswith("the grader cannot read its own answer: ")
 
 
 def test_what_fails_in_the_runners_own_code_is_our_own_fault() -> None:
-    found = lane._decoded(array(), {"program": True}, [b""], lambda program: ({"broken": "KeyError: 'x'"}, []))
+    found = replies.decoded(array(), {"program": True}, [b""], lambda program: ({"broken": "KeyError: 'x'"}, []))
     assert found == Fault("broken", "the grader failed while it ran this program: KeyError: 'x'")
 
 
@@ -338,14 +340,14 @@ def test_gradients_that_are_not_there_are_refused(given: int) -> None:
     call = Call(Task("f", "array", unused), {"a": A, "b": A}, {}, ({"x": 4},), {}, {}, wrt=("a", "b"), cotangent=A)
     ask = Ask(call, {"x": 4}, {}, [{name: A.sample({}, rng("s", name)) for name in ("a", "b", "cotangent")}])
     header, shards = run_reply()
-    found = lane._decoded(
+    found = replies.decoded(
         ask, {"program": True}, [b""], lambda p: (header | {"outputs": [header["outputs"][0] * given]}, shards * given)
     )
     assert found == Fault("refused", "the program does not give the gradients that were asked for")
 
 
 def test_a_reply_without_a_program_is_refused() -> None:
-    found = lane._decoded(array(), {"program": True}, [], never)
+    found = replies.decoded(array(), {"program": True}, [], never)
     assert found == Fault("refused", "the answer is not of the kind that was asked for")
 
 
@@ -367,12 +369,14 @@ def died(stderr: str, phase: str = "executing") -> WorkerDied:
     ],
 )  # fmt: skip
 def test_why_a_program_could_not_be_run_is_told(died: WorkerDied, kind: str, told: str) -> None:
-    fault = lane._run_fault(died, 30)
+    fault = replies.run_fault(died, 30)
     assert fault.kind == kind and fault.message.startswith(told)
 
 
 def test_a_tracer_that_dies_is_ours() -> None:
-    assert lane._ended("worker", "it", 2) == Fault("broken", "the tracing process died twice; a person must look")
+    assert replies.ended_fault("worker", "it", 2) == Fault(
+        "broken", "the tracing process died twice; a person must look"
+    )
 
 
 # -- in one's own notebook ---------------------------------------------------------------------
@@ -415,11 +419,11 @@ def test_the_process_that_runs_programs_gets_no_source(a_lane: Lane, monkeypatch
 
 def test_all_programs_of_a_submission_have_one_ceiling(a_lane: Lane) -> None:
     """What is run after it was reached is told so, and not run."""
-    runs = lane._Runs(a_lane, [], lane.Spent())
+    runs = lane.Runs(a_lane, [], lane.Spent())
     runs.spent.running = a_lane.limits.total_run_seconds + 1
     one, another = array(), array("g")
     told = Fault("timeout", "all programs together did not finish within 180 s")
-    assert runs.run([one, another], {}, [b"no program"]) == {one: told, another: told}
+    assert runs.findings([one, another], {}, [b"no program"]) == {one: told, another: told}
 
 
 def test_limits_are_the_courses(a_lane: Lane, impatient: Lane) -> None:

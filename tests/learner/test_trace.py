@@ -14,9 +14,14 @@ from jax.core import Tracer
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import integers, normal
-from grader.learner import looks, trace
-from grader.runner import run
+from grader.learner import looks
+from grader.learner.answering import answer
+from grader.learner.loading import as_they_are, load
+from grader.learner.surroundings import share_ir_context
+from grader.runner.execution import execute
 from grader.wire.frames import decode
+from grader.wire.meshes import make_mesh
+from grader.wire.text import describe_load
 
 A = normal(8, 16, spec=("x", "y"))
 IMPORTS = """\
@@ -180,7 +185,7 @@ def test_every_honest_style_computes_the_same(traced: Callable[..., Any], style:
     made = traced((future if "__future__" in text else "") + IMPORTS + rest, A)
     assert made.loading == []
     value = np.random.default_rng(0).standard_normal((8, 16)).astype(np.float32)
-    header, blobs = run.run(made.request, made.program, [[value]])
+    header, blobs = execute(made.request, made.program, [[value]])
     assert header["outputs"][0][0]["shape"] == [2, 16]
     first = np.frombuffer(blobs[0], np.float32).reshape(2, 8)
     np.testing.assert_allclose(first, value.reshape(4, 2, 16).sum(0)[:, :8], rtol=1e-5, atol=1e-5)
@@ -219,7 +224,7 @@ def test_the_mesh_is_the_one_asked_for(traced: Callable[..., Any]) -> None:
 
 def test_a_mesh_that_needs_more_devices_is_refused(devices: int) -> None:
     with pytest.raises(RuntimeError, match=r"the mesh \{'x': 16\} needs 16 devices, there are 8"):
-        trace.make_mesh({"x": 16})
+        make_mesh({"x": 16})
 
 
 def test_gradients_come_after_the_result(traced: Callable[..., Any]) -> None:
@@ -323,8 +328,8 @@ def test_a_stubs_own_error_is_told_as_unwritten_from_a_helper_too(traced: Callab
 
 
 def test_a_near_name_is_suggested(traced: Callable[..., Any]) -> None:
-    made = trace.load({"name": "a", "chunks": [["a.py", "def matmul_locals(a): ..."]]}, 5)
-    reply, _ = trace.answer({"kind": "array", "task": "matmul_local"}, made, 5)
+    made = load({"name": "a", "chunks": [["a.py", "def matmul_locals(a): ..."]]}, 5)
+    reply, _ = answer({"kind": "array", "task": "matmul_local"}, made, 5)
     assert reply["fault"]["message"] == ("matmul_local is not defined; is matmul_locals meant to be it? rename it")
 
 
@@ -361,7 +366,7 @@ def test_a_message_that_cannot_be_shown_does_no_harm(traced: Callable[..., Any])
 def test_no_path_of_ours_is_told(traced: Callable[..., Any], result: str) -> None:
     """A report holds no path: it is the same wherever it was made."""
     message = traced(f"def f(a, *, mesh):\n    return {result}\n", A).fault["message"]
-    assert "trace.py" not in message and "/" not in message
+    assert "answering.py" not in message and "/" not in message
 
 
 def test_an_error_without_text_is_told_by_its_name(traced: Callable[..., Any]) -> None:
@@ -478,18 +483,16 @@ def test_an_unwritten_function_is_missing_not_wrong(traced: Callable[..., Any]) 
     ],
 )
 def test_an_answer_comes_as_plain_json(text: str, raw: Any) -> None:
-    program = trace.load({"name": "a", "chunks": [["a.py", text]]}, 20)
+    program = load({"name": "a", "chunks": [["a.py", text]]}, 20)
     assert program.faults == []
-    reply, blobs = trace.answer({"kind": "number", "task": "q"}, program, 20)
+    reply, blobs = answer({"kind": "number", "task": "q"}, program, 20)
     assert (reply, blobs) == ({"raw": raw}, [])
     assert type(reply["raw"]) is type(raw)
 
 
 def test_an_answer_whose_item_is_itself_is_refused() -> None:
     text = "class Q:\n    def item(self): return self\nq = Q()\n"
-    reply, _ = trace.answer(
-        {"kind": "number", "task": "q"}, trace.load({"name": "a", "chunks": [["a.py", text]]}, 5), 5
-    )
+    reply, _ = answer({"kind": "number", "task": "q"}, load({"name": "a", "chunks": [["a.py", text]]}, 5), 5)
     assert reply["fault"]["type"] == "RecursionError"
 
 
@@ -517,7 +520,7 @@ def test_a_shared_context_changes_no_program(traced: Callable[..., Any], monkeyp
     text = "import jax\ndef f(a, *, mesh):\n    return jax.numpy.sin(a) @ a.T\n"
 
     alone = traced(text, normal(8, 12)).form
-    trace.share_ir_context()
+    share_ir_context()
     assert [traced(text, normal(8, 12)).form for _ in range(3)] == [alone] * 3
     assert mlir.make_ir_context() is mlir.make_ir_context()
 
@@ -590,9 +593,9 @@ def test_a_mesh_set_by_one_ask_is_not_in_force_for_the_next(devices: int) -> Non
     text = (
         f"{IMPORTS}def g(): jax.set_mesh(jax.make_mesh((8,), ('x',)))\ndef h(): return jax.sharding.get_mesh().empty\n"
     )
-    program = trace.load({"name": "a", "chunks": [["a.py", text]]}, 20)
+    program = load({"name": "a", "chunks": [["a.py", text]]}, 20)
     asks = [{"kind": "function", "task": name, "cases": [{"dict": []}]} for name in "gh"]
-    assert [trace.answer(ask, program, 20)[0] for ask in asks] == [{"values": [{"value": None}]}, {"values": [{"value": True}]}]  # fmt: skip
+    assert [answer(ask, program, 20)[0] for ask in asks] == [{"values": [{"value": None}]}, {"values": [{"value": True}]}]  # fmt: skip
 
 
 def test_jax_still_has_what_the_stand_ins_take_the_place_of() -> None:
@@ -607,11 +610,11 @@ def test_jax_still_has_what_the_stand_ins_take_the_place_of() -> None:
 
 def test_a_state_is_that_after_the_chunk_or_where_the_task_was_last_written(devices: int) -> None:
     cells = ["def f(): return X\nX = 1", "X = 2\ng = lambda: X", "def f(): return 10 * X\nX = 3", "X = 4\ndel g"]
-    program = trace.load({"name": "a", "chunks": [[f"cell {i}", c] for i, c in enumerate(cells, 1)]}, 20)
+    program = load({"name": "a", "chunks": [[f"cell {i}", c] for i, c in enumerate(cells, 1)]}, 20)
 
     def value(task: str, after: str | None) -> Any:
         ask = {"kind": "function", "task": task, "cases": [{"dict": []}], "after": after}
-        reply, _ = trace.answer(ask, program, 20)
+        reply, _ = answer(ask, program, 20)
         return reply["values"][0]["value"] if "values" in reply else reply["fault"]["message"]
 
     assert value("f", "cell 1") == 30  # written anew in cell 3
@@ -631,14 +634,12 @@ def test_a_state_is_kept_whatever_its_values_hold() -> None:
     round_and_round: dict[str, Any] = {"a": [1]}
     round_and_round["self"] = round_and_round
     shared = [{1, 2}]
-    kept = trace.as_they_are(
-        {"deep": deep, "r": round_and_round, "s": shared, "t": shared, "big": list(range(200_000))}
-    )
+    kept = as_they_are({"deep": deep, "r": round_and_round, "s": shared, "t": shared, "big": list(range(200_000))})
     key = type("Key", (), {"__hash__": lambda self: 1 // len(calls)})()
     calls: list[int] = [1]
     odd = {key: [1]}
     calls.clear()
-    assert trace.as_they_are({"odd": odd})["odd"] is odd and trace.as_they_are({"odd": {1, "a"}}) == {"odd": {1, "a"}}
+    assert as_they_are({"odd": odd})["odd"] is odd and as_they_are({"odd": {1, "a"}}) == {"odd": {1, "a"}}
     round_and_round["a"].append(2)
     shared[0].add(3)
     assert kept["r"]["a"] == [1] and kept["r"]["self"] is kept["r"]
@@ -652,7 +653,7 @@ def test_a_module_that_is_not_there_is_told_where_it_is_used(traced: Callable[..
         == "einops_not_there is not installed where this is graded; line 1 imports it, line 5 uses it"
     )
     assert made.fault["line"] == 5
-    assert [trace.describe_load(f) for f in made.loading] == [
+    assert [describe_load(f) for f in made.loading] == [
         "a.py imports einops_not_there at line 1, which is not installed where this is graded"
     ]
 
@@ -664,7 +665,7 @@ def test_what_uses_an_absent_module_at_the_top_is_left_out_and_told(traced: Call
     )
     made = traced(text, A)
     assert made.program
-    assert [trace.describe_load(f) for f in made.loading][1:] == [
+    assert [describe_load(f) for f in made.loading][1:] == [
         f"a.py stopped at line {n}: plot_not_there is not installed where this is graded; line 2 imports it, line {n} uses it"
         for n in (3, 4, 6)
     ]

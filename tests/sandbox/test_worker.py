@@ -15,7 +15,7 @@ from types import SimpleNamespace
 import pytest
 
 from grader.exercise import normal
-from grader.sandbox.keeper import Stages, _relay
+from grader.sandbox.keeper import Stages, relay
 from grader.sandbox.limits import Allowance, Limits, backstop, cpu_seconds
 from grader.sandbox.tiers import ROOMS, TIERS, NoIsolation, _bwrap_problem, available, best_tier, package
 from grader.sandbox.worker import Worker, WorkerDied
@@ -346,10 +346,10 @@ def f(a, *, mesh):
     request, program, inputs = traced_program(text)
     with Worker("run", tier, 2, Limits(run_seconds=2, memory_mib=3072)) as worker:
         with pytest.raises(WorkerDied) as died:
-            worker.run(request, program, inputs)
+            worker.run_program(request, program, inputs)
         assert (died.value.reason, died.value.phase) == ("timeout", "executing")
         request, program, inputs = traced_program("def f(a, *, mesh):\n    return a + 1")
-        answer, _ = worker.run(request, program, inputs)
+        answer, _ = worker.run_program(request, program, inputs)
         assert 0 < answer["cpu"] < 2 and "outputs" in answer
 
 
@@ -384,7 +384,7 @@ def test_the_first_word_of_a_child_is_read_before_anything_is_held_against_it(
     inlet, to_child = os.pipe()
     sent: list[dict] = []
     limits = {"trace_seconds": 1.0, "total_seconds": 1.0}
-    ended = _relay(out, 1, limits, str(tmp_path), Stages(to_child, b"", []), lambda header, blobs: sent.append(header))
+    ended = relay(out, 1, limits, str(tmp_path), Stages(to_child, b"", []), lambda header, blobs: sent.append(header))
     assert sent == [{"from": "child"}] and ended in ("disk", "timeout")
     os.close(out)
     os.close(inlet)
