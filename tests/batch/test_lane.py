@@ -10,9 +10,8 @@ from typing import Any
 import pytest
 
 from grader.batch import findings as replies
-from grader.batch import lane
 from grader.batch.here import Here
-from grader.batch.lane import Lane
+from grader.batch.lane import MAX_RESTARTS, Lane, Runs, Spent
 from grader.common.observation import Fault, Observation, Outcome
 from grader.course.loading import Course, load_course
 from grader.exercise import Call, Cases, Number, Task, normal
@@ -143,7 +142,7 @@ def test_what_xla_says_of_a_program_is_the_same_every_time(a_lane: Lane) -> None
 
 
 def test_too_many_endings_are_given_up_on(a_lane: Lane) -> None:
-    count = lane.MAX_RESTARTS
+    count = MAX_RESTARTS
     text = "import os\n" + "".join(f"def t{i}(): os._exit({i + 1})\n" for i in range(count)) + "def good(): return 1\n"
     found = findings(a_lane, text, *(cases(f"t{i}") for i in range(count)), cases("good"))
     assert found[0] == Fault("crashed", "it ended the process: exited with 1")
@@ -419,7 +418,7 @@ def test_the_process_that_runs_programs_gets_no_source(a_lane: Lane, monkeypatch
 
 def test_all_programs_of_a_submission_have_one_ceiling(a_lane: Lane) -> None:
     """What is run after it was reached is told so, and not run."""
-    runs = lane.Runs(a_lane, [], lane.Spent())
+    runs = Runs(a_lane, [], Spent())
     runs.spent.running = a_lane.limits.total_run_seconds + 1
     one, another = array(), array("g")
     told = Fault("timeout", "all programs together did not finish within 180 s")
