@@ -20,7 +20,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.batch.grade import Grader
-from grader.batch.lane import Runs
+from grader.batch.workers import Runs
 from grader.common.observation import Collective, Interval, total
 from grader.course.build import reference_source
 from grader.course.loading import load_course, load_exercise

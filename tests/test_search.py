@@ -10,7 +10,7 @@ import pytest
 
 from grader.batch import findings
 from grader.batch.grade import Grader
-from grader.batch.lane import Lane, Runs, Spent
+from grader.batch.workers import Runs, Spent, Workers
 from grader.common.observation import Fault, Interval, Observation
 from grader.course.loading import load_course
 from grader.sandbox.tiers import best_tier
@@ -67,7 +67,7 @@ def test_facts_that_do_not_hold_are_found() -> None:
     course = load_course(search.COURSE / "course.yaml")
     with Grader(course, best_tier("auto"), 1) as grader:
         taking = grader._all[0]
-        assert isinstance(taking, Lane)
+        assert isinstance(taking, Workers)
         ask = grader.plan(search.NAME, public=True)[0]
         code = search.traced(taking, ask, search.HEAD + search.HONEST["psum"], [f"{search.NAME}.py"])
         seen = Runs(taking, [], Spent()).findings([ask], {"program": True}, [code])[ask]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from grader.batch.findings import decoded, fault_of, load_notes
-from grader.batch.lane import Spent
+from grader.batch.workers import Spent
 from grader.intake.submission import Source
 from grader.judging.judge import Answered
 from grader.judging.plan import Ask
@@ -20,7 +20,7 @@ class Here:
         self.namespace = namespace
 
     def collect(self, source: Source, asks: list[Ask], spent: Spent | None = None) -> tuple[list[Answered], list[str]]:
-        """As ``Lane.collect``; a source without chunks stands for the notebook's own namespace."""
+        """As ``Workers.collect``; a source without chunks stands for the notebook's own namespace."""
         from grader.learner.answering import answer
         from grader.learner.loading import load
         from grader.learner.tolerance import tolerant_jax

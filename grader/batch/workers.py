@@ -26,7 +26,7 @@ MAX_RESTARTS = 8
 
 
 class Runner:
-    """A worker that runs programs, one at a time. Lanes share it: it remembers what equal programs did."""
+    """A worker that runs programs, one at a time. All share it: it remembers what equal programs did."""
 
     def __init__(self, course: Course, tier: str) -> None:
         self.worker = Worker("run", tier, course.config.devices, course.limits)
@@ -58,8 +58,8 @@ class Spent:
     running: float = 0.0
 
 
-class Lane:
-    """A tracer of its own and the runners of all lanes, used by one submission at a time."""
+class Workers:
+    """A tracer of its own and runners that all share, used by one submission at a time."""
 
     def __init__(self, course: Course, tier: str, runners: Sequence[Runner] = ()) -> None:
         self.limits = course.limits
@@ -67,11 +67,11 @@ class Lane:
         self.runners = runners or [Runner(course, tier)]
 
     @property
-    def workers(self) -> list[Worker]:
+    def processes(self) -> list[Worker]:
         return [self.tracer, *(r.worker for r in self.runners)]
 
     def close(self) -> None:
-        for worker in self.workers:
+        for worker in self.processes:
             worker.kill()
 
     def collect(self, source: Source, asks: list[Ask], spent: Spent | None = None) -> tuple[list[Answered], list[str]]:
@@ -184,8 +184,8 @@ class Lane:
 class Runs:
     """The programs of one source: what hangs is not tried again and again."""
 
-    def __init__(self, lane: Lane, files: list[str], spent: Spent) -> None:
-        self.lane, self.files, self.spent = lane, files, spent
+    def __init__(self, workers: Workers, files: list[str], spent: Spent) -> None:
+        self.workers, self.files, self.spent = workers, files, spent
         self.hung: dict[tuple[str, bool], Fault] = {}  # a task whose program hangs on one mesh is not run on the next
 
     def findings(self, asks: list[Ask], body: dict, blobs: list[bytes]) -> dict[Ask, Finding]:
@@ -200,12 +200,12 @@ class Runs:
         return found
 
     def _one(self, ask: Ask, body: dict, blobs: list[bytes]) -> Finding:
-        limits = self.lane.limits
+        limits = self.workers.limits
         if self.spent.running > limits.total_run_seconds:
             return Fault("timeout", f"all programs together did not finish within {limits.total_run_seconds:g} s")
 
         def run(program: bytes) -> tuple[dict, list[bytes]]:
-            header, shards = self.lane.runner_of(ask).run_or_try_again(ask.for_tracer(self.files), program, ask)
+            header, shards = self.workers.runner_of(ask).run_or_try_again(ask.for_tracer(self.files), program, ask)
             self.spent.running += header.get("cpu", 0.0)
             return header, shards
 
