@@ -21,7 +21,7 @@ from grader.sandbox.tiers import TIERS, available
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULE = "03_matmuls"
-STUDENTS, ROUNDS, LANES = 60, 3, 2
+STUDENTS, ROUNDS, JOBS = 60, 3, 2
 
 
 def students(course: Course, names: list[str], count: int) -> list[Submission]:
@@ -45,7 +45,7 @@ def batch(course: Course, tier: str, work: list[Submission], names: list[str], s
             failed.append(report)
 
     start = time.perf_counter()
-    with Grader(course, tier, LANES) as grader:
+    with Grader(course, tier, JOBS) as grader:
         grader.warm()
         grader.batch({one.student: lambda one=one: one for one in work}, names, done)
         took = time.perf_counter() - start
@@ -65,7 +65,7 @@ def main() -> None:
         for tier in tiers:
             times[tier].append(batch(course, tier, [dataclasses.replace(w) for w in work], names, f"{tier} {number}"))
     base = statistics.median(times["none"])
-    print(f"{count} submissions of {MODULE}, {LANES} at a time, {ROUNDS} rounds; seconds include starting workers")
+    print(f"{count} submissions of {MODULE}, {JOBS} at a time, {ROUNDS} rounds; seconds include starting workers")
     for tier in tiers:
         middle = statistics.median(times[tier])
         print(

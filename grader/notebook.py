@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from grader.batch.grade import Grader
-from grader.batch.lane import Here
+from grader.batch.here import Here
 from grader.common.result import Report
 from grader.course.finding import course_around
 from grader.intake.submission import Source, Submission

@@ -29,7 +29,7 @@ from typing import Any
 import numpy as np
 
 from grader.batch.grade import Grader
-from grader.batch.lane import Lane, Spent, _Runs
+from grader.batch.workers import Runs, Spent, Workers
 from grader.common.observation import Interval, Observation, total
 from grader.course.loading import load_course
 from grader.exercise import Call
@@ -212,14 +212,14 @@ def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]
 
 def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]:
     """Programs of honest and wrong work, changed, run and judged."""
-    lane = grader._all[0]
-    assert isinstance(lane, Lane)
+    workers = grader._all[0]
+    assert isinstance(workers, Workers)
     exercise = grader.course.exercise(NAME)
     asks = [a for a in grader.plan(NAME, public=False) if isinstance(a.of, Call)]
     (first, *_), files = [a for a in asks if not a.secret and a.dims == asks[-1].dims], [f"{NAME}.py"]
     ours = [a for a in asks if a.program == first.program]  # the same program on open and on secret inputs
-    bases = {n: traced(lane, first, HEAD + t, files) for n, t in (HONEST | WRONG).items()}
-    alone = {name: _Runs(lane, files, Spent()).run(ours, {"program": True}, [bases[name]]) for name in HONEST}
+    bases = {n: traced(workers, first, HEAD + t, files) for n, t in (HONEST | WRONG).items()}
+    alone = {name: Runs(workers, files, Spent()).findings(ours, {"program": True}, [bases[name]]) for name in HONEST}
     tried = 0
     while True:
         name = pick.choice(list(bases))
@@ -231,7 +231,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
             found.note("programs", tried, what, how)
 
         try:
-            seen = _Runs(lane, files, Spent()).run(ours, {"program": True}, [code])
+            seen = Runs(workers, files, Spent()).findings(ours, {"program": True}, [code])
             value, traffic, *_ = judge_checks(exercise, [Answered(a, seen[a]) for a in ours], public=False)
         except Exception as error:
             wrong(f"the grader raised {type(error).__name__}: {error}")
@@ -246,16 +246,16 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
                     wrong(one)
         if tried % LOOK_AFTER == 0:
             which = pick.choice(list(HONEST))
-            again = _Runs(lane, files, Spent()).run(ours, {"program": True}, [bases[which]])
+            again = Runs(workers, files, Spent()).findings(ours, {"program": True}, [bases[which]])
             if repr(again) != repr(alone[which]):
                 wrong("an honest program does something else after this one or one of those before it")
         yield
 
 
-def traced(lane: Lane, ask: Any, text: str, files: list[str]) -> bytes:
+def traced(workers: Workers, ask: Any, text: str, files: list[str]) -> bytes:
     """The program of a source, from a tracer as ever."""
     source = {"name": files[0], "chunks": [[files[0], text]]}
-    frames = list(lane.tracer.trace(source, [ask.for_tracer(files)], []))
+    frames = list(workers.tracer.trace(source, [ask.for_tracer(files)], []))
     return next(blobs[0] for frame, blobs in frames if frame.get("body", {}).get("program"))
 
 

@@ -17,7 +17,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from grader.batch.lane import _decoded
+from grader.batch.findings import decoded
 from grader.common.observation import Fault
 from grader.common.result import Report
 from grader.exercise import Exercise, normal
@@ -182,7 +182,7 @@ reply = st.dictionaries(st.sampled_from(["values", "raw", "program", "outputs", 
 @example({"values": ["error", "error"]}, [])
 def test_any_reply_is_a_finding(body: dict[str, Any], blobs: list[bytes]):
     for ask in ASKS:
-        found = _decoded(ask, body, blobs, lambda program: (body, blobs))
+        found = decoded(ask, body, blobs, lambda program: (body, blobs))
         assert isinstance(found, Fault | list)
 
 
@@ -211,7 +211,7 @@ observation = st.fixed_dictionaries(
 @MANY
 @given(observation, st.lists(st.binary(max_size=10), max_size=4))
 def test_any_observation_is_one_or_refused(header: dict[str, Any], blobs: list[bytes]):
-    found = _decoded(ASKS[0], {"program": True}, [b""], lambda program: (header, blobs))
+    found = decoded(ASKS[0], {"program": True}, [b""], lambda program: (header, blobs))
     assert isinstance(found, Fault) and found.kind == "broken"  # the runner is ours
 
 
@@ -261,8 +261,10 @@ import os, random, sys
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=2"
 import numpy as np
-from grader.runner import run
-from grader.learner import trace
+from grader.runner.execution import execute
+from grader.learner.answering import answer
+from grader.learner.loading import load
+from grader.learner.tolerance import tolerant_jax
 
 ask = {"kind": "task", "task": "total", "mesh": {"x": 2}, "static": {}, "wrt": [], "cotangent": None, "files": [],
        "args": [{"name": "a", "shape": [4], "dtype": "float32", "spec": {"spec": ["x"]}}], "platform": "cpu"}
@@ -272,10 +274,10 @@ from jax.sharding import PartitionSpec as P
 def total(a, *, mesh):
     return jax.shard_map(lambda a: jax.lax.psum(a, "x"), mesh=mesh, in_specs=P("x"), out_specs=P())(a)
 """
-space = trace.load({"name": "t", "chunks": [["t", text]]}, 60)
-_, (program,) = trace.answer(ask, space, 60)
+with tolerant_jax():
+    _, (program,) = answer(ask, load({"name": "t", "chunks": [["t", text]]}, 60), 60)
 values = [[np.arange(4, dtype=np.float32)]]
-assert "outputs" in run.run(ask, program, values)[0]
+assert "outputs" in execute(ask, program, values)[0]
 seed, count = int(sys.argv[1]), int(sys.argv[2])
 for number in range(count):
     rng = random.Random(f"{seed}/{number}")
@@ -284,8 +286,8 @@ for number in range(count):
         data[rng.randrange(len(data))] = rng.randrange(256)
     if rng.random() < 0.2:
         del data[rng.randrange(len(data)):]
-    answer, blobs = run.run(ask, bytes(data), values)  # and raises nothing: that would be our own fault
-    assert set(answer) & {"fault", "outputs"}, answer
+    reply, blobs = execute(ask, bytes(data), values)  # and raises nothing: that would be our own fault
+    assert set(reply) & {"fault", "outputs"}, reply
     print(number, flush=True)
 '''
 

@@ -23,7 +23,7 @@ import pytest
 import yaml
 
 from grader.common.observation import UNKNOWN
-from grader.runner import facts, program
+from grader.runner import admission, facts, program
 from grader.sandbox import filters, launcher, scratch, tiers
 from grader.sandbox.limits import Limits
 from grader.sandbox.worker import Worker
@@ -536,14 +536,14 @@ def look(body: str, functions: str = "", result: str = "tensor<8xf32>") -> facts
     ],
 )  # fmt: skip
 def test_unfit_programs_are_refused(body: str, reason: str):
-    with pytest.raises(program.Refused, match=reason):
+    with pytest.raises(admission.Refused, match=reason):
         look(body + "\nreturn %0 : tensor<8xf32>")
 
 
 def test_too_many_operations_are_refused(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(program, "MAX_OPS", 50)
+    monkeypatch.setattr(admission, "MAX_OPS", 50)
     body = "\n".join(f"%{i + 1} = stablehlo.negate %{i} : tensor<8xf32>" for i in range(60))
-    with pytest.raises(program.Refused, match="operations"):
+    with pytest.raises(admission.Refused, match="operations"):
         look(f"%0 = stablehlo.negate %a : tensor<8xf32>\n{body}\nreturn %60 : tensor<8xf32>")
 
 
@@ -551,7 +551,7 @@ def test_a_few_calls_that_stand_for_very_many_are_refused():
     function = "func.func private @f{i}(%a: tensor<8xf32>) -> tensor<8xf32> {{ %0 = func.call @f{j}(%a) : (tensor<8xf32>) -> tensor<8xf32> %1 = func.call @f{j}(%0) : (tensor<8xf32>) -> tensor<8xf32> return %1 : tensor<8xf32> }}"
     functions = "\n".join(function.format(i=i, j=i + 1) for i in range(60))
     last = "func.func private @f60(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> }"
-    with pytest.raises(program.Refused, match="written out"):
+    with pytest.raises(admission.Refused, match="written out"):
         look("%0 = func.call @f0(%a) : (tensor<8xf32>) -> tensor<8xf32>\nreturn %0 : tensor<8xf32>", functions + last)
 
 
@@ -662,7 +662,7 @@ def test_sizes_are_those_of_the_type(kind: str, size: int):
 
     with make_ir_context() as context:
         context.allow_unregistered_dialects = True
-        assert program.array_bytes(ir.Type.parse(f"tensor<{kind}>")) == size
+        assert admission.array_bytes(ir.Type.parse(f"tensor<{kind}>")) == size
 
 
 def test_the_mark_cannot_be_guessed():

@@ -19,15 +19,15 @@ from jax import lax
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.batch import lane
 from grader.batch.grade import Grader
+from grader.batch.workers import Runs
 from grader.common.observation import Collective, Interval, total
 from grader.course.exercises import load_exercise
 from grader.course.loading import load_course
 from grader.course.reference import reference_source
 from grader.exercise import Call, Task
 from grader.intake.reading import read
-from grader.learner.trace import with_vjp
+from grader.learner.answering import with_vjp
 from grader.runner import facts
 from grader.runner.program import canonical
 from grader.sandbox.tiers import TIERS, available
@@ -301,14 +301,14 @@ def assert_facts_hold(call: Call, fn: Callable, what: str) -> None:
 def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every program of the example submissions that the interpreter can run, as it came from the tracer."""
     programs: list[tuple[Any, bytes]] = []
-    own = lane._Runs._one
+    own = Runs._one
 
     def seen(self: Any, ask: Any, body: dict, blobs: list[bytes]) -> Any:
         if not ask.secret and isinstance(ask.of, Call) and blobs:
             programs.append((ask, blobs[0]))
         return own(self, ask, body, blobs)
 
-    monkeypatch.setattr(lane._Runs, "_one", seen)
+    monkeypatch.setattr(Runs, "_one", seen)
     course = load_course(ROOT / "course.yaml")
     folders = sorted(p for where in ("submissions", "other_modules") for p in (ROOT / "examples" / where).iterdir())
     with Grader(course, next(t for t in TIERS if not available(t))) as grader:

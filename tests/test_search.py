@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from grader.batch import lane
+from grader.batch import findings
 from grader.batch.grade import Grader
-from grader.batch.lane import Lane, Spent, _Runs
+from grader.batch.workers import Runs, Spent, Workers
 from grader.common.observation import Fault, Interval, Observation
 from grader.course.loading import load_course
 from grader.sandbox.tiers import best_tier
@@ -58,7 +58,7 @@ def test_what_learners_can_call_ours_is_found(monkeypatch: pytest.MonkeyPatch) -
     def ours(*args: Any, **options: Any) -> Fault:
         return Fault("broken", "ours")
 
-    monkeypatch.setattr(lane, "_fault", ours)
+    monkeypatch.setattr(findings, "fault_of", ours)
     assert {kind for kind, *_ in search.search(1, most=12).wrong} == {"programs", "patches"}
 
 
@@ -67,10 +67,10 @@ def test_facts_that_do_not_hold_are_found() -> None:
     course = load_course(search.COURSE / "course.yaml")
     with Grader(course, best_tier("auto"), 1) as grader:
         taking = grader._all[0]
-        assert isinstance(taking, Lane)
+        assert isinstance(taking, Workers)
         ask = grader.plan(search.NAME, public=True)[0]
         code = search.traced(taking, ask, search.HEAD + search.HONEST["psum"], [f"{search.NAME}.py"])
-        seen = _Runs(taking, [], Spent()).run([ask], {"program": True}, [code])[ask]
+        seen = Runs(taking, [], Spent()).findings([ask], {"program": True}, [code])[ask]
     assert isinstance(seen, Observation)
 
     def wrong(seen: Observation) -> list[str]:

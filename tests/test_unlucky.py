@@ -25,7 +25,7 @@ import pytest
 import grader as package
 from grader.batch import store
 from grader.batch.grade import Grader
-from grader.batch.lane import Lane
+from grader.batch.workers import Workers
 from grader.common.observation import Fault, Observation
 from grader.common.result import Report
 from grader.course.answers import answers
@@ -40,7 +40,7 @@ from grader.sandbox.tiers import TIERS, available
 from grader.sandbox.worker import Worker
 from tests import test_examples as examples
 from tests.batch.test_grade import NAME, RIGHT, ZEROS, results, submitted, with_workers_of
-from tests.batch.test_lane import array, cases, findings, values
+from tests.batch.test_workers import array, cases, findings, values
 from tests.commands import one_line
 from tests.made_up import COURSE, made_up
 
@@ -379,17 +379,17 @@ modules:
 
 
 @pytest.fixture(scope="module")
-def lanes(small: Course) -> Iterator[Callable[[str], Lane]]:
-    made: dict[str, Lane] = {}
+def workers_in(small: Course) -> Iterator[Callable[[str], Workers]]:
+    made: dict[str, Workers] = {}
 
-    def of(tier: str) -> Lane:
+    def of(tier: str) -> Workers:
         if tier not in made:
-            made[tier] = Lane(small, tier)
+            made[tier] = Workers(small, tier)
         return made[tier]
 
     yield of
-    for lane in made.values():
-        lane.close()
+    for workers in made.values():
+        workers.close()
 
 
 def processes(worker: Worker) -> list[int]:
@@ -455,42 +455,42 @@ def program(number: float) -> str:
 @pytest.mark.parametrize("tier", WORKING)
 @pytest.mark.parametrize("signum", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
 def test_a_runner_that_dies_once_is_not_noticed(
-    lanes: Callable[[str], Lane], monkeypatch: pytest.MonkeyPatch, tier: str, signum: int
+    workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tier: str, signum: int
 ) -> None:
     """Caused: the process that runs programs gets the signal of the memory killer, of an abort, of a crash."""
-    lane, ask = lanes(tier), array()
-    killed = kill_while_busy(monkeypatch, lane.runners[0].worker, signum, 1)
-    (seen,) = findings(lane, program(0.25 + signum), ask)
+    workers, ask = workers_in(tier), array()
+    killed = kill_while_busy(monkeypatch, workers.runners[0].worker, signum, 1)
+    (seen,) = findings(workers, program(0.25 + signum), ask)
     assert len(killed) == 1
     assert isinstance(seen, Observation) and len(seen.outputs[0][0].shards) == 4
 
 
 @pytest.mark.parametrize("tier", WORKING)
 def test_a_runner_that_dies_twice_over_one_program_is_the_learners_where_ours_runs(
-    lanes: Callable[[str], Lane], monkeypatch: pytest.MonkeyPatch, tier: str
+    workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tier: str
 ) -> None:
     """Caused: abort, twice, which is when we give up. A program of our own and the next one of somebody's are run."""
-    lane = lanes(tier)
-    killed = kill_while_busy(monkeypatch, lane.runners[0].worker, signal.SIGABRT, 2)
-    (lost,) = findings(lane, program(0.5), array())
+    workers = workers_in(tier)
+    killed = kill_while_busy(monkeypatch, workers.runners[0].worker, signal.SIGABRT, 2)
+    (lost,) = findings(workers, program(0.5), array())
     assert isinstance(lost, Fault) and lost.kind == "crashed"
     assert lost.message.startswith("XLA ended the process twice while ")
     assert len(set(killed)) >= 2, "two processes, one after the other"
-    (seen,) = findings(lane, program(0.75), array())
+    (seen,) = findings(workers, program(0.75), array())
     assert isinstance(seen, Observation)
 
 
 def test_a_runner_that_dies_whatever_it_is_given_is_ours(
-    lanes: Callable[[str], Lane], monkeypatch: pytest.MonkeyPatch
+    workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Caused: killed as often as it is tried, also while it runs a program of our own."""
-    lane = lanes("none")
+    workers = workers_in("none")
     with monkeypatch.context() as patched:
-        kill_while_busy(patched, lane.runners[0].worker, signal.SIGKILL, 99)
-        (lost,) = findings(lane, program(0.6), array())
+        kill_while_busy(patched, workers.runners[0].worker, signal.SIGKILL, 99)
+        (lost,) = findings(workers, program(0.6), array())
     assert isinstance(lost, Fault) and lost.kind == "broken"
     assert lost.message.endswith("; it runs no program of ours either")
-    (seen,) = findings(lane, program(0.8), array())
+    (seen,) = findings(workers, program(0.8), array())
     assert isinstance(seen, Observation)
 
 
@@ -499,12 +499,12 @@ def test_what_was_broken_is_graded_anew_by_the_same_command(
 ) -> None:
     """Caused: the process that runs programs is killed as often as it is tried; the next day it is not."""
     wanted, out = undisturbed(grader, work), work.parent / "out"
-    lane = grader._all[0]
-    assert isinstance(lane, Lane)
-    lane.runners[0].worker.kill()  # it remembers what it ran
+    workers = grader._all[0]
+    assert isinstance(workers, Workers)
+    workers.runners[0].worker.kill()  # it remembers what it ran
     (work / "bo" / f"{NAME}.py").write_text(RIGHT.replace("local", "mine"))
     with monkeypatch.context() as patched:
-        kill_while_busy(patched, lane.runners[0].worker, signal.SIGKILL, 3)
+        kill_while_busy(patched, workers.runners[0].worker, signal.SIGKILL, 3)
         assert grade(grader, work, out) == {}
     report = Report.loads((out / "reports" / "ada.json").read_text())
     assert {n: r.status for n, r in results(report).items()} == {
@@ -526,39 +526,39 @@ SLOW_TO_CALL = "import time\ndef f():\n    time.sleep(0.7)\n    return 1\n"
 @pytest.mark.parametrize("text", [SLOW_TO_LOAD, SLOW_TO_CALL], ids=["loading", "calling"])
 @pytest.mark.parametrize("which", [slice(None), slice(2, None)], ids=["all", "the child"])
 def test_a_tracer_that_is_killed_once_is_not_noticed(
-    lanes: Callable[[str], Lane], monkeypatch: pytest.MonkeyPatch, tier: str, text: str, which: slice
+    workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tier: str, text: str, which: slice
 ) -> None:
     """Caused: while an innocent submission is loaded or called, the memory killer takes all processes or the last."""
-    lane = lanes(tier)
-    killed = kill_while_busy(monkeypatch, lane.tracer, signal.SIGKILL, 1, of=which, forks=2)
-    (found,) = findings(lane, text, cases("f"))
+    workers = workers_in(tier)
+    killed = kill_while_busy(monkeypatch, workers.tracer, signal.SIGKILL, 1, of=which, forks=2)
+    (found,) = findings(workers, text, cases("f"))
     assert values(found) == [1] and killed
 
 
 def test_a_tracer_that_is_killed_whatever_it_is_given_is_ours_and_the_next_one_is_traced(
-    lanes: Callable[[str], Lane], monkeypatch: pytest.MonkeyPatch
+    workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Caused: all processes of the tracer are killed, also while it tries a submission of our own."""
-    lane = lanes("none")
+    workers = workers_in("none")
     with monkeypatch.context() as patched:
-        kill_while_busy(patched, lane.tracer, signal.SIGKILL, 99, forks=2)
-        (lost,) = findings(lane, SLOW_TO_LOAD, cases("f"))
+        kill_while_busy(patched, workers.tracer, signal.SIGKILL, 99, forks=2)
+        (lost,) = findings(workers, SLOW_TO_LOAD, cases("f"))
     assert lost == Fault("broken", "the tracing process died twice; a person must look")
-    (found,) = findings(lane, SLOW_TO_LOAD, cases("f"))
+    (found,) = findings(workers, SLOW_TO_LOAD, cases("f"))
     assert values(found) == [1]
 
 
 @pytest.mark.parametrize("which", [slice(None), slice(2, None)], ids=["all", "the child"])
 def test_a_learners_process_that_is_killed_twice_says_what_that_looks_like(
-    lanes: Callable[[str], Lane], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, which: slice
+    workers_in: Callable[[str], Workers], monkeypatch: pytest.MonkeyPatch, tmp_path: Path, which: slice
 ) -> None:
     """Caused: SIGKILL, twice, in the middle of their code, to their process or to all. It looks like their own doing."""
-    lane, sign = lanes("none"), tmp_path / "loading"
-    kill_while_busy(monkeypatch, lane.tracer, signal.SIGKILL, 2, of=which, forks=2, sign=sign)
-    (lost,) = findings(lane, f"open({str(sign)!r}, 'w').close()\n{SLOW_TO_LOAD}", cases("f"))
+    workers, sign = workers_in("none"), tmp_path / "loading"
+    kill_while_busy(monkeypatch, workers.tracer, signal.SIGKILL, 2, of=which, forks=2, sign=sign)
+    (lost,) = findings(workers, f"open({str(sign)!r}, 'w').close()\n{SLOW_TO_LOAD}", cases("f"))
     told = "it was killed, as happens to what takes more memory than it is allowed"
     assert lost == Fault("crashed", f"your file, while it was loaded, ended the process: {told}")
-    (found,) = findings(lane, SLOW_TO_LOAD, cases("f"))
+    (found,) = findings(workers, SLOW_TO_LOAD, cases("f"))
     assert values(found) == [1]
 
 
@@ -576,13 +576,13 @@ def f(a, *, mesh):
 
 
 @pytest.mark.slow
-def test_a_collective_that_not_all_devices_reach_is_the_learners(lanes: Callable[[str], Lane]) -> None:
+def test_a_collective_that_not_all_devices_reach_is_the_learners(workers_in: Callable[[str], Workers]) -> None:
     """Caused: one device alone calls psum. Nothing can tell before it is run; then its time runs out, twice."""
-    lane = lanes(WORKING[0])
-    (stuck,) = findings(lane, LONELY, array())
+    workers = workers_in(WORKING[0])
+    (stuck,) = findings(workers, LONELY, array())
     told = "the devices waited for each other for ever: some of them never take part in a collective"
     assert stuck == Fault("timeout", told)
-    (seen,) = findings(lane, program(1.25), array())
+    (seen,) = findings(workers, program(1.25), array())
     assert isinstance(seen, Observation)
 
 
@@ -595,21 +595,23 @@ def test_a_collective_that_not_all_devices_reach_is_the_learners(lanes: Callable
     ["x = bytearray(8 << 30)", "x = [bytes(bytearray(b'x') * (64 << 20)) for _ in range(100)]"],
     ids=["at once", "bit by bit"],
 )
-def test_memory_taken_while_loading_is_the_learners(lanes: Callable[[str], Lane], tier: str, allocate: str) -> None:
+def test_memory_taken_while_loading_is_the_learners(
+    workers_in: Callable[[str], Workers], tier: str, allocate: str
+) -> None:
     """Caused: more memory than is allowed, asked for at once, or touched until it ends."""
-    lane = lanes(tier)
-    (full,) = findings(lane, f"{allocate}\ndef f(): return 1\n", cases("f"))
+    workers = workers_in(tier)
+    (full,) = findings(workers, f"{allocate}\ndef f(): return 1\n", cases("f"))
     if tier == "sandlock":  # it ends the process where others refuse the memory
         told = "ended the process: it was killed, as happens to what takes more memory than it is allowed"
         assert full == Fault("crashed", f"your file, while it was loaded, {told}")
     else:
         assert full == Fault("missing", "f is not defined: a.py stopped at line 1: ran out of the memory it is allowed")
-    (found,) = findings(lane, "def f(): return 1\n", cases("f"))
+    (found,) = findings(workers, "def f(): return 1\n", cases("f"))
     assert values(found) == [1]
 
 
 @pytest.mark.parametrize("tier", WORKING)
-def test_a_program_with_too_large_temporaries_is_the_learners(lanes: Callable[[str], Lane], tier: str) -> None:
+def test_a_program_with_too_large_temporaries_is_the_learners(workers_in: Callable[[str], Workers], tier: str) -> None:
     """Caused: arrays that are each allowed, and together, on all devices, are not. It is refused before it runs."""
     text = """\
 import jax.numpy as jnp
@@ -617,11 +619,11 @@ def f(a, *, mesh):
     b = jnp.sin(jnp.arange(6000 * 6000, dtype=jnp.float32).reshape(6000, 6000) + a[0, 0])
     return a + (b @ b)[:8, :4]
 """
-    lane = lanes(tier)
-    (large,) = findings(lane, text, array())
+    workers = workers_in(tier)
+    (large,) = findings(workers, text, array())
     assert isinstance(large, Fault) and large.kind == "refused"
     assert large.message.startswith("the program needs ") and large.message.endswith("; 512 MiB are the limit")
-    (seen,) = findings(lane, program(1.5), array())
+    (seen,) = findings(workers, program(1.5), array())
     assert isinstance(seen, Observation)
 
 
@@ -671,7 +673,9 @@ def f(a, *, mesh):
 
 
 @pytest.mark.parametrize("tier", WORKING)
-def test_sums_over_leading_dimensions_are_computed_in_every_tier(lanes: Callable[[str], Lane], tier: str) -> None:
+def test_sums_over_leading_dimensions_are_computed_in_every_tier(
+    workers_in: Callable[[str], Workers], tier: str
+) -> None:
     """XLA picks kernels for them by what the processor can do, and fails where it is not told."""
-    (seen,) = findings(lanes(tier), SUMS, array())
+    (seen,) = findings(workers_in(tier), SUMS, array())
     assert isinstance(seen, Observation), seen

@@ -49,8 +49,8 @@ def results_of_task(
     plans = [[ask for ask in asks if id(ask.of) in calls] for asks in plans]
     every = list(dict.fromkeys(ask for asks in plans for ask in asks))
     name = f"{exercise.id}.py"
-    with grader.lane() as lane:
-        answered, _ = lane.collect(Source(name, (Chunk(name, text),)), every)
+    with grader.workers() as workers:
+        answered, _ = workers.collect(Source(name, (Chunk(name, text),)), every)
     found = {a.ask: a for a in answered}
     judged = [judge_checks(exercise, [found[ask] for ask in asks], public=public) for asks in plans]
     return [{r.name: r for r in results if r.task == task} for results in judged]

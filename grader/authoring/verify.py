@@ -46,7 +46,7 @@ def verify(
         seeds: with how many seeds the reference and each misconception are tried.
     """
     total = 0
-    with ThreadPoolExecutor(grader.lanes) as pool:
+    with ThreadPoolExecutor(grader.jobs) as pool:
         proofs = {name: pool.submit(lambda n=name: list(exercise_problems(course, grader, n, seeds))) for name in names}
         for name, proof in proofs.items():
             problems = proof.result()

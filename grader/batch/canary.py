@@ -1,6 +1,6 @@
 """Before a class is graded in an environment, the course's own solutions are: anything but full marks stops the batch.
 
-They take the very path that submissions take (the same grader, tier and lanes). What was proved is remembered for
+They take the very path that submissions take (the same grader, tier and workers). What was proved is remembered for
 the course's content, the versions of everything that decides, the tier and the host, in
 ``$XDG_CACHE_HOME/shardlings/canary.json`` (``~/.cache`` when unset). Without that file, or with a damaged one, the
 canary runs again, which costs a second or two for a module and nothing else.
@@ -47,7 +47,7 @@ def prove(grader: Grader, names: Iterable[str]) -> None:
 
 def examine(grader: Grader, names: list[str]) -> str:
     """Grade the references of these exercises now. Empty, or one line saying what is wrong and what to do."""
-    with ThreadPoolExecutor(grader.lanes) as pool:
+    with ThreadPoolExecutor(grader.jobs) as pool:
         problems = {n: p for n, p in zip(names, pool.map(lambda n: _problem(grader, n), names), strict=True) if p}
     if not problems:
         return ""

@@ -15,7 +15,8 @@ from queue import SimpleQueue
 from typing import Any
 
 import grader
-from grader.batch.lane import Here, Lane, Runner, Spent
+from grader.batch.here import Here
+from grader.batch.workers import Runner, Spent, Workers
 from grader.common.observation import Fault, Observation
 from grader.common.result import Evidence, ExerciseReport, Report, Result
 from grader.course.loading import Course
@@ -33,22 +34,22 @@ from grader.sandbox.worker import Worker
 
 
 class Grader:
-    """Holds the workers. ``lanes`` submissions are graded at a time, each traced by a worker of its own.
+    """Holds the workers. ``jobs`` submissions are graded at a time, each traced by a worker of its own.
 
     Args:
         course: what is graded against.
         tier: isolation of the workers, see ``sandbox``.
-        lanes: tracing workers, and as many that run programs.
+        jobs: how many submissions are graded at a time.
         here: takes the place of workers in one's own notebook.
     """
 
-    def __init__(self, course: Course, tier: str, lanes: int = 1, *, here: Here | None = None) -> None:
-        self.course, self.tier, self.lanes = course, tier, lanes
-        self._free: SimpleQueue[Lane | Here] = SimpleQueue()
-        runners = [Runner(course, tier) for _ in range(lanes)]
-        self._all: list[Lane | Here] = [here] if here else [Lane(course, tier, runners) for _ in range(lanes)]
-        for lane in self._all:
-            self._free.put(lane)
+    def __init__(self, course: Course, tier: str, jobs: int = 1, *, here: Here | None = None) -> None:
+        self.course, self.tier, self.jobs = course, tier, jobs
+        self._free: SimpleQueue[Workers | Here] = SimpleQueue()
+        runners = [Runner(course, tier) for _ in range(jobs)]
+        self._all: list[Workers | Here] = [here] if here else [Workers(course, tier, runners) for _ in range(jobs)]
+        for workers in self._all:
+            self._free.put(workers)
         self._known: dict[Any, list[Answered]] = {}
         self._plans: dict[tuple[str, bool], list[Ask]] = {}
         self._lock = threading.RLock()
@@ -57,31 +58,31 @@ class Grader:
         return self
 
     def __exit__(self, *error: object) -> None:
-        for worker in self._workers():
+        for worker in self._processes():
             worker.kill()
 
     def warm(self) -> None:
         """Start all workers without waiting for them."""
-        for worker in self._workers():
+        for worker in self._processes():
             worker.start()
 
-    def _workers(self) -> list[Worker]:
-        return [w for lane in self._all if isinstance(lane, Lane) for w in lane.workers]
+    def _processes(self) -> list[Worker]:
+        return [w for workers in self._all if isinstance(workers, Workers) for w in workers.processes]
 
     @contextmanager
-    def lane(self) -> Iterator[Lane | Here]:
-        lane = self._free.get()
+    def workers(self) -> Iterator[Workers | Here]:
+        workers = self._free.get()
         try:
-            yield lane
+            yield workers
         finally:
-            self._free.put(lane)
+            self._free.put(workers)
 
     # one submission
 
     def grade(self, submission: Submission, names: list[str], *, public: bool = False) -> Report:
         """Grade these exercises of one submission; ``public``: only what learners may see."""
-        with self.lane() as lane:
-            done, notes = self._grade_sources(submission, names, lane, public)
+        with self.workers() as workers:
+            done, notes = self._grade_sources(submission, names, workers, public)
         exercises = [done[name] for name in names]
         counted = [e for e in exercises if not self.course.exercise(e.exercise).extension]
         return Report(
@@ -113,7 +114,7 @@ class Grader:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _grade_sources(
-        self, submission: Submission, names: list[str], lane: Lane | Here, public: bool
+        self, submission: Submission, names: list[str], workers: Workers | Here, public: bool
     ) -> tuple[dict[str, ExerciseReport], list[str]]:
         """Exercises that share a source (a notebook) share one process, and what stopped it is noted once."""
         plans = {name: self.plan(name, public) for name in names}
@@ -125,18 +126,20 @@ class Grader:
             source = submission.sources.get(name)
             if source is None:
                 fault = Fault("missing", "nothing was handed in for this exercise")
-                done[name] = self._report(submission, name, [Answered(a, fault) for a in plans[name]], [], lane, public)
+                done[name] = self._report(
+                    submission, name, [Answered(a, fault) for a in plans[name]], [], workers, public
+                )
             else:
                 groups.setdefault(source, []).append(name)
         for source, members in groups.items():
             asks = [ask for name in members for ask in plans[name]]
-            answered, notes = lane.collect(source, asks, spent)
+            answered, notes = workers.collect(source, asks, spent)
             if len(members) > 1:
                 shared += [f"{source.name}: {note}" for note in notes]
                 notes = []
             for name in members:
                 mine = [a for a in answered if any(a.ask is ask for ask in plans[name])]
-                done[name] = self._report(submission, name, mine, notes, lane, public)
+                done[name] = self._report(submission, name, mine, notes, workers, public)
         return done, shared
 
     def plan(self, name: str, public: bool) -> list[Ask]:
@@ -152,13 +155,13 @@ class Grader:
         name: str,
         answered: list[Answered],
         notes: list[str],
-        lane: Lane | Here,
+        workers: Workers | Here,
         public: bool,
     ) -> ExerciseReport:
         exercise = self.course.exercise(name)
         results = judge_checks(exercise, answered, public=public)
         if self.course.solved:
-            results = self._with_hints(exercise, results, answered, lane, public)
+            results = self._with_hints(exercise, results, answered, workers, public)
         results += [self._judge_number(exercise, q, answered, submission) for q in exercise.numbers.values()]
         weight = self.course.weight(name)
         results = [r.model_copy(update={"points": r.points * weight, "earned": r.earned * weight}) for r in results]
@@ -177,8 +180,8 @@ class Grader:
 
     def ask(self, submission: Submission, name: str) -> list[Answered]:
         """What every ask of one exercise comes to. Raises KeyError when nothing was handed in for it."""
-        with self.lane() as lane:
-            return lane.collect(submission.sources[name], self.plan(name, public=False))[0]
+        with self.workers() as workers:
+            return workers.collect(submission.sources[name], self.plan(name, public=False))[0]
 
     # questions
 
@@ -202,18 +205,18 @@ class Grader:
     # known slips
 
     def _with_hints(
-        self, exercise: Exercise, results: list[Result], answered: list[Answered], lane: Lane | Here, public: bool
+        self, exercise: Exercise, results: list[Result], answered: list[Answered], workers: Workers | Here, public: bool
     ) -> list[Result]:
         hinted = []
         for result in results:
             slip = None
             if result.status == "failed" and result.reason != WRONG_IN_SECRET:
-                slip = self._slip(exercise, result, answered, lane, public)
+                slip = self._slip(exercise, result, answered, workers, public)
             hinted.append(with_hint(result, slip) if slip else result)
         return hinted
 
     def _slip(
-        self, exercise: Exercise, result: Result, answered: list[Answered], lane: Lane | Here, public: bool
+        self, exercise: Exercise, result: Result, answered: list[Answered], workers: Workers | Here, public: bool
     ) -> Misconception | None:
         """The misconception that fails this check and behaves like the submission."""
         call = exercise.checks[result.name].call
@@ -223,13 +226,15 @@ class Grader:
         fits: list[tuple[int, Misconception]] = []
         for slip in exercise.misconceptions.values():
             if slip.of is call.task and result.name in slip.fails:
-                theirs, right = (self.known(exercise, s, lane, public) for s in (slip, None))
+                theirs, right = (self.known(exercise, s, workers, public) for s in (slip, None))
                 of_call = [[a for a in known if a.ask.of is call] for known in (theirs, right)]
                 fits.append((matches(mine, *of_call), slip))
         best = max(fits, key=lambda fit: fit[0], default=(0, None))  # of equals the first
         return best[1] if best[0] else None
 
-    def known(self, exercise: Exercise, slip: Misconception | None, lane: Lane | Here, public: bool) -> list[Answered]:
+    def known(
+        self, exercise: Exercise, slip: Misconception | None, workers: Workers | Here, public: bool
+    ) -> list[Answered]:
         """What the reference (``slip`` None) or a misconception comes to, on inputs that are no secret; found once."""
         key = (exercise.id, slip.name if slip else None, public)
         with self._lock:
@@ -239,7 +244,7 @@ class Grader:
                 asks = [a for a in self.plan(exercise.id, public) if not (a.secret or isinstance(a.of, Number))]
                 if slip is not None:
                     asks = [a for a in asks if a.task == getattr(slip.of, "name", "")]
-                self._known[key] = lane.collect(Source(name, (Chunk(name, text),)), asks)[0]
+                self._known[key] = workers.collect(Source(name, (Chunk(name, text),)), asks)[0]
             return self._known[key]
 
     # a batch

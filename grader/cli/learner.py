@@ -11,7 +11,7 @@ import typer
 from rich.markdown import Markdown
 
 from grader.batch.grade import Grader
-from grader.batch.lane import Here
+from grader.batch.here import Here
 from grader.cli.console import UNUSABLE, exit_code, out, points, print_json, say, tell, tell_unusable
 from grader.cli.options import AsJson, CourseOption, Names, Student, Work, asked_for, course_at, student_name, work_in
 from grader.course.config import CourseError

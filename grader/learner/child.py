@@ -9,10 +9,14 @@ from typing import Any, BinaryIO
 
 from jaxlib.mlir.dialects import builtin, mhlo  # noqa: F401  else every child imports them
 
-from grader.learner import trace
+from grader.learner import answering
+from grader.learner.answering import Reply
+from grader.learner.loading import load
+from grader.learner.surroundings import prepare
+from grader.learner.tolerance import tolerant_jax
 from grader.wire import frames
 
-prepare = trace.prepare
+__all__ = ["answer", "prepare"]
 
 
 def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> None:
@@ -30,13 +34,13 @@ def answer(read: Callable[[int], bytes], stream: BinaryIO, seconds: float) -> No
         stream.write(frames.pack(body, blobs or []))
         stream.flush()
 
-    with trace.tolerant_jax():
+    with tolerant_jax():
         say({"started": True})
-        program = trace.load(source, seconds)
+        program = load(source, seconds)
         say({"loaded": True, "faults": program.faults[:20]})
-        hung: dict[str, trace.Reply] = {}  # a task that hangs on one mesh is not tried on the next
+        hung: dict[str, Reply] = {}  # a task that hangs on one mesh is not tried on the next
         for number, ask in enumerate(_asks(read)):
-            body, blobs = hung.get(ask["task"]) or trace.answer(ask, program, seconds)
+            body, blobs = hung.get(ask["task"]) or answering.answer(ask, program, seconds)
             if body.get("fault", {}).get("kind") == "timeout":
                 hung[ask["task"]] = body, blobs
             say({"number": number} | body, blobs)

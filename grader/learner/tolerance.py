@@ -22,13 +22,9 @@ from grader.learner import looks
 def tolerant_jax() -> Iterator[None]:
     """While this lasts, prints left in do no harm, old spellings work, and a file sets nothing for others.
 
-    Errors keep JAX's own frames, from which ``unbound_axis`` reads what an assertion leaves unsaid. Inside of another
-    one only the mesh is taken care of: changing JAX back and forth takes a twentieth of a trace.
+    Errors keep JAX's own frames, from which ``unbound_axis`` reads what an assertion leaves unsaid. Once for all that a
+    source is asked: changing JAX back and forth takes a twentieth of a trace.
     """
-    if jax.debug.print is _nothing:
-        with _mesh_contexts_left():
-            yield
-        return
     frames = jax.config.jax_traceback_filtering  # type: ignore[attr-defined]
     update = jax.config.update
     update("jax_traceback_filtering", "off")
@@ -36,16 +32,15 @@ def tolerant_jax() -> Iterator[None]:
         with contextlib.ExitStack() as undo:
             undo.enter_context(warnings.catch_warnings())
             warnings.simplefilter("ignore")
-            for owner, name, stand_in in _stand_ins():
+            for owner, name, stand_in in stand_ins():
                 undo.enter_context(_in_place_of(owner, name, stand_in))
-            undo.enter_context(_mesh_contexts_left())
             yield
     finally:
         update("jax_traceback_filtering", frames)
 
 
-def _stand_ins() -> Iterator[tuple[Any, str, Any]]:
-    """(owner, name, what takes its place)."""
+def stand_ins() -> Iterator[tuple[Any, str, Any]]:
+    """(owner, name, what takes its place). What is no longer there but in old spellings is put there."""
     # They call the host, which a program that is carried away cannot.
     for name in ("print", "callback", "breakpoint", "visualize_array_sharding", "inspect_array_sharding"):
         yield jax.debug, name, _nothing
@@ -116,7 +111,7 @@ def _anywhere(own: Callable) -> Callable:
 
 
 @contextlib.contextmanager
-def _mesh_contexts_left() -> Iterator[None]:
+def mesh_contexts_left() -> Iterator[None]:
     """Leave the contexts that learner code entered, by ``jax.set_mesh(mesh)`` or ``mesh.__enter__()``, and left open."""
     depth = len(thread_resources.stack)
     try:

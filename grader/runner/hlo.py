@@ -16,6 +16,7 @@ from typing import Any
 
 from grader.common.observation import UNKNOWN, Collective, Interval, Path, sum_over_paths, total
 from grader.runner import flops
+from grader.runner.admission import MAX_STEPS, Refused
 from grader.runner.flops import FREE, Cost
 from grader.runner.groups import (
     Groups,
@@ -29,7 +30,6 @@ from grader.runner.groups import (
 
 MARK = f"by_hand_{secrets.token_hex(8)}"  # not to be guessed: names of a learner's can show up in a line, too
 _MARKED = re.compile(rf"{MARK}_(\d+)_")
-MAX_STEPS = 200_000  # instructions, with every call written out
 
 KINDS = {
     "all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter": "reduce_scatter",
@@ -189,8 +189,6 @@ class _Walk:
         for one in self.computations.get(name, []):
             self.steps += 1
             if self.steps > MAX_STEPS:
-                from grader.runner.program import Refused
-
                 raise Refused("the compiled program is too large with every call written out")
             opcode = one.opcode.replace("-", "_")
             data = sum(o not in known for o in one.operands)

@@ -9,54 +9,19 @@ files, and the result is printed: that text is what is hashed, read for facts an
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
 from jax.interpreters import mlir
 
-from grader.wire.frames import dtype_of
+from grader.runner.admission import KINDS, Refused, admitted, check_functions, place_of, shaped, walk
 
 MAX_BYTES = 4 << 20
 MAX_TEXT = 16 << 20
-MAX_OPS = 20_000
-MAX_DEPTH = 200
-MAX_ARRAY = 1 << 30
 MAX_RESULTS = 64
 MAGIC = b"ML\xefR"
-CALLBACK = "uses a host callback, which cannot leave this process; remove it"
-
-# Collectives, and what they are called in facts (``Collective.kind``).
-KINDS = {
-    "stablehlo.all_reduce": "all_reduce",
-    "stablehlo.all_gather": "all_gather",
-    "stablehlo.reduce_scatter": "reduce_scatter",
-    "stablehlo.all_to_all": "all_to_all",
-    "stablehlo.collective_permute": "permute",
-    "stablehlo.collective_broadcast": "broadcast",
-}
-# Operations that stand for a function of the program, and the attribute that names it.
-CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
-STABLEHLO = """
-abs add and atan2 bitcast_convert broadcast_in_dim case cbrt ceil cholesky clamp compare complex composite concatenate constant
-convert convolution cosine count_leading_zeros divide dot dot_general dynamic_slice dynamic_update_slice exponential
-exponential_minus_one fft floor gather if imag iota is_finite log log_plus_one logistic maximum minimum multiply negate not
-optimization_barrier or pad partition_id popcnt power real reduce reduce_precision reduce_window remainder replica_id reshape
-return reverse rng_bit_generator round_nearest_afz round_nearest_even rsqrt scatter select select_and_scatter shift_left
-shift_right_arithmetic shift_right_logical sign sine slice sort sqrt subtract tan tanh transpose triangular_solve while xor
-"""
-CHLO = """
-acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erf_inv erfc is_inf is_neg_inf is_pos_inf lgamma mulhi
-next_after polygamma ragged_dot sinh square tan top_k zeta
-"""
-OPERATIONS = {
-    "builtin.module", "func.func", "func.call", "func.return",
-    "sdy.mesh", "sdy.manual_computation", "sdy.named_computation", "sdy.return", "sdy.reshard", "sdy.sharding_constraint",
-    "sdy.sharding_group", "sdy.propagation_barrier",
-    *KINDS, *(f"stablehlo.{name}" for name in STABLEHLO.split()), *(f"chlo.{name}" for name in CHLO.split()),
-}  # fmt: skip
 # Attributes with a dialect's name are notes beside an operation; this one alone means something to the compiler.
 NOTES = {"sdy.sharding"}
 # Attributes that define an operation and yet say nothing that it needs.
@@ -66,22 +31,6 @@ IDLE = {"backend_config", "composite_attributes", "version"}
 COMPOSITE = "a.composite"
 OWN = "mesh"  # what the mesh that was asked for is called
 FUNCTION = {"sym_name", "function_type", "sym_visibility", "arg_attrs", "res_attrs"}
-ELEMENTS = (
-    "bool", "int2", "int4", "int8", "int16", "int32", "int64", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64",
-    "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2",
-    "float8_e5m2fnuz", "float8_e8m0fnu", "bfloat16", "float16", "float32", "float64", "complex64", "complex128",
-)  # fmt: skip
-
-
-class Refused(Exception):
-    """A program that is not admitted; the message is for the learner.
-
-    ``line``, ``file``: where in the learner's source, if that is known.
-    """
-
-    def __init__(self, message: str, place: tuple[str, int] | None = None) -> None:
-        super().__init__(message)
-        self.file, self.line = place or ("", None)
 
 
 @dataclass(frozen=True)
@@ -145,8 +94,8 @@ def _canonical(
         context.emit_error_diagnostics = True  # else what MLIR says of the bytes becomes a str, and it may not be text
         module = ir.Module.parse(code, context)
         context.emit_error_diagnostics = False
-        operations = list(_admitted(module.operation, files))
-        _one_main(module)
+        operations = list(admitted(module.operation, files))
+        check_functions(module)
         meshes = _meshes(module, mesh)
         for op in operations:
             _clean(op, mesh)
@@ -170,80 +119,6 @@ def _context() -> Any:
     if used < REUSES:
         _contexts.append((context, used + 1))
     return context
-
-
-def walk(op: Any) -> Iterator[Any]:
-    """Every operation, in program order, without recursion (nesting comes from the learner)."""
-    stack = [iter([op])]
-    while stack:
-        try:
-            current = next(stack[-1]).operation
-        except StopIteration:
-            stack.pop()
-            continue
-        yield current
-        if len(stack) > MAX_DEPTH:
-            raise Refused(f"the program is nested more than {MAX_DEPTH} levels deep")
-        stack.append(inner for region in current.regions for block in region for inner in block)
-
-
-# -- admission ---------------------------------------------------------------------------------
-
-
-def _admitted(root: Any, files: set[str]) -> Iterator[Any]:
-    for ops, op in enumerate(walk(root), 1):
-        if ops > MAX_OPS:
-            raise Refused(f"the program has more than {MAX_OPS:,} operations; use lax.fori_loop or lax.scan")
-        if op.name == "stablehlo.custom_call":
-            raise Refused(_custom_call(op.attributes["call_target_name"].value), place_of(op.location, files))
-        if op.name not in OPERATIONS or (op.name == "builtin.module" and ops > 1):
-            raise Refused(f"the program uses {op.name}, which is not allowed", place_of(op.location, files))
-        if len(op.successors):
-            raise Refused("the program jumps between blocks, which is not allowed")
-        for region in op.regions:
-            if len(region.blocks) > 1:
-                raise Refused("the program jumps between blocks, which is not allowed")
-        for value in (*op.results, *(a for r in op.regions for b in r for a in b.arguments)):
-            size = array_bytes(value.type)
-            if size > MAX_ARRAY:
-                raise Refused(f"the program makes an array of {size / 2**30:,.1f} GiB; 1 GiB is the limit")
-        yield op
-
-
-def _custom_call(target: str) -> str:
-    if "callback" in target:
-        return CALLBACK
-    return f"the program calls {target[:100]!r} outside XLA, which is not allowed"
-
-
-def _one_main(module: Any) -> None:
-    """One public function called main; all others private, with bodies, and none that calls itself."""
-    calls: dict[str, set[str]] = {}
-    mains = 0
-    for op in (o.operation for o in module.body.operations):
-        if op.name == "sdy.mesh":
-            continue
-        if op.name != "func.func" or not len(op.regions[0].blocks):
-            raise Refused(f"the program has a {op.name} where a function with a body should be")
-        name = op.attributes["sym_name"].value
-        public = "sym_visibility" not in op.attributes or op.attributes["sym_visibility"].value == "public"
-        mains += public
-        if public != (name == "main"):
-            raise Refused("the program has not one main function")
-        calls[name] = {called for inner in walk(op) if (called := callee_of(inner)) is not None}
-    if mains != 1:
-        raise Refused("the program has not one main function")
-    while calls:  # take away functions that call none of those left
-        leaves = [name for name, called in calls.items() if not called & calls.keys()]
-        if not leaves:
-            raise Refused("the program has functions that call each other in a circle")
-        for name in leaves:
-            del calls[name]
-
-
-def callee_of(op: Any) -> str | None:
-    """The name of the function which an operation stands for; None for other operations."""
-    return op.attributes[CALLS[op.name]].value if op.name in CALLS else None
 
 
 def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
@@ -398,60 +273,3 @@ def _results(main: Any) -> tuple[tuple[tuple[int, ...], str], ...]:
     if len(results) > MAX_RESULTS:
         raise Refused(f"the program has more than {MAX_RESULTS} results")
     return tuple(shaped(t) for t in results)
-
-
-# -- types and places --------------------------------------------------------------------------
-
-
-def array_bytes(kind: Any) -> int:
-    """Bytes of an array type, whole bytes for each element. Raises Refused for what is no array of fixed shape."""
-    shape, dtype = shaped(kind)
-    return math.prod(shape) * dtype_of(dtype).itemsize
-
-
-def shaped(kind: Any) -> tuple[tuple[int, ...], str]:
-    """Shape and dtype's name of an array type. Raises Refused for what is no array of fixed shape."""
-    from jaxlib.mlir import ir
-
-    try:
-        array = ir.RankedTensorType(kind)
-    except ValueError:
-        if str(kind) == "!stablehlo.token":  # only effects have them
-            raise Refused(CALLBACK) from None
-        raise Refused(f"the program uses values of an unusual type, {str(kind)[:60]}") from None
-    if not array.has_static_shape or array.encoding is not None:
-        raise Refused("the program makes an array whose shape is not fixed")
-    name = element_names().get(str(array.element_type))
-    if name is None:
-        raise Refused(f"the program uses arrays of an unusual type, {str(kind)[:60]}")
-    return tuple(array.shape), name
-
-
-@cache
-def element_names() -> dict[str, str]:
-    """Names of dtypes by what MLIR calls them, as far as this JAX knows them."""
-    found = {}
-    with mlir.make_ir_context():
-        for name in ELEMENTS:
-            with suppress(TypeError, AttributeError, KeyError):
-                found[str(mlir.dtype_to_ir_type(dtype_of(name)))] = name
-    return found
-
-
-def place_of(location: Any, files: set[str]) -> tuple[str, int] | None:
-    """The file and the innermost line of the learner's own source, which is in these files, in a location."""
-    from jaxlib.mlir import ir
-
-    stack = [location]
-    while stack:
-        at = stack.pop()
-        if isinstance(at, ir.FileLineColLoc):
-            if at.filename in files:
-                return at.filename, at.start_line
-        elif isinstance(at, ir.NameLoc):
-            stack.append(at.child_loc)
-        elif isinstance(at, ir.CallSiteLoc):
-            stack += [at.caller, at.callee]
-        elif isinstance(at, ir.FusedLoc):
-            stack += reversed(list(at.locations))
-    return None

@@ -7,23 +7,23 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from grader.runner import run
+from grader.runner import execution
 from grader.wire.text import one_line, without_marks
 
 Send = Callable[[dict[str, Any], list[bytes]], None]
 
 
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
-    """Run one program, or, asked for ``ours``, one of our own; what is the learner's, ``run`` says in its answer."""
+    """Run one program, or, asked for ``ours``, one of our own; what is the learner's, ``execute`` says in its answer."""
     if header.get("ours"):
-        send({"runs": run.runs()}, [])
+        send({"runs": execution.runs()}, [])
         return
     program, *rest = blobs
-    run.on_phase = lambda phase: send({"phase": phase}, [])
+    execution.on_phase = lambda phase: send({"phase": phase}, [])
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])  # ends this process, whatever it is doing
     before = time.process_time()
     try:
-        answer, out = run.run(header["ask"], program, run.unpack_inputs(header, rest))
+        answer, out = execution.execute(header["ask"], program, execution.unpack_inputs(header, rest))
     except Exception as error:  # ours
         answer, out = {"broken": f"{type(error).__name__}: {without_marks(one_line(error))[:300]}"}, []
     signal.setitimer(signal.ITIMER_PROF, 0)

@@ -12,6 +12,7 @@ import ctypes
 import os
 import platform
 import struct
+from collections.abc import Iterator
 
 PR_SET_SECCOMP = 22
 PR_SET_NO_NEW_PRIVS = 38
@@ -54,6 +55,14 @@ OPEN, OPENAT, OPENAT2, NAMELESS = (2, None), (257, 56), (437, 437), 0x400000
 CLONE, CLONE3, CLONE_THREAD = (56, 220), (435, 435), 0x10000
 EPERM, EXDEV, ENOSYS, EOPNOTSUPP = 1, 18, 38, 95
 
+# Instructions as the kernel takes them: what to do, how many lines to skip if so and if not, and a number.
+Line = tuple[int, int, int, int]
+LOAD, EQUAL, AT_LEAST, ANY_BIT, ANSWER = 0x20, 0x15, 0x35, 0x45, 0x06
+FAIL = 0x50000  # with the number of an error
+ALLOW, KILL, REFUSE = (ANSWER, 0, 0, 0x7FFF0000), (ANSWER, 0, 0, 0x80000000), (ANSWER, 0, 0, FAIL | EPERM)
+# Offsets in struct seccomp_data; of an argument its lower half.
+NUMBER, ARCH, FIRST, SECOND, THIRD = 0, 4, 16, 24, 32
+
 
 def filter_program(machine: str, pid: int) -> bytes:
     """The seccomp filter as bytes; empty on a machine whose numbers we do not know.
@@ -63,46 +72,43 @@ def filter_program(machine: str, pid: int) -> bytes:
     if machine not in ARCHITECTURES:
         return b""
     column, architecture = ARCHITECTURES[machine]
-    load, equal, at_least, any_bit, answer = 0x20, 0x15, 0x35, 0x45, 0x06
-    allow, kill = 0x7FFF0000, 0x80000000
-    number, arch, first, second, third = (
-        0,
-        4,
-        16,
-        24,
-        32,
-    )  # offsets in struct seccomp_data; of an argument its lower half
-    refuse = (answer, 0, 0, 0x50000 | EPERM)
-    code = [(load, 0, 0, arch), (equal, 1, 0, architecture), (answer, 0, 0, kill), (load, 0, 0, number)]
+    code: list[Line] = [(LOAD, 0, 0, ARCH), (EQUAL, 1, 0, architecture), KILL, (LOAD, 0, 0, NUMBER)]
     if machine == "x86_64":  # the x32 numbers
-        code += [(at_least, 0, 1, 0x40000000), refuse]
-    for numbers in FORBIDDEN_CALLS.values():
-        if (call := numbers[column]) is not None:
-            code += [(equal, 0, 1, call), refuse]
-    for numbers, error in [
-        *((n, 0) for n in SEEM.values()),
-        *((n, EXDEV) for n in REPLACE.values()),
-        (OPENAT2, ENOSYS),
-        (CLONE3, ENOSYS),
-    ]:  # fmt: skip  libc falls back to openat and clone
-        if (call := numbers[column]) is not None:
-            code += [(equal, 0, 1, call), (answer, 0, 0, 0x50000 | error)]
-    for numbers, flags in ((OPEN, second), (OPENAT, third)):
-        if (call := numbers[column]) is not None:
-            code += [(equal, 0, 4, call), (load, 0, 0, flags), (any_bit, 0, 1, NAMELESS),
-                     (answer, 0, 0, 0x50000 | EOPNOTSUPP), (answer, 0, 0, allow)]  # fmt: skip
-    code += [(equal, 0, 4, CLONE[column]), (load, 0, 0, first), (any_bit, 1, 0, CLONE_THREAD), refuse,
-             (answer, 0, 0, allow)]  # fmt: skip
-    for numbers, orders in OWNERS.values():
-        code += [(equal, 0, 2 + 2 * len(orders), numbers[column]), (load, 0, 0, second)]
-        for order in orders:
-            code += [(equal, 0, 1, order), refuse]
-        code.append((answer, 0, 0, allow))
-    for name, numbers in SELF_ONLY.items():
-        code += [(equal, 0, 5, numbers[column]), (load, 0, 0, first), (equal, 2, 0, pid)]
-        code += [(equal, 1, 0, 0 if name == "prlimit64" else pid), refuse, (answer, 0, 0, allow)]
-    code.append((answer, 0, 0, allow))
+        code += [(AT_LEAST, 0, 1, 0x40000000), REFUSE]
+    code += [*_whole_calls(column), *_calls_by_flags(column), *_calls_by_whom_they_reach(column, pid), ALLOW]
     return b"".join(struct.pack("HBBI", *line) for line in code)
+
+
+def _whole_calls(column: int) -> Iterator[Line]:
+    """Calls that are refused, or that only seem to be made, whatever their arguments are."""
+    answers = [(numbers, EPERM) for numbers in FORBIDDEN_CALLS.values()]
+    answers += [(numbers, 0) for numbers in SEEM.values()]
+    answers += [(numbers, EXDEV) for numbers in REPLACE.values()]
+    answers += [(OPENAT2, ENOSYS), (CLONE3, ENOSYS)]  # libc falls back to openat and clone
+    for numbers, error in answers:
+        if (call := numbers[column]) is not None:
+            yield from [(EQUAL, 0, 1, call), (ANSWER, 0, 0, FAIL | error)]
+
+
+def _calls_by_flags(column: int) -> Iterator[Line]:
+    """No file without a name; threads and no processes."""
+    for numbers, flags in ((OPEN, SECOND), (OPENAT, THIRD)):
+        if (call := numbers[column]) is not None:
+            yield from [(EQUAL, 0, 4, call), (LOAD, 0, 0, flags), (ANY_BIT, 0, 1, NAMELESS),
+                        (ANSWER, 0, 0, FAIL | EOPNOTSUPP), ALLOW]  # fmt: skip
+    yield from [(EQUAL, 0, 4, CLONE[column]), (LOAD, 0, 0, FIRST), (ANY_BIT, 1, 0, CLONE_THREAD), REFUSE, ALLOW]
+
+
+def _calls_by_whom_they_reach(column: int, pid: int) -> Iterator[Line]:
+    """Owners of descriptors are nobody; signals and limits are for this process."""
+    for numbers, orders in OWNERS.values():
+        yield from [(EQUAL, 0, 2 + 2 * len(orders), numbers[column]), (LOAD, 0, 0, SECOND)]
+        for order in orders:
+            yield from [(EQUAL, 0, 1, order), REFUSE]
+        yield ALLOW
+    for name, numbers in SELF_ONLY.items():
+        yield from [(EQUAL, 0, 5, numbers[column]), (LOAD, 0, 0, FIRST), (EQUAL, 2, 0, pid)]
+        yield from [(EQUAL, 1, 0, 0 if name == "prlimit64" else pid), REFUSE, ALLOW]
 
 
 def forbid_calls() -> None:

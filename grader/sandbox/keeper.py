@@ -111,7 +111,7 @@ def keep(asks: int, send: Send, child: Child) -> None:
     header, (source, *later) = frames.read_frame(reader(asks))
     scratch = header["scratch"]
     stages = Stages(to_child, frames.pack(header) + source, list(zip(header["counts"], later, strict=True)))
-    ended = _relay(out, pid, header["limits"], scratch, stages, send)
+    ended = relay(out, pid, header["limits"], scratch, stages, send)
     used = cpu_seconds(pid)
     clean = _kill_all(pid) and empty(scratch)
     send({"end": ended, "cpu": used, "clean": clean}, [])
@@ -127,45 +127,69 @@ def _begin(child: Child, inlet: int, outlet: int) -> None:
         child(read, stream, about["limits"]["trace_seconds"])
 
 
-def _relay(out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages, send: Send) -> str:
-    """Pass the child's frames on; says how it ended: done, timeout, flood, disk, threads, garbage or what it died of."""
-    received, looked = 0, time.monotonic()
-    in_all = Allowance(pid, limits["total_seconds"])
+class Inlet:
+    """The frames of a child, read within its bounds: the bytes of all of them, its folder, its threads, its time.
 
-    def read(n: int) -> bytes:
-        nonlocal received, looked
-        received += n
-        if received > MAX_ANSWER:
+    Args:
+        out: the end of a pipe to read from.
+        limits: ``trace_seconds`` for each frame, ``total_seconds`` for all.
+        stages: what the child is given meanwhile.
+    """
+
+    def __init__(self, out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages) -> None:
+        self._out, self._pid, self._scratch, self._stages = out, pid, scratch, stages
+        self._received, self._looked = 0, time.monotonic()
+        self._in_all, self._each = Allowance(pid, limits["total_seconds"]), limits["trace_seconds"] + GRACE
+
+    def frame(self) -> tuple[dict[str, Any], bytes]:
+        """The next frame: its header, and all of it as it came (made anew, its header could outgrow what one may have).
+
+        Raises TimeoutError, EOFError and BadFrame, which says ``flood``, ``disk`` or ``threads`` where it is one of these.
+        """
+        self._this_one, self._raw = Allowance(self._pid, self._each), bytearray()
+        body, _ = frames.read_frame(self._read, max_header=MAX_HEADER, max_blobs=MAX_ANSWER)
+        return body, bytes(self._raw)
+
+    def _read(self, n: int) -> bytes:
+        self._received += n
+        if self._received > MAX_ANSWER:
             raise frames.BadFrame("flood")
         data = bytearray()
         while len(data) < n:
-            # Until its first word is read it is nobody's fault; the word waits, however late we are.
-            if stages.begun and time.monotonic() > looked + LOOK_SECONDS:
-                looked = time.monotonic()
-                if is_over_quota(scratch):
-                    raise frames.BadFrame("disk")
-                if _threads(pid) > MAX_THREADS:
-                    raise frames.BadFrame("threads")
-            readable, writable, _ = select.select([out], stages.writable, [], LOOK_SECONDS)
-            if (stages.begun or not readable) and (this_one.over or in_all.over):
+            self._look()
+            readable, writable, _ = select.select([self._out], self._stages.writable, [], LOOK_SECONDS)
+            if (self._stages.begun or not readable) and (self._this_one.over or self._in_all.over):
                 raise TimeoutError
             if writable:
-                stages.hand_out()
+                self._stages.hand_out()
             if not readable:
                 continue
-            part = os.read(out, n - len(data))
+            part = os.read(self._out, n - len(data))
             if not part:
                 raise EOFError
             data += part
-        raw.extend(data)
+        self._raw.extend(data)
         return bytes(data)
 
-    stray = 0
+    def _look(self) -> None:
+        """Every now and then: at the folder and the threads.
+
+        Until its first word is read it is nobody's fault; the word waits, however late we are.
+        """
+        if self._stages.begun and time.monotonic() > self._looked + LOOK_SECONDS:
+            self._looked = time.monotonic()
+            if is_over_quota(self._scratch):
+                raise frames.BadFrame("disk")
+            if _threads(self._pid) > MAX_THREADS:
+                raise frames.BadFrame("threads")
+
+
+def relay(out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages, send: Send) -> str:
+    """Pass the child's frames on; says how it ended: done, timeout, flood, disk, threads, garbage or what it died of."""
+    inlet, stray = Inlet(out, pid, limits, scratch, stages), 0
     while True:
-        this_one = Allowance(pid, limits["trace_seconds"] + GRACE)
-        raw = bytearray()  # the frame as it came: made anew, its header could outgrow what a frame may have
         try:
-            body, _ = frames.read_frame(read, max_header=MAX_HEADER, max_blobs=MAX_ANSWER)
+            body, raw = inlet.frame()
         except TimeoutError:
             return "timeout"
         except EOFError:
@@ -176,7 +200,7 @@ def _relay(out: int, pid: int, limits: dict[str, float], scratch: str, stages: S
             return str(error) if str(error) in ("flood", "disk", "threads") else "garbage"
         if stages.takes(body):
             stages.hand_out()
-            send({"from": "child"}, [bytes(raw)])
+            send({"from": "child"}, [raw])
         elif (stray := stray + 1) > MAX_STRAY:
             return "flood"
 

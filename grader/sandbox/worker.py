@@ -32,7 +32,7 @@ class WorkerDied(Exception):
         stderr: its last words.
         phase: what it was doing: ``starting``; ``asked`` (nothing of the submission was touched yet), ``traced`` (learner
             code was running); of a program ``asked`` (it was being read), ``compiling`` or ``executing``.
-        ours: nothing works here, not even what is ours; True until somebody has tried (``Runner.run``).
+        ours: nothing works here, not even what is ours; True until somebody has tried (``Runner.run_or_try_again``).
     """
 
     def __init__(self, reason: str, stderr: str = "", phase: str = "") -> None:
@@ -135,7 +135,7 @@ class Worker:
             if "end" in header:
                 return
 
-    def run(self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]]) -> tuple[dict, list[bytes]]:
+    def run_program(self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]]) -> tuple[dict, list[bytes]]:
         """One program's facts and outputs, and the ``cpu`` seconds that it took."""
         packed = [[frames.pack_array(a) for a in one] for one in inputs]
         about = [[about for about, _ in one] for one in packed]

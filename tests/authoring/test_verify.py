@@ -11,7 +11,7 @@ import pytest
 
 from grader.authoring import seeds, verify
 from grader.batch.grade import Grader
-from grader.batch.lane import Lane
+from grader.batch.workers import Workers
 from grader.common.result import Result
 from grader.course.build import build
 from grader.course.loading import load_course
@@ -24,18 +24,18 @@ Problems = Callable[..., list[str]]
 
 
 @pytest.fixture(scope="module")
-def lane(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Lane]:
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
     """One pair of workers for all courses: they know no course."""
-    made = Lane(made_up(tmp_path_factory.mktemp("course")), "none")
+    made = Workers(made_up(tmp_path_factory.mktemp("course")), "none")
     yield made
     made.close()
 
 
 @pytest.fixture
-def problems(lane: Lane) -> Problems:
+def problems(workers: Workers) -> Problems:
     def problems(folder: Path, was: str = "", becomes: str = "") -> list[str]:
         course = made_up(folder, was, becomes)
-        grader = Grader(course, "none", here=cast(Any, lane))
+        grader = Grader(course, "none", here=cast(Any, workers))
         return list(verify.exercise_problems(course, grader, "x1_gather"))
 
     return problems
@@ -45,9 +45,9 @@ def test_a_sound_exercise_has_no_problem(problems: Problems, tmp_path: Path) -> 
     assert problems(tmp_path) == []
 
 
-def test_misconceptions_in_a_file_of_their_own_are_proved(lane: Lane, tmp_path: Path) -> None:
+def test_misconceptions_in_a_file_of_their_own_are_proved(workers: Workers, tmp_path: Path) -> None:
     course = in_two_files(tmp_path, "fails=traffic)", "fails=[value, traffic])")
-    grader = Grader(course, "none", here=cast(Any, lane))
+    grader = Grader(course, "none", here=cast(Any, workers))
     assert list(verify.exercise_problems(course, grader, "x1_gather")) == [
         "the misconception gathered_twice fails traffic, it names traffic, value"
     ]
@@ -121,10 +121,10 @@ def test_a_slip_that_passes_graded_what_it_fails_in_public_is_told(tmp_path: Pat
     ]
 
 
-def test_a_slip_that_only_some_seeds_see_is_told(lane: Lane, tmp_path: Path) -> None:
+def test_a_slip_that_only_some_seeds_see_is_told(workers: Workers, tmp_path: Path) -> None:
     """Values that a program sees decide whether the result is wrong."""
     course = made_up(tmp_path, "return jax.numpy.zeros(a.shape)", "return jax.numpy.where(a[0, 0] > 1.75, 0, a)")
-    grader = Grader(course, "none", here=cast(Any, lane))
+    grader = Grader(course, "none", here=cast(Any, workers))
     exercise = course.exercise("x1_gather")
     text = reference_source(exercise, {}, exercise.misconceptions["zeroed"])
     by_seed = seeds.results_by_seed(grader, exercise, text, seeds.SEEDS[:20], "gather")
@@ -134,11 +134,11 @@ def test_a_slip_that_only_some_seeds_see_is_told(lane: Lane, tmp_path: Path) -> 
     assert f"the misconception zeroed fails value by luck: not with {len(lucky['value'])} of 20 seeds" in found
 
 
-def test_a_reference_that_some_seeds_refuse_is_told(lane: Lane, tmp_path: Path) -> None:
+def test_a_reference_that_some_seeds_refuse_is_told(workers: Workers, tmp_path: Path) -> None:
     """Honest work would meet it in another term."""
     helper = "return jax.lax.all_gather(a, "
     course = made_up(tmp_path, helper, helper.replace("(a, ", "(jax.numpy.where(a[0, 0] > 1.75, 0, a), "))
-    grader = Grader(course, "none", here=cast(Any, lane))
+    grader = Grader(course, "none", here=cast(Any, workers))
     found = list(verify._reference(course, grader, course.exercise("x1_gather"), 20))
     told = [problem for problem in found if "seeds" in problem]
     assert len(told) == 1, found
@@ -167,9 +167,9 @@ def zeroed_again(a, *, mesh):
 @exercise.number("""
 
 
-def test_a_check_that_waits_for_another_tasks_is_tried_with_many_seeds_too(lane: Lane, tmp_path: Path) -> None:
+def test_a_check_that_waits_for_another_tasks_is_tried_with_many_seeds_too(workers: Workers, tmp_path: Path) -> None:
     course = made_up(tmp_path, "@exercise.number(", AGAIN)
-    grader = Grader(course, "none", here=cast(Any, lane))
+    grader = Grader(course, "none", here=cast(Any, workers))
     assert list(verify.exercise_problems(course, grader, "x1_gather", seeds=3)) == []
 
 
@@ -375,10 +375,10 @@ def test_a_task_and_a_question_of_one_name_in_two_exercises_are_told(built: Path
     ]
 
 
-def test_problems_are_told_by_exercise_and_counted(lane: Lane, built: Path) -> None:
+def test_problems_are_told_by_exercise_and_counted(workers: Workers, built: Path) -> None:
     told: dict[str, list[str]] = {}
     course = made_up(built, '@exercise.task(hints=["a nudge"])', "@exercise.task")
-    grader = Grader(course, "none", here=cast(Any, lane))
+    grader = Grader(course, "none", here=cast(Any, workers))
     count = verify.verify(course, grader, ["x1_gather"], told.__setitem__)
     assert told["x1_gather"] == ["gather has no hint"] and list(told) == ["x1_gather", "course"]
     assert count == 1 + len(told["course"])

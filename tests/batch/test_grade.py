@@ -11,7 +11,7 @@ import pytest
 
 from grader.batch import grade
 from grader.batch.grade import Grader
-from grader.batch.lane import Lane
+from grader.batch.workers import Workers
 from grader.common.result import Report, Result
 from grader.course.answers import answers
 from grader.course.build import build
@@ -113,10 +113,10 @@ def test_a_failure_of_ours_costs_nothing_and_is_pending(grader: Grader, monkeypa
     def dies(*args: object) -> object:
         raise WorkerDied("died", "Check failed: x")
 
-    lane = grader._all[0]
-    assert isinstance(lane, Lane)
-    monkeypatch.setattr(lane.runners[0].worker, "run", dies)
-    monkeypatch.setattr(lane.runners[0].worker, "runs", lambda: False)
+    workers = grader._all[0]
+    assert isinstance(workers, Workers)
+    monkeypatch.setattr(workers.runners[0].worker, "run_program", dies)
+    monkeypatch.setattr(workers.runners[0].worker, "runs", lambda: False)
     report = grader.grade(submitted(RIGHT), [NAME])
     assert [results(report)[n].status for n in ("value", "traffic")] == ["broken", "broken"]
     assert results(report)["value"].reason.endswith(": Check failed: x; it runs no program of ours either")
@@ -232,14 +232,14 @@ CLASS: Mapping[str, str | None] = {
 }
 
 
-def graded(course: Course, lanes: int, order: list[str]) -> dict[str, str]:
+def graded(course: Course, jobs: int, order: list[str]) -> dict[str, str]:
     found: dict[str, str] = {}
 
     def done(student: str, report: Report | Exception) -> None:
         assert isinstance(report, Report), report
         found[student] = report.dumps()
 
-    with Grader(course, TIER, lanes) as grader:
+    with Grader(course, TIER, jobs) as grader:
         jobs = {s: lambda s=s: submitted(CLASS[s], s) for s in order}
         grader.batch(jobs, [NAME], done)
     return found
@@ -420,11 +420,11 @@ def test_all_files_of_a_submission_have_one_ceiling(grader: Grader, tmp_path: Pa
     (tmp_path / "course.yaml").write_text(COURSE.replace("[x1_gather]", f"[{', '.join(names)}]"))
     own = with_workers_of(grader, load_course(tmp_path / "course.yaml"))
     burning = f"import time\n{RIGHT}\nwhile time.process_time() < 3: pass\n"
-    lane = cast(Lane, own._all[0])
-    limits, lane.limits = lane.limits, dataclasses.replace(lane.limits, total_seconds=2.0)
+    workers = cast(Workers, own._all[0])
+    limits, workers.limits = workers.limits, dataclasses.replace(workers.limits, total_seconds=2.0)
     try:
         report = own.grade(submitted(burning, x2_more=burning, x3_more=RIGHT), names)
     finally:
-        lane.limits = limits
+        workers.limits = limits
     told = [next(r for r in e.results if r.name == "value").reason for e in report.exercises]
     assert told[0] == "" and all("used up its time" in reason for reason in told[1:])

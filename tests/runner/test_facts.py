@@ -19,8 +19,7 @@ from jax.sharding import PartitionSpec as P
 from grader.common.observation import UNKNOWN, Collective, Interval, Seen, total
 from grader.exercise import Array, normal
 from grader.expect import Failure, expect_collectives, expect_no_collectives
-from grader.runner import facts, groups, hlo, run
-from grader.runner import program as forms
+from grader.runner import admission, execution, facts, groups, hlo
 
 MESH = {"x": 4, "y": 2}
 BLOCK = normal(8, 16, spec=("x", "y"))  # 2 x 8 floats, 64 bytes, on each device
@@ -62,7 +61,7 @@ def execute(traced: Callable[..., Any]) -> Callable[..., dict[str, Any]]:
     def execute(text: str, *args: Array, mesh: dict[str, int] | None = None) -> dict[str, Any]:
         made = traced(text, *args, mesh=mesh or MESH)
         rng = np.random.default_rng(0)
-        header, _ = run.run(made.request, made.program, [[a.sample({}, rng) for a in args]])
+        header, _ = execution.execute(made.request, made.program, [[a.sample({}, rng) for a in args]])
         return header
 
     return execute
@@ -724,7 +723,7 @@ def test_groups_named_by_axes_are_read(axes: list[str], mesh: str, which: str, w
 def test_groups_that_no_mesh_has_are_refused(axes: list[str], which: str) -> None:
     from jaxlib.mlir import ir
 
-    with pytest.raises((forms.Refused, ir.MLIRError)):  # MLIR's own verifier knows some of them
+    with pytest.raises((admission.Refused, ir.MLIRError)):  # MLIR's own verifier knows some of them
         named_groups(*axes, which=which)
 
 
@@ -838,8 +837,8 @@ def test_honest_programs_are_admitted(look: Callable, body: str) -> None:
 def test_programs_that_do_more_than_compute_or_too_much_are_refused(
     look: Callable, monkeypatch: pytest.MonkeyPatch, body: str, reason: str
 ) -> None:
-    monkeypatch.setattr(forms, "MAX_OPS", 100)
-    with pytest.raises(forms.Refused, match=reason):
+    monkeypatch.setattr(admission, "MAX_OPS", 100)
+    with pytest.raises(admission.Refused, match=reason):
         look(body)
 
 

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from grader.exercise import normal
-from grader.runner import program, run
-from grader.runner.program import Refused, canonical
+from grader.runner import admission, execution, program
+from grader.runner.admission import Refused
+from grader.runner.program import canonical
 
 MESH = {"x": 4, "y": 2}
 FILES = {"a.py"}
@@ -197,7 +198,7 @@ def test_what_runs_of_a_composite_is_what_it_is_made_of(name: str) -> None:
     body = f'%0 = stablehlo.composite "{name}" %a {{decomposition = @g, version = 1 : i32}} : (tensor<8xf32>) -> tensor<8xf32>'
     code = code_of(honest(body, MAIN.replace("public @main", "private @g")))
     request = {"args": [ARGUMENT], "mesh": MESH, "wrt": [], "files": []}
-    _, blobs = run.run(request, code, [[np.arange(8, dtype=np.float32)]])
+    _, blobs = execution.execute(request, code, [[np.arange(8, dtype=np.float32)]])
     assert [np.frombuffer(b, np.float32).tolist() for b in blobs[::2]] == [[0, -1], [-2, -3], [-4, -5], [-6, -7]]
 
 
@@ -214,7 +215,7 @@ def test_text_that_is_no_text_is_refused() -> None:
 
 
 def test_a_program_of_too_many_operations_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(program, "MAX_OPS", 10)
+    monkeypatch.setattr(admission, "MAX_OPS", 10)
     body = "\n".join(f"%{i} = stablehlo.negate %a : tensor<8xf32>" for i in range(12))
     with pytest.raises(Refused, match=r"more than 10 operations; use lax.fori_loop or lax.scan"):
         form(honest(body))
@@ -229,10 +230,10 @@ def test_deep_nesting_is_refused() -> None:
 
 
 def test_jax_still_compiles_what_it_is_handed(traced: Callable[..., Any]) -> None:
-    """``run.compile_`` puts the program in the place of a module that JAX lowered: this notices when that place moves."""
+    """``compiled_on`` puts the program in the place of a module that JAX lowered: this notices when that place moves."""
     made = traced("def f(a, *, mesh):\n    return a * 3\n", normal(8, spec=("x",)))
     value = np.arange(8, dtype=np.float32)
-    _, blobs = run.run(made.request, made.program, [[value]])
+    _, blobs = execution.execute(made.request, made.program, [[value]])
     assert np.frombuffer(blobs[0], np.float32).tolist() == [0, 3]
 
 
@@ -267,9 +268,9 @@ def test_no_two_requests_that_behave_differently_share_a_result(traced: Callable
     requests = asks(traced)
     alone = {}
     for name, request in requests.items():
-        for remembered in (run._answered, run._executed, run._compiled, run._read):
+        for remembered in (execution._answered, execution._executed, execution._compiled, execution._read):
             remembered._made.clear()
-        alone[name] = run.run(*request)
+        alone[name] = execution.execute(*request)
     assert len({repr(reply) for reply in alone.values()}) == len(alone)
     for name in [*requests, *reversed(requests)]:
-        assert run.run(*requests[name]) == alone[name], name
+        assert execution.execute(*requests[name]) == alone[name], name

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from grader.common.layout import owner_slices
 from grader.exercise import Array, normal
-from grader.runner import facts, program, run
+from grader.runner import execution, facts, program
 from grader.wire.frames import dtype_of, pack_array
 from grader.wire.text import crash_reason
 from tests.runner.test_program import ARGUMENT, code_of, honest
@@ -41,7 +41,7 @@ def ran(traced: Callable[..., Any]) -> Callable[..., tuple[dict, list[np.ndarray
         made = traced(text, *args, **more)
         arrays = [*args, *([more["cotangent"]] if "cotangent" in more else [])]
         inputs = [[a.sample({}, RNG) for a in arrays] for _ in range(runs)]
-        header, blobs = run.run(made.request, made.program, inputs)
+        header, blobs = execution.execute(made.request, made.program, inputs)
         assert "fault" not in header, header
         abouts = [about for one in header["outputs"] for about in one for _ in about["slices"]]
         places = [where for one in header["outputs"] for about in one for where in about["slices"]]
@@ -68,7 +68,7 @@ def test_a_result_that_is_still_to_be_summed_is_the_learners() -> None:
     result = 'tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}'
     code = code_of(honest().replace("-> tensor<8xf32> {", f"-> ({result}) {{", 1))
     ask = {"args": [ARGUMENT], "wrt": [], "mesh": MESH, "files": []}
-    header, _ = run.run(ask, code, [[np.arange(8, dtype=np.float32)]])
+    header, _ = execution.execute(ask, code, [[np.arange(8, dtype=np.float32)]])
     said = {
         "refused": "is a sum over them still to be made?",
         "compile": "XLA cannot compile it",
@@ -186,7 +186,7 @@ def test_the_same_program_by_another_hand_keeps_its_own_lines(ran: Callable, tra
     replies = []
     for text in (SHIFT, later):
         made = traced(text, A)
-        replies.append(run.run(made.request, made.program, [[value]]))
+        replies.append(execution.execute(made.request, made.program, [[value]]))
     (one, first), (two, second) = replies
     assert first is second  # run once
     assert two["collectives"][0]["line"] == one["collectives"][0]["line"] + 3
@@ -194,7 +194,9 @@ def test_the_same_program_by_another_hand_keeps_its_own_lines(ran: Callable, tra
 
 def test_other_inputs_are_run_anew(traced: Callable) -> None:
     made = traced(SHIFT, A)
-    first, second = (run.run(made.request, made.program, [[np.full((8, 4), n, np.float32)]])[1] for n in (1, 2))
+    first, second = (
+        execution.execute(made.request, made.program, [[np.full((8, 4), n, np.float32)]])[1] for n in (1, 2)
+    )
     assert first != second
 
 
@@ -222,50 +224,53 @@ def test_a_program_of_other_arguments_is_refused(traced: Callable, other: Array,
     """One that a submission brought along, made for something else."""
     asked = traced("def f(a, *, mesh):\n    return a\n", other).request
     value = other.sample({}, RNG)
-    assert told in refusal(run.run(asked, traced(SHIFT, A).program, [[value]]))
+    assert told in refusal(execution.execute(asked, traced(SHIFT, A).program, [[value]]))
 
 
 def test_a_program_that_leaves_an_argument_out_is_refused(traced: Callable) -> None:
     asked = traced("def f(a, b, *, mesh):\n    return a\n", A, A).request
     value = A.sample({}, RNG)
-    assert "the program takes" in refusal(run.run(asked, traced(SHIFT, A).program, [[value, value]]))
+    assert "the program takes" in refusal(execution.execute(asked, traced(SHIFT, A).program, [[value, value]]))
 
 
 @pytest.mark.parametrize("garbage", [b"", b"\0", b"not a program", bytes(64), b"\xff" * 4096])
 def test_bytes_that_are_no_program_are_refused(traced: Callable, garbage: bytes) -> None:
     asked = traced(SHIFT, A).request
-    assert refusal(run.run(asked, garbage, [[A.sample({}, RNG)]])) == "the program cannot be read"
+    assert refusal(execution.execute(asked, garbage, [[A.sample({}, RNG)]])) == "the program cannot be read"
 
 
 def test_a_huge_program_is_refused_before_it_is_read(traced: Callable) -> None:
     asked = traced(SHIFT, A).request
-    told = refusal(run.run(asked, bytes(program.MAX_BYTES + 1), [[A.sample({}, RNG)]]))
+    told = refusal(execution.execute(asked, bytes(program.MAX_BYTES + 1), [[A.sample({}, RNG)]]))
     assert told == "the program takes 4,194,305 bytes; 4,194,304 are the limit"
 
 
 def test_a_program_that_needs_too_much_memory_is_refused(traced: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "MAX_MEMORY", 1 << 20)
+    monkeypatch.setattr(execution, "MAX_MEMORY", 1 << 20)
     made = traced(f"{IMPORTS}def f(a, *, mesh):\n    return jnp.zeros((256, 1024)) + a[0, 0]\n", A)
-    told = refusal(run.run(made.request, made.program, [[A.sample({}, RNG)]]))
+    told = refusal(execution.execute(made.request, made.program, [[A.sample({}, RNG)]]))
     assert told == "the program needs 8 MiB over all devices; 1 MiB are the limit"
 
 
 def test_results_that_are_too_large_are_refused(traced: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "MAX_OUTPUT", 8 * 128 - 1)
+    monkeypatch.setattr(execution, "MAX_OUTPUT", 8 * 128 - 1)
     made = traced("def f(a, *, mesh):\n    return a\n", normal(8, 4))
-    told = refusal(run.run(made.request, made.program, [[A.sample({}, RNG)]]))
+    told = refusal(execution.execute(made.request, made.program, [[A.sample({}, RNG)]]))
     assert told == "the results are larger than 64 MiB over all devices and runs"
 
 
 def test_a_sharded_result_counts_once(traced: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "MAX_OUTPUT", 128)
+    monkeypatch.setattr(execution, "MAX_OUTPUT", 128)
     made = traced(SHIFT, A)
-    assert "outputs" in run.run(made.request, made.program, [[A.sample({}, RNG)]])[0]
+    assert "outputs" in execution.execute(made.request, made.program, [[A.sample({}, RNG)]])[0]
 
 
 def test_too_many_results_are_refused(traced: Callable) -> None:
     made = traced("def f(a, *, mesh):\n    return [a] * 65\n", A)
-    assert refusal(run.run(made.request, made.program, [[A.sample({}, RNG)]])) == "the program has more than 64 results"
+    assert (
+        refusal(execution.execute(made.request, made.program, [[A.sample({}, RNG)]]))
+        == "the program has more than 64 results"
+    )
 
 
 @pytest.mark.parametrize(
@@ -278,14 +283,14 @@ def test_too_many_results_are_refused(traced: Callable) -> None:
 )
 def test_a_host_callback_is_refused(traced: Callable, call: str) -> None:
     made = traced(f"{IMPORTS}from jax.experimental import io_callback\ndef f(a, *, mesh):\n    return {call}\n", A)
-    header, _ = run.run(made.request, made.program, [[A.sample({}, RNG)]])
+    header, _ = execution.execute(made.request, made.program, [[A.sample({}, RNG)]])
     assert header["fault"]["message"] == "uses a host callback, which cannot leave this process; remove it"
     assert (header["fault"]["line"], header["fault"]["file"]) == ((7, "a.py") if "ordered" not in call else (None, ""))
 
 
 def test_what_is_not_admitted_is_not_run(traced: Callable) -> None:
     made = traced(f"{IMPORTS}def f(a, *, mesh):\n    return jnp.linalg.cholesky(a.T @ a)\n", A)
-    assert "outside XLA" in refusal(run.run(made.request, made.program, [[A.sample({}, RNG)]]))
+    assert "outside XLA" in refusal(execution.execute(made.request, made.program, [[A.sample({}, RNG)]]))
 
 
 # -- pieces ------------------------------------------------------------------------------------
@@ -302,7 +307,7 @@ def test_inputs_are_unpacked_as_they_were_packed() -> None:
     runs = [[RNG.standard_normal((2, 3)).astype(np.float32), np.arange(4)] for _ in range(2)]
     packed = [[pack_array(a) for a in one] for one in runs]
     header = {"inputs": [[about for about, _ in one] for one in packed]}
-    for mine, theirs in zip(runs, run.unpack_inputs(header, [b for one in packed for _, b in one]), strict=True):
+    for mine, theirs in zip(runs, execution.unpack_inputs(header, [b for one in packed for _, b in one]), strict=True):
         for a, b in zip(mine, theirs, strict=True):
             np.testing.assert_array_equal(a, b)
             assert a.dtype == b.dtype
@@ -326,11 +331,11 @@ def test_a_crash_is_told_in_one_line_without_addresses(stderr: str, told: str) -
 def test_the_programs_used_last_are_remembered() -> None:
     made: list[str] = []
 
-    def reply(name: str) -> run.Reply:
+    def reply(name: str) -> execution.Reply:
         made.append(name)
         return {"name": name}, [bytes(6000)]
 
-    remembered = run.Remembered(25_000, run._size)  # two, with what is reckoned for each
+    remembered = execution.Remembered(25_000, execution._size)  # two, with what is reckoned for each
     for name in ["a", "b", "a", "c", "a", "b"]:
         assert remembered.get(name, lambda n=name: reply(n))[0] == {"name": name}
     assert made == ["a", "b", "c", "b"]

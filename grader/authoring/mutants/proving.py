@@ -55,7 +55,7 @@ def prove(
     step: Callable[[str], None] = lambda who: None,
     seeds: int = 1,
 ) -> list[Proof]:
-    """Grade every mutant of these exercises, ``grader.lanes`` at a time; ``step`` is called after each.
+    """Grade every mutant of these exercises, ``grader.jobs`` at a time; ``step`` is called after each.
 
     With several ``seeds`` a mutant that dies must die with each of them.
     """
@@ -67,7 +67,7 @@ def prove(
         step(mutant.task)
         return verdict
 
-    with ThreadPoolExecutor(grader.lanes) as pool:
+    with ThreadPoolExecutor(grader.jobs) as pool:
         running = [(e, [pool.submit(judge, m) for m in mutants_of(e)]) for e in exercises]
         proofs = []
         for exercise, jobs in running:

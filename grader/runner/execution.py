@@ -19,7 +19,8 @@ import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
 from grader.runner import facts, hlo
-from grader.runner.program import Program, Refused, canonical
+from grader.runner.admission import Refused
+from grader.runner.program import Program, canonical
 from grader.wire.frames import decode, dtype_of, pack_array, unpack_array
 from grader.wire.meshes import make_mesh
 from grader.wire.text import one_line, without_marks
@@ -87,7 +88,7 @@ _compiled: Remembered[Compiled] = Remembered(MAX_COMPILED, lambda _: 1)
 _read: Remembered[tuple[Program, facts.Facts]] = Remembered(MAX_COMPILED, lambda _: 1)  # asked again with other inputs
 
 
-def run(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
+def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
     """Execute a program once per list of inputs.
 
     Args:
@@ -118,10 +119,10 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 
     def compiled() -> Compiled:
         return _compiled.get(
-            key_of(needed, [], program.text.encode()), lambda: compile_(program, ask["mesh"], arguments)
+            key_of(needed, [], program.text.encode()), lambda: compiled_on(make_mesh(ask["mesh"]), program, arguments)
         )
 
-    header, blobs = _executed.get(key, lambda: execute(compiled(), inputs))
+    header, blobs = _executed.get(key, lambda: outputs_of(compiled(), inputs))
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
     flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
     dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
@@ -145,51 +146,61 @@ def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: 
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
-def compile_(program: Program, mesh_sizes: dict[str, int], arguments: list[dict[str, Any]]) -> Compiled:
-    """Compile the one form of a program, with its own collectives marked (see ``hlo.added_by_compiler``).
-
-    ``jax.jit`` compiles what it lowered itself; here it lowers a function with the same arguments and results, and
-    is handed the program in place of that function's module: so JAX places arguments and assembles results as ever.
-    """
-    mesh = make_mesh(mesh_sizes)
+def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]]) -> Compiled:
+    """Compile the one form of a program, with its own collectives marked (see ``hlo.added_by_compiler``)."""
+    sizes = dict(mesh.shape)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
-
-    def same_results(*_: Any) -> tuple:
-        return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)
-
-    shapes = [jax.ShapeDtypeStruct(tuple(a["shape"]), dtype_of(a["dtype"])) for a in arguments]
     # Types are as the program says; a mesh that somebody set, as in a notebook, says nothing about it.
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
-        lowered: Any = jax.jit(same_results, keep_unused=True, in_shardings=tuple(shardings)).lower(*shapes)
+        lowered = lowered_stand_in(program, arguments, shardings)
         module = program.parse()
         facts.mark(module)
-        marked = facts.read(module, mesh_sizes, set()).marked
+        marked = facts.read(module, sizes, set()).marked
         lowered._lowering._hlo = module
         on_phase("compiling")
         try:
             compiled = lowered.compile(compiler_options=QUICKLY)
         except Exception as error:  # many kinds, by the pass of XLA that refuses
-            raise CannotRun(_said("XLA cannot compile it", error)) from error
-    memory = compiled.memory_analysis()
-    if memory is not None:
-        each = memory.temp_size_in_bytes + memory.output_size_in_bytes + memory.argument_size_in_bytes
-        if each * mesh.size > MAX_MEMORY:
-            raise Refused(
-                f"the program needs {each * mesh.size / 2**20:,.0f} MiB over all devices; "
-                f"{MAX_MEMORY >> 20} MiB are the limit"
-            )
+            raise CannotRun(_reason("XLA cannot compile it", error)) from error
+    memory = checked_memory(compiled, mesh.size)
     text = compiled.as_text() or ""
     cost = hlo.compiled_cost(text)
     about = {
-        "memory": int(memory.temp_size_in_bytes) if memory is not None else 0,
-        "added": [dataclasses.asdict(c) for c in hlo.added_by_compiler(text, mesh_sizes, marked)],
+        "memory": memory,
+        "added": [dataclasses.asdict(c) for c in hlo.added_by_compiler(text, sizes, marked)],
         "compiled_flops": dataclasses.asdict(cost.flops),
         "compiled_dots": dataclasses.asdict(cost.dots),
     }
     return Compiled(compiled, mesh, shardings, about)
 
 
-def execute(compiled: Compiled, inputs: list[list[np.ndarray]]) -> Reply:
+def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
+    """A function with the same arguments and results, lowered, to be handed the program in place of its module.
+
+    ``jax.jit`` compiles what it lowered itself: so JAX places arguments and assembles results as ever.
+    """
+
+    def same_results(*_: Any) -> tuple:
+        return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)
+
+    shapes = [jax.ShapeDtypeStruct(tuple(a["shape"]), dtype_of(a["dtype"])) for a in arguments]
+    return jax.jit(same_results, keep_unused=True, in_shardings=tuple(shardings)).lower(*shapes)
+
+
+def checked_memory(compiled: Any, devices: int) -> int:
+    """Bytes of temporary memory on each device. Raises Refused where all of it over all devices is too much."""
+    memory = compiled.memory_analysis()
+    if memory is None:
+        return 0
+    each = memory.temp_size_in_bytes + memory.output_size_in_bytes + memory.argument_size_in_bytes
+    if each * devices > MAX_MEMORY:
+        raise Refused(
+            f"the program needs {each * devices / 2**20:,.0f} MiB over all devices; {MAX_MEMORY >> 20} MiB are the limit"
+        )
+    return int(memory.temp_size_in_bytes)
+
+
+def outputs_of(compiled: Compiled, inputs: list[list[np.ndarray]]) -> Reply:
     """Run an executable on each list of inputs."""
     on_phase("executing")
     blobs: list[bytes] = []
@@ -199,12 +210,12 @@ def execute(compiled: Compiled, inputs: list[list[np.ndarray]]) -> Reply:
         try:
             out = jax.block_until_ready(compiled.call(*placed))
         except Exception as error:  # XLA's own, and what its runtime raises
-            raise CannotRun(_said("XLA cannot run it", error)) from error
+            raise CannotRun(_reason("XLA cannot run it", error)) from error
         runs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
     return {"outputs": runs} | compiled.about, blobs
 
 
-def _said(what: str, error: Exception) -> str:
+def _reason(what: str, error: Exception) -> str:
     return f"{what}: {type(error).__name__}: {without_marks(one_line(error))[:300]}"
 
 
@@ -241,6 +252,6 @@ def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
 
 
 def unpack_inputs(header: dict[str, Any], blobs: list[bytes]) -> list[list[np.ndarray]]:
-    """The inverse of what ``Worker.run`` packs: ``header["inputs"]`` describes one list of arrays per run."""
+    """The inverse of what ``Worker.run_program`` packs: ``header["inputs"]`` describes one list of arrays per run."""
     rest = iter(blobs)
     return [[unpack_array(about, next(rest)) for about in one] for one in header["inputs"]]

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from grader.batch import lane
-from grader.batch.lane import Here, Lane
+from grader.batch import findings as replies
+from grader.batch.here import Here
+from grader.batch.workers import MAX_RESTARTS, Runs, Spent, Workers
 from grader.common.observation import Fault, Observation, Outcome
 from grader.course.loading import Course, load_course
 from grader.exercise import Call, Cases, Number, Task, normal
@@ -62,23 +63,23 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 
 @pytest.fixture(scope="module")
-def a_lane(course: Course) -> Iterator[Lane]:
-    made = Lane(course, TIER)
+def workers(course: Course) -> Iterator[Workers]:
+    made = Workers(course, TIER)
     yield made
     made.close()
 
 
 @pytest.fixture(scope="module")
-def impatient(course: Course) -> Iterator[Lane]:
+def impatient(course: Course) -> Iterator[Workers]:
     """For what never ends; nothing is traced here, so that a busy machine makes no difference."""
     short = course.config.limits.model_copy(update={"trace_seconds": 1})
-    made = Lane(Course(course.root, course.config.model_copy(update={"limits": short})), TIER)
+    made = Workers(Course(course.root, course.config.model_copy(update={"limits": short})), TIER)
     yield made
     made.close()
 
 
-def findings(a_lane: Lane | Here, text: str, *asks: Ask) -> list[Finding]:
-    answered, _ = a_lane.collect(source(text), list(asks))
+def findings(workers: Workers | Here, text: str, *asks: Ask) -> list[Finding]:
+    answered, _ = workers.collect(source(text), list(asks))
     assert [a.ask for a in answered] == list(asks)
     return [a.finding for a in answered]
 
@@ -91,10 +92,10 @@ def values(finding: Finding) -> list[Any]:
 # -- through a pair of workers -----------------------------------------------------------------
 
 
-def test_every_kind_of_ask_is_answered_in_its_place(a_lane: Lane) -> None:
+def test_every_kind_of_ask_is_answered_in_its_place(workers: Workers) -> None:
     text = "def f(a, *, mesh):\n    return a + 1\ndef g(n):\n    return 2 * n\nq = '3 us'\n"
     asks = [cases("g", {"n": 1}, {"n": 2}), array(), question("q"), array(mesh={"x": 8}, runs=2)]
-    doubled, seen, answer, twice = findings(a_lane, text, *asks)
+    doubled, seen, answer, twice = findings(workers, text, *asks)
     assert values(doubled) == [2, 4] and values(answer) == ["3 us"]
     assert isinstance(seen, Observation) and isinstance(twice, Observation)
     assert (seen.outputs[0][0].value == asks[1].inputs[0]["a"] + 1).all()
@@ -103,16 +104,16 @@ def test_every_kind_of_ask_is_answered_in_its_place(a_lane: Lane) -> None:
         assert (outputs[0].value == inputs["a"] + 1).all()
 
 
-def test_an_ask_that_ends_the_process_is_alone_in_its_failure(a_lane: Lane) -> None:
+def test_an_ask_that_ends_the_process_is_alone_in_its_failure(workers: Workers) -> None:
     text = "import os\ndef good(): return 1\ndef bad(): os._exit(3)\ndef later(): return 2\n"
-    first, ended, last = findings(a_lane, text, cases("good"), cases("bad"), cases("later"))
+    first, ended, last = findings(workers, text, cases("good"), cases("bad"), cases("later"))
     assert values(first) == [1] and values(last) == [2]
     assert ended == Fault("crashed", "it ended the process: exited with 3")
 
 
-def test_several_asks_that_end_the_process_are_told_each(a_lane: Lane) -> None:
+def test_several_asks_that_end_the_process_are_told_each(workers: Workers) -> None:
     text = "import os, signal\ndef a(): os._exit(3)\ndef b(): os.kill(os.getpid(), signal.SIGSEGV)\ndef c(): return 1\n"
-    exited, died, good = findings(a_lane, text, cases("a"), cases("b"), cases("c"))
+    exited, died, good = findings(workers, text, cases("a"), cases("b"), cases("c"))
     assert exited == Fault("crashed", "it ended the process: exited with 3")
     assert died == Fault("crashed", "it ended the process: died of signal 11")
     assert values(good) == [1]
@@ -125,36 +126,36 @@ def test_what_crashes_only_the_first_time_is_answered_the_second(course: Course,
         f"    if not os.path.exists({str(mark)!r}):\n        open({str(mark)!r}, 'w').close()\n        os._exit(3)\n"
     )
     text = f"import os\ndef a(): return 1\ndef b():\n{crash}    return 2\n"
-    with contextlib.closing(Lane(course, "none")) as unconfined:
+    with contextlib.closing(Workers(course, "none")) as unconfined:
         assert [values(f) for f in findings(unconfined, text, cases("a"), cases("b"))] == [[1], [2]]
     assert mark.is_file()
 
 
-def test_what_xla_says_of_a_program_is_the_same_every_time(a_lane: Lane) -> None:
+def test_what_xla_says_of_a_program_is_the_same_every_time(workers: Workers) -> None:
     """Our own mark, another one in every process, is not in it."""
     text = "import jax\nfrom jax.sharding import PartitionSpec as P\ndef f(a, *, mesh):\n    local = lambda a: jax.lax.pmax(jax.lax.complex(a, a), 'x')\n    return jax.shard_map(local, mesh=mesh, in_specs=P('x'), out_specs=P())(a)\n"
-    (first,) = findings(a_lane, text, array())
-    a_lane.runners[0].worker.kill()
-    (again,) = findings(a_lane, text, array())
+    (first,) = findings(workers, text, array())
+    workers.runners[0].worker.kill()
+    (again,) = findings(workers, text, array())
     assert isinstance(first, Fault) and first.kind == "compile"
     assert first == again and "by_hand" not in first.message
 
 
-def test_too_many_endings_are_given_up_on(a_lane: Lane) -> None:
-    count = lane.MAX_RESTARTS
+def test_too_many_endings_are_given_up_on(workers: Workers) -> None:
+    count = MAX_RESTARTS
     text = "import os\n" + "".join(f"def t{i}(): os._exit({i + 1})\n" for i in range(count)) + "def good(): return 1\n"
-    found = findings(a_lane, text, *(cases(f"t{i}") for i in range(count)), cases("good"))
+    found = findings(workers, text, *(cases(f"t{i}") for i in range(count)), cases("good"))
     assert found[0] == Fault("crashed", "it ended the process: exited with 1")
     assert isinstance(found[-1], Fault) and found[-1].kind == "crashed"
     assert found[-1].message.startswith("not asked: ")
 
 
-def test_a_file_that_ends_the_process_while_loading_is_told_once_for_all(a_lane: Lane) -> None:
-    found = findings(a_lane, "import os\nos._exit(5)\n", cases("a"), cases("b"), question("q"))
+def test_a_file_that_ends_the_process_while_loading_is_told_once_for_all(workers: Workers) -> None:
+    found = findings(workers, "import os\nos._exit(5)\n", cases("a"), cases("b"), question("q"))
     assert found == [Fault("crashed", "your file, while it was loaded, ended the process: exited with 5")] * 3
 
 
-def test_a_task_that_never_ends_is_told_and_the_next_one_answered(impatient: Lane) -> None:
+def test_a_task_that_never_ends_is_told_and_the_next_one_answered(impatient: Workers) -> None:
     text = "def a():\n    while True: pass\ndef b(): return 1\n"
     hung, good = findings(impatient, text, cases("a"), cases("b"))
     assert isinstance(hung, Fault)
@@ -163,27 +164,27 @@ def test_a_task_that_never_ends_is_told_and_the_next_one_answered(impatient: Lan
 
 
 @pytest.mark.slow
-def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Lane) -> None:
+def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Workers) -> None:
     text = "import signal\ndef a():\n    signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGPROF])\n    while True: pass\ndef b(): return 1\n"
     hung, good = findings(impatient, text, cases("a"), cases("b"))
     assert hung == Fault("timeout", "it did not finish within 1 s")
     assert values(good) == [1]
 
 
-def test_what_stopped_a_cell_is_a_note(a_lane: Lane) -> None:
-    answered, notes = a_lane.collect(source("x = 1", "y = 1\n1 / 0", "def a(): return x"), [cases("a")])
+def test_what_stopped_a_cell_is_a_note(workers: Workers) -> None:
+    answered, notes = workers.collect(source("x = 1", "y = 1\n1 / 0", "def a(): return x"), [cases("a")])
     assert notes == ["cell 2 stopped at line 2: ZeroDivisionError: division by zero"]
     assert values(answered[0].finding) == [1]
 
 
-def test_at_most_five_notes_are_kept(a_lane: Lane) -> None:
-    _, notes = a_lane.collect(source(*["1 / 0"] * 9), [cases("a")])
+def test_at_most_five_notes_are_kept(workers: Workers) -> None:
+    _, notes = workers.collect(source(*["1 / 0"] * 9), [cases("a")])
     assert len(notes) == 5 and notes[4].startswith("cell 5 ")
 
 
-def test_a_flood_is_told(a_lane: Lane) -> None:
+def test_a_flood_is_told(workers: Workers) -> None:
     text = "import os\ndef a():\n    while True: os.write(11, bytes(1 << 20))\ndef b(): return 1\n"
-    flooded, good = findings(a_lane, text, cases("a"), cases("b"))
+    flooded, good = findings(workers, text, cases("a"), cases("b"))
     assert isinstance(flooded, Fault) and flooded.kind == "crashed"
     assert values(good) == [1]
 
@@ -211,31 +212,31 @@ def frame(header, *blobs):
         {"number": 5, "values": [{"value": 42}]},
     ],
 )
-def test_a_child_can_neither_claim_to_be_ours_nor_that_we_broke(a_lane: Lane, forged: dict) -> None:
+def test_a_child_can_neither_claim_to_be_ours_nor_that_we_broke(workers: Workers, forged: dict) -> None:
     text = f"{FORGE}\ndef a():\n    frame({forged!r})\n    return 1\ndef b(): return 2\n"
-    for finding in findings(a_lane, text, cases("a"), cases("b")):
+    for finding in findings(workers, text, cases("a"), cases("b")):
         kind = finding.kind if isinstance(finding, Fault) else values(finding)
         assert kind in ("raised", "crashed", "refused", [1], [2])
 
 
-def test_a_child_can_only_answer_for_itself(a_lane: Lane) -> None:
+def test_a_child_can_only_answer_for_itself(workers: Workers) -> None:
     """An answer written by hand is worth what an answer returned is, and shifts no other."""
     forged = {"number": 0, "values": [{"value": 7}]}
     text = f"{FORGE}\ndef a():\n    frame({forged!r})\n    return 1\ndef b(): return 2\n"
-    first, second = findings(a_lane, text, cases("a"), cases("b"))
+    first, second = findings(workers, text, cases("a"), cases("b"))
     assert values(first) == [7] and values(second) == [2]
 
 
-def test_garbage_on_the_wire_is_the_learners(a_lane: Lane) -> None:
+def test_garbage_on_the_wire_is_the_learners(workers: Workers) -> None:
     text = "import os\ndef a():\n    os.write(11, b'\\x04\\0\\0\\0abcd')\n    os._exit(0)\ndef b(): return 2\n"
-    first, second = findings(a_lane, text, cases("a"), cases("b"))
+    first, second = findings(workers, text, cases("a"), cases("b"))
     assert first == Fault("crashed", "it ended the process: sent back what nobody can read")
     assert values(second) == [2]
 
 
-def test_a_program_that_was_not_traced_is_refused(a_lane: Lane) -> None:
+def test_a_program_that_was_not_traced_is_refused(workers: Workers) -> None:
     text = f"{FORGE}\ndef f(a, *, mesh):\n    frame({{'number': 0, 'program': True}}, b'no program')\n    return a\n"
-    (found,) = findings(a_lane, text, array())
+    (found,) = findings(workers, text, array())
     assert found == Fault("refused", "the program cannot be read")
 
 
@@ -264,19 +265,19 @@ def never(program: bytes) -> Any:
     ],
 )
 def test_an_answer_of_another_kind_is_refused(ask: Ask, body: dict) -> None:
-    assert lane._decoded(ask, body, [], never) == Fault("refused", "the answer is not of the kind that was asked for")
+    assert replies.decoded(ask, body, [], never) == Fault("refused", "the answer is not of the kind that was asked for")
 
 
 def test_a_fault_keeps_what_is_plain_and_never_says_that_we_broke() -> None:
     told = {"kind": "broken", "message": "m" * 999, "line": "7", "file": 3, "type": None}
-    fault = lane._fault(told)
+    fault = replies.fault_of(told)
     assert (fault.kind, fault.message, fault.line, fault.file) == ("raised", "m" * 700, None, "3")
-    assert lane._fault("broken") == Fault("raised", "failed")
-    assert lane._fault({"kind": "timeout", "message": "x", "line": 3}) == Fault("timeout", "x", 3)
+    assert replies.fault_of("broken") == Fault("raised", "failed")
+    assert replies.fault_of({"kind": "timeout", "message": "x", "line": 3}) == Fault("timeout", "x", 3)
 
 
 def test_a_fault_has_one_of_the_known_kinds() -> None:
-    assert lane._fault({"kind": "passed", "message": "x"}).kind == "raised"
+    assert replies.fault_of({"kind": "passed", "message": "x"}).kind == "raised"
 
 
 @pytest.mark.parametrize(
@@ -288,7 +289,7 @@ def test_a_fault_has_one_of_the_known_kinds() -> None:
     ],
 )  # fmt: skip
 def test_an_error_is_cut_to_size(error: dict, outcome: Outcome) -> None:
-    assert lane._decoded(cases("a"), {"values": [error]}, [], never) == [outcome]
+    assert replies.decoded(cases("a"), {"values": [error]}, [], never) == [outcome]
 
 
 def run_reply(**changed: Any) -> tuple[dict, list[bytes]]:
@@ -301,7 +302,7 @@ def run_reply(**changed: Any) -> tuple[dict, list[bytes]]:
 
 
 def test_an_observation_is_read() -> None:
-    found = lane._decoded(array(), {"program": True}, [b""], lambda program: run_reply())
+    found = replies.decoded(array(), {"program": True}, [b""], lambda program: run_reply())
     assert isinstance(found, Observation)
     assert found.outputs[0][0].spec == ("x",) and found.collectives[0].axes == ("x",) and found.flops == 2
 
@@ -322,13 +323,13 @@ def test_an_observation_is_read() -> None:
 )
 def test_an_observation_that_does_not_fit_is_our_own_fault(changed: dict) -> None:
     """It comes from the runner, where no learner's Python is."""
-    found = lane._decoded(array(), {"program": True}, [b""], lambda program: run_reply(**changed))
+    found = replies.decoded(array(), {"program": True}, [b""], lambda program: run_reply(**changed))
     assert isinstance(found, Fault) and found.kind == "broken"
     assert found.message.startswith("the grader cannot read its own answer: ")
 
 
 def test_what_fails_in_the_runners_own_code_is_our_own_fault() -> None:
-    found = lane._decoded(array(), {"program": True}, [b""], lambda program: ({"broken": "KeyError: 'x'"}, []))
+    found = replies.decoded(array(), {"program": True}, [b""], lambda program: ({"broken": "KeyError: 'x'"}, []))
     assert found == Fault("broken", "the grader failed while it ran this program: KeyError: 'x'")
 
 
@@ -338,14 +339,14 @@ def test_gradients_that_are_not_there_are_refused(given: int) -> None:
     call = Call(Task("f", "array", unused), {"a": A, "b": A}, {}, ({"x": 4},), {}, {}, wrt=("a", "b"), cotangent=A)
     ask = Ask(call, {"x": 4}, {}, [{name: A.sample({}, rng("s", name)) for name in ("a", "b", "cotangent")}])
     header, shards = run_reply()
-    found = lane._decoded(
+    found = replies.decoded(
         ask, {"program": True}, [b""], lambda p: (header | {"outputs": [header["outputs"][0] * given]}, shards * given)
     )
     assert found == Fault("refused", "the program does not give the gradients that were asked for")
 
 
 def test_a_reply_without_a_program_is_refused() -> None:
-    found = lane._decoded(array(), {"program": True}, [], never)
+    found = replies.decoded(array(), {"program": True}, [], never)
     assert found == Fault("refused", "the answer is not of the kind that was asked for")
 
 
@@ -367,12 +368,14 @@ def died(stderr: str, phase: str = "executing") -> WorkerDied:
     ],
 )  # fmt: skip
 def test_why_a_program_could_not_be_run_is_told(died: WorkerDied, kind: str, told: str) -> None:
-    fault = lane._run_fault(died, 30)
+    fault = replies.run_fault(died, 30)
     assert fault.kind == kind and fault.message.startswith(told)
 
 
 def test_a_tracer_that_dies_is_ours() -> None:
-    assert lane._ended("worker", "it", 2) == Fault("broken", "the tracing process died twice; a person must look")
+    assert replies.ended_fault("worker", "it", 2) == Fault(
+        "broken", "the tracing process died twice; a person must look"
+    )
 
 
 # -- in one's own notebook ---------------------------------------------------------------------
@@ -394,33 +397,33 @@ def test_what_a_notebook_lacks_is_missing(devices: int) -> None:
     assert answered.finding == Fault("missing", "g is not defined")
 
 
-def test_here_reads_a_file_as_a_lane_does(devices: int, a_lane: Lane) -> None:
+def test_here_reads_a_file_as_workers_do(devices: int, workers: Workers) -> None:
     text = "def f(a, *, mesh):\n    return a + undefined\ndef g(n):\n    raise KeyError(n)\n"
     asks = [array(), cases("g", {"n": 1}), cases("h")]
-    assert findings(Here({}), text, *asks) == findings(a_lane, text, *asks)
+    assert findings(Here({}), text, *asks) == findings(workers, text, *asks)
 
 
 # -- the process that runs programs ------------------------------------------------------------
 
 
-def test_the_process_that_runs_programs_gets_no_source(a_lane: Lane, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_process_that_runs_programs_gets_no_source(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program, what was asked and the inputs: nothing that it could execute as Python."""
-    worker, sent = a_lane.runners[0].worker, []
+    worker, sent = workers.runners[0].worker, []
     write = worker._write
     monkeypatch.setattr(worker, "_write", lambda data: (sent.append(data), write(data)))
-    (seen,) = findings(a_lane, "MARKER = 'of the source'\ndef f(a, *, mesh):\n    return a * 3  # MARKER\n", array())
+    (seen,) = findings(workers, "MARKER = 'of the source'\ndef f(a, *, mesh):\n    return a * 3  # MARKER\n", array())
     assert isinstance(seen, Observation)
     assert len(sent) == 1 and b"ML\xefR" in sent[0] and b"MARKER" not in sent[0] and b"of the source" not in sent[0]
 
 
-def test_all_programs_of_a_submission_have_one_ceiling(a_lane: Lane) -> None:
+def test_all_programs_of_a_submission_have_one_ceiling(workers: Workers) -> None:
     """What is run after it was reached is told so, and not run."""
-    runs = lane._Runs(a_lane, [], lane.Spent())
-    runs.spent.running = a_lane.limits.total_run_seconds + 1
+    runs = Runs(workers, [], Spent())
+    runs.spent.running = workers.limits.total_run_seconds + 1
     one, another = array(), array("g")
     told = Fault("timeout", "all programs together did not finish within 180 s")
-    assert runs.run([one, another], {}, [b"no program"]) == {one: told, another: told}
+    assert runs.findings([one, another], {}, [b"no program"]) == {one: told, another: told}
 
 
-def test_limits_are_the_courses(a_lane: Lane, impatient: Lane) -> None:
-    assert (a_lane.limits.trace_seconds, impatient.limits.trace_seconds) == (20, 1)
+def test_limits_are_the_courses(workers: Workers, impatient: Workers) -> None:
+    assert (workers.limits.trace_seconds, impatient.limits.trace_seconds) == (20, 1)

@@ -1,0 +1,171 @@
+"""Replies as findings. What comes back from the tracer is untrusted: every reply is checked for its kind, and a fault of
+theirs can never claim to be one of ours. What cannot be read of the runner's, where no learner Python is, is our own fault.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import fields
+from typing import Any
+
+from grader.common.observation import Collective, Fault, Interval, Observation, Outcome, Sharded
+from grader.exercise import Call, Cases, Number
+from grader.judging.judge import Finding
+from grader.judging.plan import Ask
+from grader.sandbox.worker import WorkerDied
+from grader.wire.frames import BadFrame, decode, unpack_array
+from grader.wire.text import crash_reason, describe_load
+
+LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
+# What taking an untrusted reply apart can raise, besides what says so.
+NOT_ONE = (
+    KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
+)  # fmt: skip
+Reply = Fault | tuple[dict[str, Any], list[bytes]]
+
+
+def decoded(ask: Ask, body: dict, blobs: list[bytes], run: Callable[[bytes], tuple[dict, list[bytes]]]) -> Finding:
+    """A reply as a finding; programs are run."""
+    try:
+        if isinstance(ask.of, Number):
+            return [Outcome(value=_plain_raw(body["raw"]))]
+        if isinstance(ask.of, Cases):
+            return _outcomes(body["values"], len(ask.cases))
+        program = blobs[0]
+    except NOT_ONE:
+        return Fault("refused", "the answer is not of the kind that was asked for")
+    return _observation(ask, *run(program))
+
+
+def ended_fault(how: str, what: str, seconds: float) -> Fault:
+    """Whose it is that the child ended, which was asked for ``what``: ours only where the tracer itself did."""
+    if how == "worker":
+        return Fault("broken", "the tracing process died twice; a person must look")
+    if how == "timeout":
+        return Fault("timeout", f"{what} did not finish within {seconds:g} s")
+    reason = {
+        "flood": "sent back more than 16 MiB",
+        "garbage": "sent back what nobody can read",
+        "died of signal 9": "it was killed, as happens to what takes more memory than it is allowed",  # or kills itself
+    }.get(how, how)
+    return Fault("crashed", f"{what} ended the process: {reason}")
+
+
+def run_fault(died: WorkerDied, seconds: float) -> Fault:
+    """Whose it is that a program ended the worker twice: ours only where our own program does not run either."""
+    if "rendezvous" in died.stderr.lower() or "stuck" in died.stderr.lower():
+        return Fault(
+            "timeout", "the devices waited for each other for ever: some of them never take part in a collective"
+        )
+    if died.reason == "timeout":
+        return Fault("timeout", f"the program did not finish within {seconds:g} s, twice")
+    reason = crash_reason(died.stderr)
+    what = "reading" if died.phase == "asked" else "running"
+    text = f"XLA ended the process twice while {what} this program{': ' + reason if reason else ''}"
+    return Fault("broken", f"{text}; it runs no program of ours either") if died.ours else Fault("crashed", text)
+
+
+def load_notes(faults: Any) -> list[str]:
+    """What stopped the source while it was loaded, one line each."""
+    notes = []
+    for fault in faults if isinstance(faults, list) else []:
+        if isinstance(fault, dict) and {"chunk", "line", "message"} <= set(fault):
+            notes.append(describe_load({k: fault.get(k) for k in ("chunk", "line", "message", "kind")})[:400])
+    return notes[:5]
+
+
+def reply_of(body: dict, blobs: list[bytes]) -> Reply:
+    """An answer of the child's, or the fault that it tells."""
+    fault = body.get("fault")
+    return (body, blobs) if fault is None else fault_of(fault)
+
+
+def fault_of(data: Any) -> Fault:
+    """A fault from an untrusted process: never ``broken``, whatever it says."""
+    if not isinstance(data, dict):
+        return Fault("raised", "failed")
+    line = data.get("line")
+    return Fault(
+        kind=data["kind"] if data.get("kind") in LEARNERS_FAULTS else "raised",
+        message=str(data.get("message"))[:700],
+        line=line if type(line) is int else None,
+        file=str(data.get("file", ""))[:100],
+        type=str(data.get("type", ""))[:100],
+    )
+
+
+def _plain_raw(raw: Any) -> Any:
+    if isinstance(raw, dict):
+        return {str(k): v for k, v in list(raw.items())[:4]}
+    return raw if raw is None or isinstance(raw, bool | int | float | str) else str(raw)
+
+
+def _outcomes(values: Any, count: int) -> list[Outcome]:
+    if not isinstance(values, list) or len(values) != count:
+        raise BadFrame("not one outcome per case")
+    found = []
+    for value in values:
+        if "error" in value:
+            found.append(_error_outcome(value))
+        else:
+            found.append(Outcome(value=decode(value["value"])))
+    return found
+
+
+def _error_outcome(value: dict) -> Outcome:
+    line, kinds = value.get("line"), value.get("kinds", [])
+    return Outcome(
+        error=str(value["error"])[:100],
+        kinds=tuple(str(k)[:100] for k in kinds[:20]) if isinstance(kinds, list) else (),
+        message=str(value.get("message", ""))[:300],
+        line=line if type(line) is int else None,
+    )
+
+
+def _observation(ask: Ask, header: dict, blobs: list[bytes]) -> Finding:
+    """What the runner saw. The runner is ours: what cannot be read here is our fault, never the learner's."""
+    if "fault" in header:
+        return fault_of(header["fault"])
+    if "broken" in header:
+        return Fault("broken", f"the grader failed while it ran this program: {str(header['broken'])[:400]}")
+    try:
+        seen = _seen(ask, header, blobs)
+    except NOT_ONE as error:
+        return Fault("broken", f"the grader cannot read its own answer: {type(error).__name__}: {error}")
+    assert isinstance(ask.of, Call)
+    if any(len(results) < len(ask.of.wrt) for results in seen.outputs):  # JAX gives each; who writes the bytes may not
+        return Fault("refused", "the program does not give the gradients that were asked for")
+    return seen
+
+
+def _seen(ask: Ask, header: dict, blobs: list[bytes]) -> Observation:
+    devices = math.prod(ask.mesh.values())
+    rest = iter(blobs)
+    outputs = []
+    for run in header["outputs"]:
+        arrays = []
+        for about in run:
+            slices = [tuple((int(a), int(b)) for a, b in device) for device in about["slices"]]
+            shards = [
+                unpack_array({"shape": [b - a for a, b in where], "dtype": about["dtype"]}, next(rest))
+                for where in slices
+            ]
+            if len(slices) != devices:
+                raise BadFrame("not one shard per device")
+            arrays.append(Sharded(tuple(about["shape"]), shards[0].dtype, dict(ask.mesh), slices, shards))
+        outputs.append(arrays)
+    if len(outputs) != len(ask.inputs):
+        raise BadFrame("not one output per run")
+    collectives = [_collective(c) for c in header["collectives"]]
+    numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
+    told = bool(header["typed"]), bool(header["mapped"]), str(header["program"])
+    return Observation(outputs, collectives, *numbers, *told)
+
+
+def _collective(data: dict[str, Any]) -> Collective:
+    known: dict[str, Any] = {f.name: data[f.name] for f in fields(Collective) if f.name in data}
+    known["axes"] = tuple(data["axes"])
+    known["senders"] = None if data.get("senders") is None else tuple(data["senders"])
+    known["path"] = tuple(tuple(map(int, branch)) for branch in data.get("path", ()))
+    return Collective(**known)

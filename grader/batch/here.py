@@ -1,0 +1,46 @@
+"""Asks answered in this very process, for one's own notebook, and where there is no fork."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grader.batch.findings import decoded, fault_of, load_notes
+from grader.batch.workers import Spent
+from grader.intake.submission import Source
+from grader.judging.judge import Answered
+from grader.judging.plan import Ask
+
+NO_LIMIT = 3600.0
+
+
+class Here:
+    """Asks answered in this very process, for one's own notebook: no limits, no isolation."""
+
+    def __init__(self, namespace: dict[str, Any]) -> None:
+        self.namespace = namespace
+
+    def collect(self, source: Source, asks: list[Ask], spent: Spent | None = None) -> tuple[list[Answered], list[str]]:
+        """As ``Workers.collect``; a source without chunks stands for the notebook's own namespace."""
+        from grader.learner.answering import answer
+        from grader.learner.loading import load
+        from grader.learner.tolerance import tolerant_jax
+        from grader.runner.execution import execute
+
+        chunks = [[c.name, c.text] for c in source.chunks]
+        with tolerant_jax():
+            program = load({"name": source.name, "chunks": chunks}, NO_LIMIT)
+            if not chunks:
+                program.space.update(self.namespace)
+                program.files = {f.__code__.co_filename: "" for f in self.namespace.values() if hasattr(f, "__code__")}
+            files, ends = list(program.files), dict(source.ends)
+            requests = [ask.for_tracer(files) | {"after": ends.get(ask.exercise)} for ask in asks]
+            replies = [answer(request, program, NO_LIMIT) for request in requests]
+        answered = []
+        for ask, request, (body, blobs) in zip(asks, requests, replies, strict=True):
+            finding = (
+                fault_of(body["fault"])
+                if "fault" in body
+                else decoded(ask, body, blobs, lambda p, r=request, a=ask: execute(r, p, a.arrays()))
+            )
+            answered.append(Answered(ask, finding))
+        return answered, load_notes(program.faults)

@@ -1,0 +1,221 @@
+"""Asks in, findings out: through a worker that traces and those that run programs.
+
+Where a worker died twice over learners' work, something of ours is tried: only where that fares no better it is our fault.
+"""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+
+from grader.batch.findings import Reply, decoded, ended_fault, load_notes, reply_of, run_fault
+from grader.common.observation import Fault
+from grader.course.loading import Course
+from grader.exercise import Call
+from grader.intake.submission import Source
+from grader.judging.judge import Answered, Finding
+from grader.judging.plan import Ask
+from grader.sandbox.limits import backstop
+from grader.sandbox.worker import Worker, WorkerDied
+
+MAX_RESTARTS = 8
+
+
+class Runner:
+    """A worker that runs programs, one at a time. All share it: it remembers what equal programs did."""
+
+    def __init__(self, course: Course, tier: str) -> None:
+        self.worker = Worker("run", tier, course.config.devices, course.limits)
+        self._lock = Lock()
+
+    def run_or_try_again(self, request: dict, program: bytes, ask: Ask) -> tuple[dict, list[bytes]]:
+        """Run a program; one over which the worker dies or hangs gets one more chance, in a fresh one.
+
+        Raises:
+            WorkerDied: it did so twice. Then ``ours`` says whether a fresh worker cannot run a program of ours either.
+        """
+        with self._lock:
+            try:
+                return self.worker.run_program(request, program, ask.arrays())
+            except WorkerDied:
+                pass
+            try:
+                return self.worker.run_program(request, program, ask.arrays())
+            except WorkerDied as died:
+                died.ours = died.reason != "timeout" and not self.worker.runs()
+                raise
+
+
+@dataclass
+class Spent:
+    """CPU seconds that one submission has cost, all its files together."""
+
+    tracing: float = 0.0
+    running: float = 0.0
+
+
+class Workers:
+    """A tracer of its own and runners that all share, used by one submission at a time."""
+
+    def __init__(self, course: Course, tier: str, runners: Sequence[Runner] = ()) -> None:
+        self.limits = course.limits
+        self.tracer = Worker("trace", tier, course.config.devices, course.limits)
+        self.runners = runners or [Runner(course, tier)]
+
+    @property
+    def processes(self) -> list[Worker]:
+        return [self.tracer, *(r.worker for r in self.runners)]
+
+    def close(self) -> None:
+        for worker in self.processes:
+            worker.kill()
+
+    def collect(self, source: Source, asks: list[Ask], spent: Spent | None = None) -> tuple[list[Answered], list[str]]:
+        """Ask everything of one source; also what stopped it while loading, as notes.
+
+        ``spent`` is what the submission's other sources have cost: the limits are on all of it.
+
+        Only the arguments of secret cases go to learner code late, when all that is told of it is in; a secret ask of a
+        call is answered by the program that the open one came to.
+        """
+        files = [c.name for c in source.chunks]
+        traced = [a for a in asks if not (a.secret and isinstance(a.of, Call))]
+        repeats: dict[tuple, list[Ask]] = {}
+        for ask in asks:
+            if ask.secret and isinstance(ask.of, Call):
+                repeats.setdefault(ask.program, []).append(ask)
+        with ThreadPoolExecutor(1) as pool:  # programs run while the next ones are traced
+            runs: dict[int, Future[dict[Ask, Finding]]] = {}
+            spent = spent or Spent()
+            runs_of = Runs(self, files, spent)
+
+            def on_reply(i: int, reply: Reply) -> None:
+                if not isinstance(reply, Fault):
+                    again = repeats.get(traced[i].program, []) if isinstance(traced[i].of, Call) else []
+                    runs[i] = pool.submit(runs_of.findings, [traced[i], *again], *reply)
+
+            ends = dict(source.ends)
+            requests = [a.for_tracer(files) | {"after": ends.get(a.exercise)} for a in traced]
+            replies, notes = self._trace(source, requests, _open(traced), on_reply, spent)
+            found: dict[Ask, Finding] = {}
+            for i, (ask, reply) in enumerate(zip(traced, replies, strict=True)):
+                if isinstance(reply, Fault):
+                    found[ask] = reply
+                else:
+                    found |= runs[i].result()
+        for again in repeats.values():
+            first = next(a for a in traced if isinstance(a.of, Call) and a.program == again[0].program)
+            found = dict.fromkeys(again, found[first]) | found  # a fault stands for all
+        return [Answered(ask, found[ask]) for ask in asks], notes
+
+    def _trace(
+        self, source: Source, asks: list[dict], first: int, on_reply: Callable[[int, Reply], None], spent: Spent
+    ) -> tuple[list[Reply], list[str]]:
+        """A reply or a fault for every ask; those from number ``first`` on are secret. What ends the child is tried again, alone."""
+        wire_source = {"name": source.name, "chunks": [[c.name, c.text] for c in source.chunks]}
+        replies: dict[int, Reply] = {}
+        notes: list[str] = []
+        suspect, failed_loads = -1, 0
+        over = time.monotonic() + backstop(self.limits.total_seconds)
+        for _ in range(MAX_RESTARTS):
+            left = [i for i in range(len(asks)) if i not in replies]
+            if not left or spent.tracing > self.limits.total_seconds or time.monotonic() > over:
+                break
+            chosen = [suspect] if suspect in left else left
+            loaded, ended, cpu = self._one_child(wire_source, asks, chosen, first, replies, notes, on_reply)
+            spent.tracing += cpu
+            left = [i for i in chosen if i not in replies]
+            if not left:
+                continue
+            if not loaded:
+                failed_loads += 1
+                if failed_loads == 2:
+                    fault = ended_fault(ended, "your file, while it was loaded,", self.limits.trace_seconds)
+                    replies |= dict.fromkeys(left, fault)
+            elif left[0] == suspect:
+                replies[suspect] = ended_fault(ended, "it", self.limits.trace_seconds)
+            else:
+                suspect = left[0]
+        given_up = Fault("crashed", "not asked: other work of this submission ended the process or used up its time")
+        return [replies.get(i, given_up) for i in range(len(asks))], notes
+
+    def _one_child(
+        self,
+        source: dict,
+        asks: list[dict],
+        chosen: list[int],
+        first: int,
+        replies: dict[int, Reply],
+        notes: list[str],
+        on_reply: Callable[[int, Reply], None],
+    ) -> tuple[bool, str, float]:
+        """Run one child over the chosen asks; fills ``replies``. Returns whether it loaded, how it ended, its CPU seconds."""
+        started, loaded, expected = False, False, 0
+        shown, secret = ([asks[i] for i in chosen if (i >= first) == late] for late in (False, True))
+        try:
+            for frame, blobs in self.tracer.trace(source, shown, secret):
+                if frame.get("from") == "worker":
+                    ended = str(frame.get("end", "garbage")) if started else "worker"
+                    return loaded, ended, float(frame.get("cpu", 0))
+                body = frame.get("body", {})
+                if body.get("started"):
+                    started = True
+                elif body.get("loaded") and not loaded:  # what it says later, it may say knowing secret cases
+                    loaded = True
+                    if not notes:
+                        notes += load_notes(body.get("faults"))
+                elif body.get("number") == expected and expected < len(chosen):  # each ask once, in order
+                    replies[chosen[expected]] = reply = reply_of(body, blobs)
+                    on_reply(chosen[expected], reply)
+                    expected += 1
+        except WorkerDied:
+            return loaded, "worker", 0.0
+        return loaded, "garbage", 0.0
+
+    def runner_of(self, ask: Ask) -> Runner:
+        """The same for the same ask of anybody, so that equal programs meet."""
+        return self.runners[zlib.crc32(f"{ask.task} {dict(ask.mesh)}".encode()) % len(self.runners)]
+
+
+class Runs:
+    """The programs of one source: what hangs is not tried again and again."""
+
+    def __init__(self, workers: Workers, files: list[str], spent: Spent) -> None:
+        self.workers, self.files, self.spent = workers, files, spent
+        self.hung: dict[tuple[str, bool], Fault] = {}  # a task whose program hangs on one mesh is not run on the next
+
+    def findings(self, asks: list[Ask], body: dict, blobs: list[bytes]) -> dict[Ask, Finding]:
+        """What one reply comes to for each of these asks; after a fault, the same for the rest."""
+        found: dict[Ask, Finding] = {}
+        for ask in asks:
+            fault = next((f for f in found.values() if isinstance(f, Fault)), None)
+            found[ask] = fault or self.hung.get((ask.task, ask.secret)) or self._one(ask, body, blobs)
+            finding = found[ask]
+            if isinstance(finding, Fault) and finding.kind == "timeout":
+                self.hung[ask.task, ask.secret] = finding
+        return found
+
+    def _one(self, ask: Ask, body: dict, blobs: list[bytes]) -> Finding:
+        limits = self.workers.limits
+        if self.spent.running > limits.total_run_seconds:
+            return Fault("timeout", f"all programs together did not finish within {limits.total_run_seconds:g} s")
+
+        def run(program: bytes) -> tuple[dict, list[bytes]]:
+            header, shards = self.workers.runner_of(ask).run_or_try_again(ask.for_tracer(self.files), program, ask)
+            self.spent.running += header.get("cpu", 0.0)
+            return header, shards
+
+        try:
+            return decoded(ask, body, blobs, run)
+        except WorkerDied as died:
+            self.spent.running += limits.run_seconds if died.reason == "timeout" else 0.0
+            return run_fault(died, limits.run_seconds)
+
+
+def _open(asks: list[Ask]) -> int:
+    """How many of these asks, which stand first, are no secret."""
+    return sum(not ask.secret for ask in asks)

@@ -1,0 +1,181 @@
+"""LEARNER PYTHON RUNS HERE: a task is called, and what it comes to is a program, plain values, or a fault.
+
+An ask says what to call, on which mesh, with which shapes and specs, never with which values; of plain functions the
+arguments, hidden ones last. Here is no check, no expected value and no hidden array, so there is nothing to steal.
+"""
+
+from __future__ import annotations
+
+import difflib
+import io
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+from functools import partial
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding
+
+from grader.learner import looks
+from grader.learner.faults import fault_of, words
+from grader.learner.loading import Program
+from grader.learner.surroundings import time_limit
+from grader.learner.tolerance import mesh_contexts_left, mesh_is_set
+from grader.wire.frames import NOT_PLAIN, NotPlain, decode, encode
+from grader.wire.meshes import make_mesh
+from grader.wire.text import describe_load
+
+Reply = tuple[dict[str, Any], list[bytes]]
+
+
+def answer(ask: dict[str, Any], program: Program, seconds: float) -> Reply:
+    """Answer one ask: ``{"program"}`` with one blob, ``{"values"}``, ``{"raw"}`` or ``{"fault"}``.
+
+    Whoever calls this has made JAX tolerant.
+    """
+    state = program.state_for(ask)
+    if state is not None:
+        program.space.clear()
+        program.space.update(state[0])
+    is_set = mesh_is_set() if state is None else state[1]
+    try:
+        with time_limit(seconds), mesh_contexts_left(), program.imports():
+            if ask["kind"] == "number":
+                return {"raw": raw_answer(program.space.get(ask["task"]))}, []
+            task = program.space.get(ask["task"])
+            if not callable(task):
+                return {"fault": missing(ask["task"], task, program)}, []
+            if ask["kind"] == "function":
+                return {"values": [outcome(task, args, program, seconds) for args in ask["cases"]]}, []
+            if is_set:
+                jax.set_mesh(make_mesh(ask["mesh"]))  # theirs may have other axes; this one is what the task is about
+            return {"program": True}, [looked_at(task, ask, program)]
+    except BaseException as error:
+        return {"fault": fault_of(error, program.files, seconds, ask.get("mesh"))}, []
+
+
+def missing(name: str, found: Any, program: Program) -> dict[str, Any]:
+    """The fault of a source in which no function has this name; ``found``: what has it."""
+    if found is not None:
+        text = f"{name} is a {type(found).__name__}, not a function"
+    elif stopped := next(
+        (f for f in program.faults if f["kind"] != "absent" and name in program.files[f["chunk"]]), None
+    ):
+        text = f"{name} is not defined: {describe_load(stopped)}"
+    else:
+        defined = [n for n, thing in program.space.items() if callable(thing) and not n.startswith("_")]
+        near = difflib.get_close_matches(name, defined, 1, 0.8)
+        text = f"{name} is not defined" + (f"; is {near[0]} meant to be it? rename it" if near else "")
+    return {"kind": "missing", "message": text, "line": None, "file": "", "type": ""}
+
+
+# -- programs ---------------------------------------------------------------------------------
+
+
+def looked_at(task: Callable, ask: dict[str, Any], program: Program) -> bytes:
+    """``lower``, while learner code may look at arrays as if they were computed; see ``looks``."""
+    if ask["kind"] == "body":  # the arrays in a shard_map are traced for them too
+        return lower(task, ask)
+    mesh = make_mesh(ask["mesh"])
+    arguments = [
+        (tuple(a["shape"]), jax.numpy.dtype(a["dtype"]), NamedSharding(mesh, decode(a["spec"]))) for a in ask["args"]
+    ]
+    static = {k: decode(v) for k, v in ask["static"].items()} | {"mesh": mesh}
+    return looks.settled(task, static, arguments, program.files, lambda watched: lower(watched, ask))
+
+
+def lower(task: Callable, ask: dict[str, Any]) -> bytes:
+    """Trace ``task`` for this mesh and these arguments; its StableHLO module as MLIR bytecode, and nothing beside it."""
+    mesh = make_mesh(ask["mesh"])
+
+    def abstract(arg: dict[str, Any]) -> jax.ShapeDtypeStruct:
+        return jax.ShapeDtypeStruct(
+            tuple(arg["shape"]), jax.numpy.dtype(arg["dtype"]), sharding=NamedSharding(mesh, decode(arg["spec"]))
+        )
+
+    static = {k: decode(v) for k, v in ask["static"].items()}
+    if ask["kind"] == "body":
+        fn = jax.shard_map(
+            partial(task, **static),
+            mesh=mesh,
+            in_specs=tuple(decode(a["spec"]) for a in ask["args"]),
+            out_specs=decode(ask["out_specs"]),
+            check_vma=ask["check_vma"],
+        )
+    else:
+        fn = partial(task, mesh=mesh, **static)
+    arguments = [abstract(a) for a in ask["args"]]
+    if ask["wrt"]:
+        fn = with_vjp(fn, [i for i, a in enumerate(ask["args"]) if a["name"] in ask["wrt"]])
+        arguments.append(abstract(ask["cotangent"]))
+
+    def function(*args):
+        return fn(*args)
+
+    traced: Any = jax.jit(function, keep_unused=True).trace(*arguments)
+    code = io.BytesIO()
+    traced.lower(lowering_platforms=(ask["platform"],)).compiler_ir("stablehlo").operation.write_bytecode(code)
+    return code.getvalue()
+
+
+def with_vjp(fn: Callable, wrt: list[int]) -> Callable:
+    """``(*args, cotangent) -> (out, *gradients)`` for the arguments at positions ``wrt``."""
+
+    def both(*args):
+        *inputs, cotangent = args
+
+        def of(*chosen):
+            full = list(inputs)
+            for position, value in zip(wrt, chosen, strict=True):
+                full[position] = value
+            return fn(*full)
+
+        out, pull = jax.vjp(of, *(inputs[i] for i in wrt))
+        return (out, *pull(cotangent))
+
+    return both
+
+
+# -- plain values ------------------------------------------------------------------------------
+
+
+def outcome(task: Callable, args: Any, program: Program, seconds: float) -> dict[str, Any]:
+    """What a pure function did for one argument set: ``{"value"}`` or ``{"error", "kinds", "message", "line"}``.
+
+    ``kinds`` are the error's base classes too: a subclass of ValueError is a ValueError.
+    """
+    try:
+        return {"value": encode(task(**decode(args)))}
+    except NotImplementedError:
+        raise
+    except NotPlain as error:
+        return {"error": NOT_PLAIN, "message": f"returned something that {error}", "line": None}
+    except Exception as error:
+        fault = fault_of(error, program.files, seconds)
+        kinds = [kind.__name__ for kind in type(error).__mro__[:-3]]
+        return {
+            "error": type(error).__name__,
+            "kinds": kinds,
+            "message": words(error, fault["line"], fault["file"]),
+            "line": fault["line"],
+        }
+
+
+def raw_answer(value: Any) -> Any:
+    """An answer as plain JSON: number, string, None, or ``{"magnitude", "units"}`` of a pint quantity."""
+    if hasattr(value, "magnitude") and hasattr(value, "units"):
+        return {"magnitude": float(value.magnitude), "units": str(value.units)}
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, Fraction | Decimal):
+        return raw_answer(decode(encode(value)))
+    if isinstance(value, int):
+        return int(value) if value.bit_length() <= 1 << 12 else "inf"
+    if isinstance(value, float):
+        return float(value) if value == value and abs(value) != float("inf") else str(float(value))
+    if isinstance(value, str):
+        return str(value)[:200]
+    if hasattr(value, "item"):
+        return raw_answer(value.item())
+    return {"type": type(value).__name__}

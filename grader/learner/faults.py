@@ -1,0 +1,145 @@
+"""A learner's error as data: what kind it is, one line in their terms, and the line of theirs that it comes from."""
+
+from __future__ import annotations
+
+import linecache
+import re
+import traceback
+from collections.abc import Collection
+from typing import Any
+
+from jax.sharding import Mesh
+
+from grader.learner.absent import NotInstalled
+from grader.learner.looks import ValueDependent
+from grader.learner.surroundings import TimeLimit
+from grader.wire.meshes import make_mesh
+from grader.wire.text import one_line
+
+Files = Collection[str]  # names of the learner's chunks, as code objects have them
+# Names of JAX errors that mean "this needs a value while it is being traced".
+CONCRETE = {
+    "ConcretizationTypeError",
+    "TracerArrayConversionError",
+    "TracerBoolConversionError",
+    "TracerIntegerConversionError",
+    "NonConcreteBooleanIndexError",
+}
+NEEDS_VALUES = (
+    "cannot be traced: it needs the values of an array (float(), if, np.asarray, .item() ...), "
+    "but shapes are all there is while tracing; use jnp and jax.lax"
+)
+
+
+def fault_of(error: BaseException, files: Files, seconds: float, mesh: dict[str, int] | None = None) -> dict[str, Any]:
+    """A learner's error as data: kind, one line, and the innermost line of theirs.
+
+    Args:
+        files: of the learner's code.
+        seconds: of CPU time that it might take.
+        mesh: axis sizes of the mesh that was asked for.
+    """
+    line, where = innermost(error, files)
+    name = type(error).__name__
+    if isinstance(error, TimeLimit):
+        kind, text = "timeout", f"did not finish within {seconds:g} s"
+        line, where = None, ""  # where it was when time was over is chance, and reports must be reproducible
+    elif isinstance(error, NotImplementedError) and raised_by_learner(error, files):
+        kind, text = "missing", "not written yet (it raises NotImplementedError)"
+    elif isinstance(error, MemoryError):
+        kind, text = "memory", "ran out of the memory it is allowed"
+    elif name in CONCRETE or isinstance(error, ValueDependent):
+        kind, text = "untraceable", NEEDS_VALUES
+        if isinstance(error, ValueDependent):
+            name, line, where = "ConcretizationTypeError", error.line, error.file
+    elif isinstance(error, NotImplementedError) and "callback" in one_line(error):  # JAX cannot lower some
+        kind, text = "untraceable", "uses a host callback, which cannot leave this process; remove it"
+    elif (axis := unbound_axis(error)) is not None:
+        kind, name, text = "raised", "NameError", unbound_text(axis, mesh)
+    elif isinstance(error, NotInstalled):
+        kind, text = "raised", f"{error}, line {line} uses it" if line else str(error)
+    elif isinstance(error, SyntaxError):
+        kind, line, text = "syntax", error.lineno, f"SyntaxError: {error.msg}"
+        where = error.filename or ""
+    else:
+        kind, text = "raised", f"{name}: {words(error, line, where)}".removesuffix(": ")
+        if mesh and (more := other_mesh_text(error, files, mesh)):
+            text = f"{text.removesuffix('.')}; {more}"
+    return {"kind": kind, "message": text, "line": line, "file": where, "type": name}
+
+
+def unbound_axis(error: BaseException) -> str | None:
+    """The axis that a collective named and JAX did not find; None for other errors.
+
+    JAX says it in a NameError, or, where it keeps track of what varies, in an assertion without a word.
+    """
+    if isinstance(error, NameError):
+        found = re.search(r"unbound axis name: (.+?)(?:\. To fix|$)", one_line(error))
+        return found[1] if found else None
+    if type(error) is not AssertionError or error.args:
+        return None
+    *_, (frame, _) = traceback.walk_tb(error.__traceback__)
+    if not frame.f_globals.get("__name__", "").startswith("jax."):
+        return None
+    named, mesh = frame.f_locals.get("axes"), frame.f_locals.get("cur_mesh")
+    known = getattr(mesh, "axis_names", ())
+    return next((str(a) for a in named if a not in known), None) if isinstance(named, tuple) else None
+
+
+def unbound_text(axis: str, mesh: dict[str, int] | None) -> str:
+    if axis in (mesh or {}):
+        return f"the axis {axis!r} is not bound here: a collective over it belongs into the body of a jax.shard_map over {axis!r}"
+    has = f"; the mesh has {', '.join(map(repr, mesh))}" if mesh else ""
+    return f"there is no axis {axis!r} here{has}"
+
+
+def other_mesh_text(error: BaseException, files: Files, sizes: dict[str, int]) -> str:
+    """Where JAX speaks of meshes, specs or devices and the task has a mesh of its own: that, which JAX does not say."""
+    message = one_line(error)
+    if raised_by_learner(error, files) or not re.search(r"\bmesh\b|_specs\b|incompatible devices", message):
+        return ""
+    given = make_mesh(sizes)
+    work_on = f"work on the mesh that is given, ({', '.join(f'{a}={n}' for a, n in sizes.items())})"
+    other = [m for m in meshes_at(error, files) if m != given]
+    for mesh in other:
+        if tuple(mesh.shape.items()) != tuple(given.shape.items()):
+            return f"uses a mesh ({', '.join(f'{a}={n}' for a, n in mesh.shape.items())}) of its own; {work_on}"
+    if any(list(mesh.devices.flat) != list(given.devices.flat) for mesh in other) or "incompatible devices" in message:
+        return f"uses a mesh of its own, with other devices or in another order; {work_on}"
+    if other and re.search("in_specs passed to shard_map|context mesh", message):
+        return (
+            f"uses a mesh of its own, with Explicit axes (jax.make_mesh makes them, unless told otherwise); {work_on}"
+        )
+    return ""
+
+
+def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
+    """The meshes that were in use where an error came up: of their code, and what it handed to JAX."""
+    found: list[Any] = []
+    for frame, _ in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename in files:
+            found += frame.f_locals.values()
+            found += (frame.f_globals[n] for n in frame.f_code.co_names if n in frame.f_globals)
+        elif frame.f_globals.get("__name__", "").startswith("jax."):
+            found.append(frame.f_locals.get("mesh"))
+    return [value for value in found if isinstance(value, Mesh)]
+
+
+def raised_by_learner(error: BaseException, files: Files) -> bool:
+    """Whether the deepest frame is the learner's own code, and not JAX's."""
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    return bool(frames) and frames[-1].f_code.co_filename in files
+
+
+def innermost(error: BaseException, files: Files) -> tuple[int | None, str]:
+    """Line and chunk of the deepest frame that is the learner's own code."""
+    found: tuple[int | None, str] = (None, "")
+    for frame, line in traceback.walk_tb(error.__traceback__):
+        if frame.f_code.co_filename in files:
+            found = (line, frame.f_code.co_filename)
+    return found
+
+
+def words(error: BaseException, line: int | None, file: str) -> str:
+    """What an error says; of one without a word, such as a bare ``assert``, the line that it comes from."""
+    return one_line(error) or (linecache.getline(file, line).strip()[:200] if line else "")

@@ -1,0 +1,137 @@
+"""LEARNER PYTHON RUNS HERE: a source is executed, chunk by chunk, and what it defines is kept."""
+
+from __future__ import annotations
+import __future__
+
+import ast
+import contextlib
+import linecache
+import sys
+import traceback
+import types
+from collections.abc import Iterator
+from typing import Any
+
+import jax
+
+from grader.learner.absent import NotInstalled, StandIn, guarded_lines, stood_in
+from grader.learner.faults import fault_of
+from grader.learner.surroundings import time_limit
+from grader.learner.tolerance import mesh_contexts_left, mesh_is_set
+
+MASK_FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
+
+
+class Program:
+    """A source that was executed.
+
+    Attributes:
+        space: the namespace in which its chunks ran, and in which its functions look names up.
+        states: for every chunk, what the namespace held when it had run, and whether a mesh was set.
+        faults: what stopped chunks, and modules that were not there (kind ``absent``).
+        files: the chunks' texts by name.
+    """
+
+    def __init__(self) -> None:
+        module = types.ModuleType("submission")
+        sys.modules["submission"] = module  # dataclasses look their module up
+        self.space: dict[str, Any] = module.__dict__
+        self.states: dict[str, tuple[dict[str, Any], bool]] = {}
+        self.faults: list[dict[str, Any]] = []
+        self.files: dict[str, str] = {}
+
+    @contextlib.contextmanager
+    def imports(self) -> Iterator[None]:
+        """What learner code imports is a stand-in where it is not there; it is noted once."""
+
+        def note(module: str, line: int, chunk: str) -> None:
+            known = [f for f in self.faults if f["kind"] == "absent" and f["type"] == module]
+            if not known:
+                self.faults.append({"kind": "absent", "message": module, "line": line, "file": chunk, "type": module, "chunk": chunk})  # fmt: skip
+
+        def guarded(chunk: str, line: int) -> bool:
+            return chunk not in self.files or line in guarded_lines(self.files[chunk])
+
+        with stood_in(self.space, note, guarded):
+            yield
+
+    def state_for(self, ask: dict[str, Any]) -> tuple[dict[str, Any], bool] | None:
+        """The namespace as it was where the ask's exercise ends, ``ask["after"]``.
+
+        Work that was written further down, below its check, counts as it is there; without a check in the notebook,
+        as it is at the end. None: nothing was executed.
+        """
+        names, after = list(self.states), ask.get("after")
+        if after not in self.states:
+            return self.states[names[-1]] if names else None
+        last = self.states[names[-1]][0].get(ask["task"])
+        if last is None:
+            return self.states[after]
+        return self.states[next(n for n in names[names.index(after) :] if self.states[n][0].get(ask["task"]) is last)]
+
+
+def load(source: dict[str, Any], seconds: float) -> Program:
+    """Execute the chunks of ``{"name", "chunks": [[name, text], ...]}`` in one namespace.
+
+    A chunk that raises does not stop the next one, as in a notebook; what it defined until then stays.
+    Whoever calls this has made JAX tolerant.
+    """
+    program = Program()
+    if any("XLA_FLAGS" in text for _, text in source["chunks"]):
+        jax.devices()  # the file would change how many there are
+    with mesh_contexts_left(), program.imports():
+        for name, text in source["chunks"]:
+            program.files[name] = text
+            linecache.cache[name] = (len(text), None, text.splitlines(keepends=True), name)
+            try:
+                with time_limit(seconds):
+                    _execute(text, name, program, seconds)
+            except BaseException as error:  # SystemExit and KeyboardInterrupt of theirs included
+                program.faults.append(fault_of(error, program.files, seconds) | {"chunk": name})
+            last = name == source["chunks"][-1][0]
+            program.states[name] = dict(program.space) if last else as_they_are(program.space), mesh_is_set()
+    return program
+
+
+def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
+    """The names of a space with lists, dicts and sets as they are now, whatever a later cell puts into them.
+
+    Args:
+        most: items to copy in all; what is more, or nested deeper than eight times, is shared.
+    """
+    copies: dict[int, Any] = {}
+    left = most
+
+    def copied(value: Any, depth: int) -> Any:
+        nonlocal left
+        if type(value) not in (dict, list, set):
+            return value
+        if id(value) not in copies:
+            left -= len(value)
+            if left < 0 or depth > 8 or not all(type(key) in (str, int) for key in value if type(value) is dict):
+                return value  # other keys may be theirs to compare, and none of their code runs here
+            copies[id(value)] = new = value.copy()
+            for key in value if isinstance(new, dict) else range(len(new)) if isinstance(new, list) else ():
+                new[key] = copied(value[key], depth + 1)
+        return copies[id(value)]
+
+    return {name: copied(value, 1) if name != "__builtins__" else value for name, value in space.items()}
+
+
+def _execute(text: str, name: str, program: Program, seconds: float) -> None:
+    """Run a chunk. A statement that uses a module which is not there is left out, as if it were not written."""
+    rest = compile(text, name, "exec", dont_inherit=True)
+    flags = rest.co_flags & MASK_FUTURE
+    while True:
+        try:
+            return exec(rest, program.space)
+        except NotInstalled as error:
+            program.faults.append(fault_of(error, program.files, seconds) | {"chunk": name})
+            at = next((line for f, line in traceback.walk_tb(error.__traceback__) if f.f_code.co_filename == name), 0)
+            body = ast.parse(text).body
+            left = [s for s in body if s.lineno > at]
+            # ``fig, ax = plt.subplots()`` gives names that are not there either
+            stopped = [n for s in body if s.lineno <= at <= (s.end_lineno or at) for n in ast.walk(s)]
+            bound = {n.id for n in stopped if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+            program.space.update(dict.fromkeys(bound, StandIn(error.module, error.line)))
+            rest = compile(ast.Module(left, []), name, "exec", flags, dont_inherit=True)

@@ -1,0 +1,69 @@
+"""What is around learner code: a limit on its time, and what was done once for every child."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+from collections.abc import Iterator
+from functools import cache
+from typing import Any
+
+import jax
+from jax.sharding import AbstractMesh, AxisType, PartitionSpec
+
+
+class TimeLimit(BaseException):
+    """Raised inside learner code when its time is over; not an Exception, so that nothing swallows it."""
+
+
+@contextlib.contextmanager
+def time_limit(seconds: float) -> Iterator[None]:
+    """Raise TimeLimit in this thread after ``seconds`` of CPU time of this process, where the system has timers.
+
+    Of CPU time, because wall time depends on what else the machine does; whoever waits for us ends what sleeps.
+    """
+    if not hasattr(signal, "setitimer"):
+        yield
+        return
+
+    def over(signum: int, frame: Any) -> None:
+        raise TimeLimit
+
+    try:
+        before = signal.signal(signal.SIGPROF, over)
+    except ValueError:  # not the main thread: whoever called us keeps the time
+        yield
+        return
+    signal.setitimer(signal.ITIMER_PROF, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
+
+
+def prepare() -> None:
+    """Do once what every child would do again, in the process that they are forked from.
+
+    Starts no backend and no thread: a fork would not survive them.
+    """
+    share_ir_context()
+    mesh = AbstractMesh((2,), ("x",), axis_types=(AxisType.Auto,))
+    body = jax.shard_map(
+        lambda x: jax.lax.psum(x @ x, "x"), mesh=mesh, in_specs=PartitionSpec(), out_specs=PartitionSpec()
+    )
+    jax.make_jaxpr(body)(jax.ShapeDtypeStruct((2, 2), "float32"))
+
+
+def share_ir_context() -> None:
+    """One MLIR context for all programs of a process: making one takes longer than tracing a small program.
+
+    For processes that end with their submission: a context keeps what every program had. Where a JAX has no such
+    function, each program has a context of its own.
+    """
+    from jax._src.interpreters import mlir
+
+    make = getattr(mlir, "make_ir_context", None)
+    if make is not None and not hasattr(make, "cache_info"):
+        mlir.make_ir_context = cache(make)
+        mlir.make_ir_context()

@@ -1,0 +1,114 @@
+"""How often a loop runs, where the program says so: a counter between constants that cannot overflow."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def trip_count(loop: Any) -> int | None:
+    """Rounds of a counting loop ``for i in range(constant, constant)``; None when it is not one."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    condition, body = (next(iter(region)) for region in loop.regions)
+    *_, result = list(condition)
+    compared = defining(result.operands[0])
+    if compared is None or compared.name != "stablehlo.compare":
+        return None
+    direction = stablehlo.ComparisonDirectionAttr(compared.attributes["comparison_direction"]).value
+    counter, bound = compared.operands[0], _constant(compared.operands[1])
+    position = _argument(counter, condition)
+    if bound is None or position is None or direction not in ("LT", "LE") or not _compares_as_typed(compared):
+        return None
+    start = _constant(loop.operands[position])
+    *_, returned = list(body)
+    step_op = defining(returned.operands[position])
+    if start is None or step_op is None or step_op.name != "stablehlo.add":
+        return None
+    steps = [_constant(o) for o in step_op.operands if _argument(o, body) != position]
+    if len(steps) != 1 or not steps[0] or steps[0] < 0:
+        return None
+    end = bound + (1 if direction == "LE" else 0)
+    rounds = max(0, -(-(end - start) // steps[0]))
+    return rounds if _holds(counter.type, start + rounds * steps[0]) else None  # else it overflows and goes on
+
+
+def _compares_as_typed(compared: Any) -> bool:
+    """Whether integers are compared with the sign that their type has."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    if "compare_type" not in compared.attributes:
+        return True
+    unsigned = getattr(compared.operands[0].type.element_type, "is_unsigned", False)
+    how = stablehlo.ComparisonTypeAttr(compared.attributes["compare_type"]).value
+    return how == ("UNSIGNED" if unsigned else "SIGNED")
+
+
+def defining(value: Any) -> Any:
+    """The operation whose result a value is; None for an argument of a block."""
+    owner = value.owner
+    return getattr(owner, "operation", owner) if hasattr(owner, "name") or hasattr(owner, "operation") else None
+
+
+def _argument(value: Any, block: Any) -> int | None:
+    for number, argument in enumerate(block.arguments):
+        if argument == value:
+            return number
+    return None
+
+
+def _constant(value: Any) -> int | None:
+    """The integer that a value always is; also one that loops around carry along unchanged."""
+    types = [value.type]
+    while True:
+        op = defining(value)
+        if op is None:
+            carried = _carried(value)
+            if carried is None:
+                return None
+            value = carried
+        elif op.name == "stablehlo.convert":
+            value = op.operands[0]
+            types.append(value.type)
+        else:
+            break
+    if op.name != "stablehlo.constant" or not all(_holds(t, 0) for t in types):
+        return None
+    number = _number(op.attributes["value"])
+    return number if number is not None and all(_holds(t, number) for t in types) else None
+
+
+def _carried(argument: Any) -> Any:
+    """What a loop was given for an argument that its body returns as it is; None for other arguments."""
+    from jaxlib.mlir import ir
+
+    argument = ir.BlockArgument(argument)
+    loop = argument.owner.owner.operation
+    if loop.name != "stablehlo.while":
+        return None
+    body = next(iter(loop.regions[1]))
+    *_, returned = list(body)
+    position = argument.arg_number
+    same = _argument(returned.operands[position], body) == position
+    return loop.operands[position] if same else None
+
+
+def _number(elements: Any) -> int | None:
+    from jaxlib.mlir import ir
+
+    if not isinstance(elements, ir.DenseIntElementsAttr) or len(elements) != 1:
+        return None
+    try:
+        return int(elements[0])
+    except TypeError:  # int2 and int4, which Python cannot read
+        return None
+
+
+def _holds(kind: Any, number: int) -> bool:
+    """Whether an integer scalar type can hold a number."""
+    from jaxlib.mlir import ir
+
+    element = getattr(kind, "element_type", None)
+    if not isinstance(element, ir.IntegerType) or list(kind.shape):
+        return False
+    bits = element.width - (0 if element.is_unsigned else 1)
+    return -(0 if element.is_unsigned else 1 << bits) <= number < 1 << bits

@@ -1,0 +1,22 @@
+"""Where learner code runs nothing of ours can be imported, by anybody."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+from grader import learner
+
+FILES = sorted(Path(learner.__file__).parent.glob("*.py"))
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_all_of_ours_is_imported_before_it_is_hidden(path: Path) -> None:
+    """``_hide_grader`` takes this package from ``sys.modules``: an import inside a function would find it no more."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    inside = [n for f in ast.walk(tree) if isinstance(f, ast.FunctionDef) for n in ast.walk(f)]
+    named = [n.module or "" for n in inside if isinstance(n, ast.ImportFrom)]
+    named += [a.name for n in inside if isinstance(n, ast.Import) for a in n.names]
+    assert [name for name in named if name.split(".")[0] in ("", "grader")] == []

@@ -1,0 +1,95 @@
+"""A source is executed chunk by chunk: what stops one chunk stops no other, and what was defined stays."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from grader.learner.answering import answer
+from grader.learner.loading import as_they_are, load
+from tests.learner.texts import A
+
+
+def test_a_syntax_error_is_told_with_its_line(traced: Callable[..., Any]) -> None:
+    made = traced("x = 1\ndef f(a, *, mesh)\n    return a\n", A)
+    assert [(f["kind"], f["line"], f["message"]) for f in made.loading] == [("syntax", 2, "SyntaxError: expected ':'")]
+    assert made.fault["message"] == "f is not defined: a.py stopped at line 2: SyntaxError: expected ':'"
+
+
+def test_an_exit_while_loading_is_a_fault_and_what_was_defined_before_counts(traced: Callable[..., Any]) -> None:
+    made = traced("def f(a, *, mesh):\n    return a\nimport sys\nsys.exit(3)\n", A)
+    assert [(f["type"], f["line"], f["chunk"]) for f in made.loading] == [("SystemExit", 4, "a.py")]
+    assert made.program
+
+
+def test_cells_after_an_error_are_run(traced: Callable[..., Any]) -> None:
+    """As in a notebook: a scratch cell that fails takes nothing else with it."""
+    made = traced(["import jax", "b = c", "x = 1\n1 / 0\nx = 2", "def f(a, *, mesh):\n    return a * x\n"], A)
+    assert [(f["chunk"], f["line"], f["type"]) for f in made.loading] == [
+        ("cell 2", 1, "NameError"),
+        ("cell 3", 2, "ZeroDivisionError"),
+    ]
+    assert made.program
+
+
+def test_a_later_cell_replaces_an_earlier_one(traced: Callable[..., Any]) -> None:
+    cells = ["def f(a, *, mesh):\n    raise NotImplementedError", "def f(a, *, mesh):\n    return a"]
+    assert traced(cells, A).program
+    assert traced(cells[::-1], A).fault["kind"] == "missing"
+
+
+def test_a_line_is_counted_in_its_cell(traced: Callable[..., Any]) -> None:
+    fault = traced(["x = 1\ny = 2\n", "\ndef f(a, *, mesh):\n    return 1 / 0\n"], A).fault
+    assert (fault["file"], fault["line"]) == ("cell 2", 3)
+
+
+def test_the_cell_that_stopped_before_a_task_is_named(traced: Callable[..., Any]) -> None:
+    fault = traced(["y = 1", "import jax.nowhere_to_be_found\ndef f(a, *, mesh):\n    return a\n"], A).fault
+    assert fault["message"] == (
+        "f is not defined: cell 2 stopped at line 1: ModuleNotFoundError: No module named 'jax.nowhere_to_be_found'"
+    )
+
+
+def test_loading_for_ever_is_told(traced: Callable[..., Any]) -> None:
+    made = traced("while True: pass\n", A, seconds=0.3)
+    assert [f["kind"] for f in made.loading] == ["timeout"]
+
+
+def test_future_imports_of_the_grader_are_not_inherited(traced: Callable[..., Any]) -> None:
+    cases = traced("def f(n: int): return str(f.__annotations__['n'])\n", cases=[{"n": 1}])
+    assert cases.reply["values"] == [{"value": "<class 'int'>"}]
+
+
+def test_a_state_is_that_after_the_chunk_or_where_the_task_was_last_written(devices: int) -> None:
+    cells = ["def f(): return X\nX = 1", "X = 2\ng = lambda: X", "def f(): return 10 * X\nX = 3", "X = 4\ndel g"]
+    program = load({"name": "a", "chunks": [[f"cell {i}", c] for i, c in enumerate(cells, 1)]}, 20)
+
+    def value(task: str, after: str | None) -> Any:
+        ask = {"kind": "function", "task": task, "cases": [{"dict": []}], "after": after}
+        reply, _ = answer(ask, program, 20)
+        return reply["values"][0]["value"] if "values" in reply else reply["fault"]["message"]
+
+    assert value("f", "cell 1") == 30  # written anew in cell 3
+    assert value("f", "cell 4") == value("f", None) == value("f", "no such cell") == 40
+    assert value("g", "cell 2") == 2 and value("g", "cell 3") == 3
+    assert value("g", None) == "g is not defined"
+    assert value("f", "cell 1") == 30
+
+
+def test_a_state_is_kept_whatever_its_values_hold() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    round_and_round: dict[str, Any] = {"a": [1]}
+    round_and_round["self"] = round_and_round
+    shared = [{1, 2}]
+    kept = as_they_are({"deep": deep, "r": round_and_round, "s": shared, "t": shared, "big": list(range(200_000))})
+    key = type("Key", (), {"__hash__": lambda self: 1 // len(calls)})()
+    calls: list[int] = [1]
+    odd = {key: [1]}
+    calls.clear()
+    assert as_they_are({"odd": odd})["odd"] is odd and as_they_are({"odd": {1, "a"}}) == {"odd": {1, "a"}}
+    round_and_round["a"].append(2)
+    shared[0].add(3)
+    assert kept["r"]["a"] == [1] and kept["r"]["self"] is kept["r"]
+    assert kept["s"] == [{1, 2}] and kept["s"] is kept["t"] and len(kept["big"]) == 200_000

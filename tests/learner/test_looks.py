@@ -1,0 +1,60 @@
+"""What may be looked at while tracing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.learner.texts import IMPORTS, A, line_of
+
+VALUES = "cannot be traced: it needs the values of an array (float(), if, np.asarray, .item() ...)"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "return a * float(a[0, 0])",
+        "return jnp.asarray(np.asarray(a))",
+        "return a if a[0, 0] > 0 else -a",
+        "return a * jax.device_get(a).sum()",
+        "return a.addressable_shards[0].data + jnp.zeros((2, 8))",
+        "assert float(a.sum()) == 3.5\n    return a",
+    ],
+)
+def test_a_program_that_depends_on_values_it_was_shown_is_no_program(traced: Callable[..., Any], line: str) -> None:
+    fault = traced(f"{IMPORTS}import numpy as np\ndef f(a, *, mesh):\n    {line}\n", A).fault
+    assert fault["kind"] == "untraceable" and fault["message"].startswith(VALUES)
+    assert (fault["line"], fault["file"]) == (9, "a.py")
+
+
+def test_in_a_shard_map_and_in_a_jit_arrays_say_no_more_than_to_any_caller(traced: Callable[..., Any]) -> None:
+    for wrapped in ("jax.jit(local)", 'jax.shard_map(local, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x", "y"))'):
+        text = f"{IMPORTS}def f(a, *, mesh):\n    def local(a):\n        print(a.sharding)\n        return a\n    return {wrapped}(a)\n"
+        fault = traced(text, A).fault
+        assert fault["kind"] == "raised" and fault["line"] == line_of(text, "print"), fault
+        assert "The 'sharding' attribute is not available on traced array" in fault["message"]
+
+
+def test_looks_are_answered_for_the_gradients_too(traced: Callable[..., Any]) -> None:
+    text = f"{IMPORTS}def f(a, *, mesh):\n    c = a * a\n    assert c.sharding.spec == P('x', 'y') == a.sharding.spec\n    return c\n"
+    assert traced(text, A, wrt=("a",), cotangent=A).program
+
+
+def test_what_looks_see_is_the_layout_that_a_call_would_show(traced: Callable[..., Any]) -> None:
+    text = (
+        f"{IMPORTS}def f(a, *, mesh):\n    c = jax.device_put(a, NamedSharding(mesh, P('y')))\n"
+        "    assert c.sharding == NamedSharding(mesh, P('y')) and c.addressable_shards[0].data.shape == (4, 16)\n"
+        "    assert [s.index[0].start for s in c.addressable_shards[:2]] == [0, 4], c.addressable_shards[:2]\n"
+        "    return c\n"
+    )
+    assert traced(text, A).program
+
+
+def test_looks_are_limited(traced: Callable[..., Any]) -> None:
+    text = f"{IMPORTS}def f(a, *, mesh):\n    for i in range(17):\n        a.sharding\n    return a\n"
+    fault = traced(text, A).fault
+    assert "The 'sharding' attribute is not available" in fault["message"] and fault["line"] == line_of(
+        text, "a.sharding"
+    )

@@ -1,0 +1,54 @@
+"""Time limits end what does not end; what children share changes no program."""
+
+from __future__ import annotations
+
+import signal
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import pytest
+
+from grader.exercise import normal
+from grader.learner.surroundings import share_ir_context
+from tests.learner.texts import A
+
+
+def test_a_loop_that_never_ends_is_told(traced: Callable[..., Any]) -> None:
+    fault = traced("def f(a, *, mesh):\n    while True: pass\n", A, seconds=0.3).fault
+    assert (fault["kind"], fault["message"]) == ("timeout", "did not finish within 0.3 s")
+    assert fault["line"] is None  # where the time ran out is chance, and reports are the same every time
+
+
+def test_swallowing_every_exception_does_not_swallow_the_time_limit(traced: Callable[..., Any]) -> None:
+    text = "def f(a, *, mesh):\n    try:\n        while True: pass\n    except Exception:\n        return a\n"
+    assert traced(text, A, seconds=0.3).fault["kind"] == "timeout"
+
+
+def test_the_timer_is_as_it_was_afterwards(traced: Callable[..., Any]) -> None:
+    before = signal.getsignal(signal.SIGPROF)
+    traced("def f(a, *, mesh):\n    while True: pass\n", A, seconds=0.1)
+    assert signal.getsignal(signal.SIGPROF) is before
+    assert signal.getitimer(signal.ITIMER_PROF) == (0.0, 0.0)
+
+
+def test_a_shared_context_changes_no_program(traced: Callable[..., Any], monkeypatch: pytest.MonkeyPatch) -> None:
+    from jax._src.interpreters import mlir
+
+    monkeypatch.setattr(mlir, "make_ir_context", mlir.make_ir_context)  # put back afterwards
+    text = "import jax\ndef f(a, *, mesh):\n    return jax.numpy.sin(a) @ a.T\n"
+
+    alone = traced(text, normal(8, 12)).form
+    share_ir_context()
+    assert [traced(text, normal(8, 12)).form for _ in range(3)] == [alone] * 3
+    assert mlir.make_ir_context() is mlir.make_ir_context()
+
+
+def test_the_context_that_children_share_is_where_jax_lowers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """``mlir.make_ir_context`` is replaced: this notices when JAX makes its contexts elsewhere."""
+    from jax._src.interpreters import mlir
+
+    monkeypatch.setattr(mlir, "make_ir_context", mlir.make_ir_context)  # put back afterwards
+    share_ir_context()
+    lowered = jax.jit(lambda x: x + 1).lower(1.0).compiler_ir("stablehlo")
+    assert lowered is not None and lowered.context == mlir.make_ir_context()

@@ -1,0 +1,35 @@
+"""What the tests of workers ask them, in every tier that works here."""
+
+from __future__ import annotations
+
+from grader.sandbox.limits import Limits
+from grader.sandbox.tiers import TIERS, available
+from grader.sandbox.worker import Worker
+
+WORKING = [tier for tier in TIERS if not available(tier)]
+
+CONFINED = [tier for tier in WORKING if tier != "none"]
+
+LIMITS = Limits(trace_seconds=3, total_seconds=12, run_seconds=20)
+
+
+def ask(text: str, worker: Worker, cases: int = 1) -> list[dict]:
+    """Frames that come back for a file whose function ``f()`` is called."""
+    question = {"kind": "function", "task": "f", "cases": [{"dict": []}] * cases}
+    return [frame for frame, _ in worker.trace({"name": "a.py", "chunks": [["a.py", text]]}, [question])]
+
+
+def value(frames: list[dict]) -> object:
+    return next(f["body"]["values"][0] for f in frames if "values" in f.get("body", {}))["value"]
+
+
+def staged(worker: Worker, text: str, asks: list[dict], secret: list[dict]) -> list[dict]:
+    return [frame for frame, _ in worker.trace({"name": "a.py", "chunks": [["a.py", text]]}, asks, secret)]
+
+
+def call(task: str, **arguments: object) -> dict:
+    return {"kind": "function", "task": task, "cases": [{"dict": [[k, v] for k, v in arguments.items()]}]}
+
+
+def answers(frames: list[dict]) -> list[object]:
+    return [b["values"][0].get("value", b["values"][0]) for f in frames if "values" in (b := f.get("body", {}))]

@@ -1,0 +1,101 @@
+"""What learner code cannot reach from where it runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.sandbox import needs
+from grader.sandbox.worker import Worker
+from tests.sandbox.submissions import ask, value
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_submissions_do_not_see_each_other(worker: Worker) -> None:
+    ask("import builtins, jax; builtins.left = 1; jax.left = 1\ndef f(): return 1", worker)
+    text = "import builtins, jax\ndef f(): return [hasattr(builtins, 'left'), hasattr(jax, 'left')]"
+    assert value(ask(text, worker)) == {"list": [False, False]}
+
+
+def test_the_package_cannot_be_imported(confined: Worker) -> None:
+    """It holds formulas that learners are asked for."""
+    text = (
+        "def f():\n    try:\n        import grader.hardware\n    except ImportError: pass\n    else: return 'imported'\n"
+        f"    try: open({str(Path(__file__).parents[2] / 'grader' / 'hardware' / 'chips.py')!r})\n"
+        "    except OSError as e: return type(e).__name__\n    return 'read'"
+    )
+    assert value(ask(text, confined)) in ("PermissionError", "FileNotFoundError")
+
+
+def test_files_outside_the_scratch_folder_are_out_of_reach(confined: Worker, tmp_path: Path) -> None:
+    secret = tmp_path / "secret"
+    secret.write_text("42")
+    text = (
+        f"def f():\n    out = []\n    for go in (lambda: open({str(secret)!r}).read(),"
+        f" lambda: open({str(tmp_path / 'made')!r}, 'w')):\n"
+        "        try: go(); out.append('done')\n        except OSError as e: out.append(type(e).__name__)\n    return out"
+    )
+    assert "done" not in value(ask(text, confined))["list"]  # type: ignore[index]
+    assert not (tmp_path / "made").exists()
+
+
+def test_the_network_is_out_of_reach(confined: Worker) -> None:
+    text = (
+        "import socket\ndef f():\n    s = None\n    try:\n        s = socket.socket()\n        s.settimeout(1)\n"
+        "        s.connect(('127.0.0.1', 9))\n    except ConnectionRefusedError: return 'reached'\n"
+        "    except OSError as e: return 'denied'\n    return 'reached'"
+    )
+    if confined.tier == "bwrap":
+        pytest.skip("a network namespace of its own: its loopback refuses, and leads nowhere")
+    assert value(ask(text, confined)) == "denied"
+
+
+def alone(text: str, *arguments: str) -> list[str]:
+    """What a Python of its own prints."""
+    done = subprocess.run([sys.executable, "-c", text, *arguments], capture_output=True, text=True, cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_what_was_in_the_standard_librarys_folder_is_remembered() -> None:
+    """``FileFinder.invalidate_caches`` is replaced: this notices when a finder lists its folder again all the same."""
+    text = """
+import importlib, importlib.machinery, os, sys
+from grader.sandbox.confine import settle_imports
+numpy = sys.argv[1]
+settle_imports({"numpy": numpy})
+import _frozen_importlib_external as finders
+listed = finders._os.listdir
+def refuse(path):
+    if path == os.path.dirname(os.__file__):
+        raise PermissionError("it cannot be listed")
+    return listed(path)
+finders._os.listdir = refuse
+importlib.invalidate_caches()
+import wave, xmlrpc.client, numpy
+for name in ("yaml", "pytest"):
+    try:
+        importlib.import_module(name)
+    except ImportError as error:
+        print(name)
+print(wave.__name__, numpy.__name__)
+"""
+    assert alone(text, needs.packages()["numpy"]) == ["yaml", "pytest", "wave", "numpy"]
+
+
+def test_jax_looks_for_plugins_where_nothing_is_told() -> None:
+    """A worker replaces ``importlib.metadata.distributions``: this notices when JAX looks elsewhere."""
+    text = """
+import importlib.metadata
+asked = []
+importlib.metadata.distributions = lambda **about: asked.append(about) or iter(())
+import jax
+jax.devices()
+print(len(asked) > 0, jax.default_backend())
+assert list(importlib.metadata.entry_points(group="jax_plugins")) == []
+"""
+    assert alone(text) == ["True", "cpu"]

@@ -1,0 +1,124 @@
+"""Asks come in stages, and frames that a child forges change nothing for others."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+
+from grader.sandbox.keeper import Stages, relay
+from grader.sandbox.worker import Worker
+from grader.wire.frames import pack
+from tests.sandbox.submissions import answers, call, staged
+
+HIDDEN = "hidden-" * 4
+
+SEARCH = """
+import gc, os, select
+def holds(text, one):  # without a copy of its own of what it looks for
+    at = text.find(one)
+    while at >= 0 and text[at + len(one) : at + 2 * len(one)] != one:
+        at = text.find(one, at + 1)
+    return at >= 0
+def seen():
+    found = ["pipe"] if select.select([10], [], [], 0.3)[0] else []
+    found += ["objects" for one in gc.get_objects() if type(one) is dict and holds(repr(one)[:999], "hidden-")]
+    try:
+        with open("/proc/self/maps") as maps, open("/proc/self/mem", "rb") as memory:
+            for line in maps:
+                if "rw-p" in line and "/" not in line:
+                    start, end = (int(n, 16) for n in line.split()[0].split("-"))
+                    memory.seek(start)
+                    found += ["memory"] * holds(memory.read(end - start), b"hidden-")
+    except OSError:
+        pass
+    return sorted(set(found))
+"""
+
+
+def test_secret_asks_are_answered_last_and_numbered_on(worker: Worker) -> None:
+    frames = staged(worker, "def f(n): return n", [call("f", n=1), call("f", n=2)], [call("f", n=3)])
+    assert [f["body"].get("number") for f in frames[:-1]] == [None, None, 0, 1, 2]
+    assert answers(frames) == [1, 2, 3] and frames[-1]["end"] == "done"
+    assert answers(staged(worker, "def f(n): return n", [], [call("f", n=3)])) == [3]
+    assert staged(worker, "def f(n): return n", [], [])[-1]["end"] == "done"
+
+
+def test_no_secret_is_in_the_process_while_it_may_still_speak(worker: Worker) -> None:
+    """Neither in its memory nor in the pipe: while loading, and while the others are answered."""
+    text = f"{SEARCH}\nearly = seen()\ndef f(n): return [early, seen()]\ndef g(n): return n"
+    public, secret = call("f", n=1), call("g", n=HIDDEN)
+    assert answers(staged(worker, text, [public], [secret])) == [{"list": [{"list": []}, {"list": []}]}, HIDDEN]
+    (control,) = answers(staged(worker, text, [call("f", n=HIDDEN)], []))
+    assert control["list"][1]["list"], "the search finds what is there"  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("forged", "told"),
+    [
+        ([{"loaded": True}], [None, None, 0, 1]),
+        ([{"loaded": True}, {"number": 0, "values": [{"value": "forged"}]}], [None, None, 0, 1]),
+        ([{"number": 1, "values": [{"value": "early"}]}, {"number": True}, {"number": 0.0}, {"end": "done"}], [None, None, 0, 1]),
+    ],
+)  # fmt: skip
+def test_who_forges_a_frame_has_sealed_it(worker: Worker, forged: list[dict], told: list) -> None:
+    text = f"""
+import json, os, struct
+for header in {forged!r}:
+    data = json.dumps({{**header, "blobs": []}}).encode()
+    os.write(11, struct.pack("<I", len(data)) + data)
+def f(n): return n
+raise ValueError("told while loading")
+"""
+    frames = staged(worker, text, [call("f", n=1)], [call("f", n=HIDDEN)])
+    assert [f["body"].get("number") for f in frames[:-1]] == told
+    assert answers(frames) == ["forged" if len(forged) == 2 else 1, HIDDEN]
+    if forged[0].get("loaded"):  # what it says of loading from now on, nobody hears
+        assert not frames[1]["body"].get("faults")
+
+
+def test_a_child_that_does_not_read_holds_up_nobody(worker: Worker) -> None:
+    """More is to be handed out than a pipe takes."""
+    text = "import os\nos.close(10)\ndef f(n): return 1"
+    assert staged(worker, text, [call("f", n="x" * 500_000)], [])[-1]["end"] == "exited with 1"
+    assert answers(staged(worker, "def f(n): return len(n)", [call("f", n="x" * 500_000)], [])) == [500_000]
+
+
+@pytest.mark.parametrize(
+    "inner",
+    ["'[' * 118 + ']' * 118", "'[' + ','.join(['1e15'] * 400_000) + ']'", "'\"' + chr(9731) * 690_000 + '\"'"],
+    ids=["deep", "numbers", "text"],
+)
+def test_a_frame_that_is_small_enough_for_the_keeper_is_so_for_us(worker: Worker, inner: str) -> None:
+    """Wrapped and written anew it was deeper and longer than what we accept, which looked like our fault."""
+    text = f"""
+import os, struct
+data = ('{{"loaded": true, "x": ' + {inner} + ', "blobs": []}}').encode()
+view = memoryview(struct.pack("<I", len(data)) + data)
+while view:
+    view = view[os.write(11, view):]
+def f(): return 1
+"""
+    frames = staged(worker, text, [call("f")], [])
+    assert frames[-1].get("end") == "done" and answers(frames) == [1]
+
+
+def test_the_first_word_of_a_child_is_read_before_anything_is_held_against_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """A keeper that was late looked into the folder first, and its child seemed never to have begun: our fault."""
+    monkeypatch.setattr("grader.sandbox.keeper.is_over_quota", lambda folder: True)
+    monkeypatch.setattr("grader.sandbox.keeper.LOOK_SECONDS", 0.0)
+    monkeypatch.setattr("grader.sandbox.keeper.Allowance", lambda pid, seconds: SimpleNamespace(over=True))
+    out, child = os.pipe()
+    os.write(child, pack({"started": True}))
+    os.close(child)
+    inlet, to_child = os.pipe()
+    sent: list[dict] = []
+    limits = {"trace_seconds": 1.0, "total_seconds": 1.0}
+    ended = relay(out, 1, limits, str(tmp_path), Stages(to_child, b"", []), lambda header, blobs: sent.append(header))
+    assert sent == [{"from": "child"}] and ended in ("disk", "timeout")
+    os.close(out)
+    os.close(inlet)

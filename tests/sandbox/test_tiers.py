@@ -1,0 +1,49 @@
+"""Which sandbox is used, and what a worker in it is given."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.sandbox.tiers import ROOMS, TIERS, NoIsolation, _bwrap_problem, available, best_tier, package
+from tests.sandbox.submissions import CONFINED
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def test_at_least_one_sandbox_works_here() -> None:
+    """On the machines that grade. Where none does, `grade` refuses; so must this suite."""
+    assert CONFINED, [available(t) for t in TIERS]
+
+
+def test_without_any_sandbox_grading_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("grader.sandbox.tiers.available", lambda tier: f"{tier} is not here")
+    with pytest.raises(
+        NoIsolation, match=r"no sandbox works here, so other people's code is not run.*--isolation none"
+    ):
+        best_tier()
+
+
+@pytest.mark.parametrize(("role", "begins"), [("trace", "grader.learner.child"), ("run", "grader.runner.serve")])
+def test_a_worker_is_given_the_folders_that_it_imports_and_no_more(role: str, begins: str) -> None:
+    """Of this package a sandbox shows it these alone."""
+    told = f"""
+import sys
+from grader.sandbox.start import admit
+admit({":".join(ROOMS[role])!r}.split(":"))
+import grader.sandbox.main, {begins}
+print(*{{name.split(".")[1] for name in sys.modules if name.startswith("grader.")}})
+"""
+    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, cwd=ROOT, check=True)
+    assert set(done.stdout.split()) == set(ROOMS[role])
+    assert [Path(path).name for path in package(role)] == ["__init__.py", *ROOMS[role]]
+
+
+def test_bwrap_is_not_offered_where_there_is_no_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There the filter alone keeps a submission from its keeper."""
+    monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
+    monkeypatch.setattr("platform.machine", lambda: "riscv64")
+    assert _bwrap_problem() == "bwrap needs one of x86_64, aarch64, this is riscv64"
