@@ -33,6 +33,7 @@ from grader.course.build import reference_source
 from grader.course.loading import Course, find_course, load_course
 from grader.intake.submission import find_submissions, read
 from grader.reports.report import summarise
+from grader.sandbox import worker
 from grader.sandbox.launcher import children
 from grader.sandbox.tiers import TIERS, available
 from grader.sandbox.worker import Worker
@@ -574,14 +575,21 @@ def f(a, *, mesh):
 
 
 @pytest.mark.slow
-def test_a_collective_that_not_all_devices_reach_is_the_learners(lanes: Callable[[str], Lane]) -> None:
+def test_a_collective_that_not_all_devices_reach_is_the_learners(
+    small: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Caused: one device alone calls psum. Nothing can tell before it is run; then its time runs out, twice."""
-    lane = lanes(WORKING[0])
+    impatient = " --xla_cpu_collective_call_warn_stuck_timeout_seconds=5"  # 20, then 40 more, where nobody says so
+    impatient += " --xla_cpu_collective_call_terminate_timeout_seconds=10"
+    usual = worker.environment
+    monkeypatch.setattr(worker, "environment", lambda n: (e := usual(n)) | {"XLA_FLAGS": e["XLA_FLAGS"] + impatient})
+    lane = Lane(small, WORKING[0])
     (stuck,) = findings(lane, LONELY, array())
     told = "the devices waited for each other for ever: some of them never take part in a collective"
     assert stuck == Fault("timeout", told)
     (seen,) = findings(lane, program(1.25), array())
     assert isinstance(seen, Observation)
+    lane.close()
 
 
 # -- memory ------------------------------------------------------------------------------------
