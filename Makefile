@@ -1,6 +1,8 @@
 # Two commands do all the set-up on a fresh machine: `make demo` and `make test`.
 PYTHON ?= python3
 JOBS ?= 2
+# Tests at a time: the long ones mostly wait
+TESTERS ?= 4
 # Terms to prove the course for; before a term, and after a change of checks: make SEEDS=20 verify
 SEEDS ?= 1
 VENV ?= .venv
@@ -28,10 +30,10 @@ demo: install
 	@echo "Open graded/index.html"
 
 test: lint verify
-	$(BIN)/python -m pytest -n $(JOBS)
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder
 
 test-fast: install
-	$(BIN)/python -m pytest -n $(JOBS) -m "not slow"
+	$(BIN)/python -m pytest -n $(TESTERS) --dist loadgroup --no-loadscope-reorder -m "not slow"
 
 lint: install
 	$(BIN)/ruff check .

@@ -24,6 +24,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
+from queue import SimpleQueue
 from typing import Any
 
 import yaml
@@ -34,6 +35,7 @@ COURSE = CHECKOUT / "tests" / "submissions" / "hostile_course"
 NAIVE = CHECKOUT / "tests" / "naive.py"
 # In what lies around to be stolen, and in the course that is graded against.
 JOBS = 6  # most of what an attack takes is waiting
+CONTROLS = 3
 SECRETS = ("CANARY", "canary-of-the-course-seed", "canary_of_a_solution_line")
 
 
@@ -264,23 +266,52 @@ def _texts(value: Any) -> Iterator[str]:
 
 def run_controls(rows: list[Row], verdicts: dict[str, dict[str, Any]], place: Path) -> None:
     """Replace each row's ``before`` by what the attack gained from the naive grader; 'nothing' is a defect."""
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(lambda row: _control(row, verdicts[row.name], place / "control" / row.name), rows))
+    graders: SimpleQueue[subprocess.Popen[str]] = SimpleQueue()
+    with contextlib.ExitStack() as stack, ThreadPoolExecutor(CONTROLS) as pool:
+        for _ in range(CONTROLS):
+            graders.put(stack.enter_context(naive_grader()))
+
+        def control(row: Row) -> None:
+            grader = graders.get()
+            _control(row, verdicts[row.name], place / "control" / row.name, grader)
+            graders.put(grader)
+
+        list(pool.map(control, rows))
 
 
-def _control(row: Row, verdict: dict[str, Any], aim: Path) -> None:
+@contextlib.contextmanager
+def naive_grader() -> Iterator[subprocess.Popen[str]]:
+    """It has imported JAX, and forks for each submission."""
+    env = os.environ | {"CANARY_ENVIRONMENT": "CANARY-of-the-environment"}
+    command = [sys.executable, str(NAIVE)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
+                          text=True, env=env) as one:  # fmt: skip
+        try:
+            yield one
+        finally:
+            one.kill()
+
+
+def _ask_naive(grader: subprocess.Popen[str], folder: Path, answer: Path) -> str:
+    assert grader.stdin is not None and grader.stdout is not None
+    grader.stdin.write(f"{folder}\t{answer}\n")
+    grader.stdin.flush()
+    if not select.select([grader.stdout], [], [], 60)[0] or grader.stdout.readline() != "done\n":
+        raise RuntimeError(f"the naive grader did not come back from {folder.name}")
+    return answer.read_text(encoding="utf-8", errors="replace") if answer.exists() else ""
+
+
+def _control(row: Row, verdict: dict[str, Any], aim: Path, grader: subprocess.Popen[str]) -> None:
     promised = verdict["control"]
     if promised.startswith("none"):
         return
     with Target(aim / "target") as target:
         build(aim / "hostile", [row.name], target)
-        env = os.environ | {"CANARY_ENVIRONMENT": "CANARY-of-the-environment"}
-        done = subprocess.run([sys.executable, str(NAIVE), str(aim / "hostile" / row.name)],
-                              capture_output=True, text=True, errors="replace", env=env, timeout=60)  # fmt: skip
+        told = _ask_naive(grader, aim / "hostile" / row.name, aim / "answer")
         time.sleep(0.1)
         seen = {"died": True, "score": 0, "output": "", "survivors": 0}
         with contextlib.suppress(ValueError):
-            seen |= json.loads(done.stdout.splitlines()[-1] if done.stdout else "")
+            seen |= json.loads(told.splitlines()[-1] if told else "")
         gained = {
             "score": f"{seen['score']:g} points" if seen["score"] > verdict["earned"] else "",
             "leak": "told a secret" if "CANARY" in seen["output"] else "",

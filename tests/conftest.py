@@ -21,6 +21,21 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("filterwarnings", r"ignore:os\.fork\(\) was called:RuntimeWarning")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """For ``--dist loadgroup``: a file's tests stay together, as they share workers; the slow ones come first."""
+    for item in items:
+        if not item.get_closest_marker("slow") or shares_a_fixture(item):
+            item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def shares_a_fixture(item: pytest.Item) -> bool:
+    """Whether it uses what its file makes once for several tests."""
+    known = getattr(item, "_fixtureinfo").name2fixturedefs.values()  # noqa: B009  it has no public name
+    return any(one.scope != "function" and one.baseid == item.nodeid.split("::")[0] for ones in known for one in ones)
+
+
 @pytest.fixture(scope="session")
 def devices() -> int:
     """The number of devices. A flag that comes too late is ignored, so it is asserted and never assumed."""

@@ -1,8 +1,9 @@
 """A grader of the usual kind: it runs a submission in its own process, next to the tests and the answers.
 
 The positive control for ``tests/submissions/hostile``: what an attack gains here is what it is for.
-Run as ``naive.py FOLDER...``; prints one JSON line per submission. Every submission has a fork of its
-own with limits and a few seconds, and whatever it leaves running is killed: this machine stays as it is.
+Run as ``naive.py``; for each line ``FOLDER<tab>FILE`` a fresh grader, which is a fork, writes one JSON line about the
+submission to the file, and ``done`` is printed. Every submission has a fork of its own below that grader, with limits and
+a few seconds, and whatever it leaves running is killed: this machine stays as it is.
 Never run it on anything but that corpus.
 """
 
@@ -125,17 +126,31 @@ def _kill_all(pid: int) -> None:
         time.sleep(0.005)
 
 
-def main(folders: list[str]) -> None:
+def grader(folder: Path, answer: Path) -> None:
+    """The process that an attack is against, and may end."""
+    libc = ctypes.CDLL(None)
+    libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
+    libc.strdup(b"CANARY-in-the-memory-of-the-grader")
+    with open(answer, "w") as file:
+        os.dup2(file.fileno(), 1)
+        os.dup2(file.fileno(), 2)
+        print(json.dumps(run(folder)), flush=True)
+
+
+def main() -> None:
     os.environ["JAX_PLATFORMS"] = "cpu"
     os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
     import jax  # noqa: F401  once; no backend starts before the forks
 
-    libc = ctypes.CDLL(None)
-    libc.prctl(36, 1, 0, 0, 0)  # PR_SET_CHILD_SUBREAPER
-    libc.strdup(b"CANARY-in-the-memory-of-the-grader")
-    for folder in folders:
-        print(json.dumps(run(Path(folder))), flush=True)
+    for line in sys.stdin:
+        folder, answer = map(Path, line.rstrip("\n").split("\t"))
+        pid = os.fork()
+        if pid == 0:
+            return grader(folder, answer)  # and ends as any Python does: some attacks wait for that
+        os.waitpid(pid, 0)
+        print("done", flush=True)
+    return None
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

@@ -226,6 +226,7 @@ endings = [
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_keeper_survives_whatever_a_child_leaves_and_however_it_ends(tier: str):
     """None of it is ever our fault, and the next one is answered by the same worker in an empty folder."""
@@ -290,6 +291,7 @@ def go():
         assert sorted(p.name for p in Path(scratch).iterdir()) == ["work.txt"]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_a_hog_does_not_slow_a_sibling_past_its_limit(tier: str):
     hog = "import threading\ndef spin():\n    while True: sum(range(10**6))\nfor _ in range(60): threading.Thread(target=spin).start()\nspin()"

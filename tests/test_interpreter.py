@@ -50,11 +50,13 @@ def mesh_of(sizes: Mapping[str, int]) -> jax.sharding.Mesh:
 
 
 def lowered(body: Callable, sizes: Mapping[str, int] = MESH) -> tuple[Callable, Any]:
-    """A shard_map of this per-device function over a float32[8, 16], jitted, and its module."""
+    """A shard_map of this per-device function over a float32[8, 16], compiled, and its module."""
     mesh = mesh_of(sizes)
     fn = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=SPEC, out_specs=SPEC, check_vma=False), keep_unused=True)
-    argument = jax.ShapeDtypeStruct(SHAPE, "float32", sharding=NamedSharding(mesh, SPEC))
-    return fn, fn.lower(argument).compiler_ir("stablehlo")
+    sharding = NamedSharding(mesh, SPEC)
+    once = fn.lower(jax.ShapeDtypeStruct(SHAPE, "float32", sharding=sharding))  # a call would trace and lower it again
+    compiled = once.compile()
+    return lambda value: compiled(jax.device_put(value, sharding)), once.compiler_ir("stablehlo")
 
 
 def outside(found: facts.Facts, counts: interpreter.Counts) -> list[str]:

@@ -24,6 +24,7 @@ def _devices(devices: int) -> None:
     """JAX reads programs here, too."""
 
 
+@pytest.mark.slow
 def test_a_minute_of_search_finds_nothing() -> None:
     found = search.search(0, most=TRIES)
     assert found.wrong == [], str(found)
@@ -52,6 +53,7 @@ def test_names_are_those_that_tracing_touches() -> None:
         assert name in names
 
 
+@pytest.mark.slow
 def test_what_learners_can_call_ours_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where every fault is called ours, both generators say so."""
 

@@ -240,8 +240,7 @@ def graded(course: Course, jobs: int, order: list[str]) -> dict[str, str]:
         found[student] = report.dumps()
 
     with Grader(course, TIER, jobs) as grader:
-        jobs = {s: lambda s=s: submitted(CLASS[s], s) for s in order}
-        grader.batch(jobs, [NAME], done)
+        grader.batch({s: lambda s=s: submitted(CLASS[s], s) for s in order}, [NAME], done)
     return found
 
 
