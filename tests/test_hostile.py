@@ -162,7 +162,7 @@ def go():
         ("import os\nos.open('.', os.O_TMPFILE | os.O_RDWR)", "done"),
         ("import os\nos._exit(3)", "exited with 3"),
         ("import os\nos._exit(0)", "exited with 0"),
-        ("import os, time\nos.close(11)\ntime.sleep(1e6)", "silent"),
+        pytest.param("import os, time\nos.close(11)\ntime.sleep(1e6)", "silent", marks=pytest.mark.slow),
         ("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)", "died of signal 11"),
         ("import os, signal\nos.kill(os.getpid(), signal.SIGXCPU)", "timeout"),
     ],
@@ -176,6 +176,7 @@ def test_how_a_child_ends_is_told_apart(tier: str, body: str, ended: str):
         assert values[0] == "OSError: [Errno 95] Operation not supported: '.'"
 
 
+@pytest.mark.slow
 def test_what_sleeps_is_ended_by_the_backstop():
     """It takes no CPU time; nobody waits for ever."""
     limits = Limits(trace_seconds=0.1, total_seconds=0.5)

@@ -19,6 +19,7 @@ def course(tmp_path: Path) -> Course:
     return made_up(tmp_path)
 
 
+@pytest.mark.slow
 def test_a_check_is_decided_again_and_laid_open(course: Course) -> None:
     with Grader(course, TIER) as grader:
         kept = grader.grade(submitted(ZEROS), [NAME])
@@ -33,6 +34,7 @@ def test_a_check_is_decided_again_and_laid_open(course: Course) -> None:
     assert any(line.startswith("  all_gather over x: ") and line.endswith("(line 4)") for line in right.lines)
 
 
+@pytest.mark.slow
 def test_what_differs_from_the_report_on_file_is_said(course: Course) -> None:
     with Grader(course, TIER) as grader:
         kept = grader.grade(submitted(ZEROS), [NAME])

@@ -6,10 +6,13 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
 from tests.commands import bad_line, one_line, shardlings
 from tests.made_up import EXERCISE, made_up
 
 
+@pytest.mark.slow
 def test_a_new_exercise_passes_verify_as_it_stands(small: Path) -> None:
     assert shardlings("new", "03_matmuls/c9_extra", cwd=small).returncode == 0
     assert shardlings("build", cwd=small).returncode == 0
@@ -66,6 +69,8 @@ ASKS = f'''\
 Answer.
 """
 
+import pytest
+
 from grader.exercise import About, Exercise
 from grader.hardware import all_gather_time
 
@@ -108,6 +113,7 @@ def doubled(n):
 '''
 
 
+@pytest.mark.slow
 def test_a_module_of_questions_one_of_functions_and_an_empty_one(tmp_path: Path) -> None:
     for module, name, text in (("01_ask", "q1_ask", ASKS), ("02_write", "f1_write", WRITES)):
         (tmp_path / "solutions" / module).mkdir(parents=True)

@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 
 from grader import cli
 from grader.cli import options
-from grader.course import loading as courses
+from grader.course import finding as courses
 from grader.course.config import CourseError
 from tests.commands import GOOD, ROOT, one_line, shardlings
 

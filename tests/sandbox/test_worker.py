@@ -41,6 +41,7 @@ def test_a_loop_that_swallows_the_alarm_is_killed(worker: Worker) -> None:
     assert faults == ["timeout"] or frames[-1]["end"] == "timeout"
 
 
+@pytest.mark.slow
 def test_nothing_outlives_its_submission(worker: Worker) -> None:
     """A daemon that left its session and ignores signals is dead when the next submission starts."""
     text = (
