@@ -23,7 +23,7 @@ from grader.cli.console import (
     tell,
     tell_unusable,
 )
-from grader.cli.options import asked_for, need_jax, roster_in, solved_course_at
+from grader.cli.options import need_jax, roster_in, solved_course_at
 from grader.common.result import Report
 from grader.common.text import a_few
 from grader.course.config import CourseError
@@ -85,7 +85,7 @@ def grade_batch(
         notes.append(f"not in the roster, graded under the name that is there: {a_few(strangers)}")
     for note in notes:
         tell("note", note)
-    names = asked_for(found, only, ": nothing to grade")
+    names = found.asked(only, ": nothing to grade")
     unusable = refuse_unusable(found, names)
     if found.seed_problem:
         tell("warning", found.seed_problem)

@@ -13,7 +13,7 @@ from rich.markdown import Markdown
 from grader.batch.grade import Grader
 from grader.batch.here import Here
 from grader.cli.console import UNUSABLE, exit_code, out, points, print_json, say, tell, tell_unusable
-from grader.cli.options import AsJson, CourseOption, Names, Student, Work, asked_for, course_at, student_name, work_in
+from grader.cli.options import AsJson, CourseOption, Names, Student, Work, course_at, student_name, work_in
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.stubs import page
@@ -79,7 +79,7 @@ def show(
     found = course_at(course, packaged=True)
     good, unusable = found.usable(found.module_of)
     owners = [e for e in good if name in found.exercise(e).numbers]
-    chosen = (owners or asked_for(found, [name]))[0]
+    chosen = (owners or found.asked([name]))[0]
     tell_unusable({e: reason for e, reason in unusable.items() if e != chosen}, "note")
     exercise = found.exercise(chosen)
     questions = questions_for(found, exercise, student_name(found, student), name if owners else None)
@@ -138,7 +138,7 @@ def check(
 ) -> None:
     """Check my own work with the public checks. Without isolation: it is your code on your machine."""
     found = course_at(course, [work] if work else [], packaged=True)
-    chosen = asked_for(found, names or [])
+    chosen = found.asked(names or [])
     place, tier = work_in(found, work), best_tier(isolation)
     if tier != "none" and course is None:
         refuse_course_beside(found, place)

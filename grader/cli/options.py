@@ -56,13 +56,6 @@ def solved_course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Cours
     return found
 
 
-def asked_for(course: Course, names: Sequence[str], then: str = "") -> list[str]:
-    """The exercises of these names, one at least; ``then`` is what is not done where there is none."""
-    if found := course.select(list(names)):
-        return found
-    raise CourseError(f"there is no exercise in {', '.join(names) or 'the course'} yet{then}")
-
-
 def work_in(course: Course, work: Path | None) -> Path:
     """Where the learner's work is: ``--work``, else the course's folder; the packaged course is nobody's work."""
     usual = Path.cwd() if course.root == PACKAGED else course.root / "exercises" if course.solved else course.root

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -68,11 +68,11 @@ class Course:
             chosen += found
         return [e for e in ids if e in chosen] if names else ids
 
-    def asked(self, names: list[str]) -> list[str]:
-        """What ``select`` finds, one at least. Raises CourseError where nothing is listed yet."""
-        if found := self.select(names):
+    def asked(self, names: Sequence[str], then: str = "") -> list[str]:
+        """What ``select`` finds, one at least. Raises CourseError where nothing is listed yet; ``then``: so what."""
+        if found := self.select(list(names)):
             return found
-        raise CourseError(f"there is no exercise in {', '.join(names) or 'the course'} yet")
+        raise CourseError(f"there is no exercise in {', '.join(names) or 'the course'} yet{then}")
 
     def path_of(self, exercise: str) -> Path:
         module = self.module_of[exercise]
