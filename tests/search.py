@@ -212,7 +212,7 @@ def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]
 
 def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]:
     """Programs of honest and wrong work, changed, run and judged."""
-    workers = grader._all[0]
+    workers = grader.hosts[0]
     assert isinstance(workers, Workers)
     exercise = grader.course.exercise(NAME)
     asks = [a for a in grader.plan(NAME, public=False) if isinstance(a.of, Call)]

@@ -235,8 +235,8 @@ def test_a_keeper_survives_whatever_a_child_leaves_and_however_it_ends(tier: str
     honest = "import os\ndef go(): return os.listdir(os.getcwd())"
     asked = {"kind": "function", "task": "go", "cases": [{"dict": []}]}
     with Worker("trace", tier, 2, Limits(trace_seconds=0.5, total_seconds=2, memory_mib=3072)) as one:
-        one._await_ready()
-        process, stopped = one._process, 0
+        one.await_ready()
+        process, stopped = one.process, 0
         for seed in range(60):
             # Kept from its keeper by the tier; stopping itself is for the backstop, which is slow.
             text = (
@@ -254,16 +254,16 @@ def test_a_keeper_survives_whatever_a_child_leaves_and_however_it_ends(tier: str
                 assert [f["body"]["values"] for f in frames if "number" in f.get("body", {})] == [
                     [{"value": {"list": []}}]
                 ], seed
-        assert one._process is process, "still the same"
+        assert one.process is process, "still the same"
         assert stopped > 15
 
 
 @pytest.mark.skipif("sandlock" not in TIERS, reason="needs sandlock")
 def test_a_sibling_cannot_be_seen_signalled_or_written_to():
     with Worker("trace", "sandlock", 2, SMALL) as victim:
-        victim._await_ready()
-        assert victim._process is not None
-        pid, scratch = victim._process.pid, victim._scratch
+        victim.await_ready()
+        assert victim.process is not None
+        pid, scratch = victim.process.pid, victim.scratch
         (Path(scratch) / "work.txt").write_text("CANARY")
         source = f"""
 import os, resource
@@ -288,7 +288,7 @@ def go():
     )]
 """
         assert ask_child("sandlock", source) == ([[""] * 25], "done")
-        assert victim._process.poll() is None
+        assert victim.process.poll() is None
         assert sorted(p.name for p in Path(scratch).iterdir()) == ["work.txt"]
 
 
@@ -338,7 +338,7 @@ def go():
 @pytest.mark.parametrize("tier", TIERS)
 def test_nothing_of_one_submission_is_left_for_the_next(tier: str):
     with Worker("trace", tier, 2, SMALL) as one:
-        process = one.start() or one._process
+        process = one.start() or one.process
         source = "mark = 'CANARY-' + 'first'\nopen('left', 'w').write(mark)\nimport jax\njax.leak = mark\ndef go(): return 1\n"
         list(one.trace({"name": "x", "chunks": [["x", source]]}, []))
         seen = "import gc, os, jax\ndef go(): return [os.listdir('.'), hasattr(jax, 'leak'), sum(isinstance(o, dict) and 'CANARY-' + 'first' in o.values() for o in gc.get_objects() if type(o) is dict and len(o) < 9 and all(type(v) is str for v in o.values()))]"

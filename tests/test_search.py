@@ -68,7 +68,7 @@ def test_facts_that_do_not_hold_are_found() -> None:
     """Of an honest program whose collective nobody saw, and of one that came to something else."""
     course = load_course(search.COURSE / "course.yaml")
     with Grader(course, best_tier("auto"), 1) as grader:
-        taking = grader._all[0]
+        taking = grader.hosts[0]
         assert isinstance(taking, Workers)
         ask = grader.plan(search.NAME, public=True)[0]
         code = search.traced(taking, ask, search.HEAD + search.HONEST["psum"], [f"{search.NAME}.py"])

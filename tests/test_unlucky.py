@@ -394,8 +394,8 @@ def workers_in(small: Course) -> Iterator[Callable[[str], Workers]]:
 
 def processes(worker: Worker) -> list[int]:
     """The worker itself and what it forked, parents first; neither a launcher nor bubblewrap."""
-    assert worker._process is not None
-    found, todo = [], [worker._process.pid]
+    assert worker.process is not None
+    found, todo = [], [worker.process.pid]
     while todo:
         pid = todo.pop(0)
         todo += children(pid)
@@ -422,7 +422,7 @@ def kill_while_busy(
 
     ``sign``: a file that a submission makes when it is to be killed.
     """
-    write, killed = worker._write, []
+    write, killed = worker.send, []
 
     def kill() -> None:
         until = time.monotonic() + 20
@@ -443,7 +443,7 @@ def kill_while_busy(
             kill()
 
     asked: list[int] = []
-    monkeypatch.setattr(worker, "_write", write_and_kill)
+    monkeypatch.setattr(worker, "send", write_and_kill)
     return killed
 
 
@@ -499,7 +499,7 @@ def test_what_was_broken_is_graded_anew_by_the_same_command(
 ) -> None:
     """Caused: the process that runs programs is killed as often as it is tried; the next day it is not."""
     wanted, out = undisturbed(grader, work), work.parent / "out"
-    workers = grader._all[0]
+    workers = grader.hosts[0]
     assert isinstance(workers, Workers)
     workers.runners[0].worker.kill()  # it remembers what it ran
     (work / "bo" / f"{NAME}.py").write_text(RIGHT.replace("local", "mine"))

@@ -66,11 +66,11 @@ def impossible(about: About) -> Iterator[str]:
 
 
 def _bounds(question: Number, about: About, answer: float) -> Iterator[str]:
-    told = show(answer, question.unit)
+    as_shown = show(answer, question.unit)
     if answer < about.least:
-        yield f"the answer, {told}, is below {show(about.least, question.unit)}, the least there can be"
+        yield f"the answer, {as_shown}, is below {show(about.least, question.unit)}, the least there can be"
     if answer > about.most:
-        yield f"the answer, {told}, is above {show(about.most, question.unit)}, the most there can be"
+        yield f"the answer, {as_shown}, is above {show(about.most, question.unit)}, the most there can be"
 
 
 def _published(question: Number, answer: float) -> Iterator[str]:
@@ -86,8 +86,8 @@ def _variety(question: Number, answers: list[float], branches: set[str]) -> Iter
         yield f"{question.name}: its draws have {count} different answers, at least {LEAST_ANSWERS} are asked for"
     chooses = {"max", "min"} & set(question.fn.__code__.co_names) or CHOOSES.search(f"{question.text} {question.model}")
     if len(branches) < 2 and (chooses or branches):
-        told = f"all draws take {branches.pop()!r}" if branches else "say in `branches` which one a draw takes"
-        yield f"{question.name}: its answer is the larger or smaller of several, but {told}"
+        mend = f"all draws take {branches.pop()!r}" if branches else "say in `branches` which one a draw takes"
+        yield f"{question.name}: its answer is the larger or smaller of several, but {mend}"
 
 
 def distinct(answers: list[float], rtol: float) -> int:

@@ -183,10 +183,10 @@ def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconceptio
     if broken:
         yield f"the misconception {slip.name} breaks {', '.join(broken)}"
     if failed != set(slip.fails):
-        told = "; ".join(f"{n}: {results[n].reason}" for n in sorted(failed - set(slip.fails)))
+        reasons = "; ".join(f"{n}: {results[n].reason}" for n in sorted(failed - set(slip.fails)))
         yield (
             f"the misconception {slip.name} fails {_list(failed)}, it names {_list(slip.fails)}"
-            + (f" ({told})" if told else "")
+            + (f" ({reasons})" if reasons else "")
         )
     for name in sorted(failed & set(slip.fails)):
         if results[name].misconception != slip.name:
@@ -291,11 +291,15 @@ def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
     for exercise in course.exercises.values():
         parts = statements(exercise, grading=True)
         public = {c.name for c in exercise.checks.values() if c.public}
-        told = shown | {normal_form(line) for p in parts for line in _told(p, public).splitlines()}
-        told |= {normal_form(hint) for task in exercise.tasks.values() for hint in task.hints}
+        shown_lines = shown | {normal_form(line) for p in parts for line in _told(p, public).splitlines()}
+        shown_lines |= {normal_form(hint) for task in exercise.tasks.values() for hint in task.hints}
         for part in parts:
             for line in _secret(part, public):
-                if len(normal_form(line)) >= 16 and normal_form(line) not in told and used[normal_form(line)] < 3:
+                if (
+                    len(normal_form(line)) >= 16
+                    and normal_form(line) not in shown_lines
+                    and used[normal_form(line)] < 3
+                ):
                     yield normal_form(line), f"{exercise.id}/{part.name}"
 
 

@@ -36,13 +36,13 @@ class CanaryFailed(CourseError):
 
 def prove(grader: Grader, names: Iterable[str]) -> None:
     """Grade the references of these exercises, unless that went well here before. Raises CanaryFailed."""
-    known = _remembered()
-    left = {name: key for name in names if (key := _key(grader, name)) not in known}
+    known = remembered()
+    left = {name: key for name in names if (key := key_of(grader, name)) not in known}
     if not left:
         return
     if problem := examine(grader, list(left)):
         raise CanaryFailed(problem)
-    _remember([*known, *left.values()])
+    remember([*known, *left.values()])
 
 
 def examine(grader: Grader, names: list[str]) -> str:
@@ -95,14 +95,15 @@ def _environment(grader: Grader) -> str:
     return f"Python {platform.python_version()}, jax {found['jax']}, jaxlib {found['jaxlib']}, isolation {grader.tier}"
 
 
-def _key(grader: Grader, name: str) -> str:
+def key_of(grader: Grader, name: str) -> str:
     """SHA-256 over all that a verdict on this exercise depends on, and where it was reached."""
     host = [*platform.uname(), platform.python_version(), sys.prefix]
     parts = [grader.course.digest([name]), name, versions(), own_digest(), grader.tier, host]
-    return _sha256(parts)
+    return digest_of(parts)
 
 
-def _sha256(value: object) -> str:
+def digest_of(value: object) -> str:
+    """SHA-256 of a value's JSON."""
     return hashlib.sha256(json.dumps(value).encode()).hexdigest()
 
 
@@ -111,25 +112,25 @@ def memory() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "shardlings" / "canary.json"
 
 
-def _remembered() -> list[str]:
+def remembered() -> list[str]:
     """Keys of what was proved, oldest first; none when the file is not as it was written."""
     try:
         data = json.loads(memory().read_text(encoding="utf-8"))
-        whole = data["digest"] == _sha256(data["proved"])
+        whole = data["digest"] == digest_of(data["proved"])
         return [str(key) for key in data["proved"]] if whole else []
     except (OSError, ValueError, LookupError, TypeError, RuntimeError):  # RuntimeError: this user has no home
         return []
 
 
-def _remember(keys: list[str]) -> None:
-    """Of two graders that write at once one is forgotten, and proves again what it needs."""
+def remember(keys: list[str]) -> None:
+    """Write down what was proved. Of two graders that write at once one is forgotten, and proves again what it needs."""
     keys = keys[-MOST_REMEMBERED:]
     with contextlib.suppress(OSError, RuntimeError):
         path = memory()
         path.parent.mkdir(parents=True, exist_ok=True)
         temporary = path.with_name(f".tmp-{secrets.token_hex(8)}")
         try:
-            temporary.write_text(json.dumps({"proved": keys, "digest": _sha256(keys)}), encoding="utf-8")
+            temporary.write_text(json.dumps({"proved": keys, "digest": digest_of(keys)}), encoding="utf-8")
             temporary.replace(path)
         finally:
             temporary.unlink(missing_ok=True)

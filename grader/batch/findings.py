@@ -159,8 +159,8 @@ def _seen(ask: Ask, header: dict, blobs: list[bytes]) -> Observation:
         raise BadFrame("not one output per run")
     collectives = [_collective(c) for c in header["collectives"]]
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
-    told = bool(header["typed"]), bool(header["mapped"]), str(header["program"])
-    return Observation(outputs, collectives, *numbers, *told)
+    flags = bool(header["typed"]), bool(header["mapped"]), str(header["program"])
+    return Observation(outputs, collectives, *numbers, *flags)
 
 
 def _collective(data: dict[str, Any]) -> Collective:

@@ -47,8 +47,8 @@ class Grader:
         self.course, self.tier, self.jobs = course, tier, jobs
         self._free: SimpleQueue[Workers | Here] = SimpleQueue()
         runners = [Runner(course, tier) for _ in range(jobs)]
-        self._all: list[Workers | Here] = [here] if here else [Workers(course, tier, runners) for _ in range(jobs)]
-        for workers in self._all:
+        self.hosts: list[Workers | Here] = [here] if here else [Workers(course, tier, runners) for _ in range(jobs)]
+        for workers in self.hosts:
             self._free.put(workers)
         self._known: dict[Any, list[Answered]] = {}
         self._plans: dict[tuple[str, bool], list[Ask]] = {}
@@ -67,7 +67,7 @@ class Grader:
             worker.start()
 
     def _processes(self) -> list[Worker]:
-        return [w for workers in self._all if isinstance(workers, Workers) for w in workers.processes]
+        return [w for workers in self.hosts if isinstance(workers, Workers) for w in workers.processes]
 
     @contextmanager
     def workers(self) -> Iterator[Workers | Here]:
@@ -261,7 +261,7 @@ class Grader:
         report and stops no other.
         """
         load_templates()  # of the reports that ``done`` writes while the other threads read submissions
-        with ThreadPoolExecutor(len(self._all)) as pool:
+        with ThreadPoolExecutor(len(self.hosts)) as pool:
             running = {pool.submit(lambda read=read: self.grade(read(), names)): s for s, read in jobs.items()}
             try:
                 for future in as_completed(running):

@@ -89,8 +89,8 @@ def graded_right(course: Course, isolation: str) -> Line:
             problem = canary.examine(grader, names)
     except (CourseError, NoIsolation) as error:
         return Line("canary", False, f"not run: {error}")
-    told = f"full marks for the solutions of {', '.join(names)} (isolation: {grader.tier})"
-    return Line("canary", not problem, problem or told, needed=True)
+    text = f"full marks for the solutions of {', '.join(names)} (isolation: {grader.tier})"
+    return Line("canary", not problem, problem or text, needed=True)
 
 
 def count_devices(devices: int) -> Line:
@@ -105,12 +105,12 @@ def count_devices(devices: int) -> Line:
                     found = value.get("value", 0)
         except WorkerDied as died:
             return Line("devices", False, f"the worker ended: {died.stderr[-200:]}", needed=True)
-    told = (
+    text = (
         f"{found} simulated devices"
         if found >= devices
         else f"{found} simulated devices, the course asks for {devices}"
     )
-    return Line("devices", found >= devices, told, needed=True)
+    return Line("devices", found >= devices, text, needed=True)
 
 
 def attack(tier: str, jobs: int) -> int:

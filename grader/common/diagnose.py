@@ -26,8 +26,8 @@ def explain(got: Sharded, want: np.ndarray, bound: float) -> str:
     """
     with np.errstate(all="ignore"):
         for guess in (_not_finite, _zero, _scaled, _replicas_differ, _transposed, _moved, _reordered):
-            if told := guess(got, want, bound):
-                return f"; {told}"
+            if explanation := guess(got, want, bound):
+                return f"; {explanation}"
     return ""
 
 
@@ -181,8 +181,8 @@ def _reordered(got: Sharded, want: np.ndarray, bound: float) -> str:
 def _ranges(held: Slices, due: Slices) -> tuple[str, str]:
     """Two places in the words of the dimensions in which they differ."""
     dims = [d for d, pair in enumerate(zip(held, due, strict=True)) if pair[0] != pair[1]]
-    said = [" and ".join(_range(d, len(where), *where[d]) for d in dims) for where in (held, due)]
-    return said[0], said[1]
+    ranges = [" and ".join(_range(d, len(where), *where[d]) for d in dims) for where in (held, due)]
+    return ranges[0], ranges[1]
 
 
 def _range(dim: int, ndim: int, start: int, stop: int) -> str:

@@ -173,10 +173,10 @@ def results_of(report: Report) -> dict[str, Any]:
     """A report as Gradescope wants it: one test per result; hidden ones show once grades are published."""
     notes = [*report.notes, *(f"{e.exercise}: {n}" for e in report.exercises for n in e.notes)]
     pending = f"{report.pending:g} points are pending: the grader itself failed there, a person will look"
-    told = [f"note: {clean(n)}" for n in dict.fromkeys(notes)] + ([pending] if report.pending else [])
+    lines = [f"note: {clean(n)}" for n in dict.fromkeys(notes)] + ([pending] if report.pending else [])
     return {
         "score": round(min(max(report.earned, 0.0), sum(e.points for e in report.exercises)), 6),
-        "output": "\n".join(told),
+        "output": "\n".join(lines),
         "output_format": "text",
         "visibility": "visible",
         "stdout_visibility": "hidden",

@@ -70,9 +70,9 @@ def _verdict(check: Check, answered: list[Answered], *, public: bool) -> Result 
     """The first failure on inputs that are no secret, with all that can be said of it."""
     faults = [(a, a.finding) for a in answered if isinstance(a.finding, Fault)]
     for answer, fault in sorted(faults, key=lambda f: f[1].kind == "broken"):
-        told = _on_mesh(_of_fault(fault, check), answer.ask, all(isinstance(a.finding, Fault) for a in answered))
+        why = _on_mesh(_of_fault(fault, check), answer.ask, all(isinstance(a.finding, Fault) for a in answered))
         status = "broken" if fault.kind == "broken" else "failed"
-        return _result(check, status, told, where=f"line {fault.line}" if fault.line else "")
+        return _result(check, status, why, where=f"line {fault.line}" if fault.line else "")
     for answer in answered:
         for seen in seen_of(answer, public=public):
             try:
@@ -102,20 +102,20 @@ def _secret_verdict(check: Check, answered: list[Answered]) -> Result | None:
 
 def verdicts(check: Check, answered: list[Answered]) -> list[tuple[Ask, int, str]]:
     """For the staff: of every ask and each of its runs, why the check fails there, secret ones included; '' where it passes."""
-    told = []
+    decided = []
     for answer in answered:
         if isinstance(answer.finding, Fault):
-            told.append((answer.ask, 0, f"{answer.finding.kind}: {_of_fault(answer.finding, check)}"))
+            decided.append((answer.ask, 0, f"{answer.finding.kind}: {_of_fault(answer.finding, check)}"))
             continue
         for run, seen in enumerate(seen_of(answer, public=False)):
             try:
                 check.fn(seen)
-                told.append((answer.ask, run, ""))
+                decided.append((answer.ask, run, ""))
             except Failure as failure:
-                told.append((answer.ask, run, failure.staff or failure.reason))
+                decided.append((answer.ask, run, failure.staff or failure.reason))
             except Exception as error:
-                told.append((answer.ask, run, f"the check itself failed: {type(error).__name__}: {error}"))
-    return told
+                decided.append((answer.ask, run, f"the check itself failed: {type(error).__name__}: {error}"))
+    return decided
 
 
 def _failed(check: Check, failure: Failure, ask: Ask) -> Result:

@@ -41,41 +41,48 @@ class WorkerDied(Exception):
 
 
 class Worker:
-    """A worker process of one role, started when first needed and again after it died."""
+    """A worker process of one role, started when first needed and again after it died.
+
+    Attributes:
+        process: None until it is started, and when it has ended.
+        scratch: the folder that it may write to.
+        ready: whether it can be asked.
+    """
 
     def __init__(self, role: str, tier: str, devices: int, limits: Limits) -> None:
         self.role, self.tier, self.devices, self.limits = role, tier, devices, limits
-        self._process: subprocess.Popen[bytes] | None = None
-        self._scratch = ""
+        self.process: subprocess.Popen[bytes] | None = None
+        self.scratch = ""
         self._phase = "starting"
         self._stderr: Any = None
         self._told = 0  # length of standard error when the current request was made
 
     def start(self) -> None:
         """Start the process without waiting until it is ready, so that several start side by side."""
-        if self._process is not None:
+        if self.process is not None:
             return
-        self._scratch = tempfile.mkdtemp(prefix="shardlings-")
+        self.scratch = tempfile.mkdtemp(prefix="shardlings-")
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed in kill()
-        self._process = _starter.submit(
+        self.process = _starter.submit(
             subprocess.Popen,
-            command(self.tier, self.role, self._scratch, self.limits.memory_mib),
+            command(self.tier, self.role, self.scratch, self.limits.memory_mib),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            env=environment(self.devices) | {"HOME": self._scratch, "TMPDIR": self._scratch},
-            cwd=self._scratch,
+            env=environment(self.devices) | {"HOME": self.scratch, "TMPDIR": self.scratch},
+            cwd=self.scratch,
             start_new_session=True,
         ).result()
-        self._ready, self._told, self._phase = False, 0, "starting"
+        self.ready, self._told, self._phase = False, 0, "starting"
 
-    def _await_ready(self) -> None:
+    def await_ready(self) -> None:
+        """Start the process, unless it runs, and wait until it can be asked."""
         self.start()
-        if not self._ready:
-            header, _ = self._read(time.monotonic() + START_SECONDS)
+        if not self.ready:
+            header, _ = self.receive(time.monotonic() + START_SECONDS)
             if not header.get("ready"):
                 raise WorkerDied("garbage", self.last_words(), self._phase)
-            self._ready = True
+            self.ready = True
         self._phase = "asked"
 
     def trace(
@@ -112,20 +119,20 @@ class Worker:
     def _frames(
         self, source: dict[str, Any], asks: Sequence[dict[str, Any]], secret: Sequence[dict[str, Any]]
     ) -> Iterator[tuple[dict, list[bytes]]]:
-        self._await_ready()
+        self.await_ready()
         request = {
             "limits": self.limits.as_dict(),
             "env": environment(self.devices),
-            "scratch": self._scratch,
+            "scratch": self.scratch,
             "tier": self.tier,
             "packages": needs.packages(),
             "counts": [len(asks), len(secret)],
         }
         deadline = time.monotonic() + backstop(self.limits.total_seconds) + START_SECONDS
         stages = [frames.pack({"asks": list(stage)}) for stage in (asks, secret)]
-        self._write(b"!" + frames.pack(request, [frames.pack(source), *stages]))
+        self.send(b"!" + frames.pack(request, [frames.pack(source), *stages]))
         while True:
-            header, blobs = self._read(deadline)
+            header, blobs = self.receive(deadline)
             if header.get("from") == "child":
                 self._phase = "traced"  # its first word is that it begins
                 header["body"], blobs = frames.read_frame(io.BytesIO(blobs[0]).read)
@@ -140,11 +147,11 @@ class Worker:
         packed = [[frames.pack_array(a) for a in one] for one in inputs]
         about = [[about for about, _ in one] for one in packed]
         header = {"ask": ask, "inputs": about, "seconds": self.limits.run_seconds}
-        self._await_ready()
-        self._write(b"!" + frames.pack(header, [program, *(data for one in packed for _, data in one)]))
+        self.await_ready()
+        self.send(b"!" + frames.pack(header, [program, *(data for one in packed for _, data in one)]))
         deadline = time.monotonic() + backstop(self.limits.run_seconds)
         while True:
-            header, blobs = self._read(deadline)
+            header, blobs = self.receive(deadline)
             if "phase" not in header:
                 return header, blobs
             self._phase = header["phase"]
@@ -153,28 +160,30 @@ class Worker:
         """Whether a fresh worker runs a program of our own, on all devices."""
         self.kill()
         try:
-            self._await_ready()
-            self._write(b"!" + frames.pack({"ours": True, "seconds": self.limits.run_seconds}))
-            return self._read(time.monotonic() + backstop(self.limits.run_seconds))[0].get("runs") is True
+            self.await_ready()
+            self.send(b"!" + frames.pack({"ours": True, "seconds": self.limits.run_seconds}))
+            return self.receive(time.monotonic() + backstop(self.limits.run_seconds))[0].get("runs") is True
         except WorkerDied:
             return False
 
     # pipes
 
-    def _write(self, data: bytes) -> None:
-        assert self._process is not None and self._process.stdin is not None
+    def send(self, data: bytes) -> None:
+        """Write to its standard input. Raises WorkerDied."""
+        assert self.process is not None and self.process.stdin is not None
         self._told = os.fstat(self._stderr.fileno()).st_size
         try:
-            self._process.stdin.write(data)
-            self._process.stdin.flush()
+            self.process.stdin.write(data)
+            self.process.stdin.flush()
         except OSError:
             words = self.last_words()
             self.kill()
             raise WorkerDied("died", words, self._phase) from None
 
-    def _read(self, deadline: float) -> tuple[dict, list[bytes]]:
-        assert self._process is not None and self._process.stdout is not None
-        fd = self._process.stdout.fileno()
+    def receive(self, deadline: float) -> tuple[dict, list[bytes]]:
+        """The next frame from its standard output. Raises WorkerDied, also when ``deadline`` is over (monotonic)."""
+        assert self.process is not None and self.process.stdout is not None
+        fd = self.process.stdout.fileno()
 
         def read(n: int) -> bytes:
             parts, have = [], 0
@@ -194,7 +203,7 @@ class Worker:
         except (TimeoutError, EOFError, frames.BadFrame) as error:
             if isinstance(error, EOFError):  # it has ended, or is about to: it will tell of what
                 with contextlib.suppress(subprocess.TimeoutExpired):
-                    self._process.wait(GONE_SECONDS)
+                    self.process.wait(GONE_SECONDS)
             words = self.last_words()
             kinds = {TimeoutError: "timeout", EOFError: "died", frames.BadFrame: "garbage"}
             reason = "timeout" if self.kill() == signal.SIGPROF else kinds[type(error)]
@@ -213,7 +222,7 @@ class Worker:
 
         Returns the signal of which it had died, if it had: SIGPROF ends what used up its CPU time.
         """
-        process, self._process = self._process, None
+        process, self.process = self.process, None
         if process is None:
             return 0
         for stream in (process.stdin, process.stdout):
@@ -229,9 +238,9 @@ class Worker:
         code = process.wait()
         self._stderr.close()
         self._stderr = None
-        empty(self._scratch)
+        empty(self.scratch)
         with contextlib.suppress(OSError):
-            os.rmdir(self._scratch)
+            os.rmdir(self.scratch)
         return -code if code < 0 else max(0, code - 128)  # as launchers tell it
 
     def __enter__(self) -> Worker:

@@ -43,7 +43,7 @@ def grader(course: Course) -> Iterator[Grader]:
 
 def with_workers_of(grader: Grader, course: Course) -> Grader:
     """A grader of another course, by the same workers: they know no course."""
-    return Grader(course, "none", here=cast(Any, grader._all[0]))
+    return Grader(course, "none", here=cast(Any, grader.hosts[0]))
 
 
 @pytest.fixture
@@ -98,10 +98,10 @@ CHANGES: dict[str, Callable[[pytest.MonkeyPatch, Grader], object]] = {
 def test_another_environment_or_course_is_proved_anew(
     grader: Grader, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
-    before = canary._key(grader, NAME)
-    assert canary._key(grader, NAME) == before
+    before = canary.key_of(grader, NAME)
+    assert canary.key_of(grader, NAME) == before
     CHANGES[what](monkeypatch, grader)
-    assert canary._key(grader, NAME) != before
+    assert canary.key_of(grader, NAME) != before
 
 
 DAMAGED = {
@@ -110,8 +110,8 @@ DAMAGED = {
     "half": b'{"proved": ["a"], "dig',
     "a list": b"[]",
     "no digest": b'{"proved": []}',
-    "not as written": json.dumps({"proved": ["a"], "digest": canary._sha256(["b"])}).encode(),
-    "not a list": json.dumps({"proved": 3, "digest": canary._sha256(3)}).encode(),
+    "not as written": json.dumps({"proved": ["a"], "digest": canary.digest_of(["b"])}).encode(),
+    "not a list": json.dumps({"proved": 3, "digest": canary.digest_of(3)}).encode(),
 }
 
 
@@ -149,8 +149,8 @@ def homeless() -> Path:
 
 
 def test_the_memory_does_not_grow_without_end(memory: Path) -> None:
-    canary._remember([str(n) for n in range(canary.MOST_REMEMBERED + 5)])
-    assert canary._remembered() == [str(n) for n in range(5, canary.MOST_REMEMBERED + 5)]
+    canary.remember([str(n) for n in range(canary.MOST_REMEMBERED + 5)])
+    assert canary.remembered() == [str(n) for n in range(5, canary.MOST_REMEMBERED + 5)]
     assert [p.name for p in memory.parent.iterdir()] == ["canary.json"]
 
 

@@ -46,7 +46,7 @@ def grader(course: Course) -> Iterator[Grader]:
 
 def with_workers_of(grader: Grader, course: Course) -> Grader:
     """A grader of another course, by the same pair of workers: they know no course."""
-    return Grader(course, TIER, here=cast(Any, grader._all[0]))
+    return Grader(course, TIER, here=cast(Any, grader.hosts[0]))
 
 
 def submitted(text: str | None, student: str = "ada", **more: str) -> Submission:
@@ -113,7 +113,7 @@ def test_a_failure_of_ours_costs_nothing_and_is_pending(grader: Grader, monkeypa
     def dies(*args: object) -> object:
         raise WorkerDied("died", "Check failed: x")
 
-    workers = grader._all[0]
+    workers = grader.hosts[0]
     assert isinstance(workers, Workers)
     monkeypatch.setattr(workers.runners[0].worker, "run_program", dies)
     monkeypatch.setattr(workers.runners[0].worker, "runs", lambda: False)
@@ -419,7 +419,7 @@ def test_all_files_of_a_submission_have_one_ceiling(grader: Grader, tmp_path: Pa
     (tmp_path / "course.yaml").write_text(COURSE.replace("[x1_gather]", f"[{', '.join(names)}]"))
     own = with_workers_of(grader, load_course(tmp_path / "course.yaml"))
     burning = f"import time\n{RIGHT}\nwhile time.process_time() < 3: pass\n"
-    workers = cast(Workers, own._all[0])
+    workers = cast(Workers, own.hosts[0])
     limits, workers.limits = workers.limits, dataclasses.replace(workers.limits, total_seconds=2.0)
     try:
         report = own.grade(submitted(burning, x2_more=burning, x3_more=RIGHT), names)

@@ -409,8 +409,8 @@ def test_here_reads_a_file_as_workers_do(devices: int, workers: Workers) -> None
 def test_the_process_that_runs_programs_gets_no_source(workers: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program, what was asked and the inputs: nothing that it could execute as Python."""
     worker, sent = workers.runners[0].worker, []
-    write = worker._write
-    monkeypatch.setattr(worker, "_write", lambda data: (sent.append(data), write(data)))
+    write = worker.send
+    monkeypatch.setattr(worker, "send", lambda data: (sent.append(data), write(data)))
     (seen,) = findings(workers, "MARKER = 'of the source'\ndef f(a, *, mesh):\n    return a * 3  # MARKER\n", array())
     assert isinstance(seen, Observation)
     assert len(sent) == 1 and b"ML\xefR" in sent[0] and b"MARKER" not in sent[0] and b"of the source" not in sent[0]

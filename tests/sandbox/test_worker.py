@@ -48,7 +48,7 @@ def test_nothing_outlives_its_submission(worker: Worker) -> None:
         "import os, signal, time\npid = os.fork()\nif pid == 0:\n    os.setsid()\n    signal.signal(signal.SIGTERM, signal.SIG_IGN)\n"
         "    if os.fork(): os._exit(0)\n    time.sleep(3600)\nos.waitpid(pid, 0)\ndef f(): return 1"
     )
-    worker._await_ready()
+    worker.await_ready()
     before = _at_home(worker)
     ask(text, worker)
     deadline = time.monotonic() + 5
@@ -65,7 +65,7 @@ def _at_home(worker: Worker) -> set[str]:
             where = os.readlink(f"/proc/{pid}/cwd")
         except OSError:
             continue
-        if where.startswith(worker._scratch):
+        if where.startswith(worker.scratch):
             found.append(pid)
     return set(found)
 
@@ -74,7 +74,7 @@ def test_a_killed_worker_leaves_no_process_and_no_folder() -> None:
     for tier in WORKING:
         worker = Worker("trace", tier, 8, LIMITS)
         ask("def f(): return 1", worker)
-        process, scratch = worker._process, worker._scratch
+        process, scratch = worker.process, worker.scratch
         worker.kill()
         assert process is not None and process.poll() is not None
         assert not os.path.exists(scratch)
@@ -83,8 +83,8 @@ def test_a_killed_worker_leaves_no_process_and_no_folder() -> None:
 def test_a_worker_that_died_says_so_and_starts_again() -> None:
     with Worker("trace", "none", 8, LIMITS) as worker:
         ask("def f(): return 1", worker)
-        assert worker._process is not None
-        worker._process.kill()
+        assert worker.process is not None
+        worker.process.kill()
         with pytest.raises(WorkerDied):
             ask("def f(): return 1", worker)
         assert value(ask("def f(): return 2", worker)) == 2
@@ -94,21 +94,21 @@ def killed_at(
     worker: Worker, monkeypatch: pytest.MonkeyPatch, frame: str, text: str = "def f(): return 1"
 ) -> list[dict]:
     """What a submission is told whose worker is killed as soon as this frame of its child came."""
-    read, done = worker._read, []
+    read, done = worker.receive, []
 
     def read_and_kill(deadline: float) -> tuple[dict, list[bytes]]:
-        assert worker._process is not None
-        if frame == "" and worker._ready and not done:
+        assert worker.process is not None
+        if frame == "" and worker.ready and not done:
             done.append(1)
-            os.killpg(worker._process.pid, signal.SIGKILL)
+            os.killpg(worker.process.pid, signal.SIGKILL)
         header, blobs = read(deadline)
         if frame and blobs and frame.encode() in blobs[0] and not done:
             done.append(1)
-            os.killpg(worker._process.pid, signal.SIGKILL)
+            os.killpg(worker.process.pid, signal.SIGKILL)
         return header, blobs
 
     with monkeypatch.context() as patched:
-        patched.setattr(worker, "_read", read_and_kill)
+        patched.setattr(worker, "receive", read_and_kill)
         return ask(text, worker)
 
 
@@ -145,11 +145,11 @@ def test_a_worker_whose_folder_cannot_be_emptied_is_followed_by_another() -> Non
     """Caused: a folder that keeps what is in it."""
     with Worker("trace", "none", 2, LIMITS) as worker:
         ask("def f(): return 1", worker)
-        process, scratch = worker._process, worker._scratch
+        process, scratch = worker.process, worker.scratch
         text = f"import os\nos.rename({scratch!r}, {scratch + 'x'!r})\ndef f(): return 1"
         assert ask(text, worker)[-1]["end"] in ("done", "disk")
         os.rename(scratch + "x", scratch)
-        assert value(ask("def f(): return 2", worker)) == 2 and worker._process is not process
+        assert value(ask("def f(): return 2", worker)) == 2 and worker.process is not process
         os.rmdir(scratch)
 
 
@@ -181,7 +181,7 @@ def traced_program(text: str) -> tuple[dict, bytes, list]:
 def test_the_process_that_runs_programs_has_a_limit_on_its_memory() -> None:
     for tier in WORKING:
         with Worker("run", tier, 2, Limits(memory_mib=3000)) as worker:
-            worker._await_ready()
+            worker.await_ready()
             limits = {
                 Path(f"/proc/{pid}/limits").read_text().split("Max address space")[1].split()[0]
                 for pid in _at_home(worker)
@@ -192,9 +192,9 @@ def test_the_process_that_runs_programs_has_a_limit_on_its_memory() -> None:
 @pytest.mark.parametrize("tier", [t for t in TIERS if not available(t)])
 def test_a_worker_outlives_the_thread_that_first_needed_it(tier: str) -> None:
     with Worker("run", tier, 2, Limits()) as worker:
-        thread = threading.Thread(target=worker._await_ready)
+        thread = threading.Thread(target=worker.await_ready)
         thread.start()
         thread.join()
-        assert worker._process is not None
+        assert worker.process is not None
         with pytest.raises(subprocess.TimeoutExpired):
-            worker._process.wait(0.5)
+            worker.process.wait(0.5)

@@ -38,8 +38,8 @@ def outputs(report: Report, exercise: ExerciseReport, points: float, *, notes: b
     """
     if not math.isfinite(exercise.earned):
         return [error("the grader gave no number")]
-    told = list(report.notes) if notes else []
-    shown = exercise.model_copy(update={"notes": [*exercise.notes, *told]})
+    general = list(report.notes) if notes else []
+    shown = exercise.model_copy(update={"notes": [*exercise.notes, *general]})
     page, text = _drawn(shown.model_dump_json())
     value = min(max(float(exercise.earned), 0.0), float(points))
     return [
@@ -54,8 +54,8 @@ def _output(kind: str, data: dict[str, str]) -> NotebookNode:
 
 def error(reason: str) -> NotebookNode:
     """Zero points, and the reason."""
-    told = clean(reason)
-    return nbformat.v4.new_output("error", ename="NotGraded", evalue=told, traceback=[f"NotGraded: {told}"])
+    text = clean(reason)
+    return nbformat.v4.new_output("error", ename="NotGraded", evalue=text, traceback=[f"NotGraded: {text}"])
 
 
 @lru_cache(maxsize=1000)

@@ -23,26 +23,26 @@ def odd_files(folder: Path) -> list[str]:
     """What is in a submission and is not copied: links, and what the grader may not read; one line each."""
     if folder.is_symlink():
         return [f"{printable(folder.name)} {A_LINK}"]
-    told: list[str] = []
+    odd: list[str] = []
     for seen, (place, folders, files) in enumerate(os.walk(folder)):
         for name in sorted([*folders, *files]):
             path = Path(place, name)
             shown = printable(str(path.relative_to(folder)))
             if path.is_symlink():
-                told.append(f"{shown} {A_LINK}")
+                odd.append(f"{shown} {A_LINK}")
             elif not os.access(path, os.R_OK):
-                told.append(f"{shown} cannot be read by the grader")
+                odd.append(f"{shown} cannot be read by the grader")
         if seen > limits.MAX_ENTRIES:
             break
-    return told
+    return odd
 
 
 def copy(source: str, target: str, ignore: Sequence[str], log: Any) -> None:
     """Copy the files of a submission that are no notebooks, without those that ``odd_files`` names."""
     from nbgrader.utils import find_all_files
 
-    for told in odd_files(Path(source)):
-        log.warning("%s: %s", source, told)
+    for problem in odd_files(Path(source)):
+        log.warning("%s: %s", source, problem)
     if os.path.islink(source):
         return
     for name in find_all_files(source, [*ignore, "*.ipynb"]):
