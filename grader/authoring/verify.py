@@ -2,7 +2,7 @@
 
 For every exercise: the reference passes everything with full marks on every mesh; the stub earns
 nothing; every misconception fails exactly the checks it names and gets its own hint, with every seed tried, and passes
-nothing that it fails in public; no two answers of a question lie within its tolerance, and what a question asks about
+nothing that it fails in public; what learners get of it has all that is public, and the reference passes that, too; no two answers of a question lie within its tolerance, and what a question asks about
 can exist; hidden dimensions are as awkward as public ones. For the course: names are unique, ``exercises/`` is current,
 and what learners are given holds no line of a solution, no hidden check and no seed.
 """
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
 from grader.authoring import possible
+from grader.authoring.released import released_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.batch.grade import Grader
 from grader.common.layout import entries
@@ -153,6 +154,7 @@ def _reference(course: Course, grader: Grader, exercise: Exercise, seeds: int) -
                 yield f"the reference does not pass {result.name}: {result.reason}"
         for note in report.exercises[0].notes:
             yield f"the reference does not load: {note}"
+    yield from released_problems(grader, exercise, _submission(exercise.id, text))
     for task in exercise.tasks if seeds > 1 else ():
         failed: dict[str, list[str]] = {}
         for of_seed in results_by_seed(grader, exercise, text, SEEDS[:seeds], task):
@@ -316,7 +318,7 @@ def normal_form(line: str) -> str:
 
 def _told(part: Statement, public: set[str]) -> str:
     """The text of a statement that learners are given."""
-    if part.kind in ("given", "import", "exercise", "doc") or part.name in public:
+    if part.kind in ("given", "helper", "import", "exercise", "doc") or part.name in public:
         return part.text
     if part.kind in ("task", "number") and isinstance(part.node, ast.FunctionDef):
         node = part.node
@@ -328,7 +330,7 @@ def _told(part: Statement, public: set[str]) -> str:
 
 def _secret(part: Statement, public: set[str]) -> list[str]:
     """Body lines of solutions, answers, misconceptions, hidden checks and private functions."""
-    if not isinstance(part.node, ast.FunctionDef) or part.kind == "given" or part.name in public:
+    if not isinstance(part.node, ast.FunctionDef) or part.kind in ("given", "helper") or part.name in public:
         return []
     lines = part.text.splitlines()
     first = min([part.node.lineno, *(d.lineno for d in part.node.decorator_list)])

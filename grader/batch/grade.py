@@ -43,7 +43,7 @@ class Grader:
         here: takes the place of workers in one's own notebook.
     """
 
-    def __init__(self, course: Course, tier: str, jobs: int = 1, *, here: Here | None = None) -> None:
+    def __init__(self, course: Course, tier: str, jobs: int = 1, *, here: Here | Workers | None = None) -> None:
         self.course, self.tier, self.jobs = course, tier, jobs
         self._free: SimpleQueue[Workers | Here] = SimpleQueue()
         runners = [Runner(course, tier) for _ in range(jobs)]

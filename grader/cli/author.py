@@ -78,9 +78,14 @@ def verify(
         print_json(problems_of)
     else:
         slips = sum(len(found.exercise(n).misconceptions) for n in found.usable(chosen)[0])
-        what = f"{len(chosen)} exercises, {slips} misconceptions"
-        out.print(f"{what}: {'nothing to mend' if not count else f'{count} problems'}")
+        what = f"{counted(len(chosen), 'exercise')}, {counted(slips, 'misconception')}"
+        out.print(f"{what}: {counted(count, 'problem') if count else 'nothing to mend'}")
     raise typer.Exit(FAILED if count else 0)
+
+
+def counted(number: int, what: str) -> str:
+    """``1 exercise``, ``2 exercises``."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def mutants(

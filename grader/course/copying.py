@@ -16,9 +16,9 @@ from grader.course.statements import Statement, lines_of
 
 
 def undecorated(statement: Statement) -> str:
-    """A function's text without its decorators; a given constant without ``exercise.given``."""
+    """A function's or class's text without its decorators; a given constant without ``exercise.given``."""
     node = statement.node
-    if isinstance(node, ast.FunctionDef):
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
         lines = lines_of(statement.text)
         first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
         return "".join(lines[node.lineno - first :])

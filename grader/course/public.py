@@ -25,7 +25,7 @@ def public_source(exercise: Exercise) -> str:
     for place, part in enumerate(parts):
         if part.kind == "exercise":
             kept[place] = _with_hidden_points(exercise, part)
-        elif part.kind == "given":
+        elif part.kind in ("given", "helper"):
             kept[place] = alone(part)
         elif part.kind == "task" or part.kind == "number":
             kept[place] = _emptied(part)
@@ -112,7 +112,7 @@ def _with_values_they_use(kept: dict[int, Statement], parts: list[Statement]) ->
         if not isinstance(private[name][1].node, ast.Assign):
             raise CourseError(
                 f"what learners are given uses the private function {name}; mark it with @exercise.given, "
-                "or make the check that uses it hidden"
+                "or with @exercise.helper if only checks need it, or make the check that uses it hidden"
             )
     return kept | {place: alone(part) for place, part in (private[name] for name in reached)}
 
@@ -144,6 +144,6 @@ def _used_imports(parts: list[Statement], kept: list[Statement]) -> str:
         if isinstance(node, ast.Import | ast.ImportFrom):
             origin = f"from {'.' * node.level}{node.module or ''} " if isinstance(node, ast.ImportFrom) else ""
             for alias in node.names:
-                if alias.name == "annotations" or (alias.asname or alias.name).split(".")[0] in used:
+                if alias.name in ("annotations", "*") or (alias.asname or alias.name).split(".")[0] in used:
                     found.append(f"{origin}import {alias.name}" + (f" as {alias.asname}" if alias.asname else ""))
     return "\n".join(dict.fromkeys(found))

@@ -17,7 +17,7 @@ TASKS = {"task", "body", "function"}
 class Statement:
     """A top-level statement of an author's file and what it is there for."""
 
-    kind: str  # doc, import, exercise, task, given, call, check, number, misconception, private
+    kind: str  # doc, import, exercise, task, given, helper, call, check, number, misconception, private
     node: ast.stmt
     text: str
 
@@ -50,7 +50,12 @@ def _statements(source: str) -> list[Statement]:
     for node in syntax.parse(source).body:
         decorators = node.decorator_list if isinstance(node, ast.FunctionDef | ast.ClassDef) else []
         start = min([node.lineno, *(d.lineno for d in decorators)]) - 1
-        found.append(Statement(_kind(node), node, "".join(lines[start : node.end_lineno])))
+        text = "".join(lines[start : node.end_lineno])
+        if isinstance(node, ast.AnnAssign) and node.value is not None and isinstance(node.target, ast.Name):
+            text = f"{node.target.id} = {ast.get_source_segment(source, node.value)}\n"  # nobody needs the annotation
+            place, node = node.lineno, syntax.parse(text).body[0]
+            ast.increment_lineno(node, place - 1)
+        found.append(Statement(_kind(node), node, text))
     return found
 
 
@@ -64,7 +69,7 @@ def _kind(node: ast.stmt) -> str:
         return "doc"
     if isinstance(node, ast.Import | ast.ImportFrom):
         return "import"
-    if isinstance(node, ast.FunctionDef):
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
         for decorator in node.decorator_list:
             word = word_of(decorator)
             if word:
@@ -100,7 +105,7 @@ def needed_imports(parts: Iterable[Statement], *, used_by: str) -> str:
             continue
         assert isinstance(part.node, ast.Import | ast.ImportFrom)
         names = [(a.asname or a.name).split(".")[0] for a in part.node.names]
-        if any(re.search(rf"\b{re.escape(n)}\b", used_by) for n in names):
+        if any(n == "*" or re.search(rf"\b{re.escape(n)}\b", used_by) for n in names):
             lines.append(part.text.rstrip("\n"))
     return "\n".join(dict.fromkeys(lines))
 

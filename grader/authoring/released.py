@@ -1,0 +1,59 @@
+"""What learners get of an exercise, tried: its public part as ``build`` writes it, without ``solutions/``."""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+from grader.batch.grade import Grader
+from grader.common.result import Report
+from grader.course.config import GRADING, CourseError
+from grader.course.loading import Course
+from grader.course.public import public_source
+from grader.exercise import Exercise
+from grader.intake.submission import Submission
+
+
+def released_problems(grader: Grader, exercise: Exercise, reference: Submission) -> Iterator[str]:
+    """Where the release lacks something public, cannot be used, or does not pass what the author's file passes.
+
+    Args:
+        reference: the solution as a learner would hand it in.
+
+    Raises:
+        CourseError: the release cannot be used.
+    """
+    released = _released(grader.course, exercise)
+    found = released.exercise(exercise.id)
+    expected = {**exercise.tasks, **exercise.numbers, **{c.name: c for c in exercise.checks.values() if c.public}}
+    for name in sorted(expected.keys() - {**found.tasks, **found.numbers, **found.checks}.keys()):
+        yield f"what learners get lacks {name}: declare it at the top level of the file, not in a loop or an if"
+    for result in _graded(grader, released, reference, exercise.id).exercises[0].results:
+        if result.kind == "check" and result.status != "passed":
+            yield f"with what learners get, the reference does not pass {result.name}: {result.reason}"
+
+
+def _released(course: Course, exercise: Exercise) -> Course:
+    """A course of which this exercise is loaded as learners have it."""
+    with tempfile.TemporaryDirectory(prefix="shardlings-") as folder:
+        released = Course(Path(folder), course.config)
+        path = released.path_of(exercise.id)
+        path.parent.mkdir(parents=True)
+        path.write_text(public_source(exercise), encoding="utf-8")
+        name = f"shardlings_course_{exercise.id}"  # the author's, by which `build` finds what was declared where
+        authors = {n: sys.modules[n] for n in (name, f"{name}_{GRADING}") if n in sys.modules}
+        try:
+            released.exercise(exercise.id)
+        except CourseError as error:
+            where = str(error).replace(f"{folder}/", "exercises/")
+            raise CourseError(f"what learners get cannot be used: {where}") from None
+        finally:
+            sys.modules.update(authors)
+    return released
+
+
+def _graded(grader: Grader, released: Course, reference: Submission, name: str) -> Report:
+    with grader.workers() as workers:
+        return Grader(released, grader.tier, here=workers).grade(reference, [name], public=True)

@@ -1,0 +1,94 @@
+"""What learners get is tried as they have it: what the author's file passes and the release does not is told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.authoring.released import released_problems
+from grader.batch.grade import Grader
+from grader.batch.workers import Workers
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.course.public import public_source
+from grader.course.reference import reference_source
+from grader.course.stubs import stub_source
+from grader.intake.submission import Chunk, Source, Submission
+from tests.made_up import made_up
+
+NAME = "x1_gather"
+CHECKED = '@exercise.check(call, points=1, public=True)\ndef value(seen):\n    """it is whole"""\n    expect_close(seen.out, seen.a)\n'
+IN_A_LOOP = "for _ in (1,):\n" + "".join(f"    {line}\n" for line in CHECKED.splitlines())
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    made = Workers(made_up(tmp_path_factory.mktemp("course")), "none")
+    yield made
+    made.close()
+
+
+def problems(course: Course, workers: Workers) -> list[str]:
+    exercise = course.exercise(NAME)
+    text = reference_source(exercise, {})
+    work = Submission("verify", {NAME: Source(f"{NAME}.py", (Chunk(f"{NAME}.py", text),))}, (), "")
+    return list(released_problems(Grader(course, "none", here=workers), exercise, work))
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes"),
+    [
+        ("", ""),
+        ("exercise = Exercise(", "exercise: Exercise = Exercise("),
+        ("from grader.expect import expect_close, expect_collectives", "from grader.expect import *"),
+        ("A = normal(", "A: object = normal("),
+        ("call = exercise.call(", "call: object = exercise.call("),
+    ],
+    ids=["plain", "annotated", "star", "annotated value", "annotated call"],
+)
+def test_it_passes_however_it_is_written(workers: Workers, tmp_path: Path, was: str, becomes: str) -> None:
+    course = made_up(tmp_path, was, becomes)
+    assert problems(course, workers) == []
+    assert "expect_close(seen.out, seen.a)" in public_source(course.exercise(NAME))
+
+
+def test_a_check_that_is_not_at_the_top_level_is_named(workers: Workers, tmp_path: Path) -> None:
+    course = made_up(tmp_path, CHECKED, IN_A_LOOP)
+    (lacks,) = problems(course, workers)
+    assert lacks == "what learners get lacks value: declare it at the top level of the file, not in a loop or an if"
+
+
+def test_a_given_class_is_theirs(workers: Workers, tmp_path: Path) -> None:
+    course = made_up(
+        tmp_path, "ROWS = exercise.given(8)", "@exercise.given\nclass Odd(ValueError):\n    pass\n\n\nROWS = 8"
+    )
+    assert problems(course, workers) == []
+    stub = stub_source(course, course.exercise(NAME))
+    assert "\nclass Odd(ValueError):" in stub and "exercise.given" not in stub
+
+
+def test_a_helper_of_public_checks_is_beside_them_and_not_in_the_file(workers: Workers, tmp_path: Path) -> None:
+    helper = "@exercise.helper\ndef whole(seen):\n    expect_close(seen.out, seen.a)\n\n\n"
+    course = made_up(tmp_path, CHECKED, helper + CHECKED.replace("expect_close(seen.out, seen.a)", "whole(seen)"))
+    assert problems(course, workers) == []
+    assert "whole" not in stub_source(course, course.exercise(NAME))
+
+
+def test_what_a_check_needs_and_learners_do_not_get_is_told(workers: Workers, tmp_path: Path) -> None:
+    """A name that is bound where nothing of the release is looked for."""
+    course = made_up(
+        tmp_path, CHECKED, "if True:\n    FACTOR = 1\n\n\n" + CHECKED.replace("seen.a)", "FACTOR * seen.a)")
+    )
+    (told,) = problems(course, workers)
+    assert told.startswith("with what learners get, the reference does not pass value: ") and "FACTOR" in told
+
+
+def test_a_release_that_cannot_be_used_is_told(workers: Workers, tmp_path: Path) -> None:
+    declared = 'A = normal("I", "J", spec=P("x", None))'
+    course = made_up(tmp_path, declared, "if True:\n    PUT = P('x', None)\n" + declared.replace('P("x", None)', "PUT"))
+    with pytest.raises(
+        CourseError, match=r"^what learners get cannot be used: exercises/\S+_public/x1_gather.py:\d+: NameError"
+    ):
+        problems(course, workers)
