@@ -14,7 +14,6 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import network
 import numpy as np
 import pytest
 from jax.sharding import AbstractMesh, AxisType, Mesh, NamedSharding
@@ -27,6 +26,7 @@ from grader.exercise import Array, Call, Exercise, Number
 from grader.expect import Failure
 from grader.hardware import CHIPS, HOP_TIME
 from grader.runner import facts, program
+from tests import network
 
 SOLUTIONS = Path(__file__).parents[1] / "solutions"
 EXERCISES: dict[str, Exercise] = {

@@ -16,7 +16,6 @@ from pathlib import Path
 
 import jax
 import jax.numpy as jnp
-import network
 import numpy as np
 import pytest
 from jax.extend.core import jaxprs_in_params
@@ -28,6 +27,7 @@ from grader.common.layout import coordinates, entries, owner_slices
 from grader.course.exercises import load_exercise
 from grader.exercise import Cases, Number
 from grader.hardware import CHIPS, GPUS
+from tests import network
 
 FOLDER = Path(__file__).parents[1] / "solutions" / "04_comm_times"
 NAMES = [
