@@ -10,7 +10,6 @@ import sys
 import zipfile
 from pathlib import Path
 
-import classroom
 import pytest
 import yaml
 from typer.testing import CliRunner
@@ -24,6 +23,7 @@ from grader.course.reference import reference_source
 from grader.course.stubs import stub_source
 from grader.intake.reading import read
 from grader.intake.students import find_submissions
+from tests import classroom
 
 ROOT = Path(__file__).resolve().parents[2]
 MODULE, C1, D1 = "03_matmuls", "c1_no_communication", "c3_contracting"

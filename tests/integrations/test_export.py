@@ -12,7 +12,6 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import classroom
 import pytest
 from typer.testing import CliRunner
 
@@ -24,6 +23,7 @@ from grader.course.reference import reference_source
 from grader.exercise import Task
 from grader.integrations import export, gradescope
 from grader.sandbox.tiers import NoIsolation, best_tier
+from tests import classroom
 
 MODULE, C1 = "03_matmuls", "c1_no_communication"
 

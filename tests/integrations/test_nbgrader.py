@@ -15,7 +15,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, cast
 
-import classroom
 import nbformat
 import pytest
 
@@ -24,6 +23,7 @@ from grader.course.loading import Course
 from grader.integrations.nbgrader import cells, folder, scan
 from grader.integrations.nbgrader.repair import Known, repair
 from grader.judging.variants import params_for
+from tests import classroom
 from tests.commands import one_line
 from tests.test_unlucky import can_mount
 
