@@ -2,7 +2,7 @@
 PYTHON ?= python3
 JOBS ?= 2
 # Tests at a time: the long ones mostly wait
-TESTERS ?= 4
+TESTERS ?= 3
 # Terms to prove the course for; before a term, and after a change of checks: make SEEDS=20 verify
 SEEDS ?= 1
 VENV ?= .venv

@@ -7,6 +7,7 @@ folder is in ``test_store.py``; attacks, which are bad luck on purpose, are in `
 from __future__ import annotations
 
 import ast
+import contextlib
 import errno
 import os
 import re
@@ -433,7 +434,8 @@ def kill_while_busy(
         if sign:
             sign.unlink()
         for pid in found[of]:
-            os.kill(pid, signum)
+            with contextlib.suppress(ProcessLookupError):  # it went with the one before
+                os.kill(pid, signum)
             killed.append(pid)
 
     def write_and_kill(data: bytes) -> None:
