@@ -33,6 +33,7 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
     if not isinstance(exercise, Exercise):
         raise CourseError(f"{path}: no `exercise = Exercise(...)` at its top")
     exercise.id, exercise.module, exercise.source = name, module, source
+    exercise.spaces = [vars(space)]
     exercise.statement = inspect.cleandoc(space.__doc__ or "").strip()  # Python 3.13 compiles it so, the others do not
     if not exercise.statement.startswith("# "):
         raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
@@ -96,6 +97,7 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
     before = len(exercise.checks) + len(exercise.misconceptions)
     with _importable(space, path.stem):
         second = _executed(path, f"{space.__name__}_{GRADING}", exercise.grading_source)
+    exercise.spaces = [*exercise.spaces, vars(second)]
     for name in sorted(vars(second).keys() & vars(space).keys()):  # build writes both as one file, where one would win
         if not name.startswith("__") and vars(second)[name] is not vars(space)[name]:
             raise CourseError(f"{path}: {name} is something else in {space.__file__}; give it another name")

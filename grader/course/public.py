@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
-import sys
 
-from grader.course.config import GRADING, CourseError
+from grader.course.config import CourseError
 from grader.course.copying import alone, called, copied, quotable, reworded, specification, uncommented, undecorated
 from grader.course.statements import Statement, names_reached, statements, word_of
 from grader.exercise import Cases, Exercise
@@ -90,8 +89,7 @@ def _without_hidden(exercise: Exercise, part: Statement) -> Statement:
 
 def _is_called(exercise: Exercise, cases: Cases, name: str) -> bool:
     """Whether this object was declared under this name in one of its files."""
-    first = f"shardlings_course_{exercise.id}"
-    return any(sys.modules[m].__dict__.get(name) is cases for m in (first, f"{first}_{GRADING}") if m in sys.modules)
+    return any(space.get(name) is cases for space in exercise.spaces)
 
 
 def _after_public_only(part: Statement, public: set[str]) -> Statement:

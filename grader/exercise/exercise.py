@@ -45,6 +45,7 @@ class Exercise:
     statement: str = ""
     source: str = ""
     grading_source: str = ""
+    spaces: Sequence[Mapping[str, Any]] = ()  # what its files declare, by name
     tasks: dict[str, Task] = field(default_factory=dict)
     numbers: dict[str, Number] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
