@@ -219,6 +219,15 @@ def takes(what: str, fn: Callable[..., Any], names: Iterable[str]) -> None:
         raise AuthorError(f"{what} is called with {', '.join(names) or 'nothing'}: {error}") from None
 
 
+def takes_in_order(fn: Callable[..., Any], count: int) -> None:
+    """Raises AuthorError where a check's function cannot be called with this many ``Seen``."""
+    try:
+        inspect.signature(fn).bind(*[None] * count)
+    except TypeError:
+        such_as = ", ".join(["seen", "other", "third", "fourth"][:count]) if count <= 4 else "*seen"
+        raise AuthorError(f"{fn.__name__} is a check of {count}: write def {fn.__name__}({such_as})") from None
+
+
 def plain(what: str, values: Mapping[str, Any]) -> None:
     """Raises AuthorError for what cannot be sent to a learner's function."""
     for name, value in values.items():

@@ -42,10 +42,11 @@ def results_of_task(
     grader: Grader, exercise: Exercise, text: str, task: str, plans: Sequence[Sequence[Ask]], *, public: bool
 ) -> list[dict[str, Result]]:
     """For each plan, the results of one task's checks by name; no other task is asked, but those that the checks wait for."""
-    checks = [c for c in exercise.checks.values() if c.call.task.name == task]
+    checks = exercise.checks_of(exercise.tasks[task])
+    names = {check.name for check in checks}
     for check in checks:  # grows
         checks += [exercise.checks[name] for name in check.after if exercise.checks[name] not in checks]
-    calls = {id(check.call) for check in checks}
+    calls = {id(call) for check in checks for call in check.calls}
     plans = [[ask for ask in asks if id(ask.of) in calls] for asks in plans]
     every = list(dict.fromkeys(ask for asks in plans for ask in asks))
     name = f"{exercise.id}.py"
@@ -53,7 +54,7 @@ def results_of_task(
         answered, _ = workers.collect(Source(name, (Chunk(name, text),)), every)
     found = {a.ask: a for a in answered}
     judged = [judge_checks(exercise, [found[ask] for ask in asks], public=public) for asks in plans]
-    return [{r.name: r for r in results if r.task == task} for results in judged]
+    return [{r.name: r for r in results if r.name in names} for results in judged]
 
 
 def luck(results: list[dict[str, Result]], fails: set[str]) -> dict[str, list[int]]:

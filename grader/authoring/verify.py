@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
-from grader.authoring import possible
+from grader.authoring import modes, possible
 from grader.authoring.released import released_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.batch.grade import Grader
@@ -68,7 +68,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         yield str(error)
         return
     yield from _declared(exercise)
-    for call in dict.fromkeys(c.call for c in exercise.checks.values()):
+    for call in dict.fromkeys(call for c in exercise.checks.values() for call in c.calls):
         if isinstance(call, Call):
             yield from tame_dims(call)
     for question in exercise.numbers.values():
@@ -93,10 +93,11 @@ def _declared(exercise: Exercise) -> Iterator[str]:
     for task in exercise.tasks.values():
         if len(task.hints) < LEAST_HINTS:
             yield f"{task.name} has no hint"
-        if not any(c.call.task is task for c in exercise.checks.values()):
+        if not exercise.checks_of(task):
             yield f"{task.name} is checked by nothing"
         if not any(s.of is task for s in exercise.misconceptions.values()):
             yield f"{task.name} has no misconception to prove its checks"
+    yield from modes.undecided_modes(exercise)
     for check in exercise.checks.values():
         if check.points <= 0:
             yield f"{check.name} is worth nothing"
@@ -196,7 +197,7 @@ def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconceptio
     for result in _grade(grader, exercise.id, text, public=True).exercises[0].results:
         if result.status == "failed":
             yield from _in_public(slip, result, results[result.name])
-    if seeds > 1 and any(is_luck(r) for r in results.values() if r.task == slip.of.name):
+    if seeds > 1 and any(is_luck(results[c.name]) for c in exercise.checks_of(slip.of)):
         by_seed = results_by_seed(grader, exercise, text, SEEDS[:seeds], slip.of.name)
         for name, lucky in luck(by_seed, set(slip.fails)).items():
             yield f"the misconception {slip.name} fails {name} by luck: not with {len(lucky)} of {seeds} seeds"

@@ -11,8 +11,8 @@ from typing import Any
 
 from grader.common.observation import Collective, Fault, Interval, Observation, Outcome, Sharded
 from grader.exercise import Call, Cases, Number
-from grader.judging.judge import Finding
 from grader.judging.plan import Ask
+from grader.judging.seen import Finding
 from grader.sandbox.worker import WorkerDied
 from grader.wire.frames import BadFrame, decode, unpack_array
 from grader.wire.text import crash_reason, describe_load

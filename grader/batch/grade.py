@@ -24,10 +24,12 @@ from grader.course.reference import reference_source
 from grader.exercise import Exercise, Misconception, Number
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging import numbers
-from grader.judging.judge import WRONG_IN_SECRET, Answered, Finding, judge_checks, matches, with_hint
+from grader.judging.judge import WRONG_IN_SECRET, judge_checks
 from grader.judging.plan import Ask, plan
 from grader.judging.questions import label_of
 from grader.judging.reading import parse
+from grader.judging.seen import Answered, Finding
+from grader.judging.slips import matches, with_hint
 from grader.judging.units import BadAnswer
 from grader.reports.pages import load_templates
 from grader.sandbox.worker import Worker
@@ -219,16 +221,16 @@ class Grader:
         self, exercise: Exercise, result: Result, answered: list[Answered], workers: Workers | Here, public: bool
     ) -> Misconception | None:
         """The misconception that fails this check and behaves like the submission."""
-        call = exercise.checks[result.name].call
-        mine = [a for a in answered if a.ask.of is call and not a.ask.secret]
-        if all(isinstance(a.finding, Fault) and a.finding.kind != "raised" for a in mine):
-            return None
+        calls = exercise.checks[result.name].calls
         fits: list[tuple[int, Misconception]] = []
         for slip in exercise.misconceptions.values():
-            if slip.of is call.task and result.name in slip.fails:
-                theirs, right = (self.known(exercise, s, workers, public) for s in (slip, None))
-                of_call = [[a for a in known if a.ask.of is call] for known in (theirs, right)]
-                fits.append((matches(mine, *of_call), slip))
+            if result.name not in slip.fails:
+                continue
+            of_task = [call for call in calls if call.task is slip.of]  # of a relation, the side that is wrong
+            mine = [a for a in answered if a.ask.of in of_task and not a.ask.secret]
+            if not all(isinstance(a.finding, Fault) and a.finding.kind != "raised" for a in mine):
+                known = [self.known(exercise, s, workers, public) for s in (slip, None)]
+                fits.append((matches(mine, *([a for a in one if a.ask.of in of_task] for one in known)), slip))
         best = max(fits, key=lambda fit: fit[0], default=(0, None))  # of equals the first
         return best[1] if best[0] else None
 

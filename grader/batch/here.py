@@ -7,8 +7,8 @@ from typing import Any
 from grader.batch.findings import decoded, fault_of, load_notes
 from grader.batch.workers import Spent
 from grader.intake.submission import Source
-from grader.judging.judge import Answered
 from grader.judging.plan import Ask
+from grader.judging.seen import Answered
 
 NO_LIMIT = 3600.0
 

@@ -13,11 +13,11 @@ from grader.common.observation import Collective, Fault, Observation
 from grader.common.result import Report, Result
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.exercise import Check
+from grader.exercise import Call, Check
 from grader.expect import show_value
 from grader.intake.submission import Submission
-from grader.judging.judge import Answered, Finding, verdicts
-from grader.judging.plan import Ask
+from grader.judging.judge import together, verdicts
+from grader.judging.seen import Answered, Finding
 
 
 @dataclass(frozen=True)
@@ -117,22 +117,24 @@ def _raw(finding: Finding | None) -> str:
 
 
 def _runs(check: Check, answered: list[Answered]) -> Iterator[str]:
-    mine = [a for a in answered if a.ask.of is check.call]
-    reasons: dict[Ask, list[tuple[int, str]]] = {}
-    for ask, run, reason in verdicts(check, mine):
-        reasons.setdefault(ask, []).append((run, reason))
-    for answer in mine:
-        ask, seen = answer.ask, answer.finding
-        about = [f"mesh {dict(ask.mesh)}", f"dims {dict(ask.dims)}"] if ask.mesh else [f"{len(ask.cases)} cases"]
-        yield f"{ask.task}: {', '.join(about)}, {'secret' if ask.secret else 'open'} inputs {ask.digest[:16]}"
-        if isinstance(seen, Observation):
-            yield f"  program {seen.program[:16]}; temporary memory {seen.memory} B; FLOPs {seen.flops}"
-            for one in seen.collectives:
-                yield f"  {_collective(one)}"
-        elif isinstance(seen, Fault):
-            yield f"  nothing to judge: {seen.kind}"
-        for run, reason in reasons.get(ask, []):
-            yield f"  run {run + 1}: {reason or 'passed'}"
+    for group in together(check, answered):
+        for answer in group.each:
+            yield from _asked(answer)
+        for run, reason in enumerate(verdicts(group), 1):
+            yield f"  run {run}: {reason or 'passed'}"
+
+
+def _asked(answer: Answered) -> Iterator[str]:
+    ask, seen = answer.ask, answer.finding
+    about = [f"mesh {dict(ask.mesh)}", f"dims {dict(ask.dims)}"] if ask.mesh else [f"{len(ask.cases)} cases"]
+    about += [f"check_vma={ask.check_vma}"] if isinstance(ask.of, Call) and len(ask.of.task.modes) > 1 else []
+    yield f"{ask.task}: {', '.join(about)}, {'secret' if ask.secret else 'open'} inputs {ask.digest[:16]}"
+    if isinstance(seen, Observation):
+        yield f"  program {seen.program[:16]}; temporary memory {seen.memory} B; FLOPs {seen.flops}"
+        for one in seen.collectives:
+            yield f"  {_collective(one)}"
+    elif isinstance(seen, Fault):
+        yield f"  nothing to judge: {seen.kind}"
 
 
 def _collective(one: Collective) -> str:

@@ -9,6 +9,7 @@ import typer
 
 from grader.authoring import scaffold
 from grader.authoring import verify as verifier
+from grader.authoring.modes import judged_modes
 from grader.batch.grade import Grader
 from grader.cli.console import FAILED, UNUSABLE, out, print_json, progress, say, tell, tell_unusable
 from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, Names, course_at
@@ -71,6 +72,9 @@ def verify(
             out.print(f"{'✗' if problems else '✓'} {name}", highlight=False)
             for problem in problems:
                 say(f"    {clean(problem)}")
+            usable = name in found.module_of and found.usable([name])[0]
+            for line in judged_modes(found.exercise(name)) if usable else ():
+                say(f"    {line}")
 
     with Grader(found, best_tier(isolation), jobs) as grader:
         count = verifier.verify(found, grader, chosen, proven, seeds)

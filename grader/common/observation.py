@@ -22,6 +22,8 @@ class Sharded:
     What the ask says of it, put in by the judge and never read from a program:
         due: the dtype it has unless its check says otherwise; None when the ask does not say.
         per_device: the task is a body, so what a device holds is what the learner returned.
+        name: what it is called where a call has several results, such as ``step 2: grads['w1']``.
+        step: of a call of several steps, from 1 on: what it was computed from is a result too, from 2 on.
     """
 
     shape: tuple[int, ...]
@@ -31,6 +33,8 @@ class Sharded:
     shards: list[np.ndarray]
     due: np.dtype | None = None
     per_device: bool = False
+    name: str = ""
+    step: int = 1
 
     @cached_property
     def value(self) -> np.ndarray:
@@ -250,17 +254,20 @@ class Fault:
 
 @dataclass(frozen=True)
 class Seen:
-    """What a check may look at. Arguments are attributes too: ``seen.a`` is the NumPy input.
+    """What a check may look at. Arguments are attributes too: ``seen.a`` is the NumPy input, or the tree of them.
+
+    Of a call of several steps ``steps`` has one for each, with what went into it and came out of it; ``inputs`` are
+    those of the first, ``out`` and ``grads`` those of the last. ``check_vma``: of a body, how it was wrapped.
 
     Floating-point inputs are given as float64 (exactly), so that references are computed in float64.
     """
 
     mesh: Mapping[str, int]
     dims: Mapping[str, int] = field(default_factory=dict)
-    inputs: Mapping[str, np.ndarray] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
     static: Mapping[str, Any] = field(default_factory=dict)
     out: Any = None
-    grads: Mapping[str, Sharded] = field(default_factory=dict)
+    grads: Mapping[str, Any] = field(default_factory=dict)
     collectives: list[Collective] = field(default_factory=list)
     memory: int = 0
     flops: Interval = NOTHING
@@ -269,6 +276,8 @@ class Seen:
     mapped: bool = False
     outcomes: list[tuple[dict[str, Any], Outcome, Outcome]] = field(default_factory=list)
     public: bool = True
+    steps: list[Seen] = field(default_factory=list)
+    check_vma: bool = False
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):

@@ -21,6 +21,8 @@ class Task:
     function: pure Python, called with plain arguments;
     array: a global JAX function that takes ``mesh`` as a keyword, traced;
     body: a per-device JAX function, wrapped in ``jax.shard_map`` and traced.
+
+    A body is asked with each ``check_vma`` of ``modes``.
     """
 
     name: str
@@ -28,7 +30,12 @@ class Task:
     fn: Callable[..., Any]
     hints: tuple[str, ...] = ()
     out_specs: Any = None
-    check_vma: bool = False
+    check_vma: bool | Literal["both"] = False
+
+    @property
+    def modes(self) -> tuple[bool, ...]:
+        """With which ``check_vma`` a body is wrapped, one after the other."""
+        return (True, False) if self.check_vma == "both" else (bool(self.check_vma),)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.fn(*args, **kwargs)
@@ -83,15 +90,30 @@ class Cases:
 
 @dataclass(frozen=True, eq=False)
 class Check:
-    """One judged property. ``label`` (the docstring) is what the learner reads."""
+    """One judged property. ``label`` (the docstring) is what the learner reads.
+
+    ``fn`` gets a ``Seen`` for each of ``calls``, of the same mesh and run; with ``every_mesh`` a list of them, one for
+    every mesh, in place of each.
+    """
 
     name: str
     label: str
-    fn: Callable[[Any], None]
-    call: Call | Cases
+    fn: Callable[..., None]
+    calls: tuple[Call | Cases, ...]
     points: float
     public: bool
     after: tuple[str, ...]
+    every_mesh: bool = False
+
+    @property
+    def call(self) -> Call | Cases:
+        """The first of its calls, the only one of most checks."""
+        return self.calls[0]
+
+    @property
+    def tasks(self) -> tuple[Task, ...]:
+        """Whose results it judges, the first call's first, each once."""
+        return tuple(dict.fromkeys(call.task for call in self.calls))
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from grader.declared import AuthorError
 from grader.exercise.arguments import Array
 from grader.exercise.declarations import Call, Cases, Check, Misconception, Task
 from grader.exercise.questions import About, Number
+from grader.exercise.relations import related
 from grader.wire.frames import decode
 
 USUAL_RTOL = 0.02
@@ -65,8 +66,16 @@ class Exercise:
         return self._declare(fn, "array", hints=hints)
 
     @declared.spelt("exercise.body")
-    def body(self, *, out_specs: Any, check_vma: bool = False, hints: Sequence[str] = ()) -> Any:
-        """A per-device function; ``in_specs`` are the specs of the call's arguments."""
+    def body(
+        self, *, out_specs: Any, check_vma: bool | Literal["both"] = False, hints: Sequence[str] = ()
+    ) -> Any:
+        """A per-device function; ``in_specs`` are the specs of the call's arguments.
+
+        Args:
+            check_vma: as for ``jax.shard_map``; "both" asks and judges everything in both modes.
+        """
+        if not isinstance(check_vma, bool) and check_vma != "both":
+            raise AuthorError(f'check_vma is {declared.a(check_vma)}, not True, False or "both"')
         return self._declare(None, "body", hints=hints, out_specs=out_specs, check_vma=check_vma)
 
     @declared.spelt("exercise.function")
@@ -174,20 +183,26 @@ class Exercise:
     @declared.spelt("exercise.check")
     def check(
         self,
-        call: Call | Cases,
+        call: Call | Cases | Sequence[Call],
         *,
         points: float,
         public: bool = False,
         after: Check | Sequence[Check] = (),
-    ) -> Callable[[Callable[[Any], None]], Check]:
-        """Judge a call. The function gets a ``Seen`` and raises through the words in ``expect``."""
-        if not isinstance(call, Call | Cases):
-            raise AuthorError(f"a check is of {declared.a(call)}, not of what exercise.call or exercise.cases returned")
+        every_mesh: bool = False,
+    ) -> Callable[[Callable[..., None]], Check]:
+        """Judge a call, or how several are related. The function raises through the words in ``expect``.
+
+        Args:
+            call: the function gets a ``Seen`` for each call, of the same mesh and run.
+            every_mesh: it gets a list of them for each call, one for every mesh in order.
+        """
+        calls = related(call, every_mesh)
         worth, before = declared.points(points), self._names_of("after", after)
 
-        def add(fn: Callable[[Any], None]) -> Check:
+        def add(fn: Callable[..., None]) -> Check:
             self._new_name(fn.__name__)
-            check = Check(fn.__name__, _first_paragraph(fn), fn, call, worth, public, before)
+            declared.takes_in_order(fn, len(calls))
+            check = Check(fn.__name__, _first_paragraph(fn), fn, calls, worth, public, before, every_mesh)
             self.checks[check.name] = check
             return check
 
@@ -268,8 +283,9 @@ class Exercise:
                     )
                 declared.takes(fn.__name__, fn, of_.params)
             for name in failing:
-                if (asked := self.checks[name].call.task) is not of_:
-                    raise AuthorError(f"the misconception {fn.__name__} is of {of_.name}, {name} checks {asked.name}")
+                if of_ not in (asked := self.checks[name].tasks):
+                    checked = " and ".join(task.name for task in asked)
+                    raise AuthorError(f"the misconception {fn.__name__} is of {of_.name}, {name} checks {checked}")
             wrong = Misconception(fn.__name__, _first_paragraph(fn), fn, of_, failing)
             self.misconceptions[wrong.name] = wrong
             return wrong
@@ -283,6 +299,10 @@ class Exercise:
         """What all checks and questions are worth, those that only graders have included."""
         here = sum(c.points for c in self.checks.values()) + sum(n.points for n in self.numbers.values())
         return here + self.hidden_points
+
+    def checks_of(self, task: Task | Number) -> list[Check]:
+        """The checks that judge this task, alone or together with others."""
+        return [check for check in self.checks.values() if task in check.tasks]
 
     @property
     def title(self) -> str:

@@ -30,3 +30,10 @@ class Failure(Exception):
         self.staff = staff
         self.reason, self.expected, self.actual, self.where = reason, expected, actual, where
         self.layouts = layouts
+
+    def about(self, name: str) -> Failure:
+        """The same failure, of the result with this name."""
+        if name:
+            self.reason = f"{name}: {self.reason}"
+            self.args = (self.reason,)
+        return self

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 from grader.common.layout import coordinates, entries, owner_slices, show_device, show_spec
 from grader.common.observation import Seen, Sharded
 from grader.expect.failure import Failure
+from grader.expect.trees import leaf_by_leaf
 from grader.expect.values import one_array
 
 
-def expect_spec(got: Sharded, spec: Iterable) -> None:
+def expect_spec(got: Any, spec: Any) -> None:
     """The devices hold the parts that ``spec`` gives them.
 
     Layouts are compared, not texts: P('x') and P('x', None) are one layout, P(('x', 'y')) and
-    P(('y', 'x')) are two.
+    P(('y', 'x')) are two. Of a tree every leaf has this spec, or each its own in a tree of specs.
     """
+    leaf_by_leaf(_laid_out, got, spec, prefix=True)
+
+
+def _laid_out(got: Sharded, spec: Iterable) -> None:
     one_array(got)
     try:
         wanted = owner_slices(got.shape, spec, got.mesh)

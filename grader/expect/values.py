@@ -13,6 +13,7 @@ from grader.common.diagnose import explain
 from grader.common.layout import coordinates, show_device
 from grader.common.observation import Sharded
 from grader.expect.failure import Failure
+from grader.expect.trees import leaf_by_leaf
 from grader.wire.frames import dtype_of, is_inexact, wide
 
 AS_ARGUMENTS = "as the arguments"
@@ -20,8 +21,8 @@ COARSE = 0.5  # a tolerance of this part of the largest value lets nearly everyt
 
 
 def expect_close(
-    got: Sharded,
-    want: np.ndarray,
+    got: Any,
+    want: Any,
     *,
     terms: int = 1024,
     scale: float | None = None,
@@ -35,13 +36,17 @@ def expect_close(
     Nothing of it comes from what was returned.
 
     Args:
-        got: an output array.
-        want: reference, best computed in float64.
+        got: an output array, or a tree of them.
+        want: reference, best computed in float64; for a tree, the same tree of references.
         terms: length of the longest reduction behind one element.
         scale: replaces ``max|want|``.
         dtype: what the result must be, by name; that of the call's arguments unless it is given.
             None: any dtype will do, if it is as accurate as the arguments'.
     """
+    leaf_by_leaf(lambda g, w: _close(g, w, terms, scale, dtype), got, want)
+
+
+def _close(got: Sharded, want: np.ndarray, terms: int, scale: float | None, dtype: str | None) -> None:
     due, want = _expect_array(got, want, dtype)
     bound = _tolerance(due, terms, scale) * (scale if scale is not None else float(np.max(np.abs(want), initial=0.0)))
     with np.errstate(all="ignore"):
@@ -51,8 +56,12 @@ def expect_close(
                 raise _wrong_values(got, want, point, where, good, bound)
 
 
-def expect_equal(got: Sharded, want: np.ndarray, *, dtype: str | None = AS_ARGUMENTS) -> None:
+def expect_equal(got: Any, want: Any, *, dtype: str | None = AS_ARGUMENTS) -> None:
     """Every device holds exactly its part of ``want``, in the dtype that is due (see ``expect_close``)."""
+    leaf_by_leaf(lambda g, w: _equal(g, w, dtype), got, want)
+
+
+def _equal(got: Sharded, want: np.ndarray, dtype: str | None) -> None:
     exact = np.asarray(want)
     _, want = _expect_array(got, exact, dtype)
     for point, where, shard in zip(coordinates(got.mesh), got.slices, got.shards, strict=True):
@@ -62,8 +71,12 @@ def expect_equal(got: Sharded, want: np.ndarray, *, dtype: str | None = AS_ARGUM
             raise _wrong_values(got, want, point, where, good, 0.0)
 
 
-def expect_dtype(got: Sharded, dtype: str) -> None:
-    """The result has this dtype, by name."""
+def expect_dtype(got: Any, dtype: Any) -> None:
+    """The result has this dtype, by name; of a tree every leaf, or each its own."""
+    leaf_by_leaf(_of_dtype, got, dtype, prefix=True)
+
+
+def _of_dtype(got: Sharded, dtype: str) -> None:
     one_array(got)
     if got.dtype.name != dtype:
         raise Failure(f"the result is {got.dtype.name}, expected {dtype}", expected=dtype, actual=got.dtype.name)
@@ -95,6 +108,8 @@ def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dty
     one_array(got)
     want = wide(np.asarray(want))
     if not np.isfinite(want).all():
+        if got.step > 1:  # it was computed from results
+            raise Failure("what the step before returned leads to NaN or infinite values")
         raise ValueError("the reference of this check is not finite")
     due = dtype_of(dtype) if dtype not in (AS_ARGUMENTS, None) else got.due
     if due is None:
@@ -102,7 +117,7 @@ def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dty
     if got.shape != want.shape:
         raise Failure(_wrong_shape(got, want.shape), expected=want.shape, actual=got.shape)
     if dtype is not None:
-        expect_dtype(got, due.name)
+        _of_dtype(got, due.name)
     elif got.dtype.kind in "cW" and want.dtype.kind != "c":
         raise Failure(f"the result is {got.dtype.name}, expected real numbers", actual=got.dtype.name)
     return due, want

@@ -19,6 +19,7 @@ from jax.sharding import NamedSharding
 
 from grader.learner import looks
 from grader.learner.faults import fault_of, words
+from grader.learner.gradients import on_leaves, with_gradients
 from grader.learner.loading import Program
 from grader.learner.surroundings import time_limit
 from grader.learner.tolerance import mesh_contexts_left, mesh_is_set
@@ -75,6 +76,7 @@ def missing(name: str, found: Any, program: Program) -> dict[str, Any]:
 
 def looked_at(task: Callable, ask: dict[str, Any], program: Program) -> bytes:
     """``lower``, while learner code may look at arrays as if they were computed; see ``looks``."""
+    task = on_leaves(task, ask)
     if ask["kind"] == "body":  # the arrays in a shard_map are traced for them too
         return lower(task, ask)
     mesh = make_mesh(ask["mesh"])
@@ -86,7 +88,10 @@ def looked_at(task: Callable, ask: dict[str, Any], program: Program) -> bytes:
 
 
 def lower(task: Callable, ask: dict[str, Any]) -> bytes:
-    """Trace ``task`` for this mesh and these arguments; its StableHLO module as MLIR bytecode, and nothing beside it."""
+    """Trace ``task``, a function of the leaves, for this mesh and these arguments.
+
+    Returns its StableHLO module as MLIR bytecode, and nothing beside it.
+    """
     mesh = make_mesh(ask["mesh"])
 
     def abstract(arg: dict[str, Any]) -> jax.ShapeDtypeStruct:
@@ -105,10 +110,8 @@ def lower(task: Callable, ask: dict[str, Any]) -> bytes:
         )
     else:
         fn = partial(task, mesh=mesh, **static)
-    arguments = [abstract(a) for a in ask["args"]]
-    if ask["wrt"]:
-        fn = with_vjp(fn, [i for i, a in enumerate(ask["args"]) if a["name"] in ask["wrt"]])
-        arguments.append(abstract(ask["cotangent"]))
+    arguments = [abstract(a) for a in (*ask["args"], *ask["cotangents"])]
+    fn = with_gradients(fn, ask) if ask["wrt"] else fn
 
     def function(*args):
         return fn(*args)
@@ -117,24 +120,6 @@ def lower(task: Callable, ask: dict[str, Any]) -> bytes:
     code = io.BytesIO()
     traced.lower(lowering_platforms=(ask["platform"],)).compiler_ir("stablehlo").operation.write_bytecode(code)
     return code.getvalue()
-
-
-def with_vjp(fn: Callable, wrt: list[int]) -> Callable:
-    """``(*args, cotangent) -> (out, *gradients)`` for the arguments at positions ``wrt``."""
-
-    def both(*args):
-        *inputs, cotangent = args
-
-        def of(*chosen):
-            full = list(inputs)
-            for position, value in zip(wrt, chosen, strict=True):
-                full[position] = value
-            return fn(*full)
-
-        out, pull = jax.vjp(of, *(inputs[i] for i in wrt))
-        return (out, *pull(cotangent))
-
-    return both
 
 
 # -- plain values ------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from grader.learner.looks import ValueDependent
 from grader.learner.surroundings import TimeLimit
 from grader.wire.meshes import make_mesh
 from grader.wire.text import one_line
+from grader.wire.trees import Misfit
 
 Files = Collection[str]  # names of the learner's chunks, as code objects have them
 # Names of JAX errors that mean "this needs a value while it is being traced".
@@ -58,6 +59,8 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: dict[str,
         kind, name, text = "raised", "NameError", unbound_text(axis, mesh)
     elif isinstance(error, NotInstalled):
         kind, text = "raised", f"{error}, line {line} uses it" if line else str(error)
+    elif isinstance(error, Misfit):
+        kind, text = "raised", f"returned {error}"
     elif isinstance(error, SyntaxError):
         kind, line, text = "syntax", error.lineno, f"SyntaxError: {error.msg}"
         where = error.filename or ""

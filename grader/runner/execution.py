@@ -21,6 +21,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 from grader.runner import facts, hlo
 from grader.runner.admission import Refused
 from grader.runner.program import Program, canonical
+from grader.runner.steps import Steps
 from grader.wire.frames import decode, dtype_of, pack_array, unpack_array
 from grader.wire.meshes import make_mesh
 from grader.wire.text import one_line, without_marks
@@ -94,7 +95,8 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     Args:
         ask: the ask that was traced; says which arguments the program must have, and on which mesh.
         code: the program as MLIR bytecode.
-        inputs: for each run, the arguments (and the cotangent) as NumPy arrays.
+        inputs: for each run, the arguments (and the cotangents) as NumPy arrays, then, for each step after the first,
+            those arguments that are not fed.
 
     Returns:
         Facts, and the shards as blobs; or ``{"fault"}``, which is the learner's. Any other exception is ours.
@@ -112,17 +114,19 @@ def _fault(kind: str, message: str, line: int | None = None, file: str = "") -> 
 
 
 def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
-    arguments = ask["args"] + ([ask["cotangent"]] if ask["wrt"] else [])
+    arguments = ask["args"] + ask["cotangents"]
     program, found = _read.get(key_of(ask, [], code), lambda: read(ask, code, arguments))
+    steps = Steps.of(ask)
+    steps.check(program, arguments)
     needed = {"mesh": list(ask["mesh"].items()), "args": [[a["shape"], a["dtype"], a["spec"]] for a in arguments]}
-    key = key_of(needed, inputs, program.text.encode())
+    key = key_of([needed, steps], inputs, program.text.encode())
 
     def compiled() -> Compiled:
         return _compiled.get(
             key_of(needed, [], program.text.encode()), lambda: compiled_on(make_mesh(ask["mesh"]), program, arguments)
         )
 
-    header, blobs = _executed.get(key, lambda: outputs_of(compiled(), inputs))
+    header, blobs = _executed.get(key, lambda: outputs_of(compiled(), inputs, steps))
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
     flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
     dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
@@ -200,18 +204,23 @@ def checked_memory(compiled: Any, devices: int) -> int:
     return int(memory.temp_size_in_bytes)
 
 
-def outputs_of(compiled: Compiled, inputs: list[list[np.ndarray]]) -> Reply:
-    """Run an executable on each list of inputs."""
+def outputs_of(compiled: Compiled, inputs: list[list[np.ndarray]], steps: Steps) -> Reply:
+    """Run an executable on each list of inputs, ``steps.count`` times; the results of each time, one after another."""
     on_phase("executing")
     blobs: list[bytes] = []
     runs = []
     for values in inputs:
-        placed = [jax.device_put(v, s) for v, s in zip(values, compiled.shardings, strict=True)]
-        try:
-            out = jax.block_until_ready(compiled.call(*placed))
-        except Exception as error:  # XLA's own, and what its runtime raises
-            raise CannotRun(_reason("XLA cannot run it", error)) from error
-        runs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
+        fresh, count = iter(values), len(compiled.shardings)
+        arguments = [next(fresh) for _ in range(count)]
+        for step in range(steps.count):
+            placed = [jax.device_put(v, s) for v, s in zip(arguments, compiled.shardings, strict=True)]
+            try:
+                out = jax.block_until_ready(compiled.call(*placed))
+            except Exception as error:  # XLA's own, and what its runtime raises
+                raise CannotRun(_reason("XLA cannot run it", error)) from error
+            runs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
+            if step + 1 < steps.count:
+                arguments = steps.arguments_after(out, fresh, count)
     return {"outputs": runs} | compiled.about, blobs
 
 

@@ -31,10 +31,10 @@ def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int
     """Killed by a failed check of its task; ``broken`` when it is the grader that fails."""
     text = mutant.text
     results = results_of(grader, mutant.exercise, mutant.task, text)
-    if any(never_ran(r) for r in results) and (again := unchecked(text)):
+    if any(never_ran(r, mutant.task) for r in results) and (again := unchecked(text)):
         text = again
         results = results_of(grader, mutant.exercise, mutant.task, text)
-    seen_by = tuple(r.name for r in results if r.status == "failed" and not never_ran(r))
+    seen_by = tuple(r.name for r in results if r.status == "failed" and not never_ran(r, mutant.task))
     broken = next((r for r in results if r.status == "broken"), None)
     if broken is not None:
         return Verdict(mutant, "broken", seen_by, f"{broken.name}: {broken.reason}")
@@ -83,6 +83,6 @@ def maps_devices(call: ast.Call) -> bool:
     return made == "shard_map" or (made == "partial" and bool(call.args) and last_name(call.args[0]) == "shard_map")
 
 
-def never_ran(result: Result) -> bool:
+def never_ran(result: Result, task: str) -> bool:
     """Whether a check failed because there was nothing to look at; such a reason starts with the task's name."""
-    return re.search(rf"(^|: |, ){re.escape(result.task)}(:| is )", result.reason) is not None
+    return re.search(rf"(^|: |, ){re.escape(task)}(:| is )", result.reason) is not None

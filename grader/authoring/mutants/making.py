@@ -7,14 +7,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from grader.authoring.mutants import plain, sharded
-from grader.authoring.mutants.nodes import About, replaced
+from grader.authoring.mutants.nodes import About, key_of, replaced
 from grader.common import syntax
 from grader.course.reference import reference_source
 from grader.course.statements import statements
 from grader.exercise import Call, Exercise, Task
 
 OPERATORS: list[Callable[[ast.AST, About], Iterator[ast.AST]]] = [
-    sharded.axis, sharded.spec, plain.order, sharded.collective, sharded.dimension, plain.name, plain.constant,
+    sharded.axis, sharded.spec, plain.order, plain.key, sharded.collective, sharded.dimension, plain.name, plain.constant,
     plain.bounds, plain.comparison, plain.arithmetic, plain.condition, plain.result, plain.operands, sharded.detour,
     sharded.relaid,
 ]  # fmt: skip
@@ -64,12 +64,14 @@ def mutants_of_task(exercise: Exercise, task: Task) -> list[Mutant]:
 def task_module(exercise: Exercise, task: Task) -> tuple[ast.Module, dict[str, int]]:
     """The reference of one task, imports and helpers included, and the author's line of every definition.
 
-    Other tasks stay out unless this one uses them: they need not be traced for each mutant.
+    Other tasks stay out unless this one uses them, or a check compares them with it: they need not be traced for each
+    mutant.
     """
     parts = statements(exercise)
     module = syntax.parse(reference_source(exercise, {}))
     ours = {defined(s): s for s in module.body if defined(s)}
-    needed, queue = {task.name}, [task.name]
+    queue = [task.name, *(other.name for check in exercise.checks_of(task) for other in check.tasks)]
+    needed = set(queue)
     while queue:
         read = {n.id for n in ast.walk(ours[queue.pop()]) if isinstance(n, ast.Name)}
         new = [n for n in ours if n in read - needed]
@@ -88,7 +90,7 @@ def defined(statement: ast.stmt) -> str:
 
 
 def about_task(exercise: Exercise, task: Task, module: ast.Module) -> About:
-    calls = [c.call for c in exercise.checks.values() if c.call.task is task]
+    calls = [call for check in exercise.checks_of(task) for call in check.calls if call.task is task]
     meshes = [mesh for call in calls if isinstance(call, Call) for mesh in call.meshes]
     axes = tuple(dict.fromkeys(["x", "y", *(a for mesh in meshes for a in mesh)]))
     everywhere = tuple(a for a in axes if all(a in mesh for mesh in meshes))
@@ -97,7 +99,8 @@ def about_task(exercise: Exercise, task: Task, module: ast.Module) -> About:
     calls_made = [n for n in ast.walk(body) if isinstance(n, ast.Call)]
     specs = frozenset(ast.unparse(k.value) for n in calls_made for k in n.keywords if k.arg == "out_specs")
     indices = frozenset(id(n.slice) for n in ast.walk(module) if isinstance(n, ast.Subscript) and is_wrapped(n.slice))
-    return About(axes, everywhere, task.kind == "function", outer, specs, indices)
+    keys = tuple(dict.fromkeys(key for n in ast.walk(module) if (key := key_of(n)) and key not in axes))
+    return About(axes, everywhere, task.kind == "function", outer, specs, indices, keys)
 
 
 def is_wrapped(index: ast.expr) -> bool:

@@ -19,6 +19,7 @@ class About:
         out_specs: all that the task names, as text.
         indices: differences modulo a length (by ``id``) that are an index, as in ``chunks[(me - 1) % n]``: without
             the remainder a negative one counts from the end, which is the same place.
+        keys: strings that the program looks up branches of trees by, as in ``params["w1"]``.
     """
 
     axes: tuple[str, ...] = ("x", "y")
@@ -27,6 +28,7 @@ class About:
     outer: frozenset[int] = frozenset()
     out_specs: frozenset[str] = frozenset()
     indices: frozenset[int] = frozenset()
+    keys: tuple[str, ...] = ()
 
 
 def called(node: ast.AST) -> str:
@@ -36,6 +38,14 @@ def called(node: ast.AST) -> str:
 
 def last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
+
+
+def key_of(node: ast.AST) -> str:
+    """``w1`` for ``params["w1"]``, else nothing."""
+    match node:
+        case ast.Subscript(slice=ast.Constant(value=str(key))):
+            return key
+    return ""
 
 
 def with_args(call: ast.Call, args: Iterable[ast.expr]) -> ast.Call:

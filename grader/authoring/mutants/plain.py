@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from grader.authoring.mutants.nodes import About, called, replaced, traded, transposed, with_args
+from grader.authoring.mutants.nodes import About, called, key_of, replaced, traded, transposed, with_args
 
 RENAMED = {
     "psum": ["pmean", "pmax"], "pmean": ["psum", "pmax"], "pmax": ["psum", "pmin"], "pmin": ["psum", "pmax"],
@@ -39,6 +39,14 @@ def order(node: ast.AST, about: About) -> Iterator[ast.AST]:
     yield kind(node.elts[::-1], ast.Load())
     if all(isinstance(e, ast.Constant) and isinstance(e.value, str) for e in node.elts):
         yield from (kind([*node.elts[:i], *node.elts[i + 1 :]], ast.Load()) for i in range(len(node.elts)))
+
+
+def key(node: ast.AST, about: About) -> Iterator[ast.AST]:
+    """Another branch of a tree: ``params["w2"]`` for ``params["w1"]``; two values of a dict traded."""
+    if key_of(node) in about.keys and isinstance(node, ast.Subscript):
+        yield from (ast.Subscript(node.value, ast.Constant(k), node.ctx) for k in about.keys if k != key_of(node))
+    elif isinstance(node, ast.Dict):
+        yield from (ast.Dict(node.keys, traded(node.values, i, i + 1)) for i in range(len(node.values) - 1))
 
 
 def name(node: ast.AST, about: About) -> Iterator[ast.AST]:

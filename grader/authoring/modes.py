@@ -1,0 +1,52 @@
+"""In which VMA modes a body is judged: where it takes a gradient inside ``shard_map``, they decide what is summed.
+
+With ``check_vma=True`` JAX knows that a replicated weight is one weight, and the gradient of a local loss comes back
+summed over the devices; with False it is each device's own.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+
+from grader.authoring.mutants.nodes import last_name
+from grader.course.statements import Statement, names_reached, statements, word_of
+from grader.exercise import Exercise
+
+GRADIENTS = {"grad", "value_and_grad", "vjp", "linear_transpose", "jacrev", "hessian"}
+
+
+def judged_modes(exercise: Exercise) -> Iterator[str]:
+    """A line for each body that the mode may matter to: those that take a gradient, and those judged in both."""
+    for part in _bodies(exercise):
+        modes = exercise.tasks[part.name].modes
+        if len(modes) > 1 or _takes_gradient(part, exercise):
+            yield f"{part.name} is judged with {' and with '.join(f'check_vma={mode}' for mode in modes)}"
+
+
+def undecided_modes(exercise: Exercise) -> Iterator[str]:
+    """Bodies that take a gradient, and whose author does not say in which mode."""
+    for part in _bodies(exercise):
+        said = {k.arg for d in _decorators(part) if isinstance(d, ast.Call) for k in d.keywords}
+        if "check_vma" not in said and _takes_gradient(part, exercise):
+            yield (
+                f"{part.name} takes a gradient inside shard_map, where check_vma decides what is summed: "
+                'say check_vma="both", or True or False'
+            )
+
+
+def _bodies(exercise: Exercise) -> list[Statement]:
+    return [p for p in statements(exercise) if p.kind == "task" and exercise.tasks[p.name].kind == "body"]
+
+
+def _decorators(part: Statement) -> list[ast.expr]:
+    assert isinstance(part.node, ast.FunctionDef)
+    return [d for d in part.node.decorator_list if word_of(d)]
+
+
+def _takes_gradient(part: Statement, exercise: Exercise) -> bool:
+    """Whether the body, or a function of the author's that it uses, names one of GRADIENTS."""
+    known = {p.name: p.node for p in statements(exercise) if p.kind in ("private", "given") and p.name}
+    nodes = [part.node, *(known[name] for name in names_reached([part.node], known))]
+    named = {last_name(n) for node in nodes for n in ast.walk(node) if isinstance(n, ast.Name | ast.Attribute)}
+    return bool(named & GRADIENTS)

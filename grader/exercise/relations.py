@@ -1,0 +1,34 @@
+"""What one check is of: a call, or several that it relates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from grader import declared
+from grader.declared import AuthorError
+from grader.exercise.declarations import Call, Cases
+
+
+def related(call: Any, every_mesh: bool) -> tuple[Call | Cases, ...]:
+    """The calls that ``exercise.check`` was given.
+
+    Raises:
+        AuthorError: something else was given, or calls that cannot be looked at side by side.
+    """
+    if isinstance(call, Cases):
+        if every_mesh:
+            raise AuthorError(f"every_mesh is for calls: {call.task.name} is plain Python and runs on none; leave it out")
+        return (call,)
+    if not isinstance(call, Call | list | tuple) or not call:
+        raise AuthorError(f"a check is of {declared.a(call)}, not of what exercise.call or exercise.cases returned")
+    calls = declared.kinds("a check", call, Call, "what exercise.call returned")
+    if len(set(map(id, calls))) < len(calls):
+        raise AuthorError(f"a check names the same call of {calls[0].task.name} twice: name each once")
+    for other in calls[1:]:
+        same_modes = len(other.task.modes) == len(calls[0].task.modes)
+        if other.meshes != calls[0].meshes or not same_modes:
+            what = "meshes" if same_modes else "check_vma"
+            raise AuthorError(f"a check is of {calls[0].task.name} and {other.task.name}: give both the same {what}")
+    if every_mesh and len(calls[0].meshes) < 2:
+        raise AuthorError(f"every_mesh compares meshes, and {calls[0].task.name} is called on one: name two at least")
+    return calls

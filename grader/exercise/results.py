@@ -1,0 +1,100 @@
+"""What a call returns, declared: a tree of names, parts of which are like an argument; and what is fed back."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from grader import declared
+from grader.declared import AuthorError
+from grader.exercise.arguments import Array
+from grader.wire.trees import branches, flat, is_tree, leaves
+
+
+@dataclass(frozen=True)
+class Like:
+    """A part of the result with the structure of an argument; see ``like``."""
+
+    argument: str
+    name: str
+
+
+@declared.spelt("like")
+def like(argument: str, name: str = "") -> Like:
+    """A result with the structure of an argument: ``returns=("loss", like("params", "grads"))``.
+
+    Args:
+        argument: the name of the argument.
+        name: what the result is called, in messages and where steps feed it back; as the argument, unless it is given.
+    """
+    for word, value in (("argument", argument), ("name", name)):
+        if not isinstance(value, str):
+            raise AuthorError(f"like: {word} is {declared.a(value)}, not a name")
+    return Like(argument, name or argument)
+
+
+@dataclass(frozen=True)
+class Result:
+    """One array of a call's result.
+
+    Attributes:
+        name: what it is called, ``grads['w1']``.
+        dtype: that of the leaf of an argument that it is like; empty where the call's arguments together say it.
+        feeds: position of the argument that it is in the next step, among the leaves of all; None for most.
+    """
+
+    name: str
+    dtype: str = ""
+    feeds: int | None = None
+
+
+def results_tree(returns: Any, args: Mapping[str, Any]) -> Any:
+    """The declared tree with a ``Result`` for each leaf.
+
+    Raises AuthorError where it names something twice, is like what is no argument, or bears an argument's name and
+    has another structure.
+    """
+    place = {name: at for at, (name, _) in enumerate(leaf for a in args for leaf in leaves(args[a], a))}
+
+    def build(part: Any) -> Any:
+        if isinstance(part, Like):
+            if part.argument not in args:
+                raise AuthorError(f"like names {part.argument!r}, no argument{declared.nearest(part.argument, args)}")
+            return _like(args[part.argument], part.name, place)
+        if isinstance(part, str) and part.isidentifier():
+            return Result(part, args[part].dtype if isinstance(args.get(part), Array) else "", place.get(part))
+        if not is_tree(part) or not part:
+            raise AuthorError(f'returns has {declared.a(part)}, not a name such as "loss" or like("params")')
+        if isinstance(part, Mapping):
+            return {name: build(inner) for name, inner in declared.mapping("returns", part, '{"loss": "loss"}').items()}
+        return type(part)(map(build, part))
+
+    found = build(returns)
+    names = [result.name for result in flat(found)]
+    for name in names:
+        if names.count(name) > 1:
+            raise AuthorError(f'returns has two results that are called {name}: name one, as in like("params", "grads")')
+    return _fed_whole(found, args)
+
+
+def _like(tree: Any, name: str, place: Mapping[str, int]) -> Any:
+    if not is_tree(tree):
+        return Result(name, tree.dtype, place.get(name))
+    parts = {key: _like(part, f"{name}[{key!r}]", place) for key, part in branches(tree)}
+    return parts if isinstance(tree, Mapping) else type(tree)(parts.values())
+
+
+def _fed_whole(found: Any, args: Mapping[str, Any]) -> Any:
+    """``found``, if each argument that a result bears the name of can be fed back: all of its leaves, in its structure."""
+    names = {result.name for result in flat(found)}
+    for argument, tree in args.items():
+        due = {name for name, _ in leaves(tree, argument)}
+        if any(name.split("[")[0] == argument for name in names) and not due <= names:
+            raise AuthorError(f"returns names {argument}, which is an argument of another structure: write like({argument!r})")
+    return found
+
+
+def fed(tree: Any) -> list[tuple[int, int]]:
+    """(position of the result, position of the argument) of what is fed back."""
+    return [(at, result.feeds) for at, result in enumerate(flat(tree)) if result.feeds is not None]

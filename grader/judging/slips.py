@@ -1,0 +1,73 @@
+"""Whether a submission does what a known wrong solution does."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+
+from grader.common.observation import Collective, Fault, Observation, Sharded
+from grader.common.result import Result
+from grader.exercise import Misconception
+from grader.expect import same_outcome
+from grader.judging.seen import Answered, Finding
+
+
+def matches(mine: list[Answered], theirs: list[Answered], reference: list[Answered]) -> int:
+    """How well a submission fits a misconception on the same asks: 0 not, 1 by its results, 2 by its traffic too.
+
+    Results decide only where the misconception's are wrong; where they are right, what it sends must fit.
+    A program that could not be traced fits one that fails with the same error.
+    """
+    if not mine or len(mine) != len(theirs):
+        return 0
+    pairs = list(zip(mine, theirs, strict=True))
+    if not all(_same_finding(a.finding, b.finding) for a, b in pairs):
+        return 0
+    if all(_same_traffic(a.finding, b.finding) for a, b in pairs):
+        return 2
+    right = all(_same_finding(a.finding, b.finding) for a, b in zip(theirs, reference, strict=True))
+    return 0 if right else 1
+
+
+def _same_finding(a: Finding, b: Finding) -> bool:
+    if isinstance(a, Fault) or isinstance(b, Fault):
+        # a missing or unfinished task is nobody's misconception
+        return isinstance(a, Fault) and isinstance(b, Fault) and a.kind == b.kind == "raised" and _gist(a) == _gist(b)
+    if isinstance(a, Observation) and isinstance(b, Observation):
+        return len(a.outputs) == len(b.outputs) and all(
+            len(x) == len(y) and all(_same_array(s, t) for s, t in zip(x, y, strict=True))
+            for x, y in zip(a.outputs, b.outputs, strict=True)
+        )
+    if isinstance(a, list) and isinstance(b, list):
+        return len(a) == len(b) and all(same_outcome(x, y, 1e-6) for x, y in zip(a, b, strict=True))
+    return False
+
+
+def _gist(fault: Fault) -> tuple[str, str]:
+    """An error's type and the part of its message before anything that names shapes or lines."""
+    return fault.type, re.sub(r"[\d\W_]+", " ", fault.message)[:60]
+
+
+def _same_array(a: Sharded, b: Sharded) -> bool:
+    if a.shape != b.shape or a.slices != b.slices:
+        return False
+    if "c" in (a.dtype.kind, b.dtype.kind):
+        return False  # no misconception of ours is complex
+    pairs = [(s.astype(np.float64), t.astype(np.float64)) for s, t in zip(a.shards, b.shards, strict=True)]
+    size = max((float(np.max(np.abs(t[np.isfinite(t)]), initial=0.0)) for _, t in pairs), default=0.0)
+    return all(np.allclose(s, t, rtol=0.0, atol=1e-3 * size, equal_nan=True) for s, t in pairs)
+
+
+def _same_traffic(a: Finding, b: Finding) -> bool:
+    if not (isinstance(a, Observation) and isinstance(b, Observation)):
+        return True
+
+    def said(cs: list[Collective]) -> list:
+        return sorted((c.kind, c.axes, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in cs)
+
+    return (a.typed, a.mapped) == (b.typed, b.mapped) and said(a.collectives) == said(b.collectives)
+
+
+def with_hint(result: Result, slip: Misconception) -> Result:
+    return result.model_copy(update={"hint": slip.hint, "misconception": slip.name})

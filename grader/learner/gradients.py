@@ -1,0 +1,72 @@
+"""What a task is called with and gives, as flat lists of arrays, and its gradients with respect to some of them.
+
+Trees are put together and taken apart here, on the side of the one who wrote them: a program has arrays only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from grader.wire.frames import decode
+from grader.wire.trees import Misfit, fitted, is_tree, leaves, rebuilt
+
+
+def on_leaves(task: Callable, ask: dict[str, Any]) -> Callable:
+    """``task`` as a function of the leaves of its arguments, giving the leaves of its result in the order declared.
+
+    Where no structure of the result is declared, it gives what the task returns. The function raises Misfit where the
+    result has another structure.
+    """
+    takes, returns = [decode(tree) for tree in ask["takes"]], decode(ask["returns"])
+    if returns is None and not any(map(is_tree, takes)):
+        return task
+
+    def called(*arrays: Any, **static: Any) -> Any:
+        rest = iter(arrays)
+        result = task(*(rebuilt(tree, rest) for tree in takes), **static)
+        return result if returns is None else tuple(_as_declared(result, returns))
+
+    return called
+
+
+def _as_declared(result: Any, returns: Any) -> list[Any]:
+    found = fitted(result, returns)
+    for (name, _), value in zip(leaves(returns, ""), found, strict=True):
+        if value is None:
+            raise Misfit(f"None{name and f' at {name}'}, expected an array; is a return missing?")
+    return found
+
+
+def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
+    """``(*args, *cotangents) -> (*results, *gradients)``, all flat; results without a cotangent are auxiliary.
+
+    Where no cotangent is asked, the first result is a loss, and its cotangent is one.
+    """
+    wrt = [i for i, a in enumerate(ask["args"]) if a["name"] in ask["wrt"]]
+    count, of = len(ask["args"]), [c["of"] for c in ask["cotangents"]] or [0]
+
+    def both(*args: Any) -> tuple:
+        inputs, cotangents = args[:count], list(args[count:])
+
+        def pulled(*chosen: Any) -> tuple[list[Any], Any]:
+            full = list(inputs)
+            for position, value in zip(wrt, chosen, strict=True):
+                full[position] = value
+            results = fn(*full)
+            return [results[i] for i in of], results
+
+        differentiated, pull, results = jax.vjp(pulled, *(inputs[i] for i in wrt), has_aux=True)
+        return (*results, *pull(cotangents or [_one(differentiated[0])]))
+
+    return both
+
+
+def _one(loss: Any) -> Any:
+    """The cotangent of a loss. Raises Misfit for what is not one number."""
+    if jnp.shape(loss) != ():
+        raise Misfit(f"an array of shape {jnp.shape(loss)} for the loss, expected one number, shape ()")
+    return jnp.ones_like(loss)

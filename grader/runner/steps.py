@@ -1,0 +1,41 @@
+"""A program that is run again and again: some of its results are arguments of its next run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from grader.runner.admission import Refused
+from grader.runner.program import Program
+
+
+@dataclass(frozen=True)
+class Steps:
+    """How often a program is run on one set of inputs, and which result is which argument of the next run.
+
+    ``fed``: positions of results by the position of the argument, both flat.
+    """
+
+    count: int
+    fed: Mapping[int, int]
+
+    @classmethod
+    def of(cls, ask: Mapping[str, Any]) -> Steps:
+        return cls(ask["steps"], {argument: result for result, argument in ask["fed"]})
+
+    def check(self, program: Program, arguments: Sequence[Mapping[str, Any]]) -> None:
+        """Raises Refused where a result that is fed is missing or has not the shape and dtype of its argument."""
+        for argument, result in self.fed.items():
+            asked = arguments[argument]
+            if result >= len(program.results):
+                raise Refused(f"the program does not return {asked['name']} for the next step")
+            shape, dtype = program.results[result]
+            if (list(shape), dtype) != (list(asked["shape"]), asked["dtype"]):
+                raise Refused(
+                    f"returned {dtype}{list(shape)} for {asked['name']}, the next step takes {asked['dtype']}{list(asked['shape'])}"
+                )
+
+    def arguments_after(self, results: Sequence[Any], fresh: Iterator[Any], count: int) -> list[Any]:
+        """The ``count`` arguments of the next run: what the last one returned, and ``fresh`` ones where nothing is fed."""
+        return [results[self.fed[i]] if i in self.fed else next(fresh) for i in range(count)]

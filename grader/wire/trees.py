@@ -1,0 +1,106 @@
+"""Trees: dicts, lists and tuples, nested, of leaves that are none of these. Both sides of the wall take them apart alike.
+
+Keys are strings and go in sorted order, as ``jax.tree`` has them, so that who asks and who answers agree on the order
+of leaves without a word about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from grader.wire.frames import is_spec
+
+
+class Misfit(Exception):
+    """Something is not the tree that was expected: ``a tuple of 2 at [1], expected {'w1', 'w2'}``."""
+
+
+def is_tree(value: Any) -> bool:
+    """Whether it has branches; a PartitionSpec has none, whatever its class is."""
+    return isinstance(value, Mapping | list | tuple) and not is_spec(value)
+
+
+def branches(tree: Any) -> list[tuple[Any, Any]]:
+    """(key or position, subtree) of each, in order."""
+    return sorted(tree.items()) if isinstance(tree, Mapping) else list(enumerate(tree))
+
+
+def leaves(tree: Any, name: str = "") -> list[tuple[str, Any]]:
+    """Every leaf with its name: of ``params`` and ``{"w1": [a, b]}`` those are ``params['w1'][0]`` and ``params['w1'][1]``."""
+    if not is_tree(tree):
+        return [(name, tree)]
+    return [leaf for key, part in branches(tree) for leaf in leaves(part, f"{name}[{key!r}]")]
+
+
+def flat(tree: Any) -> list[Any]:
+    """The leaves alone."""
+    return [leaf for _, leaf in leaves(tree)]
+
+
+def rebuilt(like: Any, values: Iterable[Any]) -> Any:
+    """The tree ``like`` with these leaves, in order, in place of its own."""
+    rest = iter(values)
+
+    def build(part: Any) -> Any:
+        if not is_tree(part):
+            return next(rest)
+        built = {key: build(inner) for key, inner in branches(part)}
+        if isinstance(part, Mapping):
+            return {key: built[key] for key in part}
+        return type(part)(built.values()) if type(part) in (list, tuple) else tuple(built.values())
+
+    return build(like)
+
+
+def mapped(fn: Callable[[Any], Any], tree: Any) -> Any:
+    """The same tree with ``fn`` of each leaf."""
+    return rebuilt(tree, map(fn, flat(tree)))
+
+
+def fitted(found: Any, like: Any, *, prefix: bool = False, at: str = "") -> list[Any]:
+    """The parts of ``found`` that stand where ``like`` has leaves, in order; a list may stand for a tuple.
+
+    Args:
+        prefix: a leaf of ``found`` may stand for all leaves below its place, as one spec may for a tree.
+        at: where both are in their trees, for the message.
+
+    Raises:
+        Misfit: its branches are others.
+    """
+    if not is_tree(like):
+        if is_tree(found):
+            raise Misfit(f"{kind_of(found)}{at and f' at {at}'}, expected one array{like and f', {like}'}")
+        return [found]
+    if prefix and not is_tree(found):
+        return [found] * len(flat(like))
+    if isinstance(like, Mapping):
+        fits = isinstance(found, Mapping) and found.keys() == like.keys()
+    else:
+        fits = is_tree(found) and not isinstance(found, Mapping) and len(found) == len(like)
+    if not fits:
+        raise Misfit(f"{kind_of(found)}{at and f' at {at}'}, expected {shown(like)}")
+    parts = [fitted(found[key], part, prefix=prefix, at=f"{at}[{key!r}]") for key, part in branches(like)]
+    return [leaf for part in parts for leaf in part]
+
+
+def kind_of(value: Any) -> str:
+    """``a tuple of 2``, ``a dict of 'w1' and 'w2'``, ``one array``."""
+    if value is None:
+        return "None"
+    if isinstance(value, Mapping):
+        return f"a dict of {', '.join(map(repr, value)) or 'nothing'}"[:200]
+    if isinstance(value, list | tuple):
+        return f"a {'list' if isinstance(value, list) else 'tuple'} of {len(value)}"
+    return "one array" if hasattr(value, "shape") else f"of type {type(value).__name__}"
+
+
+def shown(tree: Any) -> str:
+    """A tree of names as a reader would write it: ``(loss, {'w1', 'w2'})``."""
+    if isinstance(tree, Mapping):
+        parts = [f"{key!r}: {shown(part)}" if is_tree(part) else repr(key) for key, part in branches(tree)]
+        return "{" + ", ".join(parts) + "}"
+    if is_tree(tree):
+        parts = [shown(part) for part in tree]
+        return f"[{', '.join(parts)}]" if isinstance(tree, list) else f"({', '.join(parts)}{',' * (len(parts) == 1)})"
+    return str(tree)
