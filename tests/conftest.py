@@ -65,7 +65,7 @@ class Traced:
         from grader.runner.program import canonical
 
         asked = self.request
-        arguments = asked["args"] + ([asked["cotangent"]] if asked["wrt"] else [])
+        arguments = asked["args"] + asked["cotangents"]
         return canonical(self.program, asked["mesh"], arguments, set(asked["files"]))
 
     @property
@@ -101,7 +101,7 @@ def trace_text(
     else:
         arrays = dict(zip("abcd", args, strict=False))
         call = Call(asked, arrays, static or {}, (), {}, {}, wrt, cotangent)
-        ask = Ask(call, mesh or {"x": 4, "y": 2}, {})
+        ask = Ask(call, mesh or {"x": 4, "y": 2}, {}, static=call.static)
     request = ask.for_tracer([name for name, _ in chunks])
     with tolerant_jax():
         program = load({"name": "a", "chunks": chunks}, seconds)

@@ -266,7 +266,7 @@ from grader.learner.answering import answer
 from grader.learner.loading import load
 from grader.learner.tolerance import tolerant_jax
 
-ask = {"kind": "task", "task": "total", "mesh": {"x": 2}, "static": {}, "wrt": [], "cotangent": None, "files": [],
+ask = {"kind": "task", "task": "total", "mesh": {"x": 2}, "static": {}, "wrt": [], "cotangents": [], "takes": ["a"], "returns": None, "steps": 1, "fed": [], "files": [],
        "args": [{"name": "a", "shape": [4], "dtype": "float32", "spec": {"spec": ["x"]}}], "platform": "cpu"}
 text = """
 import jax

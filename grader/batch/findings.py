@@ -134,8 +134,9 @@ def _observation(ask: Ask, header: dict, blobs: list[bytes]) -> Finding:
     except NOT_ONE as error:
         return Fault("broken", f"the grader cannot read its own answer: {type(error).__name__}: {error}")
     assert isinstance(ask.of, Call)
-    if any(len(results) < len(ask.of.wrt) for results in seen.outputs):  # JAX gives each; who writes the bytes may not
-        return Fault("refused", "the program does not give the gradients that were asked for")
+    due = ask.of.arrays_due
+    if any(len(results) != due for results in seen.outputs if due is not None):  # who writes the bytes may give others
+        return Fault("refused", "the program does not give the results and gradients that were asked for")
     return seen
 
 

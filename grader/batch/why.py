@@ -127,6 +127,7 @@ def _runs(check: Check, answered: list[Answered]) -> Iterator[str]:
 def _asked(answer: Answered) -> Iterator[str]:
     ask, seen = answer.ask, answer.finding
     about = [f"mesh {dict(ask.mesh)}", f"dims {dict(ask.dims)}"] if ask.mesh else [f"{len(ask.cases)} cases"]
+    about += [f"static {dict(ask.static)}"] if ask.static else []
     about += [f"check_vma={ask.check_vma}"] if isinstance(ask.of, Call) and len(ask.of.task.modes) > 1 else []
     yield f"{ask.task}: {', '.join(about)}, {'secret' if ask.secret else 'open'} inputs {ask.digest[:16]}"
     if isinstance(seen, Observation):

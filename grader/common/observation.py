@@ -259,7 +259,7 @@ class Seen:
     Of a call of several steps ``steps`` has one for each, with what went into it and came out of it; ``inputs`` are
     those of the first, ``out`` and ``grads`` those of the last. ``check_vma``: of a body, how it was wrapped.
 
-    Floating-point inputs are given as float64 (exactly), so that references are computed in float64.
+    Inputs are given in the widest type of their kind (exactly), so that references are computed in float64 and int64.
     """
 
     mesh: Mapping[str, int]

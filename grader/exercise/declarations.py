@@ -9,9 +9,12 @@ from typing import Any, Literal
 
 import numpy as np
 
+from grader.common.sizes import Size, sizes_on
 from grader.exercise.arguments import Array
 from grader.exercise.questions import Number
+from grader.exercise.results import Result, names_of
 from grader.wire.frames import dtype_of, is_inexact
+from grader.wire.trees import flat, leaves
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,18 +48,71 @@ class Task:
 class Call:
     """What is asked of a task: array arguments, static keywords, dimensions and meshes.
 
-    ``dims`` are what learners can try; ``grade`` asks for them and for ``hidden_dims`` (other, still unequal sizes).
-    ``wrt`` asks for the vjp as well, with ``cotangent`` as the output's cotangent.
+    ``dims`` and ``static`` are what learners can try; ``grade`` asks for them and for ``hidden_dims`` (other, still
+    unequal sizes) with ``hidden_static`` (None: as ``static``).
+    ``args`` may be trees of arrays. ``returns`` is the tree of the result, None where nobody says; ``wrt`` asks for the
+    vjp as well, with ``cotangent`` as the result's, of its structure (None: its first leaf is a loss, whose is one).
+    The task is run ``steps`` times; what it returns under an argument's name is that argument of the next step.
     """
 
     task: Task
-    args: Mapping[str, Array]
+    args: Mapping[str, Any]
     static: Mapping[str, Any]
     meshes: tuple[Mapping[str, int], ...]
-    dims: Mapping[str, int]
-    hidden_dims: Mapping[str, int]
+    dims: Mapping[str, Size]
+    hidden_dims: Mapping[str, Size]
     wrt: tuple[str, ...] = ()
-    cotangent: Array | None = None
+    cotangent: Any = None
+    hidden_static: Mapping[str, Any] | None = None
+    returns: Any = None
+    steps: int = 1
+
+    @property
+    def drawn(self) -> dict[str, Any]:
+        """The arguments by name and the cotangent, in the order in which they are drawn."""
+        return dict(self.args) | ({} if self.cotangent is None else {"cotangent": self.cotangent})
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """All that is drawn, leaf by leaf."""
+        return {name: a for of, tree in self.drawn.items() for name, a in leaves(tree, of) if a is not None}
+
+    @property
+    def results(self) -> list[Result] | None:
+        """The arrays of the result, in order; None where nobody says how many there are."""
+        if self.returns is None:
+            return [Result("")] if self.wrt else None
+        return flat(self.returns)
+
+    @property
+    def names(self) -> Any:
+        """The tree of the result with the name of each array; None where nobody says."""
+        return names_of(self.returns) if self.returns is not None else "" if self.wrt else None
+
+    @property
+    def arrays_due(self) -> int | None:
+        """How many arrays a program of it gives, results and gradients; None where nobody says."""
+        results = self.results
+        return None if results is None else len(results) + sum(len(flat(self.args[name])) for name in self.wrt)
+
+    @property
+    def pulled(self) -> list[int]:
+        """Positions of the results that have a cotangent of their own."""
+        return [i for i, a in enumerate(flat(self.cotangent)) if a is not None]
+
+    @property
+    def fed(self) -> set[str]:
+        """Arguments that are results of the step before."""
+        names = {result.name.split("[")[0] for result in self.results or () if result.feeds is not None}
+        return names if self.steps > 1 else set()
+
+    def sizes(self, mesh: Mapping[str, int], *, hidden: bool) -> dict[str, int]:
+        """The size of every dimension on this mesh."""
+        return sizes_on(mesh, self.hidden_dims if hidden else self.dims)
+
+    def keywords(self, *, hidden: bool) -> Mapping[str, Any]:
+        """The static keywords."""
+        return self.hidden_static if hidden and self.hidden_static is not None else self.static
 
     @cached_property
     def dtype(self) -> np.dtype | None:
@@ -64,7 +120,7 @@ class Call:
 
         None where the arguments do not settle it, as float32 and bfloat16 together.
         """
-        dtypes = {dtype_of(a.dtype) for a in self.args.values()}
+        dtypes = {dtype_of(a.dtype) for a in flat(list(self.args.values()))}
         widest = max(map(_rank, dtypes), default=0)
         found = {d for d in dtypes if _rank(d) == widest}
         return found.pop() if len(found) == 1 else None

@@ -9,7 +9,7 @@ from typing import Any
 from grader import declared
 from grader.declared import AuthorError
 from grader.exercise.arguments import Array
-from grader.wire.trees import branches, flat, is_tree, leaves
+from grader.wire.trees import branches, flat, is_tree, leaves, mapped
 
 
 @dataclass(frozen=True)
@@ -95,6 +95,6 @@ def _fed_whole(found: Any, args: Mapping[str, Any]) -> Any:
     return found
 
 
-def fed(tree: Any) -> list[tuple[int, int]]:
-    """(position of the result, position of the argument) of what is fed back."""
-    return [(at, result.feeds) for at, result in enumerate(flat(tree)) if result.feeds is not None]
+def names_of(tree: Any) -> Any:
+    """The same tree with the name of each result."""
+    return mapped(lambda result: result.name, tree)

@@ -8,7 +8,8 @@ course's seed. Whatever is said about a submission comes from asks that are no s
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+import itertools
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +19,8 @@ import numpy as np
 from grader import declared
 from grader.declared import AuthorError
 from grader.exercise import Array, Call, Cases, Exercise, Number
-from grader.wire.frames import encode
+from grader.wire.frames import encode, widened
+from grader.wire.trees import fitted, flat, leaves, mapped, named, rebuilt
 
 OPEN_SEED = "public"  # anybody may draw these inputs
 SECRET_RUNS = 2  # with the open one, three on hidden dimensions
@@ -30,20 +32,25 @@ class Ask:
 
     Attributes:
         of: the call, the cases or the numeric question it stands for.
-        mesh, dims: of a call.
-        inputs: for each run, the arguments by name (and ``cotangent``).
+        mesh, dims, static, check_vma: of a call.
+        inputs: for each run, and each of its steps, the arguments by name (and ``cotangent``); after the first step
+            without those that are fed.
         cases: argument sets of a function.
         secret: drawn from the course's seed: what comes of it decides, but nothing is said of it.
         exercise: whose ask it is.
+        hidden: of a call, on hidden dimensions.
     """
 
     of: Call | Cases | Number
     mesh: Mapping[str, int] = field(default_factory=dict)
     dims: Mapping[str, int] = field(default_factory=dict)
-    inputs: list[dict[str, np.ndarray]] = field(default_factory=list)
+    inputs: list[dict[str, Any]] = field(default_factory=list)
     cases: list[dict[str, Any]] = field(default_factory=list)
     secret: bool = False
     exercise: str = ""
+    static: Mapping[str, Any] = field(default_factory=dict)
+    check_vma: bool = False
+    hidden: bool = False
 
     @property
     def task(self) -> str:
@@ -56,16 +63,26 @@ class Ask:
         if isinstance(self.of, Cases):
             return {"kind": "function", "task": self.task, "cases": self.encoded}
         call = self.of
+        args = [leaf for name, tree in call.args.items() for leaf in leaves(tree, name)]
+        cotangents = [array for array in flat(call.cotangent) if array is not None]
+        results = enumerate(call.results or () if call.steps > 1 else ())
         return {
             "kind": call.task.kind,
             "task": self.task,
             "mesh": dict(self.mesh),
-            "args": [_argument(name, array, self.dims) for name, array in call.args.items()],
-            "static": {k: encode(v) for k, v in call.static.items()},
-            "wrt": list(call.wrt),
-            "cotangent": _argument("cotangent", call.cotangent, self.dims) if call.cotangent else None,
-            "out_specs": encode(call.task.out_specs) if call.task.kind == "body" else None,
-            "check_vma": call.task.check_vma,
+            "args": [_argument(name, array, self.dims) for name, array in args],
+            "takes": [encode(named(tree, name)) for name, tree in call.args.items()],
+            "static": {k: encode(v) for k, v in self.static.items()},
+            "returns": encode(call.names),
+            "wrt": [leaf for name in call.wrt for leaf, _ in leaves(call.args[name], name)],
+            "cotangents": [
+                _argument("cotangent", array, self.dims) | {"of": of}
+                for of, array in zip(call.pulled, cotangents, strict=True)
+            ],
+            "steps": call.steps,
+            "fed": [[at, result.feeds] for at, result in results if result.feeds is not None],
+            "out_specs": encode(_out_specs(call)) if call.task.kind == "body" else None,
+            "check_vma": self.check_vma,
             "platform": "cpu",
             "files": files,
         }
@@ -73,7 +90,15 @@ class Ask:
     @property
     def program(self) -> tuple:
         """Asks of a call that are equal in this are answered by the same program."""
-        return id(self.of), tuple(self.mesh.items()), tuple(sorted(self.dims.items()))
+        static = repr([(name, encode(value)) for name, value in sorted(self.static.items())])
+        dims = tuple(sorted(self.dims.items()))
+        return id(self.of), tuple(self.mesh.items()), dims, static, self.check_vma
+
+    def among(self, every_mesh: bool) -> tuple:
+        """Asks of calls that a check relates are looked at together where they are equal in this."""
+        modes = [] if isinstance(self.of, Number) else self.of.task.modes
+        mode = self.check_vma if len(modes) > 1 else None
+        return self.secret, self.hidden, mode, () if every_mesh else tuple(self.mesh.items())
 
     @cached_property
     def encoded(self) -> list[Any]:
@@ -83,12 +108,25 @@ class Ask:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all inputs, or of the cases."""
-        runs = [(n, a.dtype.name, a.shape, a.tobytes()) for one in self.inputs for n, a in one.items()]
+        runs = [(n, a.dtype.name, a.shape, a.tobytes()) for one in self.inputs for n, a in _leaves(one)]
         return hashlib.sha256(repr((runs, self.cases)).encode()).hexdigest()
 
     def arrays(self) -> list[list[np.ndarray]]:
-        """The inputs in the program's order, one list per run."""
-        return [list(one.values()) for one in self.inputs]
+        """The inputs in the program's order, one list per run with all of its steps."""
+        steps = self.of.steps if isinstance(self.of, Call) else 1
+        each = [[array for _, array in _leaves(one)] for one in self.inputs]
+        return [list(itertools.chain(*each[at : at + steps])) for at in range(0, len(each), steps)]
+
+
+def _leaves(inputs: Mapping[str, Any]) -> list[tuple[str, np.ndarray]]:
+    return [leaf for name, tree in inputs.items() for leaf in leaves(tree, name) if leaf[1] is not None]
+
+
+def _out_specs(call: Call) -> Any:
+    """Those of a body; leaf by leaf where the structure of the result is declared, as the learner's side flattens it."""
+    if call.names is None:
+        return call.task.out_specs
+    return tuple(fitted(call.task.out_specs, call.names, prefix=True))
 
 
 def _argument(name: str, array: Array, dims: Mapping[str, int]) -> dict[str, Any]:
@@ -147,24 +185,51 @@ def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
 
 def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> list[Ask]:
     """``shown``: learners have this call, so a grader asks for it too, exactly as they can."""
-    asks = []
-    if public or (shown and call.dims != call.hidden_dims):
-        asks += [
-            Ask(call, mesh, call.dims, _inputs(call, mesh, call.dims, OPEN_SEED, where, 1)) for mesh in call.meshes
-        ]
-    if public:
-        return asks
-    for secret, drawn, runs in ((False, OPEN_SEED, 1), (True, seed, SECRET_RUNS)):
+
+    def asked(hidden: bool, seed: str, runs: int, secret: bool = False) -> Iterator[Ask]:
         for mesh in call.meshes:
-            inputs = _inputs(call, mesh, call.hidden_dims, drawn, where, runs)
-            asks.append(Ask(call, mesh, call.hidden_dims, inputs, secret=secret))
+            dims, static = call.sizes(mesh, hidden=hidden), call.keywords(hidden=hidden)
+            draws = [rng(seed, f"{where}/{dict(mesh)}/{run}") for run in range(runs)]
+            inputs = [step for draw in draws for step in _inputs(call, mesh, dims, static, draw)]
+            for mode in call.task.modes:
+                yield Ask(
+                    call, mesh, dims, inputs, secret=secret, static=static, check_vma=mode, hidden=hidden
+                )  # fmt: skip
+
+    same = (call.dims, call.keywords(hidden=False)) == (call.hidden_dims, call.keywords(hidden=True))
+    asks = list(asked(False, OPEN_SEED, 1)) if public or (shown and not same) else []
+    if not public:
+        asks += [*asked(True, OPEN_SEED, 1), *asked(True, seed, SECRET_RUNS, secret=True)]
     return asks
 
 
-def _inputs(call: Call, mesh: Mapping[str, int], dims: Mapping[str, int], seed: str, where: str, runs: int) -> list:
-    arrays = dict(call.args) | ({"cotangent": call.cotangent} if call.cotangent else {})
-    draws = (rng(seed, f"{where}/{dict(mesh)}/{run}") for run in range(runs))
-    return [{name: array.sample(dims, draw) for name, array in arrays.items()} for draw in draws]
+def _inputs(
+    call: Call, mesh: Mapping[str, int], dims: Mapping[str, int], static: Mapping[str, Any], draw: np.random.Generator
+) -> Iterator[dict[str, Any]]:
+    """The arguments of one run, step by step, each drawn after those before it. Raises AuthorError where one cannot be."""
+    related: dict[str, Any] = {"mesh": dict(mesh), **dims, **static}
+    for step in range(call.steps):
+        found: dict[str, Any] = {}
+        for argument, tree in call.drawn.items():
+            if step and argument in call.fed:
+                continue
+            values = [_sample(call, name, array, dims, draw, related) for name, array in leaves(tree, argument)]
+            found[argument] = rebuilt(tree, values)
+            related[argument] = mapped(_seen, found[argument])
+        yield found
+
+
+def _sample(
+    call: Call, name: str, array: Array | None, dims: Mapping[str, int], draw: np.random.Generator, related: Mapping
+) -> np.ndarray | None:
+    try:
+        return None if array is None else array.sample(dims, draw, related)
+    except AuthorError as error:
+        raise AuthorError(f"{call.task.name}: argument {name}: {error}") from None
+
+
+def _seen(array: np.ndarray | None) -> np.ndarray | None:
+    return None if array is None else widened(array)
 
 
 def rng(seed: str, where: str) -> np.random.Generator:

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from grader.common.observation import Fault, Observation, Outcome, Seen
+from grader.common.observation import Fault, Observation, Outcome, Seen, Sharded
 from grader.exercise import Call, Cases, Task
 from grader.judging.plan import Ask
-from grader.wire.frames import decode, dtype_of, encode
+from grader.wire.frames import decode, dtype_of, encode, widened
+from grader.wire.trees import flat, leaves, mapped, rebuilt
 
 Finding = Observation | list[Outcome] | Fault
 
@@ -37,34 +38,80 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
         yield Seen({}, outcomes=list(zip(ask.cases, finding, wanted, strict=True)), public=not ask.secret)
         return
     assert isinstance(ask.of, Call) and isinstance(finding, Observation)
+    steps: list[Seen] = []
     for inputs, outputs in zip(ask.inputs, finding.outputs, strict=True):
-        results, grads = outputs, {}
-        if ask.of.wrt:
-            cut = len(outputs) - len(ask.of.wrt)
-            results, grads = outputs[:cut], dict(zip(ask.of.wrt, outputs[cut:], strict=True))
-            grads = {name: replace(grad, due=dtype_of(ask.of.args[name].dtype)) for name, grad in grads.items()}
-        results = [replace(r, due=ask.of.dtype, per_device=ask.of.task.kind == "body") for r in results]
-        yield Seen(
-            mesh=ask.mesh,
-            dims=ask.dims,
-            inputs={k: _exact(v) for k, v in inputs.items()},
-            static=ask.of.static,
-            out=results[0]
-            if len(results) == 1
-            else results,  # of a program, one result and a tuple of one are the same
-            grads=grads,
-            collectives=finding.collectives,
-            memory=finding.memory,
-            flops=finding.flops,
-            dot_flops=finding.dot_flops,
-            typed=finding.typed,
-            mapped=finding.mapped,
-            public=not ask.secret,
-        )
+        steps.append(_seen_of_step(ask, finding, inputs, outputs, steps))
+        if len(steps) == ask.of.steps:
+            yield steps[0] if len(steps) == 1 else replace(steps[-1], inputs=steps[0].inputs, steps=steps)
+            steps = []
 
 
-def _exact(array: np.ndarray) -> np.ndarray:
-    return array if array.dtype.kind in "iub" else array.astype(np.float64)
+def _seen_of_step(ask: Ask, finding: Observation, inputs: dict, outputs: list[Sharded], before: list[Seen]) -> Seen:
+    """What one run of the program came to.
+
+    Args:
+        inputs: what was drawn for it.
+        before: the steps before it, whose last has the arguments that are fed.
+    """
+    call = ask.of
+    assert isinstance(call, Call)
+    step = len(before) + 1
+    given = {name: mapped(_exact, tree) for name, tree in inputs.items()}
+    fed = _fed(call, before[-1].out) if before else {}
+    gradients = [(name, array) for of in call.wrt for name, array in leaves(call.args[of], of)]
+    cut = len(outputs) - len(gradients)
+    told = f"step {step}: " if call.steps > 1 else ""
+    pulled = [
+        replace(grad, due=dtype_of(array.dtype), name=f"{told}the gradient of {name}", step=step)
+        for grad, (name, array) in zip(outputs[cut:], gradients, strict=True)
+    ]
+    rest = iter(pulled)
+    return Seen(
+        mesh=ask.mesh,
+        dims=ask.dims,
+        inputs={name: fed.get(name, given.get(name)) for name in call.drawn},
+        static=ask.static,
+        out=_result(call, outputs[:cut], told, step),
+        grads={name: rebuilt(call.args[name], rest) for name in call.wrt},
+        collectives=finding.collectives,
+        memory=finding.memory,
+        flops=finding.flops,
+        dot_flops=finding.dot_flops,
+        typed=finding.typed,
+        mapped=finding.mapped,
+        public=not ask.secret,
+        check_vma=ask.check_vma,
+    )
+
+
+def _result(call: Call, outputs: list[Sharded], told: str, step: int) -> Any:
+    """The result in its declared structure; else one array, or a list of all. One and a tuple of one are the same."""
+    found = [replace(r, due=call.dtype, per_device=call.task.kind == "body", step=step) for r in outputs]
+    if call.results is None:
+        return found[0] if len(found) == 1 else found
+    return rebuilt(
+        call.names,
+        [
+            replace(one, due=dtype_of(about.dtype) if about.dtype else one.due, name=about.name and f"{told}{about.name}")
+            for one, about in zip(found, call.results, strict=True)
+        ],
+    )
+
+
+def _fed(call: Call, out: Any) -> dict[str, Any]:
+    """The arguments that the step before returned."""
+    results = flat(out)
+    arrays = {about.feeds: result for about, result in zip(call.results or (), results, strict=True)}
+    places = {name: at for at, (name, _) in enumerate(leaf for a in call.args for leaf in leaves(call.args[a], a))}
+    return {
+        of: rebuilt(call.args[of], [widened(arrays[places[name]].value) for name, _ in leaves(call.args[of], of)])
+        for of in call.args
+        if of in call.fed
+    }
+
+
+def _exact(array: np.ndarray | None) -> np.ndarray | None:
+    return None if array is None else widened(array)
 
 
 @lru_cache(512)

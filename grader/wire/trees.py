@@ -58,6 +58,11 @@ def mapped(fn: Callable[[Any], Any], tree: Any) -> Any:
     return rebuilt(tree, map(fn, flat(tree)))
 
 
+def named(tree: Any, name: str) -> Any:
+    """The same tree with the name of each leaf in its place."""
+    return rebuilt(tree, [leaf for leaf, _ in leaves(tree, name)])
+
+
 def fitted(found: Any, like: Any, *, prefix: bool = False, at: str = "") -> list[Any]:
     """The parts of ``found`` that stand where ``like`` has leaves, in order; a list may stand for a tuple.
 

@@ -197,7 +197,7 @@ def test_what_runs_of_a_composite_is_what_it_is_made_of(name: str) -> None:
     """XLA takes some names for operations of its own, and what is read for facts would never run."""
     body = f'%0 = stablehlo.composite "{name}" %a {{decomposition = @g, version = 1 : i32}} : (tensor<8xf32>) -> tensor<8xf32>'
     code = code_of(honest(body, MAIN.replace("public @main", "private @g")))
-    request = {"args": [ARGUMENT], "mesh": MESH, "wrt": [], "files": []}
+    request = {"args": [ARGUMENT], "mesh": MESH, "cotangents": [], "steps": 1, "fed": [], "files": []}
     _, blobs = execution.execute(request, code, [[np.arange(8, dtype=np.float32)]])
     assert [np.frombuffer(b, np.float32).tolist() for b in blobs[::2]] == [[0, -1], [-2, -3], [-4, -5], [-6, -7]]
 

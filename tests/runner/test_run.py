@@ -67,7 +67,7 @@ def test_a_result_that_is_still_to_be_summed_is_the_learners() -> None:
     """JAX cannot say which device holds what of it: that was pending, and for nothing."""
     result = 'tensor<8xf32> {sdy.sharding = #sdy.sharding<@mesh, [{}], unreduced={"x"}>}'
     code = code_of(honest().replace("-> tensor<8xf32> {", f"-> ({result}) {{", 1))
-    ask = {"args": [ARGUMENT], "wrt": [], "mesh": MESH, "files": []}
+    ask = {"args": [ARGUMENT], "cotangents": [], "steps": 1, "fed": [], "mesh": MESH, "files": []}
     header, _ = execution.execute(ask, code, [[np.arange(8, dtype=np.float32)]])
     said = {
         "refused": "is a sum over them still to be made?",

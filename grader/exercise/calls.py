@@ -1,0 +1,146 @@
+"""What a call is declared with, checked on every mesh that it is asked on."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Mapping
+from typing import Any
+
+from grader import declared
+from grader.declared import AuthorError
+from grader.exercise.arguments import Array
+from grader.exercise.declarations import Call, Task
+from grader.exercise.results import names_of, results_tree
+from grader.wire.frames import dtype_of, is_inexact
+from grader.wire.trees import Misfit, fitted, flat, is_tree, leaves
+
+KEYWORDS = {
+    "dims", "hidden_dims", "static", "hidden_static", "meshes", "wrt", "cotangent", "returns", "steps",
+}  # fmt: skip
+"""What ``exercise.call`` takes beside the arguments of the task."""
+
+
+def declared_call(
+    task: Task,
+    args: Mapping[str, Any],
+    *,
+    meshes: Any,
+    dims: Any,
+    hidden_dims: Any,
+    static: Any,
+    hidden_static: Any,
+    wrt: Any,
+    cotangent: Any,
+    returns: Any,
+    steps: Any,
+) -> Call:
+    """The call of these arguments. Raises AuthorError for the first of them that cannot be."""
+    arguments = dict(args) | ({} if cotangent is None else {"cotangent": cotangent})
+    arrays = _arrays(task, arguments)
+    result = None if returns is None else results_tree(returns, args)
+    _fit_out_specs(task, result)
+    gradients = _gradients(task, wrt, cotangent, args, result)
+    _fit_steps(task, steps, result)
+    keywords = declared.keywords("static", static or {})
+    hidden_keywords = keywords if hidden_static is None else declared.keywords("hidden_static", hidden_static)
+    _same_names(task, "static", "values", "keywords", keywords, hidden_keywords)
+    shown = declared.dims("dims", dims)
+    hidden = declared.dims("hidden_dims", hidden_dims) or shown
+    _same_names(task, "dims", "sizes", "dimensions", shown, hidden)
+    _related(task, arguments, {*keywords, *shown, "mesh"})
+    chosen = declared.meshes(meshes)
+    for (of, sizes), mesh in itertools.product((("dims", shown), ("hidden_dims", hidden)), chosen):
+        on_mesh = declared.sizes(of, sizes, mesh)
+        for name, array in arrays.items():
+            declared.fits(name, array, on_mesh, mesh, of)
+    return Call(
+        task, args, keywords, chosen, shown, hidden, gradients, cotangent, hidden_keywords, result, steps
+    )  # fmt: skip
+
+
+def _arrays(task: Task, arguments: Mapping[str, Any]) -> dict[str, Array]:
+    """All arrays by name, leaf by leaf."""
+    found = {}
+    for argument, tree in arguments.items():
+        for name, array in leaves(tree, argument):
+            if argument == "cotangent" and array is None:
+                continue
+            if not isinstance(array, Array):
+                problem = f'argument {name} is {declared.a(array)}, not an array such as normal("I", "J")'
+                raise AuthorError(f"{task.name}: {problem}{declared.near(name, KEYWORDS - {name})}")
+            found[name] = array
+        _keys_are_names(task, argument, tree)
+    return found
+
+
+def _keys_are_names(task: Task, name: str, tree: Any) -> None:
+    if not is_tree(tree):
+        return
+    if not tree:
+        raise AuthorError(f"{task.name}: {name} is {declared.a(tree)}, which has no arrays")
+    for key, part in tree.items() if isinstance(tree, Mapping) else enumerate(tree):
+        if isinstance(tree, Mapping) and not isinstance(key, str):
+            raise AuthorError(f"{task.name}: {name} has {declared.a(key)} for a key: name it by a word")
+        _keys_are_names(task, f"{name}[{key!r}]", part)
+
+
+def _fit_out_specs(task: Task, result: Any) -> None:
+    if task.kind == "body" and result is not None:
+        try:
+            fitted(task.out_specs, names_of(result), prefix=True)
+        except Misfit as misfit:
+            raise AuthorError(f"{task.name}: out_specs is {misfit}") from None
+
+
+def _fit_steps(task: Task, steps: Any, result: Any) -> None:
+    if not declared.whole(steps):
+        raise AuthorError(f"{task.name}: steps is {declared.a(steps)}, not a count: 1, 2, 3, ...")
+    if steps > 1 and (result is None or not any(leaf.feeds is not None for leaf in flat(result))):
+        raise AuthorError(
+            f"{task.name}: steps={steps} feeds back what is returned under an argument's name, and nothing is: "
+            'write returns=(like("params"), "loss")'
+        )
+
+
+def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], result: Any) -> tuple[str, ...]:
+    if cotangent is not None and not wrt:
+        raise AuthorError(f"{task.name}: a cotangent is for gradients: say of which arguments, wrt=[...]")
+    for name in declared.texts("wrt", wrt):
+        if name not in args:
+            raise AuthorError(f"{task.name}: wrt names {name!r}, which is no argument{declared.nearest(name, args)}")
+        for leaf, array in leaves(args[name], name):
+            if not is_inexact(dtype_of(array.dtype)):
+                raise AuthorError(f"{task.name}: wrt names {name!r}, and {leaf} is {array.dtype}: no gradient is of that")
+    if cotangent is not None:
+        try:
+            parts = fitted(cotangent, "" if result is None else names_of(result))
+        except Misfit as misfit:
+            raise AuthorError(f"{task.name}: cotangent is {misfit}") from None
+        if not any(part is not None for part in parts):
+            raise AuthorError(f"{task.name}: cotangent has no array; leave it out where the first result is a loss")
+    return tuple(wrt)
+
+
+def _same_names(
+    task: Task, word: str, what: str, names: str, shown: Mapping[str, Any], hidden: Mapping[str, Any]
+) -> None:
+    if shown.keys() != hidden.keys():
+        both = f"{', '.join(shown) or 'nothing'}, hidden_{word} of {', '.join(hidden) or 'nothing'}"
+        raise AuthorError(f"{task.name}: {word} gives {what} of {both}: both must name the same {names}")
+
+
+def _related(task: Task, arguments: Mapping[str, Any], known: set[str]) -> None:
+    """What an array is drawn from is known when it is drawn."""
+    before: list[str] = []
+    for argument, tree in arguments.items():
+        for name, array in leaves(tree, argument):
+            for need in array.needs if array else ():
+                if need in before or need in known:
+                    continue
+                if need in arguments:
+                    raise AuthorError(f"{task.name}: {name} is drawn from {need}, which comes after it: write {need} first")
+                raise AuthorError(
+                    f"{task.name}: {name} is drawn from {need!r}, which is no argument before it, no static keyword and "
+                    f"no dimension{declared.nearest(need, {*before, *known})}"
+                )
+        before.append(argument)
