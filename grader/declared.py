@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
 from grader.common.layout import entries
+from grader.common.sizes import AxisSize, Size, sizes_on
 from grader.wire.frames import DTYPES, NotPlain, encode
 from grader.wire.text import closest
 
@@ -101,8 +102,8 @@ def meshes(value: Any) -> tuple[dict[str, int], ...]:
     return tuple(dict(mesh) for mesh in value)
 
 
-def dims(name: str, value: Any) -> dict[str, int]:
-    """Sizes by dimension; ``name`` is the keyword they were given for."""
+def dims(name: str, value: Any) -> dict[str, Size]:
+    """Sizes by dimension, some of which may depend on the mesh; ``name`` is the keyword they were given for."""
     if value is None:
         return {}
     if not isinstance(value, Mapping):
@@ -110,9 +111,21 @@ def dims(name: str, value: Any) -> dict[str, int]:
     for dim, size in value.items():
         if not isinstance(dim, str):
             raise AuthorError(f'{name} has {a(dim)} for a dimension: name it by a word, such as "I"')
-        if not whole(size):
+        if isinstance(size, AxisSize) and size.times < 1:
+            raise AuthorError(f'{name}: dimension {dim} has {size} for its size, which is none: write 4 * axis("x")')
+        if not whole(size) and not isinstance(size, AxisSize):
             raise AuthorError(f"{name}: dimension {dim} has {a(size)} for its size: 1, 2, 3, ...")
     return dict(value)
+
+
+def sizes(name: str, value: Mapping[str, Size], mesh: Mapping[str, int]) -> dict[str, int]:
+    """The sizes that ``dims`` returned, on this mesh. Raises AuthorError for an axis that it does not have."""
+    for dim, size in value.items():
+        for axis in size.axes if isinstance(size, AxisSize) else ():
+            if axis not in mesh:
+                problem = f"dimension {dim} has {size} for its size, and the mesh {dict(mesh)} has no axis {axis!r}"
+                raise AuthorError(f"{name}: {problem}")
+    return sizes_on(mesh, value)
 
 
 def shape(value: tuple) -> tuple[int | str, ...]:
@@ -206,6 +219,21 @@ def function(name: str, value: Any, such_as: str) -> Any:
     return value
 
 
+def draws(fn: Any) -> tuple[str, ...]:
+    """What a function that draws an array asks for beside a generator and a shape: its parameters without a default."""
+    such_as = "lambda rng, shape: rng.permutation(shape[0])"
+    try:
+        found = list(inspect.signature(function("draw", fn, such_as)).parameters.values())
+    except (TypeError, ValueError):  # a builtin that does not say
+        raise AuthorError(f"draw is {a(fn)}, which does not say what it takes: write {such_as}") from None
+    first, rest = found[:2], [p for p in found[2:] if p.kind not in (p.VAR_POSITIONAL, p.VAR_KEYWORD)]
+    if len(first) < 2 or not all(p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD) for p in first):
+        raise AuthorError(f"draw takes ({', '.join(p.name for p in found)}), not a generator and a shape: {such_as}")
+    if unnamed := [p.name for p in rest if p.kind is p.POSITIONAL_ONLY]:
+        raise AuthorError(f"draw takes {unnamed[0]} by position only: what is related is given by name")
+    return tuple(p.name for p in rest if p.default is p.empty)
+
+
 def takes(what: str, fn: Callable[..., Any], names: Iterable[str]) -> None:
     """Raises AuthorError where ``fn`` cannot be called with keywords of these names."""
     try:
@@ -217,6 +245,13 @@ def takes(what: str, fn: Callable[..., Any], names: Iterable[str]) -> None:
         signature.bind(**dict.fromkeys(names))
     except TypeError as error:
         raise AuthorError(f"{what} is called with {', '.join(names) or 'nothing'}: {error}") from None
+
+
+def keywords(name: str, value: Any) -> dict[str, Any]:
+    """Static keywords; ``name`` is the keyword they were given for."""
+    found = mapping(name, value, '{"dim": 0}')
+    plain(name, found)
+    return found
 
 
 def plain(what: str, values: Mapping[str, Any]) -> None:

@@ -101,7 +101,7 @@ def trace_text(
     else:
         arrays = dict(zip("abcd", args, strict=False))
         call = Call(asked, arrays, static or {}, (), {}, {}, wrt, cotangent)
-        ask = Ask(call, mesh or {"x": 4, "y": 2}, {})
+        ask = Ask(call, mesh or {"x": 4, "y": 2}, {}, static=call.static)
     request = ask.for_tracer([name for name, _ in chunks])
     with tolerant_jax():
         program = load({"name": "a", "chunks": chunks}, seconds)

@@ -287,7 +287,7 @@ def test_facts_hold_of_references_and_misconceptions(path: Path) -> None:
 def assert_facts_hold(call: Call, fn: Callable, what: str) -> None:
     sizes = dict(call.meshes[0])
     try:
-        jitted, module, values = module_of(call.task, fn, call, sizes, call.dims)
+        jitted, module, values = module_of(call.task, fn, call, sizes, call.sizes(sizes, hidden=False))
         wanted = jax.tree.leaves(jitted(*values))
     except Exception:  # a misconception that JAX refuses: there is no program
         assert "reference" not in what, what

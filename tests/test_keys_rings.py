@@ -135,11 +135,12 @@ def looked_at(name: str, fn: Callable, call: Call, sizes: Mapping[str, int]) -> 
         )
     else:
         fn = partial(fn, mesh=mesh, **call.static)
-    value = array.sample(call.hidden_dims, np.random.default_rng(0))
+    dims = call.sizes(sizes, hidden=True)
+    value = array.sample(dims, np.random.default_rng(0))
     placed = jax.device_put(value, NamedSharding(mesh, spec))
     found = facts.read(form_of(fn, placed, array, sizes).parse(), sizes, set())
     inputs = {arg: value.astype(np.float64)}
-    return Seen(sizes, call.hidden_dims, inputs, call.static, out=as_seen(jax.jit(fn)(placed), mesh), collectives=found.collectives)  # fmt: skip
+    return Seen(sizes, dims, inputs, call.static, out=as_seen(jax.jit(fn)(placed), mesh), collectives=found.collectives)  # fmt: skip
 
 
 def form_of(fn: Callable, placed: jax.Array, array: Array, sizes: Mapping[str, int]) -> program.Program:

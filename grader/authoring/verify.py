@@ -10,16 +10,14 @@ and what learners are given holds no line of a solution, no hidden check and no 
 from __future__ import annotations
 
 import ast
-import math
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from grader.authoring import possible
+from grader.authoring import inputs, possible
 from grader.authoring.released import released_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.batch.grade import Grader
-from grader.common.layout import entries
 from grader.common.result import Report, Result
 from grader.course.answers import answer_of, answer_text, answers
 from grader.course.build import stale
@@ -70,11 +68,12 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
     yield from _declared(exercise)
     for call in dict.fromkeys(c.call for c in exercise.checks.values()):
         if isinstance(call, Call):
-            yield from tame_dims(call)
+            yield from inputs.tame_dims(call)
     for question in exercise.numbers.values():
         yield from question_problems(question, exercise.misconceptions.values())
         yield from possible.question_problems(question)
     try:
+        yield from inputs.undecided_draws(exercise)
         yield from _reference(course, grader, exercise, seeds)
         yield from _stub(course, grader, exercise)
         for slip in exercise.misconceptions.values():
@@ -100,30 +99,6 @@ def _declared(exercise: Exercise) -> Iterator[str]:
     for check in exercise.checks.values():
         if check.points <= 0:
             yield f"{check.name} is worth nothing"
-
-
-def tame_dims(call: Call) -> Iterator[str]:
-    """Where hidden dimensions are easier than public ones: an odd block made even, a cut that is even on every mesh, equals."""
-    public, hidden = _blocks(call, call.dims), _blocks(call, call.hidden_dims)
-    for (dim, mesh), size in hidden.items():
-        if size % 2 == 0 and public[dim, mesh] % 2:
-            yield f"{call.task.name}: hidden {dim} is even on each device of the mesh {dict(mesh)}, public {dim} is odd"
-    for dim in dict.fromkeys(dim for dim, _ in hidden):
-        if not any(size % 2 for (d, _), size in hidden.items() if d == dim):
-            yield f"{call.task.name}: hidden {dim} is even on each device of every mesh"
-    if len(set(call.hidden_dims.values())) < len(call.hidden_dims):
-        yield f"{call.task.name}: two hidden dimensions are equal"
-
-
-def _blocks(call: Call, dims: Mapping[str, int]) -> dict[tuple[str, tuple], int]:
-    """What one device has of each dimension that is cut, by the dimension's name and the mesh."""
-    found: dict[tuple[str, tuple], int] = {}
-    for mesh in call.meshes:
-        for array in (*call.args.values(), *([call.cotangent] if call.cotangent else [])):
-            for dim, axes in zip(array.shape, entries(array.spec, len(array.shape)), strict=True):
-                if isinstance(dim, str) and axes:
-                    found[dim, tuple(mesh.items())] = dims[dim] // math.prod(mesh[axis] for axis in axes)
-    return found
 
 
 def wide_lines(statement: str) -> list[str]:

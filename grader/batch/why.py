@@ -124,6 +124,7 @@ def _runs(check: Check, answered: list[Answered]) -> Iterator[str]:
     for answer in mine:
         ask, seen = answer.ask, answer.finding
         about = [f"mesh {dict(ask.mesh)}", f"dims {dict(ask.dims)}"] if ask.mesh else [f"{len(ask.cases)} cases"]
+        about += [f"static {dict(ask.static)}"] if ask.static else []
         yield f"{ask.task}: {', '.join(about)}, {'secret' if ask.secret else 'open'} inputs {ask.digest[:16]}"
         if isinstance(seen, Observation):
             yield f"  program {seen.program[:16]}; temporary memory {seen.memory} B; FLOPs {seen.flops}"

@@ -252,7 +252,7 @@ class Fault:
 class Seen:
     """What a check may look at. Arguments are attributes too: ``seen.a`` is the NumPy input.
 
-    Floating-point inputs are given as float64 (exactly), so that references are computed in float64.
+    Inputs are given in the widest type of their kind (exactly), so that references are computed in float64 and int64.
     """
 
     mesh: Mapping[str, int]

@@ -7,7 +7,7 @@ Nothing here runs learner code or judges anything: these are declarations, read 
 """
 
 from grader.declared import AuthorError
-from grader.exercise.arguments import Array, integers, normal
+from grader.exercise.arguments import Array, array, axis, integers, normal
 from grader.exercise.declarations import Call, Cases, Check, Misconception, Task
 from grader.exercise.exercise import Exercise
 from grader.exercise.questions import About, Number, larger
@@ -23,6 +23,8 @@ __all__ = [
     "Misconception",
     "Number",
     "Task",
+    "array",
+    "axis",
     "integers",
     "larger",
     "normal",

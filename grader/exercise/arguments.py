@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
 from grader import declared
+from grader.common.sizes import AxisSize
 from grader.declared import AuthorError
-from grader.wire.frames import dtype_of
+from grader.wire.frames import dtype_of, is_inexact, wide
+
+NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
 @dataclass(frozen=True)
 class Array:
-    """A hidden array argument: ``shape`` may name dimensions, which the call's ``dims`` give sizes."""
+    """A hidden array argument: ``shape`` may name dimensions, which the call's ``dims`` give sizes.
+
+    ``draw(rng, shape, **related)`` gives its values; ``needs`` are the names of what is related.
+    """
 
     shape: tuple[int | str, ...]
     spec: tuple
     dtype: str
-    draw: str
-    low: int = 0
-    high: int = 0
+    draw: Callable[..., Any]
+    needs: tuple[str, ...] = ()
 
     def sized(self, dims: Mapping[str, int]) -> tuple[int, ...]:
         try:
@@ -29,17 +36,71 @@ class Array:
         except KeyError as missing:
             raise AuthorError(f"no size given for dimension {missing}") from None
 
-    def sample(self, dims: Mapping[str, int], rng: np.random.Generator) -> np.ndarray:
+    def sample(
+        self, dims: Mapping[str, int], rng: np.random.Generator, related: Mapping[str, Any] = NOTHING
+    ) -> np.ndarray:
+        """Values of this array, which nobody can write into.
+
+        Raises:
+            AuthorError: ``draw`` raises, or what it returns is not finite, of another shape or not held by the dtype.
+        """
         shape = self.sized(dims)
-        if self.draw == "normal":
-            return rng.standard_normal(shape).astype(dtype_of(self.dtype))
-        return rng.integers(self.low, self.high, shape).astype(dtype_of(self.dtype))
+        chosen = {name: related[name] for name in self.needs}
+        try:
+            found = np.asarray(self.draw(rng, shape, **chosen))
+        except Exception as error:  # the function is the author's
+            raise AuthorError(f"drawing it raises {type(error).__name__}: {error}") from None
+        return _held(found, shape, dtype_of(self.dtype))
+
+
+def _held(found: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray:
+    """The same values in this dtype: floats may be rounded, nothing else may change."""
+    if found.dtype.kind in "OSUMm":
+        raise AuthorError(f"what is drawn has dtype {found.dtype}, which is no number")
+    if found.shape != shape:
+        raise AuthorError(f"what is drawn has shape {found.shape}, expected {shape}")
+    if is_inexact(found.dtype) and not np.isfinite(wide(found)).all():
+        raise AuthorError("what is drawn has NaN or infinite values")
+    with np.errstate(all="ignore"):
+        cast = found.astype(dtype)
+        kept = np.isfinite(wide(cast)).all() if _rounds(found.dtype, dtype) else _equal(cast, found)
+    if not kept:
+        raise AuthorError(f"what is drawn, {found.dtype}, does not fit into {dtype}")
+    cast.flags.writeable = False
+    return cast
+
+
+def _rounds(one: np.dtype, other: np.dtype) -> bool:
+    """Whether values of the first become the nearest of the second: floats and complex numbers, not complex to float."""
+    return is_inexact(one) and is_inexact(other) and (other.kind in "cW" or one.kind not in "cW")
+
+
+def _equal(cast: np.ndarray, found: np.ndarray) -> bool:
+    """Whether a cast changed no value: it can be taken back, and no sign was lost, as of -1 that became 2**64 - 1."""
+    if found.dtype.kind in "cW":
+        return False
+    return bool(np.all((cast.astype(found.dtype) == found) & ((wide(cast) < 0) == (wide(found) < 0))))
+
+
+# -- what authors write ------------------------------------------------------------------------
+
+
+@declared.spelt("array")
+def array(*shape: int | str, draw: Callable[..., Any], spec: Iterable = (), dtype: str = "float32") -> Array:
+    """Values by a function: ``array("T", draw=lambda rng, shape, E: rng.integers(E, size=shape), dtype="int32")``.
+
+    Args:
+        draw: called with a generator, the array's shape, and what its further parameters name, those without a default:
+            arguments of the call that stand before this one (as checks see them), its static keywords, its dimensions,
+            and ``mesh`` (the size of every axis). It depends on nothing else.
+    """
+    return _array(shape, spec, dtype, draw, declared.draws(draw))
 
 
 @declared.spelt("normal")
 def normal(*shape: int | str, spec: Iterable = (), dtype: str = "float32") -> Array:
     """Standard normal values: ``normal("I", "J", spec=P("x", None))``."""
-    return _array(shape, spec, dtype, "normal")
+    return _array(shape, spec, dtype, _normal)
 
 
 @declared.spelt("integers")
@@ -47,8 +108,29 @@ def integers(low: int, high: int, *shape: int | str, spec: Iterable = (), dtype:
     """Integers in ``low <= n < high``."""
     if not (isinstance(low, int) and isinstance(high, int) and low < high):
         raise AuthorError(f"integers: low is {low!r} and high {high!r}: there are none between them")
-    return _array(shape, spec, dtype, "integers", low, high)
+    return _array(shape, spec, dtype, _Integers(low, high))
 
 
-def _array(shape: tuple, spec: Iterable, dtype: str, draw: str, low: int = 0, high: int = 0) -> Array:
-    return Array(declared.shape(shape), declared.spec(spec, len(shape)), declared.dtype(dtype), draw, low, high)
+@declared.spelt("axis")
+def axis(name: str) -> AxisSize:
+    """The size of a mesh axis, for a dimension: ``dims={"E": axis("x"), "T": 4 * axis("x") * axis("y")}``."""
+    if not isinstance(name, str) or not name.isidentifier():
+        raise AuthorError(f'axis is of {declared.a(name)}, not of a name such as "x"')
+    return AxisSize((name,))
+
+
+def _array(shape: tuple, spec: Iterable, dtype: str, draw: Callable[..., Any], needs: tuple[str, ...] = ()) -> Array:
+    return Array(declared.shape(shape), declared.spec(spec, len(shape)), declared.dtype(dtype), draw, needs)
+
+
+def _normal(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+    return rng.standard_normal(shape)
+
+
+@dataclass(frozen=True)
+class _Integers:
+    low: int
+    high: int
+
+    def __call__(self, rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
+        return rng.integers(self.low, self.high, shape)

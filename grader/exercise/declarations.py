@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from grader.common.sizes import Size, sizes_on
 from grader.exercise.arguments import Array
 from grader.exercise.questions import Number
 from grader.wire.frames import dtype_of, is_inexact
@@ -38,7 +39,8 @@ class Task:
 class Call:
     """What is asked of a task: array arguments, static keywords, dimensions and meshes.
 
-    ``dims`` are what learners can try; ``grade`` asks for them and for ``hidden_dims`` (other, still unequal sizes).
+    ``dims`` and ``static`` are what learners can try; ``grade`` asks for them and for ``hidden_dims`` (other, still
+    unequal sizes) with ``hidden_static`` (None: as ``static``).
     ``wrt`` asks for the vjp as well, with ``cotangent`` as the output's cotangent.
     """
 
@@ -46,10 +48,24 @@ class Call:
     args: Mapping[str, Array]
     static: Mapping[str, Any]
     meshes: tuple[Mapping[str, int], ...]
-    dims: Mapping[str, int]
-    hidden_dims: Mapping[str, int]
+    dims: Mapping[str, Size]
+    hidden_dims: Mapping[str, Size]
     wrt: tuple[str, ...] = ()
     cotangent: Array | None = None
+    hidden_static: Mapping[str, Any] | None = None
+
+    @property
+    def arrays(self) -> dict[str, Array]:
+        """The arguments by name and the cotangent, in the order in which they are drawn."""
+        return dict(self.args) | ({"cotangent": self.cotangent} if self.cotangent else {})
+
+    def sizes(self, mesh: Mapping[str, int], *, hidden: bool) -> dict[str, int]:
+        """The size of every dimension on this mesh."""
+        return sizes_on(mesh, self.hidden_dims if hidden else self.dims)
+
+    def keywords(self, *, hidden: bool) -> Mapping[str, Any]:
+        """The static keywords."""
+        return self.hidden_static if hidden and self.hidden_static is not None else self.static
 
     @cached_property
     def dtype(self) -> np.dtype | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,8 +12,10 @@ from typing import Any, TypeVar
 import numpy as np
 
 from grader import declared
+from grader.common.sizes import Size
 from grader.declared import AuthorError
 from grader.exercise.arguments import Array
+from grader.exercise.calls import declared_call
 from grader.exercise.declarations import Call, Cases, Check, Misconception, Task
 from grader.exercise.questions import About, Number
 from grader.wire.frames import decode
@@ -103,41 +104,26 @@ class Exercise:
         self,
         task: Task,
         *,
-        dims: Mapping[str, int] | None = None,
-        hidden_dims: Mapping[str, int] | None = None,
+        dims: Mapping[str, Size] | None = None,
+        hidden_dims: Mapping[str, Size] | None = None,
         static: Mapping[str, Any] | None = None,
+        hidden_static: Mapping[str, Any] | None = None,
         meshes: Sequence[Mapping[str, int]] | None = None,
         wrt: Sequence[str] = (),
         cotangent: Array | None = None,
         **args: Array,
     ) -> Call:
-        """Ask a traced task for its result: ``exercise.call(matmul, a=normal(...), dims={"I": 48})``."""
+        """Ask a traced task for its result: ``exercise.call(matmul, a=normal(...), dims={"I": 48})``.
+
+        Args:
+            dims, hidden_dims: the size of every dimension: a number, or what depends on the mesh, as ``4 * axis("x")``.
+            static, hidden_static: plain keywords of the task; hidden ones go with ``hidden_dims``.
+        """
         self._own_task(task, "call")
-        arrays = dict(args) | ({} if cotangent is None else {"cotangent": cotangent})
-        for name, array in arrays.items():
-            if not isinstance(array, Array):
-                known = {"dims", "hidden_dims", "static", "meshes", "wrt", "cotangent"} - {name}
-                problem = f'argument {name} is {declared.a(array)}, not an array such as normal("I", "J")'
-                raise AuthorError(f"{task.name}: {problem}{declared.near(name, known)}")
-        if bool(wrt) != (cotangent is not None):
-            raise AuthorError(f"{task.name}: a call that asks for gradients needs both wrt and cotangent")
-        for name in declared.texts("wrt", wrt):
-            if name not in args:
-                raise AuthorError(
-                    f"{task.name}: wrt names {name!r}, which is no argument{declared.nearest(name, args)}"
-                )
-        keywords = declared.mapping("static", static or {}, '{"dim": 0}')
-        declared.plain("static", keywords)
-        shown = declared.dims("dims", dims)
-        hidden = declared.dims("hidden_dims", hidden_dims) or shown
-        if shown.keys() != hidden.keys():
-            names = f"{', '.join(shown) or 'nothing'}, hidden_dims of {', '.join(hidden)}"
-            raise AuthorError(f"{task.name}: dims gives sizes of {names}: both must name the same dimensions")
-        chosen = declared.meshes(self.meshes if meshes is None else meshes)
-        for (name, array), mesh in itertools.product(arrays.items(), chosen):
-            declared.fits(name, array, shown, mesh, "dims")
-            declared.fits(name, array, hidden, mesh, "hidden_dims")
-        return Call(task, args, keywords, chosen, shown, hidden, tuple(wrt), cotangent)
+        return declared_call(
+            task, args, meshes=self.meshes if meshes is None else meshes, dims=dims, hidden_dims=hidden_dims,
+            static=static, hidden_static=hidden_static, wrt=wrt, cotangent=cotangent,
+        )  # fmt: skip
 
     @declared.spelt("exercise.cases")
     def cases(

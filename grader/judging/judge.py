@@ -19,7 +19,7 @@ from grader.common.result import Result
 from grader.exercise import Call, Cases, Check, Exercise, Misconception, Task
 from grader.expect import Failure, same_outcome, show_value
 from grader.judging.plan import Ask
-from grader.wire.frames import decode, dtype_of, encode
+from grader.wire.frames import decode, dtype_of, encode, widened
 
 Finding = Observation | list[Outcome] | Fault
 # The same for everybody, whatever the secret inputs are and whatever came of them.
@@ -205,8 +205,8 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
         yield Seen(
             mesh=ask.mesh,
             dims=ask.dims,
-            inputs={k: _exact(v) for k, v in inputs.items()},
-            static=ask.of.static,
+            inputs={k: widened(v) for k, v in inputs.items()},
+            static=ask.static,
             out=results[0]
             if len(results) == 1
             else results,  # of a program, one result and a tuple of one are the same
@@ -219,10 +219,6 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
             mapped=finding.mapped,
             public=not ask.secret,
         )
-
-
-def _exact(array: np.ndarray) -> np.ndarray:
-    return array if array.dtype.kind in "iub" else array.astype(np.float64)
 
 
 @lru_cache(512)

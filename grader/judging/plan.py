@@ -18,7 +18,7 @@ import numpy as np
 from grader import declared
 from grader.declared import AuthorError
 from grader.exercise import Array, Call, Cases, Exercise, Number
-from grader.wire.frames import encode
+from grader.wire.frames import encode, widened
 
 OPEN_SEED = "public"  # anybody may draw these inputs
 SECRET_RUNS = 2  # with the open one, three on hidden dimensions
@@ -30,7 +30,7 @@ class Ask:
 
     Attributes:
         of: the call, the cases or the numeric question it stands for.
-        mesh, dims: of a call.
+        mesh, dims, static: of a call.
         inputs: for each run, the arguments by name (and ``cotangent``).
         cases: argument sets of a function.
         secret: drawn from the course's seed: what comes of it decides, but nothing is said of it.
@@ -44,6 +44,7 @@ class Ask:
     cases: list[dict[str, Any]] = field(default_factory=list)
     secret: bool = False
     exercise: str = ""
+    static: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def task(self) -> str:
@@ -61,7 +62,7 @@ class Ask:
             "task": self.task,
             "mesh": dict(self.mesh),
             "args": [_argument(name, array, self.dims) for name, array in call.args.items()],
-            "static": {k: encode(v) for k, v in call.static.items()},
+            "static": {k: encode(v) for k, v in self.static.items()},
             "wrt": list(call.wrt),
             "cotangent": _argument("cotangent", call.cotangent, self.dims) if call.cotangent else None,
             "out_specs": encode(call.task.out_specs) if call.task.kind == "body" else None,
@@ -73,7 +74,8 @@ class Ask:
     @property
     def program(self) -> tuple:
         """Asks of a call that are equal in this are answered by the same program."""
-        return id(self.of), tuple(self.mesh.items()), tuple(sorted(self.dims.items()))
+        static = repr([(name, encode(value)) for name, value in sorted(self.static.items())])
+        return id(self.of), tuple(self.mesh.items()), tuple(sorted(self.dims.items())), static
 
     @cached_property
     def encoded(self) -> list[Any]:
@@ -147,24 +149,33 @@ def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
 
 def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> list[Ask]:
     """``shown``: learners have this call, so a grader asks for it too, exactly as they can."""
-    asks = []
-    if public or (shown and call.dims != call.hidden_dims):
-        asks += [
-            Ask(call, mesh, call.dims, _inputs(call, mesh, call.dims, OPEN_SEED, where, 1)) for mesh in call.meshes
-        ]
-    if public:
-        return asks
-    for secret, drawn, runs in ((False, OPEN_SEED, 1), (True, seed, SECRET_RUNS)):
-        for mesh in call.meshes:
-            inputs = _inputs(call, mesh, call.hidden_dims, drawn, where, runs)
-            asks.append(Ask(call, mesh, call.hidden_dims, inputs, secret=secret))
+
+    def asked(mesh: Mapping[str, int], hidden: bool, seed: str, runs: int, secret: bool = False) -> Ask:
+        dims, static = call.sizes(mesh, hidden=hidden), call.keywords(hidden=hidden)
+        inputs = [_inputs(call, mesh, dims, static, rng(seed, f"{where}/{dict(mesh)}/{run}")) for run in range(runs)]
+        return Ask(call, mesh, dims, inputs, secret=secret, static=static)
+
+    same = (call.dims, call.keywords(hidden=False)) == (call.hidden_dims, call.keywords(hidden=True))
+    asks = [asked(mesh, False, OPEN_SEED, 1) for mesh in call.meshes] if public or (shown and not same) else []
+    if not public:
+        asks += [asked(mesh, True, OPEN_SEED, 1) for mesh in call.meshes]
+        asks += [asked(mesh, True, seed, SECRET_RUNS, secret=True) for mesh in call.meshes]
     return asks
 
 
-def _inputs(call: Call, mesh: Mapping[str, int], dims: Mapping[str, int], seed: str, where: str, runs: int) -> list:
-    arrays = dict(call.args) | ({"cotangent": call.cotangent} if call.cotangent else {})
-    draws = (rng(seed, f"{where}/{dict(mesh)}/{run}") for run in range(runs))
-    return [{name: array.sample(dims, draw) for name, array in arrays.items()} for draw in draws]
+def _inputs(
+    call: Call, mesh: Mapping[str, int], dims: Mapping[str, int], static: Mapping[str, Any], draw: np.random.Generator
+) -> dict[str, np.ndarray]:
+    """The arguments of one run, each drawn after those before it. Raises AuthorError where one cannot be."""
+    found: dict[str, np.ndarray] = {}
+    related: dict[str, Any] = {"mesh": dict(mesh), **dims, **static}
+    for name, array in call.arrays.items():
+        try:
+            found[name] = array.sample(dims, draw, related)
+        except AuthorError as error:
+            raise AuthorError(f"{call.task.name}: argument {name}: {error}") from None
+        related[name] = widened(found[name])
+    return found
 
 
 def rng(seed: str, where: str) -> np.random.Generator:

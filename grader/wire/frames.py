@@ -121,6 +121,15 @@ def wide(array: np.ndarray) -> np.ndarray:
     return array.astype(np.complex128 if array.dtype.kind in "cW" else np.float64)
 
 
+def widened(array: np.ndarray) -> np.ndarray:
+    """The same values in the widest type of their kind, as references are computed: float64, complex128, int64, uint64, bool."""
+    if array.dtype.kind == "b":
+        return array.copy()
+    if is_inexact(array.dtype):
+        return wide(array)
+    return array.astype(np.uint64 if array.dtype.name.startswith("uint") else np.int64)
+
+
 def pack_array(array: np.ndarray) -> tuple[dict[str, Any], bytes]:
     return {"shape": list(array.shape), "dtype": array.dtype.name}, np.ascontiguousarray(array).tobytes()
 

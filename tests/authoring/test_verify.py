@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from grader.authoring import seeds, verify
+from grader.authoring import inputs, seeds, verify
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.common.result import Result
@@ -183,14 +183,14 @@ def test_a_check_that_waits_for_another_tasks_is_tried_with_many_seeds_too(worke
 )
 def test_hidden_dimensions_that_are_tame_are_told(tmp_path: Path, hidden: str, told: list[str]) -> None:
     call = made_up(tmp_path, '{"I": 1012, "J": 5}', hidden).exercise("x1_gather").checks["value"].call
-    assert isinstance(call, Call) and list(verify.tame_dims(call)) == told
+    assert isinstance(call, Call) and list(inputs.tame_dims(call)) == told
 
 
 def test_a_block_that_is_odd_in_public_is_odd_when_hidden(tmp_path: Path) -> None:
     course = made_up(tmp_path, 'dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5}', 'dims={"I": 20, "J": 3}, hidden_dims={"I": 24, "J": 5}')  # fmt: skip
     call = course.exercise("x1_gather").checks["value"].call
     assert isinstance(call, Call)
-    assert next(verify.tame_dims(call)) == (
+    assert next(inputs.tame_dims(call)) == (
         "gather: hidden I is even on each device of the mesh {'x': 4}, public I is odd"
     )
 

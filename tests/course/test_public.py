@@ -84,7 +84,9 @@ def test_hidden_sizes_may_not_hide_in_a_dict(tmp_path: Path) -> None:
 def test_hidden_sizes_in_any_dict_are_refused(tmp_path: Path, hidden: str) -> None:
     plain = 'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5})'
     course = made_up(tmp_path, plain, hidden)
-    with pytest.raises(CourseError, match="x1_gather: hidden_dims and hidden must be keywords of the call itself"):
+    with pytest.raises(
+        CourseError, match="x1_gather: hidden_dims, hidden_static and hidden must be keywords of the call itself"
+    ):
         public_source(course.exercise("x1_gather"))
 
 

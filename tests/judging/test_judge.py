@@ -232,7 +232,7 @@ def test_a_picture_shows_both_layouts() -> None:
 # -- what a check is given
 
 
-def test_floats_are_given_as_float64_exactly_and_integers_as_they_are() -> None:
+def test_numbers_are_given_in_the_widest_type_of_their_kind_exactly() -> None:
     exercise, found = Exercise(meshes=[{"x": 4, "y": 2}]), []
 
     @exercise.task
@@ -249,7 +249,7 @@ def test_floats_are_given_as_float64_exactly_and_integers_as_they_are() -> None:
     asks = plan(exercise, public=False, seed="s")
     results = judge_checks(exercise, [Answered(a, observed(a)) for a in asks], public=False)
     assert [r.status for r in results] == ["passed"] and len(found) == 1 + SECRET_RUNS
-    assert found[0].a.dtype == np.float64 and found[0].n.dtype == np.int32 and found[0].dim == 3
+    assert found[0].a.dtype == np.float64 and found[0].n.dtype == np.int64 and found[0].dim == 3
     assert (found[0].a.astype(asks[0].inputs[0]["a"].dtype) == asks[0].inputs[0]["a"]).all()
     with pytest.raises(AttributeError, match="this check's call has no argument 'b'"):
         _ = found[0].b

@@ -1,0 +1,51 @@
+"""Prove what calls are asked with: hidden sizes as awkward as public ones, and the same values whenever they are drawn."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+from grader.common.layout import entries
+from grader.exercise import Call, Exercise
+from grader.judging.plan import plan
+
+
+def tame_dims(call: Call) -> Iterator[str]:
+    """Where hidden dimensions are easier than public ones: an odd block made even, a cut that is even on every mesh, equals."""
+    public, hidden = _blocks(call, hidden=False), _blocks(call, hidden=True)
+    for (dim, mesh), size in hidden.items():
+        if size % 2 == 0 and public[dim, mesh] % 2:
+            yield f"{call.task.name}: hidden {dim} is even on each device of the mesh {dict(mesh)}, public {dim} is odd"
+    for dim in dict.fromkeys(dim for dim, _ in hidden):
+        if not any(size % 2 for (d, _), size in hidden.items() if d == dim):
+            yield f"{call.task.name}: hidden {dim} is even on each device of every mesh"
+    everywhere = [call.sizes(mesh, hidden=True) for mesh in call.meshes]
+    if any(all(sizes[a] == sizes[b] for sizes in everywhere) for a, b in itertools.combinations(call.hidden_dims, 2)):
+        yield f"{call.task.name}: two hidden dimensions are equal"
+
+
+def _blocks(call: Call, *, hidden: bool) -> dict[tuple[str, tuple], int]:
+    """What one device has of each dimension that is cut, by the dimension's name and the mesh."""
+    found: dict[tuple[str, tuple], int] = {}
+    for mesh in call.meshes:
+        dims = call.sizes(mesh, hidden=hidden)
+        for array in call.arrays.values():
+            for dim, axes in zip(array.shape, entries(array.spec, len(array.shape)), strict=True):
+                if isinstance(dim, str) and axes:
+                    found[dim, tuple(mesh.items())] = dims[dim] // math.prod(mesh[axis] for axis in axes)
+    return found
+
+
+def undecided_draws(exercise: Exercise) -> Iterator[str]:
+    """Arguments whose values depend on more than the generator that ``draw`` is given.
+
+    Raises AuthorError for values that cannot be drawn.
+    """
+    once, again = (plan(exercise, public=False, seed="verify") for _ in range(2))
+    for first, second in zip(once, again, strict=True):
+        for one, other in zip(first.inputs, second.inputs, strict=True):
+            for name in one:
+                if one[name].tobytes() != other[name].tobytes():
+                    yield f"{first.task}: argument {name} is drawn differently each time: draw with the rng that is given"
+                    return
