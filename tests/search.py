@@ -34,7 +34,8 @@ from grader.common.observation import Interval, Observation, total
 from grader.course.loading import load_course
 from grader.exercise import Call
 from grader.intake.submission import Chunk, Source, Submission
-from grader.judging.judge import Answered, judge_checks
+from grader.judging.judge import judge_checks
+from grader.judging.seen import Answered
 from grader.runner.program import canonical
 from grader.sandbox.tiers import best_tier
 from tests import interpreter

@@ -27,8 +27,9 @@ from grader.expect import (
     expect_spec,
     same_outcome,
 )
-from grader.judging.judge import Answered, judge_checks
+from grader.judging.judge import judge_checks
 from grader.judging.plan import Ask, plan
+from grader.judging.seen import Answered
 from grader.wire import frames as wire
 from grader.wire.frames import NATIVE, dtype_of, pack_array, unpack_array, wide
 from tests.seen import seen, sharded

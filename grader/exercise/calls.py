@@ -67,7 +67,7 @@ def _arrays(task: Task, arguments: Mapping[str, Any]) -> dict[str, Array]:
                 continue
             if not isinstance(array, Array):
                 problem = f'argument {name} is {declared.a(array)}, not an array such as normal("I", "J")'
-                raise AuthorError(f"{task.name}: {problem}{declared.near(name, KEYWORDS - {name})}")
+                raise AuthorError(f"{task.name}: {problem}{declared.near(argument, KEYWORDS - {argument})}")
             found[name] = array
         _keys_are_names(task, argument, tree)
     return found

@@ -124,9 +124,10 @@ def _leaves(inputs: Mapping[str, Any]) -> list[tuple[str, np.ndarray]]:
 
 def _out_specs(call: Call) -> Any:
     """Those of a body; leaf by leaf where the structure of the result is declared, as the learner's side flattens it."""
-    if call.names is None:
-        return call.task.out_specs
-    return tuple(fitted(call.task.out_specs, call.names, prefix=True))
+    specs = call.task.out_specs
+    if call.returns is None:
+        return specs if call.names is None else (specs,)
+    return tuple(fitted(specs, call.names, prefix=True))
 
 
 def _argument(name: str, array: Array, dims: Mapping[str, int]) -> dict[str, Any]:

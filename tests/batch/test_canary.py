@@ -21,7 +21,7 @@ from grader.common.observation import Fault
 from grader.course.finding import find_course
 from grader.course.loading import Course, load_course
 from grader.integrations import gradescope
-from grader.judging.judge import Answered
+from grader.judging.seen import Answered
 from tests.batch.test_grade import NAME, RIGHT, submitted
 from tests.commands import one_line, shardlings
 from tests.made_up import made_up

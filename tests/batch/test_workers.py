@@ -16,7 +16,7 @@ from grader.common.observation import Fault, Observation, Outcome
 from grader.course.loading import Course, load_course
 from grader.exercise import Call, Cases, Number, Task, normal
 from grader.intake.submission import Chunk, Source
-from grader.judging.judge import Finding
+from grader.judging.seen import Finding
 from grader.judging.plan import Ask, rng
 from grader.sandbox.tiers import available
 from grader.sandbox.worker import WorkerDied

@@ -12,16 +12,10 @@ from grader.common.observation import Fault, Observation, Outcome
 from grader.common.result import Result
 from grader.exercise import Exercise, Misconception, integers, normal
 from grader.expect import Failure, expect_close, expect_outcomes
-from grader.judging.judge import (
-    BROKEN_IN_SECRET,
-    WRONG_IN_SECRET,
-    Answered,
-    judge_checks,
-    matches,
-    reference_outcome,
-    with_hint,
-)
+from grader.judging.judge import BROKEN_IN_SECRET, WRONG_IN_SECRET, judge_checks
 from grader.judging.plan import SECRET_RUNS, Ask, plan
+from grader.judging.seen import Answered, reference_outcome
+from grader.judging.slips import matches, with_hint
 from tests.seen import collective, sharded
 
 

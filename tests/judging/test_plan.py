@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from jax.sharding import PartitionSpec as P
 
 from grader.exercise import AuthorError, Exercise, integers, normal
 from grader.judging.plan import SECRET_RUNS, Ask, plan, rng
@@ -98,7 +99,8 @@ def test_the_tracer_gets_shapes_and_specs_and_no_value() -> None:
     text = json.dumps(request)
     assert request["args"][0] == {"name": "a", "shape": [24, 8], "dtype": "float32", "spec": {"spec": ["x", None]}}
     assert set(request) == {
-        "kind", "task", "mesh", "args", "static", "wrt", "cotangent", "out_specs", "check_vma", "platform", "files",
+        "kind", "task", "mesh", "args", "takes", "static", "returns", "wrt", "cotangents", "steps", "fed", "out_specs",
+        "check_vma", "platform", "files",
     }  # fmt: skip
     for number in ask.inputs[0]["a"].ravel()[:20]:
         assert repr(float(number))[:8] not in text
@@ -196,7 +198,7 @@ def test_a_question_is_asked_by_its_name_alone() -> None:
 def test_a_cotangent_is_the_last_input_and_is_described() -> None:
     exercise = Exercise(meshes=[{"x": 2}])
 
-    @exercise.body(out_specs=("x", None))
+    @exercise.body(out_specs=P("x"))
     def f(a):
         """f"""
 
@@ -212,8 +214,9 @@ def test_a_cotangent_is_the_last_input_and_is_described() -> None:
     assert [list(one) for one in ask.inputs] == [["a", "cotangent"]] * SECRET_RUNS
     assert [[a.shape for a in run] for run in ask.arrays()] == [[(6, 4), (6,)]] * SECRET_RUNS
     request = ask.for_tracer([])
-    assert request["cotangent"] == {"name": "cotangent", "shape": [6], "dtype": "float32", "spec": {"spec": ["x"]}}
-    assert (request["kind"], request["wrt"], request["out_specs"]) == ("body", ["a"], {"tuple": ["x", None]})
+    (cotangent,) = request["cotangents"]
+    assert cotangent == {"name": "cotangent", "shape": [6], "dtype": "float32", "spec": {"spec": ["x"]}, "of": 0}
+    assert (request["kind"], request["wrt"], request["out_specs"]) == ("body", ["a"], {"tuple": [{"spec": ["x"]}]})
 
 
 def test_a_size_that_nobody_gave_is_the_authors_fault() -> None:
