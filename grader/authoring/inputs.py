@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from grader.common.layout import entries
 from grader.exercise import Call, Exercise
-from grader.judging.plan import plan
+from grader.judging.plan import arrays_of, plan
 
 
 def tame_dims(call: Call) -> Iterator[str]:
@@ -45,7 +45,7 @@ def undecided_draws(exercise: Exercise) -> Iterator[str]:
     once, again = (plan(exercise, public=False, seed="verify") for _ in range(2))
     for first, second in zip(once, again, strict=True):
         for one, other in zip(first.inputs, second.inputs, strict=True):
-            for name in one:
-                if one[name].tobytes() != other[name].tobytes():
+            for (name, drawn), (_, redrawn) in zip(arrays_of(one), arrays_of(other), strict=True):
+                if drawn.tobytes() != redrawn.tobytes():
                     yield f"{first.task}: argument {name} is drawn differently each time: draw with the rng that is given"
                     return

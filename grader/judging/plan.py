@@ -108,17 +108,18 @@ class Ask:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of all inputs, or of the cases."""
-        runs = [(n, a.dtype.name, a.shape, a.tobytes()) for one in self.inputs for n, a in _leaves(one)]
+        runs = [(n, a.dtype.name, a.shape, a.tobytes()) for one in self.inputs for n, a in arrays_of(one)]
         return hashlib.sha256(repr((runs, self.cases)).encode()).hexdigest()
 
     def arrays(self) -> list[list[np.ndarray]]:
         """The inputs in the program's order, one list per run with all of its steps."""
         steps = self.of.steps if isinstance(self.of, Call) else 1
-        each = [[array for _, array in _leaves(one)] for one in self.inputs]
+        each = [[array for _, array in arrays_of(one)] for one in self.inputs]
         return [list(itertools.chain(*each[at : at + steps])) for at in range(0, len(each), steps)]
 
 
-def _leaves(inputs: Mapping[str, Any]) -> list[tuple[str, np.ndarray]]:
+def arrays_of(inputs: Mapping[str, Any]) -> list[tuple[str, np.ndarray]]:
+    """The arrays of one step with their names, in the program's order."""
     return [leaf for name, tree in inputs.items() for leaf in leaves(tree, name) if leaf[1] is not None]
 
 
