@@ -27,7 +27,7 @@ from grader.course.loading import load_course
 from grader.course.reference import reference_source
 from grader.exercise import Call, Task
 from grader.intake.reading import read
-from grader.learner.answering import with_vjp
+from grader.learner.gradients import with_gradients
 from grader.runner import facts
 from grader.runner.program import canonical
 from grader.sandbox.tiers import TIERS, available
@@ -255,14 +255,15 @@ def module_of(task: Task, fn: Callable, call: Call, sizes: Mapping[str, int], di
     if task.kind == "body":
         out = task.out_specs
         fn = jax.shard_map(
-            partial(fn, **call.static), mesh=mesh, in_specs=tuple(specs), out_specs=out, check_vma=task.check_vma
+            partial(fn, **call.static), mesh=mesh, in_specs=tuple(specs), out_specs=out, check_vma=task.modes[0]
         )
     else:
         fn = partial(fn, mesh=mesh, **call.static)
     rng = np.random.default_rng(0)
     arrays = [(a, P(*a.spec)) for a in call.args.values()]
     if call.wrt:
-        fn = with_vjp(fn, [i for i, name in enumerate(call.args) if name in call.wrt])
+        called, ask = fn, {"args": [{"name": n} for n in call.args], "wrt": call.wrt, "cotangents": [{"of": 0}]}
+        fn = with_gradients(lambda *args: (called(*args),), ask)
         assert call.cotangent is not None
         arrays.append((call.cotangent, P(*call.cotangent.spec)))
     values = [jax.device_put(a.sample(dims, rng), NamedSharding(mesh, spec)) for a, spec in arrays]

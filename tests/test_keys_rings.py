@@ -131,7 +131,7 @@ def looked_at(name: str, fn: Callable, call: Call, sizes: Mapping[str, int]) -> 
     spec = P(*array.spec)
     if task.kind == "body":
         fn = jax.shard_map(
-            partial(fn, **call.static), mesh=mesh, in_specs=spec, out_specs=task.out_specs, check_vma=task.check_vma
+            partial(fn, **call.static), mesh=mesh, in_specs=spec, out_specs=task.out_specs, check_vma=task.modes[0]
         )
     else:
         fn = partial(fn, mesh=mesh, **call.static)

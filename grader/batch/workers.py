@@ -17,8 +17,8 @@ from grader.common.observation import Fault
 from grader.course.loading import Course
 from grader.exercise import Call
 from grader.intake.submission import Source
-from grader.judging.seen import Answered, Finding
 from grader.judging.plan import Ask
+from grader.judging.seen import Answered, Finding
 from grader.sandbox.limits import backstop
 from grader.sandbox.worker import Worker, WorkerDied
 

@@ -110,7 +110,9 @@ def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], re
             raise AuthorError(f"{task.name}: wrt names {name!r}, which is no argument{declared.nearest(name, args)}")
         for leaf, array in leaves(args[name], name):
             if not is_inexact(dtype_of(array.dtype)):
-                raise AuthorError(f"{task.name}: wrt names {name!r}, and {leaf} is {array.dtype}: no gradient is of that")
+                raise AuthorError(
+                    f"{task.name}: wrt names {name!r}, and {leaf} is {array.dtype}: no gradient is of that"
+                )
     if cotangent is not None:
         try:
             parts = fitted(cotangent, "" if result is None else names_of(result))
@@ -138,7 +140,9 @@ def _related(task: Task, arguments: Mapping[str, Any], known: set[str]) -> None:
                 if need in before or need in known:
                     continue
                 if need in arguments:
-                    raise AuthorError(f"{task.name}: {name} is drawn from {need}, which comes after it: write {need} first")
+                    raise AuthorError(
+                        f"{task.name}: {name} is drawn from {need}, which comes after it: write {need} first"
+                    )
                 raise AuthorError(
                     f"{task.name}: {name} is drawn from {need!r}, which is no argument before it, no static keyword and "
                     f"no dimension{declared.nearest(need, {*before, *known})}"

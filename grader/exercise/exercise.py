@@ -66,9 +66,7 @@ class Exercise:
         return self._declare(fn, "array", hints=hints)
 
     @declared.spelt("exercise.body")
-    def body(
-        self, *, out_specs: Any, check_vma: bool | Literal["both"] = False, hints: Sequence[str] = ()
-    ) -> Any:
+    def body(self, *, out_specs: Any, check_vma: bool | Literal["both"] = False, hints: Sequence[str] = ()) -> Any:
         """A per-device function; ``in_specs`` are the specs of the call's arguments.
 
         Args:

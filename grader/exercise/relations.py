@@ -17,7 +17,9 @@ def related(call: Any, every_mesh: bool) -> tuple[Call | Cases, ...]:
     """
     if isinstance(call, Cases):
         if every_mesh:
-            raise AuthorError(f"every_mesh is for calls: {call.task.name} is plain Python and runs on none; leave it out")
+            raise AuthorError(
+                f"every_mesh is for calls: {call.task.name} is plain Python and runs on none; leave it out"
+            )
         return (call,)
     if not isinstance(call, Call | list | tuple) or not call:
         raise AuthorError(f"a check is of {declared.a(call)}, not of what exercise.call or exercise.cases returned")

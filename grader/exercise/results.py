@@ -74,7 +74,9 @@ def results_tree(returns: Any, args: Mapping[str, Any]) -> Any:
     names = [result.name for result in flat(found)]
     for name in names:
         if names.count(name) > 1:
-            raise AuthorError(f'returns has two results that are called {name}: name one, as in like("params", "grads")')
+            raise AuthorError(
+                f'returns has two results that are called {name}: name one, as in like("params", "grads")'
+            )
     return _fed_whole(found, args)
 
 
@@ -91,7 +93,9 @@ def _fed_whole(found: Any, args: Mapping[str, Any]) -> Any:
     for argument, tree in args.items():
         due = {name for name, _ in leaves(tree, argument)}
         if any(name.split("[")[0] == argument for name in names) and not due <= names:
-            raise AuthorError(f"returns names {argument}, which is an argument of another structure: write like({argument!r})")
+            raise AuthorError(
+                f"returns names {argument}, which is an argument of another structure: write like({argument!r})"
+            )
     return found
 
 

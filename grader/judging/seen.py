@@ -92,7 +92,9 @@ def _result(call: Call, outputs: list[Sharded], told: str, step: int) -> Any:
     return rebuilt(
         call.names,
         [
-            replace(one, due=dtype_of(about.dtype) if about.dtype else one.due, name=about.name and f"{told}{about.name}")
+            replace(
+                one, due=dtype_of(about.dtype) if about.dtype else one.due, name=about.name and f"{told}{about.name}"
+            )
             for one, about in zip(found, call.results, strict=True)
         ],
     )

@@ -119,7 +119,7 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     steps = Steps.of(ask)
     steps.check(program, arguments)
     needed = {"mesh": list(ask["mesh"].items()), "args": [[a["shape"], a["dtype"], a["spec"]] for a in arguments]}
-    key = key_of([needed, steps], inputs, program.text.encode())
+    key = key_of(needed | {"steps": steps}, inputs, program.text.encode())
 
     def compiled() -> Compiled:
         return _compiled.get(

@@ -16,8 +16,8 @@ from grader.common.observation import Fault, Observation, Outcome
 from grader.course.loading import Course, load_course
 from grader.exercise import Call, Cases, Number, Task, normal
 from grader.intake.submission import Chunk, Source
-from grader.judging.seen import Finding
 from grader.judging.plan import Ask, rng
+from grader.judging.seen import Finding
 from grader.sandbox.tiers import available
 from grader.sandbox.worker import WorkerDied
 
@@ -342,7 +342,7 @@ def test_gradients_that_are_not_there_are_refused(given: int) -> None:
     found = replies.decoded(
         ask, {"program": True}, [b""], lambda p: (header | {"outputs": [header["outputs"][0] * given]}, shards * given)
     )
-    assert found == Fault("refused", "the program does not give the gradients that were asked for")
+    assert found == Fault("refused", "the program does not give the results and gradients that were asked for")
 
 
 def test_a_reply_without_a_program_is_refused() -> None:
