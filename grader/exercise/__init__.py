@@ -7,6 +7,7 @@ Nothing here runs learner code or judges anything: these are declarations, read 
 """
 
 from grader.declared import AuthorError
+from grader.exercise import draws
 from grader.exercise.arguments import Array, array, axis, integers, normal
 from grader.exercise.declarations import Call, Cases, Check, Misconception, Task
 from grader.exercise.exercise import Exercise
@@ -26,6 +27,7 @@ __all__ = [
     "Task",
     "array",
     "axis",
+    "draws",
     "integers",
     "larger",
     "like",

@@ -61,25 +61,26 @@ def _held(found: np.ndarray, shape: tuple[int, ...], dtype: np.dtype) -> np.ndar
         raise AuthorError(f"what is drawn has shape {found.shape}, expected {shape}")
     if is_inexact(found.dtype) and not np.isfinite(wide(found)).all():
         raise AuthorError("what is drawn has NaN or infinite values")
-    with np.errstate(all="ignore"):
-        cast = found.astype(dtype)
-        kept = np.isfinite(wide(cast)).all() if _rounds(found.dtype, dtype) else _equal(cast, found)
-    if not kept:
+    cast = None if _complex(found.dtype) and not _complex(dtype) else _cast(found, dtype)
+    if cast is None:
         raise AuthorError(f"what is drawn, {found.dtype}, does not fit into {dtype}")
     cast.flags.writeable = False
     return cast
 
 
-def _rounds(one: np.dtype, other: np.dtype) -> bool:
-    """Whether values of the first become the nearest of the second: floats and complex numbers, not complex to float."""
-    return is_inexact(one) and is_inexact(other) and (other.kind in "cW" or one.kind not in "cW")
+def _cast(found: np.ndarray, dtype: np.dtype) -> np.ndarray | None:
+    """The same values in this dtype, or None where there are none."""
+    with np.errstate(all="ignore"):
+        cast = found.astype(dtype)
+        if is_inexact(found.dtype) and is_inexact(dtype):
+            return cast if np.isfinite(wide(cast)).all() else None
+        back = np.real(wide(cast)) if _complex(dtype) else cast
+        signs = (wide(back) < 0) == (wide(found) < 0)  # -1 as 2**64 - 1 comes back as -1
+        return cast if np.all(signs & (back.astype(found.dtype) == found)) else None
 
 
-def _equal(cast: np.ndarray, found: np.ndarray) -> bool:
-    """Whether a cast changed no value: it can be taken back, and no sign was lost, as of -1 that became 2**64 - 1."""
-    if found.dtype.kind in "cW":
-        return False
-    return bool(np.all((cast.astype(found.dtype) == found) & ((wide(cast) < 0) == (wide(found) < 0))))
+def _complex(dtype: np.dtype) -> bool:
+    return dtype.kind in "cW"
 
 
 # -- what authors write ------------------------------------------------------------------------

@@ -11,7 +11,8 @@ from grader.course.build import build
 from grader.course.config import CourseError
 from grader.course.loading import Course, load_course
 from grader.course.public import public_source
-from grader.exercise import Cases
+from grader.exercise import Call, Cases, axis
+from grader.judging.plan import rng
 from tests.made_up import made_up
 
 CASES = '''\
@@ -79,6 +80,9 @@ def test_hidden_sizes_may_not_hide_in_a_dict(tmp_path: Path) -> None:
         'SIZES = {"hidden_dims": {"I": 1012, "J": 5}}\ncall = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, **SIZES)',
         'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, **{"hidden_dims": {"I": 1012, "J": 5}})',
         'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, **dict(hidden_dims={"I": 1012, "J": 5}))',
+        'KEYS = {"static": {"n": 1}, "hidden_static": {"n": 1012}}\ncall = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, **KEYS)',
+        'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, static={"n": 1}, **dict(hidden_static={"n": 1012}))',
+        'KEY = "hidden_static"\ncall = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, static={"n": 1}, **{KEY: {"n": 1012}})',
     ],
 )
 def test_hidden_sizes_in_any_dict_are_refused(tmp_path: Path, hidden: str) -> None:
@@ -151,3 +155,73 @@ def test_a_public_check_after_a_hidden_one_comes_without_it(tmp_path: Path) -> N
 def test_a_dimension_may_be_called_hidden(tmp_path: Path) -> None:
     course = made_up(tmp_path, "def helper(a):", "def helper(a, hidden=0):")
     assert "def helper(a, hidden=0):" in public_source(course.exercise("x1_gather"))
+
+
+KEPT = """\
+SHOWN, GRADED = {"cap": 7}, {"cap": 1012}
+
+
+@exercise.helper
+def chosen(rng, shape, J, cap):
+    return rng.integers(J, size=shape) % cap
+
+
+B = array("I", spec=P("x"), dtype="int32", draw=chosen)
+"""
+CALL = 'call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1012, "J": 5})'
+RELATED = (
+    'call = exercise.call(gather, a=A, b=B, dims={"I": 2 * axis("x"), "J": 3}, static={"cap": 7},\n'
+    '    hidden_static={"cap": 1012}, hidden_dims={"I": 1013 * axis("x"), "J": 5})'
+)
+
+
+def with_data(folder: Path, call: str = RELATED, kept: str = KEPT) -> Course:
+    """The made-up exercise with a second argument that is drawn from keywords and dimensions."""
+    made_up(folder, CALL, f"{kept}{call}")
+    path = folder / "solutions" / "01_gather" / "x1_gather.py"
+    text = path.read_text().replace("def gather(a, *, mesh)", "def gather(a, b, *, mesh, cap)")
+    path.write_text(text.replace("Exercise, normal", "Exercise, array, axis, normal"))
+    return load_course(folder / "course.yaml")
+
+
+@pytest.mark.parametrize("call", [RELATED, RELATED.replace('{"cap": 1012}', "GRADED").replace('{"cap": 7}', "SHOWN")])
+def test_learners_get_what_draws_and_sizes_that_follow_the_mesh_and_no_hidden_keyword(
+    tmp_path: Path, call: str
+) -> None:
+    course = with_data(
+        tmp_path,
+        call,
+        KEPT.replace("SHOWN, GRADED = ", 'GRADED = {"cap": 1012}\nSHOWN = ').replace(', {"cap": 1012}\n', "\n"),
+    )
+    build(course)
+    for path in (tmp_path / "exercises").rglob("*.*"):
+        text = path.read_text()
+        assert not any(secret in text for secret in ("1012", "1013", "hidden_static", "hidden_dims", "GRADED")), path
+    given = load_course(tmp_path / "exercises" / "course.yaml").exercise("x1_gather").checks["value"].call
+    solved = course.exercise("x1_gather").checks["value"].call
+    assert isinstance(given, Call) and isinstance(solved, Call)
+    assert given.dims == given.hidden_dims == solved.dims == {"I": 2 * axis("x"), "J": 3}
+    assert given.keywords(hidden=True) == solved.static == {"cap": 7} and solved.keywords(hidden=True) == {"cap": 1012}
+    for name in ("a", "b"):
+        samples = [
+            call.args[name].sample({"I": 8, "J": 3}, rng("s", ""), {"J": 3, "cap": 7}) for call in (given, solved)
+        ]
+        assert (samples[0] == samples[1]).all()
+
+
+def test_what_draws_and_is_private_is_told(tmp_path: Path) -> None:
+    course = with_data(tmp_path, kept=KEPT.replace("@exercise.helper\n", ""))
+    with pytest.raises(CourseError, match=r"uses the private function chosen; mark it with @exercise\.given"):
+        public_source(course.exercise("x1_gather"))
+
+
+def test_a_call_inside_a_public_check_may_not_carry_hidden_keywords(tmp_path: Path) -> None:
+    course = with_data(tmp_path, call=f"{RELATED}\nSAME = call")
+    path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
+    inline = RELATED.removeprefix("call = ").replace('hidden_dims={"I": 1013 * axis("x"), "J": 5}', "")
+    path.write_text(
+        path.read_text().replace("check(call, points=1, public=True)", f"check({inline}, points=1, public=True)")
+    )
+    course = load_course(tmp_path / "course.yaml")
+    with pytest.raises(CourseError, match="hidden_dims, hidden_static and hidden must be keywords of the call itself"):
+        public_source(course.exercise("x1_gather"))

@@ -1,0 +1,51 @@
+"""The examples of the documentation are exercises, and ``verify`` proves each in a course of its own."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from grader.authoring import verify
+from grader.batch.grade import Grader
+from grader.batch.workers import Workers
+from grader.course.build import build
+from grader.course.loading import Course, load_course
+from tests.made_up import made_up
+
+DOCS = Path(__file__).parents[1] / "docs" / "checks"
+FENCED = re.compile(r"^```python\n# an exercise\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+EXAMPLES = [(f"{page.stem}_{i}", text) for page in sorted(DOCS.glob("*.md")) for i, text in enumerate(FENCED.findall(page.read_text()))]  # fmt: skip
+PER_STUDENT = "variants: {mode: per_student, seed: s}\n"
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    """One pair of workers for all examples: they know no course."""
+    made = Workers(made_up(tmp_path_factory.mktemp("course")), "none")
+    yield made
+    made.close()
+
+
+def course_of(folder: Path, name: str, text: str, more: str = "") -> Course:
+    """A course of this exercise alone."""
+    place = folder / "solutions" / "01_shown"
+    place.mkdir(parents=True)
+    (place / f"{name}.py").write_text(text)
+    (folder / "course.yaml").write_text(
+        f"name: shown\nseed: a-secret-seed\n{more}modules:\n  - {{id: 01_shown, title: Shown, exercises: [{name}]}}\n"
+    )
+    return load_course(folder / "course.yaml")
+
+
+@pytest.mark.parametrize("more", ["", PER_STUDENT], ids=["shared", "per_student"])
+@pytest.mark.parametrize(("name", "text"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
+def test_an_example_is_proved(workers: Workers, tmp_path: Path, name: str, text: str, more: str) -> None:
+    course = course_of(tmp_path, name, text, more)
+    build(course)
+    grader = Grader(course, "none", here=cast(Any, workers))
+    assert list(verify.exercise_problems(course, grader, name)) == []
+    assert list(verify.course_problems(course)) == []
