@@ -29,7 +29,7 @@ def like(argument: str, name: str = "") -> Like:
         name: what the result is called, in messages and where steps feed it back; as the argument, unless it is given.
     """
     for word, value in (("argument", argument), ("name", name)):
-        if not isinstance(value, str):
+        if not isinstance(value, str) or not (value or "_").isidentifier():
             raise AuthorError(f"like: {word} is {declared.a(value)}, not a name")
     return Like(argument, name or argument)
 

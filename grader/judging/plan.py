@@ -152,9 +152,9 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
     asks: list[Ask] = []
     checks = list(exercise.checks.values())
     chosen = [c for c in checks if c.public or not public]
-    for call in dict.fromkeys(c.call for c in chosen):
+    for call in dict.fromkeys(call for c in chosen for call in c.calls):
         # The public check gives its name, so that a grader draws the data which learners had.
-        mine = [c for c in checks if c.call is call]
+        mine = [c for c in checks if call in c.calls]
         where = f"{exercise.id}/{next((c for c in mine if c.public), mine[0]).name}"
         shown = any(c.public for c in mine)
         asks += (
