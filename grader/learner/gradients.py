@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 
 from grader.wire.frames import decode
-from grader.wire.trees import Misfit, fitted, is_tree, leaves, rebuilt
+from grader.wire.trees import Misfit, fitted, flat, is_tree, rebuilt
 
 
 def on_leaves(task: Callable, ask: dict[str, Any]) -> Callable:
@@ -35,9 +35,9 @@ def on_leaves(task: Callable, ask: dict[str, Any]) -> Callable:
 
 def _as_declared(result: Any, returns: Any) -> list[Any]:
     found = fitted(result, returns)
-    for (name, _), value in zip(leaves(returns, ""), found, strict=True):
+    for name, value in zip(flat(returns), found, strict=True):
         if value is None:
-            raise Misfit(f"None{name and f' at {name}'}, expected an array; is a return missing?")
+            raise Misfit(f"None{name and f' for {name}'}, expected one array; is a return missing?")
     return found
 
 

@@ -94,7 +94,7 @@ def kind_of(value: Any) -> str:
     if value is None:
         return "None"
     if isinstance(value, Mapping):
-        return f"a dict of {', '.join(map(repr, value)) or 'nothing'}"[:200]
+        return f"a dict of {', '.join(sorted(map(repr, value))) or 'nothing'}"[:200]
     if isinstance(value, list | tuple):
         return f"a {'list' if isinstance(value, list) else 'tuple'} of {len(value)}"
     return "one array" if hasattr(value, "shape") else f"of type {type(value).__name__}"

@@ -117,7 +117,7 @@ def no_such(rng, shape, capp):
         ({"static": {"cap": 3}, "hidden_static": {}}, "f: static gives values of cap, hidden_static of nothing: both must name the same keywords"),
         ({"static": {"cap": 3}, "hidden_static": {"cap": object}}, "hidden_static cap is the type object, which cannot be passed on: is of type type"),
         ({"static": {"cap": 3}, "hidden_static": [3]}, 'hidden_static is the list [3], not a dict such as {"dim": 0}'),
-        ({"hidden_stati": {"cap": 3}}, "f: argument hidden_stati is the dict {'cap': 3}, not an array such as normal(\"I\", \"J\"); did you mean 'hidden_static'?"),
+        ({"hidden_stati": {"cap": 3}}, "f: argument hidden_stati['cap'] is the int 3, not an array such as normal(\"I\", \"J\"); did you mean 'hidden_static'?"),
         ({"dims": {"I": axis("z")}}, "dims: dimension I has axis('z') for its size, and the mesh {'x': 4, 'y': 2} has no axis 'z'"),
         ({"dims": {"I": 0 * axis("x")}}, "dims: dimension I has 0 * axis('x') for its size, which is none: write 4 * axis(\"x\")"),
         ({"a": normal("I", spec=("y",)), "dims": {"I": 3 * axis("x")}}, "a: dimension I = 6 in dims is not cut into 4 equal parts on the mesh {'x': 2, 'y': 4}"),

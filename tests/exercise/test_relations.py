@@ -1,0 +1,92 @@
+"""What one check may be of."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.exercise import AuthorError, Exercise, normal
+
+
+def an_exercise() -> tuple[Exercise, dict]:
+    exercise = Exercise(meshes=[{"x": 2}, {"x": 4}])
+
+    @exercise.task
+    def f(a, *, mesh):
+        """f"""
+
+    @exercise.body(out_specs=(), check_vma="both")
+    def g(a):
+        """g"""
+
+    @exercise.function
+    def h(n):
+        """h"""
+
+    calls = {
+        "f": exercise.call(f, a=normal(8)),
+        "again": exercise.call(f, a=normal(4)),
+        "on_one": exercise.call(f, a=normal(8), meshes=[{"x": 2}]),
+        "g": exercise.call(g, a=normal(8)),
+        "h": exercise.cases(h, public=[{"n": 1}]),
+    }
+    return exercise, calls
+
+
+def test_a_check_of_several_calls_is_of_all_their_tasks() -> None:
+    exercise, calls = an_exercise()
+
+    @exercise.check([calls["f"], calls["again"]], points=1)
+    def less(one, other):
+        """less"""
+
+    assert less.calls == (calls["f"], calls["again"]) and less.tasks == (exercise.tasks["f"],)
+    assert exercise.checks_of(exercise.tasks["f"]) == [less] and not exercise.checks_of(exercise.tasks["g"])
+
+
+@pytest.mark.parametrize(
+    ("of", "every_mesh", "told"),
+    [
+        ("h", True, "every_mesh is for calls: h is plain Python and runs on none; leave it out"),
+        ("on_one", True, "every_mesh compares meshes, and f is called on one: name two at least"),
+        (["f", "f"], False, "a check names the same call of f twice: name each once"),
+        (["f", "on_one"], False, "a check is of f and f: give both the same meshes"),
+        (["f", "g"], False, "a check is of f and g: give both the same check_vma"),
+        (["f", "h"], False, "a check names the Cases, not what exercise.call returned"),
+        ([], False, "a check is of the list [], not of what exercise.call or exercise.cases returned"),
+    ],
+)
+def test_what_cannot_be_compared_is_told(of: str | list[str], every_mesh: bool, told: str) -> None:
+    exercise, calls = an_exercise()
+    chosen = calls[of] if isinstance(of, str) else [calls[name] for name in of]
+    with pytest.raises(AuthorError) as error:
+        exercise.check(chosen, points=1, every_mesh=every_mesh)
+    assert str(error.value) == told
+
+
+def test_the_function_takes_what_is_compared() -> None:
+    exercise, calls = an_exercise()
+
+    def less(seen):
+        """less"""
+
+    with pytest.raises(AuthorError, match=r"less is a check of 2: write def less\(seen, other\)"):
+        exercise.check([calls["f"], calls["again"]], points=1)(less)
+
+
+def test_a_misconception_may_fail_what_its_task_is_compared_in() -> None:
+    exercise, calls = an_exercise()
+
+    @exercise.check([calls["f"], calls["again"]], points=1)
+    def less(one, other):
+        """less"""
+
+    with pytest.raises(AuthorError, match="the misconception wrong is of g, less checks f"):
+        exercise.misconception(of=exercise.tasks["g"], fails=less)(_wrong())
+    assert exercise.misconception(of=exercise.tasks["f"], fails=less)(_wrong()).fails == ("less",)
+
+
+def _wrong():
+    def wrong(a, *, mesh):
+        """You did not."""
+
+    return wrong

@@ -1,0 +1,67 @@
+"""Words about trees: leaf by leaf, and the leaf is named."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from jax.sharding import PartitionSpec as P
+
+from grader.common.observation import Sharded
+from grader.expect import expect_close, expect_dtype, expect_equal, expect_spec
+from tests.seen import reason, sharded
+
+W, B = np.arange(32.0).reshape(8, 4), np.arange(4.0)
+
+
+def named(value: np.ndarray, name: str, spec: tuple = (), **more) -> Sharded:
+    return sharded(value, spec, name=name, **more)
+
+
+GOT = (named(np.array(2.0), "loss"), {"w": named(W, "grads['w']", ("x",)), "b": named(B, "grads['b']")})
+
+
+def test_all_leaves_are_compared() -> None:
+    expect_close(GOT, (np.array(2.0), {"b": B, "w": W}))
+    expect_equal(GOT, [np.array(2.0), {"b": B, "w": W}])
+    expect_spec(GOT, (P(), {"w": P("x"), "b": P()}))
+    expect_dtype(GOT, "float32")
+
+
+def test_the_leaf_that_is_wrong_is_named() -> None:
+    assert reason(expect_close, GOT, (np.array(2.0), {"b": B, "w": 2 * W})).startswith(
+        "grads['w']: on device (x=0, y=0), "
+    )
+    assert reason(expect_close, GOT[0], np.array(3.0)) == "loss: on device (x=0, y=0), the value is wrong"
+    assert reason(expect_equal, GOT[1], {"b": B + 1, "w": W}).startswith("grads['b']: on device")
+    assert reason(expect_spec, GOT, (P(), P("x"))).startswith("grads['b']: the result is sharded P()")
+    assert reason(expect_dtype, GOT, ("int32", "float32")) == "loss: the result is float32, expected int32"
+
+
+@pytest.mark.parametrize(
+    ("want", "told"),
+    [
+        ({"b": B, "w": W}, "what results are compared with is a dict of 'b', 'w', expected (loss, {'b', 'w'})"),
+        ((B, {"w": W}), "what results are compared with is a dict of 'w' at [1], expected {'b', 'w'}"),
+        (W, "what results are compared with is one array, expected (loss, {'b', 'w'})"),
+    ],
+)
+def test_another_tree_is_the_checks_mistake(want: object, told: str) -> None:
+    with pytest.raises(ValueError) as error:
+        expect_close(GOT, want)
+    assert str(error.value) == told
+
+
+def test_several_results_that_nobody_declared_are_no_tree() -> None:
+    """Who returns more than was asked does not pass by it."""
+    got = [sharded(W), sharded(W)]
+    assert reason(expect_close, got, [W, W]) == "the result should be one array, not a tuple of 2"
+    assert reason(expect_spec, got, P()) == "the result should be one array, not a tuple of 2"
+
+
+def test_a_reference_made_of_results_may_be_infinite() -> None:
+    """What a later step begins with comes from the learner, who must not be able to break a check."""
+    expected = np.full(4, np.inf)
+    told = "step 2: b: what the step before returned leads to NaN or infinite values"
+    assert reason(expect_close, named(B, "step 2: b", step=2), expected) == told
+    with pytest.raises(ValueError, match="the reference of this check is not finite"):
+        expect_close(named(B, "step 1: b", step=1), expected)
