@@ -129,7 +129,7 @@ class Collective:
     """One collective of the program, as written in its source.
 
     Attributes:
-        kind: all_reduce, all_gather, reduce_scatter, all_to_all, permute or broadcast.
+        kind: all_reduce, all_gather, reduce_scatter, all_to_all, ragged_all_to_all, permute or broadcast.
         axes: mesh axes over which devices talk; empty when the groups follow no axes.
         bytes: bytes of its input on one device.
         sent: bytes a device sends for one execution on a ring of its group, over all devices.

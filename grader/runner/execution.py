@@ -18,7 +18,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from grader.runner import facts, hlo
+from grader.runner import facts, hlo, ragged
 from grader.runner.admission import Refused
 from grader.runner.program import Program, canonical
 from grader.wire.frames import decode, dtype_of, pack_array, unpack_array
@@ -154,6 +154,7 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]]) ->
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         lowered = lowered_stand_in(program, arguments, shardings)
         module = program.parse()
+        ragged.spell_out(module)
         facts.mark(module)
         marked = facts.read(module, sizes, set()).marked
         lowered._lowering._hlo = module

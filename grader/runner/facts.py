@@ -17,9 +17,10 @@ from typing import Any
 
 from grader.common.observation import NOTHING, UNKNOWN, Collective, Interval, Path
 from grader.runner import flops
-from grader.runner.admission import KINDS, MAX_STEPS, Refused, array_bytes, callee_of, place_of, walk
+from grader.runner.admission import CUSTOM, MAX_STEPS, RAGGED, Refused, array_bytes, callee_of, kind_of, place_of, walk
 from grader.runner.flops import FREE, Cost
 from grader.runner.groups import (
+    Groups,
     cyclic_shift,
     group_axes,
     numbers,
@@ -30,6 +31,7 @@ from grader.runner.groups import (
 )
 from grader.runner.hlo import MARK, mark_number
 from grader.runner.loops import defining, trip_count
+from grader.runner.ragged import groups_of, most_sent
 
 
 @dataclass(frozen=True)
@@ -64,7 +66,7 @@ def mark(module: Any) -> None:
     with module.context:
         number, unknown = itertools.count(), ir.Location.unknown()
         for op in walk(module.operation):
-            op.location = ir.Location.name(f"{MARK}_{next(number)}_") if op.name in KINDS else unknown
+            op.location = ir.Location.name(f"{MARK}_{next(number)}_") if kind_of(op) else unknown
 
 
 def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
@@ -161,7 +163,7 @@ class _Reader:
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise Refused("the program is too large with every call written out; use lax.fori_loop or lax.scan")
-        if op.name in KINDS:
+        if kind_of(op):
             self.collective(op, times)
         elif op.name == "sdy.manual_computation":
             self.mapped |= self.needs(op)
@@ -228,8 +230,10 @@ class _Reader:
             self.cost += least_most
 
     def collective(self, op: Any, times: Interval) -> None:
-        kind = KINDS[op.name]
-        size = sum(array_bytes(o.type) for o in op.operands)
+        kind = kind_of(op)
+        assert kind is not None
+        moved = list(op.operands)[: 1 if kind == RAGGED else None]
+        size = sum(array_bytes(o.type) for o in moved)
         shift = sending = None
         if kind == "permute":
             pairs = numbers(op.attributes["source_target_pairs"])
@@ -240,7 +244,7 @@ class _Reader:
             if len(senders(pairs)) < self.devices:
                 sending = senders(pairs)
         else:
-            groups = replica_groups(op.attributes["replica_groups"], self.meshes, self.devices) or []
+            groups = self.groups(op)
             # Other spellings of groups mean something else, and a device left out would hold arbitrary memory.
             is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
             if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
@@ -248,7 +252,7 @@ class _Reader:
             axes, members = group_axes(groups, self.mesh)
         if members < 2:  # over an axis of size 1 nothing moves
             return
-        sent = sent_in_group(kind, size, members)
+        sent = Interval(0, most_sent(op, members)) if kind == RAGGED else sent_in_group(kind, size, members)
         sent = Interval(0 if sending is not None else sent.least // self.share, sent.most)
         file, line = place_of(op.location, self.files) or (None, None)
         found = Collective(
@@ -258,6 +262,11 @@ class _Reader:
         number = mark_number(op.location)
         if number is not None:
             self.marked.setdefault(number, []).append(found)
+
+    def groups(self, op: Any) -> Groups:
+        if op.name == CUSTOM:
+            return groups_of(op)
+        return replica_groups(op.attributes["replica_groups"], self.meshes, self.devices) or []
 
 
 # -- sizes -------------------------------------------------------------------------------------
@@ -313,4 +322,4 @@ def applications(op: Any) -> list[Interval]:
     if name == "sort":  # no sort compares more than every pair
         along = _shape(operands[0])[op.attributes["dimension"].value] if first and "dimension" in op.attributes else 1
         return [Interval(0, first * along)]
-    return [NOTHING if op.name in KINDS else UNKNOWN for _ in op.regions]
+    return [NOTHING if kind_of(op) else UNKNOWN for _ in op.regions]

@@ -16,7 +16,7 @@ from typing import Any
 
 from grader.common.observation import UNKNOWN, Collective, Interval, Path, sum_over_paths, total
 from grader.runner import flops
-from grader.runner.admission import MAX_STEPS, Refused
+from grader.runner.admission import MAX_STEPS, RAGGED, Refused
 from grader.runner.flops import FREE, Cost
 from grader.runner.groups import (
     Groups,
@@ -33,7 +33,7 @@ _MARKED = re.compile(rf"{MARK}_(\d+)_")
 
 KINDS = {
     "all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter": "reduce_scatter",
-    "all-to-all": "all_to_all", "ragged-all-to-all": "all_to_all", "collective-permute": "permute",
+    "all-to-all": "all_to_all", "ragged-all-to-all": "ragged_all_to_all", "collective-permute": "permute",
     "collective-broadcast": "broadcast",
 }  # fmt: skip
 # What a collective of the source may have become. CPU has no reduce-scatter of its own: it adds up everything.
@@ -302,7 +302,8 @@ def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
         axes, members = group_axes(groups, mesh) if groups else ((), math.inf)
     if members < 2:
         return None
-    sent = sent_in_group(kind, size, int(members)) if members != math.inf else UNKNOWN
+    readable = members != math.inf and kind != RAGGED  # which CPU does not have
+    sent = sent_in_group(kind, size, int(members)) if readable else UNKNOWN
     sent = Interval(0, sent.most) if sending is not None else sent
     return Collective(
         kind, axes, size, sent, visit.times, by_compiler=True, shift=shift, senders=sending, path=visit.path

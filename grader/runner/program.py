@@ -16,7 +16,8 @@ from typing import Any
 
 from jax.interpreters import mlir
 
-from grader.runner.admission import KINDS, Refused, admitted, check_functions, place_of, shaped, walk
+from grader.runner import ragged
+from grader.runner.admission import CUSTOM, Refused, admitted, check_functions, kind_of, place_of, shaped, walk
 
 MAX_BYTES = 4 << 20
 MAX_TEXT = 16 << 20
@@ -98,14 +99,14 @@ def _canonical(
         check_functions(module)
         meshes = _meshes(module, mesh)
         for op in operations:
-            _clean(op, mesh)
+            ragged.clean(op, math.prod(mesh.values()), files) if op.name == CUSTOM else _clean(op, mesh)
         _rename(module, meshes)
         main = _signature(module, mesh, arguments)
         module.operation.verify()
         text: Any = module.operation.get_asm(enable_debug_info=False)
         if len(text) > MAX_TEXT:
             raise Refused(f"the program is {len(text):,} characters long; {MAX_TEXT:,} are the limit")
-        places = tuple(place_of(op.location, files) if op.name in KINDS else None for op in walk(module.operation))
+        places = tuple(place_of(op.location, files) if kind_of(op) else None for op in walk(module.operation))
         return Program(text, places, _results(main))
 
 
