@@ -173,6 +173,12 @@ def points(value: Any) -> float:
     return value
 
 
+def axis_types(value: Any) -> str:
+    if value not in ("auto", "explicit"):
+        raise AuthorError(f'axis_types is {a(value)}, not "auto" or "explicit": all axes of the mesh are of one type')
+    return value
+
+
 def rtol(value: Any) -> float | None:
     if value is not None and (isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value < 1):
         raise AuthorError(f"rtol is {a(value)}, not a number from 0 up to 1, such as 0.02")

@@ -21,6 +21,8 @@ class Task:
     function: pure Python, called with plain arguments;
     array: a global JAX function that takes ``mesh`` as a keyword, traced;
     body: a per-device JAX function, wrapped in ``jax.shard_map`` and traced.
+
+    ``axis_types``: what the axes of the mesh are, "auto" or "explicit".
     """
 
     name: str
@@ -29,6 +31,7 @@ class Task:
     hints: tuple[str, ...] = ()
     out_specs: Any = None
     check_vma: bool = False
+    axis_types: str = "auto"
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.fn(*args, **kwargs)

@@ -60,14 +60,20 @@ class Exercise:
     # tasks
 
     @declared.spelt("exercise.task")
-    def task(self, fn: Callable | None = None, *, hints: Sequence[str] = ()) -> Any:
-        """A global JAX function: array arguments by position, ``mesh`` and static keywords by name."""
-        return self._declare(fn, "array", hints=hints)
+    def task(self, fn: Callable | None = None, *, axis_types: str = "auto", hints: Sequence[str] = ()) -> Any:
+        """A global JAX function: array arguments by position, ``mesh`` and static keywords by name.
+
+        ``axis_types="explicit"``: the mesh has Explicit axes and is set (``jax.set_mesh``), so types say how arrays are sharded.
+        """
+        return self._declare(fn, "array", hints=hints, axis_types=declared.axis_types(axis_types))
 
     @declared.spelt("exercise.body")
-    def body(self, *, out_specs: Any, check_vma: bool = False, hints: Sequence[str] = ()) -> Any:
-        """A per-device function; ``in_specs`` are the specs of the call's arguments."""
-        return self._declare(None, "body", hints=hints, out_specs=out_specs, check_vma=check_vma)
+    def body(
+        self, *, out_specs: Any, check_vma: bool = False, axis_types: str = "auto", hints: Sequence[str] = ()
+    ) -> Any:
+        """A per-device function; ``in_specs`` are the specs of the call's arguments, ``axis_types`` as of a task."""
+        types = declared.axis_types(axis_types)
+        return self._declare(None, "body", hints=hints, out_specs=out_specs, check_vma=check_vma, axis_types=types)
 
     @declared.spelt("exercise.function")
     def function(self, fn: Callable | None = None, *, hints: Sequence[str] = ()) -> Any:

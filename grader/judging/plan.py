@@ -66,6 +66,7 @@ class Ask:
             "cotangent": _argument("cotangent", call.cotangent, self.dims) if call.cotangent else None,
             "out_specs": encode(call.task.out_specs) if call.task.kind == "body" else None,
             "check_vma": call.task.check_vma,
+            "axis_types": call.task.axis_types,
             "platform": "cpu",
             "files": files,
         }

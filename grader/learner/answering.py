@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any
 
 import jax
-from jax.sharding import NamedSharding
+from jax.sharding import AxisType, NamedSharding
 
 from grader.learner import looks
 from grader.learner.faults import fault_of, words
@@ -48,11 +48,16 @@ def answer(ask: dict[str, Any], program: Program, seconds: float) -> Reply:
                 return {"fault": missing(ask["task"], task, program)}, []
             if ask["kind"] == "function":
                 return {"values": [outcome(task, args, program, seconds) for args in ask["cases"]]}, []
-            if is_set:
-                jax.set_mesh(make_mesh(ask["mesh"]))  # theirs may have other axes; this one is what the task is about
+            if is_set or ask["axis_types"] == "explicit":  # in which a spec alone means the mesh that is set
+                jax.set_mesh(mesh_of(ask))  # theirs may have other axes; this one is what the task is about
             return {"program": True}, [looked_at(task, ask, program)]
     except BaseException as error:
-        return {"fault": fault_of(error, program.files, seconds, ask.get("mesh"))}, []
+        return {"fault": fault_of(error, program.files, seconds, mesh_of(ask) if "mesh" in ask else None)}, []
+
+
+def mesh_of(ask: dict[str, Any]) -> Any:
+    """The mesh that a task is asked on."""
+    return make_mesh(ask["mesh"], ask["axis_types"])
 
 
 def missing(name: str, found: Any, program: Program) -> dict[str, Any]:
@@ -77,7 +82,7 @@ def looked_at(task: Callable, ask: dict[str, Any], program: Program) -> bytes:
     """``lower``, while learner code may look at arrays as if they were computed; see ``looks``."""
     if ask["kind"] == "body":  # the arrays in a shard_map are traced for them too
         return lower(task, ask)
-    mesh = make_mesh(ask["mesh"])
+    mesh = mesh_of(ask)
     arguments = [
         (tuple(a["shape"]), jax.numpy.dtype(a["dtype"]), NamedSharding(mesh, decode(a["spec"]))) for a in ask["args"]
     ]
@@ -87,7 +92,7 @@ def looked_at(task: Callable, ask: dict[str, Any], program: Program) -> bytes:
 
 def lower(task: Callable, ask: dict[str, Any]) -> bytes:
     """Trace ``task`` for this mesh and these arguments; its StableHLO module as MLIR bytecode, and nothing beside it."""
-    mesh = make_mesh(ask["mesh"])
+    mesh = mesh_of(ask)
 
     def abstract(arg: dict[str, Any]) -> jax.ShapeDtypeStruct:
         return jax.ShapeDtypeStruct(
@@ -132,9 +137,16 @@ def with_vjp(fn: Callable, wrt: list[int]) -> Callable:
             return fn(*full)
 
         out, pull = jax.vjp(of, *(inputs[i] for i in wrt))
-        return (out, *pull(cotangent))
+        return (out, *pull(laid_as(out, cotangent)))
 
     return both
+
+
+def laid_as(out: Any, cotangent: Any) -> Any:
+    """The cotangent of a result whose type says how it is sharded, in the same type: else JAX refuses it."""
+    sharding = getattr(jax.typeof(out), "sharding", None)
+    typed = sharding is not None and AxisType.Explicit in sharding.mesh.axis_types
+    return jax.sharding.reshard(cotangent, sharding) if typed else cotangent
 
 
 # -- plain values ------------------------------------------------------------------------------

@@ -85,8 +85,6 @@ def most_sent(op: Any, members: int) -> int:
 
 def spell_out(module: Any) -> None:
     """Put what XLA:CPU can run in the place of every ``ragged_all_to_all`` of a module in its one form."""
-    from jaxlib.mlir import ir
-
     found = [op for op in walk(module.operation) if op.name == CUSTOM and kind_of(op)]
     with module.context:
         for number, op in enumerate(found):
@@ -97,7 +95,7 @@ def _spell_out(module: Any, op: Any, name: str) -> None:
     from jaxlib.mlir import ir
 
     operand, output, starts, send, to, expected = op.operands
-    rows, slices, members = output.type.shape[0], starts.type.shape[0], len(groups_of(op)[0])
+    rows, members = output.type.shape[0], len(groups_of(op)[0])
     before = _added(module, partial(laid_out, rows=rows), f"{name}_before", [operand, starts, send, to])
     i64 = ir.IntegerType.get_signless(64)
     about = {

@@ -98,7 +98,8 @@ def test_the_tracer_gets_shapes_and_specs_and_no_value() -> None:
     text = json.dumps(request)
     assert request["args"][0] == {"name": "a", "shape": [24, 8], "dtype": "float32", "spec": {"spec": ["x", None]}}
     assert set(request) == {
-        "kind", "task", "mesh", "args", "static", "wrt", "cotangent", "out_specs", "check_vma", "platform", "files",
+        "kind", "task", "mesh", "args", "static", "wrt", "cotangent", "out_specs", "check_vma", "axis_types", "platform",
+        "files",
     }  # fmt: skip
     for number in ask.inputs[0]["a"].ravel()[:20]:
         assert repr(float(number))[:8] not in text
