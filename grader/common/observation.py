@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from grader.common.layout import Slices, spec_of
+from grader.wire.operations import Operations
 
 
 @dataclass(frozen=True)
@@ -139,6 +140,9 @@ class Collective:
             the shorter way (1 to the next device, -1 to the one before); else None.
         senders: the devices that send ``sent.most``, where the others send nothing; None: all devices are alike.
         path: the branches around it, outermost first: ``(conditional, branch, number of branches)``.
+        operands: dtype and shape of each array that it takes, as one device holds them.
+        groups: the devices of each group, in mesh order; of a permute ``(source, target)`` pairs.
+        backward: of a call that asks for gradients, whether it waits for the cotangent; None when nobody can say.
     """
 
     kind: str
@@ -152,10 +156,24 @@ class Collective:
     shift: int | None = None
     senders: tuple[int, ...] | None = None
     path: Path = ()
+    operands: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    groups: tuple[tuple[int, ...], ...] = ()
+    backward: bool | None = None
 
     def __post_init__(self) -> None:
         for name in ("sent", "rounds"):  # as they come from another process
             object.__setattr__(self, name, Interval.of(getattr(self, name)))
+
+    @property
+    def dtype(self) -> str | None:
+        """Of the array that it takes; None of several that differ."""
+        dtypes = {dtype for dtype, _ in self.operands}
+        return dtypes.pop() if len(dtypes) == 1 else None
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Of the array that it takes, as one device holds it; None of several."""
+        return self.operands[0][1] if len(self.operands) == 1 else None
 
     @property
     def count(self) -> Interval:
@@ -204,6 +222,7 @@ class Observation:
         typed: the results' types say how they are sharded, as on Explicit axes only.
         mapped: there is a ``shard_map``, and no matrix product outside of one, among what the results need.
         program: SHA-256 of the program in its one form.
+        operations: what depends on what, calls written out; None for a program of too many.
     """
 
     outputs: list[list[Sharded]]
@@ -214,6 +233,7 @@ class Observation:
     typed: bool = False
     mapped: bool = False
     program: str = ""
+    operations: Operations | None = None
 
 
 @dataclass(frozen=True)
@@ -269,6 +289,7 @@ class Seen:
     mapped: bool = False
     outcomes: list[tuple[dict[str, Any], Outcome, Outcome]] = field(default_factory=list)
     public: bool = True
+    operations: Operations | None = None
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):

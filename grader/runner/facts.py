@@ -17,7 +17,7 @@ from typing import Any
 
 from grader.common.observation import NOTHING, UNKNOWN, Collective, Interval, Path
 from grader.runner import flops
-from grader.runner.admission import CUSTOM, MAX_STEPS, RAGGED, Refused, array_bytes, callee_of, kind_of, place_of, walk
+from grader.runner.admission import MAX_STEPS, RAGGED, Refused, array_bytes, callee_of, kind_of, place_of, shaped, walk
 from grader.runner.flops import FREE, Cost
 from grader.runner.groups import (
     Groups,
@@ -25,13 +25,12 @@ from grader.runner.groups import (
     group_axes,
     numbers,
     permute_axes,
-    replica_groups,
     senders,
     sent_in_group,
 )
 from grader.runner.hlo import MARK, mark_number
 from grader.runner.loops import defining, trip_count
-from grader.runner.ragged import groups_of, most_sent
+from grader.runner.ragged import groups_of, most_sent, moved_by
 
 
 @dataclass(frozen=True)
@@ -232,41 +231,40 @@ class _Reader:
     def collective(self, op: Any, times: Interval) -> None:
         kind = kind_of(op)
         assert kind is not None
-        moved = list(op.operands)[: 1 if kind == RAGGED else None]
-        size = sum(array_bytes(o.type) for o in moved)
-        shift = sending = None
-        if kind == "permute":
-            pairs = numbers(op.attributes["source_target_pairs"])
-            if not {d for pair in pairs for d in pair} <= set(range(self.devices)):
-                raise Refused(f"a {kind} names a device that the mesh does not have")
-            axes, members = permute_axes(pairs, self.mesh)
-            shift = cyclic_shift(pairs, self.mesh)
-            if len(senders(pairs)) < self.devices:
-                sending = senders(pairs)
-        else:
-            groups = self.groups(op)
-            # Other spellings of groups mean something else, and a device left out would hold arbitrary memory.
-            is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
-            if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
-                raise Refused(f"a {kind} does not name every device of the mesh once")
-            axes, members = group_axes(groups, self.mesh)
+        groups, axes, members = self.who(op, kind)
         if members < 2:  # over an axis of size 1 nothing moves
             return
+        operands = tuple((dtype, shape) for shape, dtype in (shaped(o.type) for o in moved_by(op)))
+        size = sum(array_bytes(o.type) for o in moved_by(op))
         sent = Interval(0, most_sent(op, members)) if kind == RAGGED else sent_in_group(kind, size, members)
+        shift = sending = None
+        if kind == "permute":
+            shift, sending = cyclic_shift(groups, self.mesh), senders(groups)
+            sending = sending if len(sending) < self.devices else None
         sent = Interval(0 if sending is not None else sent.least // self.share, sent.most)
         file, line = place_of(op.location, self.files) or (None, None)
         found = Collective(
-            kind, axes, size, sent, times, line, file, shift=shift, senders=sending, path=self.path
+            kind, axes, size, sent, times, line, file, shift=shift, senders=sending, path=self.path, operands=operands,
+            groups=tuple(map(tuple, groups)),
         )  # fmt: skip
         self.collectives.append(found)
         number = mark_number(op.location)
         if number is not None:
             self.marked.setdefault(number, []).append(found)
 
-    def groups(self, op: Any) -> Groups:
-        if op.name == CUSTOM:
-            return groups_of(op)
-        return replica_groups(op.attributes["replica_groups"], self.meshes, self.devices) or []
+    def who(self, op: Any, kind: str) -> tuple[Groups, tuple[str, ...], int]:
+        """Groups of devices (of a permute: pairs), the axes along which they lie, and how many are in one."""
+        if kind == "permute":
+            pairs = numbers(op.attributes["source_target_pairs"])
+            if not {d for pair in pairs for d in pair} <= set(range(self.devices)):
+                raise Refused(f"a {kind} names a device that the mesh does not have")
+            return pairs, *permute_axes(pairs, self.mesh)
+        groups = groups_of(op, self.meshes, self.devices) or []
+        # Other spellings of groups mean something else, and a device left out would hold arbitrary memory.
+        is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
+        if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
+            raise Refused(f"a {kind} does not name every device of the mesh once")
+        return groups, *group_axes(groups, self.mesh)
 
 
 # -- sizes -------------------------------------------------------------------------------------

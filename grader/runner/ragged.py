@@ -12,7 +12,7 @@ lie in its arrays, or whose receiver expects another size, arrives nowhere; a ro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -21,7 +21,7 @@ from jax import lax
 from jaxlib.mlir.dialects import stablehlo
 
 from grader.runner.admission import CUSTOM, RAGGED, Refused, array_bytes, kind_of, place_of, shaped, walk
-from grader.runner.groups import Groups, numbers
+from grader.runner.groups import Groups, numbers, replica_groups
 from grader.wire.frames import dtype_of
 
 CONFIG = "backend_config"
@@ -66,11 +66,20 @@ def _misfit(op: Any, members: int) -> str | None:
     return None
 
 
-def groups_of(op: Any) -> Groups:
-    """Who talks to whom, of one that ``clean`` wrote."""
+def groups_of(op: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
+    """Who talks to whom in a collective with groups, this one (as ``clean`` wrote it) or another; see ``replica_groups``."""
+    return _groups(op) if op.name == CUSTOM else replica_groups(op.attributes["replica_groups"], meshes, devices)
+
+
+def _groups(op: Any) -> Groups:
     from jaxlib.mlir import ir
 
     return numbers(ir.DictAttr(op.attributes[CONFIG])["replica_groups"])
+
+
+def moved_by(op: Any) -> list[Any]:
+    """The operands of a collective whose data devices send one another."""
+    return list(op.operands)[: 1 if op.name == CUSTOM else None]
 
 
 def most_sent(op: Any, members: int) -> int:
@@ -95,7 +104,7 @@ def _spell_out(module: Any, op: Any, name: str) -> None:
     from jaxlib.mlir import ir
 
     operand, output, starts, send, to, expected = op.operands
-    rows, members = output.type.shape[0], len(groups_of(op)[0])
+    rows, members = output.type.shape[0], len(_groups(op)[0])
     before = _added(module, partial(laid_out, rows=rows), f"{name}_before", [operand, starts, send, to])
     i64 = ir.IntegerType.get_signless(64)
     about = {

@@ -8,7 +8,6 @@ from typing import Any
 import jax
 from jax.sharding import AxisType
 
-
 AXIS_TYPES = {"auto": AxisType.Auto, "explicit": AxisType.Explicit}
 
 
