@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -143,6 +143,7 @@ class Collective:
         operands: dtype and shape of each array that it takes, as one device holds them.
         groups: the devices of each group, in mesh order; of a permute ``(source, target)`` pairs.
         backward: of a call that asks for gradients, whether it waits for the cotangent; None when nobody can say.
+        place: its number in the order of ``Operations.walk``; None when it is not among them.
     """
 
     kind: str
@@ -159,6 +160,7 @@ class Collective:
     operands: tuple[tuple[str, tuple[int, ...]], ...] = ()
     groups: tuple[tuple[int, ...], ...] = ()
     backward: bool | None = None
+    place: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("sent", "rounds"):  # as they come from another process
@@ -290,12 +292,50 @@ class Seen:
     outcomes: list[tuple[dict[str, Any], Outcome, Outcome]] = field(default_factory=list)
     public: bool = True
     operations: Operations | None = None
+    part: str = ""  # what ``only`` chose, in words
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):
             if name in table:
                 return table[name]
         raise AttributeError(f"this check's call has no argument {name!r}")
+
+    def only(
+        self,
+        *,
+        kind: str | None = None,
+        axis: str | None = None,
+        dtype: str | None = None,
+        backward: bool | None = None,
+    ) -> Seen:
+        """The same with some of the collectives: ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
+
+        Args:
+            kind: see ``Collective.kind``.
+            axis: over which devices talk, alone or with others.
+            dtype: of what is sent.
+            backward: whether it waits for the cotangent; of a call that asks for gradients.
+
+        What is not known of a collective is left open: it stays, and may run or not. FLOPs are at most those of all.
+        """
+        if backward is not None and not self.grads:
+            raise ValueError("nothing is forward or backward here: the call asks for no gradients (wrt, cotangent)")
+        found = [
+            c
+            for c in self.collectives
+            if kind in (None, c.kind)
+            and (axis is None or axis in c.axes)
+            and (dtype is None or dtype in {d for d, _ in c.operands})
+            and (backward is None or c.backward in (None, backward))
+        ]
+        if backward is not None:
+            found = [c if c.backward is not None else replace(c, rounds=Interval(0, c.rounds.most)) for c in found]
+        if dtype is not None:
+            found = [c if c.dtype is not None else replace(c, sent=Interval(0, c.sent.most)) for c in found]
+        part = {None: [], False: ["in the forward pass"], True: ["in the backward pass"]}[backward]
+        part = " ".join([self.part, *part] if self.part else part)
+        flops, dots = (Interval(0, n.most) for n in (self.flops, self.dot_flops))
+        return replace(self, collectives=found, flops=flops, dot_flops=dots, part=part)
 
     @property
     def traffic(self) -> dict[str, Interval]:

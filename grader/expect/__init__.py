@@ -6,9 +6,16 @@ ours, and no wider bound. NaN never passes: every comparison is ``difference <= 
 """
 
 from grader.common.layout import entries
-from grader.expect.communication import expect_collectives, expect_no_collectives, expect_only, expect_traffic
+from grader.expect.communication import (
+    expect_collectives,
+    expect_no_collectives,
+    expect_only,
+    expect_traffic,
+    expect_wire_dtype,
+)
 from grader.expect.costs import expect_flops, expect_memory, show_bytes
 from grader.expect.failure import Failure
+from grader.expect.order import expect_beside, expect_not_waiting, expect_waits
 from grader.expect.outcomes import expect_outcomes, same_outcome, show_outcome, show_value
 from grader.expect.sharding import expect_shard_map, expect_spec
 from grader.expect.values import expect_close, expect_dtype, expect_equal
@@ -16,6 +23,7 @@ from grader.expect.values import expect_close, expect_dtype, expect_equal
 __all__ = [
     "Failure",
     "entries",
+    "expect_beside",
     "expect_close",
     "expect_collectives",
     "expect_dtype",
@@ -23,11 +31,14 @@ __all__ = [
     "expect_flops",
     "expect_memory",
     "expect_no_collectives",
+    "expect_not_waiting",
     "expect_only",
     "expect_outcomes",
     "expect_shard_map",
     "expect_spec",
     "expect_traffic",
+    "expect_waits",
+    "expect_wire_dtype",
     "same_outcome",
     "show_bytes",
     "show_outcome",

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.common.dependency import placed
 from grader.common.layout import show_device
 from grader.common.observation import Collective, Fault, Observation, Outcome, Seen, Sharded
 from grader.common.result import Result
@@ -195,6 +196,7 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
         yield Seen({}, outcomes=list(zip(ask.cases, finding, wanted, strict=True)), public=not ask.secret)
         return
     assert isinstance(ask.of, Call) and isinstance(finding, Observation)
+    collectives = placed(finding.collectives, finding.operations, cotangents=1 if ask.of.wrt else 0)
     for inputs, outputs in zip(ask.inputs, finding.outputs, strict=True):
         results, grads = outputs, {}
         if ask.of.wrt:
@@ -211,7 +213,7 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
             if len(results) == 1
             else results,  # of a program, one result and a tuple of one are the same
             grads=grads,
-            collectives=finding.collectives,
+            collectives=collectives,
             memory=finding.memory,
             flops=finding.flops,
             dot_flops=finding.dot_flops,

@@ -18,15 +18,7 @@ from grader.common.observation import UNKNOWN, Collective, Interval, Path, sum_o
 from grader.runner import flops
 from grader.runner.admission import MAX_STEPS, RAGGED, Refused
 from grader.runner.flops import FREE, Cost
-from grader.runner.groups import (
-    Groups,
-    axis_groups,
-    cyclic_shift,
-    group_axes,
-    permute_axes,
-    senders,
-    sent_in_group,
-)
+from grader.runner.groups import Groups, axis_groups, cyclic_shift, group_axes, permute_axes, senders, sent_in_group
 
 MARK = f"by_hand_{secrets.token_hex(8)}"  # not to be guessed: names of a learner's can show up in a line, too
 _MARKED = re.compile(rf"{MARK}_(\d+)_")
