@@ -290,6 +290,8 @@ class Machine:
         if name == "compare":
             how = stablehlo.ComparisonDirectionAttr(attr["comparison_direction"]).value
             return [np.asarray(COMPARE[how](args[0], args[1]))]
+        if name == "optimization_barrier":
+            return args
         if name == "partition_id":
             return [np.uint32(device)]
         if name == "reduce":
@@ -494,7 +496,7 @@ MOVES: dict[str, Callable] = {
     "concatenate": lambda attr, args, shape: np.concatenate(args, attr["dimension"].value),
     "reverse": lambda attr, args, shape: np.flip(args[0], tuple(attr["dimensions"])),
     "dynamic_slice": lambda attr, args, shape: args[0][_start(args[0], args[1:], [*attr["slice_sizes"]])],
-    "optimization_barrier": lambda attr, args, shape: args[0], "sharding_constraint": lambda attr, args, shape: args[0],
+    "sharding_constraint": lambda attr, args, shape: args[0],
 }  # fmt: skip
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 from grader.common.observation import Collective
 from grader.wire.frames import dtype_of
@@ -236,7 +237,7 @@ class _Surely:
 
     def __init__(self, graph: Dependency, values: frozenset[int], parts: bool, enter: bool) -> None:
         self.graph, self.values, self.parts, self.enter = graph, values, parts, enter
-        self.waits: dict[int, bool] = {}
+        self.waits: dict[Any, bool] = {}
         self.constants: dict[int, int] = {}
         self.number = 0
         self.operations: set[int] = set()
