@@ -52,7 +52,9 @@ def expect_beside(seen: Seen, what: str, of: str = PRODUCTS) -> None:
     for number in sorted(those):
         loop = _loop(graph, number)
         near = {n for n in sources - {number} if _runs_with(graph, n, number)}
-        if not near - graph.before(number, within=loop) - graph.may(graph.results({number}), within=loop):
+        tied = near & (graph.before(number, within=loop) | graph.may(graph.results({number}), within=loop))
+        again = {_made_of(graph, n) for n in tied}  # the compiler makes once what is written twice
+        if not any(_made_of(graph, n) not in again for n in near - tied):
             where = "in its round of the loop" if loop is not None else "in the program"
             _fail(graph, number, f"has no {of} beside it: each one {where} waits for it, or it waits for that one")
 
@@ -91,6 +93,11 @@ def _runs_with(graph: Dependency, other: int, number: int) -> bool:
     """Whether one operation runs in every round of the innermost loop around another in which that one runs."""
     loop, place = _loop(graph, number), graph.places[other]
     return (loop is None or loop in place.loops) and place.doubts <= graph.places[number].doubts
+
+
+def _made_of(graph: Dependency, number: int) -> tuple[str, tuple[int, ...]]:
+    op = graph.places[number].op
+    return op.name, op.operands
 
 
 def _fail(graph: Dependency, number: int, why: str) -> NoReturn:
