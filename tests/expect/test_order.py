@@ -115,7 +115,7 @@ def test_a_learner_is_told_the_line_the_kind_the_dtype_and_the_shape(seen_of: Ca
     told = reason(expect_not_waiting, late, "permute", rounds="same")
     assert told.endswith("which it must be able to start without in the same round")
     late = seen_of(UNROLLED.format(sent="a + 0 * part"))
-    assert "line 16: permute of float32[4, 8] over x waits for dot_general" in reason(
+    assert "line 15: permute of float32[4, 8] over x waits for dot_general" in reason(
         expect_not_waiting, late, "permute", rounds="same"
     )
 
