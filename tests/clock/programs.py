@@ -25,7 +25,7 @@ def read(
     shapes: list[tuple[tuple[int, ...], PartitionSpec]],
     out_specs: Any,
     *,
-    mesh: Mapping[str, int] = {"x": 8},  # noqa: B006  never written to
+    mesh: Mapping[str, int] = {"x": 8},
     dtype: str = "bfloat16",
     files: set[str] | None = None,
 ) -> Operations:
@@ -57,7 +57,9 @@ def chip(
     *, flops: float = 1e14, hbm: float = math.inf, link: float = 5e10, shape: tuple[int, ...] = (8,), rings: bool = True
 ) -> Slice:
     """A slice of a chip of these rates, whose axes all are rings or all lines."""
-    row = Chip("test", shape, shape, 1e12, hbm, flops, 2 * flops, link, 1e10, 1e9, shape[0] if rings else 0, None, "", "")
+    row = Chip(
+        "test", shape, shape, 1e12, hbm, flops, 2 * flops, link, 1e10, 1e9, shape[0] if rings else 0, None, "", ""
+    )
     return Slice(row, shape)
 
 
