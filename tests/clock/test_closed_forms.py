@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -59,7 +60,7 @@ def permute(pairs: list[tuple[int, int]]) -> Operations:
     return of_array(lambda a: lax.ppermute(a, "x", pairs))
 
 
-def matmul(local: Callable, which: str, out: P = P(None, "x", None)) -> Operations:  # noqa: B008
+def matmul(local: Callable, which: str, out: Any = P(None, "x", None)) -> Operations:  # noqa: B008
     """A body over one part of A and all of B."""
     return read(local, [((N * ROWS, INNER), P("x", None)), ((INNER, COLUMNS[which]), P())], out)
 
@@ -210,7 +211,9 @@ FORMS: list[tuple[str, str, float, Callable[[], Operations], Place]] = [
 @pytest.mark.parametrize(("formula", "due", "program", "place"), [f[1:] for f in FORMS], ids=[f[0] for f in FORMS])
 def test_the_clock_has_the_closed_form(formula: str, due: float, program: Callable, place: Place) -> None:
     found = timeline(program(), place)
-    assert abs(found.step - due * US) <= len(found.spans), f"{formula} = {due:.4f} us, the clock says {found.step / US:.4f}"
+    assert abs(found.step - due * US) <= len(found.spans), (
+        f"{formula} = {due:.4f} us, the clock says {found.step / US:.4f}"
+    )
 
 
 def test_of_a_pipelines_arithmetic_sixteen_of_twenty_three_parts_are_useful() -> None:
@@ -233,7 +236,9 @@ def one_f_one_b(stages: int, micro: int, forward: int, backward: int) -> int:
         for s, steps in enumerate(lists):
             while steps:
                 kind, m = steps[0]
-                needs = {("f", s - 1, m)} if kind == "f" and s else {("b", s + 1, m), ("f", s, m)} if kind == "b" else set()
+                needs = (
+                    {("f", s - 1, m)} if kind == "f" and s else {("b", s + 1, m), ("f", s, m)} if kind == "b" else set()
+                )
                 needs = {n for n in needs if 0 <= n[1] < stages}
                 if not needs <= where.keys():
                     break
