@@ -303,7 +303,7 @@ class _Surely:
             self.constants |= dict.fromkeys(op.results, op.number)
         if op.name in SAME and operands[0] in self.constants:
             self.constants[op.results[0]] = self.constants[operands[0]]
-        if self.parts or not operands:
+        if self.parts or not operands or not op.results:
             return operands
         smaller = self.size(op.results[0]) < self.size(operands[0])
         if op.name == "gather" or (op.name in ("slice", "dynamic_slice") and smaller):

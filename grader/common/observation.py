@@ -271,6 +271,19 @@ class Fault:
 
 
 @dataclass(frozen=True)
+class Timing:
+    """Where a timing call's program is laid out in time, as ``exercise.timing`` was told."""
+
+    on: str
+    axes: Mapping[str, tuple[int, ...]] | None = None
+    profile: str = "ideal"
+
+
+def _no_clock(**_: Any) -> Any:
+    raise ValueError("there is no program to lay out in time")
+
+
+@dataclass(frozen=True)
 class Seen:
     """What a check may look at. Arguments are attributes too: ``seen.a`` is the NumPy input.
 
@@ -292,7 +305,10 @@ class Seen:
     outcomes: list[tuple[dict[str, Any], Outcome, Outcome]] = field(default_factory=list)
     public: bool = True
     operations: Operations | None = None
+    differentiated: bool = False  # the call asks for gradients
     part: str = ""  # what ``only`` chose, in words
+    timing: Timing | None = None
+    clock: Callable[..., Any] = _no_clock
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):
@@ -318,7 +334,7 @@ class Seen:
 
         What is not known of a collective is left open: it stays, and may run or not. FLOPs are at most those of all.
         """
-        if backward is not None and not self.grads:
+        if backward is not None and not self.differentiated:
             raise ValueError("nothing is forward or backward here: the call asks for no gradients (wrt, cotangent)")
         found = [
             c
@@ -336,6 +352,11 @@ class Seen:
         part = " ".join([self.part, *part] if self.part else part)
         flops, dots = (Interval(0, n.most) for n in (self.flops, self.dot_flops))
         return replace(self, collectives=found, flops=flops, dot_flops=dots, part=part)
+
+    @property
+    def timeline(self) -> Any:
+        """The program laid out in time where its timing call says (``grader.clock.Timeline``); elsewhere: ``clock(on=...)``."""
+        return self.clock()
 
     @property
     def traffic(self) -> dict[str, Interval]:

@@ -39,11 +39,10 @@ def look(made: Traced, **more: Any) -> Seen:
     """What a check sees of a traced program that nobody has run."""
     form, files = made.form, {"a.py"}
     read = operations.read(form.parse(), made.request["mesh"], files)
-    grads: Any = dict.fromkeys(made.request["wrt"])
     found = facts.read(form.parse(), made.request["mesh"], files).collectives
     return Seen(
-        made.request["mesh"], collectives=placed(found, read, cotangents=int(bool(grads))),
-        operations=read, grads=grads, **more,
+        made.request["mesh"], collectives=placed(found, read, cotangents=int(bool(made.request["wrt"]))),
+        operations=read, differentiated=bool(made.request["wrt"]), **more,
     )  # fmt: skip
 
 
