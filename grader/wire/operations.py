@@ -197,10 +197,13 @@ class _Reading:
         operands = self.used(data["in"])
         bodies = tuple(self.body(body, level + 1) for body in _list(data.get("bodies", [])))
         about = data.get("communication")
+        results = tuple(self.new(n) for n in _list(data["out"]))
+        name = _text(data["name"])
+        _check_bodies(name, len(operands), len(results), bodies)
         return Operation(
-            _text(data["name"]),
+            name,
             operands,
-            tuple(self.new(n) for n in _list(data["out"])),
+            results,
             flops=_size(data.get("flops", 0)),
             precision=_size(data.get("precision", 1), least=1),
             length=_size(data.get("length", 0)),
@@ -235,6 +238,17 @@ class _Reading:
         if not set(found) <= self.made:
             raise ValueError("a value is used before it is made")
         return found
+
+
+def _check_bodies(name: str, operands: int, results: int, bodies: tuple[Body, ...]) -> None:
+    """Raises ValueError where loops and branches do not take and give what they should."""
+    about = [(len(body.arguments), len(body.results)) for body in bodies]
+    if name == "while":
+        fits = operands == results and about == [(operands, 1), (operands, operands)]
+    else:
+        fits = all(one == (0, results) for one in about) and (not bodies or operands == 1)
+    if not fits:
+        raise ValueError(f"a {name} of {operands} operands and {results} results has bodies {about}")
 
 
 def _value(data: Any) -> Value:
