@@ -99,7 +99,7 @@ def trace_text(
     if cases is not None:
         ask = Ask(Cases(asked, (), None), cases=cases)
     else:
-        arrays = dict(zip("abcd", args, strict=False))
+        arrays = dict(zip("abcdef", args, strict=False))
         call = Call(asked, arrays, static or {}, (), {}, {}, wrt, cotangent)
         ask = Ask(call, mesh or {"x": 4, "y": 2}, {}, static=call.static)
     request = ask.for_tracer([name for name, _ in chunks])

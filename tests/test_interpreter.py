@@ -86,6 +86,7 @@ def outside(found: facts.Facts, counts: interpreter.Counts) -> list[str]:
 KIND = {
     "all_reduce": "all_reduce", "all_gather": "all_gather", "reduce_scatter": "reduce_scatter",
     "all_to_all": "all_to_all", "collective_permute": "permute", "permute": "permute",
+    "ragged_all_to_all": "ragged_all_to_all",
 }  # fmt: skip
 
 

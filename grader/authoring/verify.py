@@ -67,7 +67,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         return
     yield from _declared(exercise)
     for call in dict.fromkeys(call for c in exercise.checks.values() for call in c.calls):
-        if isinstance(call, Call):
+        if isinstance(call, Call) and not call.timing:
             yield from inputs.tame_dims(call)
     for question in exercise.numbers.values():
         yield from question_problems(question, exercise.misconceptions.values())

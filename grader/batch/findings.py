@@ -15,6 +15,7 @@ from grader.judging.plan import Ask
 from grader.judging.seen import Finding
 from grader.sandbox.worker import WorkerDied
 from grader.wire.frames import BadFrame, decode, unpack_array
+from grader.wire.operations import from_json
 from grader.wire.text import crash_reason, describe_load
 
 LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
@@ -161,12 +162,15 @@ def _seen(ask: Ask, header: dict, blobs: list[bytes]) -> Observation:
     collectives = [_collective(c) for c in header["collectives"]]
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
     flags = bool(header["typed"]), bool(header["mapped"]), str(header["program"])
-    return Observation(outputs, collectives, *numbers, *flags)
+    graph = header.get("operations")
+    return Observation(outputs, collectives, *numbers, *flags, None if graph is None else from_json(graph))
 
 
 def _collective(data: dict[str, Any]) -> Collective:
     known: dict[str, Any] = {f.name: data[f.name] for f in fields(Collective) if f.name in data}
     known["axes"] = tuple(data["axes"])
     known["senders"] = None if data.get("senders") is None else tuple(data["senders"])
-    known["path"] = tuple(tuple(map(int, branch)) for branch in data.get("path", ()))
+    for name in ("path", "groups"):
+        known[name] = tuple(tuple(map(int, part)) for part in data.get(name, ()))
+    known["operands"] = tuple((str(dtype), tuple(map(int, shape))) for dtype, shape in data.get("operands", ()))
     return Collective(**known)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from grader.common.layout import Slices, spec_of
+from grader.wire.operations import Operations
 
 
 @dataclass(frozen=True)
@@ -133,7 +134,7 @@ class Collective:
     """One collective of the program, as written in its source.
 
     Attributes:
-        kind: all_reduce, all_gather, reduce_scatter, all_to_all, permute or broadcast.
+        kind: all_reduce, all_gather, reduce_scatter, all_to_all, ragged_all_to_all, permute or broadcast.
         axes: mesh axes over which devices talk; empty when the groups follow no axes.
         bytes: bytes of its input on one device.
         sent: bytes a device sends for one execution on a ring of its group, over all devices.
@@ -143,6 +144,10 @@ class Collective:
             the shorter way (1 to the next device, -1 to the one before); else None.
         senders: the devices that send ``sent.most``, where the others send nothing; None: all devices are alike.
         path: the branches around it, outermost first: ``(conditional, branch, number of branches)``.
+        operands: dtype and shape of each array that it takes, as one device holds them.
+        groups: the devices of each group, in mesh order; of a permute ``(source, target)`` pairs.
+        backward: of a call that asks for gradients, whether it waits for the cotangent; None when nobody can say.
+        place: its number in the order of ``Operations.walk``; None when it is not among them.
     """
 
     kind: str
@@ -156,10 +161,25 @@ class Collective:
     shift: int | None = None
     senders: tuple[int, ...] | None = None
     path: Path = ()
+    operands: tuple[tuple[str, tuple[int, ...]], ...] = ()
+    groups: tuple[tuple[int, ...], ...] = ()
+    backward: bool | None = None
+    place: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("sent", "rounds"):  # as they come from another process
             object.__setattr__(self, name, Interval.of(getattr(self, name)))
+
+    @property
+    def dtype(self) -> str | None:
+        """Of the array that it takes; None of several that differ."""
+        dtypes = {dtype for dtype, _ in self.operands}
+        return dtypes.pop() if len(dtypes) == 1 else None
+
+    @property
+    def shape(self) -> tuple[int, ...] | None:
+        """Of the array that it takes, as one device holds it; None of several."""
+        return self.operands[0][1] if len(self.operands) == 1 else None
 
     @property
     def count(self) -> Interval:
@@ -208,6 +228,7 @@ class Observation:
         typed: the results' types say how they are sharded, as on Explicit axes only.
         mapped: there is a ``shard_map``, and no matrix product outside of one, among what the results need.
         program: SHA-256 of the program in its one form.
+        operations: what depends on what, calls written out; None for a program of too many.
     """
 
     outputs: list[list[Sharded]]
@@ -218,6 +239,7 @@ class Observation:
     typed: bool = False
     mapped: bool = False
     program: str = ""
+    operations: Operations | None = None
 
 
 @dataclass(frozen=True)
@@ -253,6 +275,19 @@ class Fault:
 
 
 @dataclass(frozen=True)
+class Timing:
+    """Where a timing call's program is laid out in time, as ``exercise.timing`` was told."""
+
+    on: str
+    axes: Mapping[str, tuple[int, ...]] | None = None
+    profile: str = "ideal"
+
+
+def _no_clock(**_: Any) -> Any:
+    raise ValueError("there is no program to lay out in time")
+
+
+@dataclass(frozen=True)
 class Seen:
     """What a check may look at. Arguments are attributes too: ``seen.a`` is the NumPy input, or the tree of them.
 
@@ -278,12 +313,59 @@ class Seen:
     public: bool = True
     steps: list[Seen] = field(default_factory=list)
     check_vma: bool = False
+    operations: Operations | None = None
+    differentiated: bool = False  # the call asks for gradients
+    part: str = ""  # what ``only`` chose, in words
+    timing: Timing | None = None
+    clock: Callable[..., Any] = _no_clock
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):
             if name in table:
                 return table[name]
         raise AttributeError(f"this check's call has no argument {name!r}")
+
+    def only(
+        self,
+        *,
+        kind: str | None = None,
+        axis: str | None = None,
+        dtype: str | None = None,
+        backward: bool | None = None,
+    ) -> Seen:
+        """The same with some of the collectives: ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
+
+        Args:
+            kind: see ``Collective.kind``.
+            axis: over which devices talk, alone or with others.
+            dtype: of what is sent.
+            backward: whether it waits for the cotangent; of a call that asks for gradients.
+
+        What is not known of a collective is left open: it stays, and may run or not. FLOPs are at most those of all.
+        """
+        if backward is not None and not self.differentiated:
+            raise ValueError("nothing is forward or backward here: the call asks for no gradients (wrt, cotangent)")
+        found = [
+            c
+            for c in self.collectives
+            if kind in (None, c.kind)
+            and (axis is None or axis in c.axes)
+            and (dtype is None or dtype in {d for d, _ in c.operands})
+            and (backward is None or c.backward in (None, backward))
+        ]
+        if backward is not None:
+            found = [c if c.backward is not None else replace(c, rounds=Interval(0, c.rounds.most)) for c in found]
+        if dtype is not None:
+            found = [c if c.dtype is not None else replace(c, sent=Interval(0, c.sent.most)) for c in found]
+        part = {None: [], False: ["in the forward pass"], True: ["in the backward pass"]}[backward]
+        part = " ".join([self.part, *part] if self.part else part)
+        flops, dots = (Interval(0, n.most) for n in (self.flops, self.dot_flops))
+        return replace(self, collectives=found, flops=flops, dot_flops=dots, part=part)
+
+    @property
+    def timeline(self) -> Any:
+        """The program laid out in time where its timing call says (``grader.clock.Timeline``); elsewhere: ``clock(on=...)``."""
+        return self.clock()
 
     @property
     def traffic(self) -> dict[str, Interval]:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
+
+import numpy as np
 
 from grader import declared
 from grader.declared import AuthorError
@@ -12,7 +14,7 @@ from grader.exercise.arguments import Array
 from grader.exercise.declarations import Call, Task
 from grader.exercise.results import names_of, results_tree
 from grader.wire.frames import dtype_of, is_inexact
-from grader.wire.trees import Misfit, fitted, flat, is_tree, leaves
+from grader.wire.trees import Misfit, fitted, flat, is_tree, leaves, rebuilt
 
 KEYWORDS = {
     "dims", "hidden_dims", "static", "hidden_static", "meshes", "wrt", "cotangent", "returns", "steps",
@@ -33,13 +35,19 @@ def declared_call(
     cotangent: Any,
     returns: Any,
     steps: Any,
+    beside: Set[str] = frozenset(),
 ) -> Call:
-    """The call of these arguments. Raises AuthorError for the first of them that cannot be."""
+    """The call of these arguments. Raises AuthorError for the first of them that cannot be.
+
+    ``beside``: keywords of a timing call, for whoever misspells one.
+    """
     arguments = dict(args) | ({} if cotangent is None else {"cotangent": cotangent})
-    arrays = _arrays(task, arguments)
+    arrays = _arrays(task, arguments, KEYWORDS | beside)
     result = None if returns is None else results_tree(returns, args)
     _fit_out_specs(task, result)
     gradients = _gradients(task, wrt, cotangent, args, result)
+    if gradients and cotangent is None:
+        cotangent = _of_a_loss(result)
     _fit_steps(task, steps, result)
     keywords = declared.keywords("static", static or {})
     hidden_keywords = keywords if hidden_static is None else declared.keywords("hidden_static", hidden_static)
@@ -58,7 +66,7 @@ def declared_call(
     )  # fmt: skip
 
 
-def _arrays(task: Task, arguments: Mapping[str, Any]) -> dict[str, Array]:
+def _arrays(task: Task, arguments: Mapping[str, Any], keywords: Set[str]) -> dict[str, Array]:
     """All arrays by name, leaf by leaf."""
     found = {}
     for argument, tree in arguments.items():
@@ -67,7 +75,7 @@ def _arrays(task: Task, arguments: Mapping[str, Any]) -> dict[str, Array]:
                 continue
             if not isinstance(array, Array):
                 problem = f'argument {name} is {declared.a(array)}, not an array such as normal("I", "J")'
-                raise AuthorError(f"{task.name}: {problem}{declared.near(argument, KEYWORDS - {argument})}")
+                raise AuthorError(f"{task.name}: {problem}{declared.near(argument, keywords - {argument})}")
             found[name] = array
         _keys_are_names(task, argument, tree)
     return found
@@ -121,6 +129,16 @@ def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], re
         if not any(part is not None for part in parts):
             raise AuthorError(f"{task.name}: cotangent has no array; leave it out where the first result is a loss")
     return tuple(wrt)
+
+
+def _of_a_loss(result: Any) -> Any:
+    """One, for the first result. It is an argument of the program, so that one can read what waits for it: the backward."""
+    places = enumerate(flat(result) or [None])
+    return rebuilt(result, [Array((), (), "float32", _one) if place == 0 else None for place, _ in places])
+
+
+def _one(_: Any, shape: tuple[int, ...]) -> np.ndarray:
+    return np.ones(shape)
 
 
 def _same_names(

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from grader.common.observation import Timing
 from grader.common.sizes import Size, sizes_on
 from grader.exercise.arguments import Array
 from grader.exercise.questions import Number
@@ -26,6 +27,7 @@ class Task:
     body: a per-device JAX function, wrapped in ``jax.shard_map`` and traced.
 
     A body is asked with each ``check_vma`` of ``modes``.
+    ``axis_types``: what the axes of the mesh are, "auto" or "explicit".
     """
 
     name: str
@@ -34,6 +36,7 @@ class Task:
     hints: tuple[str, ...] = ()
     out_specs: Any = None
     check_vma: bool | Literal["both"] = False
+    axis_types: str = "auto"
 
     @property
     def modes(self) -> tuple[bool, ...]:
@@ -53,6 +56,7 @@ class Call:
     ``args`` may be trees of arrays. ``returns`` is the tree of the result, None where nobody says; ``wrt`` asks for the
     vjp as well, with ``cotangent`` as the result's, of its structure (None: its first leaf is a loss, whose is one).
     The task is run ``steps`` times; what it returns under an argument's name is that argument of the next step.
+    ``timing`` is of calls that are traced and laid out in time, never run: their arrays hold no data.
     """
 
     task: Task
@@ -66,6 +70,7 @@ class Call:
     hidden_static: Mapping[str, Any] | None = None
     returns: Any = None
     steps: int = 1
+    timing: Timing | None = None
 
     @property
     def drawn(self) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -61,20 +61,32 @@ class Exercise:
     # tasks
 
     @declared.spelt("exercise.task")
-    def task(self, fn: Callable | None = None, *, hints: Sequence[str] = ()) -> Any:
-        """A global JAX function: array arguments by position, ``mesh`` and static keywords by name."""
-        return self._declare(fn, "array", hints=hints)
+    def task(self, fn: Callable | None = None, *, axis_types: str = "auto", hints: Sequence[str] = ()) -> Any:
+        """A global JAX function: array arguments by position, ``mesh`` and static keywords by name.
+
+        ``axis_types="explicit"``: the mesh has Explicit axes and is set (``jax.set_mesh``), so types say how arrays are sharded.
+        """
+        return self._declare(fn, "array", hints=hints, axis_types=declared.axis_types(axis_types))
 
     @declared.spelt("exercise.body")
-    def body(self, *, out_specs: Any, check_vma: bool | Literal["both"] = False, hints: Sequence[str] = ()) -> Any:
+    def body(
+        self,
+        *,
+        out_specs: Any,
+        check_vma: bool | Literal["both"] = False,
+        axis_types: str = "auto",
+        hints: Sequence[str] = (),
+    ) -> Any:
         """A per-device function; ``in_specs`` are the specs of the call's arguments.
 
         Args:
             check_vma: as for ``jax.shard_map``; "both" asks and judges everything in both modes.
+            axis_types: as of a task.
         """
+        types = declared.axis_types(axis_types)
         if not isinstance(check_vma, bool) and check_vma != "both":
             raise AuthorError(f'check_vma is {declared.a(check_vma)}, not True, False or "both"')
-        return self._declare(None, "body", hints=hints, out_specs=out_specs, check_vma=check_vma)
+        return self._declare(None, "body", hints=hints, out_specs=out_specs, check_vma=check_vma, axis_types=types)
 
     @declared.spelt("exercise.function")
     def function(self, fn: Callable | None = None, *, hints: Sequence[str] = ()) -> Any:
@@ -138,6 +150,42 @@ class Exercise:
             task, args, meshes=self.meshes if meshes is None else meshes, dims=dims, hidden_dims=hidden_dims,
             static=static, hidden_static=hidden_static, wrt=wrt, cotangent=cotangent, returns=returns, steps=steps,
         )  # fmt: skip
+
+    @declared.spelt("exercise.timing")
+    def timing(
+        self,
+        task: Task,
+        *,
+        on: str,
+        axes: Mapping[str, Sequence[int]] | None = None,
+        profile: str = "ideal",
+        dims: Mapping[str, Size] | None = None,
+        hidden_dims: Mapping[str, Size] | None = None,
+        static: Mapping[str, Any] | None = None,
+        hidden_static: Mapping[str, Any] | None = None,
+        meshes: Sequence[Mapping[str, int]] | None = None,
+        wrt: Sequence[str] = (),
+        cotangent: Any = None,
+        returns: Any = None,
+        **args: Any,
+    ) -> Call:
+        """Ask a traced task for its time: ``exercise.timing(matmul, a=normal(...), dims={"I": 8192}, on="v5e:2x4")``.
+
+        Its program is traced and laid out in time (``seen.timeline``), never run, so arrays may have the sizes of papers.
+
+        Args:
+            on: a slice; every mesh has as many devices as it has chips.
+            axes: the slice's axes (0, 1, ...) under each mesh axis; the first that fit unless given.
+            profile: which collectives run beside the core: "ideal", all of them, or those of a chip, by its name.
+            others: as of ``call``.
+        """
+        self._own_task(task, "timing")
+        call = declared_call(
+            task, args, meshes=self.meshes if meshes is None else meshes, dims=dims, hidden_dims=hidden_dims,
+            static=static, hidden_static=hidden_static, wrt=wrt, cotangent=cotangent, returns=returns, steps=1,
+            beside={"on", "axes", "profile"},
+        )  # fmt: skip
+        return replace(call, timing=declared.timing(on, axes, profile, call.meshes))
 
     @declared.spelt("exercise.cases")
     def cases(
@@ -309,7 +357,7 @@ class Exercise:
         if not isinstance(task, Task):
             raise AuthorError(f"exercise.{word} asks {declared.a(task)}, not a task: write its name without quotes")
         if (task.kind == "function") != (word == "cases"):
-            other = "exercise.cases(...)" if word == "call" else "exercise.call(...)"
+            other = "exercise.cases(...)" if word != "cases" else "exercise.call(...)"
             raise AuthorError(f"{task.name} is declared by @exercise.{_WORD[task.kind]}: ask it with {other}")
 
     def _names_of(self, word: str, checks: Any) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from grader.common.observation import NOTHING, Collective, Interval, Seen, total
 from grader.expect.costs import show_bytes
 from grader.expect.failure import Failure
+from grader.wire.frames import dtype_of
 
 Budget = Mapping[str | tuple[str, ...], int]
 Key = tuple[str, tuple[str, ...]]
@@ -38,7 +39,7 @@ def expect_collectives(seen: Seen, **wanted: Budget) -> None:
     for c in seen.collectives:
         if not found[c.kind, c.axes].most <= want.get((c.kind, c.axes), 0):
             raise Failure(
-                f"{_line(c)}{_say(found, c)}; {_say_budget(want)}",
+                f"{_line(c)}{_say(found, c)}{_part(seen)}; {_say_budget(want)}",
                 expected=_table(want),
                 actual=_table(found),
                 where=_line(c).rstrip(": "),
@@ -46,7 +47,7 @@ def expect_collectives(seen: Seen, **wanted: Budget) -> None:
     for key, count in want.items():
         if not found.get(key, NOTHING).least >= count:
             raise Failure(
-                f"{_say_budget(want)}; the program has {_say_table(found)}",
+                f"{_say_budget(want)}; the program has {_say_table(found)}{_part(seen)}",
                 expected=_table(want),
                 actual=_table(found),
             )
@@ -85,6 +86,29 @@ def expect_traffic(seen: Seen, *, at_most: float, axis: str | None = None) -> No
             actual=sent.most,
             where=_line(worst).rstrip(": ") if worst else "",
         )
+
+
+def expect_wire_dtype(seen: Seen, *dtypes: str) -> None:
+    """What devices send is of these dtypes: ``expect_wire_dtype(seen, "bfloat16")``; one that never runs sends nothing.
+
+    Of what the compiler adds it is what the CPU's compiler sends, which may be wider than what another one would.
+    """
+    for name in dtypes:
+        dtype_of(name)
+    for c in seen.collectives:
+        wrong = next(((dtype, shape) for dtype, shape in c.operands or ((None, ()),) if dtype not in dtypes), None)
+        if wrong is not None and c.sent.most and c.count.most:
+            sent = f"{wrong[0]}{list(wrong[1])}" if wrong[0] else "what cannot be read"
+            raise Failure(
+                f"{_line(c)}{c.kind} over {_axes(c)} sends {sent}{_part(seen)}, only {' and '.join(dtypes)} is to be sent",
+                expected=list(dtypes),
+                actual=sent,
+                where=_line(c).rstrip(": "),
+            )
+
+
+def _part(seen: Seen) -> str:
+    return f" {seen.part}" if seen.part else ""
 
 
 def _real_axes(names: tuple[str, ...], seen: Seen) -> tuple[str, ...]:

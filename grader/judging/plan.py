@@ -83,9 +83,10 @@ class Ask:
             "fed": [[at, result.feeds] for at, result in results if result.feeds is not None],
             "out_specs": encode(_out_specs(call)) if call.task.kind == "body" else None,
             "check_vma": self.check_vma,
+            "axis_types": call.task.axis_types,
             "platform": "cpu",
             "files": files,
-        }
+        } | ({"timing": True} if call.timing else {})
 
     @property
     def program(self) -> tuple:
@@ -191,7 +192,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
     def asked(hidden: bool, seed: str, runs: int, secret: bool = False) -> Iterator[Ask]:
         for mesh in call.meshes:
             dims, static = call.sizes(mesh, hidden=hidden), call.keywords(hidden=hidden)
-            draws = [rng(seed, f"{where}/{dict(mesh)}/{run}") for run in range(runs)]
+            draws = [] if call.timing else [rng(seed, f"{where}/{dict(mesh)}/{run}") for run in range(runs)]
             inputs = [step for draw in draws for step in _inputs(call, mesh, dims, static, draw)]
             for mode in call.task.modes:
                 yield Ask(
@@ -200,8 +201,10 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
 
     same = (call.dims, call.keywords(hidden=False)) == (call.hidden_dims, call.keywords(hidden=True))
     asks = list(asked(False, OPEN_SEED, 1)) if public or (shown and not same) else []
-    if not public:
-        asks += [*asked(True, OPEN_SEED, 1), *asked(True, seed, SECRET_RUNS, secret=True)]
+    if not public and not (call.timing and asks and same):
+        asks += asked(True, OPEN_SEED, 1)
+    if not public and not call.timing:  # without data there are no secrets
+        asks += asked(True, seed, SECRET_RUNS, secret=True)
     return asks
 
 

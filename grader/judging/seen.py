@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
+from grader.common.dependency import placed
 from grader.common.observation import Fault, Observation, Outcome, Seen, Sharded
 from grader.exercise import Call, Cases, Task
+from grader.expect import laid_out
 from grader.judging.plan import Ask
 from grader.wire.frames import decode, dtype_of, encode, widened
 from grader.wire.trees import flat, leaves, mapped, rebuilt
@@ -38,19 +40,45 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
         yield Seen({}, outcomes=list(zip(ask.cases, finding, wanted, strict=True)), public=not ask.secret)
         return
     assert isinstance(ask.of, Call) and isinstance(finding, Observation)
+    program = _program(ask, ask.of, finding)
+    if ask.of.timing:
+        yield program
+        return
     steps: list[Seen] = []
     for inputs, outputs in zip(ask.inputs, finding.outputs, strict=True):
-        steps.append(_seen_of_step(ask, finding, inputs, outputs, steps))
+        steps.append(_seen_of_step(ask, program, inputs, outputs, steps))
         if len(steps) == ask.of.steps:
             yield steps[0] if len(steps) == 1 else replace(steps[-1], inputs=steps[0].inputs, steps=steps)
             steps = []
 
 
-def _seen_of_step(ask: Ask, finding: Observation, inputs: dict, outputs: list[Sharded], before: list[Seen]) -> Seen:
+def _program(ask: Ask, call: Call, finding: Observation) -> Seen:
+    """What can be seen of a program that did not run."""
+    return Seen(
+        mesh=ask.mesh,
+        dims=ask.dims,
+        static=ask.static,
+        collectives=placed(finding.collectives, finding.operations, cotangents=len(call.pulled)),
+        memory=finding.memory,
+        flops=finding.flops,
+        dot_flops=finding.dot_flops,
+        typed=finding.typed,
+        mapped=finding.mapped,
+        public=not ask.secret,
+        check_vma=ask.check_vma,
+        operations=finding.operations,
+        timing=call.timing,
+        clock=partial(laid_out, finding.operations, call.timing),
+        differentiated=bool(call.wrt),
+    )
+
+
+def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded], before: list[Seen]) -> Seen:
     """What one run of the program came to.
 
     Args:
-        inputs: what was drawn for it.
+        program: what is seen of it without a run.
+        inputs: what was drawn for this one.
         before: the steps before it, whose last has the arguments that are fed.
     """
     call = ask.of
@@ -60,31 +88,21 @@ def _seen_of_step(ask: Ask, finding: Observation, inputs: dict, outputs: list[Sh
     fed = _fed(call, before[-1].out) if before else {}
     gradients = [(name, array) for of in call.wrt for name, array in leaves(call.args[of], of)]
     cut = len(outputs) - len(gradients)
-    told = f"step {step}: " if call.steps > 1 else ""
+    when = f"step {step}: " if call.steps > 1 else ""
     pulled = [
-        replace(grad, due=dtype_of(array.dtype), name=f"{told}the gradient of {name}", step=step)
+        replace(grad, due=dtype_of(array.dtype), name=f"{when}the gradient of {name}", step=step)
         for grad, (name, array) in zip(outputs[cut:], gradients, strict=True)
     ]
     rest = iter(pulled)
-    return Seen(
-        mesh=ask.mesh,
-        dims=ask.dims,
+    return replace(
+        program,
         inputs={name: fed.get(name, given.get(name)) for name in call.drawn},
-        static=ask.static,
-        out=_result(call, outputs[:cut], told, step),
+        out=_result(call, outputs[:cut], when, step),
         grads={name: rebuilt(call.args[name], rest) for name in call.wrt},
-        collectives=finding.collectives,
-        memory=finding.memory,
-        flops=finding.flops,
-        dot_flops=finding.dot_flops,
-        typed=finding.typed,
-        mapped=finding.mapped,
-        public=not ask.secret,
-        check_vma=ask.check_vma,
     )
 
 
-def _result(call: Call, outputs: list[Sharded], told: str, step: int) -> Any:
+def _result(call: Call, outputs: list[Sharded], when: str, step: int) -> Any:
     """The result in its declared structure; else one array, or a list of all. One and a tuple of one are the same."""
     found = [replace(r, due=call.dtype, per_device=call.task.kind == "body", step=step) for r in outputs]
     if call.results is None:
@@ -93,7 +111,7 @@ def _result(call: Call, outputs: list[Sharded], told: str, step: int) -> Any:
         call.names,
         [
             replace(
-                one, due=dtype_of(about.dtype) if about.dtype else one.due, name=about.name and f"{told}{about.name}"
+                one, due=dtype_of(about.dtype) if about.dtype else one.due, name=about.name and f"{when}{about.name}"
             )
             for one, about in zip(found, call.results, strict=True)
         ],

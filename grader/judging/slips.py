@@ -8,8 +8,8 @@ import numpy as np
 
 from grader.common.observation import Collective, Fault, Observation, Sharded
 from grader.common.result import Result
-from grader.exercise import Misconception
-from grader.expect import same_outcome
+from grader.exercise import Call, Misconception
+from grader.expect import Failure, laid_out, same_outcome
 from grader.judging.seen import Answered, Finding
 
 
@@ -24,8 +24,10 @@ def matches(mine: list[Answered], theirs: list[Answered], reference: list[Answer
     pairs = list(zip(mine, theirs, strict=True))
     if not all(_same_finding(a.finding, b.finding) for a, b in pairs):
         return 0
-    if all(_same_traffic(a.finding, b.finding) for a, b in pairs):
+    if all(_same_traffic(a.finding, b.finding) and _same_time(a, b) for a, b in pairs):
         return 2
+    if any(isinstance(a.ask.of, Call) and a.ask.of.timing for a, _ in pairs):
+        return 0  # there are no results to fit
     right = all(_same_finding(a.finding, b.finding) for a, b in zip(theirs, reference, strict=True))
     return 0 if right else 1
 
@@ -63,10 +65,31 @@ def _same_traffic(a: Finding, b: Finding) -> bool:
     if not (isinstance(a, Observation) and isinstance(b, Observation)):
         return True
 
-    def said(cs: list[Collective]) -> list:
+    def traffic(cs: list[Collective]) -> list:
         return sorted((c.kind, c.axes, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in cs)
 
-    return (a.typed, a.mapped) == (b.typed, b.mapped) and said(a.collectives) == said(b.collectives)
+    return (a.typed, a.mapped) == (b.typed, b.mapped) and traffic(a.collectives) == traffic(b.collectives)
+
+
+def _same_time(a: Answered, b: Answered) -> bool:
+    """Of timing calls: the same collectives are hidden, and the step is as long, up to a twentieth."""
+    if not (isinstance(a.ask.of, Call) and a.ask.of.timing):
+        return True
+    found = []
+    for one in (a, b):
+        if not isinstance(one.finding, Observation):
+            return True
+        try:
+            line = laid_out(one.finding.operations, a.ask.of.timing)
+        except Failure as failure:
+            found.append(failure.reason)
+        else:
+            found.append({"step": line.step} | {kind: share.hidden for kind, share in line.shares().items()})
+    first, second = found
+    if isinstance(first, str) or isinstance(second, str):
+        return first == second
+    near = max(first["step"], second["step"]) // 20
+    return first.keys() == second.keys() and all(abs(first[k] - second[k]) <= near for k in first)
 
 
 def with_hint(result: Result, slip: Misconception) -> Result:

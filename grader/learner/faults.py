@@ -5,15 +5,14 @@ from __future__ import annotations
 import linecache
 import re
 import traceback
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from typing import Any
 
-from jax.sharding import Mesh
+from jax.sharding import AxisType, Mesh
 
 from grader.learner.absent import NotInstalled
 from grader.learner.looks import ValueDependent
 from grader.learner.surroundings import TimeLimit
-from grader.wire.meshes import make_mesh
 from grader.wire.text import one_line
 from grader.wire.trees import Misfit
 
@@ -32,13 +31,13 @@ NEEDS_VALUES = (
 )
 
 
-def fault_of(error: BaseException, files: Files, seconds: float, mesh: dict[str, int] | None = None) -> dict[str, Any]:
+def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | None = None) -> dict[str, Any]:
     """A learner's error as data: kind, one line, and the innermost line of theirs.
 
     Args:
         files: of the learner's code.
         seconds: of CPU time that it might take.
-        mesh: axis sizes of the mesh that was asked for.
+        mesh: the one that was asked for.
     """
     line, where = innermost(error, files)
     name = type(error).__name__
@@ -56,7 +55,7 @@ def fault_of(error: BaseException, files: Files, seconds: float, mesh: dict[str,
     elif isinstance(error, NotImplementedError) and "callback" in one_line(error):  # JAX cannot lower some
         kind, text = "untraceable", "uses a host callback, which cannot leave this process; remove it"
     elif (axis := unbound_axis(error)) is not None:
-        kind, name, text = "raised", "NameError", unbound_text(axis, mesh)
+        kind, name, text = "raised", "NameError", unbound_text(axis, mesh and mesh.shape)
     elif isinstance(error, NotInstalled):
         kind, text = "raised", f"{error}, line {line} uses it" if line else str(error)
     elif isinstance(error, Misfit):
@@ -89,20 +88,21 @@ def unbound_axis(error: BaseException) -> str | None:
     return next((str(a) for a in named if a not in known), None) if isinstance(named, tuple) else None
 
 
-def unbound_text(axis: str, mesh: dict[str, int] | None) -> str:
+def unbound_text(axis: str, mesh: Mapping[str, int] | None) -> str:
     if axis in (mesh or {}):
         return f"the axis {axis!r} is not bound here: a collective over it belongs into the body of a jax.shard_map over {axis!r}"
     has = f"; the mesh has {', '.join(map(repr, mesh))}" if mesh else ""
     return f"there is no axis {axis!r} here{has}"
 
 
-def other_mesh_text(error: BaseException, files: Files, sizes: dict[str, int]) -> str:
+def other_mesh_text(error: BaseException, files: Files, given: Mesh) -> str:
     """Where JAX speaks of meshes, specs or devices and the task has a mesh of its own: that, which JAX does not say."""
     message = one_line(error)
     if raised_by_learner(error, files) or not re.search(r"\bmesh\b|_specs\b|incompatible devices", message):
         return ""
-    given = make_mesh(sizes)
-    work_on = f"work on the mesh that is given, ({', '.join(f'{a}={n}' for a, n in sizes.items())})"
+    if not isinstance(given, Mesh):
+        return ""
+    work_on = f"work on the mesh that is given, ({', '.join(f'{a}={n}' for a, n in given.shape.items())})"
     other = [m for m in meshes_at(error, files) if m != given]
     for mesh in other:
         if tuple(mesh.shape.items()) != tuple(given.shape.items()):
@@ -110,6 +110,8 @@ def other_mesh_text(error: BaseException, files: Files, sizes: dict[str, int]) -
     if any(list(mesh.devices.flat) != list(given.devices.flat) for mesh in other) or "incompatible devices" in message:
         return f"uses a mesh of its own, with other devices or in another order; {work_on}"
     if other and re.search("in_specs passed to shard_map|context mesh", message):
+        if AxisType.Explicit in given.axis_types:
+            return f"uses a mesh of its own, with axes that are not Explicit; {work_on}"
         return (
             f"uses a mesh of its own, with Explicit axes (jax.make_mesh makes them, unless told otherwise); {work_on}"
         )

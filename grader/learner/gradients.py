@@ -10,6 +10,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+from jax.sharding import AxisType
 
 from grader.wire.frames import decode
 from grader.wire.trees import Misfit, fitted, flat, is_tree, rebuilt
@@ -42,15 +43,12 @@ def _as_declared(result: Any, returns: Any) -> list[Any]:
 
 
 def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
-    """``(*args, *cotangents) -> (*results, *gradients)``, all flat; results without a cotangent are auxiliary.
-
-    Where no cotangent is asked, the first result is a loss, and its cotangent is one.
-    """
+    """``(*args, *cotangents) -> (*results, *gradients)``, all flat; results without a cotangent are auxiliary."""
     wrt = [i for i, a in enumerate(ask["args"]) if a["name"] in ask["wrt"]]
-    count, of = len(ask["args"]), [c["of"] for c in ask["cotangents"]] or [0]
+    count, of = len(ask["args"]), [c["of"] for c in ask["cotangents"]]
 
     def both(*args: Any) -> tuple:
-        inputs, cotangents = args[:count], list(args[count:])
+        inputs, cotangents = args[:count], args[count:]
 
         def pulled(*chosen: Any) -> tuple[list[Any], Any]:
             full = list(inputs)
@@ -60,13 +58,19 @@ def with_gradients(fn: Callable, ask: dict[str, Any]) -> Callable:
             return [results[i] for i in of], results
 
         differentiated, pull, results = jax.vjp(pulled, *(inputs[i] for i in wrt), has_aux=True)
-        return (*results, *pull(cotangents or [_one(differentiated[0])]))
+        return (*results, *pull([_as_of(out, c) for out, c in zip(differentiated, cotangents, strict=True)]))
 
     return both
 
 
-def _one(loss: Any) -> Any:
-    """The cotangent of a loss. Raises Misfit for what is not one number."""
-    if jnp.shape(loss) != ():
-        raise Misfit(f"an array of shape {jnp.shape(loss)} for the loss, expected one number, shape ()")
-    return jnp.ones_like(loss)
+def _as_of(result: Any, cotangent: Any) -> Any:
+    """The cotangent of a result, in the type of the result: else JAX refuses it.
+
+    Raises Misfit for a loss that is not one number.
+    """
+    if jnp.shape(cotangent) == () != jnp.shape(result):
+        raise Misfit(f"an array of shape {jnp.shape(result)} for the loss, expected one number, shape ()")
+    sharding = getattr(jax.typeof(result), "sharding", None)
+    if sharding is not None and AxisType.Explicit in sharding.mesh.axis_types:
+        cotangent = jax.sharding.reshard(cotangent, sharding)
+    return cotangent if jnp.shape(cotangent) else cotangent.astype(result.dtype)

@@ -16,6 +16,7 @@ MAX_OPS = 20_000
 MAX_STEPS = 200_000  # operations, or instructions of the compiler's, with every call written out
 MAX_DEPTH = 200
 MAX_ARRAY = 1 << 30
+MAX_PAPER_ARRAY = 1 << 45  # of a program that is read and never compiled
 CALLBACK = "uses a host callback, which cannot leave this process; remove it"
 
 # Collectives, and what they are called in facts (``Collective.kind``).
@@ -27,6 +28,8 @@ KINDS = {
     "stablehlo.collective_permute": "permute",
     "stablehlo.collective_broadcast": "broadcast",
 }
+CUSTOM = "stablehlo.custom_call"
+RAGGED = "ragged_all_to_all"  # the one custom call that is admitted: how JAX writes it, and what facts call it
 # Operations that stand for a function of the program, and the attribute that names it.
 CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 STABLEHLO = """
@@ -45,7 +48,7 @@ OPERATIONS = {
     "builtin.module", "func.func", "func.call", "func.return",
     "sdy.mesh", "sdy.manual_computation", "sdy.named_computation", "sdy.return", "sdy.reshard", "sdy.sharding_constraint",
     "sdy.sharding_group", "sdy.propagation_barrier",
-    *KINDS, *(f"stablehlo.{name}" for name in STABLEHLO.split()), *(f"chlo.{name}" for name in CHLO.split()),
+    *KINDS, CUSTOM, *(f"stablehlo.{name}" for name in STABLEHLO.split()), *(f"chlo.{name}" for name in CHLO.split()),
 }  # fmt: skip
 ELEMENTS = (
     "bool", "int2", "int4", "int8", "int16", "int32", "int64", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64",
@@ -80,12 +83,12 @@ def walk(op: Any) -> Iterator[Any]:
         stack.append(inner for region in current.regions for block in region for inner in block)
 
 
-def admitted(root: Any, files: set[str]) -> Iterator[Any]:
-    """Every operation of a module, each admitted. Raises Refused."""
+def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]:
+    """Every operation of a module, each admitted. ``most``: bytes of an array. Raises Refused."""
     for ops, op in enumerate(walk(root), 1):
         if ops > MAX_OPS:
             raise Refused(f"the program has more than {MAX_OPS:,} operations; use lax.fori_loop or lax.scan")
-        if op.name == "stablehlo.custom_call":
+        if op.name == CUSTOM and kind_of(op) is None:
             raise Refused(_custom_call(op.attributes["call_target_name"].value), place_of(op.location, files))
         if op.name not in OPERATIONS or (op.name == "builtin.module" and ops > 1):
             raise Refused(f"the program uses {op.name}, which is not allowed", place_of(op.location, files))
@@ -96,9 +99,17 @@ def admitted(root: Any, files: set[str]) -> Iterator[Any]:
                 raise Refused("the program jumps between blocks, which is not allowed")
         for value in (*op.results, *(a for r in op.regions for b in r for a in b.arguments)):
             size = array_bytes(value.type)
-            if size > MAX_ARRAY:
-                raise Refused(f"the program makes an array of {size / 2**30:,.1f} GiB; 1 GiB is the limit")
+            if size > most:
+                limit = f"{most >> 30:,} GiB is the limit"
+                raise Refused(f"the program makes an array of {size / 2**30:,.1f} GiB; {limit}")
         yield op
+
+
+def kind_of(op: Any) -> str | None:
+    """What facts call a collective; None for other operations."""
+    if op.name == CUSTOM:
+        return RAGGED if op.attributes["call_target_name"].value == RAGGED else None
+    return KINDS.get(op.name)
 
 
 def _custom_call(target: str) -> str:

@@ -18,16 +18,19 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from grader.runner import facts, hlo
-from grader.runner.admission import Refused
+from grader.common.observation import UNKNOWN
+from grader.runner import facts, hlo, operations, ragged
+from grader.runner.admission import MAX_ARRAY, MAX_PAPER_ARRAY, Refused
 from grader.runner.program import Program, canonical
 from grader.runner.steps import Steps
 from grader.wire.frames import decode, dtype_of, pack_array, unpack_array
 from grader.wire.meshes import make_mesh
+from grader.wire.operations import to_json
 from grader.wire.text import one_line, without_marks
 
 MAX_OUTPUT = 64 << 20
 MAX_MEMORY = 512 << 20  # well below the least memory_mib of a course
+MAX_COLLECTIVES = 4_000  # the facts of more do not fit into one answer
 MAX_REMEMBERED = 64 << 20
 MAX_COMPILED = 8
 # Code is generated for small inputs and runs a few times: optimizing it takes longer than it saves.
@@ -70,7 +73,8 @@ class Remembered(Generic[T]):
 
 
 def _size(reply: Reply) -> int:
-    return 4096 + sum(map(len, reply[1]))
+    operations = reply[0].get("operations") or {"values": []}
+    return 4096 + 500 * len(operations["values"]) + sum(map(len, reply[1]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -83,10 +87,19 @@ class Compiled:
     about: dict[str, Any]
 
 
+@dataclasses.dataclass(frozen=True)
+class Read:
+    """The one form of a program, and what is read in it; ``operations`` as JSON, None where there are too many."""
+
+    program: Program
+    facts: facts.Facts
+    operations: dict[str, Any] | None
+
+
 _answered: Remembered[Reply] = Remembered(MAX_REMEMBERED, _size)
 _executed: Remembered[Reply] = Remembered(MAX_REMEMBERED, _size)
 _compiled: Remembered[Compiled] = Remembered(MAX_COMPILED, lambda _: 1)
-_read: Remembered[tuple[Program, facts.Facts]] = Remembered(MAX_COMPILED, lambda _: 1)  # asked again with other inputs
+_read: Remembered[Read] = Remembered(MAX_COMPILED, lambda _: 1)  # asked again with other inputs
 
 
 def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
@@ -115,7 +128,10 @@ def _fault(kind: str, message: str, line: int | None = None, file: str = "") -> 
 
 def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
     arguments = ask["args"] + ask["cotangents"]
-    program, found = _read.get(key_of(ask, [], code), lambda: read(ask, code, arguments))
+    looked = _read.get(key_of(ask, [], code), lambda: read(ask, code, arguments))
+    program, found = looked.program, looked.facts
+    if "timing" in ask:
+        return _read_only(looked), []
     steps = Steps.of(ask)
     steps.check(program, arguments)
     needed = {"mesh": list(ask["mesh"].items()), "args": [[a["shape"], a["dtype"], a["spec"]] for a in arguments]}
@@ -128,18 +144,36 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 
     header, blobs = _executed.get(key, lambda: outputs_of(compiled(), inputs, steps))
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
+    if len(collectives) > MAX_COLLECTIVES:
+        raise Refused(
+            f"the program has more than {MAX_COLLECTIVES:,} collectives, written out; use lax.fori_loop or lax.scan"
+        )
     flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
     dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
     facts_of = {"collectives": collectives, "flops": flops, "dot_flops": dots}
-    facts_of |= {"typed": found.typed, "mapped": found.mapped}
+    facts_of |= {"typed": found.typed, "mapped": found.mapped, "operations": looked.operations}
     return header | facts_of | {"program": hashlib.sha256(program.text.encode()).hexdigest()}, blobs
 
 
-def read(ask: dict[str, Any], code: bytes, arguments: list[dict[str, Any]]) -> tuple[Program, facts.Facts]:
-    """The one form of a program, and its facts."""
+def _read_only(looked: Read) -> dict[str, Any]:
+    """What is known of a program that is never compiled: outside of ``shard_map`` it may cost anything."""
+    found = looked.facts
+    flops, dots = (dataclasses.asdict(UNKNOWN if n is None else n) for n in (found.flops, found.dot_flops))
+    collectives = [dataclasses.asdict(c) for c in found.collectives]
+    facts_of = {"collectives": collectives, "flops": flops, "dot_flops": dots, "memory": 0, "outputs": []}
+    facts_of |= {"typed": found.typed, "mapped": found.mapped, "operations": looked.operations}
+    return facts_of | {"program": hashlib.sha256(looked.program.text.encode()).hexdigest()}
+
+
+def read(ask: dict[str, Any], code: bytes, arguments: list[dict[str, Any]]) -> Read:
+    """The one form of a program, its facts and its operations."""
     files = set(ask["files"])
-    program = canonical(code, ask["mesh"], arguments, files)
-    return program, facts.read(program.parse(), ask["mesh"], files)
+    most = MAX_PAPER_ARRAY if "timing" in ask else MAX_ARRAY
+    program = canonical(code, ask["mesh"], arguments, files, most)
+    module = program.parse()
+    found = facts.read(module, ask["mesh"], files)
+    graph = operations.read(module, ask["mesh"], files)
+    return Read(program, found, None if graph is None else to_json(graph))
 
 
 def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: bytes) -> str:
@@ -158,6 +192,7 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]]) ->
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         lowered = lowered_stand_in(program, arguments, shardings)
         module = program.parse()
+        ragged.spell_out(module)
         facts.mark(module)
         marked = facts.read(module, sizes, set()).marked
         lowered._lowering._hlo = module

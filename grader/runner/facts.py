@@ -17,19 +17,20 @@ from typing import Any
 
 from grader.common.observation import NOTHING, UNKNOWN, Collective, Interval, Path
 from grader.runner import flops
-from grader.runner.admission import KINDS, MAX_STEPS, Refused, array_bytes, callee_of, place_of, walk
+from grader.runner.admission import MAX_STEPS, RAGGED, Refused, array_bytes, callee_of, kind_of, place_of, shaped, walk
 from grader.runner.flops import FREE, Cost
 from grader.runner.groups import (
+    Groups,
     cyclic_shift,
     group_axes,
     numbers,
     permute_axes,
-    replica_groups,
     senders,
     sent_in_group,
 )
 from grader.runner.hlo import MARK, mark_number
 from grader.runner.loops import defining, trip_count
+from grader.runner.ragged import groups_of, most_sent, moved_by
 
 
 @dataclass(frozen=True)
@@ -64,7 +65,7 @@ def mark(module: Any) -> None:
     with module.context:
         number, unknown = itertools.count(), ir.Location.unknown()
         for op in walk(module.operation):
-            op.location = ir.Location.name(f"{MARK}_{next(number)}_") if op.name in KINDS else unknown
+            op.location = ir.Location.name(f"{MARK}_{next(number)}_") if kind_of(op) else unknown
 
 
 def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
@@ -161,7 +162,7 @@ class _Reader:
         self.steps += 1
         if self.steps > MAX_STEPS:
             raise Refused("the program is too large with every call written out; use lax.fori_loop or lax.scan")
-        if op.name in KINDS:
+        if kind_of(op):
             self.collective(op, times)
         elif op.name == "sdy.manual_computation":
             self.mapped |= self.needs(op)
@@ -228,36 +229,42 @@ class _Reader:
             self.cost += least_most
 
     def collective(self, op: Any, times: Interval) -> None:
-        kind = KINDS[op.name]
-        size = sum(array_bytes(o.type) for o in op.operands)
-        shift = sending = None
-        if kind == "permute":
-            pairs = numbers(op.attributes["source_target_pairs"])
-            if not {d for pair in pairs for d in pair} <= set(range(self.devices)):
-                raise Refused(f"a {kind} names a device that the mesh does not have")
-            axes, members = permute_axes(pairs, self.mesh)
-            shift = cyclic_shift(pairs, self.mesh)
-            if len(senders(pairs)) < self.devices:
-                sending = senders(pairs)
-        else:
-            groups = replica_groups(op.attributes["replica_groups"], self.meshes, self.devices) or []
-            # Other spellings of groups mean something else, and a device left out would hold arbitrary memory.
-            is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
-            if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
-                raise Refused(f"a {kind} does not name every device of the mesh once")
-            axes, members = group_axes(groups, self.mesh)
+        kind = kind_of(op)
+        assert kind is not None
+        groups, axes, members = self.who(op, kind)
         if members < 2:  # over an axis of size 1 nothing moves
             return
-        sent = sent_in_group(kind, size, members)
+        operands = tuple((dtype, shape) for shape, dtype in (shaped(o.type) for o in moved_by(op)))
+        size = sum(array_bytes(o.type) for o in moved_by(op))
+        sent = Interval(0, most_sent(op, members)) if kind == RAGGED else sent_in_group(kind, size, members)
+        shift = sending = None
+        if kind == "permute":
+            shift, sending = cyclic_shift(groups, self.mesh), senders(groups)
+            sending = sending if len(sending) < self.devices else None
         sent = Interval(0 if sending is not None else sent.least // self.share, sent.most)
         file, line = place_of(op.location, self.files) or (None, None)
         found = Collective(
-            kind, axes, size, sent, times, line, file, shift=shift, senders=sending, path=self.path
+            kind, axes, size, sent, times, line, file, shift=shift, senders=sending, path=self.path, operands=operands,
+            groups=tuple(map(tuple, groups)),
         )  # fmt: skip
         self.collectives.append(found)
         number = mark_number(op.location)
         if number is not None:
             self.marked.setdefault(number, []).append(found)
+
+    def who(self, op: Any, kind: str) -> tuple[Groups, tuple[str, ...], int]:
+        """Groups of devices (of a permute: pairs), the axes along which they lie, and how many are in one."""
+        if kind == "permute":
+            pairs = numbers(op.attributes["source_target_pairs"])
+            if not {d for pair in pairs for d in pair} <= set(range(self.devices)):
+                raise Refused(f"a {kind} names a device that the mesh does not have")
+            return pairs, *permute_axes(pairs, self.mesh)
+        groups = groups_of(op, self.meshes, self.devices) or []
+        # Other spellings of groups mean something else, and a device left out would hold arbitrary memory.
+        is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
+        if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
+            raise Refused(f"a {kind} does not name every device of the mesh once")
+        return groups, *group_axes(groups, self.mesh)
 
 
 # -- sizes -------------------------------------------------------------------------------------
@@ -313,4 +320,4 @@ def applications(op: Any) -> list[Interval]:
     if name == "sort":  # no sort compares more than every pair
         along = _shape(operands[0])[op.attributes["dimension"].value] if first and "dimension" in op.attributes else 1
         return [Interval(0, first * along)]
-    return [NOTHING if op.name in KINDS else UNKNOWN for _ in op.regions]
+    return [NOTHING if kind_of(op) else UNKNOWN for _ in op.regions]

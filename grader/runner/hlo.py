@@ -16,24 +16,16 @@ from typing import Any
 
 from grader.common.observation import UNKNOWN, Collective, Interval, Path, sum_over_paths, total
 from grader.runner import flops
-from grader.runner.admission import MAX_STEPS, Refused
+from grader.runner.admission import MAX_STEPS, RAGGED, Refused
 from grader.runner.flops import FREE, Cost
-from grader.runner.groups import (
-    Groups,
-    axis_groups,
-    cyclic_shift,
-    group_axes,
-    permute_axes,
-    senders,
-    sent_in_group,
-)
+from grader.runner.groups import Groups, axis_groups, cyclic_shift, group_axes, permute_axes, senders, sent_in_group
 
 MARK = f"by_hand_{secrets.token_hex(8)}"  # not to be guessed: names of a learner's can show up in a line, too
 _MARKED = re.compile(rf"{MARK}_(\d+)_")
 
 KINDS = {
     "all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter": "reduce_scatter",
-    "all-to-all": "all_to_all", "ragged-all-to-all": "all_to_all", "collective-permute": "permute",
+    "all-to-all": "all_to_all", "ragged-all-to-all": "ragged_all_to_all", "collective-permute": "permute",
     "collective-broadcast": "broadcast",
 }  # fmt: skip
 # What a collective of the source may have become. CPU has no reduce-scatter of its own: it adds up everything.
@@ -132,6 +124,17 @@ def _split(text: str) -> Iterator[str]:
 def shapes(text: str) -> list[tuple[str, list[int]]]:
     """Element type and dimensions of each array in a shape."""
     return [(n, [int(d) for d in dims.split(",") if d]) for n, dims in re.findall(r"(\w+)\[([\d,<=]*)\]", text)]
+
+
+def dtype_name(element: str) -> str:
+    """NumPy's name of an element type: ``bf16`` is bfloat16, ``s32`` int32, ``f8e4m3fn`` float8_e4m3fn."""
+    if element == "pred":
+        return "bool"
+    match = re.fullmatch(r"(bf|f|s|u|c)(\d+)(e\w+)?", element)
+    if match is None:
+        return element
+    kind = {"bf": "bfloat", "f": "float", "s": "int", "u": "uint", "c": "complex"}[match[1]]
+    return f"{kind}{match[2]}" + (f"_{match[3]}" if match[3] else "")
 
 
 def hlo_bytes(shape: str) -> int:
@@ -290,23 +293,28 @@ def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
     kind = KINDS.get(one.opcode.removesuffix("-start"))
     if kind is None:
         return None
-    size = sum(hlo_bytes(visit.shapes[o]) for o in one.operands if o in visit.shapes)
+    arrays = [visit.shapes[o] for o in one.operands if o in visit.shapes]
+    size = sum(map(hlo_bytes, arrays))
+    operands = tuple((dtype_name(n), tuple(dims)) for array in arrays for n, dims in shapes(array))
     shift = sending = None
     if kind == "permute":
-        pairs = _lists(one.attributes.get("source_target_pairs", ""))
-        axes, members = permute_axes(pairs, mesh)
-        shift = cyclic_shift(pairs, mesh)
-        sending = senders(pairs) if len(senders(pairs)) < math.prod(mesh.values()) else None
+        groups = _lists(one.attributes.get("source_target_pairs", ""))
+        axes, members = permute_axes(groups, mesh)
+        shift = cyclic_shift(groups, mesh)
+        sending = senders(groups) if len(senders(groups)) < math.prod(mesh.values()) else None
     else:
         groups = replica_groups(one.attributes, mesh)
         axes, members = group_axes(groups, mesh) if groups else ((), math.inf)
     if members < 2:
         return None
-    sent = sent_in_group(kind, size, int(members)) if members != math.inf else UNKNOWN
+    readable = members != math.inf and kind != RAGGED  # which CPU does not have
+    sent = sent_in_group(kind, size, int(members)) if readable else UNKNOWN
     sent = Interval(0, sent.most) if sending is not None else sent
+    members_of = tuple(map(tuple, groups or ()))
     return Collective(
-        kind, axes, size, sent, visit.times, by_compiler=True, shift=shift, senders=sending, path=visit.path
-    )
+        kind, axes, size, sent, visit.times, by_compiler=True, shift=shift, senders=sending, path=visit.path,
+        operands=operands, groups=members_of,
+    )  # fmt: skip
 
 
 def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Groups | None:

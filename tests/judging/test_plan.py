@@ -100,7 +100,7 @@ def test_the_tracer_gets_shapes_and_specs_and_no_value() -> None:
     assert request["args"][0] == {"name": "a", "shape": [24, 8], "dtype": "float32", "spec": {"spec": ["x", None]}}
     assert set(request) == {
         "kind", "task", "mesh", "args", "takes", "static", "returns", "wrt", "cotangents", "steps", "fed", "out_specs",
-        "check_vma", "platform", "files",
+        "check_vma", "axis_types", "platform", "files",
     }  # fmt: skip
     for number in ask.inputs[0]["a"].ravel()[:20]:
         assert repr(float(number))[:8] not in text

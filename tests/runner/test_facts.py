@@ -653,7 +653,7 @@ def test_an_all_reduce_is_a_reduce_scatter_and_an_all_gather(part: int, members:
     assert groups.sent_bytes("all_reduce", size, members) == 2 * scatter
 
 
-@pytest.mark.parametrize("kind", sorted({*facts.KINDS.values()}))
+@pytest.mark.parametrize("kind", sorted({*admission.KINDS.values()}))
 def test_a_group_of_one_sends_nothing(kind: str) -> None:
     assert groups.sent_bytes(kind, 64, 1) == 0
 

@@ -1,0 +1,330 @@
+"""What an operation of a program waits for: operands, what they were made of, and the condition it stands under.
+
+A value is waited for as a whole: whoever uses a part of it waits for all of it. Two answers are given, as of any fact: what
+an operation may wait for on some path (``may``), and what it waits for on every path (``must``). A loop hands on what
+it carries from round to round; within ``same_round`` it does not.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from grader.common.observation import Collective
+from grader.wire.frames import dtype_of
+from grader.wire.operations import Body, Operation, Operations
+
+MAX_PASSES = 64
+PRODUCTS = "product"  # stands for every operation that multiplies matrices
+SAME = {"broadcast_in_dim", "reshape", "convert", "transpose", "copy"}
+
+
+@dataclass(frozen=True)
+class Place:
+    """An operation where it stands.
+
+    Attributes:
+        op: the operation.
+        loops: numbers of the loops around it, outermost first.
+        under: the values that decide whether it runs: conditions of loops, and what chooses branches.
+        carried: the operands of the loops around it: nothing of a loop starts before they are there.
+        runs: whether it runs at all; not in a loop of no rounds.
+        doubts: what it may not run for: branches of conditionals (number, branch), loops that may have no round (number, 0).
+    """
+
+    op: Operation
+    loops: tuple[int, ...] = ()
+    under: tuple[int, ...] = ()
+    carried: tuple[int, ...] = ()
+    runs: bool = True
+    doubts: frozenset[tuple[int, int]] = frozenset()
+
+
+class Dependency:
+    """Dependency between the operations of a program, which go by their numbers in the order of ``Operations.walk``."""
+
+    def __init__(self, program: Operations) -> None:
+        self.program = program
+        self.places: list[Place] = []
+        self.parents: dict[
+            int, tuple[int, ...]
+        ] = {}  # values that make up a value, apart from what its operation needs
+        self.maker: dict[int, int] = {}  # the operation that makes a value
+        self.loop_of: dict[int, int] = {}  # of what a loop's bodies take: the loop
+        self._place(program.main, Place(Operation("", (), ())))
+        self.children: dict[int, list[int]] = {}  # the inverse of ``parents``
+        for value, made_of in self.parents.items():
+            for parent in made_of:
+                self.children.setdefault(parent, []).append(value)
+        self.users: dict[int, list[int]] = {}  # operations that wait for a value itself
+        for number, place in enumerate(self.places):
+            for value in (*place.op.operands, *place.under):
+                self.users.setdefault(value, []).append(number)
+        self.needed = self._needed()
+
+    def _place(self, body: Body, around: Place) -> None:
+        """Number the operations of a body in the order of ``walk``: each, then what its bodies hold."""
+        for op in body.operations:
+            number = len(self.places)
+            self.places.append(replace(around, op=op))
+            for value in op.results:
+                self.maker[value] = number
+            if op.name == "while":
+                self._place_loop(number, op, around)
+            elif op.bodies:
+                for i, value in enumerate(op.results):
+                    self.parents[value] = tuple(branch.results[i] for branch in op.bodies)
+                for i, branch in enumerate(op.bodies):
+                    doubts = around.doubts | ({(number, i)} if len(op.bodies) > 1 else set())
+                    self._place(branch, replace(around, under=(*around.under, *op.operands), doubts=doubts))
+
+    def _place_loop(self, number: int, op: Operation, around: Place) -> None:
+        condition, body = op.bodies
+        for i, (value, first, last) in enumerate(zip(op.results, op.operands, body.results, strict=True)):
+            self.parents[value] = (first, last, *condition.results)
+            for argument in (condition.arguments[i], body.arguments[i]):
+                self.parents[argument] = (first, last)
+                self.loop_of[argument] = number
+        inside = replace(around, loops=(*around.loops, number), carried=(*around.carried, *op.operands))
+        self._place(condition, inside)
+        doubts = around.doubts | (set() if op.rounds else {(number, 0)})
+        under = (*around.under, *condition.results)
+        self._place(body, replace(inside, under=under, runs=around.runs and op.rounds != 0, doubts=doubts))
+
+    def _needed(self) -> set[int]:
+        """The operations that a result of the program waits for; the compiler drops the others."""
+        found: set[int] = set()
+        seen: set[int] = set()
+        left = list(self.program.main.results)
+        while left:
+            value = left.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            left += self.parents.get(value, ())
+            number = self.maker.get(value)
+            if number is not None and number not in found:
+                found.add(number)
+                place = self.places[number]
+                left += [*(() if place.op.bodies else place.op.operands), *place.under, *self._chosen_by(place.op)]
+        return {n for n in found if self.places[n].runs}
+
+    def _chosen_by(self, op: Operation) -> tuple[int, ...]:
+        return op.operands if op.bodies and op.name != "while" else ()
+
+    # -- which operations ----------------------------------------------------------------------
+
+    def named(self, name: str) -> set[int]:
+        """Those of this name that are needed: StableHLO's, the kind of a collective, or "product"."""
+        return {n for n in self.needed if name in _names(self.places[n].op)}
+
+    def results(self, numbers: Iterable[int]) -> set[int]:
+        return {value for n in numbers for value in self.places[n].op.results}
+
+    # -- may -----------------------------------------------------------------------------------
+
+    def may(self, values: Collection[int], *, within: int | None = None, enter: bool = False) -> set[int]:
+        """The operations that wait for one of these values on some path.
+
+        Args:
+            values: what is waited for.
+            within: number of a loop: only in one round of it, so nothing that it carries counts.
+            enter: what stands in a loop waits also for all that the loop takes, since it starts as a whole.
+        """
+        entered = self._entered() if enter else {}
+        found: set[int] = set()
+        seen: set[int] = set()
+        left = list(values)
+        while left:
+            value = left.pop()
+            if value in seen:
+                continue
+            seen.add(value)
+            left += [v for v in self.children.get(value, ()) if within is None or self._inside(v, within)]
+            for number in (*self.users.get(value, ()), *entered.get(value, ())):
+                place = self.places[number]
+                if number in found or (within is not None and within not in place.loops):
+                    continue
+                found.add(number)
+                if place.op.name != "while":  # a loop's results wait for what each of them is made of
+                    left += place.op.results
+        return found
+
+    def before(self, number: int, *, within: int | None = None) -> set[int]:
+        """The operations that this one waits for on some path; ``within`` as in ``may``, of which this is the inverse."""
+        found: set[int] = set()
+        seen: set[int] = set()
+        left = [*self.places[number].op.operands, *self.places[number].under]
+        while left:
+            value = left.pop()
+            if value in seen or not (within is None or self._inside(value, within)):
+                continue
+            seen.add(value)
+            left += self.parents.get(value, ())
+            maker = self.maker.get(value)
+            if maker is None or maker in found:
+                continue
+            found.add(maker)
+            place = self.places[maker]
+            left += () if place.op.name == "while" else (*place.op.operands, *place.under)
+        return found
+
+    def _inside(self, value: int, loop: int) -> bool:
+        """Whether a value is made within one round of a loop."""
+        if value in self.loop_of:
+            return loop in self.places[self.loop_of[value]].loops
+        return value in self.maker and loop in self.places[self.maker[value]].loops
+
+    def _entered(self) -> dict[int, list[int]]:
+        found: dict[int, list[int]] = {}
+        for number, place in enumerate(self.places):
+            for value in place.carried:
+                found.setdefault(value, []).append(number)
+        return found
+
+    # -- must ----------------------------------------------------------------------------------
+
+    def must(self, values: Collection[int], *, parts: bool = False, enter: bool = False) -> set[int]:
+        """The operations that wait for one of these values on every path.
+
+        Args:
+            values: what is waited for.
+            parts: whether reading a part of a value is to wait for it; the compiler may make that part alone.
+            enter: as in ``may``.
+        """
+        return _Surely(self, frozenset(values), parts, enter).found()
+
+
+def placed(found: Sequence[Collective], program: Operations | None, *, cotangents: int) -> list[Collective]:
+    """Collectives with their numbers among the operations, and whether they wait for the last ``cotangents`` arguments.
+
+    Both lists have one entry for every call of the function that a collective stands in, in program order; where
+    they do not fit together nothing is said.
+    """
+    if program is None:
+        return list(found)
+    graph = Dependency(program)
+    places = [n for n, place in enumerate(graph.places) if _moves(place.op, program)]
+    written = [c for c in found if not c.by_compiler]
+    about = [graph.places[n].op.communication for n in places]
+    same = [(c.kind, c.axes, c.groups) for c in written] == [(a.kind, a.axes, a.groups) for a in about if a]
+    if not same:
+        return list(found)
+    last = program.main.arguments[-cotangents:] if cotangents else ()
+    may, must = graph.may(last, enter=True), graph.must(last, parts=True, enter=True)
+    waits = {n: True if n in must else None if n in may else False for n in places} if cotangents else {}
+    numbers = iter(places)
+    return [c if c.by_compiler else replace(c, place=(n := next(numbers)), backward=waits.get(n)) for c in found]
+
+
+def _moves(op: Operation, program: Operations) -> bool:
+    """Whether devices talk in it: over an axis of size 1 nothing moves."""
+    if op.communication is None:
+        return False
+    groups = op.communication.groups
+    return any(a != b for a, b in groups) if op.communication.kind == "permute" else any(len(g) > 1 for g in groups)
+
+
+def _names(op: Operation) -> tuple[str, ...]:
+    kind = op.communication.kind if op.communication else op.name
+    return (op.name, kind, PRODUCTS) if op.flops else (op.name, kind)
+
+
+class _Surely:
+    """What is waited for on every path. Loops are taken round by round: what holds of the first, and from one to the next."""
+
+    def __init__(self, graph: Dependency, values: frozenset[int], parts: bool, enter: bool) -> None:
+        self.graph, self.values, self.parts, self.enter = graph, values, parts, enter
+        self.waits: dict[Any, bool] = {}
+        self.constants: dict[int, int] = {}
+        self.number = 0
+        self.operations: set[int] = set()
+        self.changed = False
+
+    def found(self) -> set[int]:
+        for _ in range(MAX_PASSES):
+            self.number, self.operations, self.changed = 0, set(), False
+            self.body(self.graph.program.main, False)
+            if not self.changed:
+                return self.operations
+        return set()
+
+    def of(self, value: int) -> bool:
+        return value in self.values or self.waits.get(value, False)
+
+    def body(self, body: Body, under: bool) -> None:
+        for op in body.operations:
+            number, self.number = self.number, self.number + 1
+            if under or any(self.of(v) for v in self.waited_for(op)):
+                self.operations.add(number)
+            if op.name == "while":
+                self.loop(op, under)
+            elif op.bodies:
+                self.branches(op, under)
+            else:
+                self.waits |= dict.fromkeys(op.results, number in self.operations)
+
+    def loop(self, op: Operation, under: bool) -> None:
+        condition, body = op.bodies
+        believed = self.carried(op)
+        under = under or (self.enter and any(self.of(v) for v in op.operands))
+        self.body(condition, under)
+        inside = under or any(self.of(v) for v in condition.results)
+        self.body(body, inside)
+        self.changed |= self.carried(op) != believed
+        for i, value in enumerate(op.results):
+            last = self.of(body.results[i])
+            self.waits[value] = inside or (last and (bool(op.rounds) or self.of(op.operands[i])))
+
+    def carried(self, op: Operation) -> list[bool]:
+        """What is known of what a loop takes: first what it was given, then what the round before gave, once that is known."""
+        condition, body = op.bodies
+        found = []
+        for i, first in enumerate(op.operands):
+            last = body.results[i]
+            again = op.rounds == 1 or last in self.values or self.waits.get(last, True)
+            found.append(self.of(first) and again)
+            self.waits |= dict.fromkeys((condition.arguments[i], body.arguments[i]), found[-1])
+        return found
+
+    def branches(self, op: Operation, under: bool) -> None:
+        under = under or any(self.of(v) for v in op.operands)
+        for branch in op.bodies:
+            self.body(branch, under)
+        for i, value in enumerate(op.results):
+            self.waits[value] = under or all(self.of(branch.results[i]) for branch in op.bodies)
+
+    def waited_for(self, op: Operation) -> tuple[int, ...]:
+        """The operands without those that the compiler need not wait for."""
+        operands = op.operands
+        if op.number is not None:
+            self.constants |= dict.fromkeys(op.results, op.number)
+        if op.name in SAME and operands[0] in self.constants:
+            self.constants[op.results[0]] = self.constants[operands[0]]
+        if self.parts or not operands or not op.results:
+            return operands
+        smaller = self.size(op.results[0]) < self.size(operands[0])
+        if op.name == "gather" or (op.name in ("slice", "dynamic_slice") and smaller):
+            return operands[1:]
+        if op.name == "dynamic_update_slice" and self.size(operands[1]) == self.size(operands[0]):
+            return operands[1:]
+        if op.name == "select" and operands[0] in self.constants:
+            return operands[1:2] if self.constants[operands[0]] else operands[2:]
+        if self.is_integer(operands[0]) and self.vanishes(op):
+            self.constants[op.results[0]] = 0
+            return ()
+        return operands
+
+    def vanishes(self, op: Operation) -> bool:
+        """Whether integers come to zero whatever they are."""
+        if op.name in ("multiply", "and"):
+            return any(self.constants.get(v) == 0 for v in op.operands)
+        return op.name in ("subtract", "xor") and op.operands[0] == op.operands[1]
+
+    def is_integer(self, value: int) -> bool:
+        return dtype_of(self.graph.program.values[value].dtype).kind in "iub"
+
+    def size(self, value: int) -> int:
+        return math.prod(self.graph.program.values[value].shape)

@@ -1,0 +1,120 @@
+"""What must be done before an operation can start, and what does not wait for it.
+
+Operations go by StableHLO's names ("dot_general"), the kinds of collectives ("permute"), or "product", which is
+every operation that multiplies matrices. What no result needs is left out: the compiler drops it.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, NoReturn
+
+from grader.common.dependency import PRODUCTS, Dependency
+from grader.common.observation import Seen
+from grader.expect.failure import Failure
+from grader.wire.operations import KINDS, Operation
+
+MAX_PAIRS = 1_000_000
+
+
+def expect_not_waiting(seen: Seen, what: str, *, on: str = PRODUCTS, rounds: Literal["any", "same"] = "any") -> None:
+    """No ``what`` needs the result of an ``on``, on any path: ``expect_not_waiting(seen, "permute", on="product")``.
+
+    ``rounds="same"``: of those in the same round of the loop that it stands in; what the loop carries may come from any.
+    """
+    graph, those = _those(seen, what)
+    sources = _sources(graph, on)
+    for number in sorted(those):
+        loop = _loop(graph, number) if rounds == "same" else None
+        waited = sources & graph.before(number, within=loop)
+        if waited:
+            why = "it must be able to start without" + (" in the same round" if loop is not None else "")
+            _fail(graph, number, f"waits for {_name(graph, min(waited))}, which {why}")
+
+
+def expect_waits(seen: Seen, what: str, *, on: str) -> None:
+    """Every ``what`` needs the result of some ``on``, on every path: ``expect_waits(seen, "all_reduce", on="product")``.
+
+    A part of a result is not enough: the compiler may make that part alone.
+    """
+    graph, those = _those(seen, what)
+    surely = graph.must(graph.results(_sources(graph, on)))
+    for number in sorted(those - surely):
+        _fail(graph, number, f"can start before there is the result of a {on}; it must wait for one")
+
+
+def expect_beside(seen: Seen, what: str, of: str = PRODUCTS) -> None:
+    """For every ``what`` there is an ``of``, in the same round of the same loop, and neither waits for the other.
+
+    So they can run at the same time: ``expect_beside(seen, "permute")`` is a ring that can hide its permutes.
+    """
+    graph, those = _those(seen, what)
+    sources = _sources(graph, of)
+    for number in sorted(those):
+        loop = _loop(graph, number)
+        near = {n for n in sources - {number} if _runs_with(graph, n, number)}
+        tied = near & (graph.before(number, within=loop) | graph.may(graph.results({number}), within=loop))
+        again = {_made_of(graph, n) for n in tied}  # the compiler makes once what is written twice
+        if not any(_made_of(graph, n) not in again for n in near - tied):
+            where = "in its round of the loop" if loop is not None else "in the program"
+            _fail(graph, number, f"has no {of} beside it: each one {where} waits for it, or it waits for that one")
+
+
+def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
+    """The operations that are asked about; of collectives those that ``seen`` has. Raises Failure where there are none."""
+    if seen.operations is None:
+        raise Failure("the program is too large for the order of its operations to be judged; use lax.fori_loop")
+    graph = Dependency(seen.operations)
+    found = graph.named(what)
+    if what in KINDS:
+        chosen = [c for c in seen.collectives if c.kind == what]
+        if any(c.place is None for c in chosen):
+            raise Failure(f"a {what} is put in by the compiler: what it waits for cannot be read from the program")
+        found &= {c.place for c in chosen if c.place is not None}
+    if not found:
+        raise Failure(f"the program has no {what} that its results need{' ' if seen.part else ''}{seen.part}")
+    if len(found) * len(graph.places) > MAX_PAIRS:
+        raise Failure(f"the program has too many {what} for their order to be judged; use lax.fori_loop")
+    return graph, found
+
+
+def _sources(graph: Dependency, name: str) -> set[int]:
+    found = graph.named(name)
+    if not found:
+        raise Failure(f"the program has no {name} that its results need: nothing can be said of what waits for one")
+    return found
+
+
+def _loop(graph: Dependency, number: int) -> int | None:
+    """The innermost loop around an operation."""
+    return graph.places[number].loops[-1] if graph.places[number].loops else None
+
+
+def _runs_with(graph: Dependency, other: int, number: int) -> bool:
+    """Whether one operation runs in every round of the innermost loop around another in which that one runs."""
+    loop, place = _loop(graph, number), graph.places[other]
+    return (loop is None or loop in place.loops) and place.doubts <= graph.places[number].doubts
+
+
+def _made_of(graph: Dependency, number: int) -> tuple[str, tuple[int, ...]]:
+    op = graph.places[number].op
+    return op.name, op.operands
+
+
+def _fail(graph: Dependency, number: int, why: str) -> NoReturn:
+    line = _line(graph.places[number].op)
+    raise Failure(f"{line}{': ' if line else ''}{_name(graph, number, line=False)} {why}", where=line)
+
+
+def _name(graph: Dependency, number: int, *, line: bool = True) -> str:
+    """``permute of float32[16, 24] over x`` and its line."""
+    op = graph.places[number].op
+    arrays = [graph.program.values[v] for v in op.operands[:1]]
+    about = op.communication
+    kind, axes = (about.kind, f" over {' and '.join(about.axes)}") if about and about.axes else (op.name, "")
+    at = f" in {_line(op)}" if line and op.line else ""
+    return f"{kind}{''.join(f' of {a.dtype}{list(a.shape)}' for a in arrays)}{axes}{at}"
+
+
+def _line(op: Operation) -> str:
+    cell = f"{op.file}, " if op.file and op.file.startswith("cell") else ""
+    return f"{cell}line {op.line}" if op.line else ""

@@ -1,0 +1,182 @@
+"""``ragged_all_to_all``: the one custom call that is admitted, as JAX 0.10 and 0.12 write it, and what stands for it on a CPU.
+
+Each device sends slices of its operand's rows to the devices of its group, and says where in their results they go::
+
+    ragged_all_to_all(operand[N, ...], output[M, ...], input_offsets[K], send_sizes[K], output_offsets[K], recv_sizes[K])
+
+Slice k goes to member k // (K / members). XLA:CPU cannot run it ("not supported by XLA:CPU ThunkEmitter"), so there
+it is spelled out before it is compiled: each slice is laid into a block of M rows, an all_to_all exchanges the blocks,
+and the receiver puts them together. What the operation leaves open is pinned down so that it shows: a slice that does not
+lie in its arrays, or whose receiver expects another size, arrives nowhere; a row that two slices claim stays as it was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import partial
+from typing import Any
+
+import jax
+from jax import lax
+from jaxlib.mlir.dialects import stablehlo
+
+from grader.runner.admission import CUSTOM, RAGGED, Refused, array_bytes, kind_of, place_of, shaped, walk
+from grader.runner.groups import Groups, numbers, replica_groups
+from grader.wire.frames import dtype_of
+
+CONFIG = "backend_config"
+API = 4  # in which backend_config is a dictionary
+
+
+def clean(op: Any, devices: int, files: set[str]) -> None:
+    """Write it anew: groups, and nothing beside them. Raises Refused where it is not what JAX makes of the function."""
+    from jaxlib.mlir import ir
+
+    try:
+        groups = numbers(ir.DenseIntElementsAttr(ir.DictAttr(op.attributes[CONFIG])["replica_groups"]))
+    except (KeyError, ValueError, TypeError):
+        raise Refused(f"a {RAGGED} does not say who talks to whom", place_of(op.location, files)) from None
+    if sorted(d for group in groups for d in group) != list(range(devices)):
+        raise Refused(f"a {RAGGED} does not name every device of the mesh once", place_of(op.location, files))
+    if (wrong := _misfit(op, len(groups[0]))) is not None:
+        raise Refused(f"a {RAGGED} {wrong}", place_of(op.location, files))
+    for name in [a if isinstance(a, str) else a.name for a in op.attributes]:
+        del op.attributes[name]
+    op.attributes["call_target_name"] = ir.StringAttr.get(RAGGED)
+    op.attributes["api_version"] = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), API)
+    rows = ", ".join(str(group) for group in groups)
+    dense = f"dense<[{rows}]> : tensor<{len(groups)}x{len(groups[0])}xi64>"
+    op.attributes[CONFIG] = ir.Attribute.parse(f"{{channel_id = 1 : i64, replica_groups = {dense}}}")
+
+
+def _misfit(op: Any, members: int) -> str | None:
+    """What is wrong with its types; None where they are as the module's docstring has them."""
+    if (len(op.operands), len(op.results), len(op.regions)) != (6, 1, 0):
+        return "has not six operands and one result"
+    (operand, kind), (output, kind_out), *about = (shaped(o.type) for o in op.operands)
+    if shaped(op.results[0].type) != (output, kind_out):
+        return "has another result than the output that it is given"
+    if kind != kind_out or not operand or not output or operand[1:] != output[1:]:
+        return f"moves rows of {kind}{list(operand)} into {kind_out}{list(output)}"
+    if any(dtype_of(dtype).kind not in "iu" or len(shape) != 1 or shape != about[0][0] for shape, dtype in about):
+        return "has offsets and sizes that are not integers, one for each slice"
+    slices = about[0][0][0]
+    if not slices or slices % members or not operand[0] or not output[0]:
+        return f"has {slices} slices for {members} devices, of {operand[0]} rows into {output[0]}"
+    return None
+
+
+def groups_of(op: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
+    """Who talks to whom in a collective with groups, this one (as ``clean`` wrote it) or another; see ``replica_groups``."""
+    return _groups(op) if op.name == CUSTOM else replica_groups(op.attributes["replica_groups"], meshes, devices)
+
+
+def _groups(op: Any) -> Groups:
+    from jaxlib.mlir import ir
+
+    return numbers(ir.DictAttr(op.attributes[CONFIG])["replica_groups"])
+
+
+def moved_by(op: Any) -> list[Any]:
+    """The operands of a collective whose data devices send one another."""
+    return list(op.operands)[: 1 if op.name == CUSTOM else None]
+
+
+def most_sent(op: Any, members: int) -> int:
+    """The most bytes a device sends: to each other member all rows of each slice, as far as the result has room for them."""
+    operand, output, offsets, *_ = op.operands
+    slices = shaped(offsets.type)[0][0] // members
+    return (members - 1) * min(slices * array_bytes(operand.type), array_bytes(output.type))
+
+
+# -- spelled out -------------------------------------------------------------------------------
+
+
+def spell_out(module: Any) -> None:
+    """Put what XLA:CPU can run in the place of every ``ragged_all_to_all`` of a module in its one form."""
+    found = [op for op in walk(module.operation) if op.name == CUSTOM and kind_of(op)]
+    with module.context:
+        for number, op in enumerate(found):
+            _spell_out(module, op, f"ragged_{number}")
+
+
+def _spell_out(module: Any, op: Any, name: str) -> None:
+    from jaxlib.mlir import ir
+
+    operand, output, starts, send, to, expected = op.operands
+    rows, members = output.type.shape[0], len(_groups(op)[0])
+    before = _added(module, partial(laid_out, rows=rows), f"{name}_before", [operand, starts, send, to])
+    i64 = ir.IntegerType.get_signless(64)
+    about = {
+        "split_dimension": ir.IntegerAttr.get(i64, 0),
+        "concat_dimension": ir.IntegerAttr.get(i64, 0),
+        "split_count": ir.IntegerAttr.get(i64, members),
+        "replica_groups": ir.DictAttr(op.attributes[CONFIG])["replica_groups"],
+        "channel_handle": stablehlo.ChannelHandle.get(1, 1),
+    }
+
+    with op.location, ir.InsertionPoint(op):
+
+        def made(name: str, operands: list, types: list, attributes: dict) -> list:
+            return list(ir.Operation.create(name, types, operands, attributes).results)
+
+        def called(function: Any, operands: list) -> list:
+            types = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results
+            return made(
+                "func.call",
+                operands,
+                types,
+                {"callee": ir.FlatSymbolRefAttr.get(function.attributes["sym_name"].value)},
+            )
+
+        blocks = called(before, [operand, starts, send, to])
+        got = [made("stablehlo.all_to_all", [b], [b.type], about)[0] for b in blocks]
+        after = _added(module, put_together, f"{name}_after", [output, *got, expected])
+        op.results[0].replace_all_uses_with(called(after, [output, *got, expected])[0])
+    op.erase()
+
+
+def _added(module: Any, fn: Callable, name: str, operands: Sequence[Any]) -> Any:
+    """A private function of the module, lowered from ``fn`` for operands of these types."""
+    from jaxlib.mlir import ir
+
+    arrays = [jax.ShapeDtypeStruct(s, dtype_of(d)) for s, d in (shaped(o.type) for o in operands)]
+    made = ir.Module.parse(jax.jit(fn).lower(*arrays).as_text(), module.context)
+    (main,) = made.body.operations
+    main.attributes["sym_name"] = ir.StringAttr.get(name)
+    main.attributes["sym_visibility"] = ir.StringAttr.get("private")
+    return main.operation.clone(ir.InsertionPoint(module.body)).operation
+
+
+def laid_out(operand: Any, starts: Any, sizes: Any, to: Any, *, rows: int) -> tuple[Any, Any]:
+    """Slices as blocks [K, rows, ...], each where it belongs in its receiver's result; and [K, 2], where it starts and its size.
+
+    A slice that lies outside of the operand or of the result has size -1.
+    """
+    starts, sizes, to = (lax.convert_element_type(n, "int64") for n in (starts, sizes, to))
+    inside = (starts >= 0) & (sizes >= 0) & (to >= 0) & (starts <= operand.shape[0] - sizes) & (to <= rows - sizes)
+    row = lax.broadcasted_iota("int64", (starts.size, rows), 1)
+    source = row + lax.broadcast_in_dim(starts - to, row.shape, (0,))
+    blocks = _rows(operand, source[..., None], 1)
+    return blocks, lax.concatenate([to[:, None], lax.select(inside, sizes, lax.full_like(sizes, -1))[:, None]], 1)
+
+
+def put_together(output: Any, blocks: Any, places: Any, expected: Any) -> Any:
+    """The rows of ``blocks`` that are expected [K], each where ``places`` [K, 2] says; elsewhere those of ``output``."""
+    shape = blocks.shape[:2]
+    to, sizes = (lax.broadcast_in_dim(places[:, i], shape, (0,)) for i in (0, 1))
+    due = lax.broadcast_in_dim(lax.convert_element_type(expected, "int64"), shape, (0,))
+    row = lax.broadcasted_iota("int64", shape, 1)
+    here = (sizes == due) & (row >= to) & (row < to + sizes)
+    here = lax.convert_element_type(here, "int64")
+    block = lax.reduce_sum(here * lax.broadcasted_iota("int64", shape, 0), (0,))
+    found = _rows(blocks, lax.concatenate([block[:, None], row[0][:, None]], 1), 2)
+    once = lax.reduce_sum(here, (0,)) == 1
+    return lax.select(lax.broadcast_in_dim(once, output.shape, (0,)), found, output)
+
+
+def _rows(array: Any, places: Any, dims: int) -> Any:
+    """``array[i]`` for every index i of the leading dimensions in ``places[..., dims]``, the nearest where there is none."""
+    batch, rest = places.ndim - 1, array.ndim - dims
+    numbers = lax.GatherDimensionNumbers(tuple(range(batch, batch + rest)), tuple(range(dims)), tuple(range(dims)))
+    return lax.gather(array, places, numbers, (1,) * dims + array.shape[dims:], mode="clip")

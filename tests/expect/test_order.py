@@ -1,0 +1,325 @@
+"""Words about what waits for what: right and wrong ways to write the same, and what a learner is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from grader.common.dependency import placed
+from grader.common.observation import Seen
+from grader.exercise import normal
+from grader.expect import (
+    Failure,
+    expect_beside,
+    expect_collectives,
+    expect_not_waiting,
+    expect_traffic,
+    expect_waits,
+    expect_wire_dtype,
+)
+from grader.runner import facts, operations
+from tests.conftest import Traced
+from tests.seen import reason
+
+MESH = {"x": 4}
+HEAD = """
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+RING = [(i, (i + 1) % 4) for i in range(4)]
+"""
+ROWS, WEIGHTS = normal(16, 8, spec=("x", None)), normal(8, 8)
+
+
+def look(made: Traced, **more: Any) -> Seen:
+    """What a check sees of a traced program that nobody has run."""
+    form, files = made.form, {"a.py"}
+    read = operations.read(form.parse(), made.request["mesh"], files)
+    found = facts.read(form.parse(), made.request["mesh"], files).collectives
+    return Seen(
+        made.request["mesh"], collectives=placed(found, read, cotangents=int(bool(made.request["wrt"]))),
+        operations=read, differentiated=bool(made.request["wrt"]), **more,
+    )  # fmt: skip
+
+
+@pytest.fixture
+def seen_of(traced: Callable[..., Traced]) -> Callable[..., Seen]:
+    def seen_of(body: str, *args: Any, out: str = 'P("x", None)', **more: Any) -> Seen:
+        """Of ``def local(a, w)`` in a shard_map over rows of ``a``."""
+        text = f"""{HEAD}
+{body}
+
+def f(a, w, *, mesh):
+    specs = (P("x", None), P())
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs={out}, check_vma=False)(a, w)
+"""
+        return look(traced(text, *(args or (ROWS, WEIGHTS)), mesh=MESH, **more))
+
+    return seen_of
+
+
+GATHERED = """
+def local(a, w):
+    first = a @ w
+    def hop(i, state):
+        a, total = state
+        {before}
+        arrived = lax.ppermute({sent}, "x", RING)
+        return arrived, total + {used} @ w
+    return lax.fori_loop(0, 3, hop, (a, first))[1]
+"""
+UNROLLED = """
+def local(a, w):
+    total = jnp.zeros_like(a)
+    for hop in range(4):
+        part = a @ w
+        if hop < 3:
+            a = lax.ppermute({sent}, "x", RING)
+        total += part
+    return total
+"""
+SUMMED = """
+def local(a, w):
+    total = jnp.zeros_like(a)
+    def hop(i, total):
+        part = a @ (w + i)
+        {before}
+        return lax.ppermute({sent}, "x", RING) + part
+    return lax.fori_loop(0, 4, hop, total)
+"""
+
+
+# -- not waiting, waiting ----------------------------------------------------------------------
+
+
+def test_a_ring_of_what_arrived_waits_for_no_product(seen_of: Callable[..., Seen]) -> None:
+    seen = seen_of(GATHERED.format(before="pass", sent="a", used="arrived"))
+    expect_not_waiting(seen, "permute")
+    expect_not_waiting(seen, "permute", rounds="same")
+    expect_not_waiting(seen, "permute", on="dot_general")
+    expect_not_waiting(seen_of(UNROLLED.format(sent="a")), "permute")
+
+
+def test_a_learner_is_told_the_line_the_kind_the_dtype_and_the_shape(seen_of: Callable[..., Seen]) -> None:
+    late = seen_of(GATHERED.format(before="p = a @ w", sent="lax.optimization_barrier((a, p))[0]", used="a"))
+    told = reason(expect_not_waiting, late, "permute")
+    assert told == (
+        "line 15: permute of float32[4, 8] over x waits for dot_general of float32[4, 8] in line 14, "
+        "which it must be able to start without"
+    )
+    told = reason(expect_not_waiting, late, "permute", rounds="same")
+    assert told.endswith("which it must be able to start without in the same round")
+    late = seen_of(UNROLLED.format(sent="a + 0 * part"))
+    assert "line 15: permute of float32[4, 8] over x waits for dot_general" in reason(
+        expect_not_waiting, late, "permute", rounds="same"
+    )
+
+
+def test_a_ring_of_sums_waits_for_products_of_rounds_before_and_not_of_its_own(seen_of: Callable[..., Seen]) -> None:
+    right = seen_of(SUMMED.format(before="pass", sent="total"))
+    expect_not_waiting(right, "permute", rounds="same")
+    assert "waits for dot_general" in reason(expect_not_waiting, right, "permute")
+    expect_beside(right, "permute")
+    late = seen_of(SUMMED.format(before="pass", sent="total + 0 * part"))
+    assert "in the same round" in reason(expect_not_waiting, late, "permute", rounds="same")
+
+
+def test_waiting_must_be_for_all_of_it_and_on_every_path(seen_of: Callable[..., Seen]) -> None:
+    total = "\ndef local(a, w):\n    p = a @ w\n    return {}\n"
+    expect_waits(seen_of(total.format('lax.psum(p, "x")'), out="P()"), "all_reduce", on="product")
+    for early in (
+        'lax.psum(a, "x") + p',
+        'lax.psum(lax.optimization_barrier((a, p[:1]))[0], "x") + p',
+        'lax.psum(lax.cond(w[0, 0] > 0, lambda: a, lambda: p), "x") + p',
+    ):
+        told = reason(expect_waits, seen_of(total.format(early), out="P()"), "all_reduce", on="product")
+        assert told == (
+            "line 12: all_reduce of float32[4, 8] over x can start before there is the result of a product; "
+            "it must wait for one"
+        )
+
+
+def test_a_gather_of_the_next_layer_does_not_wait_for_the_layer_before(seen_of: Callable[..., Seen]) -> None:
+    layers = """
+def local(a, w):
+    for layer in range(3):
+        {}
+        a = jnp.tanh(a @ full[:, :8])
+    return a
+"""
+    early = seen_of(layers.format('full = lax.all_gather(w * layer, "x", axis=1, tiled=True)'))
+    expect_not_waiting(early, "all_gather", on="product")
+    late = seen_of(
+        layers.format('full = lax.all_gather(lax.optimization_barrier((w * layer, a))[0], "x", axis=1, tiled=True)')
+    )
+    assert "all_gather of float32[8, 8] over x waits for dot_general" in reason(
+        expect_not_waiting, late, "all_gather", on="product"
+    )
+
+
+# -- beside ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "right",
+    [
+        GATHERED.format(before="pass", sent="a", used="a"),
+        UNROLLED.format(sent="a"),
+        SUMMED.format(before="pass", sent="total"),
+    ],
+)
+def test_right_rings_have_a_product_beside_every_permute(seen_of: Callable[..., Seen], right: str) -> None:
+    expect_beside(seen_of(right), "permute")
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        GATHERED.format(before="pass", sent="a", used="arrived"),  # in a loop it waits for what arrives in its round
+        GATHERED.format(before="p = a @ w", sent="lax.optimization_barrier((a, p))[0]", used="a"),
+        GATHERED.format(before="p = a @ w", sent="a + 0 * p", used="arrived"),
+        GATHERED.format(before="a @ w", sent="a", used="arrived"),  # nobody needs that product
+        GATHERED.format(before="pass", sent="a", used="lax.cond(a[0, 0] > 0, lambda: a @ w, lambda: a)").replace(
+            "lambda: a) @ w", "lambda: a)"
+        ),
+        UNROLLED.format(sent="a + 0 * part"),
+        UNROLLED.format(sent="lax.optimization_barrier((a, part))[0]"),
+        SUMMED.format(before="pass", sent="total + 0 * part"),
+    ],
+)
+def test_wrong_rings_have_not(seen_of: Callable[..., Seen], wrong: str) -> None:
+    told = reason(expect_beside, seen_of(wrong), "permute")
+    assert "permute of float32[4, 8] over x has no product beside it: each one in " in told
+
+
+def test_a_product_in_a_branch_is_beside_a_permute_of_the_same_branch_only(seen_of: Callable[..., Seen]) -> None:
+    text = """
+def local(a, w):
+    positive = lax.pmax(w[0, 0], "x") > 0
+    one = lambda: (lax.ppermute(a, "x", RING), {})
+    other = lambda: (a, {})
+    moved, p = lax.cond(positive, one, other)
+    return moved + p
+"""
+    expect_beside(seen_of(text.format("a @ w", "a")), "permute")
+    assert "has no product beside it" in reason(expect_beside, seen_of(text.format("a", "a @ w")), "permute")
+
+
+# -- what cannot be said -----------------------------------------------------------------------
+
+
+def test_what_is_not_there_does_not_pass(seen_of: Callable[..., Seen]) -> None:
+    sums = seen_of('\ndef local(a, w):\n    return lax.psum(a, "x") + a @ w\n', out="P()")
+    assert reason(expect_not_waiting, sums, "permute") == "the program has no permute that its results need"
+    none = seen_of('\ndef local(a, w):\n    return lax.ppermute(a, "x", RING)\n')
+    for word in (expect_not_waiting, expect_waits):
+        told = reason(word, none, "permute", on="product")
+        assert told == "the program has no product that its results need: nothing can be said of what waits for one"
+    assert reason(expect_beside, none, "permute").startswith("the program has no product")
+
+
+def test_a_program_too_large_to_be_read_does_not_pass(seen_of: Callable[..., Seen]) -> None:
+    text = "\ndef local(a, w):\n    for _ in range(5001):\n        a = -a\n    return lax.ppermute(a, 'x', RING) @ w\n"
+    seen = seen_of(text)
+    assert seen.operations is None
+    assert "too large for the order of its operations" in reason(expect_not_waiting, seen, "permute")
+
+
+def test_what_the_compiler_puts_in_does_not_pass(seen_of: Callable[..., Seen]) -> None:
+    seen = seen_of(UNROLLED.format(sent="a"))
+    from dataclasses import replace
+
+    added = [*seen.collectives, replace(seen.collectives[0], by_compiler=True, place=None)]
+    assert "put in by the compiler" in reason(expect_not_waiting, replace(seen, collectives=added), "permute")
+
+
+# -- forward and backward ----------------------------------------------------------------------
+
+LAYERS = """
+def layer(a, w):
+    full = lax.all_gather(w, "x", axis=0, tiled=True)
+    return jnp.tanh(a @ full)
+
+def local(a, w):
+    {}
+
+def f(a, w, *, mesh):
+    specs = (P("x", None), P("x", None))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", None), check_vma={vma})(a, w)
+"""
+WAYS = {
+    "saved": ("return layer(layer(a, w), w)", 2, 0),
+    "remat": ("f = jax.checkpoint(layer); return f(f(a, w), w)", 2, 2),
+    "remat of all": ("return jax.checkpoint(lambda a, w: layer(layer(a, w), w))(a, w)", 2, 2),
+    "scan": ("return lax.scan(lambda a, w: (layer(a, w), None), a, jnp.stack([w, 2 * w]))[0]", 2, 0),
+    "remat in scan": ("return lax.scan(lambda a, w: (jax.checkpoint(layer)(a, w), None), a, jnp.stack([w, 2 * w]))[0]", 2, 2),
+    "remat in scan, prevent_cse=False": (
+        "f = jax.checkpoint(layer, prevent_cse=False); "
+        "return lax.scan(lambda a, w: (f(a, w), None), a, jnp.stack([w, 2 * w]))[0]", 2, 2,
+    ),
+    "remat, products saved": (
+        "f = jax.checkpoint(layer, policy=jax.checkpoint_policies.dots_saveable); return f(f(a, w), w)", 2, 2,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("vma", [False, True])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_gather_again_is_of_the_backward_pass(traced: Callable[..., Traced], way: str, vma: bool) -> None:
+    body, forward, again = WAYS[way]
+    arrays = normal(16, 8, spec=("x", None)), normal(8, 8, spec=("x", None))
+    made = traced(
+        HEAD + LAYERS.format(body, vma=vma),
+        *arrays,
+        mesh=MESH,
+        wrt=("a", "b"),
+        cotangent=normal(16, 8, spec=("x", None)),
+    )
+    seen = look(made)
+    assert all(c.backward is not None for c in seen.collectives)
+    expect_collectives(seen.only(backward=False), all_gather={"x": forward})
+    back = seen.only(backward=True)
+    summed = [c for c in back.collectives if c.kind != "all_gather"]
+    assert {c.kind for c in summed} == {"reduce_scatter"}
+    expect_collectives(back, all_gather={"x": again}, reduce_scatter={"x": 2})
+    told = reason(expect_collectives, back, reduce_scatter={"x": 3}, all_gather={"x": again})
+    assert told.endswith(" in the backward pass")
+
+
+def test_of_a_call_without_gradients_nothing_is_backward(seen_of: Callable[..., Seen]) -> None:
+    with pytest.raises(ValueError, match="the call asks for no gradients"):
+        seen_of(UNROLLED.format(sent="a")).only(backward=True)
+
+
+# -- what is sent ------------------------------------------------------------------------------
+
+
+def test_what_is_sent_is_of_a_dtype(seen_of: Callable[..., Seen]) -> None:
+    text = """
+def local(a, w):
+    full = lax.all_gather(a.astype({}), "x", axis=0, tiled=True)
+    return full.astype(jnp.float32)[:4] + lax.psum(a[0, 0].astype(jnp.int32), "x")
+"""
+    narrow = seen_of(text.format("jnp.bfloat16"))
+    expect_wire_dtype(narrow, "bfloat16", "int32")
+    expect_wire_dtype(narrow.only(kind="all_gather"), "bfloat16")
+    expect_traffic(narrow.only(dtype="bfloat16"), at_most=3 * 4 * 8 * 2)
+    with pytest.raises(Failure):
+        expect_traffic(narrow.only(dtype="bfloat16"), at_most=3 * 4 * 8 * 2 - 1)
+    told = reason(expect_wire_dtype, narrow, "bfloat16")
+    assert told == "line 12: all_reduce over x sends int32[], only bfloat16 is to be sent"
+    told = reason(expect_wire_dtype, seen_of(text.format("jnp.float32")), "bfloat16", "int32")
+    assert told == "line 11: all_gather over x sends float32[4, 8], only bfloat16 and int32 is to be sent"
+    with pytest.raises(ValueError, match="no array type 'bf16'"):
+        expect_wire_dtype(narrow, "bf16")
+
+
+def test_facts_of_a_collective(seen_of: Callable[..., Seen]) -> None:
+    (permute,) = seen_of('\ndef local(a, w):\n    return lax.ppermute(a, "x", RING)\n').collectives
+    assert (permute.dtype, permute.shape, permute.groups) == ("float32", (4, 8), ((0, 1), (1, 2), (2, 3), (3, 0)))
+    (total,) = seen_of('\ndef local(a, w):\n    return lax.psum(w, "x")\n', out="P()").collectives
+    assert (total.dtype, total.shape, total.groups) == ("float32", (8, 8), ((0, 1, 2, 3),))

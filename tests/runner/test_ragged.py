@@ -1,0 +1,267 @@
+"""ragged_all_to_all: admitted as JAX writes it and in no other way, counted, and run where XLA:CPU cannot."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import integers, normal
+from grader.runner import execution, facts
+from grader.runner.admission import Refused
+from grader.runner.program import Program, canonical
+from tests import interpreter
+from tests.conftest import Traced, trace_text
+from tests.runner.test_program import code_of
+
+ROWS, ROOM, WIDTH = 6, 9, 2
+MESHES: list[tuple[dict[str, int], Any]] = [
+    ({"x": 4}, "x"), ({"x": 4, "y": 2}, "x"), ({"x": 4, "y": 2}, "y"), ({"x": 2, "y": 4}, ("x", "y")),
+    ({"x": 2, "y": 4}, ("y", "x")),
+]  # fmt: skip
+TEXT = """
+from jax import lax
+
+def f(operand, output, starts, sizes, to, expected):
+    return lax.ragged_all_to_all(operand, output, starts[0], sizes[0], to[0], expected[0], axis_name=AXIS)
+"""
+
+
+@pytest.fixture(autouse=True)
+def _devices(devices: int) -> None:
+    """Eight of them."""
+
+
+def traced(mesh: dict[str, int], axis: Any, each: int = 1, text: str = TEXT) -> Traced:
+    """A body in which every device sends ``each`` slices of its ROWS rows to every member of its group."""
+    return _traced(tuple(mesh.items()), axis, each, text)
+
+
+@cache
+def _traced(sizes: tuple, axis: Any, each: int, text: str) -> Traced:
+    mesh = dict(sizes)
+    n = members(mesh, axis)
+    arrays = [normal(n * rows, WIDTH, spec=(axis,)) for rows in (ROWS, ROOM)]
+    about = [integers(0, 2, n, n * each, spec=(axis,)) for _ in range(4)]
+    return trace_text(text.replace("AXIS", repr(axis)), *arrays, *about, mesh=mesh, kind="body", out_specs=P(axis))
+
+
+def members(mesh: dict[str, int], axis: Any) -> int:
+    return int(np.prod([mesh[a] for a in ((axis,) if isinstance(axis, str) else axis)]))
+
+
+def ran(made: Traced, inputs: list[np.ndarray]) -> np.ndarray:
+    """The result [members, ROOM, WIDTH] of the devices at 0 along other axes."""
+    header, blobs = execution.execute(made.request, made.program, [inputs])
+    assert "fault" not in header, header
+    assert header["added"] == []
+    (about,) = header["outputs"][0]
+    whole = np.zeros(about["shape"], np.float32)
+    for ((a, b), _), blob in zip(about["slices"], blobs, strict=True):
+        whole[a:b] = np.frombuffer(blob, np.float32).reshape(-1, WIDTH)
+    return whole.reshape(-1, ROOM, WIDTH)
+
+
+def sizes_that_fit(draw: Any, n: int, each: int) -> np.ndarray:
+    """``[from, slice]``: no device sends or gets more rows than there is room for."""
+    sizes = np.zeros((n, n * each), np.int32)
+    for i in range(n):
+        for k in range(n * each):
+            room = min(ROWS - sizes[i].sum(), ROOM - sizes[:, k // each * each : (k // each + 1) * each].sum())
+            sizes[i, k] = draw(st.integers(0, min(3, int(room))))
+    return sizes
+
+
+def arguments(sizes: np.ndarray, each: int, seed: int = 0) -> list[np.ndarray]:
+    """Operand, output and what says how ``sizes`` is sent: rows in order, with those of one sender together."""
+    n, rng = len(sizes), np.random.default_rng(seed)
+    operand, output = (rng.standard_normal((n * rows, WIDTH)).astype(np.float32) for rows in (ROWS, ROOM))
+    starts = np.cumsum(sizes, 1, dtype=np.int32) - sizes
+    to, expected = np.zeros_like(sizes), np.zeros_like(sizes)
+    for j in range(n):
+        arriving = sizes[:, j * each : (j + 1) * each]
+        to[:, j * each : (j + 1) * each] = (np.cumsum(arriving) - arriving.reshape(-1)).reshape(arriving.shape)
+        expected[j] = arriving.reshape(-1)
+    return [operand, output, starts, sizes, to, expected]
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.data(), st.sampled_from(MESHES), st.sampled_from([1, 2]))
+def test_what_runs_is_what_the_documentation_says_and_facts_hold(data: Any, where: Any, each: int) -> None:
+    """Run here by blocks; by the interpreter slice by slice, as JAX's documentation says, which also counts the bytes."""
+    mesh, axis = where
+    made = traced(mesh, axis, each)
+    n = members(mesh, axis)
+    inputs = arguments(sizes_that_fit(data.draw, n, each), each)
+    module = made.form.parse()
+    with module.context:
+        results, counts = interpreter.run(module, mesh, inputs)
+    np.testing.assert_array_equal(ran(made, inputs), results[0][0].reshape(n, ROOM, WIDTH))
+    (found,) = facts.read(module, mesh, {"a.py"}).collectives
+    named = (axis,) if isinstance(axis, str) else axis
+    assert (found.kind, found.axes, found.line) == ("ragged_all_to_all", tuple(a for a in mesh if a in named), 5)
+    assert found.bytes == ROWS * WIDTH * 4
+    for device, sent in enumerate(counts.sent):
+        assert found.sent.least <= sent["ragged_all_to_all"] <= found.sent.most
+        assert counts.ran[device]["ragged_all_to_all"] == found.count == 1
+
+
+def test_what_a_device_sends_is_bounded_also_where_it_sends_its_rows_to_everybody() -> None:
+    made = traced({"x": 4}, "x")
+    n, sizes = 4, np.full((4, 4), 2, np.int32)
+    inputs = arguments(sizes, 1)
+    inputs[2] = np.zeros((n, n), np.int32)  # the same two rows, for all
+    module = made.form.parse()
+    with module.context:
+        results, counts = interpreter.run(module, {"x": 4}, inputs)
+    np.testing.assert_array_equal(ran(made, inputs), results[0][0].reshape(n, ROOM, WIDTH))
+    (found,) = facts.read(module, {"x": 4}, set()).collectives
+    assert (counts.sent[0]["ragged_all_to_all"], found.sent.most) == (3 * 2 * WIDTH * 4, 3 * ROWS * WIDTH * 4)
+
+
+@pytest.mark.parametrize(
+    ("which", "value"),
+    [(5, 3), (3, 3), (2, ROWS), (2, -1), (4, ROOM), (4, -1), (3, -1)],
+    ids=["expected", "sent", "starts beyond", "starts before", "lands beyond", "lands before", "negative"],
+)
+def test_a_slice_that_does_not_fit_arrives_nowhere(which: int, value: int) -> None:
+    """XLA leaves open what happens; here it shows, as rows that stay as they were."""
+    inputs = arguments(np.full((4, 4), 1, np.int32), 1)
+    made = traced({"x": 4}, "x")
+    right = ran(made, inputs)
+    inputs[which] = inputs[which].copy()
+    inputs[which][1, 2] = value
+    wrong, output = ran(made, inputs), inputs[1].reshape(4, ROOM, WIDTH)
+    at = (2, int(inputs[4][1, 2])) if which != 5 else (1, int(arguments(np.full((4, 4), 1, np.int32), 1)[4][2, 1]))
+    if which == 4:
+        at = (2, 1)
+    np.testing.assert_array_equal(wrong[at], output[at])
+    assert not np.array_equal(right[at], output[at])
+    same = np.ones(right.shape[:2], bool)
+    same[at] = False
+    np.testing.assert_array_equal(wrong[same], right[same])
+
+
+def test_a_row_that_two_slices_claim_stays_as_it_was() -> None:
+    inputs = arguments(np.full((4, 4), 1, np.int32), 1)
+    inputs[4] = inputs[4].copy()
+    inputs[4][1, 2] = inputs[4][0, 2]
+    wrong = ran(traced({"x": 4}, "x"), inputs)
+    np.testing.assert_array_equal(wrong[2, 0], inputs[1].reshape(4, ROOM, WIDTH)[2, 0])
+
+
+def test_in_a_loop_it_runs_every_round() -> None:
+    text = """
+from jax import lax
+
+def f(operand, output, starts, sizes, to, expected):
+    def again(i, rows):
+        return lax.ragged_all_to_all(rows, output, starts[0], sizes[0], to[0], expected[0], axis_name="x")[:6] * 2
+    return lax.fori_loop(0, 3, again, operand)
+"""
+    made = traced({"x": 4}, "x", text=text)
+    inputs = arguments(np.full((4, 4), 1, np.int32), 1)
+    module = made.form.parse()
+    with module.context:
+        results, counts = interpreter.run(module, {"x": 4}, inputs)
+    header, blobs = execution.execute(made.request, made.program, [inputs])
+    assert header["added"] == []
+    np.testing.assert_array_equal(np.frombuffer(b"".join(blobs), np.float32), results[0][0].reshape(-1))
+    (found,) = facts.read(module, {"x": 4}, set()).collectives
+    assert found.rounds == counts.ran[0]["ragged_all_to_all"] == 3
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "int8", "complex64", "float8_e4m3fn", "bool"])
+def test_rows_of_any_type_are_moved(dtype: str) -> None:
+    """By a program as JAX writes it; what is no number to draw is drawn as one."""
+    made = traced({"x": 4}, "x")
+    text = made.form.text
+    names = {"bfloat16": "bf16", "int8": "i8", "complex64": "complex<f32>", "float8_e4m3fn": "f8E4M3FN", "bool": "i1"}
+    code = code_of(text.replace("xf32>", f"x{names[dtype]}>"))
+    ask = made.request | {"args": [a | ({"dtype": dtype} if i < 2 else {}) for i, a in enumerate(made.request["args"])]}
+    from grader.wire.frames import dtype_of
+
+    inputs = arguments(np.full((4, 4), 1, np.int32), 1)
+    inputs[:2] = [np.abs(10 * a).astype(np.int8).astype(dtype_of(dtype)) for a in inputs[:2]]
+    header, blobs = execution.execute(ask, code, [inputs])
+    assert "fault" not in header, header
+    got = np.frombuffer(b"".join(blobs), dtype_of(dtype)).reshape(4, ROOM, WIDTH)
+    np.testing.assert_array_equal(got[2, 1], inputs[0].reshape(4, ROWS, WIDTH)[1, 2])
+
+
+# -- nothing else ------------------------------------------------------------------------------
+
+CALL = (
+    "%0 = stablehlo.custom_call @TARGET(OPERANDS) {api_version = 4 : i32, backend_config = {channel_id = 1 : i64, "
+    "replica_groups = GROUPS}MORE} : (TYPES) -> tensor<8x2xf32>"
+)
+TYPES = ["tensor<8x2xf32>"] * 2 + ["tensor<4xi32>"] * 4
+GROUPS = "dense<[[0, 2, 4, 6], [1, 3, 5, 7]]> : tensor<2x4xi64>"
+ARGUMENTS = [
+    {"shape": s, "dtype": d, "spec": {"spec": []}} for s, d in [([8, 2], "float32")] * 2 + [([4], "int32")] * 4
+]
+
+
+def form(call: str = CALL, *, types: list[str] = TYPES, groups: str = GROUPS, more: str = "", **swap: Any) -> Program:
+    names = [f"%a{i}" for i in range(len(types))]
+    text = call.replace("OPERANDS", ", ".join(names)).replace("TYPES", ", ".join(types)).replace("GROUPS", groups)
+    for old, new in swap.items():
+        text = text.replace(old, new)
+    text = text.replace("MORE", more).replace("TARGET", "ragged_all_to_all")
+    takes = ", ".join(f"{n}: {t}" for n, t in zip(names, types, strict=True))
+    out = text.rpartition("-> ")[2]
+    module = (
+        'module { sdy.mesh @mesh = <["x"=4, "y"=2]> func.func public @main('
+        + f"{takes}) -> {out} {{ {text}\nreturn %0 : {out} }} }}"
+    )
+    kinds = {"f32": "float32", "i32": "int32", "bf16": "bfloat16"}
+    asked = []
+    for kind in types:
+        *shape, element = kind.removeprefix("tensor<").removesuffix(">").split("x")
+        asked.append({"shape": [int(n) for n in shape], "dtype": kinds[element], "spec": {"spec": []}})
+    return canonical(code_of(module), {"x": 4, "y": 2}, asked, set())
+
+
+def test_nothing_but_its_groups_is_kept() -> None:
+    """What else a custom call can say is gone: aliases, layouts, effects, computations, channels."""
+    plain = form()
+    assert plain.text.count("ragged_all_to_all") == 1
+    for more in (", has_side_effect = true", ', mhlo.frontend_attributes = {x = "y"}', ', whatever = "z"'):
+        assert form(more=more).text == plain.text
+    assert form(**{"channel_id = 1": "channel_id = 7"}).text == plain.text
+    assert form(**{"channel_id = 1 : i64, ": ""}).text == plain.text
+
+
+def with_type(place: int, kind: str) -> list[str]:
+    return [kind if i == place else t for i, t in enumerate(TYPES)]
+
+
+@pytest.mark.parametrize(
+    ("program", "message"),
+    [
+        ({"groups": "dense<[[0, 2, 4, 6]]> : tensor<1x4xi64>"}, "does not name every device of the mesh once"),
+        ({"groups": "dense<[[0, 2, 4, 6], [1, 3, 5, 5]]> : tensor<2x4xi64>"}, "does not name every device"),
+        ({"groups": "dense<[[0, 2, 4, 6], [1, 3, 5, -1]]> : tensor<2x4xi64>"}, "does not name every device"),
+        ({"groups": '"x"'}, "does not say who talks to whom"),
+        ({"groups": "dense<1.0> : tensor<2x4xf32>"}, "does not say who talks to whom"),
+        ({"replica_groups": "other_groups"}, "does not say who talks to whom"),
+        ({"backend_config": "frontend_config"}, "does not say who talks to whom"),
+        ({"types": TYPES[:5]}, "has not six operands and one result"),
+        ({"types": with_type(0, "tensor<8x3xf32>")}, r"moves rows of float32\[8, 3\] into float32\[8, 2\]"),
+        ({"types": with_type(0, "tensor<8x2xbf16>")}, r"moves rows of bfloat16\[8, 2\] into float32\[8, 2\]"),
+        ({"types": with_type(0, "tensor<0x2xf32>")}, "has 4 slices for 4 devices, of 0 rows into 8"),
+        ({"types": with_type(1, "tensor<9x2xf32>")}, "has another result than the output that it is given"),
+        ({"types": with_type(3, "tensor<8xi32>")}, "has offsets and sizes that are not integers, one for each slice"),
+        ({"types": with_type(5, "tensor<4xf32>")}, "has offsets and sizes that are not integers, one for each slice"),
+        ({"types": TYPES[:2] + ["tensor<3xi32>"] * 4}, "has 3 slices for 4 devices, of 8 rows into 8"),
+        ({"TARGET": "ragged_all_to_all_v2"}, "calls 'ragged_all_to_all_v2' outside XLA"),
+    ],
+)
+def test_what_jax_does_not_write_is_refused(program: dict[str, Any], message: str) -> None:
+    with pytest.raises(Refused, match=message):
+        form(**program)
