@@ -94,7 +94,7 @@ def test_another_structure_is_told_in_one_line(returned: str, told: str) -> None
 
 def test_without_a_cotangent_the_first_result_is_the_loss(ran: Callable) -> None:
     call = a_call(returns=("loss", "y"), wrt=["params"])
-    loss, y, b, w = ran(call, SIMPLE + "    return jnp.sum(y ** 2), y\n", [B, W, X])
+    loss, y, b, w = ran(call, SIMPLE + "    return jnp.sum(y ** 2), y\n", [B, W, X, np.float32(1)])
     assert loss == (Y**2).sum() and (y == Y).all()
     np.testing.assert_allclose(b, 2 * Y.sum(0))
     np.testing.assert_allclose(w, 2 * X.T @ Y)
