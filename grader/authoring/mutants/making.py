@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from grader.authoring.mutants import plain, sharded
-from grader.authoring.mutants.nodes import About, key_of, replaced
+from grader.authoring.mutants.nodes import About, looked_up, replaced
 from grader.common import syntax
 from grader.course.reference import reference_source
 from grader.course.statements import statements
@@ -99,7 +99,7 @@ def about_task(exercise: Exercise, task: Task, module: ast.Module) -> About:
     calls_made = [n for n in ast.walk(body) if isinstance(n, ast.Call)]
     specs = frozenset(ast.unparse(k.value) for n in calls_made for k in n.keywords if k.arg == "out_specs")
     indices = frozenset(id(n.slice) for n in ast.walk(module) if isinstance(n, ast.Subscript) and is_wrapped(n.slice))
-    keys = tuple(dict.fromkeys(key for n in ast.walk(module) if (key := key_of(n)) and key not in axes))
+    keys = tuple(dict.fromkeys(k for n in ast.walk(module) if (k := looked_up(n)) and k[1] not in axes))
     return About(axes, everywhere, task.kind == "function", outer, specs, indices, keys)
 
 

@@ -19,7 +19,7 @@ class About:
         out_specs: all that the task names, as text.
         indices: differences modulo a length (by ``id``) that are an index, as in ``chunks[(me - 1) % n]``: without
             the remainder a negative one counts from the end, which is the same place.
-        keys: strings that the program looks up branches of trees by, as in ``params["w1"]``.
+        keys: what the program looks up, and by which string, as ("params", "w1") for ``params["w1"]``.
     """
 
     axes: tuple[str, ...] = ("x", "y")
@@ -28,7 +28,7 @@ class About:
     outer: frozenset[int] = frozenset()
     out_specs: frozenset[str] = frozenset()
     indices: frozenset[int] = frozenset()
-    keys: tuple[str, ...] = ()
+    keys: tuple[tuple[str, str], ...] = ()
 
 
 def called(node: ast.AST) -> str:
@@ -40,12 +40,12 @@ def last_name(node: ast.expr) -> str:
     return node.attr if isinstance(node, ast.Attribute) else getattr(node, "id", "")
 
 
-def key_of(node: ast.AST) -> str:
-    """``w1`` for ``params["w1"]``, else nothing."""
+def looked_up(node: ast.AST) -> tuple[str, str] | None:
+    """("params", "w1") for ``params["w1"]``, else None."""
     match node:
-        case ast.Subscript(slice=ast.Constant(value=str(key))):
-            return key
-    return ""
+        case ast.Subscript(value=value, slice=ast.Constant(value=str(key))):
+            return ast.unparse(value), key
+    return None
 
 
 def with_args(call: ast.Call, args: Iterable[ast.expr]) -> ast.Call:

@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from grader.authoring.mutants.nodes import About, called, key_of, replaced, traded, transposed, with_args
+from grader.authoring.mutants.nodes import About, called, looked_up, replaced, traded, transposed, with_args
 
 RENAMED = {
     "psum": ["pmean", "pmax"], "pmean": ["psum", "pmax"], "pmax": ["psum", "pmin"], "pmin": ["psum", "pmax"],
@@ -43,8 +43,10 @@ def order(node: ast.AST, about: About) -> Iterator[ast.AST]:
 
 def key(node: ast.AST, about: About) -> Iterator[ast.AST]:
     """Another branch of a tree: ``params["w2"]`` for ``params["w1"]``; two values of a dict traded."""
-    if key_of(node) in about.keys and isinstance(node, ast.Subscript):
-        yield from (ast.Subscript(node.value, ast.Constant(k), node.ctx) for k in about.keys if k != key_of(node))
+    own = looked_up(node)
+    if own in about.keys and isinstance(node, ast.Subscript):
+        others = [key for tree, key in about.keys if tree == own[0] and key != own[1]]
+        yield from (ast.Subscript(node.value, ast.Constant(other), node.ctx) for other in others)
     elif isinstance(node, ast.Dict):
         yield from (ast.Dict(node.keys, traded(node.values, i, i + 1)) for i in range(len(node.values) - 1))
 

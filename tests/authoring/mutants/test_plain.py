@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from grader.authoring.mutants.nodes import About
 from tests.mutated import PLAIN, made
 
 
@@ -44,6 +45,16 @@ from tests.mutated import PLAIN, made
 )
 def test_operator(operator, source, wanted):
     assert made(source, operator) == wanted
+
+
+def test_a_tree_is_looked_up_by_another_of_its_keys():
+    about = About(keys=(("params", "w1"), ("params", "w2"), ("opt", "m")))
+    assert made('c = params["w1"] + mesh.shape["x"] + opt["m"]', "key", about) == {
+        "c = params['w2'] + mesh.shape['x'] + opt['m']"
+    }
+    assert made('c = {"m": a, "v": b, "t": d}', "key") == {
+        "c = {'m': b, 'v': a, 't': d}", "c = {'m': a, 'v': d, 't': b}",
+    }  # fmt: skip
 
 
 def test_constant_returns_are_for_plain_functions():
