@@ -1,0 +1,89 @@
+"""What a program does, on a terminal: lines that fold, so that a narrow one shows all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from grader.common.layout import show_spec
+from grader.common.observation import Collective, Fault, Interval
+from grader.expect.costs import show_bytes
+from grader.reports.explained import Explained, Placed
+from grader.reports.paper import Paper
+
+
+def print_explained(explained: Explained, console: Console) -> None:
+    """A heading, then a line for every fact."""
+    paper = Paper(console)
+    paper.line(paper.text(explained.title, "bold"))
+    if explained.fault is not None:
+        paper.line(paper.text(fault_line(explained.fault), "red"), indent=2)
+        return
+    for word, style, text in fact_lines(explained):
+        label = Text(paper.fit(f"{word:9} "), style="bright_black")
+        paper.line(label, paper.text(text, style), indent=2)
+
+
+def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
+    """Word, style and text of every fact: arguments, results, collectives, bytes, memory, arithmetic."""
+    for word, arrays in (("takes", explained.arguments), ("gives", explained.results)):
+        for placed in arrays:
+            yield word, "", array_text(placed)
+    for collective, count in explained.alike:
+        yield "talks", "cyan", collective_text(collective, count)
+    if not explained.collectives:
+        yield "talks", "", "no collectives: devices do not talk"
+    for axes, sent in explained.traffic.items():
+        yield "sends", "", f"{bytes_text(sent)} from a device over {axes}"
+    yield "memory", "", f"{show_bytes(explained.memory)} of temporaries on a device (XLA's figure)"
+    yield "FLOPs", "", f"{explained.dot_flops} in products, {explained.other_flops} others, on a device"
+
+
+def array_text(placed: Placed) -> str:
+    """``a: float32[24, 32] as P(None, 'x'), each device [24, 8]``."""
+    local = " or ".join(show_shape(shape) for shape in placed.local[:4])
+    return f"{placed.name}: {placed.dtype}{show_shape(placed.shape)} as {show_spec(placed.spec)}, each device {local}"
+
+
+def show_shape(shape: tuple[int, ...]) -> str:
+    """``[24, 32]``."""
+    return "[" + ", ".join(map(str, shape)) + "]"
+
+
+def collective_text(c: Collective, count: Interval) -> str:
+    """``3 x permute over x to the next device, 600 B each, sends 600 B: c3.py:61``."""
+    times = "" if count == 1 else f"{count} × "
+    way = {1: " to the next device", -1: " to the device before"}.get(c.shift or 0, "")
+    if c.shift is not None and not way:
+        way = f" by {c.shift:+d}"
+    sends = f"takes {show_bytes(c.bytes)} of a device, which sends {bytes_text(c.sent)}"
+    return f"{times}{c.kind} over {','.join(c.axes) or 'no whole axis'}{way}: {sends}{each(count)}: {place(c)}"
+
+
+def each(count: Interval) -> str:
+    return "" if count == 1 else " each time"
+
+
+def place(c: Collective) -> str:
+    """``c3_contracting.py:56``."""
+    if c.by_compiler or c.line is None:
+        return "put there by the compiler"
+    return f"{c.file}, line {c.line}" if (c.file or "").startswith("cell") else f"{c.file}:{c.line}"
+
+
+def bytes_text(amount: Interval) -> str:
+    """``1.5 KiB``, ``0 B to 1.5 KiB``, ``512 B or more``."""
+    if amount.exact:
+        return show_bytes(amount.most)
+    return f"{show_bytes(amount.least)} " + (
+        "or more" if math.isinf(amount.most) else f"to {show_bytes(amount.most)}"
+    )
+
+
+def fault_line(fault: Fault) -> str:
+    """Why there is no program to explain."""
+    at = f"{fault.file}:{fault.line}: " if fault.line else ""
+    return f"{at}{fault.message}"
