@@ -1,0 +1,179 @@
+"""What the clock finds: when each thing of a program happens on one device, and what that comes to.
+
+All times are whole picoseconds from the start of the step; all bytes and FLOPs are one device's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+COMPUTE = "compute"
+"""The lane of a device's one core; other lanes are links: "x+" and "x-" are the two directions of mesh axis x."""
+
+
+@dataclass(frozen=True)
+class Span:
+    """One thing on one lane. A collective that uses several links has a span on each of them, all with one ``number``.
+
+    Attributes:
+        lane: ``COMPUTE`` or a link, "x+".
+        what: as shown: "dot_general", "add + multiply", "all_gather over x".
+        kind: a collective's kind (grader.wire.operations.KINDS), or "product" (matrix products), "kernel" (all other
+            work of the core).
+        start, end: picoseconds.
+        number: the kernel or collective this is a run of; the same in each round of a loop.
+        line, file: in the learner's source, if known.
+        bytes: of a collective its input on this device, of a kernel what it reads and writes.
+        flops: of matrix products.
+        rounds: where in the loops around it, outermost first: ``(round, of how many)``, from 1 on. Of a loop rounds 1, 2
+            and the last are drawn; see ``Timeline.loops`` for where it goes on.
+    """
+
+    lane: str
+    what: str
+    kind: str
+    start: int
+    end: int
+    number: int
+    line: int | None = None
+    file: str | None = None
+    bytes: int = 0
+    flops: int = 0
+    rounds: tuple[tuple[int, int], ...] = ()
+
+    @property
+    def duration(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class Loop:
+    """A loop: ``rounds`` times ``each`` picoseconds, from ``start`` to ``end``; nothing else runs in that time."""
+
+    start: int
+    end: int
+    rounds: int
+    each: int
+    line: int | None = None
+    file: str | None = None
+    inside: tuple[tuple[int, int], ...] = ()  # the rounds of loops around it, as a span's
+
+
+@dataclass(frozen=True)
+class CollectiveTime:
+    """What one collective of the program takes, all its runs together.
+
+    Attributes:
+        number: as its spans have it. kind, axes, bytes, line, file: as the program has them.
+        runs: how often it runs, the loops around it multiplied out.
+        each: picoseconds of one run.
+        hidden, exposed: picoseconds under kernels, and not, over all runs; together ``runs * each``.
+        after: what ended last of all that it waits for ("dot_general, line 14"); "" when it waits for nothing.
+        before: what starts first of all that waits for it; "" when nothing does.
+    """
+
+    number: int
+    kind: str
+    axes: tuple[str, ...]
+    bytes: int
+    runs: int
+    each: int
+    hidden: int
+    exposed: int
+    after: str = ""
+    before: str = ""
+    line: int | None = None
+    file: str | None = None
+
+
+@dataclass(frozen=True)
+class Memory:
+    """Bytes on one device by liveness: arguments stay, a result lives from its start to its last use.
+
+    Attributes:
+        peak: at the worst point. arguments, results, temporaries: its parts there.
+        at: what runs at the worst point, "dot_general, line 14"; "" before anything runs.
+        line, file: of that, if known.
+        time: picoseconds of the worst point; -1 where there is no clock, only the program's order.
+    """
+
+    peak: int
+    arguments: int
+    results: int
+    temporaries: int
+    at: str = ""
+    line: int | None = None
+    file: str | None = None
+    time: int = -1
+
+
+@dataclass(frozen=True)
+class Share:
+    """How much of a time is hidden under kernels: of all collectives of one kind."""
+
+    hidden: int
+    exposed: int
+
+    @property
+    def total(self) -> int:
+        return self.hidden + self.exposed
+
+    @property
+    def part(self) -> float:
+        """The hidden part, 0 to 1; 1 for what takes no time."""
+        return self.hidden / self.total if self.total else 1.0
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """One step of a program on one device, which stands for all.
+
+    Attributes:
+        chip: the row of the hardware table. shape: chips along each axis of the slice, (2, 4).
+        axes: for every mesh axis of more than one device, the slice's axes it lies on, by position; profile: which
+            collectives run beside the core ("ideal": all of them).
+        step: picoseconds from the start of the first to the end of the last.
+        busy: picoseconds the core has a kernel; ``idle``: the rest of the step.
+        spans: by start, then lane; of loops rounds 1, 2 and the last.
+        loops: where spans of other rounds are left out.
+        collectives: in program order.
+        critical: what sets the step's length, in order: numbers of spans with rounds of loops left out; see ``on_path``.
+        flops: of matrix products, loops multiplied out, one pass each.
+        memory: by liveness on this order.
+    """
+
+    chip: str
+    shape: tuple[int, ...]
+    axes: dict[str, tuple[int, ...]]
+    profile: str
+    step: int
+    busy: int
+    spans: tuple[Span, ...]
+    loops: tuple[Loop, ...]
+    collectives: tuple[CollectiveTime, ...]
+    critical: tuple[int, ...]
+    flops: int
+    memory: Memory
+
+    @property
+    def idle(self) -> int:
+        return self.step - self.busy
+
+    @property
+    def lanes(self) -> tuple[str, ...]:
+        """Compute first, then the links of each mesh axis that something uses."""
+        used = {span.lane for span in self.spans}
+        links = [f"{axis}{sign}" for axis in self.axes for sign in "+-"]
+        return tuple(lane for lane in (COMPUTE, *links) if lane == COMPUTE or lane in used)
+
+    def shares(self) -> dict[str, Share]:
+        """Hidden and exposed time by kind of collective, in the order in which kinds occur."""
+        found: dict[str, Share] = {}
+        for c in self.collectives:
+            before = found.get(c.kind, Share(0, 0))
+            found[c.kind] = Share(before.hidden + c.hidden, before.exposed + c.exposed)
+        return found
+
+    def on_path(self, span: Span) -> bool:
+        """Whether a span is on the critical path."""
+        return span.number in self.critical

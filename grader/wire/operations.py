@@ -1,0 +1,271 @@
+"""A program's operations as plain data: what depends on what, how large it is, and which devices talk.
+
+The runner reads them from a program's one form, with every call and every ``shard_map`` written out, so that one device's
+view is left: inside ``shard_map`` shapes are a device's own. What crosses the wall is JSON, read with suspicion.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from grader.wire.frames import BadFrame, dtype_of
+
+MAX_OPERATIONS = 5_000
+"""A program of more operations, written out, does not carry them."""
+
+MAX_VALUES = 8 * MAX_OPERATIONS
+MAX_LEVELS = 16  # loops and branches within one another
+MAX_SIZE = 1 << 62
+KINDS = (
+    "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ragged_all_to_all", "permute", "broadcast",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Value:
+    """An array of the program.
+
+    Attributes:
+        shape, dtype: as the program has it: of one device inside ``shard_map``, of the whole array outside.
+        parts: into how many equal parts devices cut it; 1 where each holds this shape.
+    """
+
+    shape: tuple[int, ...]
+    dtype: str
+    parts: int = 1
+
+    @property
+    def bytes(self) -> int:
+        """What one device holds of it; types narrower than a byte take a byte."""
+        return math.prod(self.shape) * dtype_of(self.dtype).itemsize // self.parts
+
+
+@dataclass(frozen=True)
+class Communication:
+    """What a collective does: between whom, along which axes, with how much.
+
+    Attributes:
+        kind: one of ``KINDS``.
+        groups: device numbers (in mesh order) of each group; of a permute ``(source, target)`` pairs.
+        axes: mesh axes along which the groups lie, or a permute's pairs differ; empty when they follow none.
+        bytes: of its input on one device.
+    """
+
+    kind: str
+    groups: tuple[tuple[int, ...], ...]
+    axes: tuple[str, ...]
+    bytes: int
+
+
+@dataclass(frozen=True)
+class Body:
+    """Operations in program order, with the values that come in and go out."""
+
+    arguments: tuple[int, ...]
+    operations: tuple[Operation, ...]
+    results: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One operation; values are numbers into ``Operations.values``.
+
+    Attributes:
+        name: StableHLO's or CHLO's, without the dialect: "dot_general", "while", "collective_permute". Two more:
+            "shard" makes a device's part of an array, where ``shard_map`` begins, "unshard" the whole, where it ends.
+        operands, results: values. A ``while`` takes what it carries; its bodies and a conditional's may also use values
+            from around them.
+        flops: of a matrix product or convolution, 2 for each multiplication and addition; else 0.
+        precision: of a product, 1 (default), 3 (high) or 6 (highest) passes over 32-bit operands; else 1.
+        length: of a sort, how many elements are sorted together; else 0.
+        number: of a constant that is one integer, which; else None.
+        rounds: of a ``while``, how often its body runs; None when the program does not say.
+        manual: it stands inside ``shard_map``, manual over every axis, so shapes are one device's own.
+        communication: of a collective.
+        bodies: condition and body of a ``while``; the branches of ``case`` and ``if``. What a reduction or a sort applies
+            to single elements is left out.
+        file, line: in the learner's source, if known.
+    """
+
+    name: str
+    operands: tuple[int, ...]
+    results: tuple[int, ...]
+    flops: int = 0
+    precision: int = 1
+    length: int = 0
+    number: int | None = None
+    rounds: int | None = None
+    manual: bool = True
+    communication: Communication | None = None
+    bodies: tuple[Body, ...] = ()
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Operations:
+    """A whole program. ``mesh`` is axis sizes in order; devices are numbered row-major."""
+
+    mesh: dict[str, int]
+    values: tuple[Value, ...]
+    main: Body
+
+    def walk(self) -> Iterator[Operation]:
+        """Every operation in program order, the bodies of each after it."""
+        stack = [iter(self.main.operations)]
+        while stack:
+            found = next(stack[-1], None)
+            if found is None:
+                stack.pop()
+                continue
+            yield found
+            stack.append(itertools.chain.from_iterable(body.operations for body in found.bodies))
+
+
+# -- as JSON -----------------------------------------------------------------------------------
+
+
+def to_json(program: Operations) -> dict[str, Any]:
+    return {
+        "mesh": [[axis, size] for axis, size in program.mesh.items()],
+        "values": [[list(v.shape), v.dtype, v.parts] for v in program.values],
+        "main": _body_to_json(program.main),
+    }
+
+
+def _body_to_json(body: Body) -> list[Any]:
+    return [list(body.arguments), [_operation_to_json(op) for op in body.operations], list(body.results)]
+
+
+def _operation_to_json(op: Operation) -> dict[str, Any]:
+    """Only what is not as usual."""
+    found: dict[str, Any] = {"name": op.name, "in": list(op.operands), "out": list(op.results)}
+    usual = {"flops": 0, "precision": 1, "length": 0, "number": None, "rounds": None, "file": None, "line": None}
+    found |= {name: getattr(op, name) for name, value in usual.items() if getattr(op, name) != value}
+    if not op.manual:
+        found["manual"] = False
+    if op.communication is not None:
+        c = op.communication
+        found["communication"] = [c.kind, [list(group) for group in c.groups], list(c.axes), c.bytes]
+    if op.bodies:
+        found["bodies"] = [_body_to_json(body) for body in op.bodies]
+    return found
+
+
+def from_json(data: Any) -> Operations:
+    """The inverse of ``to_json`` for data from another process. Raises BadFrame for what is no program."""
+    try:
+        return _Reading(data).program()
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise BadFrame(f"not a program: {error}") from error
+
+
+@dataclass
+class _Reading:
+    """JSON taken apart: each value is made once, and before it is used."""
+
+    data: Any
+    mesh: dict[str, int] = field(default_factory=dict)
+    devices: int = 0
+    values: tuple[Value, ...] = ()
+    made: set[int] = field(default_factory=set)
+    count: int = 0
+
+    def program(self) -> Operations:
+        self.mesh = {_text(axis): _size(size, least=1) for axis, size in _list(self.data["mesh"])}
+        self.devices = math.prod(self.mesh.values())
+        if len(self.data["values"]) > MAX_VALUES:
+            raise ValueError("too many values")
+        self.values = tuple(_value(v) for v in _list(self.data["values"]))
+        return Operations(self.mesh, self.values, self.body(self.data["main"], 0))
+
+    def body(self, data: Any, level: int) -> Body:
+        if level > MAX_LEVELS:
+            raise ValueError("nested too deeply")
+        arguments, operations, results = _list(data)
+        found = tuple(self.new(n) for n in _list(arguments)), tuple(self.one(op, level) for op in _list(operations))
+        return Body(*found, self.used(results))
+
+    def one(self, data: Any, level: int) -> Operation:
+        self.count += 1
+        if self.count > MAX_OPERATIONS:
+            raise ValueError("too many operations")
+        operands = self.used(data["in"])
+        bodies = tuple(self.body(body, level + 1) for body in _list(data.get("bodies", [])))
+        about = data.get("communication")
+        return Operation(
+            _text(data["name"]),
+            operands,
+            tuple(self.new(n) for n in _list(data["out"])),
+            flops=_size(data.get("flops", 0)),
+            precision=_size(data.get("precision", 1), least=1),
+            length=_size(data.get("length", 0)),
+            number=_number(data.get("number")),
+            rounds=None if data.get("rounds") is None else _size(data["rounds"]),
+            manual=data.get("manual", True) is True,
+            communication=None if about is None else self.communication(about),
+            bodies=bodies,
+            file=None if data.get("file") is None else _text(data["file"]),
+            line=None if data.get("line") is None else _size(data["line"]),
+        )
+
+    def communication(self, data: Any) -> Communication:
+        kind, groups, axes, size = _list(data)
+        if kind not in KINDS or not set(_list(axes)) <= set(self.mesh):
+            raise ValueError(f"no such collective, {kind!r} over {axes!r}")
+        found = tuple(tuple(_size(d, most=self.devices - 1) for d in _list(group)) for group in _list(groups))
+        if kind == "permute" and any(len(pair) != 2 for pair in found):
+            raise ValueError("a permute has pairs")
+        return Communication(kind, found, tuple(axes), _size(size))
+
+    def new(self, number: Any) -> int:
+        """A value that is made here."""
+        at = _size(number, most=len(self.values) - 1)
+        if at in self.made:
+            raise ValueError(f"value {at} is made twice")
+        self.made.add(at)
+        return at
+
+    def used(self, numbers: Any) -> tuple[int, ...]:
+        found = tuple(_size(n, most=len(self.values) - 1) for n in _list(numbers))
+        if not set(found) <= self.made:
+            raise ValueError("a value is used before it is made")
+        return found
+
+
+def _value(data: Any) -> Value:
+    shape, dtype, parts = _list(data)
+    dtype_of(dtype)
+    sizes = tuple(_size(n) for n in _list(shape))
+    if math.prod(sizes) > MAX_SIZE:
+        raise ValueError("an array is too large")
+    return Value(sizes, dtype, _size(parts, least=1))
+
+
+def _list(data: Any) -> list[Any]:
+    if not isinstance(data, list):
+        raise TypeError("not a list")
+    return data
+
+
+def _text(data: Any) -> str:
+    if not isinstance(data, str) or len(data) > 300:
+        raise TypeError("not a name")
+    return data
+
+
+def _size(data: Any, *, least: int = 0, most: int = 1 << 100) -> int:
+    """FLOPs of a loop of loops are never multiplied out here, so a hundred bits are plenty."""
+    if type(data) is not int or not least <= data <= most:
+        raise ValueError(f"{str(data)[:40]} is no size from {least} to {most}")
+    return data
+
+
+def _number(data: Any) -> int | None:
+    if data is not None and (type(data) is not int or data.bit_length() > 64):
+        raise ValueError("not an integer of 64 bits")
+    return data
