@@ -15,6 +15,7 @@ from grader.judging.judge import Finding
 from grader.judging.plan import Ask
 from grader.sandbox.worker import WorkerDied
 from grader.wire.frames import BadFrame, decode, unpack_array
+from grader.wire.operations import from_json
 from grader.wire.text import crash_reason, describe_load
 
 LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
@@ -160,7 +161,8 @@ def _seen(ask: Ask, header: dict, blobs: list[bytes]) -> Observation:
     collectives = [_collective(c) for c in header["collectives"]]
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
     flags = bool(header["typed"]), bool(header["mapped"]), str(header["program"])
-    return Observation(outputs, collectives, *numbers, *flags)
+    graph = header.get("operations")
+    return Observation(outputs, collectives, *numbers, *flags, None if graph is None else from_json(graph))
 
 
 def _collective(data: dict[str, Any]) -> Collective:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from grader.common.layout import Slices, spec_of
+from grader.wire.operations import Operations
 
 
 @dataclass(frozen=True)
@@ -204,6 +205,7 @@ class Observation:
         typed: the results' types say how they are sharded, as on Explicit axes only.
         mapped: there is a ``shard_map``, and no matrix product outside of one, among what the results need.
         program: SHA-256 of the program in its one form.
+        operations: what depends on what, calls written out; None for a program of too many.
     """
 
     outputs: list[list[Sharded]]
@@ -214,6 +216,7 @@ class Observation:
     typed: bool = False
     mapped: bool = False
     program: str = ""
+    operations: Operations | None = None
 
 
 @dataclass(frozen=True)
@@ -269,6 +272,7 @@ class Seen:
     mapped: bool = False
     outcomes: list[tuple[dict[str, Any], Outcome, Outcome]] = field(default_factory=list)
     public: bool = True
+    operations: Operations | None = None
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):

@@ -218,6 +218,7 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
             typed=finding.typed,
             mapped=finding.mapped,
             public=not ask.secret,
+            operations=finding.operations,
         )
 
 

@@ -18,11 +18,12 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from grader.runner import facts, hlo
+from grader.runner import facts, hlo, operations
 from grader.runner.admission import Refused
 from grader.runner.program import Program, canonical
 from grader.wire.frames import decode, dtype_of, pack_array, unpack_array
 from grader.wire.meshes import make_mesh
+from grader.wire.operations import to_json
 from grader.wire.text import one_line, without_marks
 
 MAX_OUTPUT = 64 << 20
@@ -69,7 +70,8 @@ class Remembered(Generic[T]):
 
 
 def _size(reply: Reply) -> int:
-    return 4096 + sum(map(len, reply[1]))
+    operations = reply[0].get("operations") or {"values": []}
+    return 4096 + 500 * len(operations["values"]) + sum(map(len, reply[1]))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -82,10 +84,19 @@ class Compiled:
     about: dict[str, Any]
 
 
+@dataclasses.dataclass(frozen=True)
+class Read:
+    """The one form of a program, and what is read in it; ``operations`` as JSON, None where there are too many."""
+
+    program: Program
+    facts: facts.Facts
+    operations: dict[str, Any] | None
+
+
 _answered: Remembered[Reply] = Remembered(MAX_REMEMBERED, _size)
 _executed: Remembered[Reply] = Remembered(MAX_REMEMBERED, _size)
 _compiled: Remembered[Compiled] = Remembered(MAX_COMPILED, lambda _: 1)
-_read: Remembered[tuple[Program, facts.Facts]] = Remembered(MAX_COMPILED, lambda _: 1)  # asked again with other inputs
+_read: Remembered[Read] = Remembered(MAX_COMPILED, lambda _: 1)  # asked again with other inputs
 
 
 def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
@@ -113,7 +124,8 @@ def _fault(kind: str, message: str, line: int | None = None, file: str = "") -> 
 
 def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
     arguments = ask["args"] + ([ask["cotangent"]] if ask["wrt"] else [])
-    program, found = _read.get(key_of(ask, [], code), lambda: read(ask, code, arguments))
+    looked = _read.get(key_of(ask, [], code), lambda: read(ask, code, arguments))
+    program, found = looked.program, looked.facts
     needed = {"mesh": list(ask["mesh"].items()), "args": [[a["shape"], a["dtype"], a["spec"]] for a in arguments]}
     key = key_of(needed, inputs, program.text.encode())
 
@@ -127,15 +139,18 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
     dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
     facts_of = {"collectives": collectives, "flops": flops, "dot_flops": dots}
-    facts_of |= {"typed": found.typed, "mapped": found.mapped}
+    facts_of |= {"typed": found.typed, "mapped": found.mapped, "operations": looked.operations}
     return header | facts_of | {"program": hashlib.sha256(program.text.encode()).hexdigest()}, blobs
 
 
-def read(ask: dict[str, Any], code: bytes, arguments: list[dict[str, Any]]) -> tuple[Program, facts.Facts]:
-    """The one form of a program, and its facts."""
+def read(ask: dict[str, Any], code: bytes, arguments: list[dict[str, Any]]) -> Read:
+    """The one form of a program, its facts and its operations."""
     files = set(ask["files"])
     program = canonical(code, ask["mesh"], arguments, files)
-    return program, facts.read(program.parse(), ask["mesh"], files)
+    module = program.parse()
+    found = facts.read(module, ask["mesh"], files)
+    graph = operations.read(module, ask["mesh"], files)
+    return Read(program, found, None if graph is None else to_json(graph))
 
 
 def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: bytes) -> str:

@@ -16,7 +16,7 @@ from typing import Any
 
 from jax.interpreters import mlir
 
-from grader.runner.admission import KINDS, Refused, admitted, check_functions, place_of, shaped, walk
+from grader.runner.admission import Refused, admitted, check_functions, place_of, shaped, walk
 
 MAX_BYTES = 4 << 20
 MAX_TEXT = 16 << 20
@@ -105,7 +105,7 @@ def _canonical(
         text: Any = module.operation.get_asm(enable_debug_info=False)
         if len(text) > MAX_TEXT:
             raise Refused(f"the program is {len(text):,} characters long; {MAX_TEXT:,} are the limit")
-        places = tuple(place_of(op.location, files) if op.name in KINDS else None for op in walk(module.operation))
+        places = tuple(place_of(op.location, files) for op in walk(module.operation))
         return Program(text, places, _results(main))
 
 

@@ -1,0 +1,289 @@
+"""A program's operations from its one form, as plain data: calls and ``shard_map`` written out, every value numbered.
+
+MLIR is read through its API. Of a module that ``facts`` has read all is admitted, and groups name devices of the mesh.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from grader.runner.admission import KINDS, array_bytes, callee_of, place_of, shaped, walk
+from grader.runner.facts import cost_of
+from grader.runner.groups import group_axes, numbers, permute_axes, replica_groups
+from grader.runner.loops import trip_count
+from grader.wire.operations import MAX_LEVELS, MAX_OPERATIONS, Body, Communication, Operation, Operations, Value
+
+MAX_MEMBERS = 200_000  # device numbers, over all collectives
+PRODUCTS = {"dot_general", "dot", "ragged_dot", "convolution"}
+PASSES = {"DEFAULT": 1, "HIGH": 3, "HIGHEST": 6}
+# Outside shard_map: how the compiler lays out what these make follows from their operands.
+FOLLOWS = {"convert", "optimization_barrier", "add", "subtract", "multiply", "divide", "negate", "select", "while"}
+Layout = tuple[tuple[str, ...], ...] | None
+Env = dict[Any, int]
+
+
+class _TooLarge(Exception):
+    """Written out it has too many operations, or levels."""
+
+
+def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Operations | None:
+    """The operations of a module; None for a program of more than ``MAX_OPERATIONS``."""
+    try:
+        return _Reader(module, mesh, files).program()
+    except _TooLarge:
+        return None
+
+
+class _Reader:
+    """Walks a program along its calls; ``env`` numbers the values of one call of a function."""
+
+    def __init__(self, module: Any, mesh: Mapping[str, int], files: set[str]) -> None:
+        named: dict[str, dict[str, Any]] = {"func.func": {}, "sdy.mesh": {}}
+        for op in walk(module.operation):
+            if op.name in named:
+                named[op.name][op.attributes["sym_name"].value] = op
+        self.functions = named["func.func"]
+        self.meshes = {name: op.attributes["mesh"] for name, op in named["sdy.mesh"].items()}
+        self.mesh, self.files = dict(mesh), files
+        self.devices = math.prod(mesh.values())
+        self.real = {axis for axis, size in mesh.items() if size > 1}
+        self.manual: frozenset[str] = frozenset()
+        self.values: list[Value] = []
+        self.layouts: list[Layout] = []
+        self.count = self.members = self.level = 0
+
+    def program(self) -> Operations:
+        main = self.functions["main"]
+        env: Env = {}
+        for argument, layout in zip(main.regions[0].blocks[0].arguments, self.asked(main), strict=True):
+            parts = math.prod(self.mesh[axis] for axes in layout or () for axis in axes)
+            env[argument] = self.new(argument, parts, layout)
+        arguments = tuple(env.values())
+        operations, results = self.block(main.regions[0].blocks[0], env)
+        return Operations(self.mesh, tuple(self.values), Body(arguments, operations, results))
+
+    def asked(self, main: Any) -> list[Layout]:
+        """How each argument of main is laid out: the form says it as it was asked."""
+        from jaxlib.mlir import ir
+
+        about = [ir.DictAttr(a) for a in main.attributes["arg_attrs"]]
+        return [self.layout(a["sdy.sharding"]) for a in about]
+
+    def layout(self, sharding: Any) -> Layout:
+        """The axes of more than one device that cut each dimension."""
+        from jaxlib.mlir.dialects import sdy
+
+        dims = [sdy.DimensionShardingAttr(d) for d in sdy.TensorShardingAttr(sharding).dimension_shardings]
+        names = [[sdy.AxisRefAttr(a) for a in d.axes] for d in dims]
+        if any(a.sub_axis_info is not None for axes in names for a in axes):
+            return None
+        return tuple(tuple(str(a.name) for a in axes if a.name in self.real) for axes in names)
+
+    # values
+
+    def new(self, value: Any, parts: int = 1, layout: Layout = None) -> int:
+        shape, dtype = shaped(value.type)
+        self.values.append(Value(shape, dtype, max(parts, 1)))
+        self.layouts.append(layout)
+        return len(self.values) - 1
+
+    def like(self, value: Any, at: int) -> int:
+        """A value of the same type and layout as another."""
+        return self.new(value, self.values[at].parts, self.layouts[at])
+
+    def made(self, value: Any, name: str, operands: Sequence[int]) -> int:
+        """A result; outside shard_map it is cut as the operands of its size are."""
+        if self.real <= self.manual:
+            return self.new(value)
+        shape, _ = shaped(value.type)
+        same = [n for n in operands if self.values[n].shape == shape]
+        if name == "constant" or not operands:
+            return self.new(value, 1, ((),) * len(shape))
+        layouts = {self.layouts[n] for n in same}
+        layout = layouts.pop() if name in FOLLOWS and len(layouts) == 1 else None
+        return self.new(value, max((self.values[n].parts for n in same), default=1), layout)
+
+    # operations
+
+    def block(self, block: Any, env: Env) -> tuple[tuple[Operation, ...], tuple[int, ...]]:
+        """The operations of a block in order, and the values that it gives back."""
+        self.level += 1
+        found: list[Operation] = []
+        returned: tuple[int, ...] = ()
+        for op in (o.operation for o in block):
+            operands = tuple(env[o] for o in op.operands)
+            if op.name in ("func.return", "stablehlo.return", "sdy.return"):
+                returned = operands
+            elif op.name == "sdy.manual_computation":
+                found += self.shard_map(op, env, operands)
+            elif (inner := self.written_out(op, operands)) is not None:
+                operations, values = inner
+                found += operations
+                env |= dict(zip(op.results, values, strict=True))
+            else:
+                found.append(self.one(op, env, operands))
+        self.level -= 1
+        return tuple(found), returned
+
+    def counted(self) -> None:
+        self.count += 1
+        if self.count > MAX_OPERATIONS or self.level > MAX_LEVELS:
+            raise _TooLarge
+
+    def written_out(self, op: Any, operands: tuple[int, ...]) -> tuple[tuple[Operation, ...], tuple[int, ...]] | None:
+        """What a call stands for, with values of its own; None for other operations."""
+        if (callee := callee_of(op)) is not None:
+            block = self.functions[callee].regions[0].blocks[0]
+        elif op.name == "sdy.named_computation":
+            block = op.regions[0].blocks[0]
+        else:
+            return None
+        self.level -= 1  # written out it is no deeper
+        found = self.block(block, dict(zip(block.arguments, operands, strict=True)))
+        self.level += 1
+        return found
+
+    def shard_map(self, op: Any, env: Env, operands: tuple[int, ...]) -> list[Operation]:
+        """The body of a shard_map in its place, between what cuts the arrays and what makes them whole."""
+        from jaxlib.mlir.dialects import sdy
+
+        before, block = self.manual, op.regions[0].blocks[0]
+        axes = set(sdy.ManualAxesAttr(op.attributes["manual_axes"])) & self.real
+        cuts, wholes = (
+            [self.layout(s) for s in sdy.TensorShardingPerValueAttr(op.attributes[name]).shardings]
+            for name in ("in_shardings", "out_shardings")
+        )
+        laid = [self.laid(op, i, operands[i], layout, axes) for i, layout in enumerate(cuts)]
+        found = [step for step, _ in laid if step is not None]
+        self.manual |= axes
+        parts = [self.left(a, n) for a, (_, n) in zip(block.arguments, laid, strict=True)]
+        inside = [
+            self.new(a, p, _without(layout, axes)) for a, p, layout in zip(block.arguments, parts, cuts, strict=True)
+        ]
+        found += [self.step(op, "shard", (n,), (v,)) for (_, n), v in zip(laid, inside, strict=True)]
+        env |= dict(zip(block.arguments, inside, strict=True))
+        self.level -= 1
+        operations, results = self.block(block, env)
+        self.level += 1
+        self.manual = before
+        for value, local, layout in zip(op.results, results, wholes, strict=True):
+            each = math.prod(self.values[local].shape) // self.values[local].parts
+            env[value] = self.new(value, math.prod(shaped(value.type)[0]) // max(each, 1), layout)
+            operations += (self.step(op, "unshard", (local,), (env[value],)),)
+        return [*found, *operations]
+
+    def laid(self, op: Any, i: int, at: int, layout: Layout, axes: set[str]) -> tuple[Operation | None, int]:
+        """Operand i of shard_map, cut along these axes as its ``in_specs`` say: the compiler moves one that is not."""
+        now = self.layouts[at]
+        if now is not None and layout is not None and (_only(now, axes) == _only(layout, axes) or not any(now)):
+            return None, at
+        if not axes or math.prod(self.values[at].shape) <= 1:
+            return None, at
+        moved = self.new(op.operands[i], 1, layout)
+        return self.step(op, "reshard", (at,), (moved,)), moved
+
+    def left(self, argument: Any, whole: int) -> int:
+        """By how many devices an argument of a shard_map that is manual over some axes only may still be cut."""
+        value = self.values[whole]
+        each = max(math.prod(value.shape) // value.parts, 1)
+        return 1 if self.real <= self.manual else max(math.prod(shaped(argument.type)[0]) // each, 1)
+
+    def step(self, op: Any, name: str, operands: tuple[int, ...], results: tuple[int, ...]) -> Operation:
+        self.counted()
+        file, line = self.place(op)
+        return Operation(name, operands, results, manual=name != "reshard", file=file, line=line)
+
+    def place(self, op: Any) -> tuple[str | None, int | None]:
+        return place_of(op.location, self.files) or (None, None)
+
+    def one(self, op: Any, env: Env, operands: tuple[int, ...]) -> Operation:
+        self.counted()
+        name = op.name.partition(".")[2]
+        bodies = self.bodies(op, env, operands)
+        results = []
+        for i, value in enumerate(op.results):
+            env[value] = self.like(value, operands[i]) if name == "while" else self.made(value, name, operands)
+            results.append(env[value])
+        file, line = self.place(op)
+        return Operation(
+            name,
+            operands,
+            tuple(results),
+            flops=int(cost_of(op, 0).dots.most) if name in PRODUCTS else 0,
+            precision=_passes(op) if name in PRODUCTS else 1,
+            length=_sorted_together(op) if name == "sort" else 0,
+            number=_number(op) if name == "constant" else None,
+            rounds=trip_count(op) if name == "while" else None,
+            manual=self.real <= self.manual,
+            communication=self.communication(op) if op.name in KINDS else None,
+            bodies=bodies,
+            file=file,
+            line=line,
+        )
+
+    def bodies(self, op: Any, env: Env, operands: tuple[int, ...]) -> tuple[Body, ...]:
+        """The regions of a loop or a conditional; those that a reduction applies to single elements are left out."""
+        if op.name not in ("stablehlo.while", "stablehlo.case", "stablehlo.if"):
+            return ()
+        found = []
+        for region in op.regions:
+            block = region.blocks[0]
+            carried = [self.like(a, n) for a, n in zip(block.arguments, operands, strict=False)]
+            env |= dict(zip(block.arguments, carried, strict=True))
+            operations, results = self.block(block, env)
+            found.append(Body(tuple(carried), operations, results))
+        return tuple(found)
+
+    def communication(self, op: Any) -> Communication:
+        kind, size = KINDS[op.name], sum(array_bytes(o.type) for o in op.operands)
+        if kind == "permute":
+            groups = numbers(op.attributes["source_target_pairs"])
+            axes, _ = permute_axes(groups, self.mesh)
+        else:
+            groups = replica_groups(op.attributes["replica_groups"], self.meshes, self.devices) or []
+            axes, _ = group_axes(groups, self.mesh)
+        self.members += sum(map(len, groups))
+        if self.members > MAX_MEMBERS:
+            raise _TooLarge
+        return Communication(kind, tuple(map(tuple, groups)), axes, size)
+
+
+def _only(layout: tuple[tuple[str, ...], ...], axes: set[str]) -> tuple[tuple[str, ...], ...]:
+    return tuple(tuple(a for a in names if a in axes) for names in layout)
+
+
+def _without(layout: Layout, axes: set[str]) -> Layout:
+    return None if layout is None else tuple(tuple(a for a in names if a not in axes) for names in layout)
+
+
+def _passes(op: Any) -> int:
+    """How often the matrix unit, which multiplies bfloat16, goes over 32-bit operands."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    narrow = all(shaped(o.type)[1] not in ("float32", "float64", "complex64", "complex128") for o in op.operands)
+    if narrow or "precision_config" not in op.attributes:
+        return 1
+    return max((PASSES[stablehlo.PrecisionAttr(p).value] for p in op.attributes["precision_config"]), default=1)
+
+
+def _sorted_together(op: Any) -> int:
+    shape = shaped(op.operands[0].type)[0]
+    return shape[op.attributes["dimension"].value if "dimension" in op.attributes else -1] if shape else 1
+
+
+def _number(op: Any) -> int | None:
+    """The integer that a constant without dimensions is."""
+    from jaxlib.mlir import ir
+
+    shape, dtype = shaped(op.results[0].type)
+    if shape or not dtype.lstrip("u").startswith(("int", "bool")):
+        return None
+    elements = op.attributes["value"]
+    if not isinstance(elements, ir.DenseIntElementsAttr):
+        return None
+    try:
+        return int(elements[0])
+    except TypeError:  # int2 and int4, which Python cannot read
+        return None
