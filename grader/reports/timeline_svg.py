@@ -104,6 +104,7 @@ class Chart:
     ident: str
     alt: str
     details: list[tuple[str, list[str]]]
+    note: str = "numbers in bars are lines of the source; bold outlines are on the critical path; … is left out of a loop"
 
 
 def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0) -> Chart:
@@ -122,7 +123,7 @@ def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0) -> Chart
     alt = "; ".join(f"{heading or 'timeline'}: step {show_us(t.step)}" for heading, t in timelines.items())
     return Chart(
         width=width,
-        height=round(max(b.y + b.height for b in legend) + 6 if legend else y, 1),
+        height=round(max((b.y + b.height for b in legend), default=y) + 22, 1),
         left=left,
         panels=panels,
         legend=legend,
@@ -174,7 +175,7 @@ def _legend(listed: Sequence[str], width: float, y: float) -> list[Box]:
     found: list[Box] = []
     x = 4.0
     for number, kind in enumerate(listed):
-        text = f"{letter(kind)}  {word(kind)}"
+        text = f"{letter(kind)} {word(kind)}"
         room = 30 + len(text) * CHAR + 14
         if x + room > width and x > 4:
             x, y = 4.0, y + 20

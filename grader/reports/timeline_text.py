@@ -88,7 +88,7 @@ def _scale_line(scale: Scale, columns: int, marks: dict[str, str]) -> str:
     for place, time in scale.ticks(len(short_us(scale.step)) + 3):
         text = marks["tick"] + short_us(time)
         at = round(place)
-        if at >= len(line) and at + len(text) <= columns:
+        if at >= len(line) and (at + len(text) <= columns or not line):
             line = line.ljust(at) + text
     return line
 

@@ -32,7 +32,8 @@ def _events(pid: int, title: str, timeline: Timeline) -> Iterator[dict[str, Any]
     for span in timeline.spans:
         args = {"bytes": span.bytes, "flops": span.flops, "file": span.file, "line": span.line}
         args |= {"rounds": [f"{at} of {of}" for at, of in span.rounds], "critical": timeline.on_path(span)}
-        about = {"name": span.what, "cat": span.kind, "args": {k: v for k, v in args.items() if v not in (0, None, [])}}
+        shown = {name: value for name, value in args.items() if value or name == "critical"}
+        about = {"name": span.what, "cat": span.kind, "args": shown}
         yield about | _while(pid, threads[span.lane], span.start, span.duration)
     if left_out := cuts(timeline):
         tid = len(threads)
