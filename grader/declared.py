@@ -11,7 +11,9 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, TypeVar
 
+from grader.clock import ASYNCHRONOUS, placed
 from grader.common.layout import entries
+from grader.common.observation import Timing
 from grader.wire.frames import DTYPES, NotPlain, encode
 from grader.wire.text import closest
 
@@ -162,6 +164,29 @@ def fits(name: str, array: Any, sizes: Mapping[str, int], mesh: Mapping[str, int
         if size % parts:
             named = f"{dim} = {size} in {of}" if isinstance(dim, str) else f"{size}"
             raise AuthorError(f"{name}: dimension {named} is not cut into {parts} equal parts on the mesh {dict(mesh)}")
+
+
+def timing(on: Any, axes: Any, profile: Any, meshes: Sequence[Mapping[str, int]]) -> Timing:
+    """Where and how a program is laid out in time: each of the meshes lies there."""
+    if not isinstance(on, str):
+        raise AuthorError(f'on is {a(on)}, not a slice such as "v5e:2x4"')
+    if profile not in ASYNCHRONOUS:
+        raise AuthorError(f"no such profile {profile!r}{nearest(str(profile), ASYNCHRONOUS)}")
+    chosen = None
+    if axes is not None:
+        chosen = {name: _places(name, where) for name, where in mapping("axes", axes, '{"x": [0, 1]}').items()}
+    for mesh in meshes:
+        try:
+            placed(on, mesh, chosen)
+        except ValueError as error:
+            raise AuthorError(f"on={on!r}: {error}") from None
+    return Timing(on, chosen, profile)
+
+
+def _places(axis: str, value: Any) -> tuple[int, ...]:
+    if isinstance(value, str) or not isinstance(value, Sequence) or not all(type(i) is int for i in value):
+        raise AuthorError(f"axes: {axis} has {a(value)}, not positions of the slice's axes such as [0, 1]")
+    return tuple(value)
 
 
 # -- what a declaration is worth and says ------------------------------------------------------

@@ -18,6 +18,7 @@ BROKEN = {
     "sandbox": ("grader/sandbox/keeper.py", "from grader.learner import child"),
     "runner": ("grader/runner/serve.py", "from grader import exercise"),
     "intake": ("grader/intake/submission.py", "import jax"),
+    "clock": ("grader/clock/order.py", "from grader.common import layout"),
     "judging": ("grader/judging/judge.py", "import jax"),
     "reports": ("grader/reports/__init__.py", "from grader.course import loading"),
     "nbgrader": ("grader/batch/store.py", "import nbgrader"),

@@ -69,7 +69,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         return
     yield from _declared(exercise)
     for call in dict.fromkeys(c.call for c in exercise.checks.values()):
-        if isinstance(call, Call):
+        if isinstance(call, Call) and not call.timing:
             yield from tame_dims(call)
     for question in exercise.numbers.values():
         yield from question_problems(question, exercise.misconceptions.values())

@@ -3,3 +3,26 @@
 In: ``Operations`` of a program, and where it runs. Out: a ``Timeline``. Deterministic: whole picoseconds, and nothing depends
 on names, hash seeds or the machine that computes it. ``docs/clock.md`` has every assumption and what it is wrong about.
 """
+
+from grader.clock.clock import timeline
+from grader.clock.collectives import ASYNCHRONOUS, Untimed
+from grader.clock.memory import live_memory
+from grader.clock.placement import Place, Slice, placed
+from grader.clock.timeline import COMPUTE, CollectiveTime, Loop, Memory, Share, Span, Timeline
+
+__all__ = [
+    "ASYNCHRONOUS",
+    "COMPUTE",
+    "CollectiveTime",
+    "Loop",
+    "Memory",
+    "Place",
+    "Share",
+    "Slice",
+    "Span",
+    "Timeline",
+    "Untimed",
+    "live_memory",
+    "placed",
+    "timeline",
+]

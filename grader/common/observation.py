@@ -252,6 +252,19 @@ class Fault:
 
 
 @dataclass(frozen=True)
+class Timing:
+    """Where a timing call's program is laid out in time, as ``exercise.timing`` was told."""
+
+    on: str
+    axes: Mapping[str, tuple[int, ...]] | None = None
+    profile: str = "ideal"
+
+
+def _no_clock(**_: Any) -> Any:
+    raise ValueError("there is no program to lay out in time")
+
+
+@dataclass(frozen=True)
 class Seen:
     """What a check may look at. Arguments are attributes too: ``seen.a`` is the NumPy input.
 
@@ -273,12 +286,19 @@ class Seen:
     outcomes: list[tuple[dict[str, Any], Outcome, Outcome]] = field(default_factory=list)
     public: bool = True
     operations: Operations | None = None
+    timing: Timing | None = None
+    clock: Callable[..., Any] = _no_clock
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):
             if name in table:
                 return table[name]
         raise AttributeError(f"this check's call has no argument {name!r}")
+
+    @property
+    def timeline(self) -> Any:
+        """The program laid out in time where its timing call says (``grader.clock.Timeline``); elsewhere: ``clock(on=...)``."""
+        return self.clock()
 
     @property
     def traffic(self) -> dict[str, Interval]:

@@ -78,7 +78,7 @@ def _kind(node: ast.stmt) -> str:
         if isinstance(node.targets[0], ast.Name) and node.targets[0].id == "exercise":
             return "exercise"
         word = word_of(node.value) if isinstance(node.value, ast.Call) else ""
-        if word in ("call", "cases"):
+        if word in ("call", "cases", "timing"):
             return "call"
         if word == "given":
             return "given"

@@ -9,6 +9,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from grader.common.observation import Timing
 from grader.exercise.arguments import Array
 from grader.exercise.questions import Number
 from grader.wire.frames import dtype_of, is_inexact
@@ -40,6 +41,7 @@ class Call:
 
     ``dims`` are what learners can try; ``grade`` asks for them and for ``hidden_dims`` (other, still unequal sizes).
     ``wrt`` asks for the vjp as well, with ``cotangent`` as the output's cotangent.
+    ``timing`` is of calls that are traced and laid out in time, never run: their arrays hold no data.
     """
 
     task: Task
@@ -50,6 +52,7 @@ class Call:
     hidden_dims: Mapping[str, int]
     wrt: tuple[str, ...] = ()
     cotangent: Array | None = None
+    timing: Timing | None = None
 
     @cached_property
     def dtype(self) -> np.dtype | None:

@@ -7,7 +7,7 @@ import inspect
 import itertools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -112,11 +112,56 @@ class Exercise:
         **args: Array,
     ) -> Call:
         """Ask a traced task for its result: ``exercise.call(matmul, a=normal(...), dims={"I": 48})``."""
-        self._own_task(task, "call")
+        return self._asked("call", task, dims, hidden_dims, static, meshes, wrt, cotangent, args)
+
+    @declared.spelt("exercise.timing")
+    def timing(
+        self,
+        task: Task,
+        *,
+        on: str,
+        axes: Mapping[str, Sequence[int]] | None = None,
+        profile: str = "ideal",
+        dims: Mapping[str, int] | None = None,
+        hidden_dims: Mapping[str, int] | None = None,
+        static: Mapping[str, Any] | None = None,
+        meshes: Sequence[Mapping[str, int]] | None = None,
+        wrt: Sequence[str] = (),
+        cotangent: Array | None = None,
+        **args: Array,
+    ) -> Call:
+        """Ask a traced task for its time: ``exercise.timing(matmul, a=normal(...), dims={"I": 8192}, on="v5e:2x4")``.
+
+        Its program is traced and laid out in time (``seen.timeline``), never run, so arrays may have the sizes of papers.
+
+        Args:
+            on: a slice; every mesh has as many devices as it has chips.
+            axes: the slice's axes (0, 1, ...) under each mesh axis; the first that fit unless given.
+            profile: which collectives run beside the core: "ideal", all of them, or those of a chip, by its name.
+            others: as of ``call``.
+        """
+        call = self._asked("timing", task, dims, hidden_dims, static, meshes, wrt, cotangent, args)
+        return replace(call, timing=declared.timing(on, axes, profile, call.meshes))
+
+    def _asked(
+        self,
+        word: str,
+        task: Task,
+        dims: Any,
+        hidden_dims: Any,
+        static: Any,
+        meshes: Any,
+        wrt: Any,
+        cotangent: Any,
+        args: Mapping[str, Array],
+    ) -> Call:
+        """A call, its parts read one by one."""
+        self._own_task(task, word)
         arrays = dict(args) | ({} if cotangent is None else {"cotangent": cotangent})
         for name, array in arrays.items():
             if not isinstance(array, Array):
                 known = {"dims", "hidden_dims", "static", "meshes", "wrt", "cotangent"} - {name}
+                known |= {"on", "axes", "profile"} if word == "timing" else set()
                 problem = f'argument {name} is {declared.a(array)}, not an array such as normal("I", "J")'
                 raise AuthorError(f"{task.name}: {problem}{declared.near(name, known)}")
         if bool(wrt) != (cotangent is not None):
@@ -298,7 +343,7 @@ class Exercise:
         if not isinstance(task, Task):
             raise AuthorError(f"exercise.{word} asks {declared.a(task)}, not a task: write its name without quotes")
         if (task.kind == "function") != (word == "cases"):
-            other = "exercise.cases(...)" if word == "call" else "exercise.call(...)"
+            other = "exercise.cases(...)" if word != "cases" else "exercise.call(...)"
             raise AuthorError(f"{task.name} is declared by @exercise.{_WORD[task.kind]}: ask it with {other}")
 
     def _names_of(self, word: str, checks: Any) -> tuple[str, ...]:

@@ -6,8 +6,9 @@ ours, and no wider bound. NaN never passes: every comparison is ``difference <= 
 """
 
 from grader.common.layout import entries
+from grader.expect.clock import expect_bubble, expect_hidden, expect_step_time, laid_out, show_time
 from grader.expect.communication import expect_collectives, expect_no_collectives, expect_only, expect_traffic
-from grader.expect.costs import expect_flops, expect_memory, show_bytes
+from grader.expect.costs import expect_flops, expect_memory, memory_of, show_bytes
 from grader.expect.failure import Failure
 from grader.expect.outcomes import expect_outcomes, same_outcome, show_outcome, show_value
 from grader.expect.sharding import expect_shard_map, expect_spec
@@ -16,20 +17,26 @@ from grader.expect.values import expect_close, expect_dtype, expect_equal
 __all__ = [
     "Failure",
     "entries",
+    "expect_bubble",
     "expect_close",
     "expect_collectives",
     "expect_dtype",
     "expect_equal",
     "expect_flops",
+    "expect_hidden",
     "expect_memory",
     "expect_no_collectives",
     "expect_only",
     "expect_outcomes",
     "expect_shard_map",
     "expect_spec",
+    "expect_step_time",
     "expect_traffic",
+    "laid_out",
+    "memory_of",
     "same_outcome",
     "show_bytes",
     "show_outcome",
+    "show_time",
     "show_value",
 ]

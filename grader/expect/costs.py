@@ -3,13 +3,30 @@
 from __future__ import annotations
 
 import math
+from typing import Literal, get_args
 
+from grader.clock import Memory, live_memory
 from grader.common.observation import Seen
 from grader.expect.failure import Failure
 
+Reckoner = Literal["compiler", "program", "clock"]
 
-def expect_memory(seen: Seen, *, at_most: float) -> None:
-    """The compiler needs at most this many temporary bytes per device."""
+
+def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler") -> None:
+    """At most this many bytes per device.
+
+    Args:
+        by: "compiler": temporary bytes of the compiled program, as XLA says. "program": arguments, results and temporaries
+            at the worst point, by liveness, one operation after another as they are written. "clock": the same in the
+            order of a timing call's timeline, in which a collective's result lives from its start.
+    """
+    if by not in get_args(Reckoner):
+        raise ValueError(f"memory by {by!r}: there are {', '.join(get_args(Reckoner))}")
+    if by != "compiler":
+        _expect_live(seen.timeline.memory if by == "clock" else memory_of(seen), at_most)
+        return
+    if seen.timing is not None:
+        raise ValueError('a timing call is never compiled: say by="clock" or by="program"')
     if not seen.memory <= at_most:
         raise Failure(
             f"the program needs {show_bytes(seen.memory)} of temporary memory per device, "
@@ -17,6 +34,26 @@ def expect_memory(seen: Seen, *, at_most: float) -> None:
             expected=at_most,
             actual=seen.memory,
         )
+
+
+def memory_of(seen: Seen) -> Memory:
+    """Arguments, results and temporaries of the program at its worst point, by liveness in the order it is written in."""
+    if seen.operations is None:
+        raise Failure("the program has too many operations to follow its memory; use lax.fori_loop or lax.scan")
+    return live_memory(seen.operations)
+
+
+def _expect_live(memory: Memory, at_most: float) -> None:
+    if memory.peak <= at_most:
+        return
+    parts = {"arguments": memory.arguments, "results": memory.results, "temporaries": memory.temporaries}
+    raise Failure(
+        f"the program holds {show_bytes(memory.peak)} per device at once, the budget is {show_bytes(at_most)}: at "
+        f"{memory.at or 'its start'} {', '.join(f'{show_bytes(n)} of {name}' for name, n in parts.items())}",
+        expected=at_most,
+        actual=memory.peak,
+        where=f"line {memory.line}" if memory.line else "",
+    )
 
 
 def expect_flops(seen: Seen, *, at_most: float) -> None:

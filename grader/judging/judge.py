@@ -6,18 +6,19 @@ called), a raw answer (a question), or a fault.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
+from grader.clock import Timeline
 from grader.common.layout import show_device
 from grader.common.observation import Collective, Fault, Observation, Outcome, Seen, Sharded
 from grader.common.result import Result
 from grader.exercise import Call, Cases, Check, Exercise, Misconception, Task
-from grader.expect import Failure, same_outcome, show_value
+from grader.expect import Failure, laid_out, same_outcome, show_value
 from grader.judging.plan import Ask
 from grader.wire.frames import decode, dtype_of, encode
 
@@ -195,6 +196,10 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
         yield Seen({}, outcomes=list(zip(ask.cases, finding, wanted, strict=True)), public=not ask.secret)
         return
     assert isinstance(ask.of, Call) and isinstance(finding, Observation)
+    clock = partial(laid_out, finding.operations, ask.of.timing)
+    if ask.of.timing:
+        yield _without_values(answer, clock)
+        return
     for inputs, outputs in zip(ask.inputs, finding.outputs, strict=True):
         results, grads = outputs, {}
         if ask.of.wrt:
@@ -219,7 +224,19 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
             mapped=finding.mapped,
             public=not ask.secret,
             operations=finding.operations,
+            clock=clock,
         )
+
+
+def _without_values(answer: Answered, clock: Callable[..., Timeline]) -> Seen:
+    """What a check sees of a program that is only laid out in time."""
+    ask, finding = answer.ask, answer.finding
+    assert isinstance(ask.of, Call) and isinstance(finding, Observation)
+    return Seen(
+        mesh=ask.mesh, dims=ask.dims, static=ask.of.static, collectives=finding.collectives, flops=finding.flops,
+        dot_flops=finding.dot_flops, typed=finding.typed, mapped=finding.mapped, public=not ask.secret,
+        operations=finding.operations, timing=ask.of.timing, clock=clock,
+    )  # fmt: skip
 
 
 def _exact(array: np.ndarray) -> np.ndarray:
@@ -264,8 +281,10 @@ def matches(mine: list[Answered], theirs: list[Answered], reference: list[Answer
     pairs = list(zip(mine, theirs, strict=True))
     if not all(_same_finding(a.finding, b.finding) for a, b in pairs):
         return 0
-    if all(_same_traffic(a.finding, b.finding) for a, b in pairs):
+    if all(_same_traffic(a.finding, b.finding) and _same_time(a, b) for a, b in pairs):
         return 2
+    if any(isinstance(a.ask.of, Call) and a.ask.of.timing for a in mine):
+        return 0  # there are no results to fit
     right = all(_same_finding(a.finding, b.finding) for a, b in zip(theirs, reference, strict=True))
     return 0 if right else 1
 
@@ -309,6 +328,27 @@ def _same_traffic(a: Finding, b: Finding) -> bool:
         return sorted((c.kind, c.axes, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in cs)
 
     return (a.typed, a.mapped) == (b.typed, b.mapped) and said(a.collectives) == said(b.collectives)
+
+
+def _same_time(a: Answered, b: Answered) -> bool:
+    """Of timing calls: the same collectives are hidden, and the step is as long, up to a twentieth."""
+    if not (isinstance(a.ask.of, Call) and a.ask.of.timing):
+        return True
+    found = []
+    for one in (a, b):
+        if not isinstance(one.finding, Observation):
+            return True
+        try:
+            line = laid_out(one.finding.operations, a.ask.of.timing)
+        except Failure as failure:
+            found.append(failure.reason)
+        else:
+            found.append({"step": line.step} | {kind: share.hidden for kind, share in line.shares().items()})
+    first, second = found
+    if isinstance(first, str) or isinstance(second, str):
+        return first == second
+    near = max(first["step"], second["step"]) // 20
+    return first.keys() == second.keys() and all(abs(first[k] - second[k]) <= near for k in first)
 
 
 def with_hint(result: Result, slip: Misconception) -> Result:

@@ -68,7 +68,7 @@ class Ask:
             "check_vma": call.task.check_vma,
             "platform": "cpu",
             "files": files,
-        }
+        } | ({"timing": True} if call.timing else {})
 
     @property
     def program(self) -> tuple:
@@ -148,6 +148,9 @@ def _drawn(cases: Cases, draw: np.random.Generator) -> list[dict[str, Any]]:
 def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> list[Ask]:
     """``shown``: learners have this call, so a grader asks for it too, exactly as they can."""
     asks = []
+    if call.timing:  # without data there are no secrets
+        sizes = [call.dims] if public or call.dims == call.hidden_dims else [call.dims, call.hidden_dims]
+        return [Ask(call, mesh, dims) for dims in (sizes if shown else sizes[-1:]) for mesh in call.meshes]
     if public or (shown and call.dims != call.hidden_dims):
         asks += [
             Ask(call, mesh, call.dims, _inputs(call, mesh, call.dims, OPEN_SEED, where, 1)) for mesh in call.meshes

@@ -98,7 +98,9 @@ def other_mesh_text(error: BaseException, files: Files, sizes: dict[str, int]) -
     message = one_line(error)
     if raised_by_learner(error, files) or not re.search(r"\bmesh\b|_specs\b|incompatible devices", message):
         return ""
-    given = make_mesh(sizes)
+    given = make_mesh(sizes, traced_only=True)
+    if not isinstance(given, Mesh):
+        return ""
     work_on = f"work on the mesh that is given, ({', '.join(f'{a}={n}' for a, n in sizes.items())})"
     other = [m for m in meshes_at(error, files) if m != given]
     for mesh in other:

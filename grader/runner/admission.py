@@ -16,6 +16,7 @@ MAX_OPS = 20_000
 MAX_STEPS = 200_000  # operations, or instructions of the compiler's, with every call written out
 MAX_DEPTH = 200
 MAX_ARRAY = 1 << 30
+MAX_PAPER_ARRAY = 1 << 45  # of a program that is read and never compiled
 CALLBACK = "uses a host callback, which cannot leave this process; remove it"
 
 # Collectives, and what they are called in facts (``Collective.kind``).
@@ -80,8 +81,8 @@ def walk(op: Any) -> Iterator[Any]:
         stack.append(inner for region in current.regions for block in region for inner in block)
 
 
-def admitted(root: Any, files: set[str]) -> Iterator[Any]:
-    """Every operation of a module, each admitted. Raises Refused."""
+def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]:
+    """Every operation of a module, each admitted. ``most``: bytes of an array. Raises Refused."""
     for ops, op in enumerate(walk(root), 1):
         if ops > MAX_OPS:
             raise Refused(f"the program has more than {MAX_OPS:,} operations; use lax.fori_loop or lax.scan")
@@ -96,8 +97,9 @@ def admitted(root: Any, files: set[str]) -> Iterator[Any]:
                 raise Refused("the program jumps between blocks, which is not allowed")
         for value in (*op.results, *(a for r in op.regions for b in r for a in b.arguments)):
             size = array_bytes(value.type)
-            if size > MAX_ARRAY:
-                raise Refused(f"the program makes an array of {size / 2**30:,.1f} GiB; 1 GiB is the limit")
+            if size > most:
+                limit = f"{most >> 30:,} GiB is the limit"
+                raise Refused(f"the program makes an array of {size / 2**30:,.1f} GiB; {limit}")
         yield op
 
 

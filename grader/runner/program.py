@@ -16,7 +16,7 @@ from typing import Any
 
 from jax.interpreters import mlir
 
-from grader.runner.admission import Refused, admitted, check_functions, place_of, shaped, walk
+from grader.runner.admission import MAX_ARRAY, Refused, admitted, check_functions, place_of, shaped, walk
 
 MAX_BYTES = 4 << 20
 MAX_TEXT = 16 << 20
@@ -59,7 +59,9 @@ class Program:
         return module
 
 
-def canonical(code: bytes, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]], files: set[str]) -> Program:
+def canonical(
+    code: bytes, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]], files: set[str], most: int = MAX_ARRAY
+) -> Program:
     """Admit a program and bring it into its one form.
 
     Args:
@@ -67,6 +69,7 @@ def canonical(code: bytes, mesh: Mapping[str, int], arguments: Sequence[Mapping[
         mesh: axis sizes of the mesh that was asked for, in order.
         arguments: ``{"shape", "dtype", "spec"}`` of each, as asked; specs as wire data.
         files: names of the learner's chunks: places in other files are dropped.
+        most: bytes that an array may have.
 
     Raises:
         Refused: it could do more than compute, is too large, or is not what was asked.
@@ -76,7 +79,7 @@ def canonical(code: bytes, mesh: Mapping[str, int], arguments: Sequence[Mapping[
     if not code.startswith(MAGIC):
         raise Refused("the program cannot be read")
     try:
-        return _canonical(code, mesh, arguments, files)
+        return _canonical(code, mesh, arguments, files, most)
     except Refused:
         raise
     except Exception as error:  # MLIR's Python raises many kinds over bytes that no JAX wrote
@@ -84,7 +87,7 @@ def canonical(code: bytes, mesh: Mapping[str, int], arguments: Sequence[Mapping[
 
 
 def _canonical(
-    code: bytes, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]], files: set[str]
+    code: bytes, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]], files: set[str], most: int
 ) -> Program:
     from jaxlib.mlir import ir
     from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo  # noqa: F401  they teach their operations to Python
@@ -94,7 +97,7 @@ def _canonical(
         context.emit_error_diagnostics = True  # else what MLIR says of the bytes becomes a str, and it may not be text
         module = ir.Module.parse(code, context)
         context.emit_error_diagnostics = False
-        operations = list(admitted(module.operation, files))
+        operations = list(admitted(module.operation, files, most))
         check_functions(module)
         meshes = _meshes(module, mesh)
         for op in operations:

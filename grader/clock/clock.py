@@ -1,0 +1,158 @@
+"""From a program to its timeline: what was laid out, told span by span."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from grader.clock.collectives import ASYNCHRONOUS
+from grader.clock.kernels import GIVEN, Unit
+from grader.clock.laying import LaidBody, Laying
+from grader.clock.memory import title
+from grader.clock.placement import Place, Slice, placed
+from grader.clock.timeline import COMPUTE, CollectiveTime, Loop, Span, Timeline
+from grader.hardware.chips import unknown
+from grader.wire.operations import Operations
+
+SHOWN_NAMES = 3
+PLAIN = GIVEN | {"convert", "broadcast_in_dim", "reshape", "shard", "unshard"}
+
+
+def timeline(
+    program: Operations,
+    on: str | Slice | Place,
+    *,
+    axes: Mapping[str, Sequence[int]] | None = None,
+    profile: str = "ideal",
+) -> Timeline:
+    """A program's operations laid out in time on a slice.
+
+    Args:
+        on: "v5e:2x4", or where its mesh lies already.
+        axes: the slice's axes under each mesh axis; chosen where it is not given (``placed``).
+        profile: which collectives run beside the core: "ideal", all; or those of a chip, by its name.
+
+    Raises:
+        ValueError: there is no such slice or profile, or the mesh does not lie on it.
+        Untimed: the program has parts of which only a compiler knows what they are.
+    """
+    if profile not in ASYNCHRONOUS:
+        raise ValueError(unknown("profile", profile, list(ASYNCHRONOUS)))
+    place = on if isinstance(on, Place) else placed(on, program.mesh, axes)
+    laid = Laying(program, place, profile).body(program.main, outermost=True)
+    told = _Telling()
+    told.body(laid, 0, ())
+    spans = sorted(told.spans, key=lambda s: (s.start, s.lane != COMPUTE, s.lane, s.number))
+    return Timeline(
+        place.slice.chip.name, place.slice.shape, place.axes, profile, laid.length, laid.busy, tuple(spans),
+        tuple(told.loops), tuple(_collectives(laid, 1)), tuple(_critical(laid)), laid.flops, laid.memory,
+    )  # fmt: skip
+
+
+class _Telling:
+    """Spans of a body, at a time and in a round; of loops the first two rounds and the last."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.loops: list[Loop] = []
+
+    def body(self, body: LaidBody, at: int, rounds: tuple[tuple[int, int], ...]) -> None:
+        for i, unit in enumerate(body.fused.units):
+            start = at + body.laid.start[i]
+            if i in body.blocks:
+                self.block(body, i, start, rounds)
+            elif body.pieces[i].duration:
+                for lane in body.pieces[i].resources:
+                    self.spans.append(_span(body, i, unit, lane, start, rounds))
+
+    def block(self, body: LaidBody, i: int, start: int, rounds: tuple[tuple[int, int], ...]) -> None:
+        block, op = body.blocks[i], body.fused.units[i].root
+        each, count = block.body.length, block.rounds
+        if not block.is_loop:
+            self.body(block.body, start, rounds)
+            return
+        self.loops.append(Loop(start, start + count * each, count, each, op.line, op.file, rounds))
+        for n in sorted({1, 2, count} & set(range(1, count + 1))):
+            self.body(block.body, start + (n - 1) * each, (*rounds, (n, count)))
+
+
+def _span(body: LaidBody, i: int, unit: Unit, lane: str, start: int, rounds: tuple[tuple[int, int], ...]) -> Span:
+    op = unit.root
+    about = op.communication
+    kind = about.kind if about else unit.kind
+    end = start + body.pieces[i].duration
+    return Span(
+        lane, what(body, i), kind, start, end, body.numbers[i], op.line, op.file, unit.bytes, unit.flops, rounds
+    )
+
+
+def what(body: LaidBody, i: int) -> str:
+    """What a unit is called: a collective with its axes, a kernel by what it is about and a few of what is fused into it."""
+    unit = body.fused.units[i]
+    if unit.root.communication is not None:
+        return f"{unit.root.communication.kind} over {' and '.join(unit.root.communication.axes)}"
+    names = dict.fromkeys([unit.root.name, *(body.fused.ops[j].name for j in unit.inside)])
+    chosen = [name for n, name in enumerate(names) if not n or name not in PLAIN]
+    return " + ".join(chosen[:SHOWN_NAMES]) + (" + ..." if len(chosen) > SHOWN_NAMES else "")
+
+
+def _collectives(body: LaidBody, times: int) -> list[CollectiveTime]:
+    found = []
+    for i, unit in enumerate(body.fused.units):
+        if i in body.blocks:
+            found += _collectives(body.blocks[i].body, times * body.blocks[i].rounds)
+        about, op = unit.root.communication, unit.root
+        if about is None:
+            continue
+        start, each = body.laid.start[i], body.pieces[i].duration
+        beside = COMPUTE not in body.pieces[i].resources
+        hidden = body.kernels.overlap(start, start + each) if beside else 0
+        sizes = times, each, times * hidden, times * (each - hidden)
+        around = _waits_for(body, i), _waited_for_by(body, i)
+        found.append(
+            CollectiveTime(body.numbers[i], about.kind, about.axes, about.bytes, *sizes, *around, op.line, op.file)
+        )
+    return found
+
+
+def _waits_for(body: LaidBody, i: int) -> str:
+    """What ended last of what a unit needs, through what takes no time."""
+    left, been, found = [i], {i}, []
+    while left:
+        for j in body.fused.units[left.pop()].after - been:
+            been.add(j)
+            if body.pieces[j].duration:
+                found.append(j)
+            else:
+                left.append(j)
+    last = max(found, key=lambda j: (body.laid.start[j] + body.pieces[j].duration, -j), default=None)
+    return "" if last is None else title(body.fused.units[last])
+
+
+def _waited_for_by(body: LaidBody, i: int) -> str:
+    """What starts first of what needs a unit, through what takes no time."""
+    waits, found = {i}, []
+    for j in range(i + 1, len(body.pieces)):
+        if body.pieces[j].after & waits:
+            if body.pieces[j].duration:
+                found.append(j)
+            else:
+                waits.add(j)
+    first = min(found, key=lambda j: (body.laid.start[j], j), default=None)
+    return "" if first is None else title(body.fused.units[first])
+
+
+def _critical(body: LaidBody) -> list[int]:
+    """Numbers of the units that set the length, in order: back from the last along what set each start."""
+    ends = [s + p.duration for s, p in zip(body.laid.early, body.pieces, strict=True)]
+    at = next((i for i, end in enumerate(ends) if end == body.length), None)
+    found: list[int] = []
+    while at is not None:
+        if at in body.blocks:
+            found += reversed(_critical(body.blocks[at].body))
+        elif body.pieces[at].duration:
+            found.append(body.numbers[at])
+        now = at
+        before = [j for j in body.laid.before[now] if ends[j] == body.laid.early[now]]
+        needed = [j for j in before if j in body.fused.units[now].after]
+        at = min(needed or before, default=None) if body.laid.early[now] else None
+    return found[::-1]

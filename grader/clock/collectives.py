@@ -1,0 +1,129 @@
+"""What a collective takes on a slice, and which links it holds.
+
+Bandwidth and hops are two bounds; the larger one is the time. Ring, line and equal axes have the "exact" formulas of
+``grader.hardware.times``; a permute is routed, pair by pair.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import Counter
+from collections.abc import Iterator
+
+from grader.clock.placement import Place, Way, picoseconds
+from grader.hardware import all_gather_time, all_reduce_time, all_to_all_time, hops, reduce_scatter_time
+from grader.wire.operations import Communication
+
+ASYNCHRONOUS: dict[str, frozenset[str]] = {
+    "ideal": frozenset(
+        {"permute", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "ragged_all_to_all", "broadcast"}
+    ),
+    "v3": frozenset({"permute"}),  # not looked at: taken to be as v4p
+    "v4p": frozenset({"permute"}),
+    "v5p": frozenset({"permute"}),
+    "v6e": frozenset({"permute"}),
+    "v5e": frozenset({"permute", "all_gather"}),
+    "7x": frozenset({"permute", "all_gather", "reduce_scatter", "all_reduce"}),
+}
+"""Kinds of collectives that run beside the core, by profile: seen in programs that the TPU compiler made of each chip."""
+
+
+class Untimed(Exception):
+    """A program that the clock cannot lay out; the message is one line for its author."""
+
+    def __init__(self, message: str, file: str | None = None, line: int | None = None) -> None:
+        super().__init__(message)
+        self.message, self.file, self.line = message, file, line
+
+
+def moves(about: Communication) -> bool:
+    """Whether anything is sent to another device."""
+    if about.kind == "permute":
+        return any(a != b for a, b in about.groups)
+    return any(len(group) > 1 for group in about.groups)
+
+
+def duration(about: Communication, place: Place) -> tuple[int, tuple[str, ...]]:
+    """Picoseconds of one run, and the links it holds: "x+" is the direction of mesh axis x to the next device.
+
+    Raises:
+        Untimed: its groups follow no axes of the mesh.
+    """
+    if about.kind == "permute":
+        return _permute(about, place)
+    if not about.axes:
+        raise Untimed(f"the groups of this {about.kind} follow no axes of the mesh, so it has no time here")
+    lanes = tuple(f"{axis}{sign}" for axis in about.axes for sign in "+-")
+    members = len(about.groups[0])
+    torus = [axis for name in about.axes for axis in place.ways[name].torus]
+    if about.kind in ("all_to_all", "ragged_all_to_all"):
+        return _all_to_all(about.bytes * members, members, torus, place), lanes
+    ways = list(_ways(torus, members))
+    return min(_over(about, members, topology, axes, far, place) for topology, axes, far in ways), lanes
+
+
+def _ways(torus: list[tuple[int, bool]], members: int) -> Iterator[tuple[str, int, int]]:
+    """How a group can be served: the topology, how many axes at once, and the hops of the longest way."""
+    if len(torus) == 1:
+        topology = "ring" if torus[0][1] else "line"
+        yield topology, 1, hops(members, topology)
+        return
+    yield "ring", 1, hops(members, "ring")  # along a cycle through all chips
+    if len(set(torus)) == 1:  # equal axes: the array in as many parts, each with another order of the axes
+        topology = "ring" if torus[0][1] else "line"
+        yield topology, len(torus), hops([n for n, _ in torus], topology)
+
+
+def _over(about: Communication, members: int, topology: str, axes: int, far: int, place: Place) -> int:
+    chip, size, how = place.slice.chip, about.bytes, {"topology": topology, "model": "exact", "axes": axes}
+    if about.kind == "all_gather":
+        seconds, times = all_gather_time(size * members, members, chip, **how), 1
+    elif about.kind == "reduce_scatter":
+        seconds, times = reduce_scatter_time(size, members, chip, **how), 1
+    elif about.kind == "all_reduce":
+        seconds, times = all_reduce_time(size, members, chip, **how), 2
+    else:  # a broadcast: half of the array comes round each way
+        seconds, times = size / (chip.ici * axes * (2 if topology == "ring" else 1)), 1
+    return max(picoseconds(seconds), picoseconds(times * far * place.hop))
+
+
+def _all_to_all(size: int, members: int, torus: list[tuple[int, bool]], place: Place) -> int:
+    """Every chunk goes along the first axis, then the next; the axis that is busiest longest sets the time.
+
+    An axis of n out of N carries what an all-to-all of its n devices would of n/N of the array.
+    """
+    chip, busiest, far = place.slice.chip, 0.0, 0
+    for n, ring in torus:
+        topology = "ring" if ring else "line"
+        busiest = max(busiest, all_to_all_time(size * n / members, n, chip, topology=topology, model="exact"))
+        far += hops(n, topology)
+    return max(picoseconds(busiest), picoseconds(far * place.hop))
+
+
+def _permute(about: Communication, place: Place) -> tuple[int, tuple[str, ...]]:
+    """Each pair's message goes the shorter way, axis by axis, halfway round counts as forwards."""
+    points = list(itertools.product(*(range(n) for n in place.mesh.values())))
+    load: Counter[tuple[str, tuple[int, ...]]] = Counter()
+    far = 0
+    for source, target in about.groups:
+        links = list(_route(points[source], points[target], place))
+        load.update(links)
+        far = max(far, len(links))
+    seconds = max(load.values(), default=0) * about.bytes / place.slice.chip.ici
+    used = {lane for lane, _ in load}
+    lanes = tuple(f"{axis}{sign}" for axis in place.axes for sign in "+-" if f"{axis}{sign}" in used)
+    return max(picoseconds(seconds), picoseconds(far * place.hop)), lanes
+
+
+def _route(source: tuple[int, ...], target: tuple[int, ...], place: Place) -> Iterator[tuple[str, tuple[int, ...]]]:
+    at = list(source)
+    for k, axis in enumerate(place.mesh):
+        way = place.ways.get(axis)
+        while way is not None and at[k] != target[k]:
+            forward = _forward(at[k], target[k], way)
+            yield f"{axis}{'+' if forward else '-'}", tuple(at)
+            at[k] = (at[k] + (1 if forward else -1)) % way.size
+
+
+def _forward(at: int, target: int, way: Way) -> bool:
+    return 2 * ((target - at) % way.size) <= way.size if way.ring else target > at

@@ -1,0 +1,298 @@
+"""A body's operations put together to units: the kernels that the core runs one after another, collectives, loops, barriers.
+
+What a compiler fuses is fused by rules that look at no cost. Products, convolutions, reductions, sorts, gathers, scatters and
+collectives stand for themselves; elementwise operations, broadcasts, slices and the like join what uses them, or, where
+they are the only use of a product, the product: unless that would make it wait for a collective it does not need. What is
+left over before a collective, a loop, a barrier or a result is a kernel of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import Literal
+
+from grader.clock.collectives import moves
+from grader.wire.operations import Body, Operation, Operations
+
+PRODUCTS = {"dot_general", "dot", "ragged_dot", "convolution"}
+ROOTS = PRODUCTS | {
+    "reduce", "reduce_window", "select_and_scatter", "sort", "top_k", "gather", "scatter", "dynamic_update_slice", "fft",
+    "cholesky", "triangular_solve", "rng_bit_generator",
+}  # fmt: skip
+BLOCKS = {"while", "case", "if"}
+ALIASES = {"reshape", "shard", "unshard", "sharding_constraint", "sharding_group", "propagation_barrier"}
+TAKES_PART = {"slice", "dynamic_slice"}
+NOT_AN_END = TAKES_PART | {"concatenate", "pad", "reverse"}  # what a product does not end with
+GIVEN = {"constant", "iota", "partition_id", "replica_id"}
+Kind = Literal["product", "kernel", "collective", "block", "barrier", "reshard"]
+
+
+@dataclass
+class Unit:
+    """What is laid out as one.
+
+    Attributes:
+        at: the position of its last operation in the body: its place in the program's order.
+        root: the operation that it is about. inside: positions of all its operations.
+        reads: bytes of each value that comes in. makes: values that others use.
+        bytes: read and written, each value once. after: units that must be done first.
+        dies: of what updates an array: the array is used by nobody afterwards, so it is updated in place.
+    """
+
+    at: int
+    kind: Kind
+    root: Operation
+    inside: list[int] = field(default_factory=list)
+    reads: dict[int, int] = field(default_factory=dict)
+    makes: list[int] = field(default_factory=list)
+    bytes: int = 0
+    after: set[int] = field(default_factory=set)
+    dies: bool = False
+
+    @property
+    def flops(self) -> int:
+        return self.root.flops if self.kind == "product" else 0
+
+
+class Fused:
+    """The units of one body, in program order.
+
+    Attributes:
+        units: in an order in which each comes after those it needs.
+        same: for values that are others under a new name or shape, those others.
+    """
+
+    def __init__(self, program: Operations, body: Body, *, owns_arguments: bool) -> None:
+        """``owns_arguments``: they may be written over, as those of a loop's body may."""
+        self.program, self.body = program, body
+        self.ops = body.operations
+        self.kept = set() if owns_arguments else set(body.arguments)
+        self.same: dict[int, int] = {}
+        self.maker: dict[int, int] = {}
+        self.uses: dict[int, list[int]] = {}
+        self.needed = self._needed()
+        self._number_values()
+        self.joined: dict[int, int] = {}  # positions of light operations that a product ends with, and the product's
+        self.ends: dict[int, list[int]] = {}
+        self._join_products()
+        self.units: list[Unit] = []
+        self._make_units()
+
+    # who makes and uses what
+
+    def _needed(self) -> set[int]:
+        """Positions of the operations that results depend on."""
+        makers = {v: i for i, op in enumerate(self.ops) for v in op.results}
+        left = [makers[v] for v in self.body.results if v in makers]
+        found: set[int] = set()
+        while left:
+            i = left.pop()
+            if i not in found:
+                found.add(i)
+                left += [makers[v] for v in takes(self.ops[i]) if v in makers]
+        return found
+
+    def _number_values(self) -> None:
+        self.results = set()
+        for i, op in enumerate(self.ops):
+            if i not in self.needed:
+                continue
+            if self._is_alias(op):
+                self.same |= {r: self.of(o) for r, o in zip(op.results, op.operands, strict=False)}
+                continue
+            for v in op.results:
+                self.maker[v] = i
+            for v in dict.fromkeys(map(self.of, takes(op))):
+                self.uses.setdefault(v, []).append(i)
+        self.results = {self.of(v) for v in self.body.results}
+
+    def _is_alias(self, op: Operation) -> bool:
+        return op.name in ALIASES or (op.communication is not None and not moves(op.communication))
+
+    def of(self, value: int) -> int:
+        return self.same.get(value, value)
+
+    def size(self, value: int) -> int:
+        """Bytes of an array; a single number is not worth counting."""
+        about = self.program.values[value]
+        return about.bytes if about.shape else 0
+
+    def light(self, i: int) -> bool:
+        op = self.ops[i]
+        return op.communication is None and op.name not in ROOTS | BLOCKS | {"optimization_barrier", "reshard"}
+
+    # what a product ends with
+
+    def _join_products(self) -> None:
+        """``acc + a @ b`` is one kernel, where the product is the last thing that the sum needs."""
+        needs = self._waits_for()
+        for i in sorted(self.needed):
+            if self.ops[i].name not in PRODUCTS:
+                continue
+            end, value = i, self.ops[i].results[0]
+            while (j := self._only_use(value)) is not None and self._ends_with(i, j, needs):
+                self.joined[j] = i
+                self.ends.setdefault(i, []).append(j)
+                end, value = j, self.ops[j].results[0]
+            if end != i:
+                needs[i] |= needs[end]
+
+    def _only_use(self, value: int) -> int | None:
+        uses = self.uses.get(value, [])
+        return uses[0] if len(uses) == 1 and value not in self.results else None
+
+    def _ends_with(self, product: int, j: int, needs: dict[int, int]) -> bool:
+        op = self.ops[j]
+        if not self.light(j) or op.name in NOT_AN_END or j in self.joined or len(op.results) != 1:
+            return False
+        if needs[j] & ~needs[product]:
+            return False
+        return max(self._roots_of(j), default=product) <= product
+
+    def _roots_of(self, j: int) -> set[int]:
+        """Positions of what stands for itself and comes into a light operation, through light ones."""
+        found, left, been = set(), [j], set()
+        while left:
+            for v in map(self.of, self.ops[left.pop()].operands):
+                i = self.maker.get(v)
+                if i is None or i in been:
+                    continue
+                been.add(i)
+                if not self.light(i):
+                    found.add(i)
+                elif i not in self.joined:
+                    left.append(i)
+                else:
+                    found.add(self.joined[i])
+        return found
+
+    def _waits_for(self) -> dict[int, int]:
+        """For each operation the collectives, loops and barriers that it needs, as bits."""
+        found: dict[int, int] = {}
+        bit = 1
+        for i in sorted(self.needed):
+            op, mask = self.ops[i], 0
+            for v in map(self.of, takes(op)):
+                if v in self.maker:
+                    mask |= found[self.maker[v]]
+            if not self._is_alias(op) and not self.light(i) and op.name not in ROOTS:
+                mask, bit = mask | bit, bit << 1
+            found[i] = mask
+        return found
+
+    # units
+
+    def _make_units(self) -> None:
+        roots = [i for i in sorted(self.needed) if not self._is_alias(self.ops[i]) and not self.light(i)]
+        left = {v for v in self.results if self._is_left_over(v)}
+        for i in roots:
+            if self.ops[i].name not in ROOTS:
+                left |= {v for v in map(self.of, takes(self.ops[i])) if self._is_left_over(v)}
+        self.alone = {self.maker[v] for v in left}
+        self.made_by: dict[int, int] = {}
+        for i in sorted({*roots, *self.alone}, key=lambda i: (self.ends.get(i, [i])[-1], i)):
+            unit = self._unit(i)
+            for v in unit.makes:
+                self.made_by[v] = len(self.units)
+            self.units.append(unit)
+        for unit in self.units:
+            unit.after = {self.made_by[v] for v in unit.reads if v in self.made_by}
+
+    def _is_left_over(self, value: int) -> bool:
+        i = self.maker.get(value)
+        return i is not None and self.light(i) and i not in self.joined
+
+    def _unit(self, i: int) -> Unit:
+        op, ends = self.ops[i], self.ends.get(i, [])
+        unit = Unit(ends[-1] if ends else i, self._kind(i), op, [i, *ends])
+        unit.makes = [self.ops[unit.at].results[0]] if ends else list(op.results)
+        whole = self._reads(unit)
+        unit.bytes = self._bytes(unit, whole)
+        return unit
+
+    def _kind(self, i: int) -> Kind:
+        op = self.ops[i]
+        if op.communication is not None:
+            return "collective"
+        if op.name == "reshard":
+            return "reshard"
+        if op.name in BLOCKS:
+            return "block"
+        if op.name == "optimization_barrier":
+            return "barrier"
+        return "product" if op.name in PRODUCTS else "kernel"
+
+    def _reads(self, unit: Unit) -> dict[int, int]:
+        """What comes in, through light operations, and how many bytes of it; fills the unit."""
+        own = {v for i in unit.inside for v in self.ops[i].results}
+        left, been = list(unit.inside), set(unit.inside)
+        while left:
+            i = left.pop()
+            op = self.ops[i]
+            for n, v in enumerate(map(self.of, takes(op))):
+                if v in own:
+                    continue
+                made = self.maker.get(v)
+                if made is not None and self.light(made) and made not in self.joined and made not in self.alone:
+                    if made not in been:
+                        been.add(made)
+                        left.append(made)
+                        unit.inside.append(made)
+                    continue
+                part = self.size(op.results[0]) if op.name in TAKES_PART and n == 0 else self.size(v)
+                unit.reads[v] = min(unit.reads.get(v, 0) + part, self.size(v))
+        unit.inside.sort()
+        return unit.reads
+
+    def _bytes(self, unit: Unit, reads: dict[int, int]) -> int:
+        op, written = unit.root, sum(map(self.size, unit.makes))
+        if unit.kind in ("collective",):
+            return op.communication.bytes if op.communication else 0
+        if unit.kind in ("block", "barrier", "reshard"):
+            return 0
+        operands = [self.of(v) for v in op.operands]
+        if op.name == "gather":
+            return 2 * written + self.size(operands[1])
+        if op.name == "sort":
+            return 2 * written * max(1, math.ceil(math.log2(max(op.length, 2))))
+        if op.name in ("dynamic_update_slice", "scatter"):
+            return self._update(unit, operands)
+        return sum(reads.values()) + written
+
+    def _update(self, unit: Unit, operands: list[int]) -> int:
+        """An array is updated in place where nobody needs it as it was, else copied first."""
+        op = unit.root
+        arrays = operands[:1] if op.name == "dynamic_update_slice" else operands[: len(op.results)]
+        if op.name == "scatter":
+            each = 3 * sum(map(self.size, operands[len(arrays) + 1 :])) + self.size(operands[len(arrays)])
+        else:
+            each = 2 * self.size(operands[1])
+        unit.dies = all(self.may_write(v, unit.at) for v in arrays)
+        for v, made in zip(arrays, op.results, strict=True):
+            if v not in unit.reads:  # written anew: zeros, mostly
+                each += self.size(made)
+            elif not self.may_write(v, unit.at):
+                each += 2 * self.size(v)
+        return each
+
+    def may_write(self, value: int, at: int) -> bool:
+        """Whether a value, made in this body, is used by nothing after an operation, so that this may write over it."""
+        later = any(i > at for i in self.uses.get(value, []))
+        owned = value in self.maker or value in self.body.arguments  # what is around the body is not its own
+        return owned and value not in self.kept and value not in self.results and not later
+
+
+def takes(op: Operation) -> list[int]:
+    """What an operation uses: its operands, and what its bodies take from around them."""
+    if not op.bodies:
+        return list(op.operands)
+    return list(dict.fromkeys([*op.operands, *(v for body in op.bodies for v in _free(body))]))
+
+
+def _free(body: Body) -> list[int]:
+    made, found = set(body.arguments), []
+    for op in body.operations:
+        found += [v for v in takes(op) if v not in made]
+        made |= set(op.results)
+    return [*found, *(v for v in body.results if v not in made)]

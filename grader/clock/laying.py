@@ -1,0 +1,164 @@
+"""A program laid out in time, body by body: durations of its units, their order, and what loops come to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
+from grader.clock.collectives import ASYNCHRONOUS, Untimed, duration
+from grader.clock.kernels import Fused, Unit
+from grader.clock.memory import worst
+from grader.clock.order import Busy, Laid, Piece, lay
+from grader.clock.placement import Place, picoseconds
+from grader.clock.timeline import COMPUTE, Memory
+from grader.wire.operations import Body, Communication, Operation, Operations
+
+EIGHT_BITS = {"int8", "uint8", "int4", "uint4"}
+# Outside shard_map these move nothing between devices.
+ELEMENT_BY_ELEMENT = {
+    "abs", "add", "and", "broadcast_in_dim", "clamp", "compare", "constant", "convert", "cosine", "divide", "exponential",
+    "exponential_minus_one", "floor", "iota", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate",
+    "not", "or", "power", "reshape", "rsqrt", "select", "sign", "sine", "sqrt", "subtract", "tanh", "xor",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Block:
+    """A loop's body, or the branch of a conditional that takes longest: ``rounds`` times in a row."""
+
+    body: LaidBody
+    rounds: int
+    is_loop: bool
+
+
+@dataclass(frozen=True)
+class LaidBody:
+    """A body in time; units and pieces have the same positions.
+
+    Attributes:
+        numbers: of each unit in the whole program. links: those that a unit holds. blocks: of loops and conditionals.
+    """
+
+    fused: Fused
+    pieces: list[Piece]
+    laid: Laid
+    numbers: list[int]
+    links: list[tuple[str, ...]]
+    blocks: dict[int, Block]
+    memory: Memory
+
+    @property
+    def length(self) -> int:
+        return self.laid.length
+
+    @cached_property
+    def kernels(self) -> Busy:
+        """When the core has a kernel; a loop or a synchronous collective is none."""
+        return Busy((self.laid.start[i], self.laid.start[i] + self.pieces[i].duration) for i in self.own_kernels)
+
+    @property
+    def own_kernels(self) -> Iterator[int]:
+        return (i for i, u in enumerate(self.fused.units) if u.kind in ("product", "kernel"))
+
+    @property
+    def busy(self) -> int:
+        """Picoseconds of kernels, loops multiplied out."""
+        return sum(self.pieces[i].duration for i in self.own_kernels) + sum(
+            b.rounds * b.body.busy for b in self.blocks.values()
+        )
+
+    @property
+    def flops(self) -> int:
+        return sum(u.flops for u in self.fused.units) + sum(b.rounds * b.body.flops for b in self.blocks.values())
+
+
+class Laying:
+    """Lays the bodies of one program, inner ones first."""
+
+    def __init__(self, program: Operations, place: Place, profile: str) -> None:
+        self.program, self.place = program, place
+        self.beside = ASYNCHRONOUS[profile]
+        self.everything = (COMPUTE, *(f"{axis}{sign}" for axis in place.axes for sign in "+-"))
+        self.count = 0
+        self.known: dict[Communication, tuple[int, tuple[str, ...]]] = {}
+
+    def body(self, body: Body, *, outermost: bool = False) -> LaidBody:
+        fused = Fused(self.program, body, owns_arguments=not outermost)
+        pieces, links, numbers, blocks = [], [], [], {}
+        for i, unit in enumerate(fused.units):
+            numbers.append(self.count)
+            self.count += 1
+            if unit.kind == "block":
+                blocks[i] = self.block(unit.root)
+            time, held, used = self.held(fused, unit, blocks.get(i))
+            pieces.append(Piece(time, held, frozenset(unit.after), unit.kind == "collective"))
+            links.append(used)
+        laid = lay(pieces, COMPUTE)
+        when = [(s, s + p.duration) for s, p in zip(laid.start, pieces, strict=True)]
+        inside = {i: b.body.memory for i, b in blocks.items()}
+        memory = worst(fused, when, inside, laid.length, outermost=outermost)
+        return LaidBody(fused, pieces, laid, numbers, links, blocks, memory)
+
+    def block(self, op: Operation) -> Block:
+        if op.name != "while":
+            return Block(max((self.body(b) for b in op.bodies), key=lambda b: b.length), 1, False)
+        if op.rounds is None:
+            raise _untimed("a loop's number of rounds cannot be read from the program, so it has no time", op)
+        return Block(self.body(op.bodies[1]), op.rounds, True)
+
+    def held(self, fused: Fused, unit: Unit, block: Block | None) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+        """How long a unit takes, what it holds, and which links among that it uses."""
+        op = unit.root
+        if block is not None:
+            return block.rounds * block.body.length, self.everything, ()
+        if unit.kind == "barrier":
+            return 0, (), ()
+        self.check(fused, unit)
+        if op.communication is not None:
+            time, links = self.communication(op)
+            beside = op.communication.kind in self.beside
+            return time, (links if beside else (COMPUTE, *links)), links
+        time = self.kernel(unit)
+        return time, (COMPUTE,) if time else (), ()
+
+    def communication(self, op: Operation) -> tuple[int, tuple[str, ...]]:
+        about = op.communication
+        assert about is not None
+        if about not in self.known:
+            try:
+                self.known[about] = duration(about, self.place)
+            except Untimed as error:
+                raise _untimed(error.message, op) from None
+        return self.known[about]
+
+    def kernel(self, unit: Unit) -> int:
+        """The longer of arithmetic at the peak rate and bytes at that of HBM; single numbers cost nothing."""
+        chip = self.place.slice.chip
+        rate = chip.bf16
+        if unit.flops:
+            types = {self.program.values[v].dtype for v in unit.root.operands[:2]}
+            eight = types <= EIGHT_BITS or (chip.name == "7x" and all(t.startswith("float8") for t in types))
+            rate = chip.int8 if eight else chip.bf16
+        return picoseconds(max(unit.flops * unit.root.precision / rate, unit.bytes / chip.hbm_bw))
+
+    def check(self, fused: Fused, unit: Unit) -> None:
+        """Raises Untimed where only the compiler knows what each device does."""
+        if unit.kind == "reshard":
+            raise _untimed(
+                "an array enters shard_map laid out otherwise than in_specs say, so the compiler moves it first: "
+                "it has no time here",
+                unit.root,
+            )
+        for op in [] if unit.root.manual else [unit.root, *(fused.ops[i] for i in unit.inside)]:
+            cut = any(self.program.values[v].parts > 1 for v in op.operands)
+            if unit.kind != "kernel" or (op.name not in ELEMENT_BY_ELEMENT and (cut or op is unit.root)):
+                raise _untimed(
+                    f"{op.name} stands outside shard_map, or in one that is not manual over every axis: only the "
+                    "compiler knows what each device does of it",
+                    op,
+                )
+
+
+def _untimed(message: str, op: Operation) -> Untimed:
+    return Untimed(message, op.file, op.line)

@@ -1,0 +1,133 @@
+"""Memory by liveness: arguments stay; what a unit makes lives from its start to the end of the last that uses it.
+
+What is fused takes none. A value that an operation writes over, because nobody needs it as it was, and the value it becomes
+are one buffer; so are what a loop is given and what it gives back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from grader.clock.kernels import Fused, Unit, takes
+from grader.clock.timeline import Memory
+from grader.wire.operations import Body, Operation, Operations
+
+
+@dataclass
+class _Buffer:
+    size: int
+    start: int
+    end: int
+    is_result: bool
+    by: int  # the unit that it is made by; -1: it comes in
+
+
+def live_memory(program: Operations) -> Memory:
+    """Of a program that runs one unit after another in its own order."""
+    return replace(_in_order(program, program.main, outermost=True), time=-1)
+
+
+def _in_order(program: Operations, body: Body, *, outermost: bool) -> Memory:
+    fused = Fused(program, body, owns_arguments=not outermost)
+    inside = {}
+    for i, unit in enumerate(fused.units):
+        if unit.kind == "block":
+            bodies = unit.root.bodies[1:] if unit.root.name == "while" else unit.root.bodies
+            found = [_in_order(program, b, outermost=False) for b in bodies]
+            inside[i] = max(found, key=lambda m: m.peak)
+    when = [(i, i + 1) for i in range(len(fused.units))]
+    return worst(fused, when, inside, len(when), outermost=outermost)
+
+
+def worst(
+    fused: Fused, when: Sequence[tuple[int, int]], inside: Mapping[int, Memory], length: int, *, outermost: bool
+) -> Memory:
+    """The worst point of a body.
+
+    Args:
+        when: start and end of each unit. inside: of loops and conditionals what their bodies need. length: of the body.
+        outermost: its arguments are the program's, which stay as they are.
+    """
+    base = sum(fused.program.values[v].bytes for v in fused.body.arguments) if outermost else 0
+    buffers = _buffers(fused, when, length, outermost=outermost)
+    events = []
+    for b in buffers:
+        if b.start < b.end:
+            result = b.size if b.is_result else 0
+            events += [(b.start, 1, b.by, b.size, result), (b.end, 0, b.by, -b.size, -result)]
+    for i, need in inside.items():
+        more = max(0, need.peak - _carried(fused, fused.units[i]))
+        events += [(when[i][0], 1, i, more, 0), (when[i][1], 0, i, -more, 0)]
+    held = results = 0
+    most = Memory(base, base, 0, 0, time=0)
+    for time, _, by, size, result in sorted(events):
+        held, results = held + size, results + result
+        if base + held > most.peak:
+            most = Memory(base + held, base, results, held - results, **_place(fused, by, inside), time=time)
+    return most
+
+
+def _place(fused: Fused, by: int, inside: Mapping[int, Memory]) -> dict:
+    if by < 0:
+        return {}
+    if by in inside and inside[by].at:
+        return {"at": inside[by].at, "line": inside[by].line, "file": inside[by].file}
+    unit = fused.units[by]
+    return {"at": title(unit), "line": unit.root.line, "file": unit.root.file}
+
+
+def title(unit: Unit) -> str:
+    """``dot_general, line 14``."""
+    name = unit.root.communication.kind if unit.root.communication else unit.root.name
+    return f"{name}, line {unit.root.line}" if unit.root.line else name
+
+
+def _carried(fused: Fused, unit: Unit) -> int:
+    """What a loop or conditional gives back: counted outside of it, and in what its body needs."""
+    return sum(fused.program.values[v].bytes for v in unit.root.results)
+
+
+def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, outermost: bool) -> list[_Buffer]:
+    found: list[_Buffer] = []
+    of: dict[int, int] = {}  # value -> buffer
+    if not outermost:
+        for v in fused.body.arguments:
+            of[v] = len(found)
+            found.append(_Buffer(fused.program.values[v].bytes, 0, 0, False, -1))
+    for i, unit in enumerate(fused.units):
+        takes_over = _taken_over(fused, unit)
+        for v in unit.makes:
+            old = of.get(takes_over.get(v, -1))
+            if old is None:
+                old = len(found)
+                found.append(_Buffer(fused.program.values[v].bytes, when[i][0], when[i][0], False, i))
+            of[v] = old
+        for v in (*unit.reads, *unit.makes):
+            if v in of:
+                buffer = found[of[v]]
+                buffer.start, buffer.end = min(buffer.start, when[i][0]), max(buffer.end, when[i][1])
+    for v in fused.results:
+        if v in of:
+            found[of[v]].end, found[of[v]].is_result = length, True
+    return found
+
+
+def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
+    """For what a unit makes, the value in whose place it lies, if any."""
+    op = unit.root
+    operands = [fused.of(v) for v in op.operands]
+    if unit.kind == "barrier":
+        return dict(zip(op.results, operands, strict=True))
+    if op.name == "while":
+        last = {v: o for v, o in zip(op.results, operands, strict=True) if operands.count(o) == 1}
+        free = {o for o in last.values() if fused.may_write(o, unit.at) and o not in takes_inside(op)}
+        return {v: o for v, o in last.items() if o in free}
+    if unit.dies:
+        return dict(zip(op.results, operands, strict=False))
+    return {}
+
+
+def takes_inside(op: Operation) -> set[int]:
+    """What the bodies of a loop use from around them."""
+    return set(takes(replace(op, operands=())))

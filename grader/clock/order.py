@@ -1,0 +1,136 @@
+"""Units in time: each resource serves what needs it in one fixed order, the shortest of three.
+
+The orders look at no cost. For each of them the end is a maximum of sums of durations, and of three the least is taken, so
+that what is faster anywhere never makes a step longer.
+"""
+
+from __future__ import annotations
+
+import bisect
+import heapq
+import itertools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Something to be laid out.
+
+    Attributes:
+        duration: picoseconds. resources: what it holds all the time.
+        after: positions, in the program's order, of pieces that must be done first; each is smaller than its own.
+        talks: it is a collective, which may run as late as is free.
+    """
+
+    duration: int
+    resources: tuple[str, ...]
+    after: frozenset[int]
+    talks: bool = False
+
+
+@dataclass(frozen=True)
+class Laid:
+    """Where pieces lie: ``early`` as soon as they can, ``start`` with collectives as late as is free."""
+
+    order: tuple[int, ...]
+    start: tuple[int, ...]
+    early: tuple[int, ...]
+    before: tuple[frozenset[int], ...]  # what had to be done first, by need or because it held a resource
+    length: int
+
+
+def lay(pieces: Sequence[Piece], core: str) -> Laid:
+    """The shortest of three orders, the program's own where several are. ``core``: under whose pieces a collective is hidden."""
+    early = min((_lay(pieces, order) for order in orders(pieces)), key=lambda laid: laid.length)
+    return _late(pieces, early, core)
+
+
+def orders(pieces: Sequence[Piece]) -> list[list[int]]:
+    """The program's order; collectives first; what most collectives are still to come after, first."""
+    count = len(pieces)
+    to_come = [0] * count
+    for i in reversed(range(count)):
+        to_come[i] += pieces[i].talks
+        for j in pieces[i].after:
+            to_come[j] = max(to_come[j], to_come[i])
+    first = [(0 if pieces[i].talks else 1, i) for i in range(count)]
+    most = [(-to_come[i], i) for i in range(count)]
+    return [list(range(count)), _by(pieces, first), _by(pieces, most)]
+
+
+def _by(pieces: Sequence[Piece], rank: Sequence[tuple[int, int]]) -> list[int]:
+    """An order in which each comes after what it needs, of those that can come next the one of the least rank."""
+    waits = [len(p.after) for p in pieces]
+    then: list[list[int]] = [[] for _ in pieces]
+    for i, piece in enumerate(pieces):
+        for j in piece.after:
+            then[j].append(i)
+    ready = [rank[i] for i, n in enumerate(waits) if not n]
+    heapq.heapify(ready)
+    found = []
+    while ready:
+        _, i = heapq.heappop(ready)
+        found.append(i)
+        for j in then[i]:
+            waits[j] -= 1
+            if not waits[j]:
+                heapq.heappush(ready, rank[j])
+    return found
+
+
+def _lay(pieces: Sequence[Piece], order: Sequence[int]) -> Laid:
+    start, before = [0] * len(pieces), [frozenset[int]()] * len(pieces)
+    last: dict[str, int] = {}
+    for i in order:
+        piece = pieces[i]
+        first = piece.after | {last[r] for r in piece.resources if r in last}
+        before[i] = first
+        start[i] = max((start[j] + pieces[j].duration for j in first), default=0)
+        last |= dict.fromkeys(piece.resources, i)
+    length = max((s + p.duration for s, p in zip(start, pieces, strict=True)), default=0)
+    return Laid(tuple(order), tuple(start), tuple(start), tuple(before), length)
+
+
+class Busy:
+    """Stretches of time that do not meet, and how much of another lies in them."""
+
+    def __init__(self, stretches: Iterable[tuple[int, int]]) -> None:
+        self.stretches = sorted((a, b) for a, b in stretches if a < b)
+        self.starts = [a for a, _ in self.stretches]
+        self.until = list(itertools.accumulate((b - a for a, b in self.stretches), initial=0))
+
+    def before(self, time: int) -> int:
+        """How much of them lies before a time."""
+        n = bisect.bisect_left(self.starts, time)
+        return self.until[n] - (max(0, self.stretches[n - 1][1] - time) if n else 0)
+
+    def overlap(self, start: int, end: int) -> int:
+        return self.before(end) - self.before(start)
+
+
+def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
+    """Collectives beside the core as late as nothing waits for them longer, and no less of them is hidden.
+
+    The step stays as it is, and what they bring takes up memory no sooner than it must.
+    """
+    start = list(laid.start)
+    end = [laid.length] * len(pieces)  # by when each must be done
+    busy = Busy((s, s + p.duration) for s, p in zip(start, pieces, strict=True) if core in p.resources and not p.talks)
+    for i in reversed(laid.order):
+        piece = pieces[i]
+        if piece.talks and core not in piece.resources and end[i] - piece.duration > start[i]:
+            start[i] = _latest(start[i], end[i] - piece.duration, piece.duration, busy)
+        for j in laid.before[i]:
+            end[j] = min(end[j], start[i])
+    return replace(laid, start=tuple(start))
+
+
+def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
+    """The latest start at which no less lies under what is busy than now."""
+    hidden = busy.overlap(now, now + duration)
+    edges = {edge for a, b in busy.stretches for edge in (a, b, a - duration, b - duration) if now < edge < latest}
+    for at in (latest, *sorted(edges, reverse=True)):
+        if busy.overlap(at, at + duration) >= hidden:
+            return at
+    return now

@@ -1,0 +1,131 @@
+"""Where a mesh lies: a slice of chips, whole axes of its torus under each mesh axis, and which of them are rings."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+from grader.hardware import HOP_TIME, Chip, slice_problem, wraps
+from grader.hardware.chips import tpu
+
+PS = 1e12  # picoseconds in a second
+
+
+def picoseconds(seconds: float) -> int:
+    return round(seconds * PS)
+
+
+@dataclass(frozen=True)
+class Slice:
+    """Chips that are one torus or grid: ``shape`` is how many along each axis."""
+
+    chip: Chip
+    shape: tuple[int, ...]
+
+    @classmethod
+    def of(cls, text: str) -> Slice:
+        """``v5e:2x4``. Raises ValueError, in one line, for what cannot be had."""
+        name, colon, sizes = text.partition(":")
+        chip = tpu(name)
+        parts = sizes.split("x")
+        if not colon or not all(p.isdecimal() and 0 < int(p) < 1 << 20 for p in parts):
+            raise ValueError(f'{text!r} names no slice: write a chip and the sizes of its axes, such as "v5e:2x4"')
+        shape = tuple(map(int, parts))
+        if problem := slice_problem(chip, shape=shape):
+            raise ValueError(problem)
+        return cls(chip, shape)
+
+    def __str__(self) -> str:
+        return f"{self.chip.name}:{'x'.join(map(str, self.shape))}"
+
+    @property
+    def count(self) -> int:
+        return math.prod(self.shape)
+
+
+@dataclass(frozen=True)
+class Way:
+    """A mesh axis as its devices are joined: each has a neighbour before and after it.
+
+    Over several axes of the slice the devices follow a cycle that goes through every chip once, which any grid of an even
+    number of chips has.
+    """
+
+    size: int
+    ring: bool
+    torus: tuple[tuple[int, bool], ...]  # size of each axis of the slice, and whether it wraps around
+
+
+@dataclass(frozen=True)
+class Place:
+    """A mesh on a slice.
+
+    Attributes:
+        axes: for each mesh axis of more than one device the axes of the slice it lies on, by position.
+        hop: seconds of one hop.
+    """
+
+    slice: Slice
+    mesh: dict[str, int]
+    axes: dict[str, tuple[int, ...]]
+    hop: float = HOP_TIME
+
+    @cached_property
+    def ways(self) -> dict[str, Way]:
+        return {axis: self._way(places) for axis, places in self.axes.items()}
+
+    def _way(self, places: tuple[int, ...]) -> Way:
+        shape, chip = self.slice.shape, self.slice.chip
+        torus = tuple((shape[i], wraps(chip, shape[i], shape)) for i in places)
+        return Way(math.prod(n for n, _ in torus), len(torus) > 1 or torus[0][1], torus)
+
+
+def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence[int]] | None = None) -> Place:
+    """A mesh on a slice: each mesh axis on one or more whole axes of it.
+
+    Args:
+        on: "v5e:2x4".
+        mesh: axis sizes; as many devices as the slice has chips.
+        axes: the slice's axes (0, 1, ...) under each mesh axis. Without it they are chosen: for one mesh axis after
+            the other the fewest and first that fit.
+
+    Raises:
+        ValueError: it does not lie so, in one line.
+    """
+    chips = Slice.of(on) if isinstance(on, str) else on
+    real = {axis: size for axis, size in mesh.items() if size > 1}
+    free = [i for i, n in enumerate(chips.shape) if n > 1]
+    shown = "(" + ", ".join(f"{axis}={size}" for axis, size in mesh.items()) + ")"
+    if math.prod(real.values()) != chips.count:
+        raise ValueError(f"the mesh {shown} has {math.prod(real.values())} devices, {chips} has {chips.count}")
+    if axes is not None:
+        chosen = {axis: tuple(axes.get(axis, ())) for axis in real}
+        if not _fits(chosen, real, chips, free):
+            raise ValueError(f"the mesh {shown} does not lie on {chips} as axes={dict(axes)!r} says")
+        return Place(chips, dict(mesh), chosen)
+    for chosen in _choices(list(real.items()), chips, free):
+        return Place(chips, dict(mesh), chosen)
+    raise ValueError(f"the mesh {shown} does not lie on {chips}: each of its axes needs whole axes of the slice")
+
+
+def _fits(chosen: Mapping[str, tuple[int, ...]], mesh: Mapping[str, int], chips: Slice, free: Sequence[int]) -> bool:
+    used = [i for places in chosen.values() for i in places]
+    return sorted(used) == sorted(free) and all(
+        math.prod(chips.shape[i] for i in places) == mesh[axis] for axis, places in chosen.items()
+    )
+
+
+def _choices(left: list[tuple[str, int]], chips: Slice, free: Sequence[int]) -> Iterator[dict[str, tuple[int, ...]]]:
+    if not left:
+        yield {}
+        return
+    (axis, size), *rest = left
+    for count in range(1, len(free) + 1):
+        for places in itertools.combinations(free, count):
+            if math.prod(chips.shape[i] for i in places) == size:
+                remaining = [i for i in free if i not in places]
+                for others in _choices(rest, chips, remaining):
+                    yield {axis: places} | others

@@ -1,0 +1,138 @@
+"""Calculated timings: a program laid out in time by the clock, against what is due. See docs/clock.md for its assumptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from grader.clock import CollectiveTime, Timeline, Untimed, timeline
+from grader.common.observation import Seen, Timing
+from grader.expect.failure import Failure
+from grader.wire.operations import KINDS, Operations
+
+
+def laid_out(
+    operations: Operations | None,
+    timing: Timing | None,
+    *,
+    on: str | None = None,
+    axes: Mapping[str, Sequence[int]] | None = None,
+    profile: str | None = None,
+) -> Timeline:
+    """A program's timeline, where its timing call says or where named.
+
+    Raises:
+        Failure: the program is too large for it, or has parts of which only a compiler knows what they are.
+        ValueError: no slice is named, or the mesh does not lie on it.
+    """
+    if on is None and timing is None:
+        raise ValueError('name the slice, on="v5e:2x4": only exercise.timing says where a program runs')
+    if on is None and timing is not None:
+        on, axes = timing.on, axes or timing.axes
+    if operations is None:
+        raise Failure("the program has too many operations to be laid out in time; use lax.fori_loop or lax.scan")
+    profile = profile or (timing.profile if timing else "ideal")
+    try:
+        return timeline(operations, on or "", axes=axes, profile=profile)
+    except Untimed as error:
+        place = _place(error.file, error.line)
+        raise Failure(f"{place}{': ' if place else ''}{error.message}", where=place) from None
+
+
+def expect_hidden(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | None = None) -> None:
+    """At least this part of the time of all collectives of a kind lies under kernels.
+
+    No more is asked than there is work to hide them under: n runs of h each between kernels of d in the mean can hide
+    min(1, d/h), so ``at_least`` is of that. d is all kernels' time over n + 1, as a chain of n has work before and after.
+
+    Args:
+        kind: "permute", "all_gather", ...
+        on: a slice, "v5e:2x4"; that of the timing call unless given.
+    """
+    if kind not in KINDS or not 0 < at_least <= 1:
+        raise ValueError(f"expect_hidden: {kind!r} is one of {', '.join(KINDS)}, at_least is over 0 and up to 1")
+    line = seen.clock(on=on)
+    found = [c for c in line.collectives if c.kind == kind]
+    share = line.shares().get(kind)
+    if share is None or not share.total:
+        raise Failure(f"the program has no {kind} that takes time", expected=kind)
+    runs = sum(c.runs for c in found)
+    possible = min(1.0, line.busy * runs / ((runs + 1) * share.total))
+    if share.part >= at_least * possible:
+        return
+    worst = max(found, key=lambda c: (c.exposed, -c.number))
+    raise Failure(
+        f"{_bare(worst)}; {share.part:.0%} of all {kind} time lies under kernels, {at_least * possible:.0%} is due",
+        expected=round(at_least * possible, 4),
+        actual=round(share.part, 4),
+        where=_place(worst.file, worst.line),
+    )
+
+
+def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> None:
+    """The step takes at most this many seconds, on the slice of the timing call or the one named (``on="v5e:2x4"``)."""
+    line = seen.clock(on=on)
+    if line.step <= at_most * 1e12:
+        return
+    worst = max(line.collectives, key=lambda c: (c.exposed, -c.number), default=None)
+    bare = f"; {_bare(worst)}" if worst and worst.exposed else ""
+    where = f"{line.chip}:{'x'.join(map(str, line.shape))}"
+    raise Failure(
+        f"the step takes {show_time(line.step)} on {where}, the budget is {show_time(round(at_most * 1e12))}: "
+        f"kernels take {show_time(line.busy)}, the core is idle for {show_time(line.idle)}{bare}",
+        expected=at_most,
+        actual=line.step / 1e12,
+        where=_place(worst.file, worst.line) if worst and worst.exposed else "",
+    )
+
+
+def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
+    """At most this part of what all devices compute is thrown away.
+
+    In an SPMD program every device computes in every tick, so a pipeline's bubble is no idle time but work on nothing.
+
+    Args:
+        useful: FLOPs of the matrix products of the whole program on one device.
+        at_most: 0 to 1; of GPipe with P stages and M microbatches (P - 1)/(M + P - 1).
+    """
+    devices = 1
+    for size in seen.mesh.values():
+        devices *= size
+    each = seen.dot_flops.most
+    if not seen.dot_flops.known:
+        raise Failure("the FLOPs of this program cannot be read: a loop's rounds, or products outside shard_map")
+    spent = each * devices
+    wasted = 1 - useful / spent if spent else 0.0
+    if wasted <= at_most + 1e-9:
+        return
+    raise Failure(
+        f"{wasted:.1%} of the arithmetic is thrown away, at most {at_most:.1%} is due: {devices} devices spend "
+        f"{spent:.4g} FLOPs on matrix products, {useful:.4g} are needed; does a stage compute in more ticks than it must?",
+        expected=at_most,
+        actual=round(wasted, 6),
+    )
+
+
+def _bare(c: CollectiveTime) -> str:
+    """Which collective stands bare how long, and between what."""
+    place = _place(c.file, c.line)
+    times = f", {c.runs} times" if c.runs > 1 else ""
+    each = c.exposed // c.runs if c.runs else 0
+    after = f"it waits for {c.after}" if c.after else "it waits for nothing"
+    before = f"{c.before} waits for it" if c.before else "the end waits for it"
+    return (
+        f"{place}{': ' if place else ''}{c.kind} over {' and '.join(c.axes)} takes {show_time(c.each)}{times}, of which "
+        f"{show_time(each)} stand bare: {after}, and {before}"
+    )
+
+
+def _place(file: str | None, line: int | None) -> str:
+    cell = f"{file}, " if file and file.startswith("cell") else ""
+    return f"{cell}line {line}" if line else ""
+
+
+def show_time(picoseconds: int) -> str:
+    """``298.97 us``: the unit that leaves one to three digits before the point."""
+    for unit, size in (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3)):
+        if picoseconds >= size:
+            return f"{picoseconds / size:.5g} {unit}"
+    return f"{picoseconds} ps"
