@@ -43,7 +43,9 @@ def looped(rounds: int = 8, product: float = 10, hop: float = 30) -> Timeline:
     for k in sorted({1, 2, rounds}):
         start = 5 + (k - 1) * each
         spans.append(span("x+", "permute", start, start + hop, 1, line=20, file="e9.py", rounds=((k, rounds),)))
-        spans.append(span(COMPUTE, "product", start + hop, start + each, 2, line=21, file="e9.py", rounds=((k, rounds),)))
+        spans.append(
+            span(COMPUTE, "product", start + hop, start + each, 2, line=21, file="e9.py", rounds=((k, rounds),))
+        )
     end = 5 + rounds * each
     loop = Loop(5 * US, round(end * US), rounds, round(each * US), 19, "e9.py")
     head = span(COMPUTE, "kernel", 0, 5, 0, line=18, file="e9.py")

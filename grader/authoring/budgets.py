@@ -126,12 +126,15 @@ def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]
             text = "{}" + "".join(f' * seen.dims["{d}"]' for d in above)
             text += f' * (seen.mesh["{less}"] - 1)' if less else ""
             text += "".join(f' / seen.mesh["{a}"]' for a in below)
-            yield text, [
-                math.prod(p.dims[d] for d in above)
-                * (p.mesh[less] - 1 if less else 1)
-                / math.prod(p.mesh[a] for a in below)
-                for p in programs
-            ]
+            yield (
+                text,
+                [
+                    math.prod(p.dims[d] for d in above)
+                    * (p.mesh[less] - 1 if less else 1)
+                    / math.prod(p.mesh[a] for a in below)
+                    for p in programs
+                ],
+            )
 
 
 def _varied(sizes: Sequence[Mapping[str, int]]) -> list[str]:

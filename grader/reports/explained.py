@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from grader.clock import Memory, Timeline
 from grader.common.layout import show_spec
 from grader.common.observation import NOTHING, Collective, Fault, Interval, total
 
@@ -35,8 +36,10 @@ class Explained:
     Attributes:
         fault: why there is no program; then nothing else is known of it.
         traffic: bytes that a device sends, by mesh axes, see ``Seen.traffic``.
-        memory: bytes of temporaries per device, by XLA.
+        ran: whether it was compiled and run; else there are no results and XLA says nothing of its memory.
+        memory: bytes of temporaries per device, by XLA. live: all that is held at once, by liveness.
         flops, dot_flops: arithmetic of one device; that of products among it.
+        timeline: the program laid out in time, where that was asked for; ``untimed``: why it cannot be.
     """
 
     exercise: str
@@ -50,6 +53,10 @@ class Explained:
     memory: int = 0
     flops: Interval = NOTHING
     dot_flops: Interval = NOTHING
+    ran: bool = True
+    live: Memory | None = None
+    timeline: Timeline | None = None
+    untimed: str = ""
     fault: Fault | None = None
 
     @property
@@ -89,9 +96,19 @@ def as_data(explained: Explained) -> dict[str, Any]:
         "results": [_array(r) for r in explained.results],
         "collectives": [_collective(c) for c in explained.collectives],
         "traffic": {axes: _interval(sent) for axes, sent in explained.traffic.items()},
-        "memory": {"xla": explained.memory},
+        "memory": {
+            "xla": explained.memory if explained.ran else None,
+            "live": dataclasses.asdict(explained.live) if explained.live else None,
+        },
         "flops": {"products": _interval(explained.dot_flops), "others": _interval(explained.other_flops)},
+        "timeline": _timeline(explained.timeline) if explained.timeline else None,
+        "untimed": explained.untimed or None,
     }
+
+
+def _timeline(timeline: Timeline) -> dict[str, Any]:
+    """All of it; times are whole picoseconds."""
+    return dataclasses.asdict(timeline) | {"idle": timeline.idle, "lanes": timeline.lanes}
 
 
 def _array(placed: Placed) -> dict[str, Any]:

@@ -8,11 +8,13 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
+from grader.clock import Memory
 from grader.common.layout import show_spec
 from grader.common.observation import Collective, Fault, Interval
 from grader.expect.costs import show_bytes
 from grader.reports.explained import Explained, Placed
 from grader.reports.paper import Paper
+from grader.reports.timeline_text import print_timeline
 
 
 def print_explained(explained: Explained, console: Console) -> None:
@@ -25,6 +27,10 @@ def print_explained(explained: Explained, console: Console) -> None:
     for word, style, text in fact_lines(explained):
         label = Text(paper.fit(f"{word:9} "), style="bright_black")
         paper.line(label, paper.text(text, style), indent=2)
+    if explained.timeline is not None:
+        print_timeline(explained.timeline, console)
+    elif explained.untimed:
+        paper.line(paper.text(f"not laid out in time: {explained.untimed}", "yellow"), indent=2)
 
 
 def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
@@ -32,14 +38,26 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
     for word, arrays in (("takes", explained.arguments), ("gives", explained.results)):
         for placed in arrays:
             yield word, "", array_text(placed)
+    if not explained.ran:
+        yield "gives", "", "not run at these sizes, so how its results are sharded is not known"
     for collective, count in explained.alike:
         yield "talks", "cyan", collective_text(collective, count)
     if not explained.collectives:
         yield "talks", "", "no collectives: devices do not talk"
     for axes, sent in explained.traffic.items():
         yield "sends", "", f"{bytes_text(sent)} from a device over {axes}"
-    yield "memory", "", f"{show_bytes(explained.memory)} of temporaries on a device (XLA's figure)"
+    if explained.ran:
+        yield "memory", "", f"{show_bytes(explained.memory)} of temporaries on a device (XLA's figure)"
+    if explained.live is not None:
+        yield "holds", "", live_text(explained.live)
     yield "FLOPs", "", f"{explained.dot_flops} in products, {explained.other_flops} others, on a device"
+
+
+def live_text(live: Memory) -> str:
+    """What a device holds at the worst point, in the order of the program."""
+    parts = {"arguments": live.arguments, "results": live.results, "temporaries": live.temporaries}
+    held = ", ".join(f"{show_bytes(size)} {name}" for name, size in parts.items())
+    return f"{show_bytes(live.peak)} on a device at once, by liveness: {held}" + (f", at {live.at}" if live.at else "")
 
 
 def array_text(placed: Placed) -> str:
@@ -78,9 +96,7 @@ def bytes_text(amount: Interval) -> str:
     """``1.5 KiB``, ``0 B to 1.5 KiB``, ``512 B or more``."""
     if amount.exact:
         return show_bytes(amount.most)
-    return f"{show_bytes(amount.least)} " + (
-        "or more" if math.isinf(amount.most) else f"to {show_bytes(amount.most)}"
-    )
+    return f"{show_bytes(amount.least)} " + ("or more" if math.isinf(amount.most) else f"to {show_bytes(amount.most)}")
 
 
 def fault_line(fault: Fault) -> str:

@@ -104,7 +104,9 @@ class Chart:
     ident: str
     alt: str
     details: list[tuple[str, list[str]]]
-    note: str = "numbers in bars are lines of the source; bold outlines are on the critical path; … is left out of a loop"
+    note: str = (
+        "numbers in bars are lines of the source; bold outlines are on the critical path; … is left out of a loop"
+    )
 
 
 def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0) -> Chart:

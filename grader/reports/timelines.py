@@ -195,8 +195,13 @@ def totals(timeline: Timeline) -> list[str]:
         lines.append(f"{kind}: {parts} ({share.part:.0%} hidden)")
     lines += list(dict.fromkeys(map(cut_text, cuts(timeline))))
     m = timeline.memory
-    held = f"{show_bytes(m.arguments)} arguments, {show_bytes(m.results)} results, {show_bytes(m.temporaries)} temporaries"
-    return [*lines, f"memory by liveness: {show_bytes(m.peak)} at the worst point ({held})" + (f", {m.at}" if m.at else "")]
+    held = (
+        f"{show_bytes(m.arguments)} arguments, {show_bytes(m.results)} results, {show_bytes(m.temporaries)} temporaries"
+    )
+    return [
+        *lines,
+        f"memory by liveness: {show_bytes(m.peak)} at the worst point ({held})" + (f", {m.at}" if m.at else ""),
+    ]
 
 
 def cut_text(cut: Cut) -> str:
@@ -219,7 +224,9 @@ def merged(found: Sequence[Bar], least: float) -> list[Bar]:
             and bar.start - last.end < least
             and (last.end - last.start < least or last.span.what.startswith("several "))
         ):
-            both = Span(bar.span.lane, f"several {word(bar.span.kind)}s", bar.span.kind, last.span.start, bar.span.end, -1)
+            both = Span(
+                bar.span.lane, f"several {word(bar.span.kind)}s", bar.span.kind, last.span.start, bar.span.end, -1
+            )
             drawn[-1] = Bar(both, last.start, bar.end, last.critical or bar.critical)
         else:
             drawn.append(bar)

@@ -39,7 +39,9 @@ def _events(pid: int, title: str, timeline: Timeline) -> Iterator[dict[str, Any]
         tid = len(threads)
         yield _named("thread_name", pid, tid, LEFT_OUT)
         for cut in left_out:
-            yield {"name": cut_text(cut), "cat": LEFT_OUT, "args": {}} | _while(pid, tid, cut.start, cut.end - cut.start)
+            yield {"name": cut_text(cut), "cat": LEFT_OUT, "args": {}} | _while(
+                pid, tid, cut.start, cut.end - cut.start
+            )
 
 
 def _named(what: str, pid: int, tid: int, name: str) -> dict[str, Any]:

@@ -22,7 +22,11 @@ SIZES = [{"I": 24, "J": 32, "K": 40}, {"I": 21, "J": 40, "K": 24}]
 
 
 def program(
-    mesh: Mapping[str, int], dims: Mapping[str, int], collectives: Sequence[Collective] = (), dots: float = 0, memory: int = 0
+    mesh: Mapping[str, int],
+    dims: Mapping[str, int],
+    collectives: Sequence[Collective] = (),
+    dots: float = 0,
+    memory: int = 0,
 ) -> Explained:
     seen = Seen(mesh, collectives=list(collectives))
     flops = Interval.of(dots)

@@ -27,7 +27,9 @@ def test_every_line_is_the_authors_at_its_place_or_blank(tmp_path: Path) -> None
         assert word not in text
 
 
-@pytest.mark.parametrize("name", [e for e in COURSE.module_of if any(t.kind != "function" for t in COURSE.exercise(e).tasks.values())])
+@pytest.mark.parametrize(
+    "name", [e for e in COURSE.module_of if any(t.kind != "function" for t in COURSE.exercise(e).tasks.values())]
+)
 def test_it_defines_what_the_reference_defines(name: str) -> None:
     exercise = COURSE.exercise(name)
     in_place: dict = {}
@@ -37,7 +39,9 @@ def test_it_defines_what_the_reference_defines(name: str) -> None:
     assert set(exercise.tasks) <= set(in_place)
     assert set(usual) - set(in_place) == set()
     for task in exercise.tasks.values():
-        assert in_place[task.name].__code__.co_firstlineno == task.fn.__code__.co_firstlineno + len_of_decorators(task.fn)
+        assert in_place[task.name].__code__.co_firstlineno == task.fn.__code__.co_firstlineno + len_of_decorators(
+            task.fn
+        )
 
 
 def len_of_decorators(fn: object) -> int:
