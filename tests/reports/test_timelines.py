@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -26,7 +28,7 @@ def test_the_scale_goes_from_left_to_right_and_ends_at_the_width(
     assert scale.at(0) == 0 and scale.at(end) == pytest.approx(max(width, 1 + 3 * len(scale.cuts)))
     ticks = scale.ticks(10)
     assert len(ticks) <= width / 10 + 2
-    assert all(b[0] - a[0] >= 10 - 1e-9 for a, b in zip(ticks, ticks[1:], strict=False))
+    assert all(b[0] - a[0] >= 10 - 1e-9 for a, b in itertools.pairwise(ticks))
 
 
 def test_rounds_1_2_and_the_last_are_drawn_and_the_rest_takes_a_gap() -> None:
