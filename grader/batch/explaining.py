@@ -23,6 +23,25 @@ from grader.judging.plan import OPEN_SEED, Ask, rng
 from grader.reports.explained import Explained, Placed, show_sizes
 
 
+def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
+    """The exercise of this name or beginning; or the one with a task of this name, and the task's name.
+
+    Raises CourseError where there is none, or several.
+    """
+    try:
+        (only,) = course.asked([name])
+        return course.exercise(only), None
+    except ValueError:
+        several = ", ".join(course.select([name]))
+        raise CourseError(f"{name} has several exercises: explain one of {several}") from None
+    except CourseError:
+        usable, _ = course.usable(course.module_of)
+        for exercise in map(course.exercise, usable):
+            if name in exercise.tasks:
+                return exercise, name
+        raise
+
+
 def reference(exercise: Exercise) -> Source:
     """The solution as a submission, with its own lines."""
     name = f"{exercise.id}.py"

@@ -52,7 +52,7 @@ def explain(
     found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)
     wanted = explaining.Wanted(sizes_of("--mesh", mesh) or None, sizes_of("--dims", dims), on, profile)
     expect_new(trace, on)
-    exercise, task = chosen(found, name)
+    exercise, task = explaining.chosen(found, name)
     asks, left_out = explaining.asks_of(found, exercise, explaining.calls_of(exercise, task), wanted)
     for problem in left_out:
         tell("note", f"left out {problem}")
@@ -70,22 +70,6 @@ def explain(
     show(shown, lines_of(made) if for_author else {}, as_json)
     write_trace(trace, shown)
     raise typer.Exit(code_of(shown))
-
-
-def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
-    """The exercise of this name or beginning; or the one with a task of this name, and the task's name."""
-    try:
-        (only,) = course.asked([name])
-        return course.exercise(only), None
-    except ValueError:
-        several = ", ".join(course.select([name]))
-        raise CourseError(f"{name} has several exercises: explain one of {several}") from None
-    except CourseError:
-        usable, _ = course.usable(course.module_of)
-        for exercise in map(course.exercise, usable):
-            if name in exercise.tasks:
-                return exercise, name
-        raise
 
 
 def sizes_of(option: str, text: str) -> dict[str, int]:

@@ -15,10 +15,11 @@ from grader.expect.costs import show_bytes
 from grader.reports.explained import Explained, Placed
 from grader.reports.paper import Paper
 from grader.reports.timeline_text import print_timeline
+from grader.reports.timelines import place
 
 
-def print_explained(explained: Explained, console: Console) -> None:
-    """A heading, then a line for every fact."""
+def print_explained(explained: Explained, console: Console, *, drawn: bool = True) -> None:
+    """A heading, then a line for every fact, and the timeline where it is to be ``drawn``."""
     paper = Paper(console)
     paper.line(paper.text(explained.title, "bold"))
     if explained.fault is not None:
@@ -27,7 +28,7 @@ def print_explained(explained: Explained, console: Console) -> None:
     for word, style, text in fact_lines(explained):
         label = Text(paper.fit(f"{word:9} "), style="bright_black")
         paper.line(label, paper.text(text, style), indent=2)
-    if explained.timeline is not None:
+    if explained.timeline is not None and drawn:
         print_timeline(explained.timeline, console)
     elif explained.untimed:
         paper.line(paper.text(f"not laid out in time: {explained.untimed}", "yellow"), indent=2)
@@ -73,23 +74,13 @@ def show_shape(shape: tuple[int, ...]) -> str:
 
 def collective_text(c: Collective, count: Interval) -> str:
     """``3 x permute over x to the next device, 600 B each, sends 600 B: c3.py:61``."""
-    times = "" if count == 1 else f"{count} × "
+    times, each = ("", "") if count == 1 else (f"{count} × ", " each time")
     way = {1: " to the next device", -1: " to the device before"}.get(c.shift or 0, "")
     if c.shift is not None and not way:
         way = f" by {c.shift:+d}"
+    where = place(c.file, None if c.by_compiler else c.line) or "put there by the compiler"
     sends = f"takes {show_bytes(c.bytes)} of a device, which sends {bytes_text(c.sent)}"
-    return f"{times}{c.kind} over {','.join(c.axes) or 'no whole axis'}{way}: {sends}{each(count)}: {place(c)}"
-
-
-def each(count: Interval) -> str:
-    return "" if count == 1 else " each time"
-
-
-def place(c: Collective) -> str:
-    """``c3_contracting.py:56``."""
-    if c.by_compiler or c.line is None:
-        return "put there by the compiler"
-    return f"{c.file}, line {c.line}" if (c.file or "").startswith("cell") else f"{c.file}:{c.line}"
+    return f"{times}{c.kind} over {','.join(c.axes) or 'no whole axis'}{way}: {sends}{each}: {where}"
 
 
 def bytes_text(amount: Interval) -> str:

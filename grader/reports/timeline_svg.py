@@ -118,7 +118,7 @@ def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0) -> Chart
     panels: list[Panel] = []
     y = 0.0
     for (heading, timeline), scale in zip(timelines.items(), scales, strict=True):
-        panels.append(_panel(clean(heading, 120), timeline, scale, listed, left, y))
+        panels.append(_panel(clean(heading, 120), timeline, scale, listed, left, y, width))
         y = panels[-1].bottom + 12
     legend = _legend(listed, width, y + 4)
     said = [(clean(heading, 120), [where_text(t), *totals(t)]) for heading, t in timelines.items()]
@@ -136,7 +136,9 @@ def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0) -> Chart
     )
 
 
-def _panel(heading: str, timeline: Timeline, scale: Scale, listed: Sequence[str], left: float, y: float) -> Panel:
+def _panel(
+    heading: str, timeline: Timeline, scale: Scale, listed: Sequence[str], left: float, y: float, width: float
+) -> Panel:
     top = y + (HEAD if heading else 2) + TICKS
     lanes = []
     for row, lane in enumerate(timeline.lanes):
@@ -148,7 +150,9 @@ def _panel(heading: str, timeline: Timeline, scale: Scale, listed: Sequence[str]
         heading=heading,
         y=round(y + 13, 1),
         bottom=round(top + len(lanes) * STRIDE, 1),
-        ticks=[(round(left + at, 1), short_us(time)) for at, time in scale.ticks(room)],
+        ticks=[
+            (round(left + at, 1), short_us(time)) for at, time in scale.ticks(room) if left + at + room < width + 20
+        ],
         lanes=lanes,
         marks=[Mark(round(left + scale.at(c.start), 1), GAP, cut_text(c)) for c in scale.cuts],
         end=round(left + scale.width, 1),

@@ -159,12 +159,14 @@ def short_us(time: int) -> str:
     return show_us(time).removesuffix(" us")
 
 
-def place(span: Span) -> str:
-    """``e4.py:61``; '' where nobody knows."""
-    if span.line is None:
+def place(file: str | None, line: int | None) -> str:
+    """``e4.py:61``; ``line 61`` of a notebook's cell that has no name of its own; '' where nobody knows."""
+    if line is None:
         return ""
-    file = clean(span.file or "", 60)
-    return f"{file}, line {span.line}" if file.startswith("cell") or not file else f"{file}:{span.line}"
+    name = clean(file or "", 200)
+    if not name or "ipykernel" in name or "<" in name:
+        return f"line {line}"
+    return f"{name}, line {line}" if name.startswith("cell") else f"{name.rpartition('/')[2]}:{line}"
 
 
 def describe_span(span: Span) -> str:
@@ -173,7 +175,7 @@ def describe_span(span: Span) -> str:
     parts += [show_bytes(span.bytes)] if span.bytes else []
     parts += [f"{span.flops:,} FLOPs"] if span.flops else []
     parts += [f"round {at} of {of}" for at, of in span.rounds]
-    return ", ".join([*parts, *([where] if (where := place(span)) else [])])
+    return ", ".join([*parts, *([where] if (where := place(span.file, span.line)) else [])])
 
 
 def where_text(timeline: Timeline) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 import sys
 from pathlib import Path
@@ -13,7 +14,7 @@ from grader.cli import main
 from tests.cli.test_learner import available_tier
 from tests.commands import ROOT, one_line, shardlings
 
-RIGHT = '''
+RIGHT = """
 import jax
 from jax.sharding import PartitionSpec as P
 
@@ -27,10 +28,12 @@ def matmul_all_reduce(a, b, *, mesh):
 
 def matmul_reduce_scatter(a, b, *, mesh):
     raise TypeError("not this one")
-'''
+"""
 
 
-def run(words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cwd: Path = ROOT) -> tuple[int, str, str]:
+def run(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cwd: Path = ROOT
+) -> tuple[int, str, str]:
     """A command in this very process: exit code, output, errors."""
     monkeypatch.chdir(cwd)
     monkeypatch.setattr(sys, "argv", ["shardlings", *words])
@@ -56,7 +59,7 @@ BAD = {
     "explain c3 --dims Q=4": "no dimension 'Q' in c3_contracting; there are I, J, K",
     "explain c3 --dims J=33": "dimension J = 33 in dims is not cut into 4 equal parts",
     "explain c3 --on v5x:2x4": "unknown chip 'v5x'; did you mean 'v5p'?",
-    "explain c3 --on v5e": '\'v5e\' names no slice: write a chip and the sizes of its axes, such as "v5e:2x4"',
+    "explain c3 --on v5e": "'v5e' names no slice: write a chip and the sizes of its axes, such as \"v5e:2x4\"",
     "explain c3 --on v5e:3x3": "v5e has no slice of 3x3",
     "explain c3 --on H100:2x4": "H100 is a GPU: it has a switch, not a torus",
     "explain c3 --on v5e:4x4": "matmul_all_reduce on x=4, y=2: the mesh (x=4, y=2) has 8 devices, v5e:4x4 has 16",
@@ -155,3 +158,17 @@ def test_nothing_of_the_exercise_in_the_work_is_one_line(tmp_path: Path) -> None
     (tmp_path / "other.py").write_text("x = 1\n")
     done = shardlings("explain", "c3", "--work", str(tmp_path), "--isolation", available_tier())
     assert "nothing of c3_contracting in" in one_line(done)
+
+
+@pytest.mark.parametrize(("number", "columns"), [(0, "140"), (1, "77")])
+def test_the_page_shows_what_is_printed(number: int, columns: str) -> None:
+    """Up to the numbers of lines in solutions, which move."""
+    page = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
+    command, shown = re.findall(r"```\n\$ shardlings (.*)\n((?:.*\n)*?)```", page)[number]
+    done = shardlings(*command.split(), COLUMNS=columns)
+    told = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+
+    def unnumbered(text: str) -> str:
+        return re.sub(r"(?<=[:k ])\d\d\b", "NN", text)
+
+    assert unnumbered(shown.rstrip()) in unnumbered(told)
