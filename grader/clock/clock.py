@@ -44,7 +44,7 @@ def timeline(
     spans = sorted(told.spans, key=lambda s: (s.start, s.lane != COMPUTE, s.lane, s.number))
     return Timeline(
         place.slice.chip.name, place.slice.shape, place.axes, profile, laid.length, laid.busy, tuple(spans),
-        tuple(told.loops), tuple(_collectives(laid, 1)), tuple(_critical(laid)), laid.flops, laid.memory,
+        tuple(told.loops), tuple(_collectives(laid, 1)), tuple(_critical(laid)), laid.flops, laid.memory, laid.products,
     )  # fmt: skip
 
 

@@ -64,9 +64,14 @@ class LaidBody:
     @property
     def busy(self) -> int:
         """Picoseconds of kernels, loops multiplied out."""
-        return sum(self.pieces[i].duration for i in self.own_kernels) + sum(
-            b.rounds * b.body.busy for b in self.blocks.values()
-        )
+        own = sum(self.pieces[i].duration for i in self.own_kernels)
+        return own + sum(b.rounds * b.body.busy for b in self.blocks.values())
+
+    @property
+    def products(self) -> int:
+        """Picoseconds of kernels that are matrix products, loops multiplied out."""
+        own = sum(self.pieces[i].duration for i in self.own_kernels if self.fused.units[i].kind == "product")
+        return own + sum(b.rounds * b.body.products for b in self.blocks.values())
 
     @property
     def flops(self) -> int:

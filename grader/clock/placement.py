@@ -80,7 +80,7 @@ class Place:
     def _way(self, places: tuple[int, ...]) -> Way:
         shape, chip = self.slice.shape, self.slice.chip
         torus = tuple((shape[i], wraps(chip, shape[i], shape)) for i in places)
-        return Way(math.prod(n for n, _ in torus), len(torus) > 1 or torus[0][1], torus)
+        return Way(math.prod(n for n, _ in torus), len(torus) > 1 or all(ring for _, ring in torus), torus)
 
 
 def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence[int]] | None = None) -> Place:

@@ -133,7 +133,7 @@ class Timeline:
         axes: for every mesh axis of more than one device, the slice's axes it lies on, by position; profile: which
             collectives run beside the core ("ideal": all of them).
         step: picoseconds from the start of the first to the end of the last.
-        busy: picoseconds the core has a kernel; ``idle``: the rest of the step.
+        busy: picoseconds the core has a kernel; ``idle``: the rest of the step. products: those of matrix products.
         spans: by start, then lane; of loops rounds 1, 2 and the last.
         loops: where spans of other rounds are left out.
         collectives: in program order.
@@ -154,6 +154,7 @@ class Timeline:
     critical: tuple[int, ...]
     flops: int
     memory: Memory
+    products: int
 
     @property
     def idle(self) -> int:

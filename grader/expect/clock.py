@@ -42,7 +42,8 @@ def expect_hidden(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | Non
     """At least this part of the time of all collectives of a kind lies under kernels.
 
     No more is asked than there is work to hide them under: n runs of h each between kernels of d in the mean can hide
-    min(1, d/h), so ``at_least`` is of that. d is all kernels' time over n + 1, as a chain of n has work before and after.
+    min(1, d/h), so ``at_least`` is of that. d is the time of all matrix products (of all kernels, where there are none) over
+    n + 1, as a chain of n has work before and after.
 
     Args:
         kind: "permute", "all_gather", ...
@@ -56,7 +57,7 @@ def expect_hidden(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | Non
     if share is None or not share.total:
         raise Failure(f"the program has no {kind} that takes time", expected=kind)
     runs = sum(c.runs for c in found)
-    possible = min(1.0, line.busy * runs / ((runs + 1) * share.total))
+    possible = min(1.0, (line.products or line.busy) * runs / ((runs + 1) * share.total))
     if share.part >= at_least * possible:
         return
     worst = max(found, key=lambda c: (c.exposed, -c.number))

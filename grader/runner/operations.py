@@ -11,6 +11,7 @@ from typing import Any
 
 from grader.runner.admission import KINDS, array_bytes, callee_of, place_of, shaped, walk
 from grader.runner.facts import cost_of
+from grader.runner.flops import ELEMENTWISE
 from grader.runner.groups import group_axes, numbers, permute_axes, replica_groups
 from grader.runner.loops import trip_count
 from grader.wire.operations import MAX_LEVELS, MAX_OPERATIONS, Body, Communication, Operation, Operations, Value
@@ -19,7 +20,7 @@ MAX_MEMBERS = 200_000  # device numbers, over all collectives
 PRODUCTS = {"dot_general", "dot", "ragged_dot", "convolution"}
 PASSES = {"DEFAULT": 1, "HIGH": 3, "HIGHEST": 6}
 # Outside shard_map: how the compiler lays out what these make follows from their operands.
-FOLLOWS = {"convert", "optimization_barrier", "add", "subtract", "multiply", "divide", "negate", "select", "while"}
+FOLLOWS = ELEMENTWISE | {"and", "compare", "convert", "not", "optimization_barrier", "or", "select", "xor"}
 Layout = tuple[tuple[str, ...], ...] | None
 Env = dict[Any, int]
 
@@ -94,16 +95,18 @@ class _Reader:
         return self.new(value, self.values[at].parts, self.layouts[at])
 
     def made(self, value: Any, name: str, operands: Sequence[int]) -> int:
-        """A result; outside shard_map it is cut as the operands of its size are."""
+        """A result; outside shard_map it is cut as the operands of its size are, where they agree."""
         if self.real <= self.manual:
             return self.new(value)
         shape, _ = shaped(value.type)
         same = [n for n in operands if self.values[n].shape == shape]
-        if name == "constant" or not operands:
+        parts = max((self.values[n].parts for n in same), default=1)
+        given = name == "broadcast_in_dim" and self.layouts[operands[0]] == ()
+        if given or not operands:  # every device can make it
             return self.new(value, 1, ((),) * len(shape))
         layouts = {self.layouts[n] for n in same}
-        layout = layouts.pop() if name in FOLLOWS and len(layouts) == 1 else None
-        return self.new(value, max((self.values[n].parts for n in same), default=1), layout)
+        cut = [layout for layout in layouts if layout is None or any(layout)] or list(layouts)
+        return self.new(value, parts, cut[0] if name in FOLLOWS and len(cut) == 1 else None)
 
     # operations
 
@@ -150,7 +153,8 @@ class _Reader:
         from jaxlib.mlir.dialects import sdy
 
         before, block = self.manual, op.regions[0].blocks[0]
-        axes = set(sdy.ManualAxesAttr(op.attributes["manual_axes"])) & self.real
+        named: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
+        axes = set(named) & self.real
         cuts, wholes = (
             [self.layout(s) for s in sdy.TensorShardingPerValueAttr(op.attributes[name]).shardings]
             for name in ("in_shardings", "out_shardings")

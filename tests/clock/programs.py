@@ -43,7 +43,8 @@ def read_global(
     arguments = [jax.ShapeDtypeStruct(s, dtype_of(dtype), sharding=NamedSharding(mesh, spec)) for s, spec in shapes]
     lowered = jax.jit(lambda *a: function(*a), keep_unused=True).trace(*arguments).lower(lowering_platforms=("cpu",))
     code = io.BytesIO()
-    lowered.compiler_ir("stablehlo").operation.write_bytecode(code)
+    module: Any = lowered.compiler_ir("stablehlo")
+    module.operation.write_bytecode(code)
     asked = [{"shape": list(s), "dtype": dtype, "spec": encode(spec)} for s, spec in shapes]
     sizes = dict(mesh.shape)
     files = FILES if files is None else files

@@ -94,7 +94,7 @@ def ring_in_loop(a, w):
         arriving = lax.ppermute(a, "x", ROUND)
         return arriving, lax.dynamic_update_index_in_dim(parts, a @ w, k, 0)
 
-    return lax.fori_loop(0, N, body, (a, jnp.zeros((N, ROWS, w.shape[1]), a.dtype)))[1]
+    return lax.fori_loop(0, N, body, (a, jnp.zeros((N, a.shape[0], w.shape[1]), a.dtype)))[1]
 
 
 def late_in_loop(a, w):
@@ -105,7 +105,7 @@ def late_in_loop(a, w):
         a = lax.ppermute(a, "x", ROUND)
         return a, lax.dynamic_update_index_in_dim(parts, a @ w, k + 1, 0)
 
-    first = jnp.zeros((N, ROWS, w.shape[1]), a.dtype)
+    first = jnp.zeros((N, a.shape[0], w.shape[1]), a.dtype)
     return lax.fori_loop(0, N - 1, body, (a, lax.dynamic_update_index_in_dim(first, a @ w, 0, 0)))[1]
 
 

@@ -1,0 +1,154 @@
+"""What collectives take: against the tests' network simulator, and where their groups lie on a slice."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from grader.clock import Place, Untimed, placed
+from grader.clock.collectives import duration, moves
+from grader.clock.placement import Slice
+from grader.hardware import CHIPS
+from grader.wire.operations import Communication
+from tests import network
+from tests.clock.programs import chip, line_of, ring_of
+
+V = 67_108_864
+SIZES = (2, 3, 4, 7, 8, 16)
+SIMULATED = {
+    "all_gather": (network.all_gather, lambda n: V // n),
+    "reduce_scatter": (network.reduce_scatter, lambda n: V),
+    "all_reduce": (network.all_reduce, lambda n: V),
+    "all_to_all": (network.all_to_all, lambda n: V // n),
+}
+
+
+def whole(kind: str, n: int, size: int) -> Communication:
+    return Communication(kind, (tuple(range(n)),), ("x",), size)
+
+
+@pytest.mark.parametrize("kind", SIMULATED)
+@pytest.mark.parametrize("n", SIZES)
+@pytest.mark.parametrize("topology", ["ring", "line"])
+def test_a_network_that_moves_chunks_takes_as_long(kind: str, n: int, topology: str) -> None:
+    simulate, size = SIMULATED[kind]
+    wires = network.Network(5e10)
+    simulate(wires, topology, n, size(n) * (n if kind in ("all_gather", "all_to_all") else 1))
+    place = ring_of(n) if topology == "ring" else line_of(n)
+    time, lanes = duration(whole(kind, n, size(n)), place)
+    assert time == pytest.approx(wires.clock * 1e12, rel=1e-6) and lanes == ("x+", "x-")
+
+
+def routed(pairs: list[tuple[int, int]], n: int, ring: bool, size: int) -> float:
+    """Every pair's message in whole chunks over the network's wires, the shorter way, halfway forwards."""
+    loads = []
+    for a, b in pairs:
+        up = (2 * ((b - a) % n) <= n) if ring else b > a
+        loads.append((network._walk(n, a, b, up), float(size)))
+    wires = network.Network(5e10)
+    wires.step(loads)
+    return wires.clock
+
+
+@pytest.mark.parametrize("ring", [True, False])
+@pytest.mark.parametrize("by", range(1, 8))
+def test_a_cyclic_shift_takes_what_its_busiest_wire_does(ring: bool, by: int) -> None:
+    pairs = [(i, (i + by) % 8) for i in range(8)]
+    about = Communication("permute", tuple(pairs), ("x",), V // 8)
+    time, _ = duration(about, ring_of(8) if ring else line_of(8))
+    assert time == pytest.approx(routed(pairs, 8, ring, V // 8) * 1e12, rel=1e-6)
+
+
+@pytest.mark.parametrize("sizes", [(2, 4), (4, 4), (4, 8)])
+def test_an_all_to_all_over_a_grid_is_no_slower_than_a_network_and_not_much_faster(sizes: tuple[int, int]) -> None:
+    n = sizes[0] * sizes[1]
+    place = placed(chip(shape=sizes, rings=False), {"x": sizes[0], "y": sizes[1]})
+    time, lanes = duration(Communication("all_to_all", (tuple(range(n)),), ("x", "y"), V // n), place)
+    wires = network.Network(5e10)
+    network.torus_all_to_all(wires, sizes, V, "line")
+    assert 0.6 * wires.clock <= time / 1e12 <= wires.clock * (1 + 1e-9)
+    assert lanes == ("x+", "x-", "y+", "y-")
+
+
+def test_which_links_a_permute_holds() -> None:
+    def lanes(pairs: list[tuple[int, int]], place: Place) -> tuple[str, ...]:
+        return duration(Communication("permute", tuple(pairs), ("x",), 1 << 20), place)[1]
+
+    there = [(i, (i + 1) % 8) for i in range(8)]
+    assert lanes(there, ring_of(8)) == ("x+",)
+    assert lanes([(b, a) for a, b in there], ring_of(8)) == ("x-",)
+    assert lanes(there, line_of(8)) == ("x+", "x-")  # what wraps goes back all the way
+    assert lanes([(i, i + 1) for i in range(7)], line_of(8)) == ("x+",)
+
+
+def test_hops_bound_what_is_small() -> None:
+    assert duration(whole("all_gather", 8, 8), ring_of(8))[0] == 4_000_000
+    assert duration(whole("all_gather", 8, 8), line_of(8))[0] == 7_000_000
+    assert duration(whole("all_reduce", 8, 8), line_of(8))[0] == 14_000_000
+
+
+def test_equal_axes_are_used_at_once() -> None:
+    place = placed(chip(shape=(8, 8)), {"x": 8, "y": 8})
+    both = Communication("all_gather", (tuple(range(64)),), ("x", "y"), V // 64)
+    assert duration(both, place)[0] == pytest.approx(63 / 64 * V / (4 * 5e10) * 1e12, rel=1e-6)
+
+
+def test_groups_that_follow_no_axes_have_no_time() -> None:
+    with pytest.raises(Untimed, match="the groups of this all_gather follow no axes of the mesh"):
+        duration(Communication("all_gather", ((0, 3), (1, 2)), (), 8), ring_of(4))
+
+
+def test_what_moves_nothing_is_none() -> None:
+    assert not moves(Communication("permute", ((0, 0), (1, 1)), (), 8))
+    assert not moves(Communication("all_reduce", ((0,), (1,)), (), 8))
+
+
+# -- where a mesh lies -------------------------------------------------------------------------
+
+
+def test_a_mesh_axis_over_a_grid_goes_round_a_cycle() -> None:
+    place = placed("v5e:2x4", {"x": 8})
+    assert place.axes == {"x": (0, 1)} and place.ways["x"].ring
+    shift = Communication("permute", tuple((i, (i + 1) % 8) for i in range(8)), ("x",), 45_000_000)
+    assert duration(shift, place) == (1_000_000_000, ("x+",))
+
+
+def test_mesh_axes_lie_on_the_first_axes_that_fit() -> None:
+    assert placed("v5e:4x4", {"x": 4, "y": 4}).axes == {"x": (0,), "y": (1,)}
+    assert placed("v5e:2x4", {"x": 4, "y": 2}).axes == {"x": (1,), "y": (0,)}
+    assert placed("v5e:4x4", {"x": 4, "one": 1, "y": 4}, {"x": [1], "y": [0]}).axes == {"x": (1,), "y": (0,)}
+
+
+def test_which_axes_wrap_is_the_hardwares() -> None:
+    assert not placed("v5e:4x4", {"x": 4, "y": 4}).ways["x"].ring
+    assert placed("v5e:16x16", {"x": 16, "y": 16}).ways["x"].ring
+    assert placed("v5p:4x4x4", {"x": 4, "y": 4, "z": 4}).ways["z"].ring
+
+
+@pytest.mark.parametrize(
+    ("on", "mesh", "axes", "told"),
+    [
+        ("v5e", {"x": 8}, None, "'v5e' names no slice: write a chip and the sizes of its axes, such as \"v5e:2x4\""),
+        ("v5e:3x4", {"x": 12}, None, "v5e has no slice of 3x4"),
+        ("v9:2x4", {"x": 8}, None, "unknown chip 'v9'"),
+        ("H100:2x4", {"x": 8}, None, "H100 is a GPU: it has a switch, not a torus"),
+        ("v5e:2x4", {"x": 4}, None, "the mesh (x=4) has 4 devices, v5e:2x4 has 8"),
+        ("v5e:2x4", {"x": 2, "y": 2, "z": 2}, None, "does not lie on v5e:2x4: each of its axes needs whole axes of the slice"),
+        ("v5e:2x4", {"x": 2, "y": 4}, {"x": [1], "y": [0]}, "does not lie on v5e:2x4 as axes={'x': [1], 'y': [0]} says"),
+    ],
+)  # fmt: skip
+def test_what_cannot_lie_so_is_told_in_a_line(on: str, mesh: dict, axes: dict | None, told: str) -> None:
+    with pytest.raises(ValueError) as error:
+        placed(on, mesh, axes)
+    assert told in str(error.value) and "\n" not in str(error.value)
+
+
+def test_every_chip_has_a_slice_that_can_be_named() -> None:
+    for name in CHIPS:
+        shape = (4, 4) if CHIPS[name].torus == 2 else (4, 4, 4)
+        sizes = dict(zip("xyz", shape, strict=False))
+        for axes in itertools.permutations(sizes):
+            assert placed(f"{name}:{'x'.join(map(str, shape))}", dict.fromkeys(axes, 4)).slice == Slice(
+                CHIPS[name], shape
+            )

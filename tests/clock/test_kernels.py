@@ -1,0 +1,190 @@
+"""What is fused with what and what a kernel costs; measured times of a chip as a witness."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from grader.clock import COMPUTE, Timeline, Untimed, live_memory, timeline
+from tests.clock.programs import read, read_global, ring_of
+
+ONE = {"x": 1}
+KIB = 1024
+SQUARE = ((512, 512), P())
+HBM = 1e12
+
+# M, N, K and microseconds on one TPU v6e, bfloat16: the longest products of the first 300 rows of
+# scalesim/calibration_pure/gemm_pure_master_tpuv6e.csv (github.com/scalesim-project/SCALE-Sim, MIT), column latency_us_device.
+PRODUCTS = [
+    (2625, 2812, 4004, 139.57), (5073, 2038, 4403, 128.11), (5155, 3595, 1853, 107.35), (2058, 2825, 5646, 106.51),
+    (5278, 2631, 3323, 111.95), (5636, 3459, 3351, 182.36), (3272, 3713, 4610, 156.56), (4913, 4631, 5573, 334.43),
+    (3996, 3511, 4566, 173.05), (5257, 3039, 3022, 117.47), (5367, 3951, 1624, 103.40),
+]  # fmt: skip
+# Elements and microseconds of exp on one TPU v6e: scalesim/calibration_pure/datasets_pure_tpuv6e_fixed/exponential_dataset.csv.
+EXPONENTIALS = [
+    (5707264, 19.18), (6740736, 22.07), (8931584, 28.92), (10311168, 32.56), (13236736, 42.89), (16642176, 51.95),
+    (18052224, 56.40), (20293632, 63.11), (38825984, 119.48),
+]  # fmt: skip
+
+
+def laid(local: Callable, *shapes: tuple, out: object = P(), dtype: str = "float32") -> Timeline:
+    program = read(local, list(shapes), out, mesh={"x": 8}, dtype=dtype)
+    return timeline(program, ring_of(8, flops=1e14, hbm=HBM))
+
+
+def kernels(found: Timeline) -> list[tuple[str, int, int]]:
+    return [(s.what, s.bytes // KIB, s.flops) for s in found.spans if s.lane == COMPUTE]
+
+
+def test_measured_products_take_longer_than_the_model_by_what_shapes_waste() -> None:
+    parts = []
+    for m, n, k, us in PRODUCTS:
+        program = read(lambda a, b: a @ b, [((m, k), P()), ((k, n), P())], P(), mesh=ONE)
+        parts.append(timeline(program, "v6e:1x1").step / 1e6 / us)
+    assert min(parts) > 0.4 and max(parts) < 1 and 0.6 < statistics.median(parts) < 0.9, parts
+
+
+def test_measured_elementwise_kernels_take_a_fifth_more_than_their_bytes() -> None:
+    parts = []
+    for n, us in EXPONENTIALS:
+        program = read(jnp.exp, [((n,), P())], P(), mesh=ONE)
+        parts.append((timeline(program, "v6e:1x1").step / 1e6 + 1) / us)
+    assert min(parts) > 0.75 and max(parts) < 0.86, parts
+
+
+def test_elementwise_operations_are_one_kernel_with_what_uses_them() -> None:
+    assert kernels(laid(lambda a, b: jnp.tanh(a * 2 + b), SQUARE, SQUARE)) == [("tanh + multiply + add", 3 * 1024, 0)]
+    (only,) = kernels(laid(lambda a, b: jnp.tanh(a) @ b, SQUARE, SQUARE))
+    assert only == ("dot_general + tanh", 3 * 1024, 2 * 512**3)
+
+
+def test_a_sum_with_a_product_joins_the_product_and_reads_what_is_added() -> None:
+    (only,) = kernels(laid(lambda a, b, c: c + a @ b, SQUARE, SQUARE, SQUARE))
+    assert only == ("dot_general + add", 4 * 1024, 2 * 512**3)
+
+
+def test_a_product_does_not_wait_for_a_collective_that_only_its_sum_needs() -> None:
+    def local(a, b, c):
+        return lax.ppermute(c, "x", [(i, (i + 1) % 8) for i in range(8)]) + a @ b
+
+    found = laid(local, SQUARE, SQUARE, SQUARE)
+    assert [what for what, _, _ in kernels(found)] == ["dot_general", "add"]
+    (permute,) = found.collectives
+    assert permute.hidden > 0 and permute.after == "" and permute.before.startswith("add")
+
+
+def test_a_slice_reads_what_it_takes() -> None:
+    assert kernels(laid(lambda a: lax.slice_in_dim(a, 0, 64) * 2, SQUARE)) == [("multiply + slice", 2 * 128, 0)]
+
+
+def test_an_array_is_updated_in_place_unless_somebody_needs_it_as_it_was() -> None:
+    def dies(a, b):
+        return lax.dynamic_update_slice(jnp.tanh(a) @ a, b[:64], (0, 0))
+
+    def lives(a, b):
+        return lax.dynamic_update_slice(a, b[:64], (0, 0))
+
+    assert kernels(laid(dies, SQUARE, SQUARE))[-1][1] == 2 * 128
+    assert kernels(laid(lives, SQUARE, SQUARE))[-1][1] == 2 * 128 + 2 * 1024
+
+
+def test_passes_of_a_product_follow_its_precision_and_its_dtype() -> None:
+    def of(precision: str, dtype: str) -> int:
+        return laid(lambda a, b: jnp.dot(a, b, precision=precision), SQUARE, SQUARE, dtype=dtype).busy
+
+    once = 2 * 512**3 / 1e14 * 1e12
+    found = [of("high", "float32"), of("highest", "float32"), of("highest", "bfloat16")]
+    assert found == [pytest.approx(n * once, abs=2) for n in (3, 6, 1)]
+
+
+def test_int8_has_its_own_rate() -> None:
+    def local(a, b):
+        return jnp.dot(a, b, preferred_element_type=jnp.int32)
+
+    assert 2 * laid(local, SQUARE, SQUARE, dtype="int8").busy == pytest.approx(
+        laid(jnp.dot, SQUARE, SQUARE).busy, abs=2
+    )
+
+
+def test_of_a_conditional_the_longest_branch_counts() -> None:
+    def local(a, b):
+        return lax.cond(lax.axis_index("x") == 0, lambda: a @ b, lambda: a)
+
+    assert laid(local, SQUARE, SQUARE).flops == 2 * 512**3
+
+
+def test_what_no_result_needs_is_not_there() -> None:
+    def local(a, b):
+        lax.ppermute(a, "x", [(i, (i + 1) % 8) for i in range(8)])
+        return a + b
+
+    assert laid(local, SQUARE, SQUARE).collectives == ()
+
+
+# -- what has no time --------------------------------------------------------------------------
+
+
+def test_a_loop_whose_rounds_nobody_knows_has_no_time() -> None:
+    def local(a, b):
+        return lax.while_loop(lambda a: a[0, 0] < 9, lambda a: a @ b, a)
+
+    with pytest.raises(Untimed, match="a loop's number of rounds cannot be read from the program"):
+        laid(local, SQUARE, SQUARE)
+
+
+def mesh(n: int = 8):
+    from jax.sharding import AbstractMesh, AxisType
+
+    return AbstractMesh((n,), ("x",), axis_types=(AxisType.Auto,))
+
+
+def test_a_product_outside_shard_map_has_no_time() -> None:
+    program = read_global(lambda a, b: a @ b, [((512, 512), P("x")), SQUARE], mesh())
+    with pytest.raises(Untimed, match="dot_general stands outside shard_map"):
+        timeline(program, ring_of(8))
+
+
+def test_what_the_compiler_has_to_move_first_has_no_time() -> None:
+    def entered(spec: P) -> Callable:
+        return jax.shard_map(lambda a: a * 2, mesh=mesh(), in_specs=spec, out_specs=spec)
+
+    with pytest.raises(Untimed, match="an array enters shard_map laid out otherwise than in_specs say"):
+        timeline(read_global(entered(P()), [((512, 512), P("x"))], mesh()), ring_of(8))
+    twice = lambda a: entered(P("x"))(entered(P("x"))(a) + 1)  # noqa: E731
+    assert timeline(read_global(twice, [((512, 512), P("x"))], mesh()), ring_of(8, hbm=HBM)).step > 0
+
+
+# -- memory ------------------------------------------------------------------------------------
+
+MIB = 1 << 20
+
+
+def memory(local: Callable, *shapes: tuple, out: object = P()) -> tuple[int, int, int, int]:
+    found = live_memory(read(local, list(shapes), out, mesh={"x": 8}, dtype="float32"))
+    return tuple(n // MIB for n in (found.peak, found.arguments, found.results, found.temporaries))  # type: ignore[return-value]
+
+
+def test_memory_is_what_lives_at_the_worst_point() -> None:
+    assert memory(lambda a, b: a @ b, SQUARE, SQUARE) == (3, 2, 1, 0)
+    assert memory(lambda a, b: (a @ b) @ b, SQUARE, SQUARE) == (4, 2, 1, 1)
+    assert memory(lambda a, b: a[:1] @ b, SQUARE, SQUARE)[0] == 2
+    assert memory(lambda a: lax.all_gather(a, "x", tiled=True).sum(), ((4096, 512), P("x"))) == (9, 1, 0, 8)
+
+
+def test_a_loop_holds_what_it_carries_once_and_what_a_round_needs() -> None:
+    def local(a, b):
+        return lax.fori_loop(0, 4, lambda _, a: (a @ b) @ b, a)
+
+    peak, arguments, _, _ = memory(local, SQUARE, SQUARE)
+    assert arguments == 2 and peak == 5  # a and b; what is carried, and two products of a round at a time
+
+
+def test_the_worst_point_has_a_place() -> None:
+    found = live_memory(read(lambda a, b: (a @ b) @ b, [SQUARE, SQUARE], P(), files={__file__}))
+    assert found.at.startswith("dot_general, line ") and found.line and found.time == -1

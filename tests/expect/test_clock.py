@@ -1,0 +1,159 @@
+"""Words about time: what passes, what fails, and what a learner is told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import jax.numpy as jnp
+import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+from grader.common.observation import UNKNOWN, Interval, Seen, Timing
+from grader.expect import (
+    Failure,
+    expect_bubble,
+    expect_hidden,
+    expect_memory,
+    expect_step_time,
+    laid_out,
+    memory_of,
+    show_time,
+)
+from grader.wire.operations import Operations
+from tests.clock.programs import read
+from tests.clock.test_closed_forms import late_in_loop, permute_waits, ring
+
+ON = Timing("v5e:2x4")
+N = 8
+
+
+def matmul(local: Callable, rows: int, columns: int = 4096) -> Operations:
+    """The lines of the test's own programs are known."""
+    shapes = [((N * rows, 4096), P("x", None)), ((4096, columns), P())]
+    return read(local, shapes, P(None, "x", None), files={matmul.__code__.co_filename, ring.__code__.co_filename})
+
+
+def seen(operations: Operations | None, timing: Timing | None = ON, **more) -> Seen:
+    return Seen({"x": 8}, operations=operations, timing=timing, clock=partial(laid_out, operations, timing), **more)
+
+
+def told(word: Callable, *args, **kwargs) -> Failure:
+    with pytest.raises(Failure) as failure:
+        word(*args, **kwargs)
+    return failure.value
+
+
+def local_ring(a, w):
+    parts = []
+    for k in range(N):
+        if k < N - 1:
+            arriving = lax.ppermute(a, "x", [(i, (i + 1) % N) for i in range(N)])
+        parts.append(a @ w)
+        a = arriving
+    return jnp.stack(parts)
+
+
+def test_a_ring_hides_its_hops_where_there_is_work_to_hide_them_under() -> None:
+    for rows in (256, 2048):
+        expect_hidden(seen(matmul(local_ring, rows)), "permute", at_least=0.95)
+
+
+def test_a_ring_that_hops_bound_is_asked_for_no_more_than_there_is_work() -> None:
+    bound = seen(matmul(local_ring, 2048, columns=256))
+    assert bound.timeline.shares()["permute"].part < 0.2
+    expect_hidden(bound, "permute", at_least=0.95)
+
+
+@pytest.mark.parametrize("local", [permute_waits, late_in_loop])
+def test_a_permute_that_waits_is_bare(local: Callable) -> None:
+    failure = told(expect_hidden, seen(matmul(local, 2048)), "permute", at_least=0.5)
+    assert "permute over x takes 372.83 us" in failure.reason and "0% of all permute time lies under" in failure.reason
+    assert failure.where.startswith("line ") and failure.where in failure.reason and "\n" not in failure.reason
+
+
+def test_what_a_bare_permute_waits_for_is_told() -> None:
+    reason = told(expect_hidden, seen(matmul(permute_waits, 2048)), "permute").reason
+    assert ": it waits for dot_general, line" in reason and "dot_general, line" in reason.split(", and ")[1]
+    reason = told(expect_hidden, seen(matmul(late_in_loop, 2048)), "permute").reason
+    assert "372.83 us, 7 times, of which 372.83 us stand bare: it waits for nothing" in reason
+
+
+def test_a_kind_that_is_not_there_is_not_hidden() -> None:
+    assert (
+        told(expect_hidden, seen(matmul(ring, 256)), "all_gather").reason
+        == "the program has no all_gather that takes time"
+    )
+
+
+def test_what_is_spelt_wrongly_is_the_authors() -> None:
+    for kind, part in (("ppermute", 0.9), ("permute", 0.0), ("permute", 1.1)):
+        with pytest.raises(ValueError, match="expect_hidden"):
+            expect_hidden(seen(matmul(ring, 256)), kind, at_least=part)
+
+
+def test_the_step_has_a_budget() -> None:
+    right, late = seen(matmul(local_ring, 2048)), seen(matmul(permute_waits, 2048))
+    budget = 1.05 * right.timeline.step / 1e12
+    expect_step_time(right, at_most=budget)
+    reason = told(expect_step_time, late, at_most=budget).reason
+    assert (
+        reason.startswith("the step takes ")
+        and " on v5e:2x4, the budget is " in reason
+        and "the core is idle for" in reason
+    )
+
+
+def test_a_slice_may_be_named_and_must_be_somewhere() -> None:
+    program = matmul(local_ring, 256)
+    ordinary = seen(program, None)
+    assert ordinary.clock(on="v5e:2x4").step == seen(program).timeline.step
+    expect_hidden(ordinary, "permute", on="v5e:2x4")
+    with pytest.raises(ValueError, match="name the slice, on="):
+        ordinary.clock()
+    with pytest.raises(ValueError, match="there is no program to lay out in time"):
+        _ = Seen({}).timeline
+
+
+def test_what_has_no_time_fails_with_its_line() -> None:
+    def local(a, w):
+        return lax.while_loop(lambda a: a[0, 0] < 9, lambda a: a * 2, a)[None]
+
+    failure = told(lambda: seen(matmul(local, 256)).timeline)
+    assert failure.where.startswith("line ") and failure.reason.startswith(
+        f"{failure.where}: a loop's number of rounds"
+    )
+    assert "too many operations to be laid out in time" in told(lambda: seen(None).timeline).reason
+
+
+def test_a_bubble_is_work_thrown_away() -> None:
+    """GPipe of 4 stages and 8 microbatches: of 11 ticks 8 are useful, on each of 4 stages."""
+    each = 100
+    of = partial(Seen, {"x": 4})
+    expect_bubble(of(dot_flops=Interval.of(11 * each)), useful=4 * 8 * each, at_most=3 / 11)
+    failure = told(expect_bubble, of(dot_flops=Interval.of(12 * each)), useful=4 * 8 * each, at_most=3 / 11)
+    assert failure.reason.startswith(
+        "33.3% of the arithmetic is thrown away, at most 27.3% is due: 4 devices spend 4800 FLOPs"
+    )
+    assert "cannot be read" in told(expect_bubble, of(dot_flops=UNKNOWN), useful=1, at_most=0.5).reason
+
+
+def test_memory_by_the_program_and_by_the_clock() -> None:
+    program = matmul(local_ring, 2048)
+    least = memory_of(seen(program)).peak
+    expect_memory(seen(program, None), at_most=least, by="program")
+    expect_memory(seen(program), at_most=seen(program).timeline.memory.peak, by="clock")
+    failure = told(expect_memory, seen(program), at_most=least - 1, by="program")
+    assert failure.reason.startswith("the program holds ") and " of arguments, " in failure.reason
+    with pytest.raises(ValueError, match="a timing call is never compiled"):
+        expect_memory(seen(program), at_most=1)
+    with pytest.raises(ValueError, match="memory by 'xla': there are compiler, program, clock"):
+        expect_memory(seen(program), at_most=1, by="xla")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("time", "text"), [(0, "0 ps"), (7, "7 ps"), (1500, "1.5 ns"), (298969989, "298.97 us"), (1_2345_000_000, "12.345 ms")]
+)  # fmt: skip
+def test_how_a_time_is_shown(time: int, text: str) -> None:
+    assert show_time(time) == text

@@ -1,0 +1,116 @@
+"""Operations as JSON: what is written is read, what is no program is refused."""
+
+from __future__ import annotations
+
+import copy
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader.wire.frames import BadFrame
+from grader.wire.operations import Body, Communication, Operation, Operations, Value, from_json, to_json
+
+ROUND = Communication("permute", ((0, 1), (1, 0)), ("x",), 32)
+PROGRAM = Operations(
+    {"x": 2},
+    (Value((8,), "float32", 2), *[Value((4, 2), "bfloat16")] * 4, Value((), "int32")),
+    Body(
+        (0,),
+        (
+            Operation("shard", (0,), (1,)),
+            Operation("constant", (), (5,), number=-3),
+            Operation(
+                "while", (1,), (2,), rounds=4, line=7, file="a.py",
+                bodies=(Body((3,), (Operation("collective_permute", (3,), (4,), communication=ROUND),), (4,)),),
+            ),
+        ),
+        (2,),
+    ),
+)  # fmt: skip
+
+
+def test_what_is_written_is_read() -> None:
+    assert from_json(json.loads(json.dumps(to_json(PROGRAM)))) == PROGRAM
+
+
+def test_bytes_are_what_one_device_holds() -> None:
+    assert [v.bytes for v in PROGRAM.values] == [16, 16, 16, 16, 16, 4]
+
+
+def test_a_program_is_walked_with_what_stands_inside() -> None:
+    assert [op.name for op in PROGRAM.walk()] == ["shard", "constant", "while", "collective_permute"]
+
+
+def changed(path: list[Any], value: Any) -> Any:
+    data = copy.deepcopy(to_json(PROGRAM))
+    place: Any = data
+    for step in path[:-1]:
+        place = place[step]
+    place[path[-1]] = value
+    return data
+
+
+OPS = ["main", 1]
+
+
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        (["mesh"], [["x", 0]]),
+        (["values", 0], [[1 << 40, 1 << 40], "float32", 1]),
+        (["values", 0], [[8], "object", 1]),
+        (["values", 0], [[8], "float32", 0]),
+        (["values", 0], [[-8], "float32", 1]),
+        (["values", 0], [[True], "float32", 1]),
+        ([*OPS, 0, "in"], [9]),
+        ([*OPS, 0, "in"], [2]),  # not made yet
+        ([*OPS, 0, "out"], [0]),  # made twice
+        ([*OPS, 0, "name"], 3),
+        ([*OPS, 0, "flops"], -1),
+        ([*OPS, 0, "flops"], 1.5),
+        ([*OPS, 1, "number"], 1 << 80),
+        ([*OPS, 2, "rounds"], "many"),
+        ([*OPS, 2, "line"], -1),
+        ([*OPS, 2, "bodies"], [[[3], [], []]] * 2),
+        ([*OPS, 2, "bodies", 0, 1, 0, "communication"], ["permute", [[0, 2]], ["x"], 32]),
+        ([*OPS, 2, "bodies", 0, 1, 0, "communication"], ["permute", [[0]], ["x"], 32]),
+        ([*OPS, 2, "bodies", 0, 1, 0, "communication"], ["gossip", [[0, 1]], ["x"], 32]),
+        ([*OPS, 2, "bodies", 0, 1, 0, "communication"], ["permute", [[0, 1]], ["z"], 32]),
+        (["main"], [[0], []]),
+    ],
+)  # fmt: skip
+def test_what_is_no_program_is_refused(path: list[Any], value: Any) -> None:
+    with pytest.raises(BadFrame, match="not a program"):
+        from_json(changed(path, value))
+
+
+plain = st.recursive(
+    st.none() | st.booleans() | st.integers(-5, 10**20) | st.text(max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["mesh", "values", "main", "in", "out", "name"]), inner, max_size=6)
+    ),
+)
+
+
+@settings(deadline=None, max_examples=300)
+@given(plain)
+def test_anything_is_a_program_or_refused(data: Any) -> None:
+    with pytest.raises(BadFrame):
+        from_json(data)
+
+
+def nested(levels: int) -> Any:
+    data: list[Any] = [[], [], []]
+    for _ in range(levels):
+        data = [[], [{"name": "case", "in": [], "out": [], "bodies": [data]}], []]
+    return {"mesh": [["x", 2]], "values": [], "main": data}
+
+
+def test_what_is_nested_too_deeply_is_refused() -> None:
+    assert from_json(nested(16)).main
+    with pytest.raises(BadFrame, match="nested too deeply"):
+        from_json(nested(17))
