@@ -16,12 +16,21 @@ def span(lane: str, kind: str, start: float, end: float, number: int = 0, **more
 def timeline(*spans: Span, step: float | None = None, loops: tuple[Loop, ...] = (), **more: object) -> Timeline:
     last = max((s.end for s in spans), default=0) if step is None else round(step * US)
     busy = sum(s.duration for s in spans if s.lane == COMPUTE)
+    products = sum(s.duration for s in spans if s.kind == "product")
     collectives = {s.number: s for s in spans if s.lane != COMPUTE}
     found = tuple(
         CollectiveTime(n, s.kind, ("x",), s.bytes, 1, s.duration, s.duration // 4, s.duration - s.duration // 4)
         for n, s in collectives.items()
     )
-    about = {"chip": "v5e", "shape": (2, 4), "axes": {"x": (0, 1)}, "profile": "ideal", "critical": (0,), "flops": 0}
+    about = {
+        "chip": "v5e",
+        "shape": (2, 4),
+        "axes": {"x": (0, 1)},
+        "profile": "ideal",
+        "critical": (0,),
+        "flops": 0,
+        "products": products,
+    }
     memory = Memory(3 << 20, 1 << 20, 1 << 20, 1 << 20, "dot_general, line 14", 14)
     return Timeline(step=last, busy=busy, spans=spans, loops=loops, collectives=found, memory=memory, **about | more)  # type: ignore[arg-type]
 

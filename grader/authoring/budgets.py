@@ -11,16 +11,27 @@ import itertools
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from grader.common.observation import Collective, Interval, total
+from grader.clock import Timeline
+from grader.common.observation import Collective, Interval, Seen, total
+from grader.expect import Failure, expect_hidden
 from grader.reports.explained import Explained
+from grader.reports.timelines import US
 
 MOST = 1 << 16  # a larger factor explains nothing
 Key = tuple[str, tuple[str, ...]]
 
 
 def check_lines(programs: Sequence[Explained]) -> list[str]:
-    """Lines to paste into checks of one call, given what it came to on several meshes and with several sizes."""
+    """Lines to paste into checks of one task, given what it came to on several meshes and with several sizes.
+
+    Those of timing calls, which are never run, are about time.
+    """
     known = [p for p in programs if p.fault is None]
+    run, timed = ([p for p in known if p.ran == ran] for ran in (True, False))
+    return _lines_of_run(run) + _lines_of_timed(timed)
+
+
+def _lines_of_run(known: Sequence[Explained]) -> list[str]:
     if not known:
         return []
     lines = [_collectives_line(known)]
@@ -34,6 +45,24 @@ def check_lines(programs: Sequence[Explained]) -> list[str]:
         if any(values) and (text := formula(known, values)):
             lines.append(f"{word}(seen, at_most={text})")
     return [line for line in lines if line]
+
+
+def _lines_of_timed(known: Sequence[Explained]) -> list[str]:
+    """The longest step, rounded up to a microsecond, and the kinds of collectives that are hidden as far as they can be."""
+    found = [p.timeline for p in known if p.timeline is not None]
+    if not found or len(found) < len(known):
+        return []
+    longest = -(-max(t.step for t in found) // US)
+    hidden = [k for k in dict.fromkeys(k for t in found for k in t.shares()) if all(_is_hidden(t, k) for t in found)]
+    return [f"expect_step_time(seen, at_most={longest}e-6)", *(f'expect_hidden(seen, "{kind}")' for kind in hidden)]
+
+
+def _is_hidden(timeline: Timeline, kind: str) -> bool:
+    try:
+        expect_hidden(Seen({}, clock=lambda **_: timeline), kind)
+    except Failure:
+        return False
+    return True
 
 
 def _all_traffic(p: Explained) -> Iterator[Interval]:

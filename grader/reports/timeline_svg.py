@@ -130,7 +130,7 @@ def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0) -> Chart
         panels=panels,
         legend=legend,
         looks=[LOOKS.get(kind, (_GREY, "M0 2h8")) for kind in listed],
-        ident="t" + hashlib.sha256(repr((width, said, found)).encode()).hexdigest()[:8],
+        ident="t" + hashlib.sha256(repr((width, panels)).encode()).hexdigest()[:8],
         alt=clean(alt, 600),
         details=said,
     )

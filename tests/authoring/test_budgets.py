@@ -16,6 +16,7 @@ from grader.common.observation import Collective, Interval, Seen
 from grader.expect import Failure
 from grader.reports.explained import Explained
 from tests.seen import collective
+from tests.timelines import ring as ring_in_time
 
 MESHES = [{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}]
 SIZES = [{"I": 24, "J": 32, "K": 40}, {"I": 21, "J": 40, "K": 24}]
@@ -114,3 +115,23 @@ def test_a_product_of_sizes_is_found_again(factor: int, above: set[str], below: 
     assert text
     for p in programs:
         assert eval(text, {"seen": as_seen(p)}) == pytest.approx(value(p))
+
+
+def test_timing_calls_get_lines_about_time_and_spoil_no_others() -> None:
+    right, late = ring_in_time(7, 41.9, 41.9), ring_in_time(7, 5.4, 41.9)
+    hidden = dataclasses.replace(
+        right, collectives=tuple(dataclasses.replace(c, hidden=c.each, exposed=0) for c in right.collectives)
+    )
+    timed = [dataclasses.replace(program(MESHES[0], SIZES[0]), ran=False, timeline=t) for t in (hidden, hidden)]
+    lines = ["expect_step_time(seen, at_most=336e-6)", 'expect_hidden(seen, "permute")']
+    assert check_lines(timed) == lines
+    for line in lines:
+        seen = Seen({}, clock=lambda **_: hidden)
+        eval(line, vars(expect) | {"seen": seen})
+    usual = [ring(mesh, dims) for mesh in MESHES for dims in SIZES]
+    assert check_lines([*usual, *timed]) == check_lines(usual) + lines
+    exposed = dataclasses.replace(
+        late, collectives=tuple(dataclasses.replace(c, hidden=0, exposed=c.each) for c in late.collectives)
+    )
+    assert check_lines([dataclasses.replace(timed[0], timeline=exposed)]) == ["expect_step_time(seen, at_most=299e-6)"]
+    assert check_lines([dataclasses.replace(timed[0], timeline=None, untimed="no")]) == []

@@ -13,6 +13,7 @@ import pytest
 from grader.cli import main
 from tests.cli.test_learner import available_tier
 from tests.commands import ROOT, one_line, shardlings
+from tests.made_up import made_up
 
 RIGHT = """
 import jax
@@ -172,3 +173,33 @@ def test_the_page_shows_what_is_printed(number: int, columns: str) -> None:
         return re.sub(r"(?<=[:k ])\d\d\b", "NN", text)
 
     assert unnumbered(shown.rstrip()) in unnumbered(told)
+
+
+TIMED = '''
+timed = exercise.timing(gather, a=A, meshes=[{"x": 4}], dims={"I": 65536, "J": 512}, on="v5e:2x2")
+
+
+@exercise.check(timed, points=1)
+def fast(seen):
+    """it is fast"""
+    expect_step_time(seen, at_most=1)
+
+
+@exercise.misconception(fails=value)
+'''
+
+
+def test_timing_calls_are_laid_out_where_they_say_and_give_lines_about_time(tmp_path: Path) -> None:
+    made_up(tmp_path, "\n@exercise.misconception(fails=value)\n", TIMED)
+    path = next(tmp_path.glob("solutions/*/x1_gather.py"))
+    path.write_text(path.read_text().replace("import expect_close", "import expect_step_time, expect_close"))
+    done = shardlings("explain", "x1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "in time on v5e 2x2, x on slice axes 0 and 1, profile ideal" in told
+    assert "gather on x=2 with I=8, J=3" in told and "I=1012" not in told
+    assert 'expect_collectives(seen, all_gather={"x": 1})' in told and "expect_step_time(seen, at_most=" in told
+    line = next(line.strip() for line in done.stdout.splitlines() if "expect_step_time" in line)
+    path.write_text(path.read_text().replace("expect_step_time(seen, at_most=1)", line))
+    (checked,) = json.loads(shardlings("explain", "x1", "--json", cwd=tmp_path).stdout)["checks"].values()
+    assert line in checked
