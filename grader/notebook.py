@@ -1,17 +1,21 @@
-"""``check`` for use inside a notebook: the public checks on what its cells have defined."""
+"""``check`` and ``explain`` for use inside a notebook, on what its cells have defined."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Mapping
 from typing import Any
 
+from grader.batch import explaining
 from grader.batch.grade import Grader
 from grader.batch.here import Here
 from grader.common.result import Report
 from grader.course.finding import course_around
 from grader.intake.submission import Source, Submission
-from grader.reports.pages import render_fragment
+from grader.reports.explained import Explained
+from grader.reports.explained_text import print_explained
+from grader.reports.pages import render_fragment, render_timelines
 from grader.reports.terminal import print_report
 
 
@@ -24,17 +28,65 @@ def check(name: str, namespace: dict[str, Any] | None = None) -> None:
     """
     space = sys._getframe(1).f_globals if namespace is None else namespace
     report = graded(name, space)
-    try:
-        from IPython.core.getipython import get_ipython
-        from IPython.display import HTML, display
-    except ImportError:
-        get_ipython = None
-    if get_ipython is not None and get_ipython() is not None:
-        display(HTML(render_fragment(report.exercises[0])))
+    if in_notebook():
+        show_html(render_fragment(report.exercises[0]))
         return
     from rich.console import Console
 
     print_report(report, Console())
+
+
+def explain(
+    name: str,
+    namespace: dict[str, Any] | None = None,
+    *,
+    on: str = "",
+    mesh: Mapping[str, int] | None = None,
+    dims: Mapping[str, int] | None = None,
+    profile: str = "ideal",
+) -> None:
+    """Show what the functions of one exercise do: collectives, bytes, memory, FLOPs, shardings.
+
+    Args:
+        name: the exercise, or one of its tasks.
+        namespace: where its tasks are; the caller's globals when left out.
+        on: a slice, "v5e:2x4", on which they are laid out in time and drawn.
+        mesh, dims: in place of those of the exercise; with ``on`` sizes may be those of papers, for nothing is run.
+        profile: which collectives run beside the core.
+    """
+    from rich.console import Console
+
+    space = sys._getframe(1).f_globals if namespace is None else namespace
+    drawn = in_notebook()
+    for program in explained(name, space, explaining.Wanted(mesh, dims or {}, on, profile)):
+        print_explained(program, Console(), drawn=not drawn)
+        if drawn and program.timeline is not None:
+            show_html(render_timelines({program.title: program.timeline}))
+
+
+def in_notebook() -> bool:
+    """Whether this is a notebook's kernel, or IPython's prompt."""
+    try:
+        from IPython.core.getipython import get_ipython
+    except ImportError:
+        return False
+    return get_ipython() is not None
+
+
+def show_html(fragment: str) -> None:
+    """Below the cell."""
+    from IPython.display import HTML, display
+
+    display(HTML(fragment))
+
+
+def explained(name: str, namespace: dict[str, Any], wanted: explaining.Wanted) -> list[Explained]:
+    """What the notebook's own functions do. Raises CourseError in one line, as the command does."""
+    course = course_around()
+    exercise, task = explaining.chosen(course, name)
+    asks, _ = explaining.asks_of(course, exercise, explaining.calls_of(exercise, task), wanted)
+    with Grader(course, "none", here=Here(namespace)) as grader:
+        return explaining.explained(grader, Source("this notebook", ()), asks, wanted)[0]
 
 
 def graded(name: str, namespace: dict[str, Any]) -> Report:

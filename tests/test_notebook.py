@@ -74,3 +74,40 @@ def test_every_notebook_runs_from_top_to_bottom(path: Path) -> None:
         (shown,) = cell.outputs
         assert "text/html" in shown["data"]
         assert "not written yet" in shown["data"]["text/html"]
+
+
+EXPLAINED = """
+import jax
+from jax.sharding import PartitionSpec as P
+{solved}
+from grader.notebook import explain
+explain("matmul_local", mesh={{"x": 2, "y": 4}}, on="v5e:2x4")
+"""
+
+
+def test_explain_tells_of_the_callers_own_functions() -> None:
+    env = os.environ | {"XLA_FLAGS": "--xla_force_host_platform_device_count=8", "JAX_PLATFORMS": "cpu"}
+    done = subprocess.run(
+        [sys.executable, "-c", EXPLAINED.format(solved=SOLVED)],
+        cwd=ROOT, env=env, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    told = " ".join(done.stdout.split())
+    assert "matmul_local on x=2, y=4" in told and "devices do not talk" in told
+    assert "in time on v5e 2x4, x on slice axis 0, y on slice axis 1, profile ideal" in told
+
+
+def test_explain_draws_the_timeline_below_the_cell(monkeypatch: pytest.MonkeyPatch, devices: int) -> None:
+    import jax
+    from jax.sharding import PartitionSpec as P
+
+    from grader import notebook
+
+    shown: list[str] = []
+    monkeypatch.chdir(ROOT)
+    monkeypatch.setattr(notebook, "in_notebook", lambda: True)
+    monkeypatch.setattr(notebook, "show_html", shown.append)
+    space: dict = {"jax": jax, "P": P}
+    exec(SOLVED, space)
+    notebook.explain("c1", space, mesh={"x": 8, "y": 1}, dims={"I": 4096, "J": 4096, "K": 4096}, on="v5e:2x4")
+    (picture,) = shown
+    assert picture.startswith("<figure") and picture.count("<svg") == 1 and "step " in picture

@@ -12,7 +12,7 @@ import sys
 import typer
 
 from grader.authoring.scaffold import ScaffoldError
-from grader.cli import author, learner, staff
+from grader.cli import author, explain, learner, staff
 from grader.cli.console import UNUSABLE, err, tell
 from grader.course.config import CourseError
 from grader.exercise import AuthorError
@@ -28,6 +28,7 @@ COMMANDS = {  # in the order of --help
     "list": learner.list_,
     "show": learner.show,
     "check": learner.check,
+    "explain": explain.explain,
     "grade": staff.grade,
     "build": author.build,
     "verify": author.verify,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,12 +13,14 @@ from urllib.parse import quote
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
+from grader.clock.timeline import Timeline
 from grader.common.result import ExerciseReport, Report
 from grader.reports.inline_styles import INLINE_STYLES
 from grader.reports.pictures import describe, pictures
 from grader.reports.points import counted, pending_text, percentage, score, show_percent, tidy
 from grader.reports.summary import Summary, in_order
 from grader.reports.svg import draw_svg
+from grader.reports.timeline_svg import draw_chart
 from grader.reports.untrusted import clean
 from grader.reports.wording import Audience, count_notes, data_pairs, place_text, reason_text, seen_by, status_word
 
@@ -40,6 +42,18 @@ def render_summary_html(summary: Summary, reports: Iterable[Report]) -> str:
     template = _environment().get_template("class.html.j2")
     ordered = in_order(reports)
     return template.render(summary=summary, reports=ordered, graded={r.student for r in ordered})
+
+
+def render_timelines(timelines: Mapping[str, Timeline]) -> str:
+    """Timelines by heading as an HTML fragment with inline styles: a picture on one scale, and what they come to."""
+    template = _environment().get_template("timeline.html.j2")
+    return template.render(chart=draw_chart(timelines), standalone=False, look=_inline)
+
+
+def timelines_svg(timelines: Mapping[str, Timeline], width: float = 760.0) -> str:
+    """The same picture alone, as an SVG file on white."""
+    template = _environment().get_template("timeline.svg.j2")
+    return template.render(chart=draw_chart(timelines, width), standalone=True)
 
 
 def _class(name: str) -> Markup:

@@ -9,7 +9,7 @@ from grader.reports.untrusted import clean
 
 # Devices keep their colour from one picture to the next (Okabe and Ito's palette: safe for the
 # colour-blind). Laid on thinly, it goes with a light and with a dark page.
-_PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7a7a7a")
+PALETTE = ("#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#b8a800", "#7a7a7a")
 
 _CHAR, _LINE, _PAD = 6.7, 14, 12  # of an 11-pixel label: a character's width, a line's height, room around it
 _LARGEST = 740.0
@@ -99,7 +99,7 @@ def _cell(picture: Picture, frame: _Frame, block: Block, lines: list[str]) -> Ce
         y=round(frame.top + frame.height * block.rows[0] / frame.rows, 1),
         width=round(width, 1),
         height=round(frame.height * (block.rows[1] - block.rows[0]) / frame.rows, 1),
-        colour=_PALETTE[block.devices[0] % len(_PALETTE)],
+        colour=PALETTE[block.devices[0] % len(PALETTE)],
         lines=_joined(lines, width),
         text=device_names(picture, block.devices),
     )

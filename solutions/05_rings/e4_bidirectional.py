@@ -27,6 +27,22 @@ of three. On x=5: two and two of 480 bytes, in two rounds instead of four.
 **Latency.** A hop takes about 1 µs, however little it carries, so for small arrays rounds are all that counts. Another
 scheme halves each shard and sends the halves all the way round, one each way: the same bytes, but N − 1 rounds.
 
+**In time**, as the course's clock lays it out: float32[8192, 512] on 2x4 v5e chips, which form a ring; `k` is work of
+the core and `P` is a hop, times are in us.
+
+```
+one way (E1): 333.896 us, 7 permutes, 23% of their time hidden
+        │0        │50       │100       │150      │200      │250      │300
+compute k─────   k─        k─       k─        k─       k─        k─       k─
+link x+ permute··permute···permute··permute···permute··permute···permute··
+
+both ways: 194.086 us, 7 permutes, 41% of their time hidden
+        │0        │50       │100       │150
+compute k─────   k─k─      k─k      k─k─      k─
+link x+ permute··permute···permute··permute···
+link x-   permute··permute···permute··
+```
+
 **In real systems**: the formula V / W, with W both directions of a link, *is* this algorithm: ⌊N/2⌋ rounds, each with a
 whole shard each way.
 

@@ -27,6 +27,16 @@ and the sums are right, but on the wrong devices.
 **Small case.** A float32 block of [120, 48] on x=4: chunks of [30, 48], 5760 bytes. Three hops, 17,280 bytes sent by
 each device, as many as in the all-gather: neither of the two is cheaper.
 
+**In time**, as the course's clock lays it out: blocks of float32[8192, 512] on 2x4 v5e chips, which form a ring; `k`
+is work of the core and `P` is a hop, times are in us.
+
+```
+one way: 385.046 us, 7 permutes, 0% of their time hidden
+        │0                │100             │200              │300
+compute k        k         k        k─        k        k─        k         k
+link x+  permute· permute·· permute·  permute· permute·  permute· permute··
+```
+
 **In real systems**: ZeRO and FSDP gradients, the second matmul of a sequence-parallel layer.
 
 **Read on.** *How To Scale Your Model*, "Sharded Matrices and How to Multiply Them" (why the two are transposes).

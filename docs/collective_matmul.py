@@ -1,0 +1,63 @@
+"""A[I_X, J] @ W[J, K], five ways: what one device does, for jax.shard_map. docs/clock-pictures.md shows them in time."""
+
+import jax
+import jax.numpy as jnp
+
+
+def gather_first(a, w):
+    """No product begins before all of A is there."""
+    return jax.lax.all_gather(a, "x", tiled=True) @ w
+
+
+def right(a, w):
+    """While a block is multiplied, the next one is on its way."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    ring = [(d, (d + 1) % n) for d in range(n)]
+    out = jnp.zeros((n, a.shape[0], w.shape[1]), a.dtype)
+    for hop in range(n):
+        arriving = jax.lax.ppermute(a, "x", ring) if hop < n - 1 else a
+        out = out.at[(me - hop) % n].set(a @ w)
+        a = arriving
+    return out.reshape(-1, w.shape[1])
+
+
+def waits(a, w):
+    """The same, but each hop waits for the product before it."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    ring = [(d, (d + 1) % n) for d in range(n)]
+    out = jnp.zeros((n, a.shape[0], w.shape[1]), a.dtype)
+    for hop in range(n):
+        a, product = jax.lax.optimization_barrier((a, a @ w))
+        out = out.at[(me - hop) % n].set(product)
+        a = jax.lax.ppermute(a, "x", ring) if hop < n - 1 else a
+    return out.reshape(-1, w.shape[1])
+
+
+def late_loop(a, w):
+    """A loop whose round receives a block and multiplies it: nothing is under way while it does, for a round is a barrier."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    ring = [(d, (d + 1) % n) for d in range(n)]
+    out = jnp.zeros((n, a.shape[0], w.shape[1]), a.dtype).at[me].set(a @ w)
+
+    def one(hop, carry):
+        a, out = carry
+        a = jax.lax.ppermute(a, "x", ring)
+        return a, out.at[(me - hop) % n].set(a @ w)
+
+    return jax.lax.fori_loop(1, n, one, (a, out))[1].reshape(-1, w.shape[1])
+
+
+def both_ways(a, w):
+    """Blocks set out both ways round: half as many rounds."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    forth, back = ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
+    out = jnp.zeros((n, a.shape[0], w.shape[1]), a.dtype)
+    ahead, behind = a, a
+    for hop in range(n // 2 + 1):
+        farther = jax.lax.ppermute(ahead, "x", forth) if hop < n // 2 else ahead
+        nearer = jax.lax.ppermute(behind, "x", back) if 2 * (hop + 1) < n else behind
+        out = out.at[(me - hop) % n].set(ahead @ w)
+        if 0 < 2 * hop < n:
+            out = out.at[(me + hop) % n].set(behind @ w)
+        ahead, behind = farther, nearer
+    return out.reshape(-1, w.shape[1])

@@ -1,0 +1,179 @@
+"""Budgets read from a reference: lines of a check that hold for it on every mesh and with every size that was tried.
+
+A number is put as a product of dimensions over sizes of mesh axes, times N - 1 of an axis, where one such product is
+right for all of them; else no line is written. What is read so is a proposal: whether it is the *best* there is, the
+author knows.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+
+from grader.clock import Timeline
+from grader.common.observation import Collective, Interval, Seen, total
+from grader.expect import Failure, expect_hidden
+from grader.reports.explained import Explained
+from grader.reports.timelines import US
+
+MOST = 1 << 16  # a larger factor explains nothing
+Key = tuple[str, tuple[str, ...]]
+
+
+def check_lines(programs: Sequence[Explained]) -> list[str]:
+    """Lines to paste into checks of one task, given what it came to on several meshes and with several sizes.
+
+    Those of timing calls, which are never run, are about time.
+    """
+    known = [p for p in programs if p.fault is None]
+    run, timed = ([p for p in known if p.ran == ran] for ran in (True, False))
+    return _lines_of_run(run) + _lines_of_timed(timed)
+
+
+def _lines_of_run(known: Sequence[Explained]) -> list[str]:
+    if not known:
+        return []
+    lines = [_collectives_line(known)]
+    sent = [max((s.most for s in _all_traffic(p)), default=0) for p in known]
+    numbers = {
+        "expect_traffic": sent,
+        "expect_flops": [max(p.dot_flops.most, p.other_flops.most) if p.dot_flops.most else 0 for p in known],
+        "expect_memory": [p.memory for p in known],
+    }
+    for word, values in numbers.items():
+        if any(values) and (text := formula(known, values)):
+            lines.append(f"{word}(seen, at_most={text})")
+    return [line for line in lines if line]
+
+
+def _lines_of_timed(known: Sequence[Explained]) -> list[str]:
+    """The longest step, rounded up to a microsecond, and the kinds of collectives that are hidden as far as they can be."""
+    found = [p.timeline for p in known if p.timeline is not None]
+    if not found or len(found) < len(known):
+        return []
+    longest = -(-max(t.step for t in found) // US)
+    hidden = [k for k in dict.fromkeys(k for t in found for k in t.shares()) if all(_is_hidden(t, k) for t in found)]
+    return [f"expect_step_time(seen, at_most={longest}e-6)", *(f'expect_hidden(seen, "{kind}")' for kind in hidden)]
+
+
+def _is_hidden(timeline: Timeline, kind: str) -> bool:
+    try:
+        expect_hidden(Seen({}, clock=lambda **_: timeline), kind)
+    except Failure:
+        return False
+    return True
+
+
+def _all_traffic(p: Explained) -> Iterator[Interval]:
+    """What devices send in all; over several groups of axes, the sum of what each group has at most."""
+    yield Interval(sum(s.least for s in p.traffic.values()), sum(s.most for s in p.traffic.values()))
+
+
+# -- collectives -------------------------------------------------------------------------------
+
+
+def _collectives_line(programs: Sequence[Explained]) -> str:
+    """``expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})``; nothing where no such line is right."""
+    tables = [_counts(p.collectives) for p in programs]
+    keys = dict.fromkeys(key for table in tables for key in table)
+    budgets: dict[str, list[str]] = {}
+    for kind, axes in keys:
+        real = [(p, table.get((kind, axes))) for p, table in zip(programs, tables, strict=True) if _moves(p, axes)]
+        counts = [(p, count.most) for p, count in real if count is not None and count.exact]
+        text = _count_formula(axes, counts) if len(counts) == len(real) else ""
+        if not axes or not text:
+            return ""
+        budgets.setdefault(kind, []).append(f"{_quoted(axes)}: {text}")
+    words = [f"{kind}={{{', '.join(parts)}}}" for kind, parts in budgets.items()]
+    return f"expect_collectives({', '.join(['seen', *words])})"
+
+
+def _counts(collectives: Sequence[Collective]) -> dict[Key, Interval]:
+    groups: dict[Key, list[Collective]] = {}
+    for c in collectives:
+        groups.setdefault((c.kind, c.axes), []).append(c)
+    return {key: total(same, lambda c: Interval.of(1)) for key, same in groups.items()}
+
+
+def _moves(p: Explained, axes: tuple[str, ...]) -> bool:
+    """Whether all of these axes have several devices: over others nothing moves, and the words leave them out."""
+    return all(p.mesh.get(axis, 1) > 1 for axis in axes)
+
+
+def _quoted(axes: tuple[str, ...]) -> str:
+    return f'"{axes[0]}"' if len(axes) == 1 else "(" + ", ".join(f'"{a}"' for a in axes) + ")"
+
+
+def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, float]]) -> str:
+    """The number of executions by the size of the axes, the simplest first."""
+    first = counts[0][1]
+    n = " * ".join(f'seen.mesh["{axis}"]' for axis in axes)
+    n1 = f"({n} - 1)" if len(axes) == 1 else f"({n}) - 1"
+    shapes: list[tuple[str, Callable[[int], float]]] = [(f"{first:g}", lambda _: first)]
+    if len(axes) == 1:
+        shapes += [(f"{n} - 1", lambda k: k - 1), (n, lambda k: k), (f"{n} // 2", lambda k: k // 2)]
+        for c in range(2, 9):
+            shapes += [(f"{c} * {n1}", lambda k, c=c: c * (k - 1)), (f"{c} * {n}", lambda k, c=c: c * k)]
+    sized = [(math.prod(p.mesh[axis] for axis in axes), count) for p, count in counts]
+    return next((text for text, of in shapes if all(of(k) == count for k, count in sized)), "")
+
+
+# -- numbers -----------------------------------------------------------------------------------
+
+
+def formula(programs: Sequence[Explained], values: Sequence[float]) -> str:
+    """Python text of the one product of sizes that gives each of these values; '' where there is none.
+
+    Of several the one with the smallest factor: it leaves the least unexplained.
+    """
+    if not all(math.isfinite(v) for v in values):
+        return ""
+    found = [(factor, text) for text, sizes in _products(programs) if (factor := _factor(values, sizes))]
+    if not found:
+        return ""
+    factor, text = min(found, key=lambda f: (f[0], len(f[1])))
+    return text.format(f"{factor}")
+
+
+def _factor(values: Sequence[float], sizes: Sequence[float]) -> int:
+    """The whole number, at most MOST, by which all sizes are less than the values; 0 where there is none."""
+    if any((v == 0) != (s == 0) for v, s in zip(values, sizes, strict=True)):
+        return 0
+    ratios = [v / s for v, s in zip(values, sizes, strict=True) if s]
+    whole = round(ratios[0]) if ratios else 0
+    right = all(abs(r - whole) < 1e-9 * max(whole, 1) for r in ratios)
+    return whole if right and 0 < whole <= MOST else 0
+
+
+def _products(programs: Sequence[Explained]) -> Iterator[tuple[str, list[float]]]:
+    """Text (with a place for the factor) and values of every product of dimensions, over axes, times N - 1."""
+    dims = _varied([p.dims for p in programs])
+    axes = _common([p.mesh for p in programs])
+    for above, below in itertools.product(_subsets(dims), _subsets(axes)):
+        for less in ("", *axes):
+            text = "{}" + "".join(f' * seen.dims["{d}"]' for d in above)
+            text += f' * (seen.mesh["{less}"] - 1)' if less else ""
+            text += "".join(f' / seen.mesh["{a}"]' for a in below)
+            yield (
+                text,
+                [
+                    math.prod(p.dims[d] for d in above)
+                    * (p.mesh[less] - 1 if less else 1)
+                    / math.prod(p.mesh[a] for a in below)
+                    for p in programs
+                ],
+            )
+
+
+def _varied(sizes: Sequence[Mapping[str, int]]) -> list[str]:
+    """The dimensions that have several sizes here: of another nothing can be told."""
+    return [d for d in _common(sizes) if len({s[d] for s in sizes}) > 1]
+
+
+def _common(sizes: Sequence[Mapping[str, int]]) -> list[str]:
+    return [name for name in sizes[0] if all(name in s for s in sizes)]
+
+
+def _subsets(names: Sequence[str]) -> list[tuple[str, ...]]:
+    return [chosen for count in range(len(names) + 1) for chosen in itertools.combinations(names, count)]

@@ -1,0 +1,209 @@
+"""What the functions of one exercise do, on each mesh: traced and run as ``check`` does, with inputs that anybody may draw."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from grader.batch.grade import Grader
+from grader.clock import ASYNCHRONOUS, Slice, Timeline, live_memory, placed
+from grader.common.layout import entries
+from grader.common.observation import Fault, Observation, Seen, Sharded, Timing
+from grader.course.config import CourseError
+from grader.course.in_place import reference_in_place
+from grader.course.loading import Course
+from grader.declared import fits, nearest
+from grader.exercise import AuthorError, Call, Exercise
+from grader.expect import Failure, laid_out
+from grader.intake.submission import Chunk, Source
+from grader.judging.judge import Answered
+from grader.judging.plan import OPEN_SEED, Ask, rng
+from grader.reports.explained import Explained, Placed, show_sizes
+
+
+def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
+    """The exercise of this name or beginning; or the one with a task of this name, and the task's name.
+
+    Raises CourseError where there is none, or several.
+    """
+    try:
+        (only,) = course.asked([name])
+        return course.exercise(only), None
+    except ValueError:
+        several = ", ".join(course.select([name]))
+        raise CourseError(f"{name} has several exercises: explain one of {several}") from None
+    except CourseError:
+        usable, _ = course.usable(course.module_of)
+        for exercise in map(course.exercise, usable):
+            if name in exercise.tasks:
+                return exercise, name
+        raise
+
+
+def reference(exercise: Exercise) -> Source:
+    """The solution as a submission, with its own lines."""
+    name = f"{exercise.id}.py"
+    return Source(name, (Chunk(name, reference_in_place(exercise)),))
+
+
+def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
+    """The calls of this task, or of all. Raises CourseError where there is none: nothing is traced then."""
+    found = [c.call for c in exercise.checks.values() if isinstance(c.call, Call)]
+    chosen = [call for call in dict.fromkeys(found) if task in (None, call.task.name)]
+    if not chosen:
+        what = task or exercise.id
+        raise CourseError(f"{what} has no program to explain: only functions of arrays on a mesh are traced into one")
+    return chosen
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """How the calls are to be made.
+
+    Attributes:
+        mesh: in place of those that were declared; None: as declared.
+        dims: sizes in place of those that learners see.
+        on: the slice that programs are laid out in time on, "v5e:2x4"; "" for where a timing call says, else nowhere.
+        profile: which collectives run beside the core, see ``clock.timeline``.
+    """
+
+    mesh: Mapping[str, int] | None = None
+    dims: Mapping[str, int] = field(default_factory=dict)
+    on: str = ""
+    profile: str = "ideal"
+
+    def __post_init__(self) -> None:
+        """Raises CourseError for a slice that cannot be had and for a profile that there is not."""
+        if self.profile not in ASYNCHRONOUS:
+            raise CourseError(f"no profile {self.profile!r}{nearest(self.profile, ASYNCHRONOUS)}")
+        if self.on:
+            try:
+                Slice.of(self.on)
+            except ValueError as error:
+                raise CourseError(str(error)) from None
+
+
+def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: Wanted) -> tuple[list[Ask], list[str]]:
+    """An ask for each call and mesh, and one line for each that is left out since it does not fit.
+
+    What is laid out in time with other sizes than learners see is never run: it may have the sizes of papers.
+
+    Raises:
+        CourseError: the mesh is too large, a dimension is unknown, or nothing fits.
+    """
+    devices = course.config.devices
+    if wanted.mesh is not None and (need := math.prod(wanted.mesh.values())) > devices:
+        raise CourseError(
+            f"a mesh of {show_sizes(wanted.mesh)} needs {need} devices, course.yaml says devices: {devices}"
+        )
+    known = {dim for call in calls for dim in call.dims}
+    for dim in wanted.dims:
+        if dim not in known:
+            raise CourseError(f"no dimension {dim!r} in {exercise.id}{nearest(dim, sorted(known))}")
+    asks, problems = [], []
+    for call in calls:
+        for mesh in call.meshes if wanted.mesh is None else (wanted.mesh,):
+            try:
+                asks.append(_ask(exercise.id, call, mesh, wanted))
+            except (AuthorError, ValueError) as error:
+                problems.append(f"{call.task.name} on {show_sizes(mesh)}: {error}")
+    if not asks:
+        raise CourseError(problems[0])
+    return asks, problems
+
+
+def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
+    """The same with the hidden dimensions of each call, where they fit: for authors, who know them."""
+    found = []
+    for ask in asks:
+        assert isinstance(ask.of, Call)
+        if ask.dims == ask.of.dims != ask.of.hidden_dims:
+            with suppress(AuthorError):
+                found.append(_ask(ask.exercise, ask.of, ask.mesh, Wanted(dims=ask.of.hidden_dims)))
+    return found
+
+
+def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted) -> Ask:
+    """Raises AuthorError where an array is not cut evenly on this mesh, ValueError where that does not lie on the slice."""
+    dims = {dim: wanted.dims.get(dim, size) for dim, size in call.dims.items()}
+    arrays = dict(call.args) | ({"cotangent": call.cotangent} if call.cotangent else {})
+    for name, array in arrays.items():
+        fits(name, array, dims, mesh, "dims")
+    if wanted.on:
+        placed(wanted.on, mesh)
+    if call.timing or (wanted.on and dims != call.dims):
+        timing = Timing(wanted.on, None, wanted.profile) if wanted.on else call.timing
+        return Ask(replace(call, timing=timing), mesh, dims, exercise=exercise)
+    draw = rng(OPEN_SEED, f"{exercise}/explain/{dict(mesh)}")
+    inputs = {name: array.sample(dims, draw) for name, array in arrays.items()}
+    return Ask(call, mesh, dims, [inputs], exercise=exercise)
+
+
+def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -> tuple[list[Explained], list[str]]:
+    """What each ask comes to; also what stopped the source while it was loaded."""
+    with grader.workers() as workers:
+        answered, notes = workers.collect(source, asks)
+    return [_explained(answer, wanted) for answer in answered], notes
+
+
+def _explained(answer: Answered, wanted: Wanted) -> Explained:
+    ask, seen = answer.ask, answer.finding
+    about = (ask.exercise, ask.task, ask.mesh, ask.dims)
+    if isinstance(seen, Fault):
+        return Explained(*about, fault=seen)
+    assert isinstance(seen, Observation)
+    assert isinstance(ask.of, Call)
+    timeline, untimed = _timeline(seen, ask.of.timing, wanted)
+    return Explained(
+        *about,
+        arguments=_arguments(ask),
+        results=_results(ask.of, seen.outputs[0]) if seen.outputs else (),
+        ran=bool(seen.outputs),
+        collectives=seen.collectives,
+        traffic=Seen(ask.mesh, collectives=seen.collectives).traffic,
+        memory=seen.memory,
+        live=live_memory(seen.operations) if seen.operations else None,
+        flops=seen.flops,
+        dot_flops=seen.dot_flops,
+        timeline=timeline,
+        untimed=untimed,
+    )
+
+
+def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple[Timeline | None, str]:
+    """The program laid out in time, where that was asked for, or why it cannot be."""
+    if timing is None and not wanted.on:
+        return None, ""
+    try:
+        return laid_out(seen.operations, timing or Timing(wanted.on, None, wanted.profile)), ""
+    except Failure as failure:
+        return None, failure.reason
+
+
+def _arguments(ask: Ask) -> list[Placed]:
+    """What is asked of the program's arguments, the cotangent last."""
+    asked = ask.for_tracer([])
+    given = asked["args"] + ([asked["cotangent"]] if asked["cotangent"] else [])
+    return [_argument(about, ask.mesh) for about in given]
+
+
+def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
+    """An argument as it is asked for; its spec is wire data."""
+    spec = tuple(tuple(e["tuple"]) if isinstance(e, dict) else e for e in about["spec"]["spec"])
+    shape = tuple(about["shape"])
+    cuts = [math.prod(mesh[axis] for axis in axes) for axes in entries(spec, len(shape))]
+    local = tuple(size // parts for size, parts in zip(shape, cuts, strict=True))
+    return Placed(about["name"], shape, about["dtype"], spec, (local,))
+
+
+def _results(call: Call, outputs: list[Sharded]) -> list[Placed]:
+    """The results by position, and the gradients, which come last, by their argument."""
+    count = len(outputs) - len(call.wrt)
+    names = ["result"] if count == 1 else [f"result {i}" for i in range(count)]
+    names += [f"gradient of {name}" for name in call.wrt]
+    return [
+        Placed(name, out.shape, out.dtype.name, out.spec, tuple(dict.fromkeys(s.shape for s in out.shards)))
+        for name, out in zip(names, outputs, strict=True)
+    ]

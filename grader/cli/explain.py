@@ -1,0 +1,151 @@
+"""``explain``: what a function does, read from its program."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader.authoring.budgets import check_lines
+from grader.batch import explaining
+from grader.cli.console import BROKEN, FAILED, out, print_json, say, tell
+from grader.cli.learner import begun_of, own_grader, refuse_course_beside
+from grader.cli.options import AsJson, CourseOption, Student, Work, course_at, student_name, work_in
+from grader.common.files import write_atomic
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.exercise import Exercise
+from grader.intake.reading import read
+from grader.intake.submission import Source
+from grader.reports.explained import Explained, as_data
+from grader.reports.explained_text import print_explained
+from grader.reports.trace import trace_json
+from grader.sandbox.tiers import best_tier
+
+
+def explain(
+    name: Annotated[str, typer.Argument(help="an exercise, or one of its tasks")],
+    mesh: Annotated[str, typer.Option("--mesh", help="another mesh, such as x=4,y=2")] = "",
+    dims: Annotated[str, typer.Option("--dims", help="other sizes, such as I=8192; with --on of any size")] = "",
+    on: Annotated[str, typer.Option("--on", help="lay it out in time on a slice, such as v5e:2x4")] = "",
+    profile: Annotated[
+        str, typer.Option("--profile", help="which collectives run beside the core: ideal, or as on a chip: v5e")
+    ] = "ideal",
+    trace: Annotated[
+        Path | None, typer.Option("--trace", help="with --on: write the timeline for ui.perfetto.dev, a new file")
+    ] = None,
+    work: Work = None,
+    isolation: Annotated[
+        str, typer.Option("--isolation", help="auto, sandlock, bwrap or none; for work that is not yours")
+    ] = "none",
+    course: CourseOption = None,
+    student: Student = "",
+    as_json: AsJson = False,
+) -> None:
+    """Explain what a function does: collectives, bytes, memory, FLOPs, shardings. The solution's, or mine with --work.
+
+    Where there are no solutions it is always mine.
+    """
+    found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)
+    wanted = explaining.Wanted(sizes_of("--mesh", mesh) or None, sizes_of("--dims", dims), on, profile)
+    expect_new(trace, on)
+    exercise, task = explaining.chosen(found, name)
+    asks, left_out = explaining.asks_of(found, exercise, explaining.calls_of(exercise, task), wanted)
+    for problem in left_out:
+        tell("note", f"left out {problem}")
+    solution = work is None and found.solved
+    if not solution and tier != "none" and course is None:
+        refuse_course_beside(found, work_in(found, work))
+    source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier)
+    for_author = solution and not mesh and not dims  # one mesh or size says little about others
+    more = explaining.with_hidden_sizes(asks) if for_author else []
+    with own_grader(found, tier) as grader:
+        made, notes = explaining.explained(grader, source, [*asks, *more], wanted)
+    for note in notes:
+        tell("note", note)
+    shown = made[: len(asks)]
+    show(shown, lines_of(made) if for_author else {}, as_json)
+    write_trace(trace, shown)
+    raise typer.Exit(code_of(shown))
+
+
+def sizes_of(option: str, text: str) -> dict[str, int]:
+    """``x=4,y=2`` by name. Raises CourseError."""
+    sizes: dict[str, int] = {}
+    for part in text.split(",") if text else ():
+        name, equals, size = (word.strip() for word in part.partition("="))
+        if not (equals and name.isidentifier() and size.isascii() and size.isdigit() and 0 < int(size[:13]) < 10**12):
+            raise CourseError(f"{option} {text}: {part.strip() or 'nothing'} is no name and size; write x=4,y=2")
+        if name in sizes:
+            raise CourseError(f"{option} {text}: {name} is there twice; write each once")
+        sizes[name] = int(size)
+    return sizes
+
+
+def expect_new(trace: Path | None, on: str) -> None:
+    """Raises CourseError where the trace could not be written: better now than when all is done."""
+    if trace is None:
+        return
+    if not on:
+        raise CourseError("--trace writes a timeline: say on which slice, such as --on v5e:2x4")
+    if os.path.lexists(trace):
+        raise CourseError(f"{trace} is there already; name a new file")
+    if not trace.parent.is_dir():
+        raise CourseError(f"there is no folder {trace.parent} to write {trace.name} into; make it first")
+
+
+def write_trace(trace: Path | None, programs: Sequence[Explained]) -> None:
+    timelines = {p.title: p.timeline for p in programs if p.timeline is not None}
+    if trace is None:
+        return
+    if not timelines:
+        raise CourseError(f"nothing was laid out in time, so {trace} is not written")
+    write_atomic(trace, trace_json(timelines))
+    tell("note", f"wrote {trace}; open it at https://ui.perfetto.dev")
+
+
+def own_source(course: Course, exercise: Exercise, work: Path | None, student: str, tier: str) -> Source:
+    """What the learner has of this exercise. Raises CourseError where that is nothing."""
+    place = work_in(course, work)
+    if tier == "none" and work is not None:
+        tell("note", f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto")
+    submission = read(place, student_name(course, student), course.module_of, course.handed_out)
+    (name,) = begun_of(course, submission, [exercise.id], [exercise.id], place)
+    return submission.sources[name]
+
+
+def lines_of(programs: Sequence[Explained]) -> dict[str, list[str]]:
+    """What checks of each task may say."""
+    tasks = dict.fromkeys(p.task for p in programs)
+    return {task: check_lines([p for p in programs if p.task == task]) for task in tasks}
+
+
+def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_json: bool) -> None:
+    """What was found, task by task; ``lines``: for its author, what checks of a task may say."""
+    if as_json:
+        print_json({"programs": [as_data(p) for p in programs], "checks": lines})
+        return
+    for task in dict.fromkeys(p.task for p in programs):
+        for program in alike(p for p in programs if p.task == task):
+            print_explained(program, out)
+            out.print()
+        if lines.get(task):
+            out.print("what a check may say, read from these meshes and from hidden sizes:", style="dim")
+            for line in lines[task]:
+                say(f"    {line}")
+            out.print()
+
+
+def alike(programs: Iterable[Explained]) -> list[Explained]:
+    """Those of one task; where one fault stops all, the first."""
+    found = list(programs)
+    return found[:1] if found[0].fault is not None and len({p.fault for p in found}) == 1 else found
+
+
+def code_of(programs: Sequence[Explained]) -> int:
+    """0 where every program could be read; 3 where that is our own failure."""
+    kinds = {p.fault.kind for p in programs if p.fault is not None}
+    return BROKEN if "broken" in kinds else FAILED if kinds else 0

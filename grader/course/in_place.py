@@ -1,0 +1,31 @@
+"""The solution as text with every line where its author wrote it: what is read from it names a line of the author's file."""
+
+from __future__ import annotations
+
+from grader.course.copying import undecorated
+from grader.course.statements import Statement, names_reached, needed_imports, statements
+from grader.exercise import Exercise
+
+
+def reference_in_place(exercise: Exercise) -> str:
+    """The tasks of the solution and all that they need, each at its own line; everything else is blank."""
+    parts = statements(exercise)
+    chosen = [p for p in parts if p.kind in ("given", "task")]
+    private = {p.name: p for p in parts if p.kind == "private" and p.name}
+    reached = names_reached([p.node for p in chosen], {name: p.node for name, p in private.items()})
+    placed = {_first_line(p, bare=True): undecorated(p) for p in chosen}
+    placed |= {_first_line(p): p.text for p in private.values() if p.name in reached}
+    code = "\n".join(placed.values())
+    placed |= {_first_line(p): p.text for p in parts if needed_imports([p], used_by=code)}
+    lines = [""] * exercise.source.count("\n")
+    for first, text in placed.items():
+        own = text.split("\n")
+        own = own[:-1] if own[-1] == "" else own
+        lines[first - 1 : first - 1 + len(own)] = own
+    return "\n".join(lines) + "\n"
+
+
+def _first_line(part: Statement, *, bare: bool = False) -> int:
+    """Where a statement begins; ``bare``: without its decorators."""
+    decorators = [] if bare else getattr(part.node, "decorator_list", [])
+    return min([part.node.lineno, *(d.lineno for d in decorators)])

@@ -1,0 +1,128 @@
+"""What one program does, as facts to show: arrays and their shardings, collectives, memory, arithmetic."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from grader.clock import Memory, Timeline
+from grader.common.layout import show_spec
+from grader.common.observation import NOTHING, Collective, Fault, Interval, total
+
+
+@dataclass(frozen=True)
+class Placed:
+    """An array and how the devices hold it.
+
+    Attributes:
+        spec: its PartitionSpec; None where no spec describes what the devices hold.
+        local: the shapes that devices hold, each once: one, unless the array is cut unevenly.
+    """
+
+    name: str
+    shape: tuple[int, ...]
+    dtype: str
+    spec: tuple | None
+    local: tuple[tuple[int, ...], ...]
+
+
+@dataclass(frozen=True)
+class Explained:
+    """One task on one mesh, with arrays of one size.
+
+    Attributes:
+        fault: why there is no program; then nothing else is known of it.
+        traffic: bytes that a device sends, by mesh axes, see ``Seen.traffic``.
+        ran: whether it was compiled and run; else there are no results and XLA says nothing of its memory.
+        memory: bytes of temporaries per device, by XLA. live: all that is held at once, by liveness.
+        flops, dot_flops: arithmetic of one device; that of products among it.
+        timeline: the program laid out in time, where that was asked for; ``untimed``: why it cannot be.
+    """
+
+    exercise: str
+    task: str
+    mesh: Mapping[str, int]
+    dims: Mapping[str, int]
+    arguments: Sequence[Placed] = ()
+    results: Sequence[Placed] = ()
+    collectives: Sequence[Collective] = ()
+    traffic: Mapping[str, Interval] = dataclasses.field(default_factory=dict)
+    memory: int = 0
+    flops: Interval = NOTHING
+    dot_flops: Interval = NOTHING
+    ran: bool = True
+    live: Memory | None = None
+    timeline: Timeline | None = None
+    untimed: str = ""
+    fault: Fault | None = None
+
+    @property
+    def title(self) -> str:
+        """``matmul on x=4, y=2 with I=24, J=32``."""
+        sized = f" with {show_sizes(self.dims)}" if self.dims else ""
+        return f"{self.task} on {show_sizes(self.mesh)}{sized}"
+
+    @property
+    def other_flops(self) -> Interval:
+        """Arithmetic besides products; products written out count twice in ``dot_flops``, so it may be nothing."""
+        least, most = self.flops.least - self.dot_flops.least, self.flops.most - self.dot_flops.most
+        return Interval(max(0, min(least, most)), max(0, most) if not math.isnan(most) else math.inf)
+
+    @property
+    def alike(self) -> list[tuple[Collective, Interval]]:
+        """Collectives that differ in nothing that is shown, once, and how often they run in all."""
+        groups: dict[tuple, list[Collective]] = {}
+        for c in self.collectives:
+            groups.setdefault((c.kind, c.axes, c.bytes, c.sent, c.file, c.line, c.shift, c.by_compiler), []).append(c)
+        return [(same[0], total(same, lambda c: Interval.of(1))) for same in groups.values()]
+
+
+def show_sizes(sizes: Mapping[str, int]) -> str:
+    """``x=4, y=2``."""
+    return ", ".join(f"{name}={size}" for name, size in sizes.items())
+
+
+def as_data(explained: Explained) -> dict[str, Any]:
+    """All of it as JSON."""
+    data: dict[str, Any] = {name: getattr(explained, name) for name in ("exercise", "task")}
+    data |= {"mesh": dict(explained.mesh), "dims": dict(explained.dims)}
+    if explained.fault is not None:
+        return data | {"fault": dataclasses.asdict(explained.fault)}
+    return data | {
+        "arguments": [_array(a) for a in explained.arguments],
+        "results": [_array(r) for r in explained.results],
+        "collectives": [_collective(c) for c in explained.collectives],
+        "traffic": {axes: _interval(sent) for axes, sent in explained.traffic.items()},
+        "memory": {
+            "xla": explained.memory if explained.ran else None,
+            "live": dataclasses.asdict(explained.live) if explained.live else None,
+        },
+        "flops": {"products": _interval(explained.dot_flops), "others": _interval(explained.other_flops)},
+        "timeline": _timeline(explained.timeline) if explained.timeline else None,
+        "untimed": explained.untimed or None,
+    }
+
+
+def _timeline(timeline: Timeline) -> dict[str, Any]:
+    """All of it; times are whole picoseconds."""
+    return dataclasses.asdict(timeline) | {"idle": timeline.idle, "lanes": timeline.lanes}
+
+
+def _array(placed: Placed) -> dict[str, Any]:
+    return dataclasses.asdict(placed) | {"spec": show_spec(placed.spec), "local": [list(s) for s in placed.local]}
+
+
+def _collective(c: Collective) -> dict[str, Any]:
+    numbers = {name: _interval(getattr(c, name)) for name in ("sent", "rounds", "count")}
+    named = {name: getattr(c, name) for name in ("kind", "bytes", "file", "line", "by_compiler", "shift")}
+    return named | {"axes": list(c.axes)} | numbers
+
+
+def _interval(value: Interval) -> Any:
+    """A number where it is exact, else ``{"least", "most"}``; null is for what has no bound."""
+    if value.exact:
+        return value.most
+    return {"least": value.least, "most": value.most if value.known else None}

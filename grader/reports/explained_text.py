@@ -1,0 +1,96 @@
+"""What a program does, on a terminal: lines that fold, so that a narrow one shows all of them."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.text import Text
+
+from grader.clock import Memory
+from grader.common.layout import show_spec
+from grader.common.observation import Collective, Fault, Interval
+from grader.expect.costs import show_bytes
+from grader.reports.explained import Explained, Placed
+from grader.reports.paper import Paper
+from grader.reports.timeline_text import print_timeline
+from grader.reports.timelines import place
+
+
+def print_explained(explained: Explained, console: Console, *, drawn: bool = True) -> None:
+    """A heading, then a line for every fact, and the timeline where it is to be ``drawn``."""
+    paper = Paper(console)
+    paper.line(paper.text(explained.title, "bold"))
+    if explained.fault is not None:
+        paper.line(paper.text(fault_line(explained.fault), "red"), indent=2)
+        return
+    for word, style, text in fact_lines(explained):
+        label = Text(paper.fit(f"{word:9} "), style="bright_black")
+        paper.line(label, paper.text(text, style), indent=2)
+    if explained.timeline is not None and drawn:
+        print_timeline(explained.timeline, console)
+    elif explained.untimed:
+        paper.line(paper.text(f"not laid out in time: {explained.untimed}", "yellow"), indent=2)
+
+
+def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
+    """Word, style and text of every fact: arguments, results, collectives, bytes, memory, arithmetic."""
+    for word, arrays in (("takes", explained.arguments), ("gives", explained.results)):
+        for placed in arrays:
+            yield word, "", array_text(placed)
+    if not explained.ran:
+        yield "gives", "", "not run at these sizes, so how its results are sharded is not known"
+    for collective, count in explained.alike:
+        yield "talks", "cyan", collective_text(collective, count)
+    if not explained.collectives:
+        yield "talks", "", "no collectives: devices do not talk"
+    for axes, sent in explained.traffic.items():
+        yield "sends", "", f"{bytes_text(sent)} from a device over {axes}"
+    if explained.ran:
+        yield "memory", "", f"{show_bytes(explained.memory)} of temporaries on a device (XLA's figure)"
+    if explained.live is not None:
+        yield "holds", "", live_text(explained.live)
+    yield "FLOPs", "", f"{explained.dot_flops} in products, {explained.other_flops} others, on a device"
+
+
+def live_text(live: Memory) -> str:
+    """What a device holds at the worst point, in the order of the program."""
+    parts = {"arguments": live.arguments, "results": live.results, "temporaries": live.temporaries}
+    held = ", ".join(f"{show_bytes(size)} {name}" for name, size in parts.items())
+    return f"{show_bytes(live.peak)} on a device at once, by liveness: {held}" + (f", at {live.at}" if live.at else "")
+
+
+def array_text(placed: Placed) -> str:
+    """``a: float32[24, 32] as P(None, 'x'), each device [24, 8]``."""
+    local = " or ".join(show_shape(shape) for shape in placed.local[:4])
+    return f"{placed.name}: {placed.dtype}{show_shape(placed.shape)} as {show_spec(placed.spec)}, each device {local}"
+
+
+def show_shape(shape: tuple[int, ...]) -> str:
+    """``[24, 32]``."""
+    return "[" + ", ".join(map(str, shape)) + "]"
+
+
+def collective_text(c: Collective, count: Interval) -> str:
+    """``3 x permute over x to the next device, 600 B each, sends 600 B: c3.py:61``."""
+    times, each = ("", "") if count == 1 else (f"{count} × ", " each time")
+    way = {1: " to the next device", -1: " to the device before"}.get(c.shift or 0, "")
+    if c.shift is not None and not way:
+        way = f" by {c.shift:+d}"
+    where = place(c.file, None if c.by_compiler else c.line) or "put there by the compiler"
+    sends = f"takes {show_bytes(c.bytes)} of a device, which sends {bytes_text(c.sent)}"
+    return f"{times}{c.kind} over {','.join(c.axes) or 'no whole axis'}{way}: {sends}{each}: {where}"
+
+
+def bytes_text(amount: Interval) -> str:
+    """``1.5 KiB``, ``0 B to 1.5 KiB``, ``512 B or more``."""
+    if amount.exact:
+        return show_bytes(amount.most)
+    return f"{show_bytes(amount.least)} " + ("or more" if math.isinf(amount.most) else f"to {show_bytes(amount.most)}")
+
+
+def fault_line(fault: Fault) -> str:
+    """Why there is no program to explain."""
+    at = f"{fault.file}:{fault.line}: " if fault.line else ""
+    return f"{at}{fault.message}"

@@ -1,0 +1,235 @@
+"""A timeline as it is drawn, whatever on: a scale without the rounds that are left out, bars, ticks, marks, and words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from grader.clock.timeline import COMPUTE, Loop, Span, Timeline
+from grader.expect.costs import show_bytes
+from grader.reports.untrusted import clean
+
+US = 1_000_000  # picoseconds
+# A letter for each kind of thing, in the order of legends.
+LETTERS = {
+    "product": "D", "kernel": "k", "permute": "P", "all_gather": "G", "reduce_scatter": "S", "all_reduce": "R",
+    "all_to_all": "T", "ragged_all_to_all": "V", "broadcast": "B",
+}  # fmt: skip
+WORDS = {"product": "matrix product", "kernel": "other kernel"}
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Rounds of a loop that are left out: all are like the second.
+
+    Attributes:
+        start, end: picoseconds. first, last: the rounds left out, of how many.
+    """
+
+    start: int
+    end: int
+    first: int
+    last: int
+    rounds: int
+    each: int
+    line: int | None
+
+
+@dataclass(frozen=True)
+class Bar:
+    """A span in its lane, in the units of the scale."""
+
+    span: Span
+    start: float
+    end: float
+    critical: bool
+
+
+@dataclass(frozen=True)
+class Scale:
+    """Picoseconds to places from 0 to ``width``; what is left out takes ``gap`` of it, however long it is."""
+
+    step: int
+    cuts: tuple[Cut, ...]
+    width: float
+    gap: float
+
+    @property
+    def unit(self) -> float:
+        """How much of the width a picosecond takes."""
+        drawn = self.step - sum(c.end - c.start for c in self.cuts)
+        return max(self.width - self.gap * len(self.cuts), 1.0) / max(drawn, 1)
+
+    def at(self, time: int) -> float:
+        """Where this time is; in the middle of what is left out: in its gap."""
+        place = 0.0
+        before = 0
+        for cut in self.cuts:
+            if time <= cut.start:
+                break
+            place += (cut.start - before) * self.unit
+            if time < cut.end:
+                return place + self.gap * (time - cut.start) / (cut.end - cut.start)
+            place, before = place + self.gap, cut.end
+        return place + (time - before) * self.unit
+
+    def ticks(self, room: float) -> list[tuple[float, int]]:
+        """Places and round times at least ``room`` apart, from 0 on; none where something is left out."""
+        stride = _round_number(room / self.unit)
+        found: list[tuple[float, int]] = []
+        begins = [0, *(c.end for c in self.cuts)]
+        for begin, end in zip(begins, [*(c.start for c in self.cuts), self.step], strict=True):
+            for time in range(-(-begin // stride) * stride, end + 1, stride):
+                if not found or self.at(time) - found[-1][0] >= room:
+                    found.append((self.at(time), time))
+        return found
+
+
+def _round_number(least: float) -> int:
+    """The least of 1, 2, 5, 10, ... that is no less."""
+    power = 10 ** max(0, math.floor(math.log10(max(least, 1))))
+    return next(power * n for n in (1, 2, 5, 10) if power * n >= least)
+
+
+def cuts(timeline: Timeline) -> tuple[Cut, ...]:
+    """What is left out of its loops, by time."""
+    found = [_cut(loop) for loop in timeline.loops if loop.rounds > 3 and loop.each > 0]
+    outer: list[Cut] = []
+    for cut in sorted(found, key=lambda c: (c.start, -c.end)):
+        if not outer or cut.start >= outer[-1].end:
+            outer.append(cut)
+    return tuple(outer)
+
+
+def _cut(loop: Loop) -> Cut:
+    start, end = loop.start + 2 * loop.each, loop.end - loop.each
+    return Cut(start, end, 3, loop.rounds - 1, loop.rounds, loop.each, loop.line)
+
+
+def scaled(timeline: Timeline, width: float, gap: float) -> Scale:
+    """The scale on which all of the step has room."""
+    return Scale(timeline.step, cuts(timeline), width, gap)
+
+
+def alike(timelines: Sequence[Timeline], width: float, gap: float) -> list[Scale]:
+    """One scale for each, on which a microsecond is as wide as on the others: the longest takes all of the width."""
+    drawn = [t.step - sum(c.end - c.start for c in cuts(t)) for t in timelines]
+    room = [width - gap * len(cuts(t)) for t in timelines]
+    unit = min(w / max(d, 1) for w, d in zip(room, drawn, strict=True))
+    return [scaled(t, d * unit + gap * len(cuts(t)), gap) for t, d in zip(timelines, drawn, strict=True)]
+
+
+def bars(timeline: Timeline, lane: str, scale: Scale) -> list[Bar]:
+    """What is drawn in one lane, by time."""
+    spans = sorted((s for s in timeline.spans if s.lane == lane), key=lambda s: (s.start, s.end, s.number))
+    return [Bar(s, scale.at(s.start), scale.at(s.end), timeline.on_path(s)) for s in spans]
+
+
+def kinds(timelines: Iterable[Timeline]) -> list[str]:
+    """The kinds of things in them, in the order of legends."""
+    found = {span.kind for timeline in timelines for span in timeline.spans}
+    return [k for k in LETTERS if k in found] + sorted(found - set(LETTERS))
+
+
+# -- words -------------------------------------------------------------------------------------
+
+
+def letter(kind: str) -> str:
+    return LETTERS.get(kind, "?")
+
+
+def word(kind: str) -> str:
+    """What a legend calls a kind of thing."""
+    return WORDS.get(kind, kind)
+
+
+def lane_name(lane: str) -> str:
+    """``x+`` is the link to the next device along x."""
+    return lane if lane == COMPUTE else f"link {clean(lane, 40)}"
+
+
+def show_us(time: int) -> str:
+    """Picoseconds as ``298.97 us``."""
+    return f"{time / US:,.3f}".rstrip("0").rstrip(".") + " us"
+
+
+def short_us(time: int) -> str:
+    """A tick: the number alone."""
+    return show_us(time).removesuffix(" us")
+
+
+def place(file: str | None, line: int | None) -> str:
+    """``e4.py:61``; ``line 61`` of a notebook's cell that has no name of its own; '' where nobody knows."""
+    if line is None:
+        return ""
+    name = clean(file or "", 200)
+    if not name or "ipykernel" in name or "<" in name:
+        return f"line {line}"
+    return f"{name}, line {line}" if name.startswith("cell") else f"{name.rpartition('/')[2]}:{line}"
+
+
+def describe_span(span: Span) -> str:
+    """All that is known of it, on one line."""
+    parts = [f"{clean(span.what, 80)}: {short_us(span.start)} to {show_us(span.end)}"]
+    parts += [show_bytes(span.bytes)] if span.bytes else []
+    parts += [f"{span.flops:,} FLOPs"] if span.flops else []
+    parts += [f"round {at} of {of}" for at, of in span.rounds]
+    return ", ".join([*parts, *([where] if (where := place(span.file, span.line)) else [])])
+
+
+def where_text(timeline: Timeline) -> str:
+    """``v5e 2x4, x on slice axes 0 and 1, asynchronous kinds: ideal``."""
+    shape = "x".join(map(str, timeline.shape))
+    laid = "".join(
+        f", {clean(axis, 40)} on slice {'axis' if len(on) == 1 else 'axes'} {' and '.join(map(str, on))}"
+        for axis, on in timeline.axes.items()
+    )
+    return f"{timeline.chip} {shape}{laid}, profile {clean(timeline.profile, 40)}"
+
+
+def totals(timeline: Timeline) -> list[str]:
+    """Step, core, and the hidden part of each kind of collective; what the picture leaves out; memory."""
+    busy = f"core busy {show_us(timeline.busy)}, idle {show_us(timeline.idle)}"
+    lines = [f"step {show_us(timeline.step)}: {busy}"]
+    for kind, share in timeline.shares().items():
+        parts = f"{show_us(share.hidden)} hidden under kernels, {show_us(share.exposed)} exposed"
+        lines.append(f"{kind}: {parts} ({share.part:.0%} hidden)")
+    lines += list(dict.fromkeys(map(cut_text, cuts(timeline))))
+    m = timeline.memory
+    held = (
+        f"{show_bytes(m.arguments)} arguments, {show_bytes(m.results)} results, {show_bytes(m.temporaries)} temporaries"
+    )
+    return [
+        *lines,
+        f"memory by liveness: {show_bytes(m.peak)} at the worst point ({held})" + (f", {m.at}" if m.at else ""),
+    ]
+
+
+def cut_text(cut: Cut) -> str:
+    """What a mark in the picture stands for."""
+    which = f"round {cut.first}" if cut.first == cut.last else f"rounds {cut.first} to {cut.last}"
+    where = f" (line {cut.line})" if cut.line else ""
+    like = "is" if cut.first == cut.last else "are"
+    return f"left out of a loop of {cut.rounds}{where}: {which}, which {like} like the second, {show_us(cut.each)} each"
+
+
+def merged(found: Sequence[Bar], least: float) -> list[Bar]:
+    """Neighbours of one kind that are narrower than ``least`` as one bar: what cannot be told apart is drawn once."""
+    drawn: list[Bar] = []
+    for bar in found:
+        last = drawn[-1] if drawn else None
+        if (
+            last is not None
+            and last.span.kind == bar.span.kind
+            and bar.end - bar.start < least
+            and bar.start - last.end < least
+            and (last.end - last.start < least or last.span.what.startswith("several "))
+        ):
+            both = Span(
+                bar.span.lane, f"several {word(bar.span.kind)}s", bar.span.kind, last.span.start, bar.span.end, -1
+            )
+            drawn[-1] = Bar(both, last.start, bar.end, last.critical or bar.critical)
+        else:
+            drawn.append(bar)
+    return drawn

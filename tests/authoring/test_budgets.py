@@ -1,0 +1,137 @@
+"""Budgets read from programs: the lines hold for each of them, and for nothing dearer."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Mapping, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader import expect
+from grader.authoring.budgets import check_lines, formula
+from grader.common.observation import Collective, Interval, Seen
+from grader.expect import Failure
+from grader.reports.explained import Explained
+from tests.seen import collective
+from tests.timelines import ring as ring_in_time
+
+MESHES = [{"x": 4, "y": 2}, {"x": 2, "y": 4}, {"x": 8, "y": 1}]
+SIZES = [{"I": 24, "J": 32, "K": 40}, {"I": 21, "J": 40, "K": 24}]
+
+
+def program(
+    mesh: Mapping[str, int],
+    dims: Mapping[str, int],
+    collectives: Sequence[Collective] = (),
+    dots: float = 0,
+    memory: int = 0,
+) -> Explained:
+    seen = Seen(mesh, collectives=list(collectives))
+    flops = Interval.of(dots)
+    return Explained("e", "f", mesh, dims, (), (), collectives, seen.traffic, memory, flops, flops)
+
+
+def ring(mesh: Mapping[str, int], dims: Mapping[str, int]) -> Explained:
+    """N - 1 hops of a shard, and a product."""
+    n, shard = mesh["x"], 4 * dims["I"] * dims["J"] // mesh["x"]
+    hops = collective("permute", "x", sent=shard, count=n - 1, bytes=shard)
+    return program(mesh, dims, [hops], 2 * math.prod(dims.values()) / n, 4 * dims["J"] * dims["K"])
+
+
+def test_counts_and_bytes_are_put_by_the_size_of_axes_and_dimensions() -> None:
+    programs = [ring(mesh, dims) for mesh in MESHES for dims in SIZES]
+    assert check_lines(programs) == [
+        'expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})',
+        'expect_traffic(seen, at_most=4 * seen.dims["I"] * seen.dims["J"] * (seen.mesh["x"] - 1) / seen.mesh["x"])',
+        'expect_flops(seen, at_most=2 * seen.dims["I"] * seen.dims["J"] * seen.dims["K"] / seen.mesh["x"])',
+        'expect_memory(seen, at_most=4 * seen.dims["J"] * seen.dims["K"])',
+    ]
+
+
+@pytest.mark.parametrize("line", range(4))
+def test_the_lines_are_words_that_hold_and_are_not_loose(line: int) -> None:
+    programs = [ring(mesh, dims) for mesh in MESHES for dims in SIZES]
+    text = check_lines(programs)[line]
+    for p in programs:
+        words = vars(expect) | {"seen": as_seen(p)}
+        eval(text, words)
+        hop = p.collectives[0]
+        more = dataclasses.replace(hop, rounds=hop.rounds + 1, sent=hop.sent + 1)
+        with pytest.raises(Failure):
+            eval(text, words | {"seen": as_seen(p, [more], 1)})
+
+
+def as_seen(p: Explained, collectives: Sequence[Collective] | None = None, extra: int = 0) -> Seen:
+    found = list(p.collectives if collectives is None else collectives)
+    dots = p.dot_flops + extra
+    return Seen(p.mesh, p.dims, collectives=found, memory=p.memory + extra, flops=dots, dot_flops=dots)
+
+
+def test_what_does_not_talk_says_so_and_what_has_no_formula_says_nothing() -> None:
+    assert check_lines([program(mesh, dims) for mesh in MESHES for dims in SIZES]) == ["expect_collectives(seen)"]
+    odd = [program(mesh, dims, memory=1000 + 7 * i) for i, mesh in enumerate(MESHES) for dims in SIZES]
+    assert check_lines(odd) == ["expect_collectives(seen)"]
+    assert check_lines([]) == []
+
+
+def test_an_axis_of_one_device_is_left_out_as_the_word_leaves_it_out() -> None:
+    def one(mesh: Mapping[str, int]) -> Explained:
+        return program(mesh, SIZES[0], [collective("all_reduce", "y")] if mesh["y"] > 1 else [])
+
+    assert check_lines([one(mesh) for mesh in MESHES])[0] == 'expect_collectives(seen, all_reduce={"y": 1})'
+
+
+def test_joint_axes_and_groups_that_follow_no_axes() -> None:
+    joint = [program(m, SIZES[0], [collective("all_gather", "x", "y", sent=m["x"])]) for m in MESHES[:2]]
+    assert check_lines(joint)[0] == 'expect_collectives(seen, all_gather={("x", "y"): 1})'
+    nowhere = [program(m, SIZES[0], [collective("all_gather", sent=0)]) for m in MESHES]
+    assert check_lines(nowhere) == []
+
+
+def test_a_count_that_cannot_be_read_has_no_line() -> None:
+    unknown = [program(m, SIZES[0], [collective("permute", "x", count=None, sent=0)]) for m in MESHES]
+    assert check_lines(unknown) == []
+
+
+@settings(deadline=None, max_examples=40)
+@given(
+    factor=st.integers(1, 64),
+    above=st.sets(st.sampled_from("IJK")),
+    below=st.sets(st.sampled_from("xy")),
+    less=st.sampled_from(["", "x", "y"]),
+)
+def test_a_product_of_sizes_is_found_again(factor: int, above: set[str], below: set[str], less: str) -> None:
+    """Another text may mean the same; it has to give the same values."""
+    programs = [program(mesh, dims) for mesh in MESHES[:2] for dims in SIZES]
+
+    def value(p: Explained) -> float:
+        size = factor * math.prod(p.dims[d] for d in above) / math.prod(p.mesh[a] for a in below)
+        return size * (p.mesh[less] - 1 if less else 1)
+
+    text = formula(programs, [value(p) for p in programs])
+    assert text
+    for p in programs:
+        assert eval(text, {"seen": as_seen(p)}) == pytest.approx(value(p))
+
+
+def test_timing_calls_get_lines_about_time_and_spoil_no_others() -> None:
+    right, late = ring_in_time(7, 41.9, 41.9), ring_in_time(7, 5.4, 41.9)
+    hidden = dataclasses.replace(
+        right, collectives=tuple(dataclasses.replace(c, hidden=c.each, exposed=0) for c in right.collectives)
+    )
+    timed = [dataclasses.replace(program(MESHES[0], SIZES[0]), ran=False, timeline=t) for t in (hidden, hidden)]
+    lines = ["expect_step_time(seen, at_most=336e-6)", 'expect_hidden(seen, "permute")']
+    assert check_lines(timed) == lines
+    for line in lines:
+        seen = Seen({}, clock=lambda **_: hidden)
+        eval(line, vars(expect) | {"seen": seen})
+    usual = [ring(mesh, dims) for mesh in MESHES for dims in SIZES]
+    assert check_lines([*usual, *timed]) == check_lines(usual) + lines
+    exposed = dataclasses.replace(
+        late, collectives=tuple(dataclasses.replace(c, hidden=0, exposed=c.each) for c in late.collectives)
+    )
+    assert check_lines([dataclasses.replace(timed[0], timeline=exposed)]) == ["expect_step_time(seen, at_most=299e-6)"]
+    assert check_lines([dataclasses.replace(timed[0], timeline=None, untimed="no")]) == []

@@ -1,0 +1,205 @@
+"""``explain``: what a function does, of the solution and of one's own work; bad input is one line."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.cli import main
+from tests.cli.test_learner import available_tier
+from tests.commands import ROOT, one_line, shardlings
+from tests.made_up import made_up
+
+RIGHT = """
+import jax
+from jax.sharding import PartitionSpec as P
+
+
+def matmul_all_reduce(a, b, *, mesh):
+    def local(a, b):
+        return jax.lax.psum(a @ b, "x")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P())(a, b)
+
+
+def matmul_reduce_scatter(a, b, *, mesh):
+    raise TypeError("not this one")
+"""
+
+
+def run(
+    words: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], cwd: Path = ROOT
+) -> tuple[int, str, str]:
+    """A command in this very process: exit code, output, errors."""
+    monkeypatch.chdir(cwd)
+    monkeypatch.setattr(sys, "argv", ["shardlings", *words])
+    with pytest.raises(SystemExit) as done:
+        main()
+    told = capsys.readouterr()
+    return int(done.value.code or 0), told.out, told.err
+
+
+BAD = {
+    "explain zz": "no exercise 'zz'; there are 01_layout",
+    "explain e1_ring_al_gather": "did you mean 'e1_ring_all_gather'?",
+    "explain 03": "03 has several exercises: explain one of c1_no_communication, c2_one_operand",
+    "explain d1": "d1_ring_and_line has no program to explain: only functions of arrays on a mesh are traced into one",
+    "explain axis_collective_time": "axis_collective_time has no program to explain",
+    "explain c3 --mesh x=5": "matmul_all_reduce on x=5: a: dimension J = 32 in dims is not cut into 5 equal parts",
+    "explain c3 --mesh y=8": "the spec of a names axis 'x', which the mesh {'y': 8} does not have",
+    "explain c3 --mesh x=16": "a mesh of x=16 needs 16 devices, course.yaml says devices: 8",
+    "explain c3 --mesh x": "--mesh x: x is no name and size; write x=4,y=2",
+    "explain c3 --mesh x=4,": "--mesh x=4,: nothing is no name and size",
+    "explain c3 --mesh x=-4": "x=-4 is no name and size",
+    "explain c3 --mesh x=2,x=4": "--mesh x=2,x=4: x is there twice",
+    "explain c3 --dims Q=4": "no dimension 'Q' in c3_contracting; there are I, J, K",
+    "explain c3 --dims J=33": "dimension J = 33 in dims is not cut into 4 equal parts",
+    "explain c3 --on v5x:2x4": "unknown chip 'v5x'; did you mean 'v5p'?",
+    "explain c3 --on v5e": "'v5e' names no slice: write a chip and the sizes of its axes, such as \"v5e:2x4\"",
+    "explain c3 --on v5e:3x3": "v5e has no slice of 3x3",
+    "explain c3 --on H100:2x4": "H100 is a GPU: it has a switch, not a torus",
+    "explain c3 --on v5e:4x4": "matmul_all_reduce on x=4, y=2: the mesh (x=4, y=2) has 8 devices, v5e:4x4 has 16",
+    "explain c3 --on v5e:2x4 --profile v5x": "no profile 'v5x'; did you mean",
+    "explain c3 --trace t.json": "--trace writes a timeline: say on which slice, such as --on v5e:2x4",
+    "explain c3 --on v5e:2x4 --trace README.md": "README.md is there already; name a new file",
+    "explain c3 --on v5e:2x4 --trace no/t.json": "there is no folder no to write t.json into",
+    "explain c3 --work nowhere": "no such file or folder: nowhere",
+    "explain c3 --isolation strong": "unknown isolation 'strong'; choose one of",
+}
+
+
+@pytest.mark.parametrize("command", BAD)
+def test_bad_input_is_one_line(
+    command: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, printed, told = run(command.split(), monkeypatch, capsys)
+    assert (code, printed, len(told.splitlines())) == (2, "", 1), told
+    assert told.startswith("shardlings: ") and BAD[command] in told
+
+
+def test_the_solution_is_explained_with_the_authors_lines_and_what_a_check_may_say() -> None:
+    data = json.loads(shardlings("explain", "c3", "--json").stdout)
+    first = data["programs"][0]
+    assert (first["task"], first["mesh"]) == ("matmul_all_reduce", {"x": 4, "y": 2})
+    assert first["arguments"][0] == {
+        "name": "a", "shape": [24, 32], "dtype": "float32", "spec": "P(None, 'x')", "local": [[24, 8]],
+    }  # fmt: skip
+    assert first["results"][0]["spec"] == "P()" and first["flops"] == {"products": 15360, "others": 0}
+    (reduce,) = first["collectives"]
+    source = (ROOT / "solutions" / "03_matmuls" / reduce["file"]).read_text().splitlines()
+    assert reduce["kind"] == "all_reduce" and "jax.lax.psum(" in source[reduce["line"] - 1]
+    assert (reduce["bytes"], reduce["sent"], first["memory"]["xla"]) == (3840, 5760, 3840)
+    assert first["memory"]["live"]["arguments"] == 4 * (24 * 8 + 8 * 40) and first["timeline"] is None
+    assert len(data["programs"]) == 6, "hidden sizes are tried, and not shown"
+    assert 'expect_collectives(seen, reduce_scatter={"x": 1})' in data["checks"]["matmul_reduce_scatter"]
+
+
+def test_one_task_on_another_mesh() -> None:
+    done = shardlings("explain", "ring_all_gather", "--mesh", "x=6", COLUMNS="40")
+    assert done.returncode == 0 and done.stderr == ""
+    assert "ring_all_gather on x=6 with I=120, J=5" in done.stdout
+    assert "5 × permute over x to the next device" in " ".join(done.stdout.split())
+    assert "what a check may say" not in done.stdout, "one mesh says little about others"
+    assert all(len(line.rstrip()) <= 40 for line in done.stdout.splitlines())
+    assert "\x1b" not in done.stdout
+
+
+def test_a_timeline_on_a_slice_with_sizes_of_a_paper_and_its_trace(tmp_path: Path) -> None:
+    trace = tmp_path / "e1.json"
+    words = ["--mesh", "x=8", "--on", "v5e:2x4", "--dims", "I=65536,J=4096", "--trace", str(trace)]
+    done = shardlings("explain", "e1", *words, NO_COLOR="1")
+    assert done.returncode == 0 and done.stderr == f"note: wrote {trace}; open it at https://ui.perfetto.dev\n"
+    told = " ".join(done.stdout.split())
+    assert "in time on v5e 2x4, x on slice axes 0 and 1, profile ideal" in told
+    assert "not run at these sizes" in told and "link x+ " in told and "permute: " in told
+    found = json.loads(trace.read_text())["traceEvents"]
+    hops = [e for e in found if e.get("cat") == "permute"]
+    assert len(hops) == 7 and {e["args"]["bytes"] for e in hops} == {4 * 65536 * 4096 // 8}
+    assert {e["args"]["file"] for e in hops} == {"e1_ring_all_gather.py"}
+    assert list(tmp_path.iterdir()) == [trace], "nothing else is left there"
+    data = json.loads(shardlings("explain", "e1", *words[:6], "--json").stdout)
+    assert data["programs"][0]["timeline"]["step"] > 0 and data["checks"] == {}
+
+
+def test_ones_own_work_is_explained_and_a_fault_in_it_told_once(tmp_path: Path) -> None:
+    (tmp_path / "c3_contracting.py").write_text(RIGHT)
+    done = shardlings("explain", "c3", "--work", str(tmp_path), "--on", "v5e:2x4")
+    assert done.returncode == 1
+    assert "is run as it is, without a sandbox" in done.stderr
+    assert "c3_contracting.py:8" in "".join(done.stdout.split()), "the line is the learner's"
+    assert done.stdout.count("not this one") == 1 and "what a check may say" not in done.stdout
+
+
+def test_what_learners_are_given_explains_their_work_and_nothing_of_the_solution(tmp_path: Path) -> None:
+    """No solutions, no hidden sizes: the course's hidden dimensions occur in nothing that is told."""
+    shutil.copytree(ROOT / "exercises", tmp_path / "exercises")
+    empty = shardlings("explain", "c3", cwd=tmp_path / "exercises")
+    assert empty.returncode == 1 and "not written yet" in empty.stdout and "all_reduce over" not in empty.stdout
+    (tmp_path / "exercises" / "03_matmuls" / "c3_contracting.py").write_text(RIGHT)
+    done = shardlings("explain", "matmul_all_reduce", "--json", cwd=tmp_path / "exercises")
+    assert done.returncode == 0
+    data = json.loads(done.stdout)
+    assert {tuple(p["dims"].values()) for p in data["programs"]} == {(24, 32, 40)}
+    assert data["checks"] == {}
+
+
+def test_work_that_is_not_ones_own_is_confined(tmp_path: Path) -> None:
+    mark = tmp_path / "mark"
+    (tmp_path / "c3_contracting.py").write_text(f"open({str(mark)!r}, 'w').close()\n{RIGHT}")
+    done = shardlings("explain", "c3", "--work", str(tmp_path), "--isolation", available_tier())
+    assert done.returncode == 1 and not mark.exists() and "without a sandbox" not in done.stderr
+
+
+def test_nothing_of_the_exercise_in_the_work_is_one_line(tmp_path: Path) -> None:
+    (tmp_path / "other.py").write_text("x = 1\n")
+    done = shardlings("explain", "c3", "--work", str(tmp_path), "--isolation", available_tier())
+    assert "nothing of c3_contracting in" in one_line(done)
+
+
+@pytest.mark.parametrize(("number", "columns"), [(0, "140"), (1, "77")])
+def test_the_page_shows_what_is_printed(number: int, columns: str) -> None:
+    """Up to the numbers of lines in solutions, which move."""
+    page = (ROOT / "docs" / "explain.md").read_text(encoding="utf-8")
+    command, shown = re.findall(r"```\n\$ shardlings (.*)\n((?:.*\n)*?)```", page)[number]
+    done = shardlings(*command.split(), COLUMNS=columns)
+    told = "\n".join(line.rstrip() for line in done.stdout.splitlines())
+
+    def unnumbered(text: str) -> str:
+        return re.sub(r"(?<=[:k ])\d\d\b", "NN", text)
+
+    assert unnumbered(shown.rstrip()) in unnumbered(told)
+
+
+TIMED = '''
+timed = exercise.timing(gather, a=A, meshes=[{"x": 4}], dims={"I": 65536, "J": 512}, on="v5e:2x2")
+
+
+@exercise.check(timed, points=1)
+def fast(seen):
+    """it is fast"""
+    expect_step_time(seen, at_most=1)
+
+
+@exercise.misconception(fails=value)
+'''
+
+
+def test_timing_calls_are_laid_out_where_they_say_and_give_lines_about_time(tmp_path: Path) -> None:
+    made_up(tmp_path, "\n@exercise.misconception(fails=value)\n", TIMED)
+    path = next(tmp_path.glob("solutions/*/x1_gather.py"))
+    path.write_text(path.read_text().replace("import expect_close", "import expect_step_time, expect_close"))
+    done = shardlings("explain", "x1", cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    told = " ".join(done.stdout.split())
+    assert "in time on v5e 2x2, x on slice axes 0 and 1, profile ideal" in told
+    assert "gather on x=2 with I=8, J=3" in told and "I=1012" not in told
+    assert 'expect_collectives(seen, all_gather={"x": 1})' in told and "expect_step_time(seen, at_most=" in told
+    line = next(line.strip() for line in done.stdout.splitlines() if "expect_step_time" in line)
+    path.write_text(path.read_text().replace("expect_step_time(seen, at_most=1)", line))
+    (checked,) = json.loads(shardlings("explain", "x1", "--json", cwd=tmp_path).stdout)["checks"].values()
+    assert line in checked

@@ -1,0 +1,94 @@
+"""What a program does, on a terminal and as JSON."""
+
+from __future__ import annotations
+
+import io
+import json
+
+import pytest
+from rich.console import Console
+
+from grader.common.observation import UNKNOWN, Fault, Interval
+from grader.reports.explained import Explained, Placed, as_data
+from grader.reports.explained_text import print_explained
+from tests.seen import MESH, collective
+
+A = Placed("a", (24, 32), "float32", (None, "x"), ((24, 8),))
+OUT = Placed("result", (24, 30), "bfloat16", None, ((24, 8), (24, 6)))
+HOP = collective("permute", "x", bytes=600, sent=600, line=61, file="e4.py", shift=1)
+
+
+def made(*collectives: object, **more: object) -> Explained:
+    about = {"memory": 3 << 20, "flops": Interval.of(130), "dot_flops": Interval.of(100)}
+    return Explained("e4", "gather", MESH, {"I": 24}, [A], [OUT], collectives, {"x": Interval(0, 600)}, **about | more)  # type: ignore[arg-type]
+
+
+def printed(explained: Explained, width: int = 200) -> str:
+    console = Console(file=io.StringIO(), width=width)
+    print_explained(explained, console)
+    return console.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_every_fact_has_a_line() -> None:
+    lines = [line.strip() for line in printed(made(HOP, HOP, HOP)).splitlines()]
+    assert lines == [
+        "gather on x=4, y=2 with I=24",
+        "takes     a: float32[24, 32] as P(None, 'x'), each device [24, 8]",
+        "gives     result: bfloat16[24, 30] as no PartitionSpec, each device [24, 8] or [24, 6]",
+        "talks     3 × permute over x to the next device: takes 600 B of a device, which sends 600 B each time: e4.py:61",
+        "sends     0 B to 600 B from a device over x",
+        "memory    3 MiB of temporaries on a device (XLA's figure)",
+        "FLOPs     100 in products, 30 others, on a device",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("one", "text"),
+    [
+        (collective("all_gather", "x", "y", line=3, file="cell 2"), "all_gather over x,y: takes 64 B of a device, which sends 64 B: cell 2, line 3"),
+        (collective("all_reduce", by_compiler=True), "all_reduce over no whole axis: takes 64 B of a device, which sends 64 B: put there by the compiler"),
+        (collective("permute", "x", shift=-1, line=1, file="a.py"), "permute over x to the device before: takes 64 B of a device, which sends 64 B: a.py:1"),
+        (collective("permute", "x", shift=3, line=1, file="a.py"), "permute over x by +3: takes 64 B of a device, which sends 64 B: a.py:1"),
+        (collective("permute", "x", count=None, line=1, file="a.py"), "0 or more × permute over x: takes 64 B of a device, which sends 64 B each time: a.py:1"),
+    ],
+)  # fmt: skip
+def test_a_collective_in_words(one: object, text: str) -> None:
+    assert f"talks     {text}" in printed(made(one))
+
+
+def test_no_line_is_wider_than_a_narrow_terminal() -> None:
+    text = printed(made(HOP), 40)
+    assert all(len(line.rstrip()) <= 40 for line in text.splitlines())
+    assert "e4.py:61" in text.replace("\n", "")
+
+
+def test_what_cannot_be_traced_says_why() -> None:
+    fault = Fault("raised", "TypeError: no", 7, "e4.py")
+    assert printed(Explained("e4", "gather", MESH, {}, fault=fault)) == (
+        "gather on x=4, y=2\n  e4.py:7: TypeError: no\n"
+    )
+
+
+def test_text_of_a_learners_is_only_text() -> None:
+    hostile = collective("permute", "x", line=1, file="[red]\x1b[31ma.py")
+    assert "\x1b" not in printed(made(hostile)) and "[red]a.py:1" in printed(made(hostile))
+
+
+def test_json_has_every_collective_and_null_where_there_is_no_bound() -> None:
+    data = json.loads(json.dumps(as_data(made(HOP, collective("permute", "x", count=None), flops=UNKNOWN))))
+    first, second = data["collectives"]
+    assert first == {
+        "kind": "permute", "axes": ["x"], "bytes": 600, "sent": 600, "rounds": 1, "count": 1, "line": 61, "file": "e4.py",
+        "by_compiler": False, "shift": 1,
+    }  # fmt: skip
+    assert second["rounds"] == {"least": 0, "most": None}
+    assert data["traffic"] == {"x": {"least": 0, "most": 600}}
+    assert data["flops"] == {"products": 100, "others": {"least": 0, "most": None}}
+    assert data["results"][0] == {
+        "name": "result", "shape": [24, 30], "dtype": "bfloat16", "spec": "no PartitionSpec", "local": [[24, 8], [24, 6]],
+    }  # fmt: skip
+
+
+def test_json_of_what_cannot_be_traced_has_the_fault_alone() -> None:
+    data = as_data(Explained("e4", "gather", MESH, {}, fault=Fault("raised", "no", 7, "e4.py")))
+    assert data["fault"]["line"] == 7 and "collectives" not in data

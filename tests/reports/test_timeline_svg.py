@@ -1,0 +1,74 @@
+"""Timelines as SVG: well-formed, readable without colour, and of one scale."""
+
+from __future__ import annotations
+
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from grader.clock.timeline import COMPUTE
+from grader.reports.pages import render_timelines, timelines_svg
+from grader.reports.timeline_svg import LOOKS, draw_chart
+from grader.reports.timelines import LETTERS
+from tests.reports.example_reports import Nesting
+from tests.timelines import looped, ring, span, timeline
+
+SVG = "{http://www.w3.org/2000/svg}"
+HOSTILE = '<script>alert(1)</script>" onload="x'
+
+
+def parsed(**drawn: object) -> ET.Element:
+    return ET.fromstring(timelines_svg(drawn))  # type: ignore[arg-type]
+
+
+def test_the_file_is_xml_with_a_title_and_no_script() -> None:
+    root = parsed(right=ring(), late=looped())
+    assert root.tag == f"{SVG}svg" and root.attrib["aria-label"] == "right: step 298.7 us; late: step 325 us"
+    assert root.findtext(f"{SVG}title") == root.attrib["aria-label"]
+    assert not list(root.iter(f"{SVG}script"))
+    texts = [t.text for t in root.iter(f"{SVG}text")]
+    assert {"right", "late", "compute", "link x+", "P permute", "D matrix product"} <= set(texts)
+
+
+def test_every_bar_says_what_it_is() -> None:
+    titles = [t.text for t in parsed(late=looped()).iter(f"{SVG}title")]
+    assert "permute over x: 5 to 35 us, round 1 of 8, e9.py:20" in titles
+    assert "left out of a loop of 8 (line 19): rounds 3 to 7, which are like the second, 40 us each" in titles
+
+
+def test_kinds_differ_by_colour_or_by_pattern_and_by_letter() -> None:
+    assert set(LOOKS) == set(LETTERS)
+    tiles = [tile for _, tile in LOOKS.values()]
+    assert len(set(tiles)) == len(tiles)
+
+
+def test_bars_lie_within_the_picture_and_are_to_scale() -> None:
+    chart = draw_chart({"a": ring(3, 10, 20), "b": ring(7, 10, 40)})
+    for panel in chart.panels:
+        for box in (b for lane in panel.lanes for b in lane.boxes):
+            assert chart.left <= box.x and box.x + box.width <= chart.width
+            assert box.y + box.height <= chart.height
+    first, second = (panel.lanes[1].boxes[0].width for panel in chart.panels)
+    assert second == pytest.approx(2 * first, rel=1e-2)
+
+
+def test_the_same_timelines_give_the_same_bytes() -> None:
+    assert timelines_svg({"a": ring()}) == timelines_svg({"a": ring()})
+
+
+def test_a_page_shows_them_inline_with_what_they_come_to() -> None:
+    page = render_timelines({"": looped()})
+    assert Nesting(page).tags.count("svg") == 1
+    assert "xmlns" not in page and "<script" not in page and "style=" in page
+    assert "step 325 us: core busy 35 us, idle 290 us" in page
+
+
+def test_words_of_a_program_are_only_text() -> None:
+    one = span(COMPUTE, "product", 0, 1, line=1, file=HOSTILE)
+    for text in (timelines_svg({HOSTILE: timeline(one)}), render_timelines({HOSTILE: timeline(one)})):
+        assert "<script" not in text and 'onload="x' not in text
+
+
+def test_many_bars_stay_a_small_picture() -> None:
+    spans = [span("x+", "permute", k, k + 1, k) for k in range(20_000)]
+    assert len(timelines_svg({"": timeline(*spans)})) < 20_000

@@ -1,0 +1,61 @@
+"""Made-up timelines for the tests of what draws them."""
+
+from __future__ import annotations
+
+from grader.clock.timeline import COMPUTE, CollectiveTime, Loop, Memory, Span, Timeline
+
+US = 1_000_000
+
+
+def span(lane: str, kind: str, start: float, end: float, number: int = 0, **more: object) -> Span:
+    """Times in microseconds."""
+    what = {"product": "dot_general", "kernel": "add"}.get(kind, f"{kind} over {lane[:-1]}")
+    return Span(lane, what, kind, round(start * US), round(end * US), number, **more)  # type: ignore[arg-type]
+
+
+def timeline(*spans: Span, step: float | None = None, loops: tuple[Loop, ...] = (), **more: object) -> Timeline:
+    last = max((s.end for s in spans), default=0) if step is None else round(step * US)
+    busy = sum(s.duration for s in spans if s.lane == COMPUTE)
+    products = sum(s.duration for s in spans if s.kind == "product")
+    collectives = {s.number: s for s in spans if s.lane != COMPUTE}
+    found = tuple(
+        CollectiveTime(n, s.kind, ("x",), s.bytes, 1, s.duration, s.duration // 4, s.duration - s.duration // 4)
+        for n, s in collectives.items()
+    )
+    about = {
+        "chip": "v5e",
+        "shape": (2, 4),
+        "axes": {"x": (0, 1)},
+        "profile": "ideal",
+        "critical": (0,),
+        "flops": 0,
+        "products": products,
+    }
+    memory = Memory(3 << 20, 1 << 20, 1 << 20, 1 << 20, "dot_general, line 14", 14)
+    return Timeline(step=last, busy=busy, spans=spans, loops=loops, collectives=found, memory=memory, **about | more)  # type: ignore[arg-type]
+
+
+def ring(hops: int = 7, product: float = 5.4, hop: float = 41.9) -> Timeline:
+    """A matmul that passes its blocks on: each hop under a product."""
+    spans = []
+    for k in range(hops + 1):
+        start = k * max(product, hop)
+        spans.append(span(COMPUTE, "product", start, start + product, 2 * k, line=14, file="e9.py", flops=1 << 30))
+        if k < hops:
+            spans.append(span("x+", "permute", start, start + hop, 2 * k + 1, line=13, file="e9.py", bytes=1 << 20))
+    return timeline(*spans)
+
+
+def looped(rounds: int = 8, product: float = 10, hop: float = 30) -> Timeline:
+    """A late loop: in each round a hop, then a product; rounds 1, 2 and the last are drawn."""
+    each, spans = product + hop, []
+    for k in sorted({1, 2, rounds}):
+        start = 5 + (k - 1) * each
+        spans.append(span("x+", "permute", start, start + hop, 1, line=20, file="e9.py", rounds=((k, rounds),)))
+        spans.append(
+            span(COMPUTE, "product", start + hop, start + each, 2, line=21, file="e9.py", rounds=((k, rounds),))
+        )
+    end = 5 + rounds * each
+    loop = Loop(5 * US, round(end * US), rounds, round(each * US), 19, "e9.py")
+    head = span(COMPUTE, "kernel", 0, 5, 0, line=18, file="e9.py")
+    return timeline(head, *spans, step=end, loops=(loop,))
