@@ -11,7 +11,7 @@ import numpy as np
 
 from grader.common.sizes import Size, sizes_on
 from grader.exercise.arguments import Array
-from grader.exercise.questions import Number
+from grader.exercise.questions import Question
 from grader.wire.frames import dtype_of, is_inexact
 
 
@@ -117,5 +117,5 @@ class Misconception:
     name: str
     hint: str
     fn: Callable[..., Any]
-    of: Task | Number
+    of: Task | Question
     fails: tuple[str, ...]

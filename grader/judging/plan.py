@@ -17,7 +17,7 @@ import numpy as np
 
 from grader import declared
 from grader.declared import AuthorError
-from grader.exercise import Array, Call, Cases, Exercise, Number
+from grader.exercise import Array, Call, Cases, Exercise, Quantity, Question
 from grader.wire.frames import encode, widened
 
 OPEN_SEED = "public"  # anybody may draw these inputs
@@ -37,7 +37,7 @@ class Ask:
         exercise: whose ask it is.
     """
 
-    of: Call | Cases | Number
+    of: Call | Cases | Question
     mesh: Mapping[str, int] = field(default_factory=dict)
     dims: Mapping[str, int] = field(default_factory=dict)
     inputs: list[dict[str, np.ndarray]] = field(default_factory=list)
@@ -48,12 +48,12 @@ class Ask:
 
     @property
     def task(self) -> str:
-        return self.of.name if isinstance(self.of, Number) else self.of.task.name
+        return self.of.name if isinstance(self.of, Question) else self.of.task.name
 
     def for_tracer(self, files: list[str]) -> dict[str, Any]:
         """The ask as JSON: of a call shapes, dtypes and specs, never values; of a plain function its argument sets."""
-        if isinstance(self.of, Number):
-            return {"kind": "number", "task": self.task}
+        if isinstance(self.of, Question):
+            return {"kind": "number" if isinstance(self.of.answer, Quantity) else "answer", "task": self.task}
         if isinstance(self.of, Cases):
             return {"kind": "function", "task": self.task, "cases": self.encoded}
         call = self.of
@@ -124,7 +124,7 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
             if isinstance(call, Cases)
             else _of_call(call, shown, public, seed, where)
         )
-    asks += [Ask(question) for question in exercise.numbers.values()]
+    asks += [Ask(question) for question in exercise.questions.values()]
     return [replace(ask, exercise=exercise.id) for ask in sorted(asks, key=lambda ask: ask.secret)]
 
 
