@@ -16,7 +16,7 @@ from grader.course.config import GRADING
 from grader.course.finding import find_course
 from grader.course.loading import Course
 from grader.course.reference import reference_source
-from grader.exercise import Exercise, Misconception, Number, Task
+from grader.exercise import Exercise, Misconception, Quantity, Question, Task
 from grader.integrations.nbgrader.folder import cell_name
 from grader.judging.variants import params_for
 
@@ -50,7 +50,7 @@ def answers(
 ) -> dict[str, str]:
     """Right answers to an exercise's questions, in SI units written out; one of them may be a slip's."""
     found = {}
-    for question in exercise.numbers.values():
+    for question in exercise.questions.values():
         params = params_for(question, seed=course.config.variants.seed, student=None)
         answer = slip.fn if slip is not None and slip.of is question else question
         value = answer(**params) * (1 + (rng.uniform(-1e-3, 1e-3) if rng else 0))
@@ -58,10 +58,11 @@ def answers(
     return found
 
 
-def in_unit(question: Number, value: float) -> str:
+def in_unit(question: Question, value: float) -> str:
     from grader.judging.units import unit_of
 
-    return repr(value / unit_of(question.unit)[0])
+    assert isinstance(question.answer, Quantity)
+    return repr(value / unit_of(question.answer.unit)[0])
 
 
 def pieces(course: Course, name: str, choice: str, rng: random.Random | None = None) -> dict[str, str]:

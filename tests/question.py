@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from grader.exercise import Exercise, Misconception, Number
+from grader.exercise import Exercise, Misconception, Question
 
 
-def declare(**options: Any) -> tuple[Number, list[Misconception]]:
+def declare(**options: Any) -> tuple[Question, list[Misconception]]:
     """A question whose right answer is 559 us with n=559, and three slips of it."""
     exercise = Exercise()
     options = {"unit": "us", "params": {"n": [559, 700]}, "model": "a made-up model", **options}

@@ -13,7 +13,7 @@ from jax.sharding import AbstractMesh, NamedSharding
 
 from grader.common.layout import owner_slices
 from grader.course.loading import load_course
-from grader.exercise import Cases, Exercise, Number
+from grader.exercise import Cases, Exercise, Question
 from grader.hardware import CHIPS
 
 COURSE = load_course(Path(__file__).parents[1] / "course.yaml")
@@ -120,12 +120,12 @@ QUESTIONS = {
     question.name: question
     for module in ("01_layout", "02_collectives", "03_matmuls")
     for exercise in COURSE.module(module).exercises
-    for question in COURSE.exercise(exercise).numbers.values()
+    for question in COURSE.exercise(exercise).questions.values()
 }
 
 
 @pytest.mark.parametrize("question", [q for q in QUESTIONS.values() if q.name in KEYS], ids=lambda q: q.name)
-def test_answer_agrees_with_a_second_derivation(question: Number):
+def test_answer_agrees_with_a_second_derivation(question: Question):
     for params in question.variants():
         assert question(**params) == pytest.approx(KEYS[question.name](**params), rel=1e-9), params
 

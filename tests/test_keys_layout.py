@@ -327,7 +327,7 @@ KEYS = {
     "fsdp_backward_bytes": lambda D, F, X: sum(4 * D * F / X for chunk in range(X) if chunk != 0),
     "halo_bytes": lambda N, D, X, w: 4 * D * rows_asked_of_one(N, X, w),
 }  # fmt: skip
-QUESTIONS = {q.name: q for exercise in EXERCISES.values() for q in exercise.numbers.values()}
+QUESTIONS = {q.name: q for exercise in EXERCISES.values() for q in exercise.questions.values()}
 
 
 @pytest.mark.parametrize("name", KEYS)

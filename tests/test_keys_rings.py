@@ -22,7 +22,7 @@ from jax.sharding import PartitionSpec as P
 from grader.common.layout import coordinates
 from grader.common.observation import Seen, Sharded
 from grader.course.exercises import load_exercise
-from grader.exercise import Array, Call, Exercise, Number
+from grader.exercise import Array, Call, Exercise, Question
 from grader.expect import Failure
 from grader.hardware import CHIPS, HOP_TIME
 from grader.runner import facts, program
@@ -39,7 +39,7 @@ EXERCISES: dict[str, Exercise] = {
     }.items()
     for name in names
 }  # fmt: skip
-QUESTIONS = {question.name: question for exercise in EXERCISES.values() for question in exercise.numbers.values()}
+QUESTIONS = {question.name: question for exercise in EXERCISES.values() for question in exercise.questions.values()}
 TASKS = {task.name: (exercise, task) for exercise in EXERCISES.values() for task in exercise.tasks.values()}
 
 
@@ -106,7 +106,7 @@ KEYS: dict[str, Callable[..., float]] = {
 
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=lambda q: q.name)
-def test_answer_agrees_with_a_second_derivation(question: Number):
+def test_answer_agrees_with_a_second_derivation(question: Question):
     for params in question.variants():
         assert question(**params) == pytest.approx(KEYS[question.name](**params), rel=1e-9), params
 

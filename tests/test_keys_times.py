@@ -25,7 +25,7 @@ from scipy.optimize import linprog
 
 from grader.common.layout import coordinates, entries, owner_slices
 from grader.course.exercises import load_exercise
-from grader.exercise import Cases, Number
+from grader.exercise import Cases, Question
 from grader.hardware import CHIPS, GPUS
 from tests import network
 
@@ -36,7 +36,7 @@ NAMES = [
 ]  # fmt: skip
 EXERCISES = {name: load_exercise(FOLDER / f"{name}.py", f"keys_of_{name}", "04_comm_times", 0.02) for name in NAMES}
 TASKS = {task.name: task for exercise in EXERCISES.values() for task in exercise.tasks.values()}
-QUESTIONS = {question.name: question for exercise in EXERCISES.values() for question in exercise.numbers.values()}
+QUESTIONS = {question.name: question for exercise in EXERCISES.values() for question in exercise.questions.values()}
 US, GB = 1e-6, 1e9
 
 
@@ -512,7 +512,7 @@ def test_every_question_has_a_second_derivation():
 
 
 @pytest.mark.parametrize("question", QUESTIONS.values(), ids=lambda q: q.name)
-def test_answer_agrees_with_a_second_derivation(question: Number):
+def test_answer_agrees_with_a_second_derivation(question: Question):
     variants = list(question.variants())
     assert len(variants) >= 8
     for params in variants[:: max(1, len(variants) // MOST)]:

@@ -10,10 +10,12 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator
+from typing import Any
 
 from grader.common.layout import entries
-from grader.exercise import About, Number
+from grader.exercise import About, Choice, Quantity, Question, Table
 from grader.hardware import CHIPS, slice_problem
+from grader.judging.kinds import kind_of
 from grader.judging.units import show, unit_of
 
 LEAST_ANSWERS = 8
@@ -23,18 +25,19 @@ CHOOSES = re.compile(r"\bmax\(|\bmin\(|\b(longer|slower|cheaper|faster) (one|lev
 """Words in a question's text or model that say the answer is one of several."""
 
 
-def question_problems(question: Number) -> Iterator[str]:
+def question_problems(question: Question) -> Iterator[str]:
     """What cannot be, over every draw: one line each, told with the first draw it shows in."""
-    if question.about is None:
+    if question.about is None and not isinstance(question.answer, Choice):
         yield f"{question.name}: nothing says what it is about; add exercise.about({question.name}, ...)"
         return
     first: dict[str, str] = {}
-    answers: list[float] = []
+    answers: list[Any] = []
     branches: set[str] = set()
     for params in question.variants():
         try:
-            about, answer = question.about(**params), question(**params)
-            problems = [*impossible(about), *_published(question, answer), *_bounds(question, about, answer)]
+            about = question.about(**params) if question.about else About()
+            answer = question(**params)
+            problems = [*impossible(about), *_of_number(question, about, answer)]
         except Exception as error:  # of the author's
             problems = [f"what it is about raises {type(error).__name__}: {error}"]
         else:
@@ -65,22 +68,25 @@ def impossible(about: About) -> Iterator[str]:
         yield f"{query} query heads cannot share {kv} KV heads evenly"
 
 
-def _bounds(question: Number, about: About, answer: float) -> Iterator[str]:
-    as_shown = show(answer, question.unit)
-    if answer < about.least:
-        yield f"the answer, {as_shown}, is below {show(about.least, question.unit)}, the least there can be"
-    if answer > about.most:
-        yield f"the answer, {as_shown}, is above {show(about.most, question.unit)}, the most there can be"
-
-
-def _published(question: Number, answer: float) -> Iterator[str]:
-    factor, _ = unit_of(question.unit)
+def _of_number(question: Question, about: About, answer: Any) -> Iterator[str]:
+    """What a number cannot be."""
+    if not isinstance(question.answer, Quantity):
+        return
+    unit = question.answer.unit
+    factor, as_shown = unit_of(unit)[0], show(answer, unit)
     for known in question.published:
         if abs(answer - known * factor) <= question.rtol * known * factor:
-            yield f"the answer is published: {show(known * factor, question.unit)}"
+            yield f"the answer is published: {show(known * factor, unit)}"
+    if answer < about.least:
+        yield f"the answer, {as_shown}, is below {show(about.least, unit)}, the least there can be"
+    if answer > about.most:
+        yield f"the answer, {as_shown}, is above {show(about.most, unit)}, the most there can be"
 
 
-def _variety(question: Number, answers: list[float], branches: set[str]) -> Iterator[str]:
+def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iterator[str]:
+    if not isinstance(question.answer, Quantity):
+        yield from _other_variety(question, answers)
+        return
     count = distinct(answers, question.rtol)
     if count < LEAST_ANSWERS:
         yield f"{question.name}: its draws have {count} different answers, at least {LEAST_ANSWERS} are asked for"
@@ -88,6 +94,19 @@ def _variety(question: Number, answers: list[float], branches: set[str]) -> Iter
     if len(branches) < 2 and (chooses or branches):
         mend = f"all draws take {branches.pop()!r}" if branches else "say in `branches` which one a draw takes"
         yield f"{question.name}: its answer is the larger or smaller of several, but {mend}"
+
+
+def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
+    """Of a table many answers, so that neighbours do not share one; of what is right or wrong two, if draws differ at all."""
+    kind = kind_of(question, next(question.variants(), {}))
+    found: list[Any] = []
+    for answer in map(kind.want, answers):
+        if len(found) < LEAST_ANSWERS and not any(kind.are_close(answer, known) for known in found):
+            found.append(answer)
+    least = LEAST_ANSWERS if isinstance(question.answer, Table) else min(len(answers), 2)
+    if len(found) < least:
+        several = "answer" if len(found) == 1 else "different answers"
+        yield f"{question.name}: its draws have {len(found)} {several}, at least {least} are asked for"
 
 
 def distinct(answers: list[float], rtol: float) -> int:

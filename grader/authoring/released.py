@@ -27,8 +27,8 @@ def released_problems(grader: Grader, exercise: Exercise, reference: Submission)
     """
     released = _released(grader.course, exercise)
     found = released.exercise(exercise.id)
-    expected = {**exercise.tasks, **exercise.numbers, **{c.name: c for c in exercise.checks.values() if c.public}}
-    for name in sorted(expected.keys() - {**found.tasks, **found.numbers, **found.checks}.keys()):
+    expected = {**exercise.tasks, **exercise.questions, **{c.name: c for c in exercise.checks.values() if c.public}}
+    for name in sorted(expected.keys() - {**found.tasks, **found.questions, **found.checks}.keys()):
         yield f"what learners get lacks {name}: declare it at the top level of the file, not in a loop or an if"
     for result in _graded(grader, released, reference, exercise.id).exercises[0].results:
         if result.kind == "check" and result.status != "passed":

@@ -19,7 +19,7 @@ from grader.authoring.released import released_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.batch.grade import Grader
 from grader.common.result import Report, Result
-from grader.course.answers import answer_of, answer_text, answers
+from grader.course.answers import answer_by, answers
 from grader.course.build import stale
 from grader.course.config import GRADING, CourseError
 from grader.course.loading import Course
@@ -27,9 +27,9 @@ from grader.course.reference import reference_source
 from grader.course.release import products
 from grader.course.statements import Statement, statements
 from grader.course.stubs import stub_source
-from grader.exercise import AuthorError, Call, Exercise, Misconception, Number
+from grader.exercise import AuthorError, Call, Exercise, Misconception, Question
 from grader.intake.submission import Chunk, Source, Submission
-from grader.judging import numbers
+from grader.judging import answers as judging
 from grader.judging.problems import question_problems
 
 LEAST_HINTS = 1
@@ -69,7 +69,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
     for call in dict.fromkeys(call for c in exercise.checks.values() for call in c.calls):
         if isinstance(call, Call) and not call.timing:
             yield from inputs.tame_dims(call)
-    for question in exercise.numbers.values():
+    for question in exercise.questions.values():
         yield from question_problems(question, exercise.misconceptions.values())
         yield from possible.question_problems(question)
     try:
@@ -85,7 +85,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
 def _declared(exercise: Exercise) -> Iterator[str]:
     for line in wide_lines(exercise.statement):
         yield f"a picture is wider than {PICTURE_WIDTH} characters, which a terminal breaks: {line.strip()[:60]}..."
-    if not exercise.tasks and not exercise.numbers:
+    if not exercise.tasks and not exercise.questions:
         yield "has neither a task to write nor a question to answer"
     if exercise.tasks and not any(c.public for c in exercise.checks.values()):
         yield "has no public check: learners could check nothing"
@@ -151,8 +151,8 @@ def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
 
 
 def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconception, seeds: int) -> Iterator[str]:
-    if isinstance(slip.of, Number):
-        yield from _number_slip(course, exercise, slip)
+    if isinstance(slip.of, Question):
+        yield from _wrong_answer(course, exercise, slip)
         return
     text = reference_source(exercise, answers(course, exercise, "verify"), slip)
     results = {r.name: r for r in _grade(grader, exercise.id, text).exercises[0].results}
@@ -189,12 +189,12 @@ def _in_public(slip: Misconception, shown: Result, graded: Result) -> Iterator[s
         yield f"the misconception {slip.name} gets the hint of {shown.misconception or 'none'} in {shown.name}, in public"
 
 
-def _number_slip(course: Course, exercise: Exercise, slip: Misconception) -> Iterator[str]:
+def _wrong_answer(course: Course, exercise: Exercise, slip: Misconception) -> Iterator[str]:
     question = slip.of
-    assert isinstance(question, Number)
+    assert isinstance(question, Question)
     params = course.params(question, "verify")
-    text = answer_text(question, answer_of(slip, params))
-    result = numbers.judge(question, params, exercise.misconceptions.values(), text)
+    given = answer_by(slip, question, params)
+    result = judging.judge(question, params, exercise.misconceptions.values(), given)
     if result.status != "failed" or result.misconception != slip.name:
         yield f"the answer of {slip.name} gets {result.status}, hint {result.misconception or 'none'}"
 
@@ -234,7 +234,7 @@ def _names(exercises: Iterable[Exercise]) -> Iterator[str]:
     """Tasks and questions share the namespace of a notebook, so their names are used once in the course."""
     owner: dict[str, str] = {}
     for exercise in exercises:
-        for name in [*exercise.tasks, *exercise.numbers]:
+        for name in [*exercise.tasks, *exercise.questions]:
             if name in owner:
                 yield f"the name {name} is used by {owner[name]} and by {exercise.id}"
             owner[name] = exercise.id
@@ -296,7 +296,7 @@ def _told(part: Statement, public: set[str]) -> str:
     """The text of a statement that learners are given."""
     if part.kind in ("given", "helper", "import", "exercise", "doc") or part.name in public:
         return part.text
-    if part.kind in ("task", "number") and isinstance(part.node, ast.FunctionDef):
+    if part.kind in ("task", "question") and isinstance(part.node, ast.FunctionDef):
         node = part.node
         first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
         body = node.body[0].end_lineno or node.lineno
@@ -313,7 +313,7 @@ def _secret(part: Statement, public: set[str]) -> list[str]:
     start = part.node.body[0]
     skip = (
         (start.end_lineno or 0)
-        if ast.get_docstring(part.node) and part.kind in ("task", "number")
+        if ast.get_docstring(part.node) and part.kind in ("task", "question")
         else part.node.lineno
     )
     return lines[skip - first + 1 :]

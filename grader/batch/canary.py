@@ -25,6 +25,7 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.reference import reference_source
 from grader.intake.submission import Chunk, Source, Submission
+from grader.judging.kinds import kind_name
 
 STUDENT = "canary"
 MOST_REMEMBERED = 2000
@@ -60,11 +61,13 @@ def examine(grader: Grader, names: list[str]) -> str:
 
 
 def one_of_each_kind(course: Course) -> list[str]:
-    """The first exercises that together ask for every kind of task, and for a number."""
+    """The first exercises that together ask for every kind of task and of answer."""
     chosen, seen = [], set()
     for name in course.module_of:
         exercise = course.exercise(name)
-        kinds = {task.kind for task in exercise.tasks.values()} | ({"number"} if exercise.numbers else set())
+        kinds = {task.kind for task in exercise.tasks.values()} | {
+            kind_name(question) for question in exercise.questions.values()
+        }
         if kinds - seen:
             chosen.append(name)
             seen |= kinds

@@ -18,9 +18,10 @@ from grader.declared import fits, nearest
 from grader.exercise import AuthorError, Call, Exercise
 from grader.expect import Failure, laid_out
 from grader.intake.submission import Chunk, Source
-from grader.judging.judge import Answered
-from grader.judging.plan import OPEN_SEED, Ask, rng
+from grader.judging.plan import OPEN_SEED, Ask, inputs_of, rng
+from grader.judging.seen import Answered
 from grader.reports.explained import Explained, Placed, show_sizes
+from grader.wire.trees import leaves
 
 
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
@@ -50,7 +51,7 @@ def reference(exercise: Exercise) -> Source:
 
 def calls_of(exercise: Exercise, task: str | None = None) -> list[Call]:
     """The calls of this task, or of all. Raises CourseError where there is none: nothing is traced then."""
-    found = [c.call for c in exercise.checks.values() if isinstance(c.call, Call)]
+    found = [call for c in exercise.checks.values() for call in c.calls if isinstance(call, Call)]
     chosen = [call for call in dict.fromkeys(found) if task in (None, call.task.name)]
     if not chosen:
         what = task or exercise.id
@@ -119,26 +120,31 @@ def with_hidden_sizes(asks: Iterable[Ask]) -> list[Ask]:
     found = []
     for ask in asks:
         assert isinstance(ask.of, Call)
-        if ask.dims == ask.of.dims != ask.of.hidden_dims:
+        shown, hidden = ((ask.of.sizes(ask.mesh, hidden=of), ask.of.keywords(hidden=of)) for of in (False, True))
+        if (ask.dims, ask.static) == shown != hidden:
             with suppress(AuthorError):
-                found.append(_ask(ask.exercise, ask.of, ask.mesh, Wanted(dims=ask.of.hidden_dims)))
+                found.append(_ask(ask.exercise, ask.of, ask.mesh, Wanted(), hidden=True))
     return found
 
 
-def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted) -> Ask:
-    """Raises AuthorError where an array is not cut evenly on this mesh, ValueError where that does not lie on the slice."""
-    dims = {dim: wanted.dims.get(dim, size) for dim, size in call.dims.items()}
-    arrays = dict(call.args) | ({"cotangent": call.cotangent} if call.cotangent else {})
-    for name, array in arrays.items():
+def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, hidden: bool = False) -> Ask:
+    """One run of a call, of several steps the first.
+
+    Raises AuthorError where an array is not cut evenly on this mesh, ValueError where that does not lie on the slice.
+    """
+    sizes, static = call.sizes(mesh, hidden=hidden), call.keywords(hidden=hidden)
+    dims = {dim: wanted.dims.get(dim, size) for dim, size in sizes.items()}
+    for name, array in call.arrays.items():
         fits(name, array, dims, mesh, "dims")
     if wanted.on:
         placed(wanted.on, mesh)
-    if call.timing or (wanted.on and dims != call.dims):
+    about = Ask(call, mesh, dims, static=static, exercise=exercise, check_vma=call.task.modes[0], hidden=hidden)
+    if call.timing or (wanted.on and dims != sizes):
         timing = Timing(wanted.on, None, wanted.profile) if wanted.on else call.timing
-        return Ask(replace(call, timing=timing), mesh, dims, exercise=exercise)
+        return replace(about, of=replace(call, timing=timing, steps=1))
+    once = replace(call, steps=1)
     draw = rng(OPEN_SEED, f"{exercise}/explain/{dict(mesh)}")
-    inputs = {name: array.sample(dims, draw) for name, array in arrays.items()}
-    return Ask(call, mesh, dims, [inputs], exercise=exercise)
+    return replace(about, of=once, inputs=list(inputs_of(once, mesh, dims, static, draw)))
 
 
 def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -> tuple[list[Explained], list[str]]:
@@ -183,10 +189,9 @@ def _timeline(seen: Observation, timing: Timing | None, wanted: Wanted) -> tuple
 
 
 def _arguments(ask: Ask) -> list[Placed]:
-    """What is asked of the program's arguments, the cotangent last."""
+    """What is asked of the program's arguments, cotangents last."""
     asked = ask.for_tracer([])
-    given = asked["args"] + ([asked["cotangent"]] if asked["cotangent"] else [])
-    return [_argument(about, ask.mesh) for about in given]
+    return [_argument(about, ask.mesh) for about in asked["args"] + asked["cotangents"]]
 
 
 def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
@@ -199,11 +204,13 @@ def _argument(about: dict, mesh: Mapping[str, int]) -> Placed:
 
 
 def _results(call: Call, outputs: list[Sharded]) -> list[Placed]:
-    """The results by position, and the gradients, which come last, by their argument."""
-    count = len(outputs) - len(call.wrt)
-    names = ["result"] if count == 1 else [f"result {i}" for i in range(count)]
-    names += [f"gradient of {name}" for name in call.wrt]
+    """The results by name or position, and the gradients, which come last, by their argument."""
+    gradients = [f"gradient of {leaf}" for name in call.wrt for leaf, _ in leaves(call.args[name], name)]
+    count = len(outputs) - len(gradients)
+    names = [result.name for result in call.results or ()]
+    if not any(names):
+        names = ["result"] if count == 1 else [f"result {i}" for i in range(count)]
     return [
         Placed(name, out.shape, out.dtype.name, out.spec, tuple(dict.fromkeys(s.shape for s in out.shards)))
-        for name, out in zip(names, outputs, strict=True)
+        for name, out in zip([*names, *gradients], outputs, strict=True)
     ]

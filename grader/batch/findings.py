@@ -10,7 +10,7 @@ from dataclasses import fields
 from typing import Any
 
 from grader.common.observation import Collective, Fault, Interval, Observation, Outcome, Sharded
-from grader.exercise import Call, Cases, Number
+from grader.exercise import Call, Cases, Quantity, Question
 from grader.judging.plan import Ask
 from grader.judging.seen import Finding
 from grader.sandbox.worker import WorkerDied
@@ -18,6 +18,7 @@ from grader.wire.frames import BadFrame, decode, unpack_array
 from grader.wire.operations import from_json
 from grader.wire.text import crash_reason, describe_load
 
+MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200  # of a composed answer: three levels of JSON for each of theirs
 LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "memory", "refused", "compile", "crashed")
 # What taking an untrusted reply apart can raise, besides what says so.
 NOT_ONE = (
@@ -29,8 +30,9 @@ Reply = Fault | tuple[dict[str, Any], list[bytes]]
 def decoded(ask: Ask, body: dict, blobs: list[bytes], run: Callable[[bytes], tuple[dict, list[bytes]]]) -> Finding:
     """A reply as a finding; programs are run."""
     try:
-        if isinstance(ask.of, Number):
-            return [Outcome(value=_plain_raw(body["raw"]))]
+        if isinstance(ask.of, Question):
+            plain = _plain_raw if isinstance(ask.of.answer, Quantity) else _composed_raw
+            return [Outcome(value=plain(body["raw"]))]
         if isinstance(ask.of, Cases):
             return _outcomes(body["values"], len(ask.cases))
         program = blobs[0]
@@ -99,6 +101,18 @@ def fault_of(data: Any) -> Fault:
 def _plain_raw(raw: Any) -> Any:
     if isinstance(raw, dict):
         return {str(k): v for k, v in list(raw.items())[:4]}
+    return raw if raw is None or isinstance(raw, bool | int | float | str) else str(raw)
+
+
+def _composed_raw(raw: Any, depth: int = 0) -> Any:
+    """As ``learner.answering.composed_answer`` gives it. Raises BadFrame for anything deeper or larger."""
+    parts = list(raw.values()) if isinstance(raw, dict) else raw if isinstance(raw, list) else []
+    if depth > MAX_DEPTH or len(parts) > MAX_ENTRIES:
+        raise BadFrame("an answer of too many parts")
+    if isinstance(raw, dict):
+        return {str(key)[:MAX_KEY]: _composed_raw(part, depth + 1) for key, part in raw.items()}
+    if isinstance(raw, list):
+        return [_composed_raw(part, depth + 1) for part in parts]
     return raw if raw is None or isinstance(raw, bool | int | float | str) else str(raw)
 
 

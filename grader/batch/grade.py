@@ -21,16 +21,13 @@ from grader.common.observation import Fault, Observation
 from grader.common.result import Evidence, ExerciseReport, Report, Result
 from grader.course.loading import Course
 from grader.course.reference import reference_source
-from grader.exercise import Exercise, Misconception, Number
+from grader.exercise import Exercise, Misconception, Question
 from grader.intake.submission import Chunk, Source, Submission
-from grader.judging import numbers
+from grader.judging import answers
 from grader.judging.judge import WRONG_IN_SECRET, judge_checks
 from grader.judging.plan import Ask, plan
-from grader.judging.questions import label_of
-from grader.judging.reading import parse
 from grader.judging.seen import Answered, Finding
 from grader.judging.slips import matches, with_hint
-from grader.judging.units import BadAnswer
 from grader.reports.pages import load_templates
 from grader.sandbox.worker import Worker
 
@@ -164,7 +161,7 @@ class Grader:
         results = judge_checks(exercise, answered, public=public)
         if self.course.solved:
             results = self._with_hints(exercise, results, answered, workers, public)
-        results += [self._judge_number(exercise, q, answered, submission) for q in exercise.numbers.values()]
+        results += [self._judge_answer(exercise, q, answered, submission) for q in exercise.questions.values()]
         weight = self.course.weight(name)
         results = [r.model_copy(update={"points": r.points * weight, "earned": r.earned * weight}) for r in results]
         return ExerciseReport(
@@ -177,7 +174,7 @@ class Grader:
             results=results,
             notes=notes,
             handed_in=name in submission.sources,
-            evidence=[_evidence(a) for a in answered if not isinstance(a.ask.of, Number)],
+            evidence=[_evidence(a) for a in answered if not isinstance(a.ask.of, Question)],
         )
 
     def ask(self, submission: Submission, name: str) -> list[Answered]:
@@ -187,8 +184,8 @@ class Grader:
 
     # questions
 
-    def _judge_number(
-        self, exercise: Exercise, question: Number, answered: list[Answered], submission: Submission
+    def _judge_answer(
+        self, exercise: Exercise, question: Question, answered: list[Answered], submission: Submission
     ) -> Result:
         finding = next(a.finding for a in answered if a.ask.of is question)
         params = self.course.params(question, submission.student)
@@ -197,9 +194,9 @@ class Grader:
         else:
             raw, fault = _raw(finding), None
         if not self.course.solved:
-            return _recorded(question, params, raw)
+            return answers.read_back(question, params, raw)
         slips = exercise.misconceptions.values()
-        result = numbers.judge(question, params, slips, raw)
+        result = answers.judge(question, params, slips, raw)
         if fault is not None and fault.kind == "broken" and result.status != "broken":
             return result.model_copy(update={"status": "broken", "reason": fault.message})
         return result
@@ -243,7 +240,7 @@ class Grader:
             if key not in self._known:
                 name = f"{exercise.id}.py"
                 text = reference_source(exercise, {}, slip)
-                asks = [a for a in self.plan(exercise.id, public) if not (a.secret or isinstance(a.of, Number))]
+                asks = [a for a in self.plan(exercise.id, public) if not (a.secret or isinstance(a.of, Question))]
                 if slip is not None:
                     asks = [a for a in asks if a.task == getattr(slip.of, "name", "")]
                 self._known[key] = workers.collect(Source(name, (Chunk(name, text),)), asks)[0]
@@ -298,18 +295,6 @@ def versions() -> dict[str, str]:
     """Versions of all that a verdict depends on."""
     found = {name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy", "pint")}
     return {"shardlings": grader.__version__, **found}
-
-
-def _recorded(question: Number, params: dict[str, Any], raw: Any) -> Result:
-    """Without the answers at hand, an answer can only be read back."""
-    try:
-        text = "not answered yet" if raw is None else f"read as {parse(raw, question.unit)}; judged after you submit"
-    except BadAnswer as error:
-        text = str(error)
-    return Result(
-        kind="number", name=question.name, label=label_of(question, params), task=question.name,
-        status="blocked", points=question.points, earned=0, public=False, reason=text,
-    )  # fmt: skip
 
 
 def _raw(finding: Finding) -> Any:

@@ -35,8 +35,6 @@ from grader.course.config import CourseError, Module
 from grader.course.loading import Course
 from grader.intake.submission import Submission, Unreadable, fingerprint
 from grader.judging import variants
-from grader.judging.reading import parse
-from grader.judging.units import BadAnswer
 from grader.reports.pages import page_name, render_html, render_summary_html
 from grader.reports.summary import Summary
 from grader.reports.tables import write_grades_csv
@@ -245,9 +243,9 @@ def write_integrity(course: Course, reports: list[Report], folder: Folder) -> No
         known = course.module_of
         for graded in reports:
             for part in (e for e in graded.exercises if e.exercise in known):
-                questions = course.exercise(part.exercise).numbers
+                questions = course.exercise(part.exercise).questions
                 for result in part.results:
-                    failed = result.kind == "number" and result.status == "failed" and result.actual
+                    failed = result.kind != "check" and result.status == "failed" and result.actual
                     if failed and result.name in questions:
                         others = _fits(course, questions[result.name], graded.student, str(result.actual), students)
                         if others:
@@ -260,9 +258,5 @@ def write_integrity(course: Course, reports: list[Report], folder: Folder) -> No
 def _fits(course: Course, question: Any, student: str, actual: str, students: list[str]) -> list[str]:
     params = {s: course.params(question, s) for s in students}
     own = params.pop(student)
-    try:
-        answer = parse(actual.removeprefix("read as "), question.unit)
-    except BadAnswer:
-        return []
     different = {s: p for s, p in params.items() if p != own}
-    return variants.fits_another(question, answer, own, different)
+    return variants.fits_another(question, actual.removeprefix("read as "), own, different)

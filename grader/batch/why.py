@@ -86,7 +86,7 @@ def laid_open(course: Course, name: str, check: str, student: str, answered: lis
     if check in exercise.checks:
         yield from _runs(exercise.checks[check], answered)
         return
-    question = exercise.numbers[check]
+    question = exercise.questions[check]
     raw = next((a.finding for a in answered if a.ask.of is question), None)
     yield f"asked with {course.params(question, student)}, answered {_raw(raw)}"
 
@@ -98,13 +98,13 @@ def find_check(course: Course, where: str) -> tuple[str, str]:
     found = [
         (name, check)
         for name in names
-        if check in course.exercise(name).checks or check in course.exercise(name).numbers
+        if check in course.exercise(name).checks or check in course.exercise(name).questions
     ]
     if len(found) == 1:
         return found[0]
     if found:
         raise CourseError(f"{check} is in {', '.join(name for name, _ in found)}; say which: EXERCISE/{check}")
-    known = [n for name in names for n in (*course.exercise(name).checks, *course.exercise(name).numbers)]
+    known = [n for name in names for n in (*course.exercise(name).checks, *course.exercise(name).questions)]
     raise CourseError(
         f"no check or question {check!r}" + (f" in {exercise}; it has {', '.join(known)}" if exercise else "")
     )

@@ -17,9 +17,10 @@ from grader.cli.options import AsJson, CourseOption, Names, Student, Work, cours
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.stubs import page
-from grader.exercise import Exercise
+from grader.exercise import Exercise, Quantity
 from grader.intake.reading import read
 from grader.intake.submission import Submission
+from grader.judging.kinds import kind_name
 from grader.judging.questions import render_question
 from grader.reports.terminal import print_report
 from grader.reports.untrusted import clean
@@ -78,7 +79,7 @@ def show(
     """Show an exercise: its statement, my numbers, what is checked, and hints when asked for."""
     found = course_at(course, packaged=True)
     good, unusable = found.usable(found.module_of)
-    owners = [e for e in good if name in found.exercise(e).numbers]
+    owners = [e for e in good if name in found.exercise(e).questions]
     chosen = (owners or found.asked([name]))[0]
     tell_unusable({e: reason for e, reason in unusable.items() if e != chosen}, "note")
     exercise = found.exercise(chosen)
@@ -107,10 +108,11 @@ def questions_for(course: Course, exercise: Exercise, student: str, only: str | 
         {
             "name": q.name,
             "points": q.points,
-            "unit": q.unit,
+            "kind": kind_name(q),
+            "unit": q.answer.unit if isinstance(q.answer, Quantity) else "",
             "text": render_question(q, course.params(q, student)),
         }
-        for q in exercise.numbers.values()
+        for q in exercise.questions.values()
         if only in (None, q.name)
     ]
 

@@ -276,7 +276,7 @@ class _Surely:
         self.changed |= self.carried(op) != believed
         for i, value in enumerate(op.results):
             last = self.of(body.results[i])
-            self.waits[value] = inside or (last and (bool(op.rounds) or self.of(op.operands[i])))
+            self.waits[value] = bool(inside or (last and (op.rounds or self.of(op.operands[i]))))
 
     def carried(self, op: Operation) -> list[bool]:
         """What is known of what a loop takes: first what it was given, then what the round before gave, once that is known."""

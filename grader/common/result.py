@@ -15,9 +15,10 @@ Status = Literal["passed", "failed", "blocked", "broken"]
 
 
 class Result(BaseModel):
-    """The verdict on one check or one numeric question.
+    """The verdict on one check or one question.
 
     Attributes:
+        kind: check; of a question the kind of its answer.
         status: passed; failed (the learner's); blocked (an earlier check it needs did not pass);
             broken (ours: no points lost, a person must look).
         points: what it is worth. earned: what it gave, 0 or ``points``.
@@ -25,7 +26,7 @@ class Result(BaseModel):
         hint: the matched misconception's hint, else empty.
         misconception: the matched misconception's name, else empty.
         where: device, index or source line.
-        expected, actual: plain JSON for the renderers; ``expected`` of hidden checks and of numeric
+        expected, actual: plain JSON for the renderers; ``expected`` of hidden checks and of
             questions is for the staff only.
         staff: what only staff may read; empty where only secret inputs failed.
         pictures: layouts to draw, each {"title", "mesh", "shape", "slices"}.
@@ -33,7 +34,7 @@ class Result(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Literal["check", "number"]
+    kind: Literal["check", "number", "spec", "choice", "table"]
     name: str
     label: str
     task: str

@@ -7,24 +7,20 @@ from typing import Any
 
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.exercise import Exercise, Misconception, Number
-from grader.judging.units import unit_of
+from grader.exercise import Exercise, Misconception, Question
+from grader.judging.answers import wanted
+from grader.judging.kinds import kind_of
 
 
 def answers(course: Course, exercise: Exercise, student: str) -> dict[str, str]:
-    """The right answers to a student's questions, as text with a unit."""
-    return {q.name: answer_text(q, answer_of(q, course.params(q, student))) for q in exercise.numbers.values()}
+    """The right answers to a student's questions, as a learner may write them."""
+    return {q.name: answer_by(q, q, course.params(q, student)) for q in exercise.questions.values()}
 
 
-def answer_of(question: Number | Misconception, params: Mapping[str, Any]) -> float:
-    """What an author's function answers. Raises CourseError where it raises anything."""
+def answer_by(author: Question | Misconception, question: Question, params: Mapping[str, Any]) -> str:
+    """What an author's function answers to a question. Raises CourseError where it raises anything."""
     try:
-        return question.fn(**params)
+        kind = kind_of(question, params)
+        return kind.written(wanted(question, author.fn, params, kind))
     except Exception as error:  # the function is the author's
-        raise CourseError(f"{question.name} has no answer: {type(error).__name__}: {error}") from None
-
-
-def answer_text(question: Number, value: float) -> str:
-    """``value`` (in the course's base units) in the question's unit."""
-    factor, _ = unit_of(question.unit)
-    return f"{value / factor!r} {question.unit}".strip()
+        raise CourseError(f"{author.name} has no answer: {type(error).__name__}: {error}") from None

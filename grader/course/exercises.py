@@ -16,8 +16,9 @@ import jinja2
 
 from grader.course.config import GRADING, CourseError
 from grader.exercise import AuthorError, Exercise
+from grader.judging.kinds import units_known
 from grader.judging.questions import render_question
-from grader.judging.units import BadAnswer, unit_of
+from grader.judging.units import BadAnswer
 
 _NAMED = threading.Lock()  # held while an exercise can be imported by its name: sys.modules is everybody's
 
@@ -39,17 +40,17 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
         raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
     _load_grading(path.parent / GRADING / path.name, exercise, space)
     _expect_questions(path, exercise)
-    for number in exercise.numbers.values():
-        number.rtol = rtol if number.usual_rtol else number.rtol
+    for question in exercise.questions.values():
+        question.usual_rtol = rtol
     return exercise
 
 
 def _expect_questions(path: Path, exercise: Exercise) -> None:
     """Raises CourseError for a question without a known unit or a choice of parameters, or whose text is no template."""
-    for question in exercise.numbers.values():
+    for question in exercise.questions.values():
         at = f"{path}:{_line_of_function(question.fn)}: {question.name}"
         try:
-            unit_of(question.unit)
+            units_known(question)
             drawn = next(question.variants(), None)
             if drawn is None:
                 raise CourseError(f"{at}: no parameters satisfy its `where`")
@@ -93,7 +94,7 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
         exercise.grading_source = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         return
-    learners = {**exercise.tasks, **exercise.numbers}
+    learners = {**exercise.tasks, **exercise.questions}
     before = len(exercise.checks) + len(exercise.misconceptions)
     with _importable(space, path.stem):
         second = _executed(path, f"{space.__name__}_{GRADING}", exercise.grading_source)
@@ -101,7 +102,7 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
     for name in sorted(vars(second).keys() & vars(space).keys()):  # build writes both as one file, where one would win
         if not name.startswith("__") and vars(second)[name] is not vars(space)[name]:
             raise CourseError(f"{path}: {name} is something else in {space.__file__}; give it another name")
-    for name, thing in {**exercise.tasks, **exercise.numbers}.items():
+    for name, thing in {**exercise.tasks, **exercise.questions}.items():
         if name not in learners:  # what learners are given is read from the exercise's own file
             line = _line_of_function(thing.fn)
             raise CourseError(

@@ -17,7 +17,7 @@ from typing import Any
 from grader.course.config import PUBLIC, Config, CourseError, Module, read_config
 from grader.course.exercises import load_exercise
 from grader.declared import nearest
-from grader.exercise import Call, Exercise, Number
+from grader.exercise import Call, Exercise, Question
 from grader.judging import variants
 from grader.sandbox.limits import Limits
 
@@ -137,7 +137,7 @@ class Course:
     def limits(self) -> Limits:
         return Limits(**self.config.limits.model_dump())
 
-    def params(self, question: Number, student: str = "") -> dict[str, Any]:
+    def params(self, question: Question, student: str = "") -> dict[str, Any]:
         """The parameters that this student's question has; where numbers are shared, everybody's."""
         who = student if self.config.variants.mode == "per_student" else None
         return variants.params_for(question, seed=self.config.variants.seed, student=who)

@@ -56,7 +56,7 @@ def _exercise_cells(course: Course, exercise: Exercise) -> Iterator[Any]:
     yield cell("code", f"{exercise.id}-given", "\n\n\n".join(t for t in (imports, given) if t))
     for name, text in stubs:
         yield cell("code", f"{exercise.id}-{name}", text.rstrip("\n"))
-    for question in exercise.numbers.values():
+    for question in exercise.questions.values():
         params = shared_params(course, question)
         text = f"Your numbers: run `shardlings show {exercise.id}`." if params is None else question_text(question, params)  # fmt: skip
         yield cell("markdown", f"{exercise.id}-{question.name}-text", f"**Question `{question.name}`.** {text}")

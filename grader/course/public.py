@@ -28,7 +28,7 @@ def public_source(exercise: Exercise) -> str:
             kept[place] = _with_hidden_points(exercise, part)
         elif part.kind in ("given", "helper"):
             kept[place] = alone(part)
-        elif part.kind == "task" or part.kind == "number":
+        elif part.kind in ("task", "question"):
             kept[place] = _emptied(part)
         elif part.kind == "call" and part.name in asked:
             kept[place] = _without_hidden(exercise, part)

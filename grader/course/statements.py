@@ -11,13 +11,14 @@ from grader.common import syntax
 from grader.exercise import Exercise
 
 TASKS = {"task", "body", "function"}
+QUESTIONS = {"number", "spec", "choice", "table"}
 
 
 @dataclass(frozen=True)
 class Statement:
     """A top-level statement of an author's file and what it is there for."""
 
-    kind: str  # doc, import, exercise, task, given, helper, call, check, number, misconception, private
+    kind: str  # doc, import, exercise, task, given, helper, call, check, question, misconception, private
     node: ast.stmt
     text: str
 
@@ -73,7 +74,7 @@ def _kind(node: ast.stmt) -> str:
         for decorator in node.decorator_list:
             word = word_of(decorator)
             if word:
-                return "task" if word in TASKS else word
+                return "task" if word in TASKS else "question" if word in QUESTIONS else word
     if isinstance(node, ast.Assign):
         if isinstance(node.targets[0], ast.Name) and node.targets[0].id == "exercise":
             return "exercise"

@@ -11,7 +11,8 @@ from grader.course.config import CourseError
 from grader.course.copying import quotable, specification, undecorated
 from grader.course.loading import Course
 from grader.course.statements import Statement, needed_imports, statements
-from grader.exercise import Exercise, Number
+from grader.exercise import Exercise, Question
+from grader.judging.kinds import heading
 from grader.judging.questions import render_question
 
 USUAL = ["import jax", "import jax.numpy as jnp", "from jax.sharding import PartitionSpec as P"]
@@ -26,7 +27,7 @@ def stub_source(course: Course, exercise: Exercise) -> str:
     parts = statements(exercise)
     body = [undecorated(p) for p in parts if p.kind == "given"]
     body += [stub(p) for p in parts if p.kind == "task"]
-    body += [_question_stub(q, shared_params(course, q)) for q in exercise.numbers.values()]
+    body += [_question_stub(q, shared_params(course, q)) for q in exercise.questions.values()]
     code = "\n\n".join(b.strip("\n") + "\n" for b in body)
     statement = quotable(_wrapped(page(exercise)))
     doc = f'"""{statement}\n\nCheck your work: shardlings check {exercise.id}\n"""\n'
@@ -52,12 +53,12 @@ def stub_imports(parts: list[Statement], exercise: Exercise, code: str) -> str:
     return "\n".join([*usual, *(line for line in used if line not in usual)]) or "import math"
 
 
-def _question_stub(question: Number, params: dict[str, Any] | None) -> str:
-    head = f"# Question {question.name} [{question.unit or 'a number'}]"
+def _question_stub(question: Question, params: dict[str, Any] | None) -> str:
+    head = f"# Question {question.name} [{heading(question)}]"
     return f"{head}\n{question_comment(question, params)}\n{question.name} = None  # TODO: your answer\n"
 
 
-def question_comment(question: Number, params: dict[str, Any] | None) -> str:
+def question_comment(question: Question, params: dict[str, Any] | None) -> str:
     """A question as a comment above its answer; without numbers when everyone has their own."""
     if params is None:
         text = f"Your numbers: run `shardlings show {question.name}`."
@@ -68,7 +69,7 @@ def question_comment(question: Number, params: dict[str, Any] | None) -> str:
     return "\n".join(f"# {line}".rstrip() for line in lines)
 
 
-def question_text(question: Number, params: dict[str, Any]) -> str:
+def question_text(question: Question, params: dict[str, Any]) -> str:
     """The rendered question. Raises CourseError when its text is no template over its parameters."""
     try:
         return render_question(question, params)
@@ -76,7 +77,7 @@ def question_text(question: Number, params: dict[str, Any]) -> str:
         raise CourseError(f"the text of {question.name} cannot be rendered: {error}") from None
 
 
-def shared_params(course: Course, question: Number) -> dict[str, Any] | None:
+def shared_params(course: Course, question: Question) -> dict[str, Any] | None:
     """The numbers printed in what everybody gets; None when everyone has their own."""
     return None if course.config.variants.mode == "per_student" else course.params(question)
 
@@ -84,7 +85,7 @@ def shared_params(course: Course, question: Number) -> dict[str, Any] | None:
 def _sentences(paragraph: str) -> list[str]:
     """The paragraph as one line; the lines about unit, model and hardware stay apart."""
     lines = paragraph.splitlines()
-    if lines and lines[0].startswith("Answer "):
+    if lines and lines[0].startswith(("Answer ", "- ")):
         return lines
     return [" ".join(lines), ""]
 

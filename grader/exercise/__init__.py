@@ -11,7 +11,7 @@ from grader.exercise import draws
 from grader.exercise.arguments import Array, array, axis, integers, normal
 from grader.exercise.declarations import Call, Cases, Check, Misconception, Task
 from grader.exercise.exercise import Exercise
-from grader.exercise.questions import About, Number, larger
+from grader.exercise.questions import About, Choice, Quantity, Question, Spec, Table, larger
 from grader.exercise.results import like
 
 __all__ = [
@@ -21,9 +21,13 @@ __all__ = [
     "Call",
     "Cases",
     "Check",
+    "Choice",
     "Exercise",
     "Misconception",
-    "Number",
+    "Quantity",
+    "Question",
+    "Spec",
+    "Table",
     "Task",
     "array",
     "axis",

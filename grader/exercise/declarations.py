@@ -12,7 +12,7 @@ import numpy as np
 from grader.common.observation import Timing
 from grader.common.sizes import Size, sizes_on
 from grader.exercise.arguments import Array
-from grader.exercise.questions import Number
+from grader.exercise.questions import Question
 from grader.exercise.results import Result, names_of
 from grader.wire.frames import dtype_of, is_inexact
 from grader.wire.trees import flat, leaves
@@ -184,5 +184,5 @@ class Misconception:
     name: str
     hint: str
     fn: Callable[..., Any]
-    of: Task | Number
+    of: Task | Question
     fails: tuple[str, ...]

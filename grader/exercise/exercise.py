@@ -14,13 +14,14 @@ import numpy as np
 from grader import declared
 from grader.common.sizes import Size
 from grader.declared import AuthorError
+from grader.exercise import questions
+from grader.exercise.arguments import NOTHING
 from grader.exercise.calls import declared_call
 from grader.exercise.declarations import Call, Cases, Check, Misconception, Task
-from grader.exercise.questions import About, Number
+from grader.exercise.questions import About, Answer, Question
 from grader.exercise.relations import related
 from grader.wire.frames import decode
 
-USUAL_RTOL = 0.02
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -48,7 +49,7 @@ class Exercise:
     grading_source: str = ""
     spaces: Sequence[Mapping[str, Any]] = ()  # what its files declare, by name
     tasks: dict[str, Task] = field(default_factory=dict)
-    numbers: dict[str, Number] = field(default_factory=dict)
+    questions: dict[str, Question] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
     misconceptions: dict[str, Misconception] = field(default_factory=dict)
 
@@ -258,32 +259,80 @@ class Exercise:
         rtol: float | None = None,
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
-    ) -> Callable[[Callable[..., float]], Number]:
+    ) -> Callable[[Callable[..., float]], Question]:
         """A numeric question; the docstring is its text (Jinja2 over the parameters)."""
-        if not isinstance(unit, str):
-            raise AuthorError(f'unit is {declared.a(unit)}, not a text such as "us"; "" for a plain number')
-        worth, near, choices = declared.points(points), declared.rtol(rtol), declared.params(params)
-        shown = declared.texts("hints", hints)
-        if where is not None:
-            declared.takes("where", declared.function("where", where, "lambda X: X > 4"), choices)
+        answer = questions.quantity(unit, rtol)
+        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
 
-        def add(fn: Callable[..., float]) -> Number:
+    @declared.spelt("exercise.spec")
+    def spec(
+        self,
+        *,
+        points: float,
+        axes: Sequence[str],
+        params: Mapping[str, Sequence[Any]] = NOTHING,
+        model: str = "",
+        where: Callable[..., bool] | None = None,
+        hints: Sequence[str] = (),
+    ) -> Callable[[Callable[..., Iterable]], Question]:
+        """A question whose answer is a PartitionSpec over these mesh axes: ``return P("x", None)``."""
+        answer = questions.spec(axes)
+        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
+
+    @declared.spelt("exercise.choice")
+    def choice(
+        self,
+        *,
+        points: float,
+        options: Mapping[str, str] | Sequence[str],
+        params: Mapping[str, Sequence[Any]] = NOTHING,
+        model: str = "",
+        where: Callable[..., bool] | None = None,
+        hints: Sequence[str] = (),
+    ) -> Callable[[Callable[..., str]], Question]:
+        """A question whose answer is one of the options: its key is returned. Learners get them in an order of their own.
+
+        Args:
+            options: text (Jinja2 over the parameters) by key, or texts that are their own keys. Learners get the keys too.
+        """
+        answer = questions.choice(options)
+        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
+
+    @declared.spelt("exercise.table")
+    def table(
+        self,
+        *,
+        points: float,
+        columns: Mapping[str, str],
+        rows: Sequence[str] = (),
+        params: Mapping[str, Sequence[Any]] = NOTHING,
+        model: str = "",
+        rtol: float | None = None,
+        where: Callable[..., bool] | None = None,
+        hints: Sequence[str] = (),
+    ) -> Callable[[Callable[..., Mapping[str, Any]]], Question]:
+        """A question whose answer is a short table of numbers, or a few numbers with names.
+
+        Args:
+            columns: the unit of each column.
+            rows: names of the rows; ``{row: {column: number}}`` is returned. None: ``{column: number}``.
+        """
+        answer = questions.table(columns, rows, rtol)
+        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
+
+    def _ask(self, answer: Answer, **options: Any) -> Callable[[Callable[..., Any]], Question]:
+        made = questions.declared_question(answer, **options)
+
+        def add(fn: Callable[..., Any]) -> Question:
             self._new_name(fn.__name__)
-            text = inspect.cleandoc(fn.__doc__ or "")
-            if not text:
-                raise AuthorError(f"the question {fn.__name__} has no text (its docstring)")
-            declared.takes(fn.__name__, fn, choices)
-            question = Number(
-                fn.__name__, text, fn, worth, unit, USUAL_RTOL if near is None else near, choices, model, where,
-                shown, usual_rtol=near is None,
-            )  # fmt: skip
-            self.numbers[question.name] = question
+            question = made(fn)
+            self.questions[question.name] = question
             return question
 
         return add
 
     @declared.spelt("exercise.about")
-    def about(self, question: Number, facts: Callable[..., About], *, published: Sequence[float] = ()) -> None:
+    def about(self, question: Question, facts: Callable[..., About], *, published: Sequence[float] = ()) -> None:
         """Say what a question is about: ``exercise.about(time, lambda chip, X, **_: About(chip=chip, rings=(X,)))``.
 
         A statement of its own, so that learners do not get it with the question.
@@ -292,7 +341,7 @@ class Exercise:
             facts: a function of the question's parameters.
             published: answers, in the question's unit, that no draw may have, since they can be read elsewhere.
         """
-        if not isinstance(question, Number):
+        if not isinstance(question, Question):
             raise AuthorError(f"about is told of {declared.a(question)}, not of a question (@exercise.number)")
         facts = declared.function("about", facts, "lambda X: About(rings=(X,))")
         declared.takes(f"what {question.name} is about", facts, question.params)
@@ -300,13 +349,13 @@ class Exercise:
 
     @declared.spelt("exercise.misconception")
     def misconception(
-        self, *, of: Task | Number | None = None, fails: Check | Sequence[Check] = ()
+        self, *, of: Task | Question | None = None, fails: Check | Sequence[Check] = ()
     ) -> Callable[[Callable[..., Any]], Misconception]:
         """A known wrong solution of a task (``fails`` names the checks it must fail) or answer."""
 
-        if of is not None and not isinstance(of, Task | Number):
+        if of is not None and not isinstance(of, Task | Question):
             raise AuthorError(f"of is {declared.a(of)}, not a task or a question: write its name without quotes")
-        if of is not None and {**self.tasks, **self.numbers}.get(of.name) is not of:
+        if of is not None and {**self.tasks, **self.questions}.get(of.name) is not of:
             raise AuthorError(f"of is {declared.a(of)} of another exercise")
         failing = self._names_of("fails", fails)
 
@@ -315,7 +364,7 @@ class Exercise:
             of_ = self._only_task(fn.__name__) if of is None else of
             if isinstance(of_, Task) and not failing:
                 raise AuthorError(f"the misconception {fn.__name__} names no check that it fails")
-            if isinstance(of_, Number):
+            if isinstance(of_, Question):
                 if failing:
                     raise AuthorError(
                         f"the misconception {fn.__name__} is of a question, which has no checks: leave out fails"
@@ -336,10 +385,10 @@ class Exercise:
     @property
     def points(self) -> float:
         """What all checks and questions are worth, those that only graders have included."""
-        here = sum(c.points for c in self.checks.values()) + sum(n.points for n in self.numbers.values())
+        here = sum(c.points for c in self.checks.values()) + sum(n.points for n in self.questions.values())
         return here + self.hidden_points
 
-    def checks_of(self, task: Task | Number) -> list[Check]:
+    def checks_of(self, task: Task | Question) -> list[Check]:
         """The checks that judge this task, alone or together with others."""
         return [check for check in self.checks.values() if task in check.tasks]
 
@@ -374,7 +423,7 @@ class Exercise:
         return next(iter(self.tasks.values()))
 
     def _new_name(self, name: str) -> None:
-        for kind in (self.tasks, self.numbers, self.checks, self.misconceptions):
+        for kind in (self.tasks, self.questions, self.checks, self.misconceptions):
             if name in kind:
                 raise AuthorError(f"the name {name} is declared twice")
 

@@ -1,12 +1,25 @@
-"""A numeric question, and what each draw of it is about."""
+"""A question, the kind of answer that it asks for, and what each draw of it is about."""
 
 from __future__ import annotations
 
+import inspect
 import itertools
 import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
+
+from grader import declared
+from grader.declared import AuthorError
+
+USUAL_RTOL = 0.02
+LEAST_OPTIONS = 3
+LONGEST_OPTION = 160
+MOST_ENTRIES = 24
+ORDER = "order"
+"""What is drawn for a learner's choice beside its parameters: the keys of its options in the order they are shown."""
+TELLING = {"right", "correct", "answer", "solution", "true", "wrong", "false", "incorrect"}
 
 
 @dataclass(frozen=True)
@@ -43,30 +56,80 @@ def larger(**named: float) -> str:
     return max(named, key=named.__getitem__)
 
 
-@dataclass(eq=False)
-class Number:
-    """A numeric question. ``fn(**params)`` is the answer in SI (seconds, bytes, FLOP, ...).
+# -- kinds of answers --------------------------------------------------------------------------
 
-    Where its author named no tolerance (``usual_rtol``), the course's takes the place of ``rtol``.
+
+@dataclass(frozen=True)
+class Quantity:
+    """A number. ``unit``: of a bare one. ``rtol``: relative tolerance; None: the course's."""
+
+    unit: str
+    rtol: float | None = None
+
+
+@dataclass(frozen=True)
+class Spec:
+    """A PartitionSpec over these mesh axes."""
+
+    axes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of several. ``options``: text by key; the author's function returns a key, and learners get every key."""
+
+    options: Mapping[str, str]
+
+
+@dataclass(frozen=True)
+class Table:
+    """Numbers by name: each column's unit, for every row; without rows there is one number to each column."""
+
+    columns: Mapping[str, str]
+    rows: tuple[str, ...] = ()
+    rtol: float | None = None
+
+
+Answer = Quantity | Spec | Choice | Table
+
+
+@dataclass(eq=False)
+class Question:
+    """A question. ``fn(**params)`` is the answer: of numbers in SI (seconds, bytes, FLOP, ...).
+
+    ``usual_rtol``, the course's tolerance, holds where the author named none.
     ``about`` says what a draw is about; ``published`` are answers, in the question's unit, that can be read elsewhere.
     """
 
     name: str
     text: str
-    fn: Callable[..., float]
+    fn: Callable[..., Any]
     points: float
-    unit: str
-    rtol: float
-    params: Mapping[str, Sequence[Any]]
-    model: str
-    where: Callable[..., bool] | None
+    answer: Answer
+    params: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    model: str = ""
+    where: Callable[..., bool] | None = None
     hints: tuple[str, ...] = ()
-    usual_rtol: bool = False
+    usual_rtol: float = USUAL_RTOL
     about: Callable[..., About] | None = None
     published: tuple[float, ...] = ()
 
-    def __call__(self, **params: Any) -> float:
-        return self.fn(**params)
+    def __call__(self, **params: Any) -> Any:
+        return self.answered_by(self.fn, params)
+
+    def answered_by(self, fn: Callable[..., Any], drawn: Mapping[str, Any]) -> Any:
+        """What this function, the author's or a misconception's, answers to what was drawn for a learner.
+
+        Of a choice that holds the order of its options too, which no function is called with.
+        """
+        return fn(**{name: drawn[name] for name in self.params})
+
+    @property
+    def rtol(self) -> float:
+        """The relative tolerance; 0 of what is right or wrong."""
+        if isinstance(self.answer, Quantity | Table):
+            return self.usual_rtol if self.answer.rtol is None else self.answer.rtol
+        return 0.0
 
     def variants(self) -> Iterator[dict[str, Any]]:
         """Every combination of parameters that ``where`` admits, in a fixed order."""
@@ -74,3 +137,76 @@ class Number:
             chosen = dict(zip(self.params, values, strict=True))
             if self.where is None or self.where(**chosen):
                 yield chosen
+
+
+# -- what is declared --------------------------------------------------------------------------
+
+
+def declared_question(
+    answer: Answer, *, points: Any, params: Any, model: str, where: Any, hints: Any
+) -> Callable[[Callable[..., Any]], Question]:
+    """What makes a question of its function. Raises AuthorError for what cannot be."""
+    worth, choices, shown = declared.points(points), declared.params(params), declared.texts("hints", hints)
+    if isinstance(answer, Choice) and ORDER in choices:
+        raise AuthorError(f"params has {ORDER!r}, which is the order of the options: name it otherwise")
+    if where is not None:
+        declared.takes("where", declared.function("where", where, "lambda X: X > 4"), choices)
+
+    def made(fn: Callable[..., Any]) -> Question:
+        text = inspect.cleandoc(fn.__doc__ or "")
+        if not text:
+            raise AuthorError(f"the question {fn.__name__} has no text (its docstring)")
+        declared.takes(fn.__name__, fn, choices)
+        return Question(fn.__name__, text, fn, worth, answer, choices, model, where, shown)
+
+    return made
+
+
+def quantity(unit: Any, rtol: Any) -> Quantity:
+    if not isinstance(unit, str):
+        raise AuthorError(f'unit is {declared.a(unit)}, not a text such as "us"; "" for a plain number')
+    return Quantity(unit, declared.rtol(rtol))
+
+
+def spec(axes: Any) -> Spec:
+    found = declared.texts("axes", axes)
+    if not found or len(set(found)) < len(found) or not all(axis.isidentifier() for axis in found):
+        raise AuthorError(f'axes is {declared.a(axes)}, not the names of a mesh\'s axes such as ["x", "y"]')
+    return Spec(found)
+
+
+def choice(options: Any) -> Choice:
+    if not isinstance(options, Mapping):
+        options = {text: text for text in declared.texts("options", options)}
+    found = declared.mapping("options", options, '{"ring": "a ring", "line": "a line", "tree": "a tree"}')
+    if len(found) < LEAST_OPTIONS:
+        raise AuthorError(f"options has {len(found)}: give {LEAST_OPTIONS} at least, so that luck is not half of it")
+    for key, text in found.items():
+        if not isinstance(text, str) or not text.strip() or "\n" in text or len(text) > LONGEST_OPTION:
+            raise AuthorError(
+                f"options: {key!r} has {declared.a(text)}, not a line of {LONGEST_OPTION} characters or fewer"
+            )
+        if key.lower() in TELLING:
+            raise AuthorError(f"options: learners get the key {key!r}, which tells the answer: name it by what it says")
+    return Choice(found)
+
+
+def table(columns: Any, rows: Any, rtol: Any) -> Table:
+    units = declared.mapping("columns", columns, '{"bytes": "MiB", "time": "us"}')
+    names = declared.texts("rows", rows)
+    if not units:
+        raise AuthorError("columns is empty: name one at least, with its unit")
+    for name, unit in units.items():
+        if not isinstance(unit, str):
+            raise AuthorError(f'columns: {name} has {declared.a(unit)} for its unit, not a text such as "us"')
+    if (count := len(units) * max(len(names), 1)) > MOST_ENTRIES:
+        raise AuthorError(f"the table has {count} entries: {MOST_ENTRIES} at most can be asked for in one question")
+    for word, every in (("columns", list(units)), ("rows", list(names))):
+        if len({plain_name(name) for name in every}) < len(every) or not all(plain_name(name) for name in every):
+            raise AuthorError(f"{word} has names that cannot be told apart: {', '.join(every)}")
+    return Table(units, names, declared.rtol(rtol))
+
+
+def plain_name(name: str) -> str:
+    """A name as learners may write it: ``All-gather``, ``all gather`` and ``all_gather`` are one."""
+    return " ".join(re.split(r"[\s_-]+", name.strip().casefold()))

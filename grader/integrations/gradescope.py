@@ -187,7 +187,7 @@ def results_of(report: Report) -> dict[str, Any]:
 def _test(exercise: ExerciseReport, result: Result) -> dict[str, Any]:
     reason = result.reason or (BLOCKED if result.status == "blocked" else "")
     lines = [reason, f"hint: {result.hint}" if result.hint else "", result.where if result.where not in reason else ""]
-    what = f"question {result.name}" if result.kind == "number" else clean(result.label)
+    what = f"question {result.name}" if result.kind != "check" else clean(result.label)
     if result.status == "broken":
         lines.insert(0, "pending: the grader itself failed here, a person will look")
     return {

@@ -18,7 +18,7 @@ import numpy as np
 
 from grader import declared
 from grader.declared import AuthorError
-from grader.exercise import Array, Call, Cases, Exercise, Number
+from grader.exercise import Array, Call, Cases, Exercise, Quantity, Question
 from grader.wire.frames import encode, widened
 from grader.wire.trees import fitted, flat, leaves, mapped, named, rebuilt
 
@@ -41,7 +41,7 @@ class Ask:
         hidden: of a call, on hidden dimensions.
     """
 
-    of: Call | Cases | Number
+    of: Call | Cases | Question
     mesh: Mapping[str, int] = field(default_factory=dict)
     dims: Mapping[str, int] = field(default_factory=dict)
     inputs: list[dict[str, Any]] = field(default_factory=list)
@@ -54,12 +54,12 @@ class Ask:
 
     @property
     def task(self) -> str:
-        return self.of.name if isinstance(self.of, Number) else self.of.task.name
+        return self.of.name if isinstance(self.of, Question) else self.of.task.name
 
     def for_tracer(self, files: list[str]) -> dict[str, Any]:
         """The ask as JSON: of a call shapes, dtypes and specs, never values; of a plain function its argument sets."""
-        if isinstance(self.of, Number):
-            return {"kind": "number", "task": self.task}
+        if isinstance(self.of, Question):
+            return {"kind": "number" if isinstance(self.of.answer, Quantity) else "answer", "task": self.task}
         if isinstance(self.of, Cases):
             return {"kind": "function", "task": self.task, "cases": self.encoded}
         call = self.of
@@ -97,7 +97,7 @@ class Ask:
 
     def among(self, every_mesh: bool) -> tuple:
         """Asks of calls that a check relates are looked at together where they are equal in this."""
-        modes = [] if isinstance(self.of, Number) else self.of.task.modes
+        modes = [] if isinstance(self.of, Question) else self.of.task.modes
         mode = self.check_vma if len(modes) > 1 else None
         return self.secret, self.hidden, mode, () if every_mesh else tuple(self.mesh.items())
 
@@ -163,7 +163,7 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
             if isinstance(call, Cases)
             else _of_call(call, shown, public, seed, where)
         )
-    asks += [Ask(question) for question in exercise.numbers.values()]
+    asks += [Ask(question) for question in exercise.questions.values()]
     return [replace(ask, exercise=exercise.id) for ask in sorted(asks, key=lambda ask: ask.secret)]
 
 
@@ -193,7 +193,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
         for mesh in call.meshes:
             dims, static = call.sizes(mesh, hidden=hidden), call.keywords(hidden=hidden)
             draws = [] if call.timing else [rng(seed, f"{where}/{dict(mesh)}/{run}") for run in range(runs)]
-            inputs = [step for draw in draws for step in _inputs(call, mesh, dims, static, draw)]
+            inputs = [step for draw in draws for step in inputs_of(call, mesh, dims, static, draw)]
             for mode in call.task.modes:
                 yield Ask(
                     call, mesh, dims, inputs, secret=secret, static=static, check_vma=mode, hidden=hidden
@@ -208,7 +208,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
     return asks
 
 
-def _inputs(
+def inputs_of(
     call: Call, mesh: Mapping[str, int], dims: Mapping[str, int], static: Mapping[str, Any], draw: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
     """The arguments of one run, step by step, each drawn after those before it. Raises AuthorError where one cannot be."""

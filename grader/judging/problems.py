@@ -1,4 +1,4 @@
-"""Prove a question: every variant has a text, a positive answer, and slips that can be told apart."""
+"""Prove a question: every variant has a text, an answer of its kind, and slips that can be told apart."""
 
 from __future__ import annotations
 
@@ -7,23 +7,27 @@ import random
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from grader.exercise import Misconception, Number
-from grader.judging.numbers import positive, slips_of, type_and_text
+from grader.exercise import Misconception, Question
+from grader.judging.answers import slips_of, type_and_text, wanted
+from grader.judging.kinds import kind_name, kind_of, units_known
 from grader.judging.questions import render_question
-from grader.judging.units import BadAnswer, show, unit_of
+from grader.judging.units import BadAnswer
 
 VARIANT_CAP = 4000
 """Variants of one question that ``question_problems`` looks at."""
 
+OF_KIND = {"number": "finite positive value", "spec": "PartitionSpec", "choice": "option", "table": "table of numbers"}
 
-def question_problems(question: Number, misconceptions: Iterable[Misconception]) -> Iterator[str]:
+
+def question_problems(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[str]:
     """What is wrong with a question, over every variant (at most ``VARIANT_CAP``, drawn evenly): one line each.
 
-    A problem is a text that does not render, an answer (right or a slip's) that is not finite and
-    positive, and two answers closer than the tolerance. Each is told once, with the first variant it shows in.
+    A problem is a text that does not render, an answer (right or a slip's) that is none of its kind (a finite positive
+    number, a spec over the mesh's axes, one of the options, a table of the names that are asked for), and two answers
+    that one could be taken for. Each is told once, with the first variant it shows in.
     """
     try:
-        unit_of(question.unit)
+        units_known(question)
     except BadAnswer as error:
         yield f"{question.name}: {error}"
         return
@@ -44,26 +48,29 @@ def question_problems(question: Number, misconceptions: Iterable[Misconception])
 
 
 def _variant_problems(
-    question: Number, slips: list[Misconception], params: Mapping[str, Any]
+    question: Question, slips: list[Misconception], params: Mapping[str, Any]
 ) -> Iterator[tuple[str, str]]:
     """(what is wrong, its detail) for one variant."""
+    try:
+        kind = kind_of(question, params)
+    except Exception as error:
+        yield "its options cannot be shown", f": {type_and_text(error)}"
+        return
     try:
         render_question(question, params)
     except Exception as error:
         yield "the text does not render", f": {type_and_text(error)}"
-    values: dict[str, float] = {}
-    named: list[tuple[str, Callable[..., Any]]] = [("the right answer", question), *((s.name, s.fn) for s in slips)]
+    values: dict[str, Any] = {}
+    named: list[tuple[str, Callable[..., Any]]] = [("the right answer", question.fn), *((s.name, s.fn) for s in slips)]
     for name, fn in named:
         try:
-            values[name] = positive(fn, params)
+            values[name] = wanted(question, fn, params, kind)
         except Exception as error:
-            yield f"{name} has no finite positive value", f": {type_and_text(error)}"
+            yield f"{name} has no {OF_KIND[kind_name(question)]}", f": {type_and_text(error)}"
     for (a, x), (b, y) in itertools.combinations(values.items(), 2):
-        if abs(x - y) <= question.rtol * max(x, y):
-            yield (
-                f"{a} and {b} are closer than the tolerance of {question.rtol:g}",
-                f": {show(x, question.unit)} and {show(y, question.unit)}",
-            )
+        if kind.are_close(x, y):
+            closer = f"closer than the tolerance of {question.rtol:g}" if question.rtol else "the same"
+            yield f"{a} and {b} are {closer}", f": {kind.shown(x)} and {kind.shown(y)}"
 
 
 def _say_params(params: Mapping[str, Any]) -> str:

@@ -7,14 +7,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from grader.exercise import AuthorError, Number
-from grader.judging.numbers import is_close
-from grader.judging.reading import Answer
-from grader.judging.units import unit_of
+from grader.exercise import AuthorError, Choice, Question
+from grader.exercise.questions import ORDER
+from grader.judging.answers import wanted
+from grader.judging.kinds import kind_name, kind_of
+from grader.judging.units import BadAnswer
+
+TELLING = ("number", "table")
+"""Kinds of answers that nobody guesses."""
 
 
-def params_for(question: Number, *, seed: str, student: str | None) -> dict[str, Any]:
-    """Draw one variant of a question.
+def params_for(question: Question, *, seed: str, student: str | None) -> dict[str, Any]:
+    """Draw one variant of a question, and of a choice the order of its options.
 
     The draw is SHA-256 over (seed, question name, student), so it is the same in every process, on
     every platform and for every order of students; it changes only with the question's parameters.
@@ -28,22 +32,35 @@ def params_for(question: Number, *, seed: str, student: str | None) -> dict[str,
         raise AuthorError(f"{question.name}: no parameters satisfy its `where`")
     who = ["shared"] if student is None else ["student", student]  # a student may be called "shared"
     digest = hashlib.sha256(json.dumps([seed, question.name, *who]).encode()).digest()
-    return variants[int.from_bytes(digest, "big") % len(variants)]
+    drawn = dict(variants[int.from_bytes(digest, "big") % len(variants)])
+    if isinstance(question.answer, Choice):
+        drawn[ORDER] = sorted(question.answer.options, key=lambda key: hashlib.sha256(digest + key.encode()).digest())
+    return drawn
 
 
 def fits_another(
-    question: Number, answer: Answer, own: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]]
+    question: Question, text: str, own: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]]
 ) -> list[str]:
     """Other students whose question a wrong answer is right for: something for the staff to look at, never a verdict.
 
     Args:
-        answer: as parsed.
+        text: the answer, as it was shown back.
         own: the parameters of the student who gave it.
         others: parameters by student.
 
     Returns:
-        Their names, sorted; empty when the answer is right for ``own`` or is another kind of quantity.
+        Their names, sorted; empty when the answer is right for ``own`` or cannot be read, and where a right one may be luck,
+        as of a choice.
     """
-    if answer.dimension != unit_of(question.unit)[1] or is_close(answer.value, question(**own), question.rtol):
+    if kind_name(question) not in TELLING or _fits(question, text, own):
         return []
-    return sorted(s for s, params in others.items() if is_close(answer.value, question(**params), question.rtol))
+    return sorted(student for student, params in others.items() if _fits(question, text, params))
+
+
+def _fits(question: Question, text: str, params: Mapping[str, Any]) -> bool:
+    kind = kind_of(question, params)
+    try:
+        given = kind.read(text)
+    except BadAnswer:
+        return False
+    return kind.distance(given, wanted(question, question.fn, params, kind)) is not None

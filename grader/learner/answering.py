@@ -23,11 +23,13 @@ from grader.learner.gradients import on_leaves, with_gradients
 from grader.learner.loading import Program
 from grader.learner.surroundings import time_limit
 from grader.learner.tolerance import mesh_contexts_left, mesh_is_set
-from grader.wire.frames import NOT_PLAIN, NotPlain, decode, encode
+from grader.wire.frames import NOT_PLAIN, NotPlain, decode, encode, is_spec
 from grader.wire.meshes import make_mesh
 from grader.wire.text import describe_load
 
 Reply = tuple[dict[str, Any], list[bytes]]
+MAX_COMPOSED, MAX_ENTRIES, MAX_TEXT = 4, 64, 4000
+"""Levels of a composed answer, entries of one of its parts, and characters of one that is text."""
 
 
 def answer(ask: dict[str, Any], program: Program, seconds: float) -> Reply:
@@ -44,6 +46,8 @@ def answer(ask: dict[str, Any], program: Program, seconds: float) -> Reply:
         with time_limit(seconds), mesh_contexts_left(), program.imports():
             if ask["kind"] == "number":
                 return {"raw": raw_answer(program.space.get(ask["task"]))}, []
+            if ask["kind"] == "answer":
+                return {"raw": composed_answer(program.space.get(ask["task"]))}, []
             task = program.space.get(ask["task"])
             if not callable(task):
                 return {"fault": missing(ask["task"], task, program)}, []
@@ -171,3 +175,22 @@ def raw_answer(value: Any) -> Any:
     if hasattr(value, "item"):
         return raw_answer(value.item())
     return {"type": type(value).__name__}
+
+
+def composed_answer(value: Any, depth: int = 0) -> Any:
+    """An answer that may be composed: lists of answers, ``{"dict": [[key, answer], ...]}``, ``{"spec": [...]}`` of a
+    PartitionSpec; else as ``raw_answer`` has it, with text of any length that a table needs.
+    """
+    if depth > MAX_COMPOSED:
+        return {"type": type(value).__name__}
+    if is_spec(value):
+        entries = [list(entry) if isinstance(entry, tuple) else entry for entry in value]
+        return {"spec": [composed_answer(entry, depth + 1) for entry in entries]}
+    if isinstance(value, dict):
+        pairs = list(value.items())[:MAX_ENTRIES]
+        return {"dict": [[str(key)[:200], composed_answer(inner, depth + 1)] for key, inner in pairs]}
+    if isinstance(value, list | tuple):
+        return [composed_answer(inner, depth + 1) for inner in value[:MAX_ENTRIES]]
+    if hasattr(value, "tolist") and getattr(value, "ndim", 0):
+        return composed_answer(value.tolist(), depth + 1)
+    return str(value)[:MAX_TEXT] if isinstance(value, str) else raw_answer(value)

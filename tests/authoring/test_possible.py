@@ -8,10 +8,10 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from grader.authoring.possible import distinct, impossible, question_problems
-from grader.exercise import About, Exercise, Number, larger
+from grader.exercise import About, Exercise, Question, larger
 
 
-def question(about: Any = About, answer: Any = lambda n: n * 1e-6, published: tuple = (), **changed: Any) -> Number:
+def question(about: Any = About, answer: Any = lambda n: n * 1e-6, published: tuple = (), **changed: Any) -> Question:
     exercise = Exercise()
     options = {"points": 1, "unit": "us", "params": {"n": [2, 3, 5, 7, 11, 13, 17, 19]}} | changed
 

@@ -167,7 +167,7 @@ def test_a_new_course_has_a_name_and_a_seed_of_its_own(there: bool, tmp_path: Pa
     assert course.seed_problem == "" and len(course.config.seed) == 32 and course.config.seed != other.config.seed
     kinds = {name: {t.kind for t in exercise.tasks.values()} for name, exercise in course.exercises.items()}
     assert kinds == {"a1_column_means": {"array"}, "a2_shift": {"body"}, "a3_block": {"function"}, "a4_times": set()}
-    assert len(course.exercise("a4_times").numbers) == 2
+    assert len(course.exercise("a4_times").questions) == 2
     assert (folder / "README.md").read_text().startswith(f"# {folder.name}\n")
 
 

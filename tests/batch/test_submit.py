@@ -54,7 +54,7 @@ def work(course: Course, tmp_path: Path) -> Path:
 def test_says_what_is_missing(course: Course, grader: Grader, work: Path) -> None:
     ready = submit.prepare(course, MODULE, work, "ada", grader)
     exercise = course.exercise(D1)
-    assert ready.missing == {D1: [*exercise.tasks, *exercise.numbers]}
+    assert ready.missing == {D1: [*exercise.tasks, *exercise.questions]}
 
 
 def test_the_zip_is_graded_as_the_folder_would_be(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:

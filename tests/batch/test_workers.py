@@ -14,7 +14,7 @@ from grader.batch.here import Here
 from grader.batch.workers import MAX_RESTARTS, Runs, Spent, Workers
 from grader.common.observation import Fault, Observation, Outcome
 from grader.course.loading import Course, load_course
-from grader.exercise import Call, Cases, Number, Task, normal
+from grader.exercise import Call, Cases, Quantity, Question, Task, normal
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask, rng
 from grader.judging.seen import Finding
@@ -52,7 +52,7 @@ def array(task: str = "f", mesh: dict[str, int] | None = None, runs: int = 1) ->
 
 
 def question(name: str) -> Ask:
-    return Ask(Number(name, "How long?", lambda: 1.0, 1, "us", 0.02, {}, "", None))
+    return Ask(Question(name, "How long?", lambda: 1.0, 1, Quantity("us")))
 
 
 @pytest.fixture(scope="module")

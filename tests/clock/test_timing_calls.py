@@ -13,8 +13,10 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.public import public_source
 from grader.exercise import Call
-from grader.judging.judge import Answered, judge_check, matches, seen_of
+from grader.judging.judge import judge_check
 from grader.judging.plan import Ask, plan
+from grader.judging.seen import Answered, seen_of
+from grader.judging.slips import matches
 from grader.learner.answering import lower
 from grader.runner import execution
 from tests.made_up import made_up

@@ -68,10 +68,10 @@ def test_an_exercise_is_executed_once(tmp_path: Path) -> None:
 def test_a_question_without_a_tolerance_has_the_courses(tmp_path: Path) -> None:
     made_up(tmp_path, 'unit="us", params', 'unit="us", rtol=0.3, params')
     (tmp_path / "course.yaml").write_text(f"{COURSE}tolerances: {{numbers: 0.04}}\n")
-    assert load_course(tmp_path / "course.yaml").exercise("x1_gather").numbers["gather_time"].rtol == 0.3
+    assert load_course(tmp_path / "course.yaml").exercise("x1_gather").questions["gather_time"].rtol == 0.3
     made_up(tmp_path)
     (tmp_path / "course.yaml").write_text(f"{COURSE}tolerances: {{numbers: 0.04}}\n")
-    assert load_course(tmp_path / "course.yaml").exercise("x1_gather").numbers["gather_time"].rtol == 0.04
+    assert load_course(tmp_path / "course.yaml").exercise("x1_gather").questions["gather_time"].rtol == 0.04
 
 
 def test_misconceptions_may_stand_in_a_second_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

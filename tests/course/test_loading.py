@@ -82,9 +82,9 @@ def test_what_learners_are_given_is_a_course_without_answers_and_seed(course: Co
     assert list(public.module_of) == list(course.module_of)
     for name, exercise in public.exercises.items():
         assert set(exercise.checks) == {c.name for c in course.exercise(name).checks.values() if c.public}
-        assert set(exercise.numbers) == set(course.exercise(name).numbers)
+        assert set(exercise.questions) == set(course.exercise(name).questions)
         assert not exercise.misconceptions
-        for question in exercise.numbers.values():
+        for question in exercise.questions.values():
             with pytest.raises(NotImplementedError):
                 question(**next(question.variants()))
 

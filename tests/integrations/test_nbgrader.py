@@ -534,7 +534,7 @@ def test_nothing_leaks_into_what_students_get(course: Course, root: Path) -> Non
     }
     texts = course.exercise(C3).source.splitlines()
     planted["a line of c3_contracting/matmul_reduce_scatter"] = next(t for t in texts if "return jax.lax.psum_s" in t)
-    question = course.exercise(C3).numbers["scatter_time"]
+    question = course.exercise(C3).questions["scatter_time"]
     value = question(**params_for(question, seed=course.config.variants.seed, student=None))
     planted["the answer to scatter_time"] = f"expected {value:.9g}"
     for step in scan.STEPS:

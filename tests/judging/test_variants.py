@@ -14,9 +14,8 @@ from grader.common.observation import Outcome, Seen
 from grader.course.finding import find_course
 from grader.exercise import AuthorError, Exercise
 from grader.expect import Failure
-from grader.judging.numbers import judge
+from grader.judging.answers import judge
 from grader.judging.problems import question_problems
-from grader.judging.reading import parse
 from grader.judging.variants import fits_another, params_for
 
 ROOT = Path(__file__).parents[2]
@@ -78,14 +77,14 @@ def test_an_answer_that_fits_somebody_else():
     area = question()
     others = {"cy": {"n": 4, "m": 20}, "bo": {"n": 4, "m": 20}, "di": {"n": 1, "m": 10}}
     own = {"n": 1, "m": 20}
-    assert fits_another(area, parse("80 us", "us"), own, others) == ["bo", "cy"]
-    assert fits_another(area, parse("80.5 us", "us"), own, others) == ["bo", "cy"]
-    assert fits_another(area, parse("33 us", "us"), own, others) == []
-    assert fits_another(area, parse("80 B", "us"), own, others) == []
+    assert fits_another(area, "80 us", own, others) == ["bo", "cy"]
+    assert fits_another(area, "80.5 us", own, others) == ["bo", "cy"]
+    assert fits_another(area, "33 us", own, others) == []
+    assert fits_another(area, "80 B", own, others) == []
 
 
 def test_a_right_answer_is_nobody_elses():
-    assert fits_another(question(), parse(20, "us"), {"n": 1, "m": 20}, {"bo": {"n": 2, "m": 10}}) == []
+    assert fits_another(question(), "20 us", {"n": 1, "m": 20}, {"bo": {"n": 2, "m": 10}}) == []
 
 
 # -- D1, the exercise that is graded by all of this -------------------------------------------
@@ -98,7 +97,7 @@ def d1():
 
 def test_no_two_answers_of_d1_coincide(d1):
     slips = d1.misconceptions.values()
-    for asked in d1.numbers.values():
+    for asked in d1.questions.values():
         assert list(question_problems(asked, slips)) == []
         assert len(list(asked.variants())) >= 60
         answers = {f"{asked(**p):.3g}" for p in asked.variants()}
@@ -107,7 +106,7 @@ def test_no_two_answers_of_d1_coincide(d1):
 
 def test_every_slip_of_d1_gets_its_own_hint(d1):
     slips = d1.misconceptions.values()
-    for asked in d1.numbers.values():
+    for asked in d1.questions.values():
         for params in list(asked.variants())[::7]:
             for slip in (m for m in slips if m.of is asked):
                 result = judge(asked, params, slips, f"{slip.fn(**params) * 1e3:.4g} ms")

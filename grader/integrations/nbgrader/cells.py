@@ -80,7 +80,7 @@ def comment(exercise: ExerciseReport, task: str) -> str | None:
 
 
 def _line(result: Result) -> str:
-    label = f"question {result.name}" if result.kind == "number" else result.label
+    label = f"question {result.name}" if result.kind != "check" else result.label
     if result.status == "broken":
         return escaped(f"{label}: pending, the grader itself failed here and a person will look")
     hint = f" Hint: {result.hint}" if result.hint else ""

@@ -22,7 +22,7 @@ from grader.course.build import stale
 from grader.course.config import PUBLIC, CourseError
 from grader.course.loading import Course
 from grader.course.public import HEADER
-from grader.exercise import Exercise
+from grader.exercise import Exercise, Question
 
 OUR_CHECK = "from grader.integrations.nbgrader.check import check"
 CONFIG = '''\
@@ -58,7 +58,7 @@ def check_cell(exercise: str) -> str:
 
 def solution_cells(exercise: Exercise) -> dict[str, str]:
     """Task or question -> the id of the cell it is written in."""
-    return {name: cell_name(exercise.id, name) for name in (*exercise.tasks, *exercise.numbers)}
+    return {name: cell_name(exercise.id, name) for name in (*exercise.tasks, *exercise.questions)}
 
 
 def cell_points(course: Course, exercise: str) -> float:
@@ -154,11 +154,11 @@ def in_plain_words(course: Course, name: str) -> str:
     hidden = sum(c.points * weight for c in exercise.checks.values() if not c.public)
     if hidden:
         lines.append(f"# {round(hidden, 6):>5g}  more, once you have handed in: what the statement asks beyond that")
-    lines += [f"# {q.points * weight:>5g}  {_asked(q)}" for q in exercise.numbers.values()]
+    lines += [f"# {q.points * weight:>5g}  {_asked(q)}" for q in exercise.questions.values()]
     return "\n".join(lines)
 
 
-def _asked(question: Any) -> str:
+def _asked(question: Question) -> str:
     return (
         f"question {question.name}, within {100 * question.rtol:g}%" if question.rtol else f"question {question.name}"
     )

@@ -23,6 +23,9 @@ from typing import Any
 from grader.authoring.verify import normal_form, secret_lines
 from grader.course.config import CourseError
 from grader.course.loading import Course
+from grader.exercise import Quantity, Question, Table
+from grader.judging.answers import wanted
+from grader.judging.kinds import kind_of
 from grader.judging.units import unit_of
 
 STEPS = ("source", "release", "submitted", "autograded", "feedback")
@@ -174,16 +177,26 @@ def _answers_told(course: Course, text: str, own: str, student: str | None) -> I
     known = _numbers(own)
     found = [n for n in _numbers(text) if n not in known]
     for exercise in course.exercises.values():
-        for question in exercise.numbers.values():
+        for question in exercise.questions.values():
             if course.config.variants.mode == "per_student" and student is None:
                 continue  # nobody's numbers
-            value = question(**course.params(question, student or ""))
-            for answer in (value, value / unit_of(question.unit)[0]):
+            for answer in _figures(question, course.params(question, student or "")):
                 if len(f"{answer:.12g}".strip("0").replace(".", "")) >= TELLING_DIGITS and any(
                     abs(n - answer) <= 1e-6 * abs(answer) for n in found
                 ):
                     yield f"the answer to {question.name}: {answer:.6g}"
                     break
+
+
+def _figures(question: Question, params: dict[str, Any]) -> list[float]:
+    """The numbers that tell an answer, in SI units and in the question's; of what is no number there are none."""
+    if isinstance(question.answer, Quantity):
+        value = question(**params)
+        return [value, value / unit_of(question.answer.unit)[0]]
+    if not isinstance(question.answer, Table):
+        return []
+    kind = kind_of(question, params)
+    return sorted(_numbers(kind.written(wanted(question, question.fn, params, kind))))
 
 
 def _numbers(text: str) -> set[float]:

@@ -9,7 +9,8 @@ import pytest
 
 from grader.common.result import Result
 from grader.exercise import Exercise
-from grader.judging.numbers import is_close, judge
+from grader.judging.answers import judge
+from grader.judging.kinds.quantities import is_close
 from tests.question import declare
 
 PLAUSIBLE = "not right, and no slip we know; the size is plausible, so look at the formula before the units"

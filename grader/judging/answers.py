@@ -1,0 +1,103 @@
+"""Judge an answer: right, a known slip, or wrong in a way that can be named; never telling the right one."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+from grader.common.result import Result
+from grader.exercise import Misconception, Question
+from grader.judging.kinds import Kind, kind_name, kind_of, units_known
+from grader.judging.questions import label_of
+from grader.judging.units import BadAnswer
+
+A_NUMBER = "this is the number a known slip leads to"
+AN_ANSWER = "this is the answer a known slip leads to"
+
+
+def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterable[Misconception], raw: Any) -> Result:
+    """The verdict on one answer to one variant of a question.
+
+    Args:
+        params: what was drawn for the learner (``variants.params_for``).
+        misconceptions: the exercise's; those of other questions are passed over.
+        raw: the plain JSON value from the submission; None or blank: not answered.
+
+    Returns:
+        A Result whose ``reason`` and ``hint`` never tell the expected value; ``expected`` (for the staff) does.
+        A question of ours that gives no answer of its kind is ``broken``.
+    """
+    result = functools.partial(
+        Result, kind=kind_name(question), name=question.name, label=label_of(question, params), task=question.name,
+        points=question.points, public=False,
+    )  # fmt: skip
+    try:
+        units_known(question)
+        kind = kind_of(question, params)
+        want = wanted(question, question.fn, params, kind)
+    except Exception as error:  # an author's mistake must not cost a learner points
+        return result(status="broken", earned=0, reason=f"the question has no answer of ours: {type_and_text(error)}")
+    verdict = functools.partial(result, status="failed", earned=0, expected=kind.shown(want))
+    if kind.is_empty(raw):
+        return verdict(reason="not answered yet")
+    try:
+        given = kind.read(raw)
+    except BadAnswer as error:
+        return verdict(reason=str(error))
+    verdict = functools.partial(verdict, actual=f"read as {kind.read_as(given)}")
+    if kind.distance(given, want) is not None:
+        return verdict(status="passed", earned=question.points)
+    slip = nearest_slip(question, params, misconceptions, given)
+    if slip:
+        told = A_NUMBER if kind_name(question) == "number" else AN_ANSWER
+        return verdict(reason=told, hint=slip.hint, misconception=slip.name)
+    return verdict(reason=kind.why(given, want))
+
+
+def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result:
+    """How an answer is read, where the right ones are not at hand."""
+    kind = kind_of(question, params)
+    try:
+        text = (
+            "not answered yet"
+            if kind.is_empty(raw)
+            else f"read as {kind.read_as(kind.read(raw))}; judged after you submit"
+        )
+    except BadAnswer as error:
+        text = str(error)
+    return Result(
+        kind=kind_name(question), name=question.name, label=label_of(question, params), task=question.name,
+        status="blocked", points=question.points, earned=0, public=False, reason=text,
+    )  # fmt: skip
+
+
+def wanted(question: Question, fn: Callable[..., Any], params: Mapping[str, Any], kind: Kind | None = None) -> Any:
+    """What the question's function or a slip's answers. Raises ValueError, or whatever the author's function raises."""
+    return (kind or kind_of(question, params)).want(question.answered_by(fn, params))
+
+
+def nearest_slip(
+    question: Question, params: Mapping[str, Any], misconceptions: Iterable[Misconception], given: Any
+) -> Misconception | None:
+    """The misconception of this question whose answer is nearest to what was read, within tolerance."""
+    kind = kind_of(question, params)
+    near: list[tuple[float, str, Misconception]] = []
+    for slip in slips_of(question, misconceptions):
+        try:
+            distance = kind.distance(given, wanted(question, slip.fn, params, kind))
+        except Exception:  # a slip that has no answer for these parameters (verify reports it) matches nothing
+            continue
+        if distance is not None:
+            near.append((distance, slip.name, slip))
+    return min(near)[2] if near else None
+
+
+def slips_of(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[Misconception]:
+    """The misconceptions that are of this question."""
+    return (m for m in misconceptions if isinstance(m.of, Question) and m.of.name == question.name)
+
+
+def type_and_text(error: BaseException) -> str:
+    """``ValueError: 0.0 is not ...``, on one line and capped; of an author's error, so paths are kept."""
+    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:200]

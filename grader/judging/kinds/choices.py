@@ -1,0 +1,96 @@
+"""Answers that are one of several, named by letter or by text. Each learner has an order of their own."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from grader.exercise.questions import ORDER, plain_name
+from grader.judging.kinds.kind import is_blank
+from grader.judging.templates import filled_in
+from grader.judging.units import LONGEST, BadAnswer, quote
+
+LETTERS = string.ascii_uppercase
+
+
+@dataclass(frozen=True)
+class ChoiceKind:
+    """``options``: the text of each by its key, in the learner's order."""
+
+    options: Mapping[str, str]
+
+    @classmethod
+    def drawn(cls, options: Mapping[str, str], drawn: Mapping[str, Any]) -> ChoiceKind:
+        """With texts filled in. Raises jinja2.TemplateError, and ValueError where two options read alike."""
+        params = {name: value for name, value in drawn.items() if name != ORDER}
+        texts = {key: " ".join(filled_in(options[key], params).split()) for key in drawn.get(ORDER, options)}
+        kind = cls(texts)
+        plain = [_plain(text) for text in texts.values()]
+        letters = {letter.casefold() for letter in LETTERS[: len(texts)]}
+        for text in texts.values():
+            if plain.count(_plain(text)) > 1 or _plain(text) in letters:
+                raise ValueError(f"the option {text!r} cannot be told from another, or from a letter")
+        return kind
+
+    @property
+    def asked(self) -> Sequence[str]:
+        listed = [f"- {letter}: {text}" for letter, text in zip(LETTERS, self.options.values(), strict=False)]
+        return [*listed, "", "Answer with the letter or the text of one."]
+
+    def want(self, value: Any) -> str:
+        if value not in self.options:
+            raise ValueError(f"{value!r} is none of the options {', '.join(self.options)}")
+        return value
+
+    def read(self, raw: Any) -> str:
+        if isinstance(raw, bool) or not isinstance(raw, str | int | float):
+            raise BadAnswer(f"an answer is {self._letters()} or the text of an option")
+        text = _plain(str(raw))
+        lettered = dict(zip(LETTERS.casefold(), self.options, strict=False))
+        if (letter := text.strip("()[].: ")) in lettered:
+            return lettered[letter]
+        head, colon, tail = text.partition(":")
+        if (
+            colon
+            and head.strip("()[]. ") in lettered
+            and _plain(self.options[lettered[head.strip("()[]. ")]]) == tail.strip()
+        ):
+            return lettered[head.strip("()[]. ")]
+        exact = [key for key, option in self.options.items() if text in (_plain(option), _plain(key))]
+        begun = [key for key, option in self.options.items() if _plain(option).startswith(text)]
+        found = exact or begun
+        if len(found) != 1 or len(text) > max(LONGEST, *map(len, self.options.values())):
+            several = " begins several options" if len(found) > 1 else " is no option"
+            raise BadAnswer(f"{quote(str(raw))}{several}: answer {self._letters()} or the text of one")
+        return found[0]
+
+    def is_empty(self, raw: Any) -> bool:
+        return is_blank(raw)
+
+    def distance(self, given: str, want: str) -> float | None:
+        return 0.0 if given == want else None
+
+    def are_close(self, one: str, other: str) -> bool:
+        return one == other
+
+    def shown(self, want: str) -> str:
+        return f"{LETTERS[list(self.options).index(want)]}: {self.options[want]}"
+
+    def read_as(self, given: str) -> str:
+        return self.shown(given)
+
+    def written(self, want: str) -> str:
+        return self.options[want]
+
+    def why(self, given: str, want: str) -> str:
+        return "not right, and no slip we know"
+
+    def _letters(self) -> str:
+        *most, last = LETTERS[: len(self.options)]
+        return f"{', '.join(most)} or {last}"
+
+
+def _plain(text: str) -> str:
+    return plain_name(text).rstrip(".!")

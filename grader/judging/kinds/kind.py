@@ -1,0 +1,63 @@
+"""What every kind of answer can do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol, TypeVar
+
+Want = TypeVar("Want")
+Given = TypeVar("Given")
+
+
+class Kind(Protocol[Want, Given]):
+    """How one kind of answer is asked for, read, compared and shown.
+
+    A *want* is what an author's function answers, once it is proved to be of the kind; a *given* is what was read of a
+    learner's. What is said of a wrong one never tells the right one.
+    """
+
+    @property
+    def asked(self) -> Sequence[str]:
+        """Lines below a question's text that say what an answer looks like."""
+        ...
+
+    def want(self, value: Any) -> Want:
+        """What an author's function returned. Raises ValueError where it is no answer of this kind."""
+        ...
+
+    def read(self, raw: Any) -> Given:
+        """What a learner gave, as plain JSON. Raises BadAnswer, and nothing else for any ``raw``."""
+        ...
+
+    def is_empty(self, raw: Any) -> bool:
+        """Whether nothing was answered yet."""
+        ...
+
+    def distance(self, given: Given, want: Want) -> float | None:
+        """How far the two are apart where they count as the same, else None."""
+        ...
+
+    def are_close(self, one: Want, other: Want) -> bool:
+        """Whether one answer could be taken for both."""
+        ...
+
+    def shown(self, want: Want) -> str:
+        """An author's answer, for the staff."""
+        ...
+
+    def read_as(self, given: Given) -> str:
+        """A learner's answer, shown back."""
+        ...
+
+    def written(self, want: Want) -> str:
+        """An answer as a learner may write it, of which ``read`` makes the same."""
+        ...
+
+    def why(self, given: Given, want: Want) -> str:
+        """Why a wrong answer may be wrong."""
+        ...
+
+
+def is_blank(raw: Any) -> bool:
+    """None, or text without a letter."""
+    return raw is None or (isinstance(raw, str) and not raw.strip())

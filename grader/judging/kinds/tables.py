@@ -1,0 +1,189 @@
+"""Answers that are a short table: a number for each column, in each row where there are rows."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from grader.exercise.questions import plain_name
+from grader.judging.kinds.quantities import QuantityKind
+from grader.judging.reading import Answer
+from grader.judging.units import BadAnswer, quote
+
+LONGEST = 2000
+Place = tuple[str, str]
+"""A row, '' where there are none, and a column."""
+Wants = Mapping[Place, float]
+Givens = Mapping[Place, Answer]
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class TableKind:
+    """``columns``: how the numbers of each are read."""
+
+    columns: Mapping[str, QuantityKind]
+    rows: tuple[str, ...]
+
+    @property
+    def asked(self) -> Sequence[str]:
+        units = ", ".join(f"{name} in {kind.unit}" if kind.unit else name for name, kind in self.columns.items())
+        row = "{" + ", ".join(f'"{name}": ...' for name in self.columns) + "}"
+        if not self.rows:
+            return [f"Answer with {row}: {units} (bare numbers), or with units."]
+        lines = [f'- "{name}": {row}' for name in self.rows]
+        return ["Answer with a table, a dict of", "", *lines, "", f"with {units} (bare numbers), or with units."]
+
+    def want(self, value: Any) -> Wants:
+        table = _exactly(value, self.rows) if self.rows else {"": value}
+        found: dict[Place, float] = {}
+        for row, cells in table.items():
+            for column, number in _exactly(cells, tuple(self.columns)).items():
+                found[row, column] = self.columns[column].want(number)
+        return found
+
+    def read(self, raw: Any) -> Givens:
+        raw = self._parsed(raw) if isinstance(raw, str) else raw
+        table = _named(raw, self.rows, "row") if self.rows else {"": raw}
+        found: dict[Place, Answer] = {}
+        for row, cells in table.items():
+            named = self._row(row, cells)
+            for column, kind in self.columns.items():
+                if kind.is_empty(named[column]):
+                    raise BadAnswer(f"{_name(row, column)}: not answered yet")
+                try:
+                    found[row, column] = kind.read(named[column])
+                except BadAnswer as error:
+                    raise BadAnswer(f"{_name(row, column)}: {error}") from None
+        return found
+
+    def is_empty(self, raw: Any) -> bool:
+        if isinstance(raw, dict) and set(raw) == {"dict"} and isinstance(raw["dict"], list):
+            raw = [pair[1] for pair in raw["dict"] if isinstance(pair, list) and len(pair) == 2]
+        if isinstance(raw, list):
+            return all(map(self.is_empty, raw))
+        return raw is None or (isinstance(raw, str) and not raw.strip())
+
+    def distance(self, given: Givens, want: Wants) -> float | None:
+        apart = [self.columns[place[1]].distance(given[place], want[place]) for place in want]
+        return None if None in apart else max(d for d in apart if d is not None)
+
+    def are_close(self, one: Wants, other: Wants) -> bool:
+        return all(self.columns[place[1]].are_close(one[place], other[place]) for place in one)
+
+    def shown(self, want: Wants) -> str:
+        return self._text(want, lambda kind, number: kind.shown(number))
+
+    def read_as(self, given: Givens) -> str:
+        return self._text(given, lambda kind, answer: kind.read_as(answer))
+
+    def written(self, want: Wants) -> str:
+        return self._text(want, lambda kind, number: kind.written(number))
+
+    def why(self, given: Givens, want: Wants) -> str:
+        wrong = [p for p in want if self.columns[p[1]].distance(given[p], want[p]) is None]
+        row, column = wrong[0]
+        reason = self.columns[column].why(given[row, column], want[row, column])
+        return f"{len(want) - len(wrong)} of {len(want)} are right; {_name(row, column)}: {reason}"
+
+    def _text(self, table: Mapping[Place, T], shown: Callable[[QuantityKind, T], str]) -> str:
+        """As ``read`` reads it: ``left: bytes = 3 MiB, time = 5 us; right: ...``."""
+        lines = []
+        for row in self.rows or ("",):
+            cells = [f"{name} = {shown(kind, table[row, name])}" for name, kind in self.columns.items()]
+            lines.append(f"{row}: {', '.join(cells)}" if row else ", ".join(cells))
+        return "; ".join(lines)
+
+    def _row(self, row: str, cells: Any) -> dict[str, Any]:
+        """The cells of one row by column."""
+        if isinstance(cells, str) and len(self.columns) > 1:
+            cells = self._parsed_cells(cells)
+        if len(self.columns) == 1 and not isinstance(cells, list) and not (isinstance(cells, dict) and "dict" in cells):
+            cells = [cells]
+        where = f"{row}: " if row else ""
+        return _named(cells, tuple(self.columns), "column", where)
+
+    # text
+
+    def _parsed(self, text: str) -> Any:
+        """The containers that a text stands for."""
+        if len(text) > LONGEST:
+            raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
+        try:
+            return _plain(ast.literal_eval(text.strip()))
+        except (ValueError, SyntaxError, RecursionError, MemoryError):
+            pass
+        if not self.rows:
+            return self._parsed_cells(text)
+        lines = [line for line in re.split(r"[;\n]", text) if re.search(r"\w", line)]
+        pairs = [list(pair) for line in lines if (pair := self._parsed_row(line))]
+        return {"dict": pairs}
+
+    def _parsed_row(self, line: str) -> tuple[str, Any] | None:
+        """A row's name and its cells; None for a line of headings."""
+        name, _, rest = line.strip().strip("|").partition("|") if "|" in line else line.partition(":")
+        if [plain_name(cell) for cell in rest.split("|")][: len(self.columns)] == [plain_name(c) for c in self.columns]:
+            return None
+        return name.strip(), self._parsed_cells(rest)
+
+    def _parsed_cells(self, text: str) -> Any:
+        cells = [cell.strip() for cell in re.split(r"[|\t\n;]|,(?!\d{3}\b)", text) if cell.strip()]
+        named = [re.fullmatch(r"([^=:]+?)\s*[=:]\s*(.+)", cell) for cell in cells]
+        known = {plain_name(column) for column in self.columns}
+        if cells and all(found and plain_name(found[1]) in known for found in named):
+            return {"dict": [[found[1], found[2]] for found in named if found]}
+        return cells
+
+
+def _exactly(value: Any, names: tuple[str, ...]) -> Mapping[str, Any]:
+    if not isinstance(value, Mapping) or set(value) != set(names):
+        raise ValueError(f"{value!r} is not a dict of {', '.join(names)}")
+    return {name: value[name] for name in names}
+
+
+def _named(raw: Any, names: tuple[str, ...], what: str, where: str = "") -> dict[str, Any]:
+    """Values by these names: of a dict by its keys, of a list in order."""
+    if isinstance(raw, list):
+        if len(raw) != len(names):
+            raise BadAnswer(f"{where}there are {len(names)} {what}s, {', '.join(names)}, and you gave {len(raw)}")
+        return dict(zip(names, raw, strict=True))
+    found: dict[str, Any] = {}
+    known = {plain_name(name): name for name in names}
+    for key, value in _pairs(raw, f"{where}an answer is a dict or a list of {', '.join(names)}"):
+        name = known.get(plain_name(key))
+        if name is None:
+            raise BadAnswer(f"{where}there is no {what} {quote(key)}: the {what}s are {', '.join(names)}")
+        if name in found:
+            raise BadAnswer(f"{where}the {what} {name} is given twice")
+        found[name] = value
+    for name in names:
+        if name not in found:
+            raise BadAnswer(f"{where}the {what} {name} is missing")
+    return found
+
+
+def _pairs(raw: Any, due: str) -> Iterator[tuple[str, Any]]:
+    if not isinstance(raw, dict) or set(raw) != {"dict"} or not isinstance(raw["dict"], list):
+        raise BadAnswer(due)
+    for pair in raw["dict"]:
+        if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[0], str):
+            raise BadAnswer(due)
+        yield pair[0], pair[1]
+
+
+def _plain(value: Any) -> Any:
+    """What text was a Python literal of, in the form in which answers come."""
+    if isinstance(value, dict):
+        return {"dict": [[str(key), _plain(inner)] for key, inner in value.items()]}
+    if isinstance(value, list | tuple):
+        return [_plain(inner) for inner in value]
+    if value is None or isinstance(value, bool | int | float | str):
+        return value
+    raise ValueError("not of numbers and texts")
+
+
+def _name(row: str, column: str) -> str:
+    return f"{column} of {row}" if row else column
