@@ -92,20 +92,26 @@ class Stages:
         return [self.to_child] if self.to_child is not None and self._waiting else []
 
 
+def fork(work: Callable[[], None]) -> int:
+    """Fork a process that does this work and nothing else; its pid. It exits with 0 where it came to the work's end."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1
+        try:
+            work()
+            code = 0
+        finally:
+            os._exit(code)
+    return pid
+
+
 def keep(asks: int, send: Send, child: Child) -> None:
     """Fork the child, hand it the request, relay its answers, and say how it ended; nothing survives."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     inlet, to_child = os.pipe()
     out, outlet = os.pipe()
     os.set_blocking(to_child, False)
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            _begin(child, inlet, outlet)
-            code = 0
-        finally:
-            os._exit(code)
+    pid = fork(lambda: _begin(child, inlet, outlet))
     os.close(inlet)
     os.close(outlet)
     header, (source, *later) = frames.read_frame(reader(asks))

@@ -10,10 +10,10 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import nbformat
 import pytest
@@ -83,12 +83,20 @@ def grade(root: Path, **options: Any):
     return batch.grade(root, MODULE, quiet, jobs=2, **options)
 
 
-def rows(root: Path, student: str = "") -> list[tuple]:
-    """Scores and comments, all that a regrade could change."""
+@contextmanager
+def gradebook_of(root: Path) -> Iterator[Any]:
+    """nbgrader's gradebook; what is changed in it is kept."""
     from nbgrader.api import Gradebook
 
-    found: list[tuple] = []
     with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
+        yield gradebook
+        gradebook.db.commit()
+
+
+def rows(root: Path, student: str = "") -> list[tuple]:
+    """Scores and comments, all that a regrade could change."""
+    found: list[tuple] = []
+    with gradebook_of(root) as gradebook:
         for one in gradebook.assignment_submissions(MODULE):
             who: Any = one.student.id
             if student in ("", who):
@@ -197,16 +205,13 @@ def test_only_what_changed_is_graded_again(course: Course, root: Path) -> None:
 
 @pytest.mark.slow
 def test_what_a_person_wrote_survives_a_regrade(course: Course, root: Path) -> None:
-    from nbgrader.api import Gradebook
-
     a_class(course, root)
     grade(root)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        one: Any = gradebook.find_grade(folder.check_cell(C1), MODULE, MODULE, "bob")
+    with gradebook_of(root) as gradebook:
+        one = gradebook.find_grade(folder.check_cell(C1), MODULE, MODULE, "bob")
         one.manual_score, one.extra_credit = 2.5, 0.5
-        said: Any = gradebook.find_comment(folder.cell_name(C1, "matmul_local"), MODULE, MODULE, "bob")
-        said.manual_comment = "Nice."
-        gradebook.db.commit()
+        comment = gradebook.find_comment(folder.cell_name(C1, "matmul_local"), MODULE, MODULE, "bob")
+        comment.manual_comment = "Nice."
     before = [r for r in rows(root, "bob") if "Nice." in r or 2.5 in r]
     for regrade in (lambda: grade(root, again=True), lambda: nbgrader(root, "autograde", MODULE, "--force")):
         regrade()
@@ -217,13 +222,11 @@ def test_what_a_person_wrote_survives_a_regrade(course: Course, root: Path) -> N
 
 @pytest.mark.slow
 def test_late_penalties_are_the_configured_plugins(course: Course, root: Path) -> None:
-    from nbgrader.api import Gradebook
-
     with open(root / "nbgrader_config.py", "a") as settings:
         settings.write("c.LateSubmissionPlugin.penalty_method = 'zero'\n")
     a_class(course, root)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        cast("Any", gradebook).update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
+    with gradebook_of(root) as gradebook:
+        gradebook.update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
     grade(root)
     ours = rows(root)
     assert next(r[2] for r in ours if r[:2] == ("ada", MODULE)) > 0
@@ -233,13 +236,11 @@ def test_late_penalties_are_the_configured_plugins(course: Course, root: Path) -
 
 @pytest.mark.slow
 def test_another_value_in_the_course_is_told_before_anything_is_graded(course: Course, root: Path) -> None:
-    from nbgrader.api import Gradebook
-
     from grader.course.config import CourseError
 
     a_class(course, root)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        cast("Any", gradebook).update_or_create_grade_cell(folder.check_cell(C1), MODULE, MODULE, max_score=99)
+    with gradebook_of(root) as gradebook:
+        gradebook.update_or_create_grade_cell(folder.check_cell(C1), MODULE, MODULE, max_score=99)
     with pytest.raises(CourseError, match="generate_assignment --force"):
         grade(root)
 
@@ -638,14 +639,11 @@ def test_a_submission_reaches_no_file_and_no_kernel(course: Course, root: Path, 
 
 @pytest.mark.slow
 def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: Path) -> None:
-    from nbgrader.api import Gradebook
-
     a_class(course, root)
     grade(root)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        one: Any = gradebook.find_grade(folder.check_cell(C1), MODULE, MODULE, "bob")
+    with gradebook_of(root) as gradebook:
+        one = gradebook.find_grade(folder.check_cell(C1), MODULE, MODULE, "bob")
         one.manual_score = 2.5
-        gradebook.db.commit()
     classroom.hand_in(root, "bob", MODULE, classroom.fill(book_of(root), course, MODULE, {C1: "done"}))
     classroom.hand_in(root, "dan", MODULE, b"{")
     foreign = book_of(root) | {"cells": [nbformat.v4.new_code_cell("def local_shape():\n    return 1")]}
@@ -678,11 +676,9 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
 @pytest.mark.slow
 def test_another_late_policy_is_another_score(course: Course, root: Path) -> None:
     """What was graded under the old policy is not kept, and both ways of grading agree on that."""
-    from nbgrader.api import Gradebook
-
     a_class(course, root)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        cast("Any", gradebook).update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
+    with gradebook_of(root) as gradebook:
+        gradebook.update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
     grade(root)
     assert not next(r[2] for r in rows(root) if r[:2] == ("ada", MODULE))
     with open(root / "nbgrader_config.py", "a") as settings:
@@ -862,12 +858,10 @@ def formgrader(root: Path, home: Path):
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 def test_nbgraders_pages_show_scores_and_comments(course: Course, root: Path, tmp_path: Path) -> None:
-    from nbgrader.api import Gradebook
-
     a_class(course, root)
     grade(root)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        found: Any = gradebook.find_submission_notebook(MODULE, MODULE, "bob")
+    with gradebook_of(root) as gradebook:
+        found = gradebook.find_submission_notebook(MODULE, MODULE, "bob")
         ident, score = found.id, found.score
     with formgrader(root, tmp_path) as address:
         table = browse(f"{address}/formgrader/gradebook/{MODULE}/{MODULE}")
@@ -894,8 +888,6 @@ def test_what_a_student_wrote_is_no_html_in_nbgraders_pages(
     plugged: bool, course: Course, root: Path, tmp_path: Path
 ) -> None:
     """In the browser of whoever grades, and of the student; without our setting the same page runs the script."""
-    from nbgrader.api import Gradebook
-
     book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
     book["cells"].append(nbformat.v4.new_markdown_cell(SCRIPTS))
     shown = nbformat.v4.new_output("display_data", {"text/html": SCRIPTS.replace("owned", "output")})
@@ -906,8 +898,8 @@ def test_what_a_student_wrote_is_no_html_in_nbgraders_pages(
             settings.write("c.HTMLExporter.filters = {}\n")
     grade(root)
     nbgrader(root, "generate_feedback", MODULE)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        found: Any = gradebook.find_submission_notebook(MODULE, MODULE, "eve")
+    with gradebook_of(root) as gradebook:
+        found = gradebook.find_submission_notebook(MODULE, MODULE, "eve")
         ident = found.id
     with formgrader(root, tmp_path) as address:
         pages = [browse(f"{address}/formgrader/submissions/{ident}/?index=0")]

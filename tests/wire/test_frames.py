@@ -18,6 +18,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.wire import frames as wire
 from grader.wire.frames import BadFrame, NotPlain, decode, encode
+from tests.wire.streams import reader
 
 MANY = settings(max_examples=200, deadline=None)
 specs = st.lists(st.none() | st.just("x") | st.just(("y", "z")), max_size=3, unique=True).map(lambda e: P(*e))
@@ -33,18 +34,6 @@ plain = st.recursive(
     ),
     max_leaves=10,
 )
-
-
-def reader(data: bytes) -> Callable[[int], bytes]:
-    left = [data]
-
-    def take(n: int) -> bytes:
-        part, left[0] = left[0][:n], left[0][n:]
-        if len(part) < n:
-            raise EOFError
-        return part
-
-    return take
 
 
 def same(a: Any, b: Any) -> bool:
