@@ -19,17 +19,16 @@ from grader.exercise import Call
 from grader.intake.submission import Source
 from grader.judging.judge import Answered, Finding
 from grader.judging.plan import Ask
-from grader.sandbox.limits import backstop
+from grader.sandbox.allowance import backstop
 from grader.sandbox.worker import Worker, WorkerDied
-
-MAX_RESTARTS = 8
+from grader.wire.limits import MAX_RESTARTS
 
 
 class Runner:
     """A worker that runs programs, one at a time. All share it: it remembers what equal programs did."""
 
     def __init__(self, course: Course, tier: str) -> None:
-        self.worker = Worker("run", tier, course.config.devices, course.limits)
+        self.worker = Worker("run", tier, course.config.devices, course.config.limits)
         self._lock = Lock()
 
     def run_or_try_again(self, request: dict, program: bytes, ask: Ask) -> tuple[dict, list[bytes]]:
@@ -62,8 +61,8 @@ class Workers:
     """A tracer of its own and runners that all share, used by one submission at a time."""
 
     def __init__(self, course: Course, tier: str, runners: Sequence[Runner] = ()) -> None:
-        self.limits = course.limits
-        self.tracer = Worker("trace", tier, course.config.devices, course.limits)
+        self.limits = course.config.limits
+        self.tracer = Worker("trace", tier, course.config.devices, course.config.limits)
         self.runners = runners or [Runner(course, tier)]
 
     @property

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from grader.common.text import A_LINK, printable
-from grader.intake import limits
 from grader.intake.submission import Refused, Unreadable
+from grader.wire import limits
 
 SUFFIXES = (".py", ".ipynb")
 ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")  # in which work may be

@@ -22,11 +22,11 @@ from grader.runner import facts, hlo
 from grader.runner.admission import Refused
 from grader.runner.program import Program, canonical
 from grader.wire.frames import decode, dtype_of, pack_array, unpack_array
+from grader.wire.limits import MAX_MEMORY, MAX_OUTPUT
 from grader.wire.meshes import make_mesh
 from grader.wire.text import one_line, without_marks
 
-MAX_OUTPUT = 64 << 20
-MAX_MEMORY = 512 << 20  # well below the least memory_mib of a course
+# What is kept of earlier programs: bytes of replies, and a number of compiled ones.
 MAX_REMEMBERED = 64 << 20
 MAX_COMPILED = 8
 # Code is generated for small inputs and runs a few times: optimizing it takes longer than it saves.
@@ -68,7 +68,7 @@ class Remembered(Generic[T]):
         return thing
 
 
-def _size(reply: Reply) -> int:
+def size_of(reply: Reply) -> int:
     return 4096 + sum(map(len, reply[1]))
 
 
@@ -82,8 +82,8 @@ class Compiled:
     about: dict[str, Any]
 
 
-_answered: Remembered[Reply] = Remembered(MAX_REMEMBERED, _size)
-_executed: Remembered[Reply] = Remembered(MAX_REMEMBERED, _size)
+_answered: Remembered[Reply] = Remembered(MAX_REMEMBERED, size_of)
+_executed: Remembered[Reply] = Remembered(MAX_REMEMBERED, size_of)
 _compiled: Remembered[Compiled] = Remembered(MAX_COMPILED, lambda _: 1)
 _read: Remembered[tuple[Program, facts.Facts]] = Remembered(MAX_COMPILED, lambda _: 1)  # asked again with other inputs
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from grader.common.observation import NOTHING, UNKNOWN, Collective, Interval, Path
 from grader.runner import flops
-from grader.runner.admission import KINDS, MAX_STEPS, Refused, array_bytes, callee_of, place_of, walk
+from grader.runner.admission import KINDS, Refused, array_bytes, callee_of, place_of, walk
 from grader.runner.flops import FREE, Cost
 from grader.runner.groups import (
     cyclic_shift,
@@ -30,6 +30,7 @@ from grader.runner.groups import (
 )
 from grader.runner.hlo import MARK, mark_number
 from grader.runner.loops import defining, trip_count
+from grader.wire.limits import MAX_NESTED, MAX_STEPS
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,6 @@ def _yielded(op: Any) -> list[Any]:
     return [value for region in op.regions for block in region for value in list(block)[-1].operation.operands]
 
 
-MAX_DEPTH = 200  # Python would end at three times as many calls of its own
 GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
 
 
@@ -150,7 +150,7 @@ class _Reader:
 
     def region(self, region: Any, times: Interval) -> None:
         self.depth += 1
-        if self.depth > MAX_DEPTH:
+        if self.depth > MAX_NESTED:
             raise Refused("the program's calls are nested too deeply")
         for block in region:
             for inner in block:

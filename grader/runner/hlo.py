@@ -16,7 +16,7 @@ from typing import Any
 
 from grader.common.observation import UNKNOWN, Collective, Interval, Path, sum_over_paths, total
 from grader.runner import flops
-from grader.runner.admission import MAX_STEPS, Refused
+from grader.runner.admission import Refused
 from grader.runner.flops import FREE, Cost
 from grader.runner.groups import (
     Groups,
@@ -27,6 +27,7 @@ from grader.runner.groups import (
     senders,
     sent_in_group,
 )
+from grader.wire.limits import MAX_STEPS
 
 MARK = f"by_hand_{secrets.token_hex(8)}"  # not to be guessed: names of a learner's can show up in a line, too
 _MARKED = re.compile(rf"{MARK}_(\d+)_")

@@ -11,20 +11,12 @@ from collections import deque
 from collections.abc import Callable
 from typing import Any, BinaryIO
 
+from grader.sandbox.allowance import Allowance, cpu_seconds
 from grader.sandbox.confine import PR_SET_CHILD_SUBREAPER, close_all_but, give_up, prctl
-from grader.sandbox.limits import (
-    GRACE,
-    LOOK_SECONDS,
-    MAX_ANSWER,
-    MAX_HEADER,
-    MAX_STRAY,
-    MAX_THREADS,
-    Allowance,
-    cpu_seconds,
-)
 from grader.sandbox.scratch import empty, is_over_quota
 from grader.wire import frames
 from grader.wire.frames import reader
+from grader.wire.limits import GRACE_SECONDS, LOOK_SECONDS, MAX_ANSWER, MAX_ANSWER_HEADER, MAX_STRAY, MAX_THREADS
 
 Send = Callable[[dict[str, Any], list[bytes]], None]
 Child = Callable[[Callable[[int], bytes], BinaryIO, float], None]
@@ -145,7 +137,7 @@ class Inlet:
     def __init__(self, out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages) -> None:
         self._out, self._pid, self._scratch, self._stages = out, pid, scratch, stages
         self._received, self._looked = 0, time.monotonic()
-        self._in_all, self._each = Allowance(pid, limits["total_seconds"]), limits["trace_seconds"] + GRACE
+        self._in_all, self._each = Allowance(pid, limits["total_seconds"]), limits["trace_seconds"] + GRACE_SECONDS
 
     def frame(self) -> tuple[dict[str, Any], bytes]:
         """The next frame: its header, and all of it as it came (made anew, its header could outgrow what one may have).
@@ -153,7 +145,7 @@ class Inlet:
         Raises TimeoutError, EOFError and BadFrame, which says ``flood``, ``disk`` or ``threads`` where it is one of these.
         """
         self._this_one, self._raw = Allowance(self._pid, self._each), bytearray()
-        body, _ = frames.read_frame(self._read, max_header=MAX_HEADER, max_blobs=MAX_ANSWER)
+        body, _ = frames.read_frame(self._read, max_header=MAX_ANSWER_HEADER, max_blobs=MAX_ANSWER)
         return body, bytes(self._raw)
 
     def _read(self, n: int) -> bytes:
@@ -213,7 +205,7 @@ def relay(out: int, pid: int, limits: dict[str, float], scratch: str, stages: St
 
 def _how_it_ended(pid: int) -> str:
     """What a child that says no more died of, without collecting it; ``silent`` for one that lives on."""
-    wait = Allowance(pid, GRACE)
+    wait = Allowance(pid, GRACE_SECONDS)
     while not (ended := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
         if wait.over:
             return "silent"

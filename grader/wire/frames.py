@@ -20,10 +20,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-MAX_HEADER = 8 << 20
-MAX_BLOBS = 256 << 20
+from grader.wire.limits import MAX_BLOBS, MAX_HEADER
+
+# What this parser alone has to know of: levels of a value, brackets in a header (``encode`` needs three for a level), and
+# digits of an integer.
 MAX_DEPTH = 24
-MAX_NESTING = 120  # brackets in a header; ``encode`` needs three for a level
+MAX_NESTING = 120
 MAX_DIGITS = 4000
 
 
