@@ -138,8 +138,8 @@ class Grader:
                 shared += [f"{source.name}: {note}" for note in notes]
                 notes = []
             for name in members:
-                mine = [a for a in answered if any(a.ask is ask for ask in plans[name])]
-                done[name] = self._report(submission, name, mine, notes, workers, public)
+                answers = [a for a in answered if any(a.ask is ask for ask in plans[name])]
+                done[name] = self._report(submission, name, answers, notes, workers, public)
         return done, shared
 
     def plan(self, name: str, public: bool) -> list[Ask]:
@@ -220,15 +220,15 @@ class Grader:
     ) -> Misconception | None:
         """The misconception that fails this check and behaves like the submission."""
         call = exercise.checks[result.name].call
-        mine = [a for a in answered if a.ask.of is call and not a.ask.secret]
-        if all(isinstance(a.finding, Fault) and a.finding.kind != "raised" for a in mine):
+        submitted = [a for a in answered if a.ask.of is call and not a.ask.secret]
+        if all(isinstance(a.finding, Fault) and a.finding.kind != "raised" for a in submitted):
             return None
         fits: list[tuple[int, Misconception]] = []
         for slip in exercise.misconceptions.values():
             if slip.of is call.task and result.name in slip.fails:
-                theirs, right = (self.known(exercise, s, workers, public) for s in (slip, None))
-                of_call = [[a for a in known if a.ask.of is call] for known in (theirs, right)]
-                fits.append((matches(mine, *of_call), slip))
+                known = (self.known(exercise, s, workers, public) for s in (slip, None))
+                mistaken, right = ([a for a in answers if a.ask.of is call] for answers in known)
+                fits.append((matches(submitted, mistaken, right), slip))
         best = max(fits, key=lambda fit: fit[0], default=(0, None))  # of equals the first
         return best[1] if best[0] else None
 

@@ -117,11 +117,11 @@ def _raw(finding: Finding | None) -> str:
 
 
 def _runs(check: Check, answered: list[Answered]) -> Iterator[str]:
-    mine = [a for a in answered if a.ask.of is check.call]
+    of_check = [a for a in answered if a.ask.of is check.call]
     reasons: dict[Ask, list[tuple[int, str]]] = {}
-    for ask, run, reason in verdicts(check, mine):
+    for ask, run, reason in verdicts(check, of_check):
         reasons.setdefault(ask, []).append((run, reason))
-    for answer in mine:
+    for answer in of_check:
         ask, seen = answer.ask, answer.finding
         about = [f"mesh {dict(ask.mesh)}", f"dims {dict(ask.dims)}"] if ask.mesh else [f"{len(ask.cases)} cases"]
         yield f"{ask.task}: {', '.join(about)}, {'secret' if ask.secret else 'open'} inputs {ask.digest[:16]}"

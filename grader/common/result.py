@@ -54,8 +54,8 @@ class Result(BaseModel):
         """Without what is for staff, and the expected value and its picture unless the check is public."""
         if self.public and self.kind == "check":
             return self.model_copy(update={"staff": ""})
-        mine = [p for p in self.pictures if str(p.get("title")).startswith("actual")]
-        return self.model_copy(update={"expected": None, "staff": "", "pictures": mine})
+        actual = [p for p in self.pictures if str(p.get("title")).startswith("actual")]
+        return self.model_copy(update={"expected": None, "staff": "", "pictures": actual})
 
 
 class Evidence(BaseModel):

@@ -44,8 +44,8 @@ def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) 
         if public and not check.public:
             continue
         before = [results[name] for name in check.after if name in results]
-        mine = [a for a in answered if a.ask.of is check.call]
-        results[check.name] = _blocked(check, before) or judge_check(check, mine, public=public)
+        of_check = [a for a in answered if a.ask.of is check.call]
+        results[check.name] = _blocked(check, before) or judge_check(check, of_check, public=public)
     return list(results.values())
 
 
@@ -252,20 +252,25 @@ def expected_outcomes(cases: Cases) -> list[Outcome]:
 # -- known slips -------------------------------------------------------------------------------
 
 
-def matches(mine: list[Answered], theirs: list[Answered], reference: list[Answered]) -> int:
+def matches(submitted: list[Answered], mistaken: list[Answered], reference: list[Answered]) -> int:
     """How well a submission fits a misconception on the same asks: 0 not, 1 by its results, 2 by its traffic too.
 
     Results decide only where the misconception's are wrong; where they are right, what it sends must fit.
     A program that could not be traced fits one that fails with the same error.
+
+    Args:
+        submitted: what came of the submission.
+        mistaken: of the misconception.
+        reference: of the solution.
     """
-    if not mine or len(mine) != len(theirs):
+    if not submitted or len(submitted) != len(mistaken):
         return 0
-    pairs = list(zip(mine, theirs, strict=True))
+    pairs = list(zip(submitted, mistaken, strict=True))
     if not all(_same_finding(a.finding, b.finding) for a, b in pairs):
         return 0
     if all(_same_traffic(a.finding, b.finding) for a, b in pairs):
         return 2
-    right = all(_same_finding(a.finding, b.finding) for a, b in zip(theirs, reference, strict=True))
+    right = all(_same_finding(a.finding, b.finding) for a, b in zip(mistaken, reference, strict=True))
     return 0 if right else 1
 
 
@@ -304,10 +309,10 @@ def _same_traffic(a: Finding, b: Finding) -> bool:
     if not (isinstance(a, Observation) and isinstance(b, Observation)):
         return True
 
-    def said(cs: list[Collective]) -> list:
+    def sent(cs: list[Collective]) -> list:
         return sorted((c.kind, c.axes, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in cs)
 
-    return (a.typed, a.mapped) == (b.typed, b.mapped) and said(a.collectives) == said(b.collectives)
+    return (a.typed, a.mapped) == (b.typed, b.mapped) and sent(a.collectives) == sent(b.collectives)
 
 
 def with_hint(result: Result, slip: Misconception) -> Result:

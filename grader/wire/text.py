@@ -41,8 +41,8 @@ def describe_load(fault: dict[str, Any]) -> str:
 def crash_reason(stderr: str) -> str:
     """One line of what XLA said last, without addresses, for the person who must look."""
     lines = [s for s in stderr.splitlines() if s.strip()]
-    told = next((s for s in reversed(lines) if re.search(r"F\d{4}|Check failed|terminate|rror", s)), "")
-    return re.sub(r"0x[0-9a-f]+|\b\d{6,}\b", "...", without_marks(told))[:200]
+    last = next((s for s in reversed(lines) if re.search(r"F\d{4}|Check failed|terminate|rror", s)), "")
+    return re.sub(r"0x[0-9a-f]+|\b\d{6,}\b", "...", without_marks(last))[:200]
 
 
 def without_marks(text: str) -> str:

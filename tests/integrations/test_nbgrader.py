@@ -265,9 +265,9 @@ def without_marks(book: Book) -> None:
 
 def shuffled(book: Book) -> None:
     """Tasks in another order; what they need stays in front."""
-    mine = [i for i, c in enumerate(book["cells"]) if marks(c).get("solution")]
-    moved = [book["cells"][i] for i in reversed(mine)]
-    for i, cell in zip(mine, moved, strict=True):
+    solutions = [i for i, c in enumerate(book["cells"]) if marks(c).get("solution")]
+    moved = [book["cells"][i] for i in reversed(solutions)]
+    for i, cell in zip(solutions, moved, strict=True):
         book["cells"][i] = cell
 
 
@@ -406,12 +406,12 @@ def test_a_graded_cell_that_is_not_ours_is_an_error_not_full_marks() -> None:
     assert [o.output_type for o in cell.outputs] == ["error"]
 
 
-@pytest.mark.parametrize(("earned", "told"), [(1.5, "1.5"), (0, "0.0"), (7, "2.0"), (-3, "0.0")])
-def test_a_grade_cell_says_one_plain_number_within_its_points(earned: float, told: str) -> None:
+@pytest.mark.parametrize(("earned", "number"), [(1.5, "1.5"), (0, "0.0"), (7, "2.0"), (-3, "0.0")])
+def test_a_grade_cell_says_one_plain_number_within_its_points(earned: float, number: str) -> None:
     report = report_of(earned=earned)
     made = cells.outputs(report, report.exercises[0], 2.0, notes=True)
     assert [o.output_type for o in made] == ["display_data", "execute_result"]
-    assert made[1]["data"]["text/plain"] == told
+    assert made[1]["data"]["text/plain"] == number
 
 
 @pytest.mark.parametrize("earned", [float("nan"), float("inf")])
@@ -544,12 +544,12 @@ def test_nothing_leaks_into_what_students_get(course: Course, root: Path) -> Non
             for file in ("told.txt", "told.html", "told.ipynb"):
                 written = json.dumps({"cells": [{"source": ["x\n", text]}]}) if file.endswith("ipynb") else text
                 (place / file).write_text(written)
-                found = [told for path, told in scan.scan(course, root) if path.name == file]
+                found = [leak for path, leak in scan.scan(course, root) if path.name == file]
                 own = step == "submitted" and what.split("/")[-1] in (
                     "matmul_reduce_scatter",
                     "the answer to scatter_time",
                 )
-                assert any(told.startswith(what) for told in found) is not own, (step, what, file)
+                assert any(leak.startswith(what) for leak in found) is not own, (step, what, file)
                 (place / file).unlink()
 
 
@@ -605,8 +605,8 @@ exit $code
     again = [sys.executable, "-m", "grader.cli", "grade", "--nbgrader", str(disk / "c"), MODULE, "--isolation", "none"]
     run = ["unshare", "-m", "bash", "-c", script, "bash", str(disk), str(root), str(room), str(then), *again]
     done = subprocess.run(run, capture_output=True, text=True, timeout=300)
-    told = one_line(done)
-    assert told.startswith(f"shardlings: cannot use {disk}/c/") and "; mend that and run the same command again" in told
+    line = one_line(done)
+    assert line.startswith(f"shardlings: cannot use {disk}/c/") and "; mend that and run the same command again" in line
     assert rows(then) == rows(calm)
 
 
@@ -668,9 +668,9 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
         "hal": ["not graded: handed in without a notebook"],
         "ivy": [f"not graded: no {MODULE}.ipynb was handed in: a/{MODULE}.ipynb lies too deep; move it up"],
     }
-    told = shardlings(root, "grade", "--nbgrader", ".", MODULE, fails=True)  # as before, and told as before
-    assert "These need a person" in told and "graded anew over a manual score" in told
-    assert "hal was not graded: handed in without a notebook" in told
+    printed = shardlings(root, "grade", "--nbgrader", ".", MODULE, fails=True)  # as before, and told as before
+    assert "These need a person" in printed and "graded anew over a manual score" in printed
+    assert "hal was not graded: handed in without a notebook" in printed
 
 
 @pytest.mark.slow
@@ -745,8 +745,8 @@ def test_links_are_named_and_followed_by_nobody(way: str, course: Course, root: 
     for step in ("autograded", "feedback"):
         names = {str(p.relative_to(root / step / "bob" / MODULE)) for p in (root / step / "bob").rglob("*")}
         assert "mine.txt" in names and not names & {"book.db", "data/help.txt", "all"}
-    told = shardlings(root, "nbgrader", "scan", ".", fails=True)  # which finds its course by nbgrader_config.py
-    assert f"submitted/bob/{MODULE}/book.db: a link, to {root}/gradebook.db" in told and "3 leaks" in told
+    printed = shardlings(root, "nbgrader", "scan", ".", fails=True)  # which finds its course by nbgrader_config.py
+    assert f"submitted/bob/{MODULE}/book.db: a link, to {root}/gradebook.db" in printed and "3 leaks" in printed
 
 
 @pytest.mark.slow
@@ -760,8 +760,8 @@ def test_a_notebook_that_is_a_link_is_nobody_elses_work(course: Course, root: Pa
     assert set(scores(root, "cy").values()) == {0.0}
     nbgrader(root, "autograde", MODULE, "--force")
     assert set(scores(root, "cy").values()) == {0.0}
-    mine = (root / "autograded" / "cy" / MODULE / f"{MODULE}.ipynb").read_text()
-    assert "This cell was missing in what was handed in" in mine
+    book = (root / "autograded" / "cy" / MODULE / f"{MODULE}.ipynb").read_text()
+    assert "This cell was missing in what was handed in" in book
 
 
 @pytest.mark.slow
@@ -803,8 +803,8 @@ def test_scan_knows_the_gradebook_and_other_students_work(course: Course, root: 
             for who in ("bob", "ada"):
                 path = root / step / who / MODULE / name
                 path.write_bytes(data)
-                told = [t for p, t in scan.scan(course, root) if p == path]
-                assert any(t.startswith(what) for t in told) is (who == "bob" or name == "book.db"), (step, name, who)
+                leaks = [t for p, t in scan.scan(course, root) if p == path]
+                assert any(t.startswith(what) for t in leaks) is (who == "bob" or name == "book.db"), (step, name, who)
                 path.unlink()
 
 

@@ -111,15 +111,15 @@ def test_a_failure_on_the_last_inputs_fails() -> None:
     assert judged(an_exercise(), last_wrong)["value"].status == "failed"
 
 
-def secretly(told: Callable[[Ask], object]) -> dict[str, Result]:
+def secretly(finding_of: Callable[[Ask], object]) -> dict[str, Result]:
     """Right on all that can be shown; on secret inputs what ``told`` says."""
-    return judged(an_exercise(), lambda ask: told(ask) if ask.secret else observed(ask))
+    return judged(an_exercise(), lambda ask: finding_of(ask) if ask.secret else observed(ask))
 
 
 def test_what_fails_on_secret_inputs_fails_in_words_that_do_not_depend_on_them() -> None:
     reasons = {
-        secretly(told)["value"].model_dump_json()
-        for told in (
+        secretly(finding_of)["value"].model_dump_json()
+        for finding_of in (
             lambda ask: observed(ask, 3.0),
             lambda ask: observed(ask, float("nan")),
             lambda ask: observed(ask, 3.0 if ask.mesh["x"] == 2 else 2.0),
@@ -214,9 +214,9 @@ def test_an_unfinished_task_is_nobodys_misconception() -> None:
 
 def test_the_same_error_matches() -> None:
     asks = [a.ask for a in answered(2.0)]
-    mine = [Answered(a, Fault("raised", "TypeError: got shape (4, 2)", type="TypeError")) for a in asks]
-    theirs = [Answered(a, Fault("raised", "TypeError: got shape (8, 1)", type="TypeError")) for a in asks]
-    assert matches(mine, theirs, answered(2.0))
+    submitted = [Answered(a, Fault("raised", "TypeError: got shape (4, 2)", type="TypeError")) for a in asks]
+    mistaken = [Answered(a, Fault("raised", "TypeError: got shape (8, 1)", type="TypeError")) for a in asks]
+    assert matches(submitted, mistaken, answered(2.0))
 
 
 def test_a_picture_shows_both_layouts() -> None:
@@ -360,14 +360,14 @@ def test_the_same_kind_of_error_in_a_case_matches() -> None:
 
 
 def test_another_layout_or_shape_or_number_of_results_does_not_match() -> None:
-    mine, wrong, right = answered(3.0), answered(3.0), answered(2.0)
+    submitted, wrong, right = answered(3.0), answered(3.0), answered(2.0)
     for change in (
         lambda ask, o: Observation([[sharded(3 * one["a"], (), ask.mesh)] for one in ask.inputs], [], 0),
         lambda ask, o: Observation([[sharded(3 * one["a"][:8], (), ask.mesh)] for one in ask.inputs], [], 0),
         lambda ask, o: Observation([[*arrays, *arrays] for arrays in o.outputs], [], 0),
         lambda ask, o: Fault("raised", "TypeError: no", type="TypeError"),
     ):
-        other = [Answered(a.ask, change(a.ask, a.finding)) for a in mine]  # type: ignore[no-untyped-call]
+        other = [Answered(a.ask, change(a.ask, a.finding)) for a in submitted]  # type: ignore[no-untyped-call]
         assert not matches(other, wrong, right) and not matches(wrong, other, right)
 
 
