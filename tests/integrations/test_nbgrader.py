@@ -24,7 +24,7 @@ from grader.integrations.nbgrader import cells, folder, scan
 from grader.integrations.nbgrader.repair import Known, repair
 from grader.judging.variants import params_for
 from tests import classroom
-from tests.commands import one_line
+from tests.commands import ROOT, one_line
 from tests.test_unlucky import can_mount
 
 pytest.importorskip("nbgrader")
@@ -243,6 +243,21 @@ def test_another_value_in_the_course_is_told_before_anything_is_graded(course: C
         gradebook.update_or_create_grade_cell(folder.check_cell(C1), MODULE, MODULE, max_score=99)
     with pytest.raises(CourseError, match="generate_assignment --force"):
         grade(root)
+
+
+def test_what_is_kept_out_is_what_jsonschema_would_import() -> None:
+    """``sys.modules`` has nothing in its place, for the sake of speed: this notices when another package is imported."""
+    text = """
+import sys
+import grader.integrations.nbgrader
+import nbformat
+nbformat.validate(nbformat.v4.new_notebook())
+import inspect, jsonschema._format
+assert "from rfc3987_syntax import" in inspect.getsource(jsonschema._format)
+print(sys.modules["rfc3987_syntax"], "lark" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.split() == ["None", "False"], done.stderr
 
 
 # -- damage ------------------------------------------------------------------------------------

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import pytest
 
+from grader.learner.faults import CONCRETE
 from tests.learner.texts import IMPORTS, A, line_of
 
 FAULTS = {
@@ -155,3 +157,8 @@ def test_no_folder_of_the_grading_machine_is_shown(traced: Callable[..., Any]) -
         "def f(a, *, mesh):\n    raise ValueError('see https://docs.jax.dev/en/latest/x.html; /home/me/a/b.py, a/b')\n"
     )
     assert traced(text, A).fault["message"] == "ValueError: see https://docs.jax.dev/en/latest/x.html; b.py, a/b"
+
+
+def test_errors_that_are_known_by_name_are_jaxs() -> None:
+    """Where this fails, JAX calls them otherwise."""
+    assert all(issubclass(getattr(jax.errors, name), Exception) for name in CONCRETE)
