@@ -24,7 +24,7 @@ CHOOSES = re.compile(r"\bmax\(|\bmin\(|\b(longer|slower|cheaper|faster) (one|lev
 
 
 def question_problems(question: Number) -> Iterator[str]:
-    """What cannot be, over every draw: one line each, told with the first draw it shows in."""
+    """What cannot be, over every draw: one line each, with the first draw that shows it."""
     if question.about is None:
         yield f"{question.name}: nothing says what it is about; add exercise.about({question.name}, ...)"
         return

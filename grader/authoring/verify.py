@@ -206,7 +206,7 @@ def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconceptio
 
 
 def public_problems(slip: Misconception, shown: Result, graded: Result) -> Iterator[str]:
-    """What is told of a check that a misconception fails in public."""
+    """What is wrong with a misconception that fails this check in public."""
     if graded.status == "passed":
         yield f"the misconception {slip.name} fails {shown.name} in public and passes it when graded"
     if shown.name in slip.fails and shown.misconception != slip.name:

@@ -257,7 +257,7 @@ class Grader:
     ) -> None:
         """Grade every job (student -> how to read the submission) and hand each report to ``done``.
 
-        ``done`` is called in this thread. An exception of ours in one job is handed on in place of its
+        ``done`` is called in this thread. An exception in our own code in one job is handed on in place of its
         report and stops no other.
         """
         load_templates()  # of the reports that ``done`` writes while the other threads read submissions

@@ -1,6 +1,6 @@
 """Asks in, findings out: through a worker that traces and those that run programs.
 
-Where a worker died twice over learners' work, something of ours is tried: only where that fares no better it is our fault.
+Where a worker died twice over learners' work, a program of ours is tried: only if that fares no better is it our fault.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ class Workers:
 
         ``spent`` is what the submission's other sources have cost: the limits are on all of it.
 
-        Only the arguments of secret cases go to learner code late, when all that is told of it is in; a secret ask of a
+        Only the arguments of secret cases go to learner code late, when all that is reported of it has come in; a secret ask of a
         call is answered by the program that the open one came to.
         """
         files = [c.name for c in source.chunks]

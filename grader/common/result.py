@@ -136,7 +136,7 @@ class Report(BaseModel):
     def dumps(self) -> str:
         """Canonical JSON: fields in the order of the schema, two-space indent, a final newline.
 
-        It is text that UTF-8 can hold: half a surrogate pair of a learner's becomes ``?``.
+        It is text that UTF-8 can hold: half a surrogate pair becomes ``?``.
         """
         text = json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
         return text.encode("utf-8", "replace").decode()

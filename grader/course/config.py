@@ -1,4 +1,4 @@
-"""course.yaml: what may be written in it, and a mistake in it told in one line."""
+"""course.yaml: what may be written in it, and a mistake in it in one line."""
 
 from __future__ import annotations
 

@@ -70,7 +70,7 @@ def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str], login:
 
 
 def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Place]]:
-    """The students whose name is theirs alone, upper and lower case being one: reports are files."""
+    """The students who share their name with nobody, upper and lower case being one: reports are files."""
     groups: dict[str, list[tuple[str, Place]]] = {}
     for student, found in sorted(places.items()):
         paths = tuple(found.values())

@@ -59,7 +59,7 @@ def _blocked(check: Check, before: list[Result]) -> Result | None:
 
 
 def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Result:
-    """One check over all meshes and inputs; the first failure is the one told, of those that are no secret."""
+    """One check over all meshes and inputs; the first failure on inputs that are no secret is the one reported."""
     if not answered:
         return _result(check, "broken", "the grader asked nothing for this check")
     shown, secret = ([a for a in answered if a.ask.secret == late] for late in (False, True))
@@ -299,7 +299,7 @@ def _same_array(a: Sharded, b: Sharded) -> bool:
     if a.shape != b.shape or a.slices != b.slices:
         return False
     if "c" in (a.dtype.kind, b.dtype.kind):
-        return False  # no misconception of ours is complex
+        return False  # no misconception returns complex numbers
     pairs = [(s.astype(np.float64), t.astype(np.float64)) for s, t in zip(a.shards, b.shards, strict=True)]
     size = max((float(np.max(np.abs(t[np.isfinite(t)]), initial=0.0)) for _, t in pairs), default=0.0)
     return all(np.allclose(s, t, rtol=0.0, atol=1e-3 * size, equal_nan=True) for s, t in pairs)

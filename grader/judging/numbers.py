@@ -26,7 +26,7 @@ def judge(question: Number, params: Mapping[str, Any], misconceptions: Iterable[
 
     Returns:
         A Result whose ``reason`` and ``hint`` never tell the expected value; ``expected`` (for the staff) does.
-        A question of ours that gives no finite positive answer is ``broken``.
+        A question whose own answer is not finite and positive is ``broken``.
     """
     result = functools.partial(
         Result, kind="number", name=question.name, label=label_of(question, params), task=question.name,

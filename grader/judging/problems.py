@@ -20,7 +20,7 @@ def question_problems(question: Number, misconceptions: Iterable[Misconception])
     """What is wrong with a question, over every variant (at most ``VARIANT_CAP``, drawn evenly): one line each.
 
     A problem is a text that does not render, an answer (right or a slip's) that is not finite and
-    positive, and two answers closer than the tolerance. Each is told once, with the first variant it shows in.
+    positive, and two answers closer than the tolerance. Each is reported once, with the first variant that shows it.
     """
     try:
         unit_of(question.unit)

@@ -48,7 +48,7 @@ def answer(ask: dict[str, Any], program: Program, seconds: float) -> Reply:
             if ask["kind"] == "function":
                 return {"values": [outcome(task, args, program, seconds) for args in ask["cases"]]}, []
             if is_set:
-                jax.set_mesh(make_mesh(ask["mesh"]))  # theirs may have other axes; this one is what the task is about
+                jax.set_mesh(make_mesh(ask["mesh"]))  # the learner's may have other axes; the task is about this one
             return {"program": True}, [looked_at(task, ask, program)]
     except BaseException as error:
         return {"fault": fault_of(error, program.files, seconds, ask.get("mesh"))}, []

@@ -1,4 +1,4 @@
-"""A learner's error as data: what kind it is, one line in their terms, and the line of theirs that it comes from."""
+"""A learner's error as data: what kind it is, one line in a learner's terms, and which line of their code it comes from."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NEEDS_VALUES = (
 
 
 def fault_of(error: BaseException, files: Files, seconds: float, mesh: dict[str, int] | None = None) -> dict[str, Any]:
-    """A learner's error as data: kind, one line, and the innermost line of theirs.
+    """A learner's error as data: kind, one line of text, and the innermost line of their code.
 
     Args:
         files: of the learner's code.
@@ -114,7 +114,7 @@ def other_mesh_text(error: BaseException, files: Files, sizes: dict[str, int]) -
 
 
 def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
-    """The meshes that were in use where an error came up: of their code, and what it handed to JAX."""
+    """The meshes that were in use where an error came up: those of the learner's code, and those it handed to JAX."""
     found: list[Any] = []
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:

@@ -29,7 +29,7 @@ from grader.runner.groups import (
 )
 from grader.wire.limits import MAX_STEPS
 
-MARK = f"by_hand_{secrets.token_hex(8)}"  # not to be guessed: names of a learner's can show up in a line, too
+MARK = f"by_hand_{secrets.token_hex(8)}"  # not to be guessed: names that a learner chose can show up in a line, too
 _MARKED = re.compile(rf"{MARK}_(\d+)_")
 
 KINDS = {

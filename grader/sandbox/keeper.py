@@ -25,8 +25,8 @@ Child = Callable[[Callable[[int], bytes], BinaryIO, float], None]
 class Stages:
     """What a child is given, and when: its source, and once that is loaded one list of asks after the other.
 
-    A later list comes only after the last answer to the earlier ones, so that no error of theirs can tell of it. Answers
-    count in order, each once: whoever forges one, to see more, has given it.
+    A later list comes only after the last answer to the earlier ones, so that no error of the learner's code can tell of
+    it. Answers count in order, each once: whoever forges one, to see more, has given it.
 
     Args:
         to_child: the end of a pipe, which does not block: the child reads when it likes.

@@ -102,7 +102,7 @@ NATIVE = (
 )  # fmt: skip
 NARROW = [t for t in vars(ml_dtypes).values() if isinstance(t, type) and issubclass(t, np.generic)]
 DTYPES = {dtype.name: dtype for dtype in (np.dtype(kind) for kind in [*NATIVE, *NARROW])}
-"""Every type an array of JAX's can have, by name."""
+"""Every type that a JAX array can have, by name."""
 
 
 def dtype_of(name: str) -> np.dtype:

@@ -2,7 +2,7 @@
 belongs to other students: their work, and the gradebook.
 
 Students get ``release/`` and ``feedback/``; ``source/`` becomes the first and ``autograded/`` the second.
-``submitted/`` came from them, and may only hold what they could write themselves. A link is told anywhere: whoever
+``submitted/`` came from them, and may only hold what they could write themselves. A link is reported anywhere: whoever
 copies it may copy what it points at.
 """
 
@@ -85,7 +85,7 @@ class _Others:
                 self.owners[line].add(student)
 
     def leaks(self, path: Path) -> Iterator[str]:
-        """What a file tells of others: nobody's may hold a gradebook, and one that comes back to a student only theirs."""
+        """What a file tells of others: no file may hold a gradebook; what comes back to students tells of themselves alone."""
         with open(path, "rb") as file:
             if file.read(len(SQLITE)) == SQLITE:
                 yield "a database, such as the gradebook"
