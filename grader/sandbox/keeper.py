@@ -8,7 +8,7 @@ import select
 import signal
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
 from grader.sandbox.allowance import Allowance, cpu_seconds
@@ -84,17 +84,15 @@ class Stages:
         return [self.to_child] if self.to_child is not None and self._waiting else []
 
 
-def fork(work: Callable[[], None]) -> int:
-    """Fork a process that does this work and nothing else; its pid. It exits with 0 where it came to the work's end."""
-    pid = os.fork()
-    if pid == 0:
-        code = 1
-        try:
-            work()
-            code = 0
-        finally:
-            os._exit(code)
-    return pid
+@contextlib.contextmanager
+def last_act() -> Iterator[None]:
+    """All that a forked process does: at its end the process exits, with 0 where nothing was raised."""
+    code = 1
+    try:
+        yield
+        code = 0
+    finally:
+        os._exit(code)
 
 
 def keep(asks: int, send: Send, child: Child) -> None:
@@ -103,7 +101,10 @@ def keep(asks: int, send: Send, child: Child) -> None:
     inlet, to_child = os.pipe()
     out, outlet = os.pipe()
     os.set_blocking(to_child, False)
-    pid = fork(lambda: _begin(child, inlet, outlet))
+    pid = os.fork()
+    if pid == 0:
+        with last_act():
+            _begin(child, inlet, outlet)
     os.close(inlet)
     os.close(outlet)
     header, (source, *later) = frames.read_frame(reader(asks))

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from grader.sandbox.confine import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, cap, landlock, prctl
-from grader.sandbox.keeper import fork, keep
+from grader.sandbox.keeper import keep, last_act
 from grader.wire import frames
 
 
@@ -55,7 +55,11 @@ def main(role: str, memory_mib: int, readable: str = "") -> None:
 
 def _kept(asks: int, send: Callable, child: Callable) -> bool:
     """Let a process of its own keep a child; whether it ended well."""
-    return os.waitpid(fork(lambda: keep(asks, send, child)), 0)[1] == 0
+    keeper = os.fork()
+    if keeper == 0:
+        with last_act():
+            keep(asks, send, child)
+    return os.waitpid(keeper, 0)[1] == 0
 
 
 def _own_streams() -> tuple[int, BinaryIO]:
