@@ -37,7 +37,7 @@ def nearest(name: str, names: Iterable[str]) -> str:
 
 
 def spelt(called: str) -> Callable[[F], F]:
-    """Arguments that a function does not take, or lacks, are told as an author writes them: ``exercise.number(...)``."""
+    """Arguments that a function does not take, or lacks, are reported as an author writes them: ``exercise.number(...)``."""
 
     def around(fn: F) -> F:
         signature = inspect.signature(fn)

@@ -245,9 +245,9 @@ def judge(name: str, verdict: dict[str, Any], out: Path) -> tuple[Row, str]:
     elif not re.search(verdict.get("says", ""), " ".join(_texts(report))):
         row.now = f"the report does not say {verdict['says']!r}"
     pages = text + "".join((out / part / f"{name}.html").read_text() for part in ("", "students"))
-    told = [s for s in SECRETS if s in pages]
-    if told:
-        row.now = f"told {told[0]}"
+    leaked = [s for s in SECRETS if s in pages]
+    if leaked:
+        row.now = f"told {leaked[0]}"
     elif "<script>alert" in pages.replace(text, "") or "\x1b" in pages:
         row.now = "its text is not escaped"
     return row, report["isolation"]
@@ -307,11 +307,11 @@ def _control(row: Row, verdict: dict[str, Any], aim: Path, grader: subprocess.Po
         return
     with Target(aim / "target") as target:
         build(aim / "hostile", [row.name], target)
-        told = _ask_naive(grader, aim / "hostile" / row.name, aim / "answer")
+        answered = _ask_naive(grader, aim / "hostile" / row.name, aim / "answer")
         time.sleep(0.1)
         seen = {"died": True, "score": 0, "output": "", "survivors": 0}
         with contextlib.suppress(ValueError):
-            seen |= json.loads(told.splitlines()[-1] if told else "")
+            seen |= json.loads(answered.splitlines()[-1] if answered else "")
         gained = {
             "score": f"{seen['score']:g} points" if seen["score"] > verdict["earned"] else "",
             "leak": "told a secret" if "CANARY" in seen["output"] else "",
@@ -332,16 +332,16 @@ def table(outcome: Outcome) -> str:
     kinds = list(dict.fromkeys(row.kind for row in outcome.rows))
     totals = [0, 0, 0, 0]
     for kind in kinds:
-        mine = [row for row in outcome.rows if row.kind == kind]
-        none = sum(row.before.startswith("none") for row in mine)
-        numbers = [len(mine), len(mine) - none - sum(row.before == "nothing" for row in mine), none,
-                   sum(bool(row.now) for row in mine)]  # fmt: skip
+        of_kind = [row for row in outcome.rows if row.kind == kind]
+        none = sum(row.before.startswith("none") for row in of_kind)
+        numbers = [len(of_kind), len(of_kind) - none - sum(row.before == "nothing" for row in of_kind), none,
+                   sum(bool(row.now) for row in of_kind)]  # fmt: skip
         totals = [a + b for a, b in zip(totals, numbers, strict=True)]
         lines.append(f"| {kind} | {' | '.join(map(str, numbers))} |")
     lines.append(f"| **all** | {' | '.join(f'**{n}**' for n in totals)} |")
-    told = [f"- {row.name}: {row.now}" for row in outcome.rows if row.now] + [f"- {harm}" for harm in outcome.loose]
+    gained = [f"- {row.name}: {row.now}" for row in outcome.rows if row.now] + [f"- {harm}" for harm in outcome.loose]
     idle = [f"- {row.name}: its control gains nothing" for row in outcome.rows if row.before == "nothing"]
-    return "\n".join([*lines, *(["", "**Gained:**", *told] if told else []), *(["", *idle] if idle else [])])
+    return "\n".join([*lines, *(["", "**Gained:**", *gained] if gained else []), *(["", *idle] if idle else [])])
 
 
 def main() -> None:

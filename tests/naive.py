@@ -75,10 +75,10 @@ def run(folder: Path) -> dict:
         _kill_all(pid)
         output.seek(max(0, output.seek(0, 2) - 100_000))
         text = output.read().decode("utf-8", "replace")
-    said = [line for line in text.splitlines() if line.startswith("SCORE ")]
-    score = float(said[-1].split()[1]) if said else 0.0
+    scores = [line for line in text.splitlines() if line.startswith("SCORE ")]
+    score = float(scores[-1].split()[1]) if scores else 0.0
     return {"name": folder.name, "score": score, "output": text[-4000:], "survivors": len(left),
-            "died": not ended or not said}  # fmt: skip
+            "died": not ended or not scores}  # fmt: skip
 
 
 def _inside(folder: Path, output: int, home: str) -> None:

@@ -271,23 +271,23 @@ def miscounted(code: bytes, ask: Any, seen: Observation, found: Found) -> Iterat
     except Exception:  # it knows what a shard_map over all axes has, and no more
         return
     found.counted += 1
-    for mine, theirs in zip(results, seen.outputs[0], strict=True):
-        copies = dict(zip(theirs.slices, theirs.shards, strict=True))
-        if any(not np.array_equal(s, copies[w]) for w, s in zip(theirs.slices, theirs.shards, strict=True)):
+    for interpreted, output in zip(results, seen.outputs[0], strict=True):
+        copies = dict(zip(output.slices, output.shards, strict=True))
+        if any(not np.array_equal(s, copies[w]) for w, s in zip(output.slices, output.shards, strict=True)):
             continue  # said to be the same on all devices, and is not: then nobody knows what a caller gets
-        for held, shard, where in zip(mine, theirs.shards, theirs.slices, strict=True):
+        for held, shard, where in zip(interpreted, output.shards, output.slices, strict=True):
             value = np.asarray(held)
-            part = value[tuple(slice(*w) for w in where)] if value.shape == theirs.shape else None
+            part = value[tuple(slice(*w) for w in where)] if value.shape == output.shape else None
             if part is not None and shard.dtype == np.float32 and not np.allclose(part, shard, 1e-2, 1e-2, True):
                 yield f"it comes to {shard.ravel()[:4]}, but should to {part.ravel()[:4]}"
                 return
     kinds = {c.kind for c in seen.collectives} | {k for ran in counts.ran for k in ran}
     for kind in sorted(kinds):
-        mine = [c for c in seen.collectives if c.kind == kind and not c.by_compiler]
-        said = total(mine, lambda c: Interval.of(1)) if mine else Interval.of(0)
+        written = [c for c in seen.collectives if c.kind == kind and not c.by_compiler]
+        counted = total(written, lambda c: Interval.of(1)) if written else Interval.of(0)
         for device, ran in enumerate(counts.ran):
-            if not said.least <= ran[kind] <= said.most:
-                yield f"device {device} ran {ran[kind]} {kind}, but facts say {said}"
+            if not counted.least <= ran[kind] <= counted.most:
+                yield f"device {device} ran {ran[kind]} {kind}, but facts say {counted}"
 
 
 # -- changes -----------------------------------------------------------------------------------

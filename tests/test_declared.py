@@ -38,7 +38,7 @@ def complaint(folder: Path, was: str, becomes: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("was", "becomes", "told"),
+    ("was", "becomes", "message"),
     [
         ("Exercise(meshes", "Exercise(mesh", "15: Exercise: no such argument 'mesh'; did you mean 'meshes'?"),
         (TASK, '@exercise.task(hint=["h"])', "29: exercise.task: no such argument 'hint'; did you mean 'hints'?"),
@@ -59,12 +59,12 @@ def complaint(folder: Path, was: str, becomes: str) -> str:
         ("exercise.about(gather_time,", "exercise.about(gather_time, publishd=[1], facts=", "70: exercise.about: no such argument 'publishd'; did you mean 'published'?"),
     ],
 )  # fmt: skip
-def test_an_argument_that_is_none_or_is_missing(tmp_path: Path, was: str, becomes: str, told: str) -> None:
-    assert complaint(tmp_path, was, becomes) == told
+def test_an_argument_that_is_none_or_is_missing(tmp_path: Path, was: str, becomes: str, message: str) -> None:
+    assert complaint(tmp_path, was, becomes) == message
 
 
 @pytest.mark.parametrize(
-    ("was", "becomes", "told"),
+    ("was", "becomes", "message"),
     [
         (MESHES, 'meshes={"x": 4}', "15: meshes is a list of meshes, not one: write meshes=[{'x': 4}]"),
         (MESHES, "meshes=[]", "15: meshes is empty: name one at least"),
@@ -100,12 +100,12 @@ def test_an_argument_that_is_none_or_is_missing(tmp_path: Path, was: str, become
         (SIZES, 'dims={"I": 8, "J": 3}, hidden_dims={"I": 6, "J": 3}', "36: a: dimension I = 6 in hidden_dims is not cut into 4 equal parts on the mesh {'x': 4}"),
     ],
 )  # fmt: skip
-def test_sizes_meshes_and_specs(tmp_path: Path, was: str, becomes: str, told: str) -> None:
-    assert complaint(tmp_path, was, becomes) == told
+def test_sizes_meshes_and_specs(tmp_path: Path, was: str, becomes: str, message: str) -> None:
+    assert complaint(tmp_path, was, becomes) == message
 
 
 @pytest.mark.parametrize(
-    ("was", "becomes", "told"),
+    ("was", "becomes", "message"),
     [
         ("call(gather,", 'call("gather",', "36: exercise.call asks the str 'gather', not a task: write its name without quotes"),
         ("call(gather,", "call(helper,", "36: exercise.call asks the function helper, not a task: write its name without quotes"),
@@ -139,12 +139,12 @@ def test_sizes_meshes_and_specs(tmp_path: Path, was: str, becomes: str, told: st
         ("def value(seen)", "def gather(seen)", "39: the name gather is declared twice"),
     ],
 )  # fmt: skip
-def test_tasks_calls_and_checks(tmp_path: Path, was: str, becomes: str, told: str) -> None:
-    assert complaint(tmp_path, was, becomes) == told
+def test_tasks_calls_and_checks(tmp_path: Path, was: str, becomes: str, message: str) -> None:
+    assert complaint(tmp_path, was, becomes) == message
 
 
 @pytest.mark.parametrize(
-    ("was", "becomes", "told"),
+    ("was", "becomes", "message"),
     [
         ('unit="us"', 'unit="furlong"', "64: gather_time: unknown unit 'furlong': write for instance us, ms, KiB, GB/s, FLOP or token"),
         ('unit="us"', "unit=3", '64: unit is the int 3, not a text such as "us"; "" for a plain number'),
@@ -176,8 +176,8 @@ def test_tasks_calls_and_checks(tmp_path: Path, was: str, becomes: str, told: st
         (ZEROED, f"{SECOND}@exercise.misconception(fails=value)", "64: say which task or question the misconception zeroed is of: of=..."),
     ],
 )  # fmt: skip
-def test_questions_and_misconceptions(tmp_path: Path, was: str, becomes: str, told: str) -> None:
-    assert complaint(tmp_path, was, becomes) == told
+def test_questions_and_misconceptions(tmp_path: Path, was: str, becomes: str, message: str) -> None:
+    assert complaint(tmp_path, was, becomes) == message
 
 
 def test_a_check_of_another_exercise_is_no_check_here(tmp_path: Path) -> None:

@@ -82,11 +82,11 @@ def surprises(results: list[dict[str, Any]], not_passed: dict[str, str]) -> Iter
     found = {r["name"]: r for r in results}
     yield from (f"there is no {check}" for check in not_passed if check not in found)
     for check, result in found.items():
-        status, _, told = not_passed.get(check, "passed").partition(": ")
-        explained = told in result["reason"] or told == result["misconception"]
+        status, _, words = not_passed.get(check, "passed").partition(": ")
+        explained = words in result["reason"] or words == result["misconception"]
         if result["status"] != status or not explained:
-            said = f"{result['status']}: {result['misconception'] or result['reason']}"
-            yield f"{check} is {said!r}, expected {not_passed.get(check, 'passed')!r}"
+            actual = f"{result['status']}: {result['misconception'] or result['reason']}"
+            yield f"{check} is {actual!r}, expected {not_passed.get(check, 'passed')!r}"
 
 
 def test_there_is_an_example_for_every_expectation() -> None:
@@ -115,8 +115,8 @@ def test_every_example_gets_what_is_expected(graded: Path) -> None:
     results = [r for report in reports.values() for e in report["exercises"] for r in e["results"]]
     assert [r for r in results if r["status"] == "broken"] == []
     assert {report["pending"] for report in reports.values()} == {0}
-    told = [f"{s}: {line}" for s, report in reports.items() for line in differences(report, EXPECTED[s])]
-    assert not told, "\n".join(told)
+    surprising = [f"{s}: {line}" for s, report in reports.items() for line in differences(report, EXPECTED[s])]
+    assert not surprising, "\n".join(surprising)
 
 
 @pytest.mark.slow

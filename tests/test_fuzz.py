@@ -8,7 +8,6 @@ import os
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +26,7 @@ from grader.judging.reading import parse
 from grader.judging.units import BadAnswer
 from grader.wire import frames as wire
 from grader.wire.frames import BadFrame
+from tests.wire.streams import reader
 
 FEW = settings(max_examples=60, deadline=None)
 MANY = settings(max_examples=300, deadline=None)
@@ -35,18 +35,6 @@ plain = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
     max_leaves=12,
 )
-
-
-def reader(data: bytes) -> Callable[[int], bytes]:
-    left = [data]
-
-    def take(n: int) -> bytes:
-        part, left[0] = left[0][:n], left[0][n:]
-        if len(part) < n:
-            raise EOFError
-        return part
-
-    return take
 
 
 # -- frames ------------------------------------------------------------------------------------

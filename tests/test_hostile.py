@@ -58,14 +58,14 @@ def test_every_attack_has_a_verdict_and_every_class_has_several():
     assert set(SAMPLE) <= folders
 
 
-def told(outcome: attack.Outcome) -> list[str]:
+def gains(outcome: attack.Outcome) -> list[str]:
     return [f"{row.name}: {row.now}" for row in outcome.rows if row.now] + outcome.loose
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("tier", TIERS)
 def test_no_attack_gains_anything(tier: str):
-    assert told(attack.attack(tier)) == []
+    assert gains(attack.attack(tier)) == []
 
 
 @pytest.mark.slow

@@ -20,7 +20,7 @@ from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
 from grader.batch.grade import Grader
-from grader.batch.workers import Runs
+from grader.batch.workers import Runner
 from grader.common.observation import Collective, Interval, total
 from grader.course.exercises import load_exercise
 from grader.course.loading import load_course
@@ -63,9 +63,9 @@ def outside(found: facts.Facts, counts: interpreter.Counts) -> list[str]:
     """Where facts are wrong of what was counted: nowhere, one hopes."""
     wrong = []
 
-    def within(what: str, said: Interval, really: float, slack: float = 0) -> None:
-        if not said.least - slack <= really <= said.most + slack:
-            wrong.append(f"{what}: {really}, but facts say {said}")
+    def within(what: str, interval: Interval, really: float, slack: float = 0) -> None:
+        if not interval.least - slack <= really <= interval.most + slack:
+            wrong.append(f"{what}: {really}, but facts say {interval}")
 
     for device in range(counts.devices):
         kinds = {k: [c for c in found.collectives if c.kind == k] for k in {*KIND.values()}}
@@ -73,9 +73,9 @@ def outside(found: facts.Facts, counts: interpreter.Counts) -> list[str]:
             ran = sum(n for k, n in counts.ran[device].items() if KIND.get(k, k) == kind)
             sent = sum(n for k, n in counts.sent[device].items() if KIND.get(k, k) == kind)
             within(f"{kind} on device {device}", total(collectives, lambda c: Interval.of(1)), ran)
-            said = total(collectives, lambda c, d=device: c.sent_by(d))
+            interval = total(collectives, lambda c, d=device: c.sent_by(d))
             # A model of rings: a part of an element is sent as such, whole bytes are said.
-            within(f"bytes of {kind} from device {device}", said, sent, slack=8 * ran)
+            within(f"bytes of {kind} from device {device}", interval, sent, slack=8 * ran)
         if found.flops is not None:
             within(f"FLOPs of device {device}", found.flops, counts.flops[device])
         if found.dot_flops is not None:
@@ -295,9 +295,11 @@ def assert_facts_hold(call: Call, fn: Callable, what: str) -> None:
         assert "reference" not in what, what
         return
     results, counts = interpreter.run(module, sizes, [np.asarray(v) for v in values])
-    for mine, theirs in zip(results, wanted, strict=True):
-        whole = np.asarray(theirs, np.float64)
-        np.testing.assert_allclose(mine[0].astype(np.float64), whole, rtol=2e-2, atol=1e-4 + 1e-2 * np.abs(whole).max())
+    for interpreted, computed in zip(results, wanted, strict=True):
+        whole = np.asarray(computed, np.float64)
+        np.testing.assert_allclose(
+            interpreted[0].astype(np.float64), whole, rtol=2e-2, atol=1e-4 + 1e-2 * np.abs(whole).max()
+        )
     assert outside(facts.read(module, sizes, set()), counts) == [], what
 
 
@@ -305,14 +307,14 @@ def assert_facts_hold(call: Call, fn: Callable, what: str) -> None:
 def test_facts_hold_of_examples(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every program of the example submissions that the interpreter can run, as it came from the tracer."""
     programs: list[tuple[Any, bytes]] = []
-    own = Runs._one
+    own = Runner.run_or_try_again
 
-    def seen(self: Any, ask: Any, body: dict, blobs: list[bytes]) -> Any:
-        if not ask.secret and isinstance(ask.of, Call) and blobs:
-            programs.append((ask, blobs[0]))
-        return own(self, ask, body, blobs)
+    def seen(self: Any, request: dict, program: bytes, ask: Any) -> Any:
+        if not ask.secret:
+            programs.append((ask, program))
+        return own(self, request, program, ask)
 
-    monkeypatch.setattr(Runs, "_one", seen)
+    monkeypatch.setattr(Runner, "run_or_try_again", seen)
     course = load_course(ROOT / "course.yaml")
     folders = sorted(p for where in ("submissions", "other_modules") for p in (ROOT / "examples" / where).iterdir())
     with Grader(course, next(t for t in TIERS if not available(t))) as grader:

@@ -162,14 +162,14 @@ class Devices:
         )
         self.blocks = []
         for device, point in enumerate(self.points):
-            mine = [old[i] for i in self.group(device, axis)]
+            blocks = [old[i] for i in self.group(device, axis)]
             if kind == "all_gather":
-                self.blocks.append(np.concatenate(mine, dims[0]))
+                self.blocks.append(np.concatenate(blocks, dims[0]))
             elif kind == "all_to_all":
-                chunks = [np.split(block, n, dims[1])[point[axis]] for block in mine]
+                chunks = [np.split(block, n, dims[1])[point[axis]] for block in blocks]
                 self.blocks.append(np.concatenate(chunks, dims[0]))
             else:
-                whole = old[device] if kind == "slice" else sum(mine)
+                whole = old[device] if kind == "slice" else sum(blocks)
                 self.blocks.append(np.split(whole, n, dims[0])[point[axis]] if dims else whole)
 
 

@@ -445,13 +445,13 @@ def test_decode_step_by_one_chips_share():
     """One chip's bytes and FLOPs; which side of the crossing a batch is on decides what the weights cost."""
     seen = Counter()
     for case in all_cases("decode_step_time"):
-        mine = case["params"] / case["chips"]
+        share = case["params"] / case["chips"]
         crossing = case["weight_bytes"] * case["flops"] / case["hbm_bandwidth"] / 2
         large = case["sequences"] > crossing
         weights = (
-            2 * case["sequences"] * mine / case["flops"]
+            2 * case["sequences"] * share / case["flops"]
             if large
-            else case["weight_bytes"] * mine / case["hbm_bandwidth"]
+            else case["weight_bytes"] * share / case["hbm_bandwidth"]
         )
         cache = sum(case["kv_bytes_per_token"] * case["tokens"] for _ in range(case["sequences"])) / case["chips"]
         assert TASKS["decode_step_time"](**case) == pytest.approx(weights + cache / case["hbm_bandwidth"], rel=1e-9)

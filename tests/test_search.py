@@ -83,4 +83,4 @@ def test_facts_that_do_not_hold_are_found() -> None:
     assert wrong(replace(seen, collectives=[])) == [unseen(d, Interval.of(0)) for d in range(4)]
     ((array,),) = seen.outputs
     other = replace(array, shards=[shard + 1 for shard in array.shards])
-    assert [told[:11] for told in wrong(replace(seen, outputs=[[other]]))] == ["it comes to"]
+    assert [problem[:11] for problem in wrong(replace(seen, outputs=[[other]]))] == ["it comes to"]

@@ -132,15 +132,15 @@ def test_a_disk_that_is_full_at_any_of_the_writes(grader: Grader, work: Path, mo
 
         out = work.parent / f"out{last}"
         monkeypatch.setattr(os, "fsync", full)
-        with pytest.raises(store.CannotWrite) as told:
+        with pytest.raises(store.CannotWrite) as failure:
             grade(grader, work, out)
         monkeypatch.setattr(os, "fsync", fsync)
         written, before = files(out), times(out)
         assert len(written) == last - 1 and written.items() <= wanted.items()
         assert not list(out.rglob(".tmp-*"))
-        name = str(told.value).removeprefix(f"cannot write {out}/").split(":")[0]
+        name = str(failure.value).removeprefix(f"cannot write {out}/").split(":")[0]
         assert name in wanted.keys() - written.keys()
-        assert str(told.value).endswith(
+        assert str(failure.value).endswith(
             f"{name}: No space left on device; mend that and run the same command again: what is graded is kept"
         )
         assert grade(grader, work, out) == {}
@@ -178,9 +178,9 @@ exit $code
     size = f"{int(pages * part) * 4}k"
     run = ["unshare", "-m", "bash", "-c", script, "bash", size, str(out), str(first), str(then), *again]
     done = subprocess.run(run, cwd=ROOT, capture_output=True, text=True, timeout=300)
-    told = one_line(done)
-    assert told.startswith(f"shardlings: cannot write {out}/")
-    assert told.endswith("No space left on device; mend that and run the same command again: what is graded is kept")
+    line = one_line(done)
+    assert line.startswith(f"shardlings: cannot write {out}/")
+    assert line.endswith("No space left on device; mend that and run the same command again: what is graded is kept")
     half = files(first)
     assert half.items() < wanted.items() and not list(first.rglob(".tmp-*"))
     assert files(then) == wanted
@@ -220,18 +220,18 @@ def test_a_terminal_log_on_a_full_disk(grader: Grader, work: Path) -> None:
 def test_a_full_disk_stops_the_batch_at_once(course: Course) -> None:
     """Caused: the first report cannot be written. The others, which could not be either, are not graded for nothing."""
     read_in: list[str] = []
-    told = threading.Event()
+    stopped = threading.Event()
 
     class Slow(Grader):
         def grade(self, submission, names, *, public=False):
             read_in.append(submission.student)
             if len(read_in) > 1:  # however slow this machine is: not before the first report was handed over
-                told.wait(60)
+                stopped.wait(60)
                 time.sleep(0.1)
             return submitted_nothing(submission.student)
 
     def done(student: str, result: Report | Exception) -> None:
-        told.set()
+        stopped.set()
         raise store.CannotWrite("no room")
 
     with Slow(course, "none") as slow, pytest.raises(store.CannotWrite):
@@ -276,8 +276,8 @@ def test_a_file_that_is_the_learners_to_mend_is_still_theirs(grader: Grader, wor
     (work / "bo" / f"{NAME}.py").write_bytes(b"#" * (6 << 20))
     out = work.parent / "out"
     assert grade(grader, work, out) == {}
-    told = Report.loads((out / "reports" / "bo.json").read_text())
-    assert told.earned == told.pending == 0 and "is larger than" in told.notes[0]
+    report = Report.loads((out / "reports" / "bo.json").read_text())
+    assert report.earned == report.pending == 0 and "is larger than" in report.notes[0]
 
 
 # -- clocks ------------------------------------------------------------------------------------
@@ -558,8 +558,8 @@ def test_a_learners_process_that_is_killed_twice_says_what_that_looks_like(
     workers, sign = workers_in("none"), tmp_path / "loading"
     kill_while_busy(monkeypatch, workers.tracer, signal.SIGKILL, 2, of=which, forks=2, sign=sign)
     (lost,) = findings(workers, f"open({str(sign)!r}, 'w').close()\n{SLOW_TO_LOAD}", cases("f"))
-    told = "it was killed, as happens to what takes more memory than it is allowed"
-    assert lost == Fault("crashed", f"your file, while it was loaded, ended the process: {told}")
+    reason = "it was killed, as happens to what takes more memory than it is allowed"
+    assert lost == Fault("crashed", f"your file, while it was loaded, ended the process: {reason}")
     (found,) = findings(workers, SLOW_TO_LOAD, cases("f"))
     assert values(found) == [1]
 
@@ -588,8 +588,8 @@ def test_a_collective_that_not_all_devices_reach_is_the_learners(
     monkeypatch.setattr(worker, "environment", lambda n: (e := usual(n)) | {"XLA_FLAGS": e["XLA_FLAGS"] + impatient})
     workers = Workers(small, WORKING[0])
     (stuck,) = findings(workers, LONELY, array())
-    told = "the devices waited for each other for ever: some of them never take part in a collective"
-    assert stuck == Fault("timeout", told)
+    message = "the devices waited for each other for ever: some of them never take part in a collective"
+    assert stuck == Fault("timeout", message)
     (seen,) = findings(workers, program(1.25), array())
     assert isinstance(seen, Observation)
     workers.close()
@@ -611,8 +611,8 @@ def test_memory_taken_while_loading_is_the_learners(
     workers = workers_in(tier)
     (full,) = findings(workers, f"{allocate}\ndef f(): return 1\n", cases("f"))
     if tier == "sandlock":  # it ends the process where others refuse the memory
-        told = "ended the process: it was killed, as happens to what takes more memory than it is allowed"
-        assert full == Fault("crashed", f"your file, while it was loaded, {told}")
+        reason = "ended the process: it was killed, as happens to what takes more memory than it is allowed"
+        assert full == Fault("crashed", f"your file, while it was loaded, {reason}")
     else:
         assert full == Fault("missing", "f is not defined: a.py stopped at line 1: ran out of the memory it is allowed")
     (found,) = findings(workers, "def f(): return 1\n", cases("f"))
@@ -652,8 +652,8 @@ def test_the_examples_keep_their_verdicts_in_every_tier(tmp_path: Path, tier: st
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]
     reports = {student: examples.read_report(out, student) for student in students}
     assert {(r["isolation"], r["pending"]) for r in reports.values()} == {(tier, 0)}
-    told = [f"{s}: {t}" for s, r in reports.items() for t in examples.differences(r, examples.EXPECTED[s])]
-    assert not told, "\n".join(told)
+    surprising = [f"{s}: {t}" for s, r in reports.items() for t in examples.differences(r, examples.EXPECTED[s])]
+    assert not surprising, "\n".join(surprising)
 
 
 @pytest.mark.slow

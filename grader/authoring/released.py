@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
 from grader.batch.grade import Grader
 from grader.common.result import Report
-from grader.course.config import GRADING, CourseError
+from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.public import public_source
 from grader.exercise import Exercise
@@ -42,15 +41,11 @@ def _released(course: Course, exercise: Exercise) -> Course:
         path = released.path_of(exercise.id)
         path.parent.mkdir(parents=True)
         path.write_text(public_source(exercise), encoding="utf-8")
-        name = f"shardlings_course_{exercise.id}"  # the author's, by which `build` finds what was declared where
-        authors = {n: sys.modules[n] for n in (name, f"{name}_{GRADING}") if n in sys.modules}
         try:
             released.exercise(exercise.id)
         except CourseError as error:
             where = str(error).replace(f"{folder}/", "exercises/")
             raise CourseError(f"what learners get cannot be used: {where}") from None
-        finally:
-            sys.modules.update(authors)
     return released
 
 

@@ -65,7 +65,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
     except CourseError as error:
         yield str(error)
         return
-    yield from _declared(exercise)
+    yield from declaration_problems(exercise)
     for call in dict.fromkeys(call for c in exercise.checks.values() for call in c.calls):
         if isinstance(call, Call) and not call.timing:
             yield from inputs.tame_dims(call)
@@ -74,7 +74,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         yield from possible.question_problems(question)
     try:
         yield from inputs.undecided_draws(exercise)
-        yield from _reference(course, grader, exercise, seeds)
+        yield from reference_problems(course, grader, exercise, seeds)
         yield from _stub(course, grader, exercise)
         for slip in exercise.misconceptions.values():
             yield from _slip(course, grader, exercise, slip, seeds)
@@ -82,7 +82,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         yield str(error)
 
 
-def _declared(exercise: Exercise) -> Iterator[str]:
+def declaration_problems(exercise: Exercise) -> Iterator[str]:
     for line in wide_lines(exercise.statement):
         yield f"a picture is wider than {PICTURE_WIDTH} characters, which a terminal breaks: {line.strip()[:60]}..."
     if not exercise.tasks and not exercise.questions:
@@ -121,7 +121,7 @@ def _grade(grader: Grader, name: str, text: str, *, public: bool = False) -> Rep
     return grader.grade(_submission(name, text), [name], public=public)
 
 
-def _reference(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
+def reference_problems(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
     text = reference_source(exercise, answers(course, exercise, "verify"))
     for public in (True, False):
         report = _grade(grader, exercise.id, text, public=public)
@@ -171,7 +171,7 @@ def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconceptio
             yield f"the misconception {slip.name} gets the hint of {results[name].misconception or 'none'} in {name}"
     for result in _grade(grader, exercise.id, text, public=True).exercises[0].results:
         if result.status == "failed":
-            yield from _in_public(slip, result, results[result.name])
+            yield from public_problems(slip, result, results[result.name])
     if seeds > 1 and any(is_luck(results[c.name]) for c in exercise.checks_of(slip.of)):
         by_seed = results_by_seed(grader, exercise, text, SEEDS[:seeds], slip.of.name)
         for name, lucky in luck(by_seed, set(slip.fails)).items():
@@ -181,8 +181,8 @@ def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconceptio
             yield f"the misconception {slip.name} fails {name} too, with some seeds"
 
 
-def _in_public(slip: Misconception, shown: Result, graded: Result) -> Iterator[str]:
-    """What is told of a check that a misconception fails in public."""
+def public_problems(slip: Misconception, shown: Result, graded: Result) -> Iterator[str]:
+    """What is wrong with a misconception that fails this check in public."""
     if graded.status == "passed":
         yield f"the misconception {slip.name} fails {shown.name} in public and passes it when graded"
     if shown.name in slip.fails and shown.misconception != slip.name:
@@ -269,7 +269,7 @@ def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
     for exercise in course.exercises.values():
         parts = statements(exercise, grading=True)
         public = {c.name for c in exercise.checks.values() if c.public}
-        shown_lines = shown | {normal_form(line) for p in parts for line in _told(p, public).splitlines()}
+        shown_lines = shown | {normal_form(line) for p in parts for line in _given(p, public).splitlines()}
         shown_lines |= {normal_form(hint) for task in exercise.tasks.values() for hint in task.hints}
         for part in parts:
             for line in _secret(part, public):
@@ -292,7 +292,7 @@ def normal_form(line: str) -> str:
     return "".join(line.split("  #")[0].split())
 
 
-def _told(part: Statement, public: set[str]) -> str:
+def _given(part: Statement, public: set[str]) -> str:
     """The text of a statement that learners are given."""
     if part.kind in ("given", "helper", "import", "exercise", "doc") or part.name in public:
         return part.text

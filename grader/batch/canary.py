@@ -81,7 +81,7 @@ def _problem(grader: Grader, name: str) -> str:
         text = reference_source(exercise, answers(grader.course, exercise, STUDENT))
         source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
         report = grader.grade(Submission(STUDENT, {name: source}, (), ""), [name]).exercises[0]
-    except Exception as error:  # of ours, whatever it is: that a submission may not meet
+    except Exception as error:  # our own, whatever it is: no submission may meet it
         return f"cannot be graded here ({type(error).__name__}: {error})"
     short = next((r for r in report.results if r.status != "passed"), None)
     if short is None and report.results:

@@ -1,5 +1,6 @@
-"""Replies as findings. What comes back from the tracer is untrusted: every reply is checked for its kind, and a fault of
-theirs can never claim to be one of ours. What cannot be read of the runner's, where no learner Python is, is our own fault.
+"""Replies as findings. What comes back from the tracer is untrusted: every reply is checked for its kind, and a learner's
+fault can never claim to be one of ours. What cannot be read of the runner's answers is our own fault: no learner Python
+runs there.
 """
 
 from __future__ import annotations

@@ -137,8 +137,8 @@ class Grader:
                 shared += [f"{source.name}: {note}" for note in notes]
                 notes = []
             for name in members:
-                mine = [a for a in answered if any(a.ask is ask for ask in plans[name])]
-                done[name] = self._report(submission, name, mine, notes, workers, public)
+                answers = [a for a in answered if any(a.ask is ask for ask in plans[name])]
+                done[name] = self._report(submission, name, answers, notes, workers, public)
         return done, shared
 
     def plan(self, name: str, public: bool) -> list[Ask]:
@@ -256,7 +256,7 @@ class Grader:
     ) -> None:
         """Grade every job (student -> how to read the submission) and hand each report to ``done``.
 
-        ``done`` is called in this thread. An exception of ours in one job is handed on in place of its
+        ``done`` is called in this thread. An exception in our own code in one job is handed on in place of its
         report and stops no other.
         """
         load_templates()  # of the reports that ``done`` writes while the other threads read submissions

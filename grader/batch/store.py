@@ -236,7 +236,7 @@ def _is_due(module: Module, now: datetime) -> bool:
 
 
 def write_integrity(course: Course, reports: list[Report], folder: Folder) -> None:
-    """Wrong answers that are right for another student's numbers; never told to students."""
+    """Wrong answers that are right for another student's numbers; never shown to students."""
     found: list[dict[str, Any]] = []
     if course.config.variants.mode == "per_student":
         students = [r.student for r in reports]

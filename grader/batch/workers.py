@@ -1,6 +1,6 @@
 """Asks in, findings out: through a worker that traces and those that run programs.
 
-Where a worker died twice over learners' work, something of ours is tried: only where that fares no better it is our fault.
+Where a worker died twice over learners' work, a program of ours is tried: only if that fares no better is it our fault.
 """
 
 from __future__ import annotations
@@ -19,17 +19,16 @@ from grader.exercise import Call
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, Finding
-from grader.sandbox.limits import backstop
+from grader.sandbox.allowance import backstop
 from grader.sandbox.worker import Worker, WorkerDied
-
-MAX_RESTARTS = 8
+from grader.wire.limits import MAX_RESTARTS
 
 
 class Runner:
     """A worker that runs programs, one at a time. All share it: it remembers what equal programs did."""
 
     def __init__(self, course: Course, tier: str) -> None:
-        self.worker = Worker("run", tier, course.config.devices, course.limits)
+        self.worker = Worker("run", tier, course.config.devices, course.config.limits)
         self._lock = Lock()
 
     def run_or_try_again(self, request: dict, program: bytes, ask: Ask) -> tuple[dict, list[bytes]]:
@@ -62,8 +61,8 @@ class Workers:
     """A tracer of its own and runners that all share, used by one submission at a time."""
 
     def __init__(self, course: Course, tier: str, runners: Sequence[Runner] = ()) -> None:
-        self.limits = course.limits
-        self.tracer = Worker("trace", tier, course.config.devices, course.limits)
+        self.limits = course.config.limits
+        self.tracer = Worker("trace", tier, course.config.devices, course.config.limits)
         self.runners = runners or [Runner(course, tier)]
 
     @property
@@ -79,7 +78,7 @@ class Workers:
 
         ``spent`` is what the submission's other sources have cost: the limits are on all of it.
 
-        Only the arguments of secret cases go to learner code late, when all that is told of it is in; a secret ask of a
+        Only the arguments of secret cases go to learner code late, when all that is reported of it has come in; a secret ask of a
         call is answered by the program that the open one came to.
         """
         files = [c.name for c in source.chunks]

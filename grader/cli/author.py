@@ -15,11 +15,16 @@ from grader.cli.console import FAILED, UNUSABLE, out, print_json, progress, say,
 from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, Names, course_at
 from grader.course import build as builder
 from grader.course.config import CourseError
+from grader.course.loading import Course
 from grader.reports.untrusted import clean
 from grader.sandbox.tiers import best_tier
 
 if TYPE_CHECKING:
     from grader.authoring.mutants.proving import Proof
+
+Seeds = Annotated[
+    int, typer.Option("--seeds", min=1, max=1000, help="how many seeds to prove it with, as so many terms would")
+]
 
 
 def build(
@@ -49,19 +54,24 @@ def build(
         out.print(f"{len(done.changed)} files changed")
 
 
+def to_prove(path: Path | None, names: list[str] | None) -> tuple[Course, list[str]]:
+    """The course, and which of its exercises are to be proved."""
+    found = course_at(path)
+    if not found.solved:
+        raise CourseError("there is no solutions/ here to prove")
+    return found, found.select(names or [])
+
+
 def verify(
     names: Names = None,
     jobs: Jobs = 2,
     isolation: Isolation = "none",
-    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="seeds to try misconceptions with")] = 1,
+    seeds: Seeds = 1,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Prove the course: references, stubs, misconceptions, questions, and that nothing leaks."""
-    found = course_at(course)
-    if not found.solved:
-        raise CourseError("there is no solutions/ here to prove")
-    chosen = found.select(names or [])
+    found, chosen = to_prove(course, names)
     problems_of: dict[str, list[str]] = {}
     if found.seed_problem:
         tell("warning", found.seed_problem)
@@ -96,7 +106,7 @@ def mutants(
     names: Names = None,
     jobs: Jobs = 2,
     isolation: Isolation = "none",
-    seeds: Annotated[int, typer.Option("--seeds", min=1, max=1000, help="seeds to try mutants with")] = 1,
+    seeds: Seeds = 1,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -105,10 +115,8 @@ def mutants(
     from grader.authoring.mutants.equivalents import equivalents
     from grader.authoring.mutants.making import mutants_of
 
-    found = course_at(course)
-    if not found.solved:
-        raise CourseError("there is no solutions/ here to change")
-    chosen, listed = found.select(names or []), equivalents(found)
+    found, chosen = to_prove(course, names)
+    listed = equivalents(found)
     found = proving.impatient(found)
     chosen, unusable = found.usable(chosen)
     tell_unusable(unusable)

@@ -46,7 +46,7 @@ class HandedIn:
     Attributes:
         students: everybody whose work was found.
         submissions: by student, what could be read.
-        not_graded: by student, why theirs cannot be graded.
+        not_graded: by student, why their work cannot be graded.
         notes: what the staff is to know of it.
     """
 
@@ -72,7 +72,7 @@ def grade_batch(
 ) -> int:  # fmt: skip
     """Grade everybody's work into the folder ``to``; the exit code."""
     found = solved_course_at(course, paths)
-    found.select(only)  # a wrong name is told before any work is read
+    found.select(only)  # a wrong name is reported before any work is read
     tier, known = best_tier(isolation), roster_in(roster)
     work = handed_in(found, paths, known)
     notes = list(work.notes)

@@ -30,7 +30,7 @@ class Line:
 
     name: str
     ok: bool
-    told: str
+    detail: str
     needed: bool = False
 
 

@@ -82,7 +82,7 @@ def doctor(
         print_json([vars(line) for line in lines])
     else:
         for line in lines:
-            say(f"{'✓' if line.ok else '✗'} {line.name}: {line.told}")
+            say(f"{'✓' if line.ok else '✗'} {line.name}: {line.detail}")
     raise typer.Exit(FAILED if any(line.needed and not line.ok for line in lines) else 0)
 
 

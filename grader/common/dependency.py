@@ -285,7 +285,7 @@ class _Surely:
         for i, first in enumerate(op.operands):
             last = body.results[i]
             again = op.rounds == 1 or last in self.values or self.waits.get(last, True)
-            found.append(self.of(first) and again)
+            found.append(bool(self.of(first) and again))
             self.waits |= dict.fromkeys((condition.arguments[i], body.arguments[i]), found[-1])
         return found
 

@@ -55,8 +55,8 @@ class Result(BaseModel):
         """Without what is for staff, and the expected value and its picture unless the check is public."""
         if self.public and self.kind == "check":
             return self.model_copy(update={"staff": ""})
-        mine = [p for p in self.pictures if str(p.get("title")).startswith("actual")]
-        return self.model_copy(update={"expected": None, "staff": "", "pictures": mine})
+        actual = [p for p in self.pictures if str(p.get("title")).startswith("actual")]
+        return self.model_copy(update={"expected": None, "staff": "", "pictures": actual})
 
 
 class Evidence(BaseModel):
@@ -137,7 +137,7 @@ class Report(BaseModel):
     def dumps(self) -> str:
         """Canonical JSON: fields in the order of the schema, two-space indent, a final newline.
 
-        It is text that UTF-8 can hold: half a surrogate pair of a learner's becomes ``?``.
+        It is text that UTF-8 can hold: half a surrogate pair becomes ``?``.
         """
         text = json.dumps(self.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
         return text.encode("utf-8", "replace").decode()

@@ -1,4 +1,4 @@
-"""course.yaml: what may be written in it, and a mistake in it told in one line."""
+"""course.yaml: what may be written in it, and a mistake in it in one line."""
 
 from __future__ import annotations
 
@@ -48,17 +48,6 @@ class Tolerances(_Strict):
     numbers: float = Field(default=0.02, gt=0, lt=0.5)
 
 
-class LimitsConfig(_Strict):
-    """The sandbox's ``Limits``, as a course may set them."""
-
-    trace_seconds: float = Field(default=Limits.trace_seconds, gt=0)
-    total_seconds: float = Field(default=Limits.total_seconds, gt=0)
-    run_seconds: float = Field(default=Limits.run_seconds, gt=0)
-    total_run_seconds: float = Field(default=Limits.total_run_seconds, gt=0)
-    memory_mib: int = Field(default=Limits.memory_mib, ge=1024)
-    file_mib: int = Field(default=Limits.file_mib, ge=1)
-
-
 class Config(_Strict):
     """All of course.yaml. ``seed`` is secret and absent from what learners are given.
 
@@ -70,7 +59,7 @@ class Config(_Strict):
     devices: int = Field(default=8, ge=1, le=512)
     variants: Variants = Variants()
     tolerances: Tolerances = Tolerances()
-    limits: LimitsConfig = LimitsConfig()
+    limits: Limits = Limits()
     modules: tuple[Module, ...] = Field(min_length=1)
     handed_out: tuple[str, ...] = ()
 
@@ -116,7 +105,7 @@ def _known_fields(loc: tuple) -> list[str]:
     model: Any = Config
     for part in loc[:-1]:
         if part in getattr(model, "model_fields", {}):
-            inner = {"variants": Variants, "tolerances": Tolerances, "limits": LimitsConfig, "modules": Module}
+            inner = {"variants": Variants, "tolerances": Tolerances, "limits": Limits, "modules": Module}
             model = inner.get(str(part), model)
     return list(model.model_fields)
 

@@ -19,7 +19,6 @@ from grader.course.exercises import load_exercise
 from grader.declared import nearest
 from grader.exercise import Call, Exercise, Question
 from grader.judging import variants
-from grader.sandbox.limits import Limits
 
 EXAMPLE_SEED = "change-me-before-term"  # of the course as it is published
 
@@ -132,10 +131,6 @@ class Course:
             return ""
         what = f"is {self.config.seed}, which everybody knows" if self.config.seed else "is missing"
         return f"the seed in course.yaml {what}: hidden inputs are drawn from it; set one of your own"
-
-    @property
-    def limits(self) -> Limits:
-        return Limits(**self.config.limits.model_dump())
 
     def params(self, question: Question, student: str = "") -> dict[str, Any]:
         """The parameters that this student's question has; where numbers are shared, everybody's."""

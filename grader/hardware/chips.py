@@ -132,7 +132,7 @@ GPUS: dict[str, Gpu] = {
 
 @dataclass(frozen=True)
 class H100Pod:
-    """The published H100 SuperPod: its switches and what was measured on them (B/s unless said)."""
+    """The published H100 SuperPod: its switches and what was measured on them (B/s unless stated)."""
 
     links: int = 18
     link: float = 25e9

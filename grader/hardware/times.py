@@ -39,13 +39,7 @@ def latency_bound_bytes(chip: str | Chip) -> float:
 
 
 def all_gather_time(
-    bytes: float,
-    n: int,
-    chip: str | Chip | Gpu,
-    *,
-    topology: str = "ring",
-    model: str = "book",
-    axes: int = 1,
+    bytes: float, n: int, chip: str | Chip | Gpu, *, topology: str = "ring", model: str = "book", axes: int = 1
 ) -> float:
     """Seconds to all-gather an array of ``bytes`` over ``n`` devices, bandwidth only.
 
@@ -74,13 +68,7 @@ def all_gather_time(
 
 
 def reduce_scatter_time(
-    bytes: float,
-    n: int,
-    chip: str | Chip | Gpu,
-    *,
-    topology: str = "ring",
-    model: str = "book",
-    axes: int = 1,
+    bytes: float, n: int, chip: str | Chip | Gpu, *, topology: str = "ring", model: str = "book", axes: int = 1
 ) -> float:
     """Seconds to reduce-scatter an array of ``bytes`` (unreduced on each of ``n`` devices), bandwidth only.
 

@@ -80,7 +80,7 @@ def slice_problem(
     """Why there is no such slice; nothing when there is one.
 
     Args:
-        shape: chips along each of its axes, in any order. count: chips in all, where the shape is not told.
+        shape: chips along each of its axes, in any order. count: chips in all, where the shape is not given.
         rings, lines: sizes of axes that must, or must not, wrap around.
     """
     row = tpu(chip)

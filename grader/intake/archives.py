@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from grader.common.text import printable
-from grader.intake import limits
 from grader.intake.disk import SUFFIXES, File, bytes_of, is_skipped, limit_of, within_limit
 from grader.intake.submission import Refused
+from grader.wire import limits
 
 
 def files_in_zip(path: Path, name: str, prefix: str, notes: list[str]) -> list[File]:
@@ -50,7 +50,7 @@ def _unsafe(member: zipfile.ZipInfo, parts: Sequence[str]) -> str:
     """Why a member is not read; empty when it may be."""
     if parts[0] == "" or ".." in parts or ":" in parts[0]:
         return "points outside the archive and was not read"
-    if len(member.filename) > limits.MAX_NAME or len(parts) > limits.MAX_DEPTH + 1:
+    if len(member.filename) > limits.MAX_NAME or len(parts) > limits.MAX_FOLDERS_DEEP + 1:
         return "is nested too deeply and was not read"
     mode = member.external_attr >> 16
     if stat.S_IFMT(mode) not in (0, stat.S_IFREG):

@@ -50,7 +50,7 @@ def parsed(text: str) -> ast.Module | None:
     """The text as Python; None where it is none."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # a "\d" in a learner's string is no concern of ours
+            warnings.simplefilter("ignore")  # a "\d" in a learner's string does not concern us
             return syntax.parse(text)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return None

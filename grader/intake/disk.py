@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from grader.common.text import A_LINK, printable
-from grader.intake import limits
 from grader.intake.submission import Refused, Unreadable
+from grader.wire import limits
 
 SUFFIXES = (".py", ".ipynb")
 ARCHIVES = (".7z", ".bz2", ".gz", ".rar", ".tar", ".tbz", ".tgz", ".txz", ".xz", ".zst")  # in which work may be
@@ -95,7 +95,7 @@ def within_limit(data: bytes, suffix: str, most: int) -> bytes:
 
 
 def why_unread(error: Exception) -> str:
-    """Why a file or folder of theirs was not read. Raises Unreadable where that is not their doing."""
+    """Why a file or folder that was handed in was not read. Raises Unreadable where that is not the student's doing."""
     if isinstance(error, FileNotFoundError):
         return "does not exist"
     reason = "a loop of links" if isinstance(error, RuntimeError) else getattr(error, "strerror", None)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import re
 
-from grader.intake import limits
 from grader.intake.decoding import parsed
+from grader.wire import limits
 
 _KEPT_CELL_MAGICS = {"%%time", "%%timeit", "%%capture", "%%prun"}  # their cell is Python
 _INSTALL = re.compile(r"(?:pip3?|conda|mamba|uv)[ \t]+(?:install|list|show|pip)\b")  # works without a "%"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from grader.common.text import A_LINK, printable
-from grader.intake import limits
 from grader.intake.archives import files_in_zip
 from grader.intake.disk import SUFFIXES, File, bytes_of, entries_of, limit_of, why_unread
+from grader.wire import limits
 
 
 def listing(path: Path, notes: list[str]) -> list[File]:
@@ -37,7 +37,7 @@ def listing(path: Path, notes: list[str]) -> list[File]:
 def files_in_folder(root: Path, notes: list[str]) -> Iterator[File]:
     """Walk breadth first, so that a limit cuts off what lies deepest."""
     folders, seen, zips = [(root, "")], 0, 0
-    for depth in range(limits.MAX_DEPTH + 1):
+    for depth in range(limits.MAX_FOLDERS_DEEP + 1):
         deeper: list[tuple[Path, str]] = []
         for folder, prefix in folders:
             for entry in entries_of(folder, notes):
@@ -58,7 +58,7 @@ def files_in_folder(root: Path, notes: list[str]) -> Iterator[File]:
                 elif suffix in SUFFIXES:
                     yield File(name, lambda place=place, suffix=suffix: bytes_of(place, limit_of(suffix)))
         folders = deeper
-        if folders and depth == limits.MAX_DEPTH:
-            notes.append(f"folders deeper than {limits.MAX_DEPTH} levels were not looked at")
+        if folders and depth == limits.MAX_FOLDERS_DEEP:
+            notes.append(f"folders deeper than {limits.MAX_FOLDERS_DEEP} levels were not looked at")
     if zips > limits.MAX_ZIPS:
         notes.append(f"{zips} .zip files were handed in; {limits.MAX_ZIPS} were opened")

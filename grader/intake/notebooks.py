@@ -8,10 +8,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from grader.common.text import a_few, printable
-from grader.intake import limits
 from grader.intake.decoding import unix_lines
 from grader.intake.ipython import neutralise
 from grader.intake.submission import Chunk, Refused
+from grader.wire import limits
 
 
 def notebook_cells(text: str) -> list[Any]:

@@ -31,7 +31,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any
 
 from grader.common.text import a_few, first_notes, printable
-from grader.intake import limits
 from grader.intake.decoding import text_of
 from grader.intake.disk import File
 from grader.intake.listing import listing
@@ -39,6 +38,7 @@ from grader.intake.names import OTHER_MODULE, Match, Quality, best_match, is_cal
 from grader.intake.notebooks import checked_after, code_cells, notebook_cells
 from grader.intake.stubs import nothing_written
 from grader.intake.submission import Chunk, Place, Refused, Source, Submission, fingerprint, paths_of
+from grader.wire import limits
 
 
 def read(

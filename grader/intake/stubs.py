@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ast
 
-from grader.intake import limits
 from grader.intake.decoding import parsed
 from grader.intake.submission import Source
+from grader.wire import limits
 
 
 def nothing_written(source: Source) -> bool:

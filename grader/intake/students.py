@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -15,6 +14,7 @@ from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of
 from grader.intake.listing import files_in_folder
 from grader.intake.names import Quality, best_match, is_called_final, is_called_old, is_unsigned, looked_for, owner
 from grader.intake.submission import NothingToGrade, Place, Unreadable, paths_of
+from grader.wire.text import closest
 
 _STUDENT = re.compile(r"(?!\.)[A-Za-z0-9._@ +-]{1,100}")
 
@@ -70,7 +70,7 @@ def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str], login:
 
 
 def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Place]]:
-    """The students whose name is theirs alone, upper and lower case being one: reports are files."""
+    """The students who share their name with nobody, upper and lower case being one: reports are files."""
     groups: dict[str, list[tuple[str, Place]]] = {}
     for student, found in sorted(places.items()):
         paths = tuple(found.values())
@@ -88,10 +88,10 @@ def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> l
 
 def _did_you_mean(path: Path) -> str:
     try:
-        near = difflib.get_close_matches(path.name, os.listdir(path.parent), n=1)
+        meant = closest(path.name, os.listdir(path.parent), 0.6)
     except OSError:
         return ""
-    return f"; did you mean {printable(str(path.parent / near[0]))}?" if near else ""
+    return f"; did you mean {printable(str(path.parent / meant))}?" if meant else ""
 
 
 def _students_at(

@@ -84,7 +84,7 @@ class Roster:
     def row_of(self, student: str) -> dict[str, str] | None:
         """By login, SIS id, Canvas's number, or as Canvas names downloads: "liddellalice_12_34_...", or "liddellalice_12".
 
-        None for a stranger, and for a name that could be two students'.
+        None for a name that is not in it, and for one that could be two students'.
         """
         download = re.match(r"[^\W_]+_(?:late_)?(\d+)(?:$|_\d+(?:_|$))", student.lower())
         found = self._by_name.get(student.lower()) or (self._by_name.get(download[1]) if download else None)

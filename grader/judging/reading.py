@@ -1,6 +1,6 @@
 """Read what a learner wrote for a number.
 
-``parse`` takes text from strangers, so it matches a strict grammar (one number, a few unit names)
+``parse`` takes text that anybody may have written, so it matches a strict grammar (one number, a few unit names)
 before pint sees anything, and raises nothing but ``BadAnswer``.
 """
 

@@ -6,7 +6,6 @@ arguments, hidden ones last. Here is no check, no expected value and no hidden a
 
 from __future__ import annotations
 
-import difflib
 import io
 from collections.abc import Callable
 from decimal import Decimal
@@ -25,7 +24,7 @@ from grader.learner.surroundings import time_limit
 from grader.learner.tolerance import mesh_contexts_left, mesh_is_set
 from grader.wire.frames import NOT_PLAIN, NotPlain, decode, encode, is_spec
 from grader.wire.meshes import make_mesh
-from grader.wire.text import describe_load
+from grader.wire.text import closest, describe_load
 
 Reply = tuple[dict[str, Any], list[bytes]]
 MAX_COMPOSED, MAX_ENTRIES, MAX_TEXT = 4, 64, 4000
@@ -77,8 +76,8 @@ def missing(name: str, found: Any, program: Program) -> dict[str, Any]:
         text = f"{name} is not defined: {describe_load(stopped)}"
     else:
         defined = [n for n, thing in program.space.items() if callable(thing) and not n.startswith("_")]
-        near = difflib.get_close_matches(name, defined, 1, 0.8)
-        text = f"{name} is not defined" + (f"; is {near[0]} meant to be it? rename it" if near else "")
+        meant = closest(name, defined, 0.8)
+        text = f"{name} is not defined" + (f"; is {meant} meant to be it? rename it" if meant else "")
     return {"kind": "missing", "message": text, "line": None, "file": "", "type": ""}
 
 

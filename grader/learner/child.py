@@ -57,7 +57,7 @@ def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
 
 
 def _hide_grader() -> None:
-    """This package holds formulas and layouts that learners are asked for; it is not theirs to import.
+    """This package holds formulas and layouts that learners are asked for; they must not import it.
 
     Notebooks call ``check`` below each exercise, ours or the one that nbgrader releases: here that does nothing.
     """

@@ -1,4 +1,4 @@
-"""A learner's error as data: what kind it is, one line in their terms, and the line of theirs that it comes from."""
+"""A learner's error as data: what kind it is, one line in a learner's terms, and which line of their code it comes from."""
 
 from __future__ import annotations
 
@@ -119,7 +119,7 @@ def other_mesh_text(error: BaseException, files: Files, given: Mesh) -> str:
 
 
 def meshes_at(error: BaseException, files: Files) -> list[Mesh]:
-    """The meshes that were in use where an error came up: of their code, and what it handed to JAX."""
+    """The meshes that were in use where an error came up: those of the learner's code, and those it handed to JAX."""
     found: list[Any] = []
     for frame, _ in traceback.walk_tb(error.__traceback__):
         if frame.f_code.co_filename in files:

@@ -95,7 +95,7 @@ def mesh_is_set() -> bool:
 
 
 def _anywhere(own: Callable) -> Callable:
-    """A function of JAX's that refuses to work under ``jax.jit``, which here nobody wrote, without its refusal.
+    """A JAX function that refuses to work under ``jax.jit``, without its refusal: here no learner wrote the ``jax.jit``.
 
     In a shard_map it stays: there a mesh whose axes are not manual would be wrong.
     """

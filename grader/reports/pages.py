@@ -75,15 +75,8 @@ def _environment() -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.globals.update(
-        word=status_word,
-        reason=reason_text,
-        where=place_text,
-        pictures=pictures,
-        drawing=draw_svg,
-        describe=describe,
-        data_pairs=data_pairs,
-    )
+    environment.globals.update(word=status_word, reason=reason_text, where=place_text, data_pairs=data_pairs)
+    environment.globals.update(pictures=pictures, drawing=draw_svg, describe=describe)
     environment.globals.update(score=score, percent=percentage, counted=counted, pending_text=pending_text)
     environment.globals.update(page_name=page_name, quote=quote, show_percent=show_percent, notes_of=count_notes)
     environment.filters.update(prose=_prose, tidy=tidy, clean=clean)

@@ -38,7 +38,7 @@ class Picture(BaseModel):
 
     @property
     def heading(self) -> str:
-        """The title, as said to the learner: what is actual is theirs."""
+        """The title as a learner reads it: what is actual is called yours."""
         return "yours" + self.title.removeprefix("actual") if self.title.startswith("actual") else self.title
 
     @property

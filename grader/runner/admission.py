@@ -11,12 +11,8 @@ from typing import Any
 from jax.interpreters import mlir
 
 from grader.wire.frames import dtype_of
+from grader.wire.limits import MAX_ARRAY, MAX_NESTED, MAX_OPS
 
-MAX_OPS = 20_000
-MAX_STEPS = 200_000  # operations, or instructions of the compiler's, with every call written out
-MAX_DEPTH = 200
-MAX_ARRAY = 1 << 30
-MAX_PAPER_ARRAY = 1 << 45  # of a program that is read and never compiled
 CALLBACK = "uses a host callback, which cannot leave this process; remove it"
 
 # Collectives, and what they are called in facts (``Collective.kind``).
@@ -78,8 +74,8 @@ def walk(op: Any) -> Iterator[Any]:
             stack.pop()
             continue
         yield current
-        if len(stack) > MAX_DEPTH:
-            raise Refused(f"the program is nested more than {MAX_DEPTH} levels deep")
+        if len(stack) > MAX_NESTED:
+            raise Refused(f"the program is nested more than {MAX_NESTED} levels deep")
         stack.append(inner for region in current.regions for block in region for inner in block)
 
 

@@ -20,17 +20,16 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from grader.common.observation import UNKNOWN
 from grader.runner import facts, hlo, operations, ragged
-from grader.runner.admission import MAX_ARRAY, MAX_PAPER_ARRAY, Refused
+from grader.runner.admission import Refused
 from grader.runner.program import Program, canonical
 from grader.runner.steps import Steps
 from grader.wire.frames import decode, dtype_of, pack_array, unpack_array
+from grader.wire.limits import MAX_ARRAY, MAX_COLLECTIVES, MAX_MEMORY, MAX_OUTPUT, MAX_PAPER_ARRAY
 from grader.wire.meshes import make_mesh
 from grader.wire.operations import to_json
 from grader.wire.text import one_line, without_marks
 
-MAX_OUTPUT = 64 << 20
-MAX_MEMORY = 512 << 20  # well below the least memory_mib of a course
-MAX_COLLECTIVES = 4_000  # the facts of more do not fit into one answer
+# What is kept of earlier programs: bytes of replies, and a number of compiled ones.
 MAX_REMEMBERED = 64 << 20
 MAX_COMPILED = 8
 # Code is generated for small inputs and runs a few times: optimizing it takes longer than it saves.
@@ -72,7 +71,7 @@ class Remembered(Generic[T]):
         return thing
 
 
-def _size(reply: Reply) -> int:
+def size_of(reply: Reply) -> int:
     operations = reply[0].get("operations") or {"values": []}
     return 4096 + 500 * len(operations["values"]) + sum(map(len, reply[1]))
 
@@ -96,8 +95,8 @@ class Read:
     operations: dict[str, Any] | None
 
 
-_answered: Remembered[Reply] = Remembered(MAX_REMEMBERED, _size)
-_executed: Remembered[Reply] = Remembered(MAX_REMEMBERED, _size)
+_answered: Remembered[Reply] = Remembered(MAX_REMEMBERED, size_of)
+_executed: Remembered[Reply] = Remembered(MAX_REMEMBERED, size_of)
 _compiled: Remembered[Compiled] = Remembered(MAX_COMPILED, lambda _: 1)
 _read: Remembered[Read] = Remembered(MAX_COMPILED, lambda _: 1)  # asked again with other inputs
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from grader.common.observation import NOTHING, UNKNOWN, Collective, Interval, Path
 from grader.runner import flops
-from grader.runner.admission import MAX_STEPS, RAGGED, Refused, array_bytes, callee_of, kind_of, place_of, shaped, walk
+from grader.runner.admission import RAGGED, Refused, array_bytes, callee_of, kind_of, place_of, shaped, walk
 from grader.runner.flops import FREE, Cost
 from grader.runner.groups import (
     Groups,
@@ -31,6 +31,7 @@ from grader.runner.groups import (
 from grader.runner.hlo import MARK, mark_number
 from grader.runner.loops import defining, trip_count
 from grader.runner.ragged import groups_of, most_sent, moved_by
+from grader.wire.limits import MAX_NESTED, MAX_STEPS
 
 
 @dataclass(frozen=True)
@@ -121,7 +122,6 @@ def _yielded(op: Any) -> list[Any]:
     return [value for region in op.regions for block in region for value in list(block)[-1].operation.operands]
 
 
-MAX_DEPTH = 200  # Python would end at three times as many calls of its own
 GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
 
 
@@ -151,7 +151,7 @@ class _Reader:
 
     def region(self, region: Any, times: Interval) -> None:
         self.depth += 1
-        if self.depth > MAX_DEPTH:
+        if self.depth > MAX_NESTED:
             raise Refused("the program's calls are nested too deeply")
         for block in region:
             for inner in block:

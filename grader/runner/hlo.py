@@ -16,11 +16,12 @@ from typing import Any
 
 from grader.common.observation import UNKNOWN, Collective, Interval, Path, sum_over_paths, total
 from grader.runner import flops
-from grader.runner.admission import MAX_STEPS, RAGGED, Refused
+from grader.runner.admission import RAGGED, Refused
 from grader.runner.flops import FREE, Cost
 from grader.runner.groups import Groups, axis_groups, cyclic_shift, group_axes, permute_axes, senders, sent_in_group
+from grader.wire.limits import MAX_STEPS
 
-MARK = f"by_hand_{secrets.token_hex(8)}"  # not to be guessed: names of a learner's can show up in a line, too
+MARK = f"by_hand_{secrets.token_hex(8)}"  # not to be guessed: names that a learner chose can show up in a line, too
 _MARKED = re.compile(rf"{MARK}_(\d+)_")
 
 KINDS = {

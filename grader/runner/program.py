@@ -17,11 +17,9 @@ from typing import Any
 from jax.interpreters import mlir
 
 from grader.runner import ragged
-from grader.runner.admission import CUSTOM, MAX_ARRAY, Refused, admitted, check_functions, place_of, shaped, walk
+from grader.runner.admission import CUSTOM, Refused, admitted, check_functions, place_of, shaped, walk
+from grader.wire.limits import MAX_ARRAY, MAX_PROGRAM, MAX_PROGRAM_TEXT, MAX_RESULTS
 
-MAX_BYTES = 4 << 20
-MAX_TEXT = 16 << 20
-MAX_RESULTS = 64
 MAGIC = b"ML\xefR"
 # Attributes with a dialect's name are notes beside an operation; this one alone means something to the compiler.
 NOTES = {"sdy.sharding"}
@@ -75,8 +73,8 @@ def canonical(
     Raises:
         Refused: it could do more than compute, is too large, or is not what was asked.
     """
-    if len(code) > MAX_BYTES:
-        raise Refused(f"the program takes {len(code):,} bytes; {MAX_BYTES:,} are the limit")
+    if len(code) > MAX_PROGRAM:
+        raise Refused(f"the program takes {len(code):,} bytes; {MAX_PROGRAM:,} are the limit")
     if not code.startswith(MAGIC):
         raise Refused("the program cannot be read")
     try:
@@ -107,8 +105,8 @@ def _canonical(
         main = _signature(module, mesh, arguments)
         module.operation.verify()
         text: Any = module.operation.get_asm(enable_debug_info=False)
-        if len(text) > MAX_TEXT:
-            raise Refused(f"the program is {len(text):,} characters long; {MAX_TEXT:,} are the limit")
+        if len(text) > MAX_PROGRAM_TEXT:
+            raise Refused(f"the program is {len(text):,} characters long; {MAX_PROGRAM_TEXT:,} are the limit")
         places = tuple(place_of(op.location, files) for op in walk(module.operation))
         return Program(text, places, _results(main))
 

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from grader.sandbox.filters import forbid_calls
-from grader.sandbox.limits import MAX_OPEN
+from grader.wire.limits import MAX_OPEN
 
 PR_SET_CHILD_SUBREAPER = 36
 PR_SET_DUMPABLE = 4

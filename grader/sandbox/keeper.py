@@ -8,23 +8,15 @@ import select
 import signal
 import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, BinaryIO
 
+from grader.sandbox.allowance import Allowance, cpu_seconds
 from grader.sandbox.confine import PR_SET_CHILD_SUBREAPER, close_all_but, give_up, prctl
-from grader.sandbox.limits import (
-    GRACE,
-    LOOK_SECONDS,
-    MAX_ANSWER,
-    MAX_HEADER,
-    MAX_STRAY,
-    MAX_THREADS,
-    Allowance,
-    cpu_seconds,
-)
 from grader.sandbox.scratch import empty, is_over_quota
 from grader.wire import frames
 from grader.wire.frames import reader
+from grader.wire.limits import GRACE_SECONDS, LOOK_SECONDS, MAX_ANSWER, MAX_ANSWER_HEADER, MAX_STRAY, MAX_THREADS
 
 Send = Callable[[dict[str, Any], list[bytes]], None]
 Child = Callable[[Callable[[int], bytes], BinaryIO, float], None]
@@ -33,8 +25,8 @@ Child = Callable[[Callable[[int], bytes], BinaryIO, float], None]
 class Stages:
     """What a child is given, and when: its source, and once that is loaded one list of asks after the other.
 
-    A later list comes only after the last answer to the earlier ones, so that no error of theirs can tell of it. Answers
-    count in order, each once: whoever forges one, to see more, has given it.
+    A later list comes only after the last answer to the earlier ones, so that no error of the learner's code can tell of
+    it. Answers count in order, each once: whoever forges one, to see more, has given it.
 
     Args:
         to_child: the end of a pipe, which does not block: the child reads when it likes.
@@ -92,6 +84,17 @@ class Stages:
         return [self.to_child] if self.to_child is not None and self._waiting else []
 
 
+@contextlib.contextmanager
+def last_act() -> Iterator[None]:
+    """All that a forked process does: at its end the process exits, with 0 where nothing was raised."""
+    code = 1
+    try:
+        yield
+        code = 0
+    finally:
+        os._exit(code)
+
+
 def keep(asks: int, send: Send, child: Child) -> None:
     """Fork the child, hand it the request, relay its answers, and say how it ended; nothing survives."""
     prctl(PR_SET_CHILD_SUBREAPER, 1)
@@ -100,12 +103,8 @@ def keep(asks: int, send: Send, child: Child) -> None:
     os.set_blocking(to_child, False)
     pid = os.fork()
     if pid == 0:
-        code = 1
-        try:
+        with last_act():
             _begin(child, inlet, outlet)
-            code = 0
-        finally:
-            os._exit(code)
     os.close(inlet)
     os.close(outlet)
     header, (source, *later) = frames.read_frame(reader(asks))
@@ -139,7 +138,7 @@ class Inlet:
     def __init__(self, out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages) -> None:
         self._out, self._pid, self._scratch, self._stages = out, pid, scratch, stages
         self._received, self._looked = 0, time.monotonic()
-        self._in_all, self._each = Allowance(pid, limits["total_seconds"]), limits["trace_seconds"] + GRACE
+        self._in_all, self._each = Allowance(pid, limits["total_seconds"]), limits["trace_seconds"] + GRACE_SECONDS
 
     def frame(self) -> tuple[dict[str, Any], bytes]:
         """The next frame: its header, and all of it as it came (made anew, its header could outgrow what one may have).
@@ -147,7 +146,7 @@ class Inlet:
         Raises TimeoutError, EOFError and BadFrame, which says ``flood``, ``disk`` or ``threads`` where it is one of these.
         """
         self._this_one, self._raw = Allowance(self._pid, self._each), bytearray()
-        body, _ = frames.read_frame(self._read, max_header=MAX_HEADER, max_blobs=MAX_ANSWER)
+        body, _ = frames.read_frame(self._read, max_header=MAX_ANSWER_HEADER, max_blobs=MAX_ANSWER)
         return body, bytes(self._raw)
 
     def _read(self, n: int) -> bytes:
@@ -207,7 +206,7 @@ def relay(out: int, pid: int, limits: dict[str, float], scratch: str, stages: St
 
 def _how_it_ended(pid: int) -> str:
     """What a child that says no more died of, without collecting it; ``silent`` for one that lives on."""
-    wait = Allowance(pid, GRACE)
+    wait = Allowance(pid, GRACE_SECONDS)
     while not (ended := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)):
         if wait.over:
             return "silent"

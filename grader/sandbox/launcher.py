@@ -2,7 +2,7 @@
 
 A process of its own, because the sandbox's supervisor lives in whoever starts it, and because as
 subreaper it gets, and kills, whatever escapes from the sandbox's process group.
-Run as ``launcher.py SCRATCH READABLE MEMORY_MIB COMMAND...``; imports nothing of this package.
+Run as ``launcher.py SCRATCH READABLE MEMORY_MIB PROCESSES THREADS COMMAND...``; imports nothing of this package.
 """
 
 from __future__ import annotations
@@ -20,10 +20,9 @@ PR_SET_PDEATHSIG = 1
 PR_CAPBSET_DROP = 24
 PR_SET_CHILD_SUBREAPER = 36
 CAP_DAC_READ_SEARCH = 2
-MAX_THREADS = 1024
 
 
-def main(scratch: str, readable: list[str], memory_mib: int, command: list[str]) -> int:
+def main(scratch: str, readable: list[str], memory_mib: int, processes: int, threads: int, command: list[str]) -> int:
     from sandlock import Sandbox
     from sandlock.sandbox import StdioMode
 
@@ -34,7 +33,7 @@ def main(scratch: str, readable: list[str], memory_mib: int, command: list[str])
     sandbox = Sandbox(
         fs_readable=readable,
         fs_writable=[scratch, "/dev/null"],
-        max_processes=64,
+        max_processes=processes,
         max_memory=f"{memory_mib}M",
         no_coredump=True,
         cwd=scratch,
@@ -50,7 +49,7 @@ def main(scratch: str, readable: list[str], memory_mib: int, command: list[str])
         stop(0, None)
     os.close(0)
     os.close(1)
-    threading.Thread(target=limit_threads, daemon=True).start()
+    threading.Thread(target=limit_threads, args=(threads,), daemon=True).start()
     results: list[Any] = []
     waiting = threading.Thread(target=lambda: results.append(process.wait()), daemon=True)
     waiting.start()
@@ -79,13 +78,13 @@ def drop_capabilities() -> None:
         raise OSError(ctypes.get_errno(), "cannot drop capabilities")
 
 
-def limit_threads() -> None:
+def limit_threads(most: int) -> None:
     """Kill whatever starts threads without end: nothing else counts them, and a machine has only so many."""
     while True:
         for pid in descendants():
             with contextlib.suppress(OSError), open(f"/proc/{pid}/status") as status:
                 threads = next((int(line.split()[1]) for line in status if line.startswith("Threads:")), 0)
-                if threads > MAX_THREADS:
+                if threads > most:
                     os.kill(pid, signal.SIGKILL)
         time.sleep(0.2)
 
@@ -122,5 +121,5 @@ def descendants() -> list[int]:
 
 
 if __name__ == "__main__":
-    scratch, paths, memory, *command = sys.argv[1:]
-    sys.exit(main(scratch, paths.split(":"), int(memory), command))
+    scratch, paths, *numbers = sys.argv[1:6]
+    sys.exit(main(scratch, paths.split(":"), *map(int, numbers), command=sys.argv[6:]))

@@ -24,7 +24,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from grader.sandbox.confine import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, cap, landlock, prctl
-from grader.sandbox.keeper import keep
+from grader.sandbox.keeper import keep, last_act
 from grader.wire import frames
 
 
@@ -57,12 +57,8 @@ def _kept(asks: int, send: Callable, child: Callable) -> bool:
     """Let a process of its own keep a child; whether it ended well."""
     keeper = os.fork()
     if keeper == 0:
-        code = 1
-        try:
+        with last_act():
             keep(asks, send, child)
-            code = 0
-        finally:
-            os._exit(code)
     return os.waitpid(keeper, 0)[1] == 0
 
 

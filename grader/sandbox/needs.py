@@ -56,14 +56,14 @@ def packages() -> dict[str, str]:
 def libraries() -> tuple[str, ...]:
     """Shared libraries outside of the packages: those of Python's own modules, of JAX and of NumPy."""
     modules = [*(library() / "lib-dynload").glob("*.so")]
-    for name, inside in (("jaxlib", "*.so"), ("numpy", "*/*.so"), ("scipy", "linalg/*.so")):
+    for name, pattern in (("jaxlib", "*.so"), ("numpy", "*/*.so"), ("scipy", "linalg/*.so")):
         if name in packages():
-            modules += Path(packages()[name]).glob(inside)
+            modules += Path(packages()[name]).glob(pattern)
     done = subprocess.run(
         [sys.executable, "-I", "-S", "-c", LOAD, *map(str, modules)], capture_output=True, text=True, timeout=600
     )
-    mine = (str(library()), *(str(Path(p).parent) for p in packages().values()))
-    return tuple(p for p in dict.fromkeys(done.stdout.split("\n")) if p and not p.startswith(mine))
+    inside = (str(library()), *(str(Path(p).parent) for p in packages().values()))
+    return tuple(p for p in dict.fromkeys(done.stdout.split("\n")) if p and not p.startswith(inside))
 
 
 def library() -> Path:

@@ -6,7 +6,7 @@ import contextlib
 import os
 import secrets
 
-from grader.sandbox.limits import MAX_SCRATCH, MAX_SCRATCH_FILES
+from grader.wire.limits import MAX_SCRATCH, MAX_SCRATCH_FILES
 
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 

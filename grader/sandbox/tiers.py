@@ -18,6 +18,7 @@ from pathlib import Path
 
 from grader.sandbox import needs
 from grader.sandbox.filters import ARCHITECTURES
+from grader.wire.limits import MAX_PROCESSES, MAX_THREADS
 
 TIERS = ("sandlock", "bwrap", "none")
 # What each role needs of this package, in folders: all that a process of this role can read of it.
@@ -107,7 +108,8 @@ def command(tier: str, role: str, scratch: str, memory_mib: int) -> list[str]:
     if tier == "sandlock":  # what learner code may read is less than what a start takes
         command += [":".join(needs.readable())] if role == "trace" else []
         readable = ":".join([*needs.listable(), *package(role)])
-        return [*python, str(HERE / "launcher.py"), scratch, readable, str(memory_mib), *command]
+        most = [str(memory_mib), str(MAX_PROCESSES), str(MAX_THREADS)]
+        return [*python, str(HERE / "launcher.py"), scratch, readable, *most, *command]
     return [*_bwrap(scratch, package(role)), *command]
 
 

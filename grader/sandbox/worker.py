@@ -15,10 +15,12 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from grader.sandbox import needs
-from grader.sandbox.limits import GONE_SECONDS, MAX_STDERR, START_SECONDS, Limits, backstop
+from grader.sandbox.allowance import backstop
+from grader.sandbox.limits import Limits
 from grader.sandbox.scratch import empty
 from grader.sandbox.tiers import command, environment
 from grader.wire import frames
+from grader.wire.limits import GONE_SECONDS, MAX_STDERR, START_SECONDS
 
 # Launchers die with the *thread* that started them (PR_SET_PDEATHSIG): this one lives as long as we do.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
@@ -55,7 +57,7 @@ class Worker:
         self.scratch = ""
         self._phase = "starting"
         self._stderr: Any = None
-        self._told = 0  # length of standard error when the current request was made
+        self._heard = 0  # length of standard error when the current request was made
 
     def start(self) -> None:
         """Start the process without waiting until it is ready, so that several start side by side."""
@@ -73,7 +75,7 @@ class Worker:
             cwd=self.scratch,
             start_new_session=True,
         ).result()
-        self.ready, self._told, self._phase = False, 0, "starting"
+        self.ready, self._heard, self._phase = False, 0, "starting"
 
     def await_ready(self) -> None:
         """Start the process, unless it runs, and wait until it can be asked."""
@@ -121,7 +123,7 @@ class Worker:
     ) -> Iterator[tuple[dict, list[bytes]]]:
         self.await_ready()
         request = {
-            "limits": self.limits.as_dict(),
+            "limits": self.limits.model_dump(),
             "env": environment(self.devices),
             "scratch": self.scratch,
             "tier": self.tier,
@@ -171,7 +173,7 @@ class Worker:
     def send(self, data: bytes) -> None:
         """Write to its standard input. Raises WorkerDied."""
         assert self.process is not None and self.process.stdin is not None
-        self._told = os.fstat(self._stderr.fileno()).st_size
+        self._heard = os.fstat(self._stderr.fileno()).st_size
         try:
             self.process.stdin.write(data)
             self.process.stdin.flush()
@@ -214,7 +216,7 @@ class Worker:
         if self._stderr is None:
             return ""
         size = os.fstat(self._stderr.fileno()).st_size
-        start = max(self._told, size - MAX_STDERR)  # nothing that was said about an earlier submission
+        start = max(self._heard, size - MAX_STDERR)  # nothing that was said about an earlier submission
         return os.pread(self._stderr.fileno(), MAX_STDERR, start).decode("utf-8", "replace")
 
     def kill(self) -> int:

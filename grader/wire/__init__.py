@@ -1,4 +1,4 @@
-"""What crosses the walls between processes: frames, plain values, arrays, and the words for what went wrong.
+"""What crosses the walls between processes: frames, plain values, arrays, the words for what went wrong, limits.
 
 Both sides of every wall read this; nothing here is secret, and nothing of ours is imported.
 """

@@ -20,10 +20,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-MAX_HEADER = 8 << 20
-MAX_BLOBS = 256 << 20
+from grader.wire.limits import MAX_BLOBS, MAX_HEADER
+
+# What this parser alone has to know of: levels of a value, brackets in a header (``encode`` needs three for a level), and
+# digits of an integer.
 MAX_DEPTH = 24
-MAX_NESTING = 120  # brackets in a header; ``encode`` needs three for a level
+MAX_NESTING = 120
 MAX_DIGITS = 4000
 
 
@@ -100,7 +102,7 @@ NATIVE = (
 )  # fmt: skip
 NARROW = [t for t in vars(ml_dtypes).values() if isinstance(t, type) and issubclass(t, np.generic)]
 DTYPES = {dtype.name: dtype for dtype in (np.dtype(kind) for kind in [*NATIVE, *NARROW])}
-"""Every type an array of JAX's can have, by name."""
+"""Every type that a JAX array can have, by name."""
 
 
 def dtype_of(name: str) -> np.dtype:

@@ -39,14 +39,14 @@ def describe_load(fault: dict[str, Any]) -> str:
 
 
 def crash_reason(stderr: str) -> str:
-    """One line of what XLA said last, without addresses, for the person who must look."""
+    """XLA's last words in one line, without addresses, for the person who must look."""
     lines = [s for s in stderr.splitlines() if s.strip()]
-    told = next((s for s in reversed(lines) if re.search(r"F\d{4}|Check failed|terminate|rror", s)), "")
-    return re.sub(r"0x[0-9a-f]+|\b\d{6,}\b", "...", without_marks(told))[:200]
+    last = next((s for s in reversed(lines) if re.search(r"F\d{4}|Check failed|terminate|rror", s)), "")
+    return re.sub(r"0x[0-9a-f]+|\b\d{6,}\b", "...", without_marks(last))[:200]
 
 
 def without_marks(text: str) -> str:
-    """A message of XLA's without MARK, which is another one in every process: reports are the same every time."""
+    """A message from XLA without MARK, which differs from process to process: reports are the same every time."""
     return re.sub(r"by_hand_[0-9a-f]{16}", "collective", text)
 
 

@@ -25,7 +25,7 @@ def question(about: Any = About, answer: Any = lambda n: n * 1e-6, published: tu
 
 
 @pytest.mark.parametrize(
-    ("about", "told"),
+    ("about", "lines"),
     [
         (About(), []),
         (About(mesh={"x": 4, "y": 2}, arrays=[((24, 10), P("x", "y"))]), []),
@@ -41,8 +41,8 @@ def question(about: Any = About, answer: Any = lambda n: n * 1e-6, published: tu
         (About(chip="H100", mesh={"x": 7}), []),
     ],
 )  # fmt: skip
-def test_what_cannot_exist_is_told(about: About, told: list[str]) -> None:
-    assert list(impossible(about)) == told
+def test_what_cannot_exist_is_told(about: About, lines: list[str]) -> None:
+    assert list(impossible(about)) == lines
 
 
 def test_a_sound_question_has_no_problem() -> None:
@@ -57,8 +57,8 @@ def test_a_question_says_what_it_is_about() -> None:
 
 def test_an_impossible_draw_is_told_with_the_draw() -> None:
     number = question(lambda n: About(heads=(38, n)))
-    told = list(question_problems(number))
-    assert told[0] == "asked: 38 query heads cannot share 3 KV heads evenly, with n=3" and len(told) == 6
+    found = list(question_problems(number))
+    assert found[0] == "asked: 38 query heads cannot share 3 KV heads evenly, with n=3" and len(found) == 6
 
 
 def test_an_answer_stays_within_what_hardware_allows() -> None:
@@ -101,5 +101,5 @@ def test_a_maximum_takes_both_branches(how: str) -> None:
 
 
 def test_facts_that_cannot_be_told_are_a_problem() -> None:
-    told = list(question_problems(question(lambda n: About(arrays=[((n,), P("x"))]))))
-    assert told[0] == "asked: what it is about raises KeyError: 'x', with n=2"
+    found = list(question_problems(question(lambda n: About(arrays=[((n,), P("x"))]))))
+    assert found[0] == "asked: what it is about raises KeyError: 'x', with n=2"

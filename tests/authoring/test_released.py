@@ -81,8 +81,8 @@ def test_what_a_check_needs_and_learners_do_not_get_is_told(workers: Workers, tm
     course = made_up(
         tmp_path, CHECKED, "if True:\n    FACTOR = 1\n\n\n" + CHECKED.replace("seen.a)", "FACTOR * seen.a)")
     )
-    (told,) = problems(course, workers)
-    assert told.startswith("with what learners get, the reference does not pass value: ") and "FACTOR" in told
+    (problem,) = problems(course, workers)
+    assert problem.startswith("with what learners get, the reference does not pass value: ") and "FACTOR" in problem
 
 
 def test_a_release_that_cannot_be_used_is_told(workers: Workers, tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_misconceptions_in_a_file_of_their_own_are_proved(workers: Workers, tmp_
 
 
 @pytest.mark.parametrize(
-    ("was", "becomes", "told"),
+    ("was", "becomes", "problem"),
     [
         ("expect_close(seen.out, seen.a)", "expect_close(seen.out, 2 * seen.a)", "the reference does not pass value: "),
         (
@@ -78,9 +78,9 @@ def test_misconceptions_in_a_file_of_their_own_are_proved(workers: Workers, tmp_
         "answers-too-close",
     ],
 )
-def test_a_defect_is_found(problems: Problems, tmp_path: Path, was: str, becomes: str, told: str) -> None:
+def test_a_defect_is_found(problems: Problems, tmp_path: Path, was: str, becomes: str, problem: str) -> None:
     found = problems(tmp_path, was, becomes)
-    assert any(p.startswith(told) for p in found), found
+    assert any(p.startswith(problem) for p in found), found
     assert all("\n" not in p for p in found)
 
 
@@ -115,8 +115,8 @@ def test_a_slip_that_passes_graded_what_it_fails_in_public_is_told(tmp_path: Pat
     }
     shown = Result(status="failed", earned=0, misconception="zeroed", **about)
     passed, failed = Result(status="passed", earned=1, **about), shown
-    assert list(verify._in_public(slip, shown, failed)) == []
-    assert list(verify._in_public(slip, shown, passed)) == [
+    assert list(verify.public_problems(slip, shown, failed)) == []
+    assert list(verify.public_problems(slip, shown, passed)) == [
         "the misconception zeroed fails value in public and passes it when graded"
     ]
 
@@ -139,10 +139,10 @@ def test_a_reference_that_some_seeds_refuse_is_told(workers: Workers, tmp_path: 
     helper = "return jax.lax.all_gather(a, "
     course = made_up(tmp_path, helper, helper.replace("(a, ", "(jax.numpy.where(a[0, 0] > 1.75, 0, a), "))
     grader = Grader(course, "none", here=cast(Any, workers))
-    found = list(verify._reference(course, grader, course.exercise("x1_gather"), 20))
-    told = [problem for problem in found if "seeds" in problem]
-    assert len(told) == 1, found
-    assert re.match(r"the reference does not pass value with \d+ of 20 seeds: right on all", told[0])
+    found = list(verify.reference_problems(course, grader, course.exercise("x1_gather"), 20))
+    of_seeds = [problem for problem in found if "seeds" in problem]
+    assert len(of_seeds) == 1, found
+    assert re.match(r"the reference does not pass value with \d+ of 20 seeds: right on all", of_seeds[0])
 
 
 AGAIN = """\
@@ -174,16 +174,16 @@ def test_a_check_that_waits_for_another_tasks_is_tried_with_many_seeds_too(worke
 
 
 @pytest.mark.parametrize(
-    ("hidden", "told"),
+    ("hidden", "problems"),
     [
         ('{"I": 12, "J": 5}', []),
         ('{"I": 16, "J": 5}', ["gather: hidden I is even on each device of every mesh"]),
         ('{"I": 20, "J": 20}', ["gather: two hidden dimensions are equal"]),
     ],
 )
-def test_hidden_dimensions_that_are_tame_are_told(tmp_path: Path, hidden: str, told: list[str]) -> None:
+def test_hidden_dimensions_that_are_tame_are_told(tmp_path: Path, hidden: str, problems: list[str]) -> None:
     call = made_up(tmp_path, '{"I": 1012, "J": 5}', hidden).exercise("x1_gather").checks["value"].call
-    assert isinstance(call, Call) and list(inputs.tame_dims(call)) == told
+    assert isinstance(call, Call) and list(inputs.tame_dims(call)) == problems
 
 
 def test_a_block_that_is_odd_in_public_is_odd_when_hidden(tmp_path: Path) -> None:
@@ -232,10 +232,10 @@ def test_the_grading_of_no_exercise_is_told(built: Path) -> None:
 def test_a_line_of_a_misconception_in_what_learners_get_is_told(tmp_path: Path) -> None:
     course = in_two_files(tmp_path)
     line = 'local = lambda a: jax.lax.pmax(secret_helper(a), "x")'
-    told = [f"exercises/leaked.md holds a line of x1_gather/gathered_twice: {line}"]
+    leak = [f"exercises/leaked.md holds a line of x1_gather/gathered_twice: {line}"]
     assert list(verify.leaks(course, products(course))) == []
-    assert list(verify.leaks(course, {"leaked.md": f"    {line}\n"})) == told
-    assert list(verify.leaks(made_up(tmp_path / "one"), {"leaked.md": f"    {line}\n"})) == told
+    assert list(verify.leaks(course, {"leaked.md": f"    {line}\n"})) == leak
+    assert list(verify.leaks(made_up(tmp_path / "one"), {"leaked.md": f"    {line}\n"})) == leak
 
 
 def test_a_line_of_a_solution_in_the_statement_is_told(built: Path) -> None:
@@ -263,7 +263,7 @@ def test_a_name_used_twice_in_the_course_is_told(built: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("was", "becomes", "told"),
+    ("was", "becomes", "problem"),
     [
         ('@exercise.task(hints=["a nudge"])', "@exercise.task", "gather has no hint"),
         ("points=1, public=True)", "points=1)", "has no public check: learners could check nothing"),
@@ -272,12 +272,12 @@ def test_a_name_used_twice_in_the_course_is_told(built: Path) -> None:
         ("@exercise.misconception(fails=value)", '@exercise.task(hints=["h"])\ndef second(a, *, mesh):\n    """Twice."""\n\n\n@exercise.misconception(of=gather, fails=value)', "second has no misconception to prove its checks"),
     ],
 )  # fmt: skip
-def test_what_is_not_declared_is_told(tmp_path: Path, was: str, becomes: str, told: str) -> None:
+def test_what_is_not_declared_is_told(tmp_path: Path, was: str, becomes: str, problem: str) -> None:
     course = made_up(tmp_path, was, becomes)
-    if "second" in told:
+    if "second" in problem:
         path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
         path.write_text(path.read_text().replace("fails=traffic)", "of=gather, fails=traffic)"))
-    assert told in list(verify._declared(course.exercise("x1_gather")))
+    assert problem in list(verify.declaration_problems(course.exercise("x1_gather")))
 
 
 def test_pictures_fit_a_terminal() -> None:
@@ -290,7 +290,7 @@ def test_an_exercise_without_task_or_question_is_told(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
     path.write_text('"""# T"""\nfrom grader.exercise import Exercise\n\nexercise = Exercise()\n')
-    assert list(verify._declared(course.exercise("x1_gather"))) == [
+    assert list(verify.declaration_problems(course.exercise("x1_gather"))) == [
         "has neither a task to write nor a question to answer",
     ]
 
@@ -336,13 +336,13 @@ def test_what_learners_are_meant_to_get_is_no_leak(built: Path) -> None:
     "path", ["course.yaml", "01_gather/x1_gather.py", "01_gather/_public/x1_gather.py", "01_gather/01_gather.ipynb"]
 )
 def test_any_file_that_was_edited_or_removed_is_told(built: Path, path: str) -> None:
-    told = [f"exercises/{path} is not current; run `shardlings build`"]
+    outdated = [f"exercises/{path} is not current; run `shardlings build`"]
     file = built / "exercises" / path
     text = file.read_text()
     file.write_text(text + "\n")
-    assert course_problems(built) == told
+    assert course_problems(built) == outdated
     file.unlink()
-    assert course_problems(built) == told
+    assert course_problems(built) == outdated
 
 
 def test_a_changed_exercise_makes_its_products_stale(built: Path) -> None:
@@ -376,9 +376,9 @@ def test_a_task_and_a_question_of_one_name_in_two_exercises_are_told(built: Path
 
 
 def test_problems_are_told_by_exercise_and_counted(workers: Workers, built: Path) -> None:
-    told: dict[str, list[str]] = {}
+    problems_of: dict[str, list[str]] = {}
     course = made_up(built, '@exercise.task(hints=["a nudge"])', "@exercise.task")
     grader = Grader(course, "none", here=cast(Any, workers))
-    count = verify.verify(course, grader, ["x1_gather"], told.__setitem__)
-    assert told["x1_gather"] == ["gather has no hint"] and list(told) == ["x1_gather", "course"]
-    assert count == 1 + len(told["course"])
+    count = verify.verify(course, grader, ["x1_gather"], problems_of.__setitem__)
+    assert problems_of["x1_gather"] == ["gather has no hint"] and list(problems_of) == ["x1_gather", "course"]
+    assert count == 1 + len(problems_of["course"])

@@ -167,11 +167,11 @@ def test_one_exercise_of_each_kind() -> None:
 def test_a_reference_without_full_marks_stops_the_batch_with_one_line(broken: Grader) -> None:
     with pytest.raises(CanaryFailed) as failed:
         canary.prove(broken, [NAME])
-    told = str(failed.value)
-    assert told.startswith("the canary failed: the reference of x1_gather gets 2 of 3 points here (traffic: ")
-    assert f"this environment (Python {platform.python_version()}, jax " in told and "isolation none" in told
-    assert told.endswith("so nothing is graded; see: shardlings doctor, then shardlings verify x1_gather")
-    assert "\n" not in told
+    message = str(failed.value)
+    assert message.startswith("the canary failed: the reference of x1_gather gets 2 of 3 points here (traffic: ")
+    assert f"this environment (Python {platform.python_version()}, jax " in message and "isolation none" in message
+    assert message.endswith("so nothing is graded; see: shardlings doctor, then shardlings verify x1_gather")
+    assert "\n" not in message
 
 
 def test_what_failed_is_not_remembered(broken: Grader, graded: list[str], memory: Path) -> None:
@@ -263,10 +263,19 @@ def test_gradescope_shows_it_to_the_staff_and_gives_no_score(
     assert "canary" not in json.dumps(results) and not {"score", "tests"} & set(results)
 
 
-def test_nbgrader_is_stopped_whichever_way_it_asks(broken: Grader, graded: list[str], tmp_path: Path) -> None:
+def settings_of(grader: Grader, root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """What nbgrader is plugged into, with this grader."""
     autograder = pytest.importorskip("grader.integrations.nbgrader.autograder")
-    settings = autograder.Shardlings(root=str(tmp_path))
-    settings._grader = broken
+    monkeypatch.setattr(autograder, "Grader", lambda *_: grader)
+    settings = autograder.Shardlings(root=str(root))
+    settings.loaded, settings.tier = grader.course, grader.tier
+    return settings
+
+
+def test_nbgrader_is_stopped_whichever_way_it_asks(
+    broken: Grader, graded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = settings_of(broken, tmp_path, monkeypatch)
     works = [SimpleNamespace(student=s, fingerprint=s, names=[NAME]) for s in ("ada", "bo")]
     for ask in (lambda: settings.report(works[0]), lambda: settings.ahead(works), lambda: settings.batch(works, None)):
         with pytest.raises(CanaryFailed):
@@ -275,12 +284,10 @@ def test_nbgrader_is_stopped_whichever_way_it_asks(broken: Grader, graded: list[
 
 
 def test_nbgrader_pays_once_even_where_nothing_can_be_remembered(
-    grader: Grader, graded: list[str], tmp_path: Path
+    grader: Grader, graded: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    autograder = pytest.importorskip("grader.integrations.nbgrader.autograder")
     (tmp_path / "cache").write_text("a file where a folder would be")
-    settings = autograder.Shardlings(root=str(tmp_path))
-    settings._grader = grader
+    settings = settings_of(grader, tmp_path, monkeypatch)
     for student in ("ada", "bo"):
         repaired = SimpleNamespace(submission=submitted(RIGHT, student))
         settings.report(SimpleNamespace(student=student, fingerprint=student, names=[NAME], repaired=repaired))
@@ -290,6 +297,7 @@ def test_nbgrader_pays_once_even_where_nothing_can_be_remembered(
 def test_nbgrader_autograde_ends_at_once(broken: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     """Any other error fails one student, is shown with its traceback, and the next one is tried."""
     plugin = pytest.importorskip("grader.integrations.nbgrader.plugin")
+    from traitlets.config import Configurable
 
     def look_ahead(*_: object) -> None:
         canary.prove(broken, [NAME])
@@ -297,8 +305,7 @@ def test_nbgrader_autograde_ends_at_once(broken: Grader, monkeypatch: pytest.Mon
     session = SimpleNamespace(read=lambda *_: (SimpleNamespace(assignment="", notebook=""), []), stamp=lambda *_: "",
                            look_ahead=look_ahead)  # fmt: skip
     monkeypatch.setattr(plugin.Session, "of", lambda _: session)
-    monkeypatch.setattr(plugin, "_converter", lambda _: None)
     monkeypatch.setattr(plugin, "Gradebook", contextlib.nullcontext)
     where = {"student": "ada", "assignment": "", "notebook": "", "db_url": "sqlite://"}
     with pytest.raises(SystemExit, match=r"^shardlings: the canary failed: the reference of x1_gather"):
-        plugin.Grade().preprocess(None, {"nbgrader": where})
+        plugin.Grade(parent=Configurable(parent=Configurable())).preprocess(None, {"nbgrader": where})

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -322,10 +321,10 @@ def test_reports_of_two_seeds_are_equal_unless_a_verdict_differs(grader: Grader,
         (tmp_path / "course.yaml").write_text(COURSE.replace("a-secret-seed", seed))
         own = with_workers_of(grader, load_course(tmp_path / "course.yaml"))
         reports.append(own.grade(submitted(TELLERS[teller]), [NAME]))
-    told: dict[str, set[str]] = {}
+    texts_of: dict[str, set[str]] = {}
     for report in reports:
-        told.setdefault(str(statuses(report)), set()).add(of_seed(report))
-    assert all(len(texts) == 1 for texts in told.values())
+        texts_of.setdefault(str(statuses(report)), set()).add(of_seed(report))
+    assert all(len(texts) == 1 for texts in texts_of.values())
     assert all(status != "passed" for report in reports for status in statuses(report)[:1])
 
 
@@ -420,10 +419,10 @@ def test_all_files_of_a_submission_have_one_ceiling(grader: Grader, tmp_path: Pa
     own = with_workers_of(grader, load_course(tmp_path / "course.yaml"))
     burning = f"import time\n{RIGHT}\nwhile time.process_time() < 3: pass\n"
     workers = cast(Workers, own.hosts[0])
-    limits, workers.limits = workers.limits, dataclasses.replace(workers.limits, total_seconds=2.0)
+    limits, workers.limits = workers.limits, workers.limits.model_copy(update={"total_seconds": 2.0})
     try:
         report = own.grade(submitted(burning, x2_more=burning, x3_more=RIGHT), names)
     finally:
         workers.limits = limits
-    told = [next(r for r in e.results if r.name == "value").reason for e in report.exercises]
-    assert told[0] == "" and all("used up its time" in reason for reason in told[1:])
+    reasons = [next(r for r in e.results if r.name == "value").reason for e in report.exercises]
+    assert reasons[0] == "" and all("used up its time" in reason for reason in reasons[1:])

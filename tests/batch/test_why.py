@@ -50,8 +50,8 @@ def test_what_differs_from_the_report_on_file_is_said(course: Course) -> None:
 def test_questions_and_work_that_is_not_there_are_decided_too(course: Course) -> None:
     asked = why(course, TIER, submitted(None), "gather_time", None)
     assert asked.result.status == "failed" and asked.lines[0].endswith("}, answered nothing: nothing was handed in")
-    (told,) = why(course, TIER, submitted(RIGHT + "\ngather_time = '3 us'\n"), "gather_time", None).lines
-    assert told.startswith("asked with {") and told.endswith("}, answered '3 us'")
+    (line,) = why(course, TIER, submitted(RIGHT + "\ngather_time = '3 us'\n"), "gather_time", None).lines
+    assert line.startswith("asked with {") and line.endswith("}, answered '3 us'")
     assert why(course, TIER, submitted(None), "value", None).lines == []
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from grader.batch import findings as replies
 from grader.batch.here import Here
-from grader.batch.workers import MAX_RESTARTS, Runs, Spent, Workers
+from grader.batch.workers import Runs, Spent, Workers
 from grader.common.observation import Fault, Observation, Outcome
 from grader.course.loading import Course, load_course
 from grader.exercise import Call, Cases, Quantity, Question, Task, normal
@@ -20,6 +20,7 @@ from grader.judging.plan import Ask, rng
 from grader.judging.seen import Finding
 from grader.sandbox.tiers import available
 from grader.sandbox.worker import WorkerDied
+from grader.wire.limits import MAX_RESTARTS
 
 COURSE = """\
 name: small
@@ -269,8 +270,8 @@ def test_an_answer_of_another_kind_is_refused(ask: Ask, body: dict) -> None:
 
 
 def test_a_fault_keeps_what_is_plain_and_never_says_that_we_broke() -> None:
-    told = {"kind": "broken", "message": "m" * 999, "line": "7", "file": 3, "type": None}
-    fault = replies.fault_of(told)
+    claimed = {"kind": "broken", "message": "m" * 999, "line": "7", "file": 3, "type": None}
+    fault = replies.fault_of(claimed)
     assert (fault.kind, fault.message, fault.line, fault.file) == ("raised", "m" * 700, None, "3")
     assert replies.fault_of("broken") == Fault("raised", "failed")
     assert replies.fault_of({"kind": "timeout", "message": "x", "line": 3}) == Fault("timeout", "x", 3)
@@ -358,7 +359,7 @@ def died(stderr: str, phase: str = "executing") -> WorkerDied:
 
 
 @pytest.mark.parametrize(
-    ("died", "kind", "told"),
+    ("died", "kind", "message"),
     [
         (WorkerDied("timeout"), "timeout", "the program did not finish within 30 s, twice"),
         (WorkerDied("died", "E1 rendezvous.cc:31] This thread ... may be stuck"), "timeout", "the devices waited for each other for ever: "),
@@ -367,9 +368,9 @@ def died(stderr: str, phase: str = "executing") -> WorkerDied:
         (WorkerDied("died"), "broken", "XLA ended the process twice while running this program; it runs no program of ours either"),
     ],
 )  # fmt: skip
-def test_why_a_program_could_not_be_run_is_told(died: WorkerDied, kind: str, told: str) -> None:
+def test_why_a_program_could_not_be_run_is_told(died: WorkerDied, kind: str, message: str) -> None:
     fault = replies.run_fault(died, 30)
-    assert fault.kind == kind and fault.message.startswith(told)
+    assert fault.kind == kind and fault.message.startswith(message)
 
 
 def test_a_tracer_that_dies_is_ours() -> None:
@@ -421,8 +422,8 @@ def test_all_programs_of_a_submission_have_one_ceiling(workers: Workers) -> None
     runs = Runs(workers, [], Spent())
     runs.spent.running = workers.limits.total_run_seconds + 1
     one, another = array(), array("g")
-    told = Fault("timeout", "all programs together did not finish within 180 s")
-    assert runs.findings([one, another], {}, [b"no program"]) == {one: told, another: told}
+    over = Fault("timeout", "all programs together did not finish within 180 s")
+    assert runs.findings([one, another], {}, [b"no program"]) == {one: over, another: over}
 
 
 def test_limits_are_the_courses(workers: Workers, impatient: Workers) -> None:

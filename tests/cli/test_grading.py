@@ -115,14 +115,14 @@ def test_the_published_seed_is_told(small: Path) -> None:
     )
     (small / "ada").mkdir()
     shutil.copy(ROOT / GOOD, small / "ada")
-    told = "is change-me-before-term, which everybody knows: hidden inputs are drawn from it; set one of your own"
+    warning = "is change-me-before-term, which everybody knows: hidden inputs are drawn from it; set one of your own"
     done = shardlings("grade", "ada", "--out", "out", "--isolation", "none", "--json", cwd=small)
-    assert f"warning: the seed in course.yaml {told}" in done.stderr
-    assert told in json.loads(done.stdout)["warnings"][0] and told in (small / "out" / "index.html").read_text()
+    assert f"warning: the seed in course.yaml {warning}" in done.stderr
+    assert warning in json.loads(done.stdout)["warnings"][0] and warning in (small / "out" / "index.html").read_text()
     lines = {line["name"]: line for line in json.loads(shardlings("doctor", "--json", cwd=small).stdout)}
-    assert told in lines["seed"]["told"] and not lines["seed"]["ok"] and not lines["seed"]["needed"]
+    assert warning in lines["seed"]["detail"] and not lines["seed"]["ok"] and not lines["seed"]["needed"]
     shardlings("build", cwd=small)
-    assert told in shardlings("verify", cwd=small).stderr
+    assert warning in shardlings("verify", cwd=small).stderr
 
 
 def test_grades_of_two_modules_add_up_in_one_folder(tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ def test_list_shows_every_exercise() -> None:
 
 
 def test_show_prints_statement_numbers_and_hints_on_request() -> None:
-    told = shardlings("show", "c1", "--hint", "1").stdout
-    assert "Hint 1 for matmul_local" in told and "Question" in told
-    assert "Hint 2" not in told
+    shown = shardlings("show", "c1", "--hint", "1").stdout
+    assert "Hint 1 for matmul_local" in shown and "Question" in shown
+    assert "Hint 2" not in shown
 
 
 def test_check_exits_with_1_while_work_is_unfinished(tmp_path: Path) -> None:
@@ -59,14 +59,14 @@ def test_what_learners_are_given_can_be_checked_by_itself(tmp_path: Path) -> Non
     results = json.loads(done.stdout)["exercises"][0]["results"]
     assert {r["status"] for r in results if r["kind"] == "check"} == {"passed"}
     assert any("judged after you submit" in r["reason"] for r in results if r["kind"] == "number")
-    told = shardlings("check", "c1", cwd=tmp_path / "exercises").stdout
-    assert told.endswith("Hidden checks decide on 1 point more when your work is graded.\n")
+    shown = shardlings("check", "c1", cwd=tmp_path / "exercises").stdout
+    assert shown.endswith("Hidden checks decide on 1 point more when your work is graded.\n")
 
 
 def test_check_says_that_it_runs_a_file_as_it_is_and_offers_isolation(tmp_path: Path) -> None:
     shutil.copy(ROOT / GOOD, tmp_path)
-    told = shardlings("check", "--work", str(tmp_path))
-    assert told.stderr.startswith(
+    done = shardlings("check", "--work", str(tmp_path))
+    assert done.stderr.startswith(
         f"note: {tmp_path} is run as it is, without a sandbox; for work that is not yours pass"
     )
     (tmp_path / "c1_no_communication.py").write_text(f"open({str(tmp_path / 'mark')!r}, 'w').close()\n")

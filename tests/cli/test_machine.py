@@ -25,7 +25,7 @@ def test_a_jax_that_is_too_old_gets_the_command_that_mends_it() -> None:
 def test_a_jax_that_nobody_tested_is_named_and_is_no_obstacle() -> None:
     line = jax_line("0.13.0")
     assert not line.ok and not line.needed and not jax_problem("0.13.0")
-    assert line.told == "0.13.0 is newer than what was tested; pip install 'jax>=0.10.1,<0.13'"
+    assert line.detail == "0.13.0 is newer than what was tested; pip install 'jax>=0.10.1,<0.13'"
     assert jax_line("0.12.0.1").ok and jax_line("0.10.1").ok
     assert jax_line("0.10.0").needed and not jax_line("0.10.0").ok
 
@@ -39,20 +39,20 @@ def test_the_bounds_are_those_that_pip_is_told() -> None:
 
 def test_devices_are_counted_in_a_worker() -> None:
     line = count_devices(3)
-    assert line.ok and line.told == "3 simulated devices"
+    assert line.ok and line.detail == "3 simulated devices"
 
 
 def test_solutions_are_graded_here(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     line = graded_right(course, "none")
-    assert line.ok and line.told == "full marks for the solutions of x1_gather (isolation: none)"
+    assert line.ok and line.detail == "full marks for the solutions of x1_gather (isolation: none)"
 
 
 def test_solutions_that_lose_points_here_are_named(tmp_path: Path) -> None:
     course = made_up(tmp_path, "expect_close(seen.out, seen.a)", "expect_close(seen.out, 2 * seen.a)")
     line = graded_right(course, "none")
     assert not line.ok and line.needed
-    assert line.told.startswith("the canary failed: the reference of x1_gather gets 1 of 3 points here (value: ")
+    assert line.detail.startswith("the canary failed: the reference of x1_gather gets 1 of 3 points here (value: ")
 
 
 def test_without_a_sandbox_or_a_whole_course_the_canary_says_why(
@@ -60,14 +60,14 @@ def test_without_a_sandbox_or_a_whole_course_the_canary_says_why(
 ) -> None:
     broken = made_up(tmp_path, "import math\n", "import maths\n")
     line = graded_right(broken, "none")
-    assert not line.ok and not line.needed and "No module named 'maths'" in line.told
+    assert not line.ok and not line.needed and "No module named 'maths'" in line.detail
 
     def none(asked: str) -> str:
         raise NoIsolation("no sandbox works here")
 
     monkeypatch.setattr(doctor, "best_tier", none)
     line = graded_right(made_up(tmp_path), "auto")
-    assert not line.ok and not line.needed and line.told == "not run: no sandbox works here"
+    assert not line.ok and not line.needed and line.detail == "not run: no sandbox works here"
 
 
 def test_where_there_are_no_solutions_there_is_no_canary(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ from tests.commands import shardlings
 
 def test_doctor_tells_devices_and_isolation() -> None:
     lines = {line["name"]: line for line in json.loads(shardlings("doctor", "--json").stdout)}
-    assert lines["devices"]["told"] == "8 simulated devices"
+    assert lines["devices"]["detail"] == "8 simulated devices"
     assert {"isolation sandlock", "isolation bwrap", "JAX"} <= set(lines)
 
 

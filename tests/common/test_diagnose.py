@@ -60,10 +60,10 @@ def test_of_replicas_of_which_one_is_right_it_is_named(wrong: int) -> None:
     got = sharded(A)
     got.shards[wrong] = got.shards[wrong] + 1
     right, other = ("(x=0, y=1)", "(x=0, y=0)") if wrong == 0 else ("(x=0, y=0)", "(x=0, y=1)")
-    said = f"; device {right} holds the right values, but device {other}, which should hold the same, holds "
-    assert explain(got, A, BOUND) == f"{said}other values"
+    start = f"; device {right} holds the right values, but device {other}, which should hold the same, holds "
+    assert explain(got, A, BOUND) == f"{start}other values"
     got.shards[wrong] = 0 * got.shards[wrong]
-    assert explain(got, A, BOUND) == f"{said}only zeros"
+    assert explain(got, A, BOUND) == f"{start}only zeros"
 
 
 def test_a_result_on_one_device_only_is_no_partial_sum() -> None:
@@ -191,9 +191,9 @@ def test_no_expected_value_is_told(seed: int, kind: str) -> None:
     got = sharded(wrong, ("x",))
     if kind == "replica":
         got.shards[1] = got.shards[1] + 5
-    told = explain(got, want, 0.1)
-    assert bool(told) == (kind != "noise")
-    assert all(float(n) < 100 for n in re.findall(r"\d+(?:\.\d+)?", told))
+    text = explain(got, want, 0.1)
+    assert bool(text) == (kind != "noise")
+    assert all(float(n) < 100 for n in re.findall(r"\d+(?:\.\d+)?", text))
 
 
 @pytest.mark.parametrize("spec", [(), ("x",), (None, ("x", "y"))])

@@ -39,10 +39,10 @@ def test_slices_are_those_of_jax(devices: int, layout: tuple) -> None:
     shape, spec, mesh = layout
     some = jax.devices()[: math.prod(mesh.values())]
     real = jax.make_mesh(tuple(mesh.values()), tuple(mesh), axis_types=(AxisType.Auto,) * len(mesh), devices=some)
-    theirs = NamedSharding(real, PartitionSpec(*spec)).devices_indices_map(shape)
+    by_device = NamedSharding(real, PartitionSpec(*spec)).devices_indices_map(shape)
     ours = owner_slices(shape, spec, mesh)
     for device, where in zip(real.devices.flat, ours, strict=True):
-        assert [s.indices(n)[:2] for s, n in zip(theirs[device], shape, strict=True)] == list(where)
+        assert [s.indices(n)[:2] for s, n in zip(by_device[device], shape, strict=True)] == list(where)
 
 
 @given(layouts())

@@ -92,9 +92,9 @@ def test_without_a_record_nothing_that_differs_is_replaced(tmp_path: Path) -> No
 def test_a_record_that_git_merged_knows_both(tmp_path: Path) -> None:
     build(made_up(tmp_path, "Say what to do.", "Theirs."))
     record, stub = tmp_path / "exercises" / BUILT, tmp_path / "exercises" / STUB
-    theirs, text = record.read_text(), stub.read_text()
+    before, text = record.read_text(), stub.read_text()
     build(made_up(tmp_path, "Say what to do.", "Ours."))
-    record.write_text(f"<<<<<<< HEAD\n{record.read_text()}=======\n{theirs}>>>>>>> theirs\n")
+    record.write_text(f"<<<<<<< HEAD\n{record.read_text()}=======\n{before}>>>>>>> theirs\n")
     stub.write_text(text)
     assert not build(made_up(tmp_path)).left
 

@@ -24,7 +24,7 @@ def test_defaults_fill_what_is_left_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("was", "becomes", "told"),
+    ("was", "becomes", "message"),
     [
         ("name: small", "nam: small", "course.yaml:1: nam: no such field; did you mean 'name'?"),
         ("name: small\n", "name: small\nlimits:\n  run_secs: 3\n", "course.yaml:3: limits.run_secs: no such field; did you mean 'run_seconds'?"),
@@ -37,8 +37,8 @@ def test_defaults_fill_what_is_left_out(tmp_path: Path) -> None:
         ("title: Layout", "title: [", "course.yaml:6: not YAML"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_line_and_field(tmp_path: Path, was: str, becomes: str, told: str) -> None:
-    assert complaint(tmp_path, GOOD.replace(was, becomes)).startswith(told)
+def test_a_mistake_is_told_with_line_and_field(tmp_path: Path, was: str, becomes: str, message: str) -> None:
+    assert complaint(tmp_path, GOOD.replace(was, becomes)).startswith(message)
 
 
 def test_an_empty_file_is_told(tmp_path: Path) -> None:

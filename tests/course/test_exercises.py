@@ -35,7 +35,7 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("was", "becomes", "told"),
+    ("was", "becomes", "problem"),
     [
         ("exercise = Exercise(", "exercise = Exercise((", ":15: invalid syntax"),
         ('@exercise.task(hints=["a nudge"])', "@exercise.tusk", ":29: AttributeError: 'Exercise' object has no attribute 'tusk'"),
@@ -50,13 +50,13 @@ def test_an_exercise_without_a_statement_is_refused(tmp_path: Path) -> None:
         ('meshes=[{"x": 4}, {"x": 2}]', 'meshes=[{"x": 4}, {"x": 4, "y": 4}]', "x1_gather needs 16 devices for its mesh {'x': 4, 'y': 4}, course.yaml says devices: 8"),
     ],
 )  # fmt: skip
-def test_a_mistake_in_an_exercise_is_told_in_one_line(tmp_path: Path, was: str, becomes: str, told: str) -> None:
+def test_a_mistake_in_an_exercise_is_told_in_one_line(tmp_path: Path, was: str, becomes: str, problem: str) -> None:
     course = made_up(tmp_path, was, becomes)
     with pytest.raises(CourseError) as error:
         course.exercise("x1_gather")
     message = str(error.value)
-    assert told in message and "\n" not in message
-    assert message.startswith("x1_gather" if "devices" in told else f"{tmp_path}/solutions/01_gather/x1_gather.py:")
+    assert problem in message and "\n" not in message
+    assert message.startswith("x1_gather" if "devices" in problem else f"{tmp_path}/solutions/01_gather/x1_gather.py:")
 
 
 def test_an_exercise_is_executed_once(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def test_two_courses_may_be_loaded_at_a_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("was", "becomes", "told"),
+    ("was", "becomes", "problem"),
     [
         ("def zeroed(", "def zeroed((", ":11: invalid syntax"),
         ("import jax\n", "1/0\n", ":3: ZeroDivisionError: division by zero"),
@@ -115,12 +115,12 @@ def test_two_courses_may_be_loaded_at_a_time(tmp_path: Path) -> None:
     ],
 )  # fmt: skip
 def test_a_mistake_among_the_misconceptions_is_told_with_their_file_and_line(
-    tmp_path: Path, was: str, becomes: str, told: str
+    tmp_path: Path, was: str, becomes: str, problem: str
 ) -> None:
     with pytest.raises(CourseError) as error:
         in_two_files(tmp_path, was, becomes).exercise("x1_gather")
     message = str(error.value)
-    assert message.startswith(f"{tmp_path}/solutions/01_gather/grading/x1_gather.py{told}") and "\n" not in message
+    assert message.startswith(f"{tmp_path}/solutions/01_gather/grading/x1_gather.py{problem}") and "\n" not in message
 
 
 def test_a_file_without_a_misconception_of_its_exercise_is_told(tmp_path: Path) -> None:

@@ -31,7 +31,7 @@ def test_exercises_are_chosen_by_id_beginning_or_module_in_course_order(course: 
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("c3_contractin", "no exercise 'c3_contractin'; did you mean 'c3_contracting'?"),
         ("C3_contracting", "no exercise 'C3_contracting'; did you mean 'c3_contracting'?"),
@@ -39,10 +39,10 @@ def test_exercises_are_chosen_by_id_beginning_or_module_in_course_order(course: 
         ("c", "no exercise 'c'; there are "),
     ],
 )
-def test_a_name_that_is_none_gets_the_nearest(course: Course, name: str, told: str) -> None:
+def test_a_name_that_is_none_gets_the_nearest(course: Course, name: str, message: str) -> None:
     with pytest.raises(CourseError) as error:
         course.select([name])
-    assert str(error.value).startswith(told)
+    assert str(error.value).startswith(message)
 
 
 def test_a_beginning_ends_at_an_underscore(tmp_path: Path) -> None:

@@ -46,7 +46,7 @@ FLOAT = "is a float where an int is needed: use //"
 
 
 @pytest.mark.parametrize(
-    ("got", "want", "ints", "told"),
+    ("got", "want", "ints", "note"),
     [
         ((3.0, 4), (3, 4), True, f"; 3.0 {FLOAT}"),
         ({0: (slice(0, 3.0),)}, {0: (slice(0, 3),)}, False, f"; 3.0 {FLOAT}"),
@@ -55,9 +55,9 @@ FLOAT = "is a float where an int is needed: use //"
         (None, 3, False, "; is a return missing?"),
     ],
 )
-def test_a_shape_and_the_bounds_of_a_slice_are_ints(got: object, want: object, ints: bool, told: str) -> None:
+def test_a_shape_and_the_bounds_of_a_slice_are_ints(got: object, want: object, ints: bool, note: str) -> None:
     text = reason(expect_outcomes, seen(outcomes=[({"n": 3}, value(got), value(want))]), ints=ints)
-    assert text == f"for n=3 it returned {got!r}, expected: it returned {want!r}{told}"
+    assert text == f"for n=3 it returned {got!r}, expected: it returned {want!r}{note}"
 
 
 def test_numbers_of_every_kind_are_numbers() -> None:
@@ -182,10 +182,10 @@ def test_of_a_hidden_case_everybody_is_told_the_same(got: Outcome, want: Outcome
     cases = [({"n": 1}, value(0), value(0)), *[({"n": case}, got, want)] * (1 + case % 2)]
     with pytest.raises(Failure) as failure:
         expect_outcomes(seen(outcomes=cases, public=False), ints=True)
-    told = failure.value
-    assert told.reason == "it is wrong for arguments that are not shown here"
-    assert (told.where, told.expected, told.actual, told.layouts) == ("", None, None, None)
-    assert f"n={case}" in told.staff
+    failed = failure.value
+    assert failed.reason == "it is wrong for arguments that are not shown here"
+    assert (failed.where, failed.expected, failed.actual, failed.layouts) == ("", None, None, None)
+    assert f"n={case}" in failed.staff
 
 
 def test_where_keeps_a_part_of_the_cases() -> None:

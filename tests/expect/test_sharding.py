@@ -37,5 +37,5 @@ def test_a_layout_that_differs_comes_with_both_pictures() -> None:
         expect_spec(sharded(A, ("x",)), P(None, "x"))
     assert (failure.value.expected, failure.value.actual) == ("P(None, 'x')", "P('x')")
     assert failure.value.layouts is not None
-    mine, wanted = failure.value.layouts
-    assert mine[2] != wanted[2] and len(mine[2]) == len(wanted[2]) == 8
+    returned, wanted = failure.value.layouts
+    assert returned[2] != wanted[2] and len(returned[2]) == len(wanted[2]) == 8

@@ -220,7 +220,7 @@ def test_nothing_has_no_wrong_values() -> None:
 
 
 @pytest.mark.parametrize(
-    ("got", "want", "told"),
+    ("got", "want", "message"),
     [
         (sharded(A, ("x",), per_device=True), (32, 12), "(2, 12), expected (8, 12); put together that is (8, 12), expected (32, 12)"),
         (sharded(A, (), per_device=True), (2, 12), "(8, 12), expected (2, 12)"),
@@ -230,12 +230,12 @@ def test_nothing_has_no_wrong_values() -> None:
         (sharded(A[:0], ("x",), per_device=True), (8, 12), "(0, 12); put together that is (0, 12), expected (8, 12)"),
     ],
 )  # fmt: skip
-def test_of_a_body_the_shape_that_each_device_returns_is_told(got: Sharded, want: tuple, told: str) -> None:
-    assert reason(expect_close, got, np.zeros(want)) == f"each device returns shape {told}"
+def test_of_a_body_the_shape_that_each_device_returns_is_told(got: Sharded, want: tuple, message: str) -> None:
+    assert reason(expect_close, got, np.zeros(want)) == f"each device returns shape {message}"
 
 
 @pytest.mark.parametrize(
-    ("got", "told"),
+    ("got", "message"),
     [
         ([], "returned nothing; is a return missing?"),
         ([sharded(A)], "the result should be one array, not a tuple of 1"),
@@ -243,6 +243,6 @@ def test_of_a_body_the_shape_that_each_device_returns_is_told(got: Sharded, want
         (None, "the result should be one array, not NoneType"),
     ],
 )
-def test_what_is_not_one_array_is_told_by_every_word(got: object, told: str) -> None:
+def test_what_is_not_one_array_is_told_by_every_word(got: object, message: str) -> None:
     for word, asked in ((expect_close, A), (expect_equal, A), (expect_spec, P("x")), (expect_dtype, "float32")):
-        assert reason(word, got, asked) == told
+        assert reason(word, got, asked) == message

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from grader.intake import limits
+from grader.wire import limits
 from tests.handed_in import EXERCISES, code, names, notebook, read_, texts, write, zipped
 
 

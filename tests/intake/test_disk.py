@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from grader.intake import limits
 from grader.intake.submission import Unreadable
+from grader.wire import limits
 from tests.handed_in import names, read_, write
 
 

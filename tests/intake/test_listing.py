@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.intake import limits
+from grader.wire import limits
 from tests.handed_in import names, read_, write, zipped
 
 

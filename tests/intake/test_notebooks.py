@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from grader.intake import limits
 from grader.intake.notebooks import without_outputs
 from grader.intake.submission import Refused
+from grader.wire import limits
 from tests.handed_in import code, notebook, read_, read_cells, texts, write, zipped
 
 

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from grader.intake import limits
+from grader.wire import limits
 from tests.handed_in import PIECES, code, fingerprints, names, notebook, read_, read_cells, write, zipped
 
 

@@ -10,10 +10,10 @@ import shutil
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import nbformat
 import pytest
@@ -24,7 +24,7 @@ from grader.integrations.nbgrader import cells, folder, scan
 from grader.integrations.nbgrader.repair import Known, repair
 from grader.judging.variants import params_for
 from tests import classroom
-from tests.commands import one_line
+from tests.commands import ROOT, one_line
 from tests.test_unlucky import can_mount
 
 pytest.importorskip("nbgrader")
@@ -83,12 +83,20 @@ def grade(root: Path, **options: Any):
     return batch.grade(root, MODULE, quiet, jobs=2, **options)
 
 
-def rows(root: Path, student: str = "") -> list[tuple]:
-    """Scores and comments, all that a regrade could change."""
+@contextmanager
+def gradebook_of(root: Path) -> Iterator[Any]:
+    """nbgrader's gradebook; what is changed in it is kept."""
     from nbgrader.api import Gradebook
 
-    found: list[tuple] = []
     with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
+        yield gradebook
+        gradebook.db.commit()
+
+
+def rows(root: Path, student: str = "") -> list[tuple]:
+    """Scores and comments, all that a regrade could change."""
+    found: list[tuple] = []
+    with gradebook_of(root) as gradebook:
         for one in gradebook.assignment_submissions(MODULE):
             who: Any = one.student.id
             if student in ("", who):
@@ -197,16 +205,13 @@ def test_only_what_changed_is_graded_again(course: Course, root: Path) -> None:
 
 @pytest.mark.slow
 def test_what_a_person_wrote_survives_a_regrade(course: Course, root: Path) -> None:
-    from nbgrader.api import Gradebook
-
     a_class(course, root)
     grade(root)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        one: Any = gradebook.find_grade(folder.check_cell(C1), MODULE, MODULE, "bob")
+    with gradebook_of(root) as gradebook:
+        one = gradebook.find_grade(folder.check_cell(C1), MODULE, MODULE, "bob")
         one.manual_score, one.extra_credit = 2.5, 0.5
-        said: Any = gradebook.find_comment(folder.cell_name(C1, "matmul_local"), MODULE, MODULE, "bob")
-        said.manual_comment = "Nice."
-        gradebook.db.commit()
+        comment = gradebook.find_comment(folder.cell_name(C1, "matmul_local"), MODULE, MODULE, "bob")
+        comment.manual_comment = "Nice."
     before = [r for r in rows(root, "bob") if "Nice." in r or 2.5 in r]
     for regrade in (lambda: grade(root, again=True), lambda: nbgrader(root, "autograde", MODULE, "--force")):
         regrade()
@@ -217,13 +222,11 @@ def test_what_a_person_wrote_survives_a_regrade(course: Course, root: Path) -> N
 
 @pytest.mark.slow
 def test_late_penalties_are_the_configured_plugins(course: Course, root: Path) -> None:
-    from nbgrader.api import Gradebook
-
     with open(root / "nbgrader_config.py", "a") as settings:
         settings.write("c.LateSubmissionPlugin.penalty_method = 'zero'\n")
     a_class(course, root)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        cast("Any", gradebook).update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
+    with gradebook_of(root) as gradebook:
+        gradebook.update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
     grade(root)
     ours = rows(root)
     assert next(r[2] for r in ours if r[:2] == ("ada", MODULE)) > 0
@@ -233,15 +236,28 @@ def test_late_penalties_are_the_configured_plugins(course: Course, root: Path) -
 
 @pytest.mark.slow
 def test_another_value_in_the_course_is_told_before_anything_is_graded(course: Course, root: Path) -> None:
-    from nbgrader.api import Gradebook
-
     from grader.course.config import CourseError
 
     a_class(course, root)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        cast("Any", gradebook).update_or_create_grade_cell(folder.check_cell(C1), MODULE, MODULE, max_score=99)
+    with gradebook_of(root) as gradebook:
+        gradebook.update_or_create_grade_cell(folder.check_cell(C1), MODULE, MODULE, max_score=99)
     with pytest.raises(CourseError, match="generate_assignment --force"):
         grade(root)
+
+
+def test_what_is_kept_out_is_what_jsonschema_would_import() -> None:
+    """``sys.modules`` has nothing in its place, for the sake of speed: this notices when another package is imported."""
+    text = """
+import sys
+import grader.integrations.nbgrader
+import nbformat
+nbformat.validate(nbformat.v4.new_notebook())
+import inspect, jsonschema._format
+assert "from rfc3987_syntax import" in inspect.getsource(jsonschema._format)
+print(sys.modules["rfc3987_syntax"], "lark" in sys.modules)
+"""
+    done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.split() == ["None", "False"], done.stderr
 
 
 # -- damage ------------------------------------------------------------------------------------
@@ -264,9 +280,9 @@ def without_marks(book: Book) -> None:
 
 def shuffled(book: Book) -> None:
     """Tasks in another order; what they need stays in front."""
-    mine = [i for i, c in enumerate(book["cells"]) if marks(c).get("solution")]
-    moved = [book["cells"][i] for i in reversed(mine)]
-    for i, cell in zip(mine, moved, strict=True):
+    solutions = [i for i, c in enumerate(book["cells"]) if marks(c).get("solution")]
+    moved = [book["cells"][i] for i in reversed(solutions)]
+    for i, cell in zip(solutions, moved, strict=True):
         book["cells"][i] = cell
 
 
@@ -405,12 +421,12 @@ def test_a_graded_cell_that_is_not_ours_is_an_error_not_full_marks() -> None:
     assert [o.output_type for o in cell.outputs] == ["error"]
 
 
-@pytest.mark.parametrize(("earned", "told"), [(1.5, "1.5"), (0, "0.0"), (7, "2.0"), (-3, "0.0")])
-def test_a_grade_cell_says_one_plain_number_within_its_points(earned: float, told: str) -> None:
+@pytest.mark.parametrize(("earned", "number"), [(1.5, "1.5"), (0, "0.0"), (7, "2.0"), (-3, "0.0")])
+def test_a_grade_cell_says_one_plain_number_within_its_points(earned: float, number: str) -> None:
     report = report_of(earned=earned)
     made = cells.outputs(report, report.exercises[0], 2.0, notes=True)
     assert [o.output_type for o in made] == ["display_data", "execute_result"]
-    assert made[1]["data"]["text/plain"] == told
+    assert made[1]["data"]["text/plain"] == number
 
 
 @pytest.mark.parametrize("earned", [float("nan"), float("inf")])
@@ -543,12 +559,12 @@ def test_nothing_leaks_into_what_students_get(course: Course, root: Path) -> Non
             for file in ("told.txt", "told.html", "told.ipynb"):
                 written = json.dumps({"cells": [{"source": ["x\n", text]}]}) if file.endswith("ipynb") else text
                 (place / file).write_text(written)
-                found = [told for path, told in scan.scan(course, root) if path.name == file]
+                found = [leak for path, leak in scan.scan(course, root) if path.name == file]
                 own = step == "submitted" and what.split("/")[-1] in (
                     "matmul_reduce_scatter",
                     "the answer to scatter_time",
                 )
-                assert any(told.startswith(what) for told in found) is not own, (step, what, file)
+                assert any(leak.startswith(what) for leak in found) is not own, (step, what, file)
                 (place / file).unlink()
 
 
@@ -604,8 +620,8 @@ exit $code
     again = [sys.executable, "-m", "grader.cli", "grade", "--nbgrader", str(disk / "c"), MODULE, "--isolation", "none"]
     run = ["unshare", "-m", "bash", "-c", script, "bash", str(disk), str(root), str(room), str(then), *again]
     done = subprocess.run(run, capture_output=True, text=True, timeout=300)
-    told = one_line(done)
-    assert told.startswith(f"shardlings: cannot use {disk}/c/") and "; mend that and run the same command again" in told
+    line = one_line(done)
+    assert line.startswith(f"shardlings: cannot use {disk}/c/") and "; mend that and run the same command again" in line
     assert rows(then) == rows(calm)
 
 
@@ -638,14 +654,11 @@ def test_a_submission_reaches_no_file_and_no_kernel(course: Course, root: Path, 
 
 @pytest.mark.slow
 def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: Path) -> None:
-    from nbgrader.api import Gradebook
-
     a_class(course, root)
     grade(root)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        one: Any = gradebook.find_grade(folder.check_cell(C1), MODULE, MODULE, "bob")
+    with gradebook_of(root) as gradebook:
+        one = gradebook.find_grade(folder.check_cell(C1), MODULE, MODULE, "bob")
         one.manual_score = 2.5
-        gradebook.db.commit()
     classroom.hand_in(root, "bob", MODULE, classroom.fill(book_of(root), course, MODULE, {C1: "done"}))
     classroom.hand_in(root, "dan", MODULE, b"{")
     foreign = book_of(root) | {"cells": [nbformat.v4.new_code_cell("def local_shape():\n    return 1")]}
@@ -670,19 +683,17 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
         "hal": ["not graded: handed in without a notebook"],
         "ivy": [f"not graded: no {MODULE}.ipynb was handed in: a/{MODULE}.ipynb lies too deep; move it up"],
     }
-    told = shardlings(root, "grade", "--nbgrader", ".", MODULE, fails=True)  # as before, and told as before
-    assert "These need a person" in told and "graded anew over a manual score" in told
-    assert "hal was not graded: handed in without a notebook" in told
+    printed = shardlings(root, "grade", "--nbgrader", ".", MODULE, fails=True)  # as before, and told as before
+    assert "These need a person" in printed and "graded anew over a manual score" in printed
+    assert "hal was not graded: handed in without a notebook" in printed
 
 
 @pytest.mark.slow
 def test_another_late_policy_is_another_score(course: Course, root: Path) -> None:
     """What was graded under the old policy is not kept, and both ways of grading agree on that."""
-    from nbgrader.api import Gradebook
-
     a_class(course, root)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        cast("Any", gradebook).update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
+    with gradebook_of(root) as gradebook:
+        gradebook.update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
     grade(root)
     assert not next(r[2] for r in rows(root) if r[:2] == ("ada", MODULE))
     with open(root / "nbgrader_config.py", "a") as settings:
@@ -749,8 +760,8 @@ def test_links_are_named_and_followed_by_nobody(way: str, course: Course, root: 
     for step in ("autograded", "feedback"):
         names = {str(p.relative_to(root / step / "bob" / MODULE)) for p in (root / step / "bob").rglob("*")}
         assert "mine.txt" in names and not names & {"book.db", "data/help.txt", "all"}
-    told = shardlings(root, "nbgrader", "scan", ".", fails=True)  # which finds its course by nbgrader_config.py
-    assert f"submitted/bob/{MODULE}/book.db: a link, to {root}/gradebook.db" in told and "3 leaks" in told
+    printed = shardlings(root, "nbgrader", "scan", ".", fails=True)  # which finds its course by nbgrader_config.py
+    assert f"submitted/bob/{MODULE}/book.db: a link, to {root}/gradebook.db" in printed and "3 leaks" in printed
 
 
 @pytest.mark.slow
@@ -764,8 +775,8 @@ def test_a_notebook_that_is_a_link_is_nobody_elses_work(course: Course, root: Pa
     assert set(scores(root, "cy").values()) == {0.0}
     nbgrader(root, "autograde", MODULE, "--force")
     assert set(scores(root, "cy").values()) == {0.0}
-    mine = (root / "autograded" / "cy" / MODULE / f"{MODULE}.ipynb").read_text()
-    assert "This cell was missing in what was handed in" in mine
+    book = (root / "autograded" / "cy" / MODULE / f"{MODULE}.ipynb").read_text()
+    assert "This cell was missing in what was handed in" in book
 
 
 @pytest.mark.slow
@@ -807,8 +818,8 @@ def test_scan_knows_the_gradebook_and_other_students_work(course: Course, root: 
             for who in ("bob", "ada"):
                 path = root / step / who / MODULE / name
                 path.write_bytes(data)
-                told = [t for p, t in scan.scan(course, root) if p == path]
-                assert any(t.startswith(what) for t in told) is (who == "bob" or name == "book.db"), (step, name, who)
+                leaks = [t for p, t in scan.scan(course, root) if p == path]
+                assert any(t.startswith(what) for t in leaks) is (who == "bob" or name == "book.db"), (step, name, who)
                 path.unlink()
 
 
@@ -862,12 +873,10 @@ def formgrader(root: Path, home: Path):
 @pytest.mark.slow
 @pytest.mark.skipif(CHROMIUM is None, reason="no Chromium here")
 def test_nbgraders_pages_show_scores_and_comments(course: Course, root: Path, tmp_path: Path) -> None:
-    from nbgrader.api import Gradebook
-
     a_class(course, root)
     grade(root)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        found: Any = gradebook.find_submission_notebook(MODULE, MODULE, "bob")
+    with gradebook_of(root) as gradebook:
+        found = gradebook.find_submission_notebook(MODULE, MODULE, "bob")
         ident, score = found.id, found.score
     with formgrader(root, tmp_path) as address:
         table = browse(f"{address}/formgrader/gradebook/{MODULE}/{MODULE}")
@@ -894,8 +903,6 @@ def test_what_a_student_wrote_is_no_html_in_nbgraders_pages(
     plugged: bool, course: Course, root: Path, tmp_path: Path
 ) -> None:
     """In the browser of whoever grades, and of the student; without our setting the same page runs the script."""
-    from nbgrader.api import Gradebook
-
     book = classroom.fill(book_of(root), course, MODULE, ALL_DONE)
     book["cells"].append(nbformat.v4.new_markdown_cell(SCRIPTS))
     shown = nbformat.v4.new_output("display_data", {"text/html": SCRIPTS.replace("owned", "output")})
@@ -906,8 +913,8 @@ def test_what_a_student_wrote_is_no_html_in_nbgraders_pages(
             settings.write("c.HTMLExporter.filters = {}\n")
     grade(root)
     nbgrader(root, "generate_feedback", MODULE)
-    with Gradebook(f"sqlite:///{root}/gradebook.db") as gradebook:
-        found: Any = gradebook.find_submission_notebook(MODULE, MODULE, "eve")
+    with gradebook_of(root) as gradebook:
+        found = gradebook.find_submission_notebook(MODULE, MODULE, "eve")
         ident = found.id
     with formgrader(root, tmp_path) as address:
         pages = [browse(f"{address}/formgrader/submissions/{ident}/?index=0")]

@@ -104,15 +104,15 @@ def test_a_failure_on_the_last_inputs_fails() -> None:
     assert judged(an_exercise(), last_wrong)["value"].status == "failed"
 
 
-def secretly(told: Callable[[Ask], object]) -> dict[str, Result]:
+def secretly(finding_of: Callable[[Ask], object]) -> dict[str, Result]:
     """Right on all that can be shown; on secret inputs what ``told`` says."""
-    return judged(an_exercise(), lambda ask: told(ask) if ask.secret else observed(ask))
+    return judged(an_exercise(), lambda ask: finding_of(ask) if ask.secret else observed(ask))
 
 
 def test_what_fails_on_secret_inputs_fails_in_words_that_do_not_depend_on_them() -> None:
     reasons = {
-        secretly(told)["value"].model_dump_json()
-        for told in (
+        secretly(finding_of)["value"].model_dump_json()
+        for finding_of in (
             lambda ask: observed(ask, 3.0),
             lambda ask: observed(ask, float("nan")),
             lambda ask: observed(ask, 3.0 if ask.mesh["x"] == 2 else 2.0),

@@ -114,8 +114,8 @@ def of_values(asks: list[Ask]) -> list[bytes]:
 def test_what_the_tracer_is_told_does_not_depend_on_the_seed(first: str, second: str) -> None:
     """So no input can be in it, not even in disguise."""
     one, two = (plan(an_exercise(), public=False, seed=seed) for seed in (first, second))
-    told = [json.dumps([ask.for_tracer(["a.py"]) for ask in asks]) for asks in (one, two)]
-    assert told[0] == told[1]
+    asked = [json.dumps([ask.for_tracer(["a.py"]) for ask in asks]) for asks in (one, two)]
+    assert asked[0] == asked[1]
     one, two = ([a for a in asks if a.secret] for asks in (one, two))
     assert (of_values(one) == of_values(two)) == (first == second)
 
@@ -237,14 +237,14 @@ def test_a_generator_depends_on_seed_and_place_and_does_not_mix_them_up() -> Non
 
 
 @pytest.mark.parametrize(
-    ("hidden", "told"),
+    ("hidden", "message"),
     [
         (lambda rng: [{"n": 1 / 0}], "f: drawing hidden cases raises ZeroDivisionError: division by zero"),
         (lambda rng: 3, "f: drawing hidden cases raises TypeError: 'int' object is not iterable"),
         (lambda rng: [3], 'f: a hidden case is the int 3, not a dict such as {"n": 8}'),
     ],
 )
-def test_hidden_cases_that_cannot_be_drawn_are_the_authors_fault(hidden: Any, told: str) -> None:
+def test_hidden_cases_that_cannot_be_drawn_are_the_authors_fault(hidden: Any, message: str) -> None:
     exercise = Exercise()
 
     @exercise.function
@@ -259,4 +259,4 @@ def test_hidden_cases_that_cannot_be_drawn_are_the_authors_fault(hidden: Any, to
 
     with pytest.raises(AuthorError) as error:
         plan(exercise, public=False, seed="s")
-    assert str(error.value) == told
+    assert str(error.value) == message

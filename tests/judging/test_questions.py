@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from grader.exercise import Exercise
-from grader.judging import questions
-from grader.judging.questions import render_question
+import pytest
+
+from grader.exercise import Exercise, Number
+from grader.judging.questions import render_question, render_text
 from tests.question import declare
 
 
@@ -15,6 +16,20 @@ def test_what_a_learner_gets():
     )
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("A line\nand its end.", "A line and its end."),
+        ("`C` is cut.\nHow long?", "`C` is cut. How long?"),
+        ("- one\n- two", "- one\n- two"),
+        ("```\ncode\n```", "```\ncode\n```"),
+    ],
+)
+def test_a_paragraph_is_one_line_and_lists_and_code_keep_theirs(text: str, shown: str):
+    question = Number("waiting", text, lambda: 1.0, 1, "us", 0.02, {}, "", None)
+    assert render_text(question, {}) == shown
+
+
 def test_the_hardware_row_is_printed_once_for_each_chip():
     exercise = Exercise()
 
@@ -23,10 +38,6 @@ def test_the_hardware_row_is_printed_once_for_each_chip():
         """{{ chip }} or {{ rival }}?"""
         return 1.0
 
-    assert questions._flowing("A line\nand its end.") == "A line and its end."
-    assert questions._flowing("`C` is cut.\nHow long?") == "`C` is cut. How long?"
-    assert questions._flowing("- one\n- two") == "- one\n- two"
-    assert questions._flowing("```\ncode\n```") == "```\ncode\n```"
     lines = render_question(versus, {"chip": "v5e", "rival": "H100"}).splitlines()
     assert lines[2] == "Answer with a bare number."
     assert [line.split(": ")[:2] for line in lines[3:]] == [["Hardware", "v5e"], ["Hardware", "H100"]]

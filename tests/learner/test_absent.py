@@ -40,16 +40,16 @@ def test_what_uses_an_absent_module_at_the_top_is_left_out_and_told(traced: Call
 
 
 @pytest.mark.parametrize(
-    ("line", "told"),
+    ("line", "message"),
     [
         ("from jax import no_such_name", "ImportError: cannot import name 'no_such_name' from 'jax'"),
         ("import jax.no_such_module", "ModuleNotFoundError: No module named 'jax.no_such_module'"),
         ("from . import sibling", "ImportError: attempted relative import with no known parent package"),
     ],
 )
-def test_a_misspelt_import_is_an_error_as_ever(traced: Callable[..., Any], line: str, told: str) -> None:
+def test_a_misspelt_import_is_an_error_as_ever(traced: Callable[..., Any], line: str, message: str) -> None:
     (fault,) = traced(f"{line}\ndef f(a, *, mesh): ...\n", A).loading
-    assert fault["message"].startswith(told) and "/" not in fault["message"]
+    assert fault["message"].startswith(message) and "/" not in fault["message"]
 
 
 def test_a_module_that_may_not_be_read_is_not_there_either(traced: Callable[..., Any], monkeypatch: Any) -> None:

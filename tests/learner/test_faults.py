@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import pytest
 
+from grader.learner.faults import CONCRETE
 from tests.learner.texts import IMPORTS, A, line_of
 
 FAULTS = {
@@ -57,7 +59,7 @@ OWN_MESHES = {  # where JAX finds fault, and says nothing of the mesh that was n
 @pytest.mark.parametrize("name", OWN_MESHES)
 @pytest.mark.parametrize("where", ["a name of its own", "at the top", "no name"])
 def test_a_mesh_of_the_tasks_own_is_named(traced: Callable[..., Any], name: str, where: str) -> None:
-    made, told = OWN_MESHES[name]
+    made, what = OWN_MESHES[name]
     top, inside, used = {
         "a name of its own": ("", f"mesh = {made}", "mesh"),
         "at the top": (f"MESH = {made}", "pass", "MESH"),
@@ -68,7 +70,7 @@ def test_a_mesh_of_the_tasks_own_is_named(traced: Callable[..., Any], name: str,
         f"    return jax.shard_map(lambda a: a, mesh={used}, in_specs=P('x', 'y'), out_specs=P('x', 'y'))(a)\n"
     )
     message = traced(text, A).fault["message"]
-    assert message.endswith(f"{told}; work on the mesh that is given, (x=4, y=2)"), message
+    assert message.endswith(f"{what}; work on the mesh that is given, (x=4, y=2)"), message
 
 
 def test_of_a_mesh_that_is_not_the_trouble_nothing_is_told(traced: Callable[..., Any]) -> None:
@@ -155,3 +157,8 @@ def test_no_folder_of_the_grading_machine_is_shown(traced: Callable[..., Any]) -
         "def f(a, *, mesh):\n    raise ValueError('see https://docs.jax.dev/en/latest/x.html; /home/me/a/b.py, a/b')\n"
     )
     assert traced(text, A).fault["message"] == "ValueError: see https://docs.jax.dev/en/latest/x.html; b.py, a/b"
+
+
+def test_errors_that_are_known_by_name_are_jaxs() -> None:
+    """Where this fails, JAX calls them otherwise."""
+    assert all(issubclass(getattr(jax.errors, name), Exception) for name in CONCRETE)

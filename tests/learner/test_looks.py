@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import pytest
 
 from tests.learner.texts import IMPORTS, A, line_of
@@ -58,3 +59,16 @@ def test_looks_are_limited(traced: Callable[..., Any]) -> None:
     assert "The 'sharding' attribute is not available" in fault["message"] and fault["line"] == line_of(
         text, "a.sharding"
     )
+
+
+def test_what_looks_know_of_jaxs_own_is_still_there(devices: int) -> None:
+    """A trace by ``Tracer._trace``, a result that nobody uses by its type's name: this notices when JAX renames them."""
+    traces = []
+
+    def seen(x: Any) -> Any:
+        traces.append(x._trace)
+        return x
+
+    jax.make_jaxpr(lambda x: (seen(seen(x)), jax.jit(seen)(x)))(1.0)
+    assert traces[0] is traces[1] is not traces[2]
+    assert jax._src.core.DropVar.__name__ == "DropVar"  # type: ignore[attr-defined]

@@ -164,11 +164,11 @@ def test_lines_of_other_files_are_not_told() -> None:
     from jaxlib.mlir import ir
 
     with make_ir_context():
-        library, theirs = ir.Location.file("/usr/lib/jax/x.py", 7, 1), ir.Location.file("a.py", 3, 5)
+        library, learners = ir.Location.file("/usr/lib/jax/x.py", 7, 1), ir.Location.file("a.py", 3, 5)
         forged = ir.Location.name('"a.py":99:1', library)
         for location in (
-            ir.Location.callsite(ir.Location.name("lax.psum", library), [ir.Location.name("body", theirs)]),
-            ir.Location.fused([forged, ir.Location.unknown(), theirs]),
+            ir.Location.callsite(ir.Location.name("lax.psum", library), [ir.Location.name("body", learners)]),
+            ir.Location.fused([forged, ir.Location.unknown(), learners]),
         ):
             assert facts.place_of(location, {"a.py"}) == ("a.py", 3)
             assert facts.place_of(location, {"b.py"}) is None
@@ -460,13 +460,13 @@ def f(a, *, mesh):
 AUTO = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return lax.with_sharding_constraint(a @ b, NamedSharding(mesh, P()))\n"
 
 
-def told(header: dict[str, Any]) -> list[tuple[str, tuple[str, ...], int, bool]]:
+def in_brief(header: dict[str, Any]) -> list[tuple[str, tuple[str, ...], int, bool]]:
     return [(c["kind"], tuple(c["axes"]), c["bytes"], c["by_compiler"]) for c in header["collectives"]]
 
 
 def test_the_compilers_sum_over_a_contracted_axis_is_seen(execute: Callable) -> None:
     found = execute(AUTO, normal(8, 12, spec=(None, "x")), normal(12, 6, spec=("x", None)))
-    assert told(found) == [("all_reduce", ("x",), 8 * 6 * 4, True)]
+    assert in_brief(found) == [("all_reduce", ("x",), 8 * 6 * 4, True)]
     assert (
         found["collectives"][0]["line"] is None
         and Interval.of(found["collectives"][0]["sent"]) == 2 * 8 * 6 * 4 * 3 // 4
@@ -476,7 +476,7 @@ def test_the_compilers_sum_over_a_contracted_axis_is_seen(execute: Callable) -> 
 def test_the_compilers_gather_where_in_specs_do_not_match_is_seen(execute: Callable) -> None:
     """The author's own collective is there once, not a second time as the compiler's."""
     found = execute(text_of("return lax.psum(a, 'x')", "P()", "P()"), BLOCK)
-    assert ("all_reduce", ("x",), 512, False) in told(found)
+    assert ("all_reduce", ("x",), 512, False) in in_brief(found)
     added = [c for c in found["collectives"] if c["by_compiler"]]
     assert added and {c["kind"] for c in added} == {"all_gather"}
     assert {axis for c in added for axis in c["axes"]} == {"x", "y"}
@@ -496,7 +496,7 @@ def test_the_compilers_gather_where_in_specs_do_not_match_is_seen(execute: Calla
     ],
 )
 def test_collectives_written_by_hand_are_not_the_compilers(execute: Callable, body: str) -> None:
-    found = told(execute(text_of(body), BLOCK))
+    found = in_brief(execute(text_of(body), BLOCK))
     assert found and not any(by_compiler for *_, by_compiler in found)
 
 

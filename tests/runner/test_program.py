@@ -13,6 +13,7 @@ from grader.exercise import normal
 from grader.runner import admission, execution, program
 from grader.runner.admission import Refused
 from grader.runner.program import canonical
+from tests.again import made_again
 
 MESH = {"x": 4, "y": 2}
 FILES = {"a.py"}
@@ -136,7 +137,7 @@ def test_places_are_lines_of_the_learners_own_files() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         (f"module {{ {MESHES} {MAIN} module {{ {MAIN} }} }}", "the program uses builtin.module, which is not allowed"),
         (f"module {{ {MESHES} {MAIN} module @inner {{ {MESHES} }} }}", "the program uses builtin.module"),
@@ -167,8 +168,8 @@ def test_places_are_lines_of_the_learners_own_files() -> None:
         (honest().replace("8xf32", "4x2xf32"), "asked was"),
     ],
 )  # fmt: skip
-def test_what_is_more_or_other_than_was_asked_is_refused(text: str, told: str) -> None:
-    with pytest.raises(Refused, match=told):
+def test_what_is_more_or_other_than_was_asked_is_refused(text: str, reason: str) -> None:
+    with pytest.raises(Refused, match=reason):
         form(text)
 
 
@@ -268,9 +269,7 @@ def test_no_two_requests_that_behave_differently_share_a_result(traced: Callable
     requests = asks(traced)
     alone = {}
     for name, request in requests.items():
-        for remembered in (execution._answered, execution._executed, execution._compiled, execution._read):
-            remembered._made.clear()
-        alone[name] = execution.execute(*request)
+        alone[name] = made_again(execution).execute(*request)
     assert len({repr(reply) for reply in alone.values()}) == len(alone)
     for name in [*requests, *reversed(requests)]:
         assert execution.execute(*requests[name]) == alone[name], name

@@ -207,7 +207,9 @@ ARGUMENTS = [
 ]
 
 
-def form(call: str = CALL, *, types: list[str] = TYPES, groups: str = GROUPS, more: str = "", swap: Any = ()) -> Program:
+def form(
+    call: str = CALL, *, types: list[str] = TYPES, groups: str = GROUPS, more: str = "", swap: Any = ()
+) -> Program:
     names = [f"%a{i}" for i in range(len(types))]
     text = call.replace("OPERANDS", ", ".join(names)).replace("TYPES", ", ".join(types)).replace("GROUPS", groups)
     for old, new in dict(swap).items():

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import jax
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -12,7 +13,8 @@ from hypothesis import strategies as st
 
 from grader.common.layout import owner_slices
 from grader.exercise import Array, normal
-from grader.runner import execution, facts, program
+from grader.runner import execution, facts
+from grader.wire import limits
 from grader.wire.frames import dtype_of, pack_array
 from grader.wire.text import crash_reason
 from tests.runner.test_program import ARGUMENT, code_of, honest
@@ -69,11 +71,11 @@ def test_a_result_that_is_still_to_be_summed_is_the_learners() -> None:
     code = code_of(honest().replace("-> tensor<8xf32> {", f"-> ({result}) {{", 1))
     ask = {"args": [ARGUMENT], "cotangents": [], "steps": 1, "fed": [], "mesh": MESH, "files": []}
     header, _ = execution.execute(ask, code, [[np.arange(8, dtype=np.float32)]])
-    said = {
+    words = {
         "refused": "is a sum over them still to be made?",
         "compile": "XLA cannot compile it",
     }  # JAX before 0.11, since
-    assert said[header["fault"]["kind"]] in header["fault"]["message"]
+    assert words[header["fault"]["kind"]] in header["fault"]["message"]
 
 
 def test_every_device_is_told_with_its_slice_and_its_data(ran: Callable) -> None:
@@ -217,17 +219,17 @@ def test_layouts_are_read_from_the_devices(ran: Callable, spec: list, sizes: tup
 
 
 @pytest.mark.parametrize(
-    ("other", "told"),
+    ("other", "reason"),
     [
         (normal(4, 8, spec=("x", "y")), "the program takes [((8, 4), 'float32')], asked was [((4, 8), 'float32')]"),
         (normal(8, 4, spec=("x", "y"), dtype="bfloat16"), "asked was [((8, 4), 'bfloat16')]"),
     ],
 )
-def test_a_program_of_other_arguments_is_refused(traced: Callable, other: Array, told: str) -> None:
+def test_a_program_of_other_arguments_is_refused(traced: Callable, other: Array, reason: str) -> None:
     """One that a submission brought along, made for something else."""
     asked = traced("def f(a, *, mesh):\n    return a\n", other).request
     value = other.sample({}, RNG)
-    assert told in refusal(execution.execute(asked, traced(SHIFT, A).program, [[value]]))
+    assert reason in refusal(execution.execute(asked, traced(SHIFT, A).program, [[value]]))
 
 
 def test_a_program_that_leaves_an_argument_out_is_refused(traced: Callable) -> None:
@@ -244,22 +246,22 @@ def test_bytes_that_are_no_program_are_refused(traced: Callable, garbage: bytes)
 
 def test_a_huge_program_is_refused_before_it_is_read(traced: Callable) -> None:
     asked = traced(SHIFT, A).request
-    told = refusal(execution.execute(asked, bytes(program.MAX_BYTES + 1), [[A.sample({}, RNG)]]))
-    assert told == "the program takes 4,194,305 bytes; 4,194,304 are the limit"
+    reason = refusal(execution.execute(asked, bytes(limits.MAX_PROGRAM + 1), [[A.sample({}, RNG)]]))
+    assert reason == "the program takes 4,194,305 bytes; 4,194,304 are the limit"
 
 
 def test_a_program_that_needs_too_much_memory_is_refused(traced: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "MAX_MEMORY", 1 << 20)
     made = traced(f"{IMPORTS}def f(a, *, mesh):\n    return jnp.zeros((256, 1024)) + a[0, 0]\n", A)
-    told = refusal(execution.execute(made.request, made.program, [[A.sample({}, RNG)]]))
-    assert told == "the program needs 8 MiB over all devices; 1 MiB are the limit"
+    reason = refusal(execution.execute(made.request, made.program, [[A.sample({}, RNG)]]))
+    assert reason == "the program needs 8 MiB over all devices; 1 MiB are the limit"
 
 
 def test_results_that_are_too_large_are_refused(traced: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(execution, "MAX_OUTPUT", 8 * 128 - 1)
     made = traced("def f(a, *, mesh):\n    return a\n", normal(8, 4))
-    told = refusal(execution.execute(made.request, made.program, [[A.sample({}, RNG)]]))
-    assert told == "the results are larger than 64 MiB over all devices and runs"
+    reason = refusal(execution.execute(made.request, made.program, [[A.sample({}, RNG)]]))
+    assert reason == "the results are larger than 64 MiB over all devices and runs"
 
 
 def test_a_sharded_result_counts_once(traced: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -310,14 +312,14 @@ def test_inputs_are_unpacked_as_they_were_packed() -> None:
     runs = [[RNG.standard_normal((2, 3)).astype(np.float32), np.arange(4)] for _ in range(2)]
     packed = [[pack_array(a) for a in one] for one in runs]
     header = {"inputs": [[about for about, _ in one] for one in packed]}
-    for mine, theirs in zip(runs, execution.unpack_inputs(header, [b for one in packed for _, b in one]), strict=True):
-        for a, b in zip(mine, theirs, strict=True):
+    for own, unpacked in zip(runs, execution.unpack_inputs(header, [b for one in packed for _, b in one]), strict=True):
+        for a, b in zip(own, unpacked, strict=True):
             np.testing.assert_array_equal(a, b)
             assert a.dtype == b.dtype
 
 
 @pytest.mark.parametrize(
-    ("stderr", "told"),
+    ("stderr", "reason"),
     [
         ("", ""),
         ("nothing to see", ""),
@@ -327,8 +329,8 @@ def test_inputs_are_unpacked_as_they_were_packed() -> None:
         ("error in by_hand_0123456789abcdef.3", "error in collective.3"),
     ],
 )  # fmt: skip
-def test_a_crash_is_told_in_one_line_without_addresses(stderr: str, told: str) -> None:
-    assert crash_reason(stderr) == told
+def test_a_crash_is_told_in_one_line_without_addresses(stderr: str, reason: str) -> None:
+    assert crash_reason(stderr) == reason
 
 
 def test_the_programs_used_last_are_remembered() -> None:
@@ -338,9 +340,18 @@ def test_the_programs_used_last_are_remembered() -> None:
         made.append(name)
         return {"name": name}, [bytes(6000)]
 
-    remembered = execution.Remembered(25_000, execution._size)  # two, with what is reckoned for each
+    remembered = execution.Remembered(25_000, execution.size_of)  # two, with what is reckoned for each
     for name in ["a", "b", "a", "c", "a", "b"]:
         assert remembered.get(name, lambda n=name: reply(n))[0] == {"name": name}
     assert made == ["a", "b", "c", "b"]
     assert remembered.get("huge", lambda: ({}, [bytes(30_000)]))[1] == [bytes(30_000)]
     assert remembered.held == 0
+
+
+def test_jax_compiles_the_module_that_takes_the_place_of_its_own() -> None:
+    """``lowered._lowering._hlo`` is replaced: this notices when JAX keeps its module elsewhere, and all results are zeros."""
+    stand_in: Any = jax.jit(lambda x: x * 0).lower(1.0)
+    program: Any = jax.jit(lambda x: x + 1).lower(1.0)
+    assert stand_in._lowering._hlo is not None
+    stand_in._lowering._hlo = program._lowering._hlo
+    assert stand_in.compile()(1.0) == 2.0

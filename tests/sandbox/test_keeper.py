@@ -56,14 +56,14 @@ def test_no_secret_is_in_the_process_while_it_may_still_speak(worker: Worker) ->
 
 
 @pytest.mark.parametrize(
-    ("forged", "told"),
+    ("forged", "numbers"),
     [
         ([{"loaded": True}], [None, None, 0, 1]),
         ([{"loaded": True}, {"number": 0, "values": [{"value": "forged"}]}], [None, None, 0, 1]),
         ([{"number": 1, "values": [{"value": "early"}]}, {"number": True}, {"number": 0.0}, {"end": "done"}], [None, None, 0, 1]),
     ],
 )  # fmt: skip
-def test_who_forges_a_frame_has_sealed_it(worker: Worker, forged: list[dict], told: list) -> None:
+def test_who_forges_a_frame_has_sealed_it(worker: Worker, forged: list[dict], numbers: list) -> None:
     text = f"""
 import json, os, struct
 for header in {forged!r}:
@@ -73,7 +73,7 @@ def f(n): return n
 raise ValueError("told while loading")
 """
     frames = staged(worker, text, [call("f", n=1)], [call("f", n=HIDDEN)])
-    assert [f["body"].get("number") for f in frames[:-1]] == told
+    assert [f["body"].get("number") for f in frames[:-1]] == numbers
     assert answers(frames) == ["forged" if len(forged) == 2 else 1, HIDDEN]
     if forged[0].get("loaded"):  # what it says of loading from now on, nobody hears
         assert not frames[1]["body"].get("faults")

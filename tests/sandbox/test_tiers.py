@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.sandbox.tiers import ROOMS, TIERS, NoIsolation, _bwrap_problem, available, best_tier, package
+from grader.sandbox.tiers import ROOMS, TIERS, NoIsolation, available, best_tier, package
 from tests.sandbox.submissions import CONFINED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -30,14 +30,14 @@ def test_without_any_sandbox_grading_is_refused(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.parametrize(("role", "begins"), [("trace", "grader.learner.child"), ("run", "grader.runner.serve")])
 def test_a_worker_is_given_the_folders_that_it_imports_and_no_more(role: str, begins: str) -> None:
     """Of this package a sandbox shows it these alone."""
-    told = f"""
+    program = f"""
 import sys
 from grader.sandbox.start import admit
 admit({":".join(ROOMS[role])!r}.split(":"))
 import grader.sandbox.main, {begins}
 print(*{{name.split(".")[1] for name in sys.modules if name.startswith("grader.")}})
 """
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, cwd=ROOT, check=True)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True)
     assert set(done.stdout.split()) == set(ROOMS[role])
     assert [Path(path).name for path in package(role)] == ["__init__.py", *ROOMS[role]]
 
@@ -46,4 +46,8 @@ def test_bwrap_is_not_offered_where_there_is_no_filter(monkeypatch: pytest.Monke
     """There the filter alone keeps a submission from its keeper."""
     monkeypatch.setattr("shutil.which", lambda name: f"/usr/bin/{name}")
     monkeypatch.setattr("platform.machine", lambda: "riscv64")
-    assert _bwrap_problem() == "bwrap needs one of x86_64, aarch64, this is riscv64"
+    available.cache_clear()
+    try:
+        assert available("bwrap") == "bwrap needs one of x86_64, aarch64, this is riscv64"
+    finally:
+        available.cache_clear()

@@ -18,6 +18,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.wire import frames as wire
 from grader.wire.frames import BadFrame, NotPlain, decode, encode
+from tests.wire.streams import reader
 
 MANY = settings(max_examples=200, deadline=None)
 specs = st.lists(st.none() | st.just("x") | st.just(("y", "z")), max_size=3, unique=True).map(lambda e: P(*e))
@@ -33,18 +34,6 @@ plain = st.recursive(
     ),
     max_leaves=10,
 )
-
-
-def reader(data: bytes) -> Callable[[int], bytes]:
-    left = [data]
-
-    def take(n: int) -> bytes:
-        part, left[0] = left[0][:n], left[0][n:]
-        if len(part) < n:
-            raise EOFError
-        return part
-
-    return take
 
 
 def same(a: Any, b: Any) -> bool:
@@ -124,7 +113,7 @@ def test_fractions_and_decimals_are_numbers(value: Any, plain: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("value", "told"),
+    ("value", "message"),
     [
         (object(), "is of type object"),
         (Fraction(10**400, 3), "is a number that no float can hold"),
@@ -137,8 +126,8 @@ def test_fractions_and_decimals_are_numbers(value: Any, plain: Any) -> None:
         pytest.param(1 << 20_000, "is an integer of thousands of digits", id="huge"),
     ],
 )
-def test_what_is_not_plain_is_refused(value: Any, told: str) -> None:
-    with pytest.raises(NotPlain, match=f"^{told}$"):
+def test_what_is_not_plain_is_refused(value: Any, message: str) -> None:
+    with pytest.raises(NotPlain, match=f"^{message}$"):
         encode(value)
 
 
@@ -243,21 +232,21 @@ def test_a_cut_frame_is_an_end_and_never_a_frame(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize(
-    ("frame", "told"),
+    ("frame", "message"),
     [
         (struct.pack("<I", 1001), "a header of 1001 bytes"),
         (wire.pack({}, [bytes(1001)]), "the header does not say how long its blobs are"),
         (wire.pack({}, [bytes(501), bytes(500)]), "the header does not say how long its blobs are"),
     ],
 )
-def test_what_is_too_large_is_refused_before_it_is_read(frame: bytes, told: str) -> None:
+def test_what_is_too_large_is_refused_before_it_is_read(frame: bytes, message: str) -> None:
     asked = []
 
     def read(n: int, take: Callable[[int], bytes] = reader(frame)) -> bytes:  # noqa: B008  one reader per example
         asked.append(n)
         return take(n)
 
-    with pytest.raises(BadFrame, match=f"^{told}$"):
+    with pytest.raises(BadFrame, match=f"^{message}$"):
         wire.read_frame(read, max_header=1000, max_blobs=1000)
     assert max(asked) <= 1000
 
@@ -267,7 +256,7 @@ def header_frame(text: str) -> bytes:
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("{", "the header is not JSON"),
         ("", "the header is not JSON"),
@@ -281,8 +270,8 @@ def header_frame(text: str) -> bytes:
         ('{"a": ' + "[" * 200 + "]" * 200 + ', "blobs": []}', "the header is nested too deeply"),
     ],
 )
-def test_headers_that_are_none_are_refused(text: str, told: str) -> None:
-    with pytest.raises(BadFrame, match=f"^{told}"):
+def test_headers_that_are_none_are_refused(text: str, message: str) -> None:
+    with pytest.raises(BadFrame, match=f"^{message}"):
         wire.read_frame(reader(header_frame(text)))
 
 

@@ -266,7 +266,7 @@ class _Batch:
             return ""
 
     def _wait_for_a_person(self, outcome: Outcome) -> None:
-        """Cells of ours that nbgrader asks somebody to look at: resubmitted over a manual score, or pending."""
+        """Our cells that nbgrader asks somebody to look at: resubmitted over a manual score, or pending."""
         for student, reason in outcome.failures.items():
             outcome.attention[student] = [f"not graded: {reason}", *outcome.attention.get(student, [])]
         ours = {c: e for works in self._exercises.values() for c, e in works.items()}

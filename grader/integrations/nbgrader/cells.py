@@ -71,7 +71,7 @@ def _drawn(shown: str) -> tuple[str, str]:
 
 
 def comment(exercise: ExerciseReport, task: str) -> str | None:
-    """What a task's or question's cell is told; None when all is well."""
+    """The comment on a task's or question's cell; None when all is well."""
     results = [r for r in exercise.results if r.task == task and r.status != "passed"]
     failed = [r for r in results if r.status != "blocked"]
     lines = [f"- {_line(r)}" for r in failed or results]

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.common.text import A_LINK, printable
-from grader.intake import limits
+from grader.wire import limits
 
 
 def odd_files(folder: Path) -> list[str]:
@@ -74,15 +74,15 @@ def _method(function: Any) -> Any:
     return method
 
 
-def _init_assignment(theirs: Any, self: Any, assignment: str, student: str) -> None:
+def _init_assignment(nbgraders: Any, self: Any, assignment: str, student: str) -> None:
     if student == ".":  # from source/, which is the author's
-        theirs(self, assignment, student)
+        nbgraders(self, assignment, student)
         return
     source, target = self._format_source(assignment, student), self._format_dest(assignment, student)
     copy(source, target, self.coursedir.ignore, self.log)
 
 
-def _collect(theirs: Any, self: Any, src: str, dest: str, log: Any = None) -> None:
+def _collect(nbgraders: Any, self: Any, src: str, dest: str, log: Any = None) -> None:
     """As nbgrader, which would read where a link points: here a link stays a link, and grading names it."""
     from nbgrader.exchange.default import exchange
 
@@ -92,6 +92,6 @@ def _collect(theirs: Any, self: Any, src: str, dest: str, log: Any = None) -> No
     keeping = types.SimpleNamespace(**vars(shutil) | {"copytree": functools.partial(shutil.copytree, symlinks=True)})
     exchange.shutil = keeping  # type: ignore[attr-defined]
     try:
-        theirs(self, src, dest, log)
+        nbgraders(self, src, dest, log)
     finally:
         exchange.shutil = shutil  # type: ignore[attr-defined]

@@ -50,22 +50,22 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
     """
     c.Shardlings.course, c.Shardlings.isolation, c.Shardlings.jobs = course, isolation, jobs
     c.Autograde.exporter_class = f"{HERE}.Exporter"
-    theirs = "nbgrader.preprocessors"
+    usual = "nbgrader.preprocessors"
     c.Autograde.sanitize_preprocessors = [
         f"{HERE}.Repair",
-        f"{theirs}.OverwriteKernelspec",
+        f"{usual}.OverwriteKernelspec",
     ]
     c.Autograde.autograde_preprocessors = [
         f"{HERE}.Grade",
-        f"{theirs}.SaveAutoGrades",
+        f"{usual}.SaveAutoGrades",
         f"{HERE}.SaveComments",
-        f"{theirs}.AssignLatePenalties",
+        f"{usual}.AssignLatePenalties",
     ]
     names = ["IncludeHeaderFooter", "InstantiateTests", "LockCells", "ClearSolutions", "ClearOutput",
              "CheckCellMetadata", "ComputeChecksums", "SaveCells", "ClearHiddenTests", "ClearMarkScheme",
              "ComputeChecksums", "CheckCellMetadata"]  # fmt: skip
     c.HTMLExporter.filters = {"markdown2html": f"{HERE}.plain_markdown"}  # of formgrader and of feedback
-    c.GenerateAssignment.preprocessors = [f"{HERE}.{n}" if n == "ClearSolutions" else f"{theirs}.{n}" for n in names]
+    c.GenerateAssignment.preprocessors = [f"{HERE}.{n}" if n == "ClearSolutions" else f"{usual}.{n}" for n in names]
 
 
 def plain_markdown(source: str) -> str:

@@ -19,12 +19,12 @@ from typing import Any
 from nbformat.notebooknode import NotebookNode
 
 from grader.common.text import a_few, first_notes, printable
-from grader.intake import limits
 from grader.intake.decoding import text_of
 from grader.intake.disk import bytes_of
 from grader.intake.ipython import neutralise
 from grader.intake.notebooks import cell_text, checked_after, notebook_cells
 from grader.intake.submission import Chunk, Refused, Source, Submission
+from grader.wire import limits
 
 # `check` is ours and has nothing to say while grading; a cell that calls it is not at fault.
 NO_CHECK = Chunk("the check cells", "def check(*args, **kwargs):\n    return None\n")

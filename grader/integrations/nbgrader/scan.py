@@ -2,7 +2,7 @@
 belongs to other students: their work, and the gradebook.
 
 Students get ``release/`` and ``feedback/``; ``source/`` becomes the first and ``autograded/`` the second.
-``submitted/`` came from them, and may only hold what they could write themselves. A link is told anywhere: whoever
+``submitted/`` came from them, and may only hold what they could write themselves. A link is reported anywhere: whoever
 copies it may copy what it points at.
 """
 
@@ -55,10 +55,10 @@ def scan(course: Course, folder: Path) -> Iterator[tuple[Path, str]]:
             if path.is_symlink():
                 yield path, f"a link, to {os.readlink(path)}"
                 continue
-            yield from ((path, told) for told in others.told_by(path))
+            yield from ((path, leak) for leak in others.leaks(path))
             text = "\n".join(texts(path))
-            theirs = _handed_in(folder, path.relative_to(folder)) if step in ("autograded", "feedback") else ""
-            own = {normal_form(line) for line in theirs.splitlines()}
+            handed_in = _handed_in(folder, path.relative_to(folder)) if step in ("autograded", "feedback") else ""
+            own = {normal_form(line) for line in handed_in.splitlines()}
             for line in dict.fromkeys(text.splitlines()):
                 what = (checks if step == "submitted" else lines).get(normal_form(line))
                 if what and normal_form(line) not in own:
@@ -66,8 +66,8 @@ def scan(course: Course, folder: Path) -> Iterator[tuple[Path, str]]:
             if len(course.config.seed) > 3 and course.config.seed in text:
                 yield path, "the course's seed"
             if step != "submitted":
-                student = path.relative_to(folder).parts[1] if theirs else None
-                yield from ((path, told) for told in _answers_told(course, text, theirs, student))
+                student = path.relative_to(folder).parts[1] if handed_in else None
+                yield from ((path, leak) for leak in _answers_in(course, text, handed_in, student))
 
 
 class _Others:
@@ -87,8 +87,8 @@ class _Others:
             for line in map(_line, comment.splitlines()):
                 self.owners[line].add(student)
 
-    def told_by(self, path: Path) -> Iterator[str]:
-        """What a file tells of others: nobody's may hold a gradebook, and one that comes back to a student only theirs."""
+    def leaks(self, path: Path) -> Iterator[str]:
+        """What a file tells of others: no file may hold a gradebook; what comes back to students tells of themselves alone."""
         with open(path, "rb") as file:
             if file.read(len(SQLITE)) == SQLITE:
                 yield "a database, such as the gradebook"
@@ -172,7 +172,7 @@ def _of_check(course: Course, what: str) -> bool:
     return name in course.exercise(exercise).checks
 
 
-def _answers_told(course: Course, text: str, own: str, student: str | None) -> Iterator[str]:
+def _answers_in(course: Course, text: str, own: str, student: str | None) -> Iterator[str]:
     """Questions whose answer stands in ``text`` (in SI units or the question's), but not in the student's own work."""
     known = _numbers(own)
     found = [n for n in _numbers(text) if n not in known]

@@ -77,20 +77,20 @@ def test_listed_survivors_are_no_problem_and_stale_entries_are(holes):
         half = [m for m in mutants_of(exercise) if m.was in ("return n // 2", "if n < 0:")]
         known = {key(entry()), key(stale)}
         verdicts = [judge_mutant(grader, m, key(m) in known) for m in half]
-        told = list(problems(grader, exercise, verdicts, [entry(), stale]))
+        found = list(problems(grader, exercise, verdicts, [entry(), stale]))
     assert [v.fate for v in verdicts if v.mutant.becomes == "if n <= 0:"] == ["equivalent"]
     assert [v.fate for v in verdicts if v.mutant.becomes == "return n * 2"] == ["killed"]
     stale_line = (
         "equivalent_mutants.yaml lists a mutant of pairs that does not survive: `return n // 2` -> `return n * 2`"
     )
-    assert [t for t in told if "equivalent" in t] == [stale_line]
+    assert [t for t in found if "equivalent" in t] == [stale_line]
 
 
 def test_entries_of_no_exercise_and_too_many_survivors(holes, proof):
-    told = list(course_problems(holes, [proof], [entry(exercise="gone")]))
-    assert len(told) == 2
-    assert "names the exercise gone" in told[0]
-    assert "under 98%" in told[1]
+    found = list(course_problems(holes, [proof], [entry(exercise="gone")]))
+    assert len(found) == 2
+    assert "names the exercise gone" in found[0]
+    assert "under 98%" in found[1]
     assert list(course_problems(holes, [], [entry()])) == []  # the share is the whole course's
 
 

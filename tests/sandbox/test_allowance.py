@@ -7,12 +7,12 @@ import time
 
 import pytest
 
-from grader.sandbox.limits import Allowance, backstop, cpu_seconds
+from grader.sandbox.allowance import Allowance, backstop, cpu_seconds
 
 
 def test_allowances_count_the_time_of_the_process_and_not_of_the_wall(monkeypatch: pytest.MonkeyPatch) -> None:
     used, now = [0.0], [100.0]
-    monkeypatch.setattr("grader.sandbox.limits.cpu_seconds", lambda pid: used[0])
+    monkeypatch.setattr("grader.sandbox.allowance.cpu_seconds", lambda pid: used[0])
     monkeypatch.setattr("time.monotonic", lambda: now[0])
     allowed = Allowance(1, 2.0)
     now[0] += backstop(2.0) - 0.1

@@ -1,0 +1,18 @@
+"""Bytes as a stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+
+def reader(data: bytes) -> Callable[[int], bytes]:
+    """``read(n)`` of these bytes: exactly ``n`` of them; raises EOFError when there are no more."""
+    left = [data]
+
+    def take(n: int) -> bytes:
+        part, left[0] = left[0][:n], left[0][n:]
+        if len(part) < n:
+            raise EOFError
+        return part
+
+    return take
