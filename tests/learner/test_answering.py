@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -269,6 +270,36 @@ def test_an_answer_comes_as_plain_json(text: str, raw: Any) -> None:
     reply, blobs = answer({"kind": "number", "task": "q"}, program, 20)
     assert (reply, blobs) == ({"raw": raw}, [])
     assert type(reply["raw"]) is type(raw)
+
+
+@pytest.mark.parametrize(
+    ("text", "raw"),
+    [
+        ("q = None", None),
+        ("q = 'B'", "B"),
+        ("q = 3", 3),
+        (
+            "from jax.sharding import PartitionSpec as P\nq = P(('x', 'y'), None, 'z')",
+            {"spec": [["x", "y"], None, "z"]},
+        ),
+        ("q = ('x', None)", ["x", None]),
+        ("q = {'left': {'a': '3 us', 4: 2.5}}", {"dict": [["left", {"dict": [["a", "3 us"], ["4", 2.5]]}]]}),
+        ("import numpy as np\nq = [np.float32(2.5), np.arange(2)]", [2.5, [0, 1]]),
+        ("import pint\nq = [pint.UnitRegistry()('3 ms')]", [{"magnitude": 3.0, "units": "millisecond"}]),
+        ("q = [float('nan'), 10**9999, {1, 2}]", ["nan", "inf", {"type": "set"}]),
+        ("q = [[[[[[1]]]]]]", [[[[[{"type": "list"}]]]]]),
+        ("q = [0] * 999", [0] * 64),
+        ("q = {i: 0 for i in range(999)}", {"dict": [[str(i), 0] for i in range(64)]}),
+        ("q = 'x' * 9999", "x" * 4000),
+        ("q = []\nq.append(q)", [[[[[{"type": "list"}]]]]]),
+    ],
+)
+def test_a_composed_answer_comes_as_plain_json(text: str, raw: Any) -> None:
+    program = load({"name": "a", "chunks": [["a.py", text]]}, 20)
+    assert program.faults == []
+    reply, blobs = answer({"kind": "answer", "task": "q"}, program, 20)
+    assert (reply, blobs) == ({"raw": raw}, [])
+    assert json.loads(json.dumps(reply)) == reply
 
 
 def test_an_answer_whose_item_is_itself_is_refused() -> None:

@@ -47,7 +47,7 @@ class ChoiceKind:
     def read(self, raw: Any) -> str:
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
             raise BadAnswer(f"an answer is {self._letters()} or the text of an option")
-        text = _plain(str(raw))
+        text = _plain(str(int(raw)) if isinstance(raw, float) and raw.is_integer() else str(raw))
         lettered = dict(zip(LETTERS.casefold(), self.options, strict=False))
         if (letter := text.strip("()[].: ")) in lettered:
             return lettered[letter]

@@ -16,6 +16,8 @@ Entries = tuple[tuple[str, ...], ...]
 """The axes that cut each dimension, without dimensions at the end that none cuts."""
 LONGEST = 200
 WRITTEN = re.compile(r"\s*(?:[A-Za-z_][\w.]*\.)?(?:P|PartitionSpec)\s*\((.*)\)\s*", re.DOTALL)
+UNQUOTED = re.compile(r"(?<!['\"\w])(?!None\b)[A-Za-z_]\w*(?!['\"\w])")
+"""An axis as people say it: P(x, None)."""
 SUCH_AS = 'write it like P("x", None)'
 
 
@@ -73,11 +75,9 @@ class SpecKind:
         if len(text) > LONGEST:
             raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
         found = WRITTEN.fullmatch(text)
-        inside = found[1] if found else text.strip()
-        if inside in self.axes:  # of a dimension whose quotes were left out
-            return [inside]
+        inside = UNQUOTED.sub(lambda word: repr(word[0]), found[1] if found else text).strip()
         try:
-            value = ast.literal_eval(f"({inside.strip().rstrip(',')},)" if inside.strip() else "()")
+            value = ast.literal_eval(f"({inside.rstrip(',')},)" if inside else "()")
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             raise BadAnswer(f"{quote(text)} cannot be read: {SUCH_AS}") from None
         alone = value[0] if len(value) == 1 else None  # a tuple or list that is the whole spec, as in "('x', None)"

@@ -1,0 +1,480 @@
+"""Answers that are no number: what is read as what, what is right, and what is said of the rest."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import AuthorError, Exercise, Misconception, Question
+from grader.judging.answers import judge, read_back
+from grader.judging.kinds import heading, kind_of
+from grader.judging.problems import question_problems
+from grader.judging.questions import render_question
+from grader.judging.units import BadAnswer
+from grader.judging.variants import fits_another, params_for
+from grader.learner.answering import composed_answer
+
+OPTIONS = {
+    "gather": "an all-gather of {{ n }} parts",
+    "reduce": "an all-reduce",
+    "none": "Nothing at all.",
+    "8": "8 permutes",
+}
+
+
+def asked() -> tuple[dict[str, Question], list[Misconception]]:
+    exercise = Exercise()
+
+    @exercise.spec(points=1, axes=["x", "y"], params={"n": [1, 2]})
+    def layout(n):
+        """How is it cut in {{ n }}?"""
+        return P(("x", "y"), None) if n == 1 else P(None, "y")
+
+    @exercise.misconception(of=layout)
+    def swapped(n):
+        """The other way round."""
+        return P(("y", "x")) if n == 1 else P("y")
+
+    @exercise.choice(points=1, options=OPTIONS, params={"n": [2, 4]})
+    def sent(n):
+        """What is sent?"""
+        return "gather" if n == 2 else "reduce"
+
+    @exercise.misconception(of=sent)
+    def nothing(n):
+        """Something must be."""
+        return "none"
+
+    @exercise.table(
+        points=2, columns={"bytes": "MiB", "time": "us"}, rows=["all_gather", "left over"], params={"n": [1, 2]}
+    )
+    def costs(n):
+        """What does it cost?"""
+        return {"all_gather": {"bytes": n * 2**20, "time": 3e-6}, "left over": {"bytes": 0, "time": 5e-6}}
+
+    @exercise.misconception(of=costs)
+    def none_left(n):
+        """Time is left over too."""
+        return {**costs(n=n), "left over": {"bytes": 0, "time": 0}}
+
+    @exercise.table(points=2, columns={"hops": "", "time": "us"})
+    def few():
+        """How far, how long?"""
+        return {"hops": 3, "time": 3e-6}
+
+    return exercise.questions, list(exercise.misconceptions.values())
+
+
+QUESTIONS, SLIPS = asked()
+N = {"n": 1}
+ORDERED = {"n": 2, "order": ["reduce", "8", "gather", "none"]}
+
+
+def judged(name: str, value: Any, drawn: dict[str, Any] | None = None) -> Any:
+    """The verdict on what a learner assigned."""
+    usual = ORDERED if name == "sent" else N if QUESTIONS[name].params else {}
+    return judge(QUESTIONS[name], drawn or usual, SLIPS, composed_answer(value))
+
+
+# -- specs -------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        P(("x", "y")), P(("x", "y"), None), P(("x", "y"), None, None), (("x", "y"), None), [["x", "y"], None], [("x", "y")],
+        "P(('x', 'y'))", 'P(("x", "y"), None)', "PartitionSpec(('x', 'y'))", "jax.sharding.PartitionSpec(('x', 'y'), None,)",
+        " P( ('x','y') ) ", "(('x', 'y'), None)", "[('x', 'y')]", "('x', 'y'), None", P(("x", "y"), ()), "P(['x', 'y'], None)",
+        "P((x, y))", "(x, y), None", "P((x, y), None)",
+    ],
+)  # fmt: skip
+def test_a_spec_is_read_however_it_is_written(value: Any) -> None:
+    result = judged("layout", value)
+    assert (result.status, result.earned, result.kind, result.actual) == ("passed", 1, "spec", "read as P(('x', 'y'))")
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        (P("x", "y"), "not right: these axes cut it, but not these dimensions"),
+        (P(None, ("x", "y")), "not right: these axes cut it, but not these dimensions"),
+        (P("x"), "not right, and no slip we know"),
+        (P(), "not right, and no slip we know"),
+        ("P()", "not right, and no slip we know"),
+        ("x", "not right, and no slip we know"),
+        (("x", "y"), "not right: these axes cut it, but not these dimensions"),
+        (P(("y", "x")), "this is the answer a known slip leads to"),
+        (P("z"), "there is no axis 'z': the mesh has x, y"),
+        ("P(x)", "not right, and no slip we know"),
+        ("P('x', 'x')", "the axis x is named twice: it cuts one dimension"),
+        ("P('x'", "\"P('x'\" cannot be read: write it like P(\"x\", None)"),
+        ("P(__import__('os'))", "\"P(__import__('os'))\" cannot be read: write it like P(\"x\", None)"),
+        (3, 'an answer is a PartitionSpec: write it like P("x", None)'),
+        ([3], 'a dimension has None, an axis or a tuple of axes: write it like P("x", None)'),
+        ([[["x"]]], 'a dimension has None, an axis or a tuple of axes: write it like P("x", None)'),
+        ({"x": 1}, 'an answer is a PartitionSpec: write it like P("x", None)'),
+        (P.UNCONSTRAINED, 'an answer is a PartitionSpec: write it like P("x", None)'),
+        (P(P.UNCONSTRAINED), 'a dimension has None, an axis or a tuple of axes: write it like P("x", None)'),
+        ("P(" * 99 + "'x'" + ")" * 99, "an answer has at most 200 characters, this has 300"),
+        (None, "not answered yet"),
+        ("  ", "not answered yet"),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_another_spec(value: Any, reason: str) -> None:
+    result = judged("layout", value)
+    assert (result.status, result.reason, result.earned) == ("failed", reason, 0)
+    assert result.expected == "P(('x', 'y'))"
+
+
+def test_the_order_of_a_tuple_is_named() -> None:
+    exercise = Exercise()
+
+    @exercise.spec(points=1, axes=["x", "y"])
+    def layout():
+        """How?"""
+        return P(("x", "y"))
+
+    reason = judge(layout, {}, [], composed_answer(P(("y", "x")))).reason
+    assert reason == "the right axes cut each dimension, in another order: the first axis of a tuple is the major one"
+
+
+ENTRY = st.sampled_from([None, "x", "y", "z"]) | st.permutations(["x", "y", "z"]).flatmap(
+    lambda axes: st.integers(0, 3).map(lambda k: tuple(axes[:k]))
+)
+SPECS = st.lists(ENTRY, max_size=4).filter(
+    lambda spec: len(named := [a for e in spec for a in ([e] if isinstance(e, str) else e or ())]) == len(set(named))
+)
+
+
+@given(SPECS, SPECS)
+def test_two_specs_are_one_answer_exactly_where_their_layouts_are_the_same(one: list, other: list) -> None:
+    exercise = Exercise()
+
+    @exercise.spec(points=1, axes=["x", "y", "z"])
+    def layout():
+        """How?"""
+        return P(*one)
+
+    def canonical(spec: list) -> list:
+        found = [[e] if isinstance(e, str) else list(e or ()) for e in spec]
+        return list(itertools.dropwhile(lambda e: not e, reversed(found)))
+
+    kind = kind_of(layout, {})
+    for raw in (composed_answer(P(*other)), composed_answer(other), repr(tuple(other)), f"P({repr(other)[1:-1]})"):
+        assert (kind.distance(kind.read(raw), kind.want(layout())) is not None) == (canonical(one) == canonical(other))
+    want = kind.want(layout())
+    assert kind.read(kind.written(want)) == want == kind.read(kind.shown(want))
+
+
+# -- choices -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        "C", "c", " c) ", "(C)", "[c]", "C.", "C:", "an all-gather of 2 parts", "An All-Gather of 2 parts.", "gather",
+        "an all gather", "an_all_gather", "C: an all-gather of 2 parts",
+    ],
+)  # fmt: skip
+def test_a_choice_is_read_by_letter_or_by_text(value: Any) -> None:
+    result = judged("sent", value)
+    assert (result.status, result.kind, result.actual) == ("passed", "choice", "read as C: an all-gather of 2 parts")
+
+
+@pytest.mark.parametrize(
+    ("value", "read", "reason"),
+    [
+        ("A", "read as A: an all-reduce", "not right, and no slip we know"),
+        (8, "read as B: 8 permutes", "not right, and no slip we know"),
+        (8.0, "read as B: 8 permutes", "not right, and no slip we know"),
+        ("D", "read as D: Nothing at all.", "this is the answer a known slip leads to"),
+        ("nothing", "read as D: Nothing at all.", "this is the answer a known slip leads to"),
+        ("E", None, "'E' is no option: answer A, B, C or D or the text of one"),
+        ("an all-", None, "'an all-' begins several options: answer A, B, C or D or the text of one"),
+        ("C: an all-reduce", None, "'C: an all-reduce' is no option: answer A, B, C or D or the text of one"),
+        (".", None, "'.' begins several options: answer A, B, C or D or the text of one"),
+        (True, None, "an answer is A, B, C or D or the text of an option"),
+        (["A"], None, "an answer is A, B, C or D or the text of an option"),
+        ("x" * 5000, None, "'" + "x" * 37 + "...' is no option: answer A, B, C or D or the text of one"),
+        ("", None, "not answered yet"),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_another_choice(value: Any, read: str | None, reason: str) -> None:
+    result = judged("sent", value)
+    assert (result.status, result.actual, result.reason) == ("failed", read, reason)
+
+
+def test_a_letter_means_what_the_learner_was_shown() -> None:
+    for order in itertools.permutations(OPTIONS):
+        drawn = {"n": 2, "order": list(order)}
+        letter = "ABCD"[order.index("gather")]
+        assert f"- {letter}: an all-gather of 2 parts" in render_question(QUESTIONS["sent"], drawn).splitlines()
+        assert judged("sent", letter, drawn).status == "passed"
+        assert read_back(QUESTIONS["sent"], drawn, letter).reason == (
+            f"read as {letter}: an all-gather of 2 parts; judged after you submit"
+        )
+
+
+def test_each_learner_has_an_order_of_their_own_that_stays() -> None:
+    sent = QUESTIONS["sent"]
+    drawn = [params_for(sent, seed="s", student=str(i)) for i in range(200)]
+    assert drawn == [params_for(sent, seed="s", student=str(i)) for i in range(200)]
+    assert len({tuple(d["order"]) for d in drawn}) == 24 and all(sorted(d["order"]) == sorted(OPTIONS) for d in drawn)
+    places = [d["order"].index(sent(n=d["n"])) for d in drawn]
+    assert all(30 < places.count(place) < 70 for place in range(4))
+    assert params_for(sent, seed="t", student="1") != params_for(sent, seed="s", student="1")
+    other = params_for(sent, seed="s", student=None)
+    assert other == params_for(sent, seed="s", student=None) and set(other) == {"n", "order"}
+    assert set(params_for(QUESTIONS["layout"], seed="s", student=None)) == {"n"}
+
+
+# -- tables ------------------------------------------------------------------------------------
+
+
+RIGHT = [
+    {"all_gather": {"bytes": 1, "time": 3}, "left over": {"bytes": 0, "time": 5}},
+    {"left-over": {"time": "5 us", "bytes": "0 B"}, "All Gather": {"time": "0.003 ms", "bytes": "1024 KiB"}},
+    {"all_gather": [1, 3], "left over": (0.0, "5us")},
+    [[1, 3], [0, 5]],
+    ((1, 3), {"bytes": 0, "time": 5.05}),
+    "all_gather: 1 MiB, 3 us\nleft over: 0, 5 us",
+    "all_gather: bytes = 1 MiB, time = 3 us; left_over: time = 5 us, bytes = 0",
+    "| all_gather | 1 MiB | 3 us |\n| left over | 0 | 5 |",
+    "|  | bytes | time |\n|---|---|---|\n| all_gather | 1 MiB | 3 us |\n| left over | 0 | 5 |",
+    '{"all_gather": {"bytes": 1, "time": 3}, "left over": {"bytes": 0, "time": 5}}',
+    "[[1, 3], [0, 5]]",
+    "all_gather: bytes: 1, time: 3\n\nleft over: bytes: 0, time: 5\n",
+]
+
+
+@pytest.mark.parametrize("value", RIGHT)
+def test_a_table_is_read_however_it_is_written(value: Any) -> None:
+    result = judged("costs", value)
+    assert (result.status, result.kind, result.earned, result.reason) == ("passed", "table", 2, "")
+    assert judged("costs", result.actual.removeprefix("read as ")).status == "passed"
+
+
+def test_a_table_may_be_an_array() -> None:
+    import numpy as np
+
+    assert judged("costs", np.array([[1, 3], [0, 5.0]])).status == "passed"
+    assert judged("costs", np.array([1.0, 3])).reason == "all_gather: an answer is a dict or a list of bytes, time"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"hops": 3, "time": "3 us"}, [3, 3], (3, "3 us"), "hops = 3, time = 3 us", "3, 3 us", "time: 3 us\nhops: 3"],
+)
+def test_numbers_with_names_are_a_table_without_rows(value: Any) -> None:
+    result = judged("few", value)
+    assert (result.status, result.actual) == ("passed", "read as hops = 3, time = 3 us")
+
+
+@pytest.mark.parametrize(
+    ("value", "reason"),
+    [
+        ([[2, 3], [0, 5]], "3 of 4 are right; bytes of all_gather: not right, and no slip we know; the size is plausible, so look at the formula before the units"),
+        ([["1 us", 3], [0, 5]], "3 of 4 are right; bytes of all_gather: an amount of data was asked, you gave a time"),
+        ([[1, 3000], [1, 5]], "2 of 4 are right; time of all_gather: the digits are right but the unit is not: you are off by a power of 1000"),
+        ([[1, 3], [1, 5]], "3 of 4 are right; bytes of left over: not right, and no slip we know"),
+        ([[1, 3], [0, 0]], "this is the answer a known slip leads to"),
+        ([[1, -3], [0, 5]], "3 of 4 are right; time of all_gather: the answer is positive, you gave -3 us"),
+        ([[1, None], [0, 5]], "time of all_gather: not answered yet"),
+        ([[None, None], [None, ""]], "not answered yet"),
+        ({"all_gather": {"bytes": None}}, "not answered yet"),
+        ([[1, "many"], [0, 5]], "time of all_gather: 'many' cannot be read: write one number and a unit, like 28.5 KiB"),
+        ([[1, float("nan")], [0, 5]], "time of all_gather: 'nan' cannot be read: write one number and a unit, like 28.5 KiB"),
+        ([[1, [3]], [0, 5]], "time of all_gather: an answer is a number or a text with a unit, not a list"),
+        ([[1, 3]], "there are 2 rows, all_gather, left over, and you gave 1"),
+        ([[1], [0, 5]], "all_gather: there are 2 columns, bytes, time, and you gave 1"),
+        ({"all_gather": [1, 3]}, "the row left over is missing"),
+        ({"all_gather": {"bytes": 1}, "left over": [0, 5]}, "all_gather: the column time is missing"),
+        ({"all_gather": [1, 3], "right over": [0, 5]}, "there is no row 'right over': the rows are all_gather, left over"),
+        ({"all_gather": [1, 3], "all-gather": [0, 5]}, "the row all_gather is given twice"),
+        (3, "an answer is a dict or a list of all_gather, left over"),
+        ("3", "an answer is a dict or a list of all_gather, left over"),
+        (P("x"), "an answer is a dict or a list of all_gather, left over"),
+        ("x" * 3000, "an answer has at most 2000 characters, this has 3000"),
+        ("[" * 1500, "the row all_gather is missing"),
+    ],
+)  # fmt: skip
+def test_what_is_said_of_another_table(value: Any, reason: str) -> None:
+    result = judged("costs", value)
+    assert (result.status, result.reason) == ("failed", reason)
+    assert result.expected == "all_gather: bytes = 1 MiB, time = 3 us; left over: bytes = 0 MiB, time = 5 us"
+
+
+@given(st.floats(1e-9, 1e9), st.floats(1e-9, 1e9), st.just(0.0) | st.floats(1e-9, 1e9))
+def test_what_is_written_is_read_again(first: float, second: float, third: float) -> None:
+    kind = kind_of(QUESTIONS["costs"], N)
+    want = kind.want({"all_gather": {"bytes": first, "time": second}, "left over": {"bytes": third, "time": second}})
+    for text in (kind.written(want), kind.shown(want)):
+        assert kind.distance(kind.read(text), want) is not None
+
+
+# -- all kinds ---------------------------------------------------------------------------------
+
+
+JSON = st.recursive(
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats()
+    | st.text(max_size=9)
+    | st.sampled_from(["P('x')", "A", "3 us"]),
+    lambda inner: (
+        st.lists(inner, max_size=4)
+        | st.dictionaries(st.sampled_from(["dict", "spec", "type", "magnitude", "units", "x"]), inner, max_size=2)
+        | st.fixed_dictionaries({"dict": st.lists(st.tuples(st.text(max_size=5), inner).map(list), max_size=3)})
+    ),
+    max_leaves=12,
+)
+
+
+@given(JSON, st.sampled_from(sorted(QUESTIONS)))
+def test_any_answer_is_read_or_refused_in_a_line(raw: Any, name: str) -> None:
+    drawn = ORDERED if name == "sent" else N if QUESTIONS[name].params else {}
+    kind = kind_of(QUESTIONS[name], drawn)
+    try:
+        given_ = kind.read(raw)
+    except BadAnswer as error:
+        assert "\n" not in str(error) and len(str(error)) < 400
+    else:
+        assert kind.read(kind.read_as(given_)) is not None
+    assert judge(QUESTIONS[name], drawn, SLIPS, raw).status in ("passed", "failed")
+
+
+@given(st.text(alphabet="P()'\"xy,[]{}:|=;\n 0123.usMiBAC", max_size=60), st.sampled_from(sorted(QUESTIONS)))
+def test_any_text_is_read_or_refused(text: str, name: str) -> None:
+    assert judged(name, text).status in ("passed", "failed")
+
+
+def test_what_a_learner_gets() -> None:
+    assert [heading(q) for q in QUESTIONS.values()] == [
+        "a PartitionSpec",
+        "one of A, B, C, D",
+        "bytes, time",
+        "hops, time",
+    ]
+    shown = {
+        name: render_question(q, ORDERED if name == "sent" else N if q.params else {}) for name, q in QUESTIONS.items()
+    }
+    assert shown["layout"] == "How is it cut in 1?\n\nAnswer with a PartitionSpec over x, y, such as P('x', None)."
+    assert shown["sent"] == (
+        "What is sent?\n\n- A: an all-reduce\n- B: 8 permutes\n- C: an all-gather of 2 parts\n- D: Nothing at all.\n\n"
+        "Answer with the letter or the text of one."
+    )
+    assert shown["costs"] == (
+        'What does it cost?\n\nAnswer with a table, a dict of\n\n- "all_gather": {"bytes": ..., "time": ...}\n'
+        '- "left over": {"bytes": ..., "time": ...}\n\nwith bytes in MiB, time in us (bare numbers), or with units.'
+    )
+    assert shown["few"] == (
+        'How far, how long?\n\nAnswer with {"hops": ..., "time": ...}: hops, time in us (bare numbers), or with units.'
+    )
+
+
+def test_somebody_elses_answer_is_looked_for_where_nobody_guesses() -> None:
+    others = {"bo": {"n": 2}, "cy": {"n": 1}}
+    right = judged("costs", [[2, 3], [0, 5]], {"n": 2}).actual.removeprefix("read as ")
+    assert fits_another(QUESTIONS["costs"], right, {"n": 1}, others) == ["bo"]
+    assert fits_another(QUESTIONS["costs"], right, {"n": 2}, others) == []
+    assert fits_another(QUESTIONS["layout"], "P(None, 'y')", {"n": 1}, others) == []
+    assert fits_another(QUESTIONS["sent"], "A: an all-reduce", ORDERED, {"bo": {**ORDERED, "n": 4}}) == []
+
+
+# -- what an author declares -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("word", "what", "told"),
+    [
+        ("spec", {"axes": "x"}, "axes is the str 'x', not a list of texts: write axes=[...]"),
+        ("spec", {"axes": []}, "axes is the list [], not the names of a mesh's axes such as [\"x\", \"y\"]"),
+        ("spec", {"axes": ["x", "x"]}, "axes is the list ['x', 'x'], not the names of a mesh's axes such as [\"x\", \"y\"]"),
+        ("spec", {}, "exercise.spec: axes=... is missing"),
+        ("choice", {"options": ["one", "two"]}, "options has 2: give 3 at least, so that luck is not half of it"),
+        ("choice", {"options": ["one", "one", "two"]}, "options has 2: give 3 at least, so that luck is not half of it"),
+        ("choice", {"options": "abc"}, "options is the str 'abc', not a list of texts: write options=[...]"),
+        ("choice", {"options": {"a": "one", "b": "two", "right": "three"}}, "options: learners get the key 'right', which tells the answer: name it by what it says"),
+        ("choice", {"options": ["one", "two", " "]}, "options: ' ' has the str ' ', not a line of 160 characters or fewer"),
+        ("choice", {"options": ["one", "two", "three"], "params": {"order": [1]}}, "params has 'order', which is the order of the options: name it otherwise"),
+        ("table", {"columns": {}}, "columns is empty: name one at least, with its unit"),
+        ("table", {"columns": ["bytes"]}, 'columns is the list [\'bytes\'], not a dict such as {"bytes": "MiB", "time": "us"}'),
+        ("table", {"columns": {"bytes": 3}}, "columns: bytes has the int 3 for its unit, not a text such as \"us\""),
+        ("table", {"columns": {"a b": "", "A_b": ""}}, "columns has names that cannot be told apart: a b, A_b"),
+        ("table", {"columns": dict.fromkeys("abcde", ""), "rows": list("abcde")}, "the table has 25 entries: 24 at most can be asked for in one question"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_asked_for_is_told(word: str, what: dict[str, Any], told: str) -> None:
+    with pytest.raises(AuthorError) as error:
+        getattr(Exercise(), word)(points=1, **what)
+    assert str(error.value) == told
+
+
+def problems(word: str, answer: Any, *slips: Any, **what: Any) -> list[str]:
+    """What is wrong with a question that answers this, and with slips that answer those."""
+    exercise = Exercise()
+
+    def q(**params):
+        """What?"""
+        return answer(**params)
+
+    def slip(of: Question, i: int, wrong: Any) -> None:
+        def answered(**params):
+            """A slip."""
+            return wrong(**params)
+
+        answered.__name__ = f"slip{i}"
+        exercise.misconception(of=of)(answered)
+
+    question = getattr(exercise, word)(points=1, **what)(q)
+    for i, wrong in enumerate(slips):
+        slip(question, i, wrong)
+    return list(question_problems(question, exercise.misconceptions.values()))
+
+
+THREE = {"options": ["one", "two", "three"]}
+PAIR: dict[str, Any] = {"columns": {"a": "us", "b": ""}, "params": {"n": [1, 2]}}
+
+
+def test_answers_that_are_none_of_their_kind_and_slips_that_are_right_are_told() -> None:
+    assert problems("spec", lambda: P("x"), lambda: P("x", "y"), axes=["x", "y"]) == []
+    assert problems("spec", lambda: P("x"), lambda: P("x", None), axes=["x"]) == [
+        "q: the right answer and slip0 are the same, in 1 of 1 variants, first : P('x') and P('x')"
+    ]
+    assert problems("spec", lambda: P("z"), axes=["x"]) == [
+        "q: the right answer has no PartitionSpec, in 1 of 1 variants, first : ValueError: there is no axis 'z': the mesh has x"
+    ]
+    assert problems("choice", lambda: "two", lambda: "three", **THREE) == []
+    assert problems("choice", lambda: "four", lambda: "three", **THREE) == [
+        "q: the right answer has no option, in 1 of 1 variants, first : ValueError: 'four' is none of the options one, two, three"
+    ]
+    assert problems("choice", lambda: "two", lambda: "two", **THREE)[0].startswith(
+        "q: the right answer and slip0 are the same"
+    )
+    assert problems("table", lambda n: {"a": n, "b": 1}, lambda n: {"a": 3 * n, "b": 1}, **PAIR) == []
+    assert problems("table", lambda n: {"a": n, "b": 1}, lambda n: {"a": 2, "b": 1}, **PAIR) == [
+        "q: the right answer and slip0 are closer than the tolerance of 0.02, in 1 of 2 variants, first n=2: "
+        "a = 2e+06 us, b = 1 and a = 2e+06 us, b = 1"
+    ]
+    assert problems("table", lambda n: {"a": n}, **PAIR) == [
+        "q: the right answer has no table of numbers, in 2 of 2 variants, first n=1: ValueError: {'a': 1} is not a dict of a, b"
+    ]
+    assert problems("table", lambda n: {"a": n, "b": -1}, **PAIR)[0].endswith("-1.0 is not a finite positive number")
+
+
+def test_options_that_cannot_be_told_apart_are_told() -> None:
+    same = {"options": {"a1": "{{ n }} hops", "a2": "2 hops", "a3": "none"}, "params": {"n": [1, 2]}}
+    assert problems("choice", lambda n: "a2", **same) == [
+        "q: its options cannot be shown, in 1 of 2 variants, first n=2: "
+        "ValueError: the option '2 hops' cannot be told from another, or from a letter"
+    ]
+    assert problems("choice", lambda: "b", options=["b", "two", "three"])[0].startswith(
+        "q: its options cannot be shown"
+    )
+    assert "'m' is undefined" in problems("choice", lambda: "two", options=["one", "two", "{{ m }}"])[0]
