@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from grader.common.observation import Collective
 from grader.wire.frames import dtype_of
@@ -237,7 +236,7 @@ class _Surely:
 
     def __init__(self, graph: Dependency, values: frozenset[int], parts: bool, enter: bool) -> None:
         self.graph, self.values, self.parts, self.enter = graph, values, parts, enter
-        self.waits: dict[Any, bool] = {}
+        self.waits: dict[int, bool] = {}
         self.constants: dict[int, int] = {}
         self.number = 0
         self.operations: set[int] = set()
@@ -276,17 +275,17 @@ class _Surely:
         self.changed |= self.carried(op) != believed
         for i, value in enumerate(op.results):
             last = self.of(body.results[i])
-            self.waits[value] = bool(inside or (last and (op.rounds or self.of(op.operands[i]))))
+            self.waits[value] = inside or (last and (bool(op.rounds) or self.of(op.operands[i])))
 
     def carried(self, op: Operation) -> list[bool]:
         """What is known of what a loop takes: first what it was given, then what the round before gave, once that is known."""
         condition, body = op.bodies
-        found = []
+        found: list[bool] = []
         for i, first in enumerate(op.operands):
             last = body.results[i]
             again = op.rounds == 1 or last in self.values or self.waits.get(last, True)
-            found.append(bool(self.of(first) and again))
-            self.waits |= dict.fromkeys((condition.arguments[i], body.arguments[i]), found[-1])
+            found.append(self.of(first) and again)
+            self.waits[condition.arguments[i]] = self.waits[body.arguments[i]] = found[-1]
         return found
 
     def branches(self, op: Operation, under: bool) -> None:

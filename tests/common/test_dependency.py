@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from jax.sharding import PartitionSpec as P
 from grader.common.dependency import Dependency
 from grader.runner import operations
 from grader.runner.program import canonical
+from grader.wire.frames import BadFrame
 from grader.wire.operations import from_json, to_json
 from tests.runner.test_program import code_of
 from tests.test_interpreter import mesh_of
@@ -327,3 +329,21 @@ def test_entering_a_loop_waits_for_all_that_it_takes() -> None:
     (permute,), values = graph.named("permute"), graph.results(graph.named("product"))
     assert permute not in graph.may(values) and permute not in graph.must(values)
     assert permute in graph.may(values, enter=True) and permute in graph.must(values, enter=True)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda loop: loop["bodies"].pop(),
+        lambda loop: loop["bodies"].reverse(),
+        lambda loop: loop["bodies"][1][2].pop(),
+        lambda loop: loop["in"].pop(),
+        lambda loop: loop.update(name="case"),
+    ],
+)
+def test_loops_that_do_not_fit_together_are_not_read(change: Callable[[dict[str, Any]], Any]) -> None:
+    graph, _ = both(lambda a, b, c: (lax.fori_loop(0, 4, lambda i, a: a @ b, a), b, c))
+    data = json.loads(json.dumps(to_json(graph.program)))
+    change(next(op for op in data["main"][1] if op["name"] == "while"))
+    with pytest.raises(BadFrame):
+        from_json(data)

@@ -12,6 +12,7 @@ from grader.expect import (
     expect_no_collectives,
     expect_only,
     expect_traffic,
+    expect_wire_dtype,
 )
 from tests.seen import collective, reason, seen
 
@@ -150,3 +151,53 @@ def test_traffic_of_a_joint_group_counts_on_each_of_its_axes() -> None:
     for axis in ("x", "y"):
         expect_traffic(joint, at_most=7, axis=axis)
         assert "each device sends 7 B" in reason(expect_traffic, joint, at_most=6, axis=axis)
+
+
+# -- some of them ------------------------------------------------------------------------------
+
+
+def test_some_of_the_collectives_are_judged_alone() -> None:
+    many = seen(
+        collective("all_gather", "x", operands=(("bfloat16", (4,)),)),
+        collective("all_reduce", "x", "y", operands=(("float32", (4,)),), sent=96),
+        flops=8,
+    )
+    expect_collectives(many.only(kind="all_gather"), all_gather={"x": 1})
+    expect_collectives(many.only(axis="y"), all_reduce={("x", "y"): 1})
+    expect_traffic(many.only(dtype="bfloat16"), at_most=64)
+    expect_traffic(many.only(dtype="float32", axis="x"), at_most=96)
+    expect_no_collectives(many.only(kind="permute"))
+    assert many.only(kind="permute").flops == Interval(0, 8)
+
+
+def test_what_cannot_be_said_of_a_collective_is_in_the_most_and_not_in_the_least() -> None:
+    unknown = seen(collective("all_gather", "x", line=3), differentiated=True)
+    for part, words in ((True, "backward"), (False, "forward")):
+        chosen = unknown.only(backward=part)
+        told = reason(expect_collectives, chosen, all_gather={"x": 1})
+        assert (
+            told
+            == f"the budget is all_gather over x; the program has all_gather over x 0 to 1 times in the {words} pass"
+        )
+        told = reason(expect_no_collectives, chosen)
+        assert told.startswith("line 3: all_gather over x 0 to 1 times (64 B sent by each device) in the " + words)
+        with pytest.raises(Failure):
+            expect_traffic(chosen, at_most=63)
+    known = seen(collective("all_gather", "x", backward=True), differentiated=True)
+    expect_no_collectives(known.only(backward=False))
+    expect_collectives(known.only(backward=True), all_gather={"x": 1})
+    mixed = seen(collective("all_reduce", "x", operands=(("float32", ()), ("bfloat16", ()))))
+    (chosen,) = mixed.only(dtype="float32").collectives
+    assert (chosen.dtype, chosen.shape, chosen.sent) == (None, None, Interval(0, 64))
+
+
+def test_a_dtype_that_cannot_be_read_does_not_pass_and_what_never_runs_does() -> None:
+    assert reason(expect_wire_dtype, seen(collective("all_gather", "x")), "float32") == (
+        "all_gather over x sends what cannot be read, only float32 is to be sent"
+    )
+    expect_wire_dtype(seen(collective("all_gather", "x", count=0)), "float32")
+    wide = seen(collective("all_reduce", "x", operands=(("float32", (2, 3)),), by_compiler=True))
+    assert reason(expect_wire_dtype, wide, "bfloat16", "int32") == (
+        "put in by the compiler, because shardings do not match: all_reduce over x sends float32[2, 3], "
+        "only bfloat16 and int32 is to be sent"
+    )

@@ -207,12 +207,10 @@ ARGUMENTS = [
 ]
 
 
-def form(
-    call: str = CALL, *, types: list[str] = TYPES, groups: str = GROUPS, more: str = "", swap: Any = ()
-) -> Program:
+def form(call: str = CALL, *, types: list[str] = TYPES, groups: str = GROUPS, more: str = "", **swap: Any) -> Program:
     names = [f"%a{i}" for i in range(len(types))]
     text = call.replace("OPERANDS", ", ".join(names)).replace("TYPES", ", ".join(types)).replace("GROUPS", groups)
-    for old, new in dict(swap).items():
+    for old, new in swap.items():
         text = text.replace(old, new)
     text = text.replace("MORE", more).replace("TARGET", "ragged_all_to_all")
     takes = ", ".join(f"{n}: {t}" for n, t in zip(names, types, strict=True))
@@ -235,8 +233,8 @@ def test_nothing_but_its_groups_is_kept() -> None:
     assert plain.text.count("ragged_all_to_all") == 1
     for more in (", has_side_effect = true", ', mhlo.frontend_attributes = {x = "y"}', ', whatever = "z"'):
         assert form(more=more).text == plain.text
-    assert form(swap={"channel_id = 1": "channel_id = 7"}).text == plain.text
-    assert form(swap={"channel_id = 1 : i64, ": ""}).text == plain.text
+    swaps: list[dict[str, Any]] = [{"channel_id = 1": "channel_id = 7"}, {"channel_id = 1 : i64, ": ""}]
+    assert all(form(**swap).text == plain.text for swap in swaps)
 
 
 def with_type(place: int, kind: str) -> list[str]:
