@@ -17,10 +17,14 @@ from grader.course.loading import Course
 from grader.declared import fits, nearest
 from grader.exercise import AuthorError, Call, Exercise
 from grader.expect import Failure, laid_out
+from grader.expect.costs import show_bytes
 from grader.intake.submission import Chunk, Source
 from grader.judging.judge import Answered
 from grader.judging.plan import OPEN_SEED, Ask, rng
 from grader.reports.explained import Explained, Placed, show_sizes
+from grader.wire.frames import dtype_of
+
+MAX_DATA = 64 << 20  # bytes of all arguments of a call that is run
 
 
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
@@ -136,6 +140,10 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted) -> 
     if call.timing or (wanted.on and dims != call.dims):
         timing = Timing(wanted.on, None, wanted.profile) if wanted.on else call.timing
         return Ask(replace(call, timing=timing), mesh, dims, exercise=exercise)
+    size = sum(math.prod(a.sized(dims)) * dtype_of(a.dtype).itemsize for a in arrays.values())
+    if size > MAX_DATA:
+        limit = f"{show_bytes(size)} of arguments are too much to run, {show_bytes(MAX_DATA)} are the limit"
+        raise ValueError(f"{limit}; with --on nothing is run")
     draw = rng(OPEN_SEED, f"{exercise}/explain/{dict(mesh)}")
     inputs = {name: array.sample(dims, draw) for name, array in arrays.items()}
     return Ask(call, mesh, dims, [inputs], exercise=exercise)
