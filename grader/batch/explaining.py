@@ -17,11 +17,15 @@ from grader.course.loading import Course
 from grader.declared import fits, nearest
 from grader.exercise import AuthorError, Call, Exercise
 from grader.expect import Failure, laid_out
+from grader.expect.costs import show_bytes
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import OPEN_SEED, Ask, inputs_of, rng
 from grader.judging.seen import Answered
 from grader.reports.explained import Explained, Placed, show_sizes
+from grader.wire.frames import dtype_of
 from grader.wire.trees import leaves
+
+MAX_DATA = 64 << 20  # bytes of all arguments of a call that is run
 
 
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
@@ -142,6 +146,10 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, 
     if call.timing or (wanted.on and dims != sizes):
         timing = Timing(wanted.on, None, wanted.profile) if wanted.on else call.timing
         return replace(about, of=replace(call, timing=timing, steps=1))
+    size = sum(math.prod(a.sized(dims)) * dtype_of(a.dtype).itemsize for a in call.arrays.values())
+    if size > MAX_DATA:
+        limit = f"{show_bytes(size)} of arguments are too much to run, {show_bytes(MAX_DATA)} are the limit"
+        raise ValueError(f"{limit}; with --on nothing is run")
     once = replace(call, steps=1)
     draw = rng(OPEN_SEED, f"{exercise}/explain/{dict(mesh)}")
     return replace(about, of=once, inputs=list(inputs_of(once, mesh, dims, static, draw)))

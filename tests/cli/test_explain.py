@@ -59,6 +59,7 @@ BAD = {
     "explain c3 --mesh x=2,x=4": "--mesh x=2,x=4: x is there twice",
     "explain c3 --dims Q=4": "no dimension 'Q' in c3_contracting; there are I, J, K",
     "explain c3 --dims J=33": "dimension J = 33 in dims is not cut into 4 equal parts",
+    "explain c3 --dims I=100000,J=80000": "29.8 GiB of arguments are too much to run, 64 MiB are the limit; with --on",
     "explain c3 --on v5x:2x4": "unknown chip 'v5x'; did you mean 'v5p'?",
     "explain c3 --on v5e": "'v5e' names no slice: write a chip and the sizes of its axes, such as \"v5e:2x4\"",
     "explain c3 --on v5e:3x3": "v5e has no slice of 3x3",
