@@ -1,6 +1,6 @@
-"""Mutants of one task tried together, with the first thing that is asked of it: most fail that already.
+"""Mutants of one task tried together, with the first things that are asked of it: most fail those already.
 
-Graded by itself, a mutant costs a process and up to a dozen programs; here one process traces many, and one program of
+Graded by itself, a mutant costs a process and up to a dozen programs; here one process holds many, and one program of
 each is run. Only a failure decides. What passes, or comes to something that its neighbours may have to do with, is left
 to ``judge_mutant``, which asks all that ``grade`` asks.
 """
@@ -33,28 +33,36 @@ NOTHING_LEFT = (
 def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict | None]:
     """For each of these mutants of one task: killed, or None where all must be asked to know."""
     exercise, task = grader.course.exercise(mutants[0].exercise), mutants[0].task
-    asks = first_asks(grader, exercise, task)
-    if not asks:
+    graded, public = first_asks(grader, exercise, task)
+    if not graded:
         return [None] * len(mutants)
-    found = tried(grader, asks, [mutant.text for mutant in mutants])
-    verdicts = [verdict_of(exercise, mutant, answered) for mutant, answered in zip(mutants, found, strict=True)]
+
+    def judged(some: Sequence[Mutant], texts: list[str]) -> list[Verdict | None]:
+        found = tried(grader, [*graded, *public], texts)
+        return [verdict_of(exercise, m, f[: len(graded)], f[len(graded) :]) for m, f in zip(some, found, strict=True)]
+
+    verdicts = judged(mutants, [mutant.text for mutant in mutants])
     # As a learner writes when JAX refuses: what a check sees then is what decides.
     again = {n: text for n, v in enumerate(verdicts) if v and not v.seen_by and (text := unchecked(mutants[n].text))}
-    for n, answered in zip(again, tried(grader, asks, list(again.values())), strict=True):
-        verdicts[n] = verdict_of(exercise, mutants[n], answered)
+    for n, verdict in zip(again, judged([mutants[n] for n in again], list(again.values())), strict=True):
+        verdicts[n] = verdict
     return verdicts
 
 
-def first_asks(grader: Grader, exercise: Exercise, task: str) -> list[Ask]:
-    """The first ask of a task, and those that only learners are asked; none where other tasks have a say."""
+def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
+    """The first ask of a task, or of a plain function all that are no secret; and those that only learners are asked.
+
+    None where other tasks have a say.
+    """
     checks = [c for c in exercise.checks.values() if c.call.task.name == task]
     if any(exercise.checks[name].call.task.name != task for check in checks for name in check.after):
-        return []
+        return [], []
     graded, public = (
         [a for a in grader.plan(exercise.id, p) if a.task == task and not a.secret] for p in (False, True)
     )
     known = {(ask.program, ask.digest) for ask in graded}
-    return graded[:1] + [ask for ask in public if (ask.program, ask.digest) not in known]
+    plain = exercise.tasks[task].kind == "function"
+    return graded if plain else graded[:1], [a for a in public if (a.program, a.digest) not in known]
 
 
 def tried(grader: Grader, asks: list[Ask], texts: list[str]) -> list[list[Answered]]:
@@ -78,16 +86,16 @@ def tried(grader: Grader, asks: list[Ask], texts: list[str]) -> list[list[Answer
     ]
 
 
-def verdict_of(exercise: Exercise, mutant: Mutant, answered: list[Answered]) -> Verdict | None:
-    """Killed by a check that fails on the first ask, and so do those that fail in public; None where that is not so."""
-    if not answered:
-        return None
-    first, *public = answered
+def verdict_of(
+    exercise: Exercise, mutant: Mutant, graded: Sequence[Answered], public: Sequence[Answered]
+) -> Verdict | None:
+    """Killed by a check that fails on these asks, and so do those that fail in public; None where that is not so."""
     results: dict[str, Result] = {}
     for check in exercise.checks.values():
+        mine = [a for a in graded if a.ask.of is check.call]
         passed = {name for name, r in results.items() if r.status == "passed"}
-        if check.call is first.ask.of and passed.issuperset(check.after):
-            results[check.name] = judge_check(check, [first], public=False)
+        if mine and passed.issuperset(check.after):
+            results[check.name] = judge_check(check, mine, public=False)
     failed = {name: r for name, r in results.items() if r.status == "failed"}
     if not failed or any(r.status == "broken" for r in results.values()):
         return None
