@@ -2,19 +2,61 @@
 
 from __future__ import annotations
 
+import atexit
+import functools
+import json
 import os
+import select
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 GOOD = "examples/submissions/ada/c1_no_communication.py"
+SECONDS = 300
 
 
 def shardlings(*words: str, cwd: Path = ROOT, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a command. With surroundings of its own it is started from nothing, as Python reads some of them first."""
     command = [sys.executable, "-m", "grader.cli", *words]
     clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS", "SHARDLINGS_STUDENT")}
-    return subprocess.run(command, cwd=cwd, env=clean | env, capture_output=True, text=True, timeout=300, check=False)
+    if env or not hasattr(os, "fork"):
+        return subprocess.run(
+            command, cwd=cwd, env=clean | env, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+    with tempfile.TemporaryDirectory() as folder:
+        out, err = (Path(folder, name) for name in ("out", "err"))
+        for path in (out, err):
+            path.touch()
+        asked = {"words": words, "cwd": str(cwd.resolve()), "env": clean, "out": str(out), "err": str(err)}
+        code = answer(json.dumps(asked))
+        return subprocess.CompletedProcess(command, code, out.read_text(), err.read_text())
+
+
+def answer(request: str) -> int:
+    """What the forked command exits with."""
+    server = forking()
+    assert server.stdin is not None and server.stdout is not None
+    server.stdin.write(request + "\n")
+    server.stdin.flush()
+    if not select.select([server.stdout], [], [], SECONDS)[0]:
+        forking.cache_clear()
+        server.kill()
+        raise subprocess.TimeoutExpired(request, SECONDS)
+    return int(server.stdout.readline())
+
+
+@functools.cache
+def forking() -> subprocess.Popen[str]:
+    """The process that commands are forked from, one for all tests of this process."""
+    clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
+    server = subprocess.Popen(
+        [sys.executable, "-m", "tests.forked"],
+        cwd=ROOT, env=clean, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    atexit.register(server.communicate)  # it ends with its input
+    return server
 
 
 def one_line(done: subprocess.CompletedProcess[str]) -> str:

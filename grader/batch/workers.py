@@ -9,6 +9,7 @@ import time
 import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from copy import copy
 from dataclasses import dataclass
 from threading import Lock
 
@@ -68,6 +69,12 @@ class Workers:
     @property
     def processes(self) -> list[Worker]:
         return [self.tracer, *(r.worker for r in self.runners)]
+
+    def with_runner(self, number: int) -> Workers:
+        """The same tracer, with one of the runners for all that is asked."""
+        one = copy(self)
+        one.runners = [self.runners[number]]
+        return one
 
     def close(self) -> None:
         for worker in self.processes:

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, get_args
 
 from grader.authoring.mutants.equivalents import EQUIVALENT, Equivalent, key
 from grader.authoring.mutants.grading import Fate, Verdict, judge_mutant, results_of
-from grader.authoring.mutants.making import Mutant, mutants_of, task_module
+from grader.authoring.mutants.making import Mutant, mutants_of_task, task_module
+from grader.authoring.mutants.together import AT_ONCE, killed_together
 from grader.batch.grade import Grader
 from grader.course.loading import Course
 from grader.exercise import Exercise
@@ -32,7 +33,7 @@ class Proof:
 
     @property
     def not_run(self) -> int:
-        """Of the killed, how many could not even be traced on some mesh: they say little about the checks."""
+        """Of the killed, how many could not even be traced where they were asked: they say little about the checks."""
         return sum(v.fate == "killed" and not v.seen_by for v in self.verdicts)
 
 
@@ -55,7 +56,10 @@ def prove(
     step: Callable[[str], None] = lambda who: None,
     seeds: int = 1,
 ) -> list[Proof]:
-    """Grade every mutant of these exercises, ``grader.jobs`` at a time; ``step`` is called after each.
+    """Judge every mutant of these exercises, ``grader.jobs`` batches at a time; ``step`` is called after each.
+
+    Most are killed together; those that are not are graded one by one. A check that no dead mutant is known to have
+    failed gets another look at them: they may have died before it was asked.
 
     With several ``seeds`` a mutant that dies must die with each of them.
     """
@@ -63,18 +67,43 @@ def prove(
     allowed = {key(e) for e in listed}
 
     def judge(mutant: Mutant) -> Verdict:
-        verdict = judge_mutant(grader, mutant, key(mutant) in allowed, seeds)
-        step(mutant.task)
-        return verdict
+        return judge_mutant(grader, mutant, key(mutant) in allowed, seeds)
+
+    def judge_several(mutants: Sequence[Mutant]) -> list[Verdict]:
+        verdicts = []
+        for mutant, killed in zip(mutants, killed_together(grader, mutants), strict=True):
+            verdicts.append(killed or judge(mutant))
+            step(mutant.task)
+        return verdicts
 
     with ThreadPoolExecutor(grader.jobs) as pool:
-        running = [(e, [pool.submit(judge, m) for m in mutants_of(e)]) for e in exercises]
+        running = [(e, [pool.submit(judge_several, some) for some in batches(e)]) for e in exercises]
         proofs = []
         for exercise, jobs in running:
-            verdicts = [job.result() for job in jobs]
+            verdicts = [verdict for job in jobs for verdict in job.result()]
+            for name in unproven(exercise, verdicts):
+                look_for(name, exercise, verdicts, judge)
             found = list(problems(grader, exercise, verdicts, listed))
             proofs.append(Proof(exercise.id, verdicts, found, unproven(exercise, verdicts)))
     return proofs
+
+
+def batches(exercise: Exercise) -> Iterator[list[Mutant]]:
+    """The mutants of each task, ``AT_ONCE`` at a time."""
+    for task in exercise.tasks.values():
+        mutants = mutants_of_task(exercise, task)
+        for start in range(0, len(mutants), AT_ONCE):
+            yield mutants[start : start + AT_ONCE]
+
+
+def look_for(name: str, exercise: Exercise, verdicts: list[Verdict], judge: Callable[[Mutant], Verdict]) -> None:
+    """Grade the dead of a check's task one by one, until it has failed one."""
+    task = exercise.checks[name].call.task.name
+    for n, verdict in enumerate(verdicts):
+        if verdict.fate == "killed" and verdict.mutant.task == task:
+            verdicts[n] = judge(verdict.mutant)
+            if name in verdicts[n].seen_by:
+                return
 
 
 def problems(grader: Grader, exercise: Exercise, verdicts: list[Verdict], listed: list[Equivalent]) -> Iterator[str]:

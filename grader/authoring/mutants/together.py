@@ -1,0 +1,108 @@
+"""Mutants of one task tried together, with the first things that are asked of it: most fail those already.
+
+Graded by itself, a mutant costs a process and up to a dozen programs; here one process holds many, and one program of
+each is run. Only a failure decides. What passes, or comes to something that its neighbours may have to do with, is left
+to ``judge_mutant``, which asks all that ``grade`` asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from grader.authoring.mutants.grading import Verdict, never_ran, unchecked
+from grader.authoring.mutants.making import Mutant
+from grader.batch.grade import Grader
+from grader.batch.workers import Workers
+from grader.common.observation import Fault
+from grader.common.result import Result
+from grader.exercise import Exercise
+from grader.intake.submission import Chunk, Source
+from grader.judging.judge import Answered, judge_check
+from grader.judging.plan import Ask
+
+AT_ONCE = 16
+# Faults of a text itself; others may come of what another one did to the process that they share.
+OWN_FAULTS = {"raised", "untraceable", "refused", "compile", "missing"}
+# Between two texts: nothing is left of the first.
+NOTHING_LEFT = (
+    "for name in [name for name in globals() if not name.startswith('__')]:\n    del globals()[name]\ndel name\n"
+)
+
+
+def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict | None]:
+    """For each of these mutants of one task: killed, or None where all must be asked to know."""
+    exercise, task = grader.course.exercise(mutants[0].exercise), mutants[0].task
+    graded, public = first_asks(grader, exercise, task)
+    if not graded:
+        return [None] * len(mutants)
+
+    def judged(some: Sequence[Mutant], texts: list[str]) -> list[Verdict | None]:
+        found = tried(grader, [*graded, *public], texts)
+        return [verdict_of(exercise, m, f[: len(graded)], f[len(graded) :]) for m, f in zip(some, found, strict=True)]
+
+    verdicts = judged(mutants, [mutant.text for mutant in mutants])
+    # As a learner writes when JAX refuses: what a check sees then is what decides.
+    again = {n: text for n, v in enumerate(verdicts) if v and not v.seen_by and (text := unchecked(mutants[n].text))}
+    for n, verdict in zip(again, judged([mutants[n] for n in again], list(again.values())), strict=True):
+        verdicts[n] = verdict
+    return verdicts
+
+
+def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask], list[Ask]]:
+    """The first ask of a task, or of a plain function all that are no secret; and those that only learners are asked.
+
+    None where other tasks have a say.
+    """
+    checks = [c for c in exercise.checks.values() if c.call.task.name == task]
+    if any(exercise.checks[name].call.task.name != task for check in checks for name in check.after):
+        return [], []
+    graded, public = (
+        [a for a in grader.plan(exercise.id, p) if a.task == task and not a.secret] for p in (False, True)
+    )
+    known = {(ask.program, ask.digest) for ask in graded}
+    plain = exercise.tasks[task].kind == "function"
+    return graded if plain else graded[:1], [a for a in public if (a.program, a.digest) not in known]
+
+
+def tried(grader: Grader, asks: list[Ask], texts: list[str]) -> list[list[Answered]]:
+    """What each of these texts comes to, as if it were alone; nothing where it cannot be told from its neighbours."""
+    if not texts:
+        return []
+    chunks, ends = [], []
+    for n, text in enumerate(texts):
+        chunks += [Chunk(f"{n}.py", text), Chunk(f"after {n}", NOTHING_LEFT)]
+        ends.append((str(n), f"{n}.py"))
+    every = [[replace(ask, exercise=str(n)) for ask in asks] for n in range(len(texts))]
+    with grader.workers() as workers:
+        if isinstance(workers, Workers):  # jobs must not wait for each other's programs, of which no two are equal
+            workers = workers.with_runner(grader.hosts.index(workers))
+        answered, _ = workers.collect(Source("mutants", tuple(chunks), tuple(ends)), [a for own in every for a in own])
+    found = {a.ask: a.finding for a in answered}
+    faults = [{f.kind for a in own if isinstance(f := found[a], Fault)} for own in every]
+    return [
+        [Answered(ask, found[mine]) for ask, mine in zip(asks, own, strict=True)] if kinds <= OWN_FAULTS else []
+        for own, kinds in zip(every, faults, strict=True)
+    ]
+
+
+def verdict_of(
+    exercise: Exercise, mutant: Mutant, graded: Sequence[Answered], public: Sequence[Answered]
+) -> Verdict | None:
+    """Killed by a check that fails on these asks, and so do those that fail in public; None where that is not so."""
+    results: dict[str, Result] = {}
+    for check in exercise.checks.values():
+        mine = [a for a in graded if a.ask.of is check.call]
+        passed = {name for name, r in results.items() if r.status == "passed"}
+        if mine and passed.issuperset(check.after):
+            results[check.name] = judge_check(check, mine, public=False)
+    failed = {name: r for name, r in results.items() if r.status == "failed"}
+    if not failed or any(r.status == "broken" for r in results.values()):
+        return None
+    for check in (c for c in exercise.checks.values() if c.public and c.name not in failed):
+        mine = [a for a in public if a.ask.of is check.call]
+        if mine and judge_check(check, mine, public=True).status != "passed":
+            return None
+    seen_by = tuple(name for name, result in failed.items() if not never_ran(result))
+    name, result = next(iter(failed.items()))
+    return Verdict(mutant, "killed", seen_by, f"{name}: {result.reason}")

@@ -1,0 +1,102 @@
+"""Mutants tried together: each as if it were alone, and only a failure decides."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+from dataclasses import replace
+
+import pytest
+
+from grader.authoring.mutants.grading import judge_mutant
+from grader.authoring.mutants.making import Mutant, mutants_of, mutants_of_task, task_module
+from grader.authoring.mutants.proving import impatient, look_for
+from grader.authoring.mutants.together import first_asks, killed_together
+from grader.batch.grade import Grader
+from tests.mutated import EXERCISE, doubled, with_holes
+
+
+@pytest.fixture(scope="module")
+def grader(tmp_path_factory):
+    with Grader(impatient(with_holes(tmp_path_factory.mktemp("course"))), "none") as grader:
+        yield grader
+
+
+def right(grader: Grader, task: str) -> Mutant:
+    """A mutant that is none."""
+    exercise = grader.course.exercise("two")
+    text = ast.unparse(task_module(exercise, exercise.tasks[task])[0])
+    return Mutant("two", task, "", 1, "", "", text)
+
+
+@pytest.mark.parametrize("task", ["pairs", "total"])
+def test_who_is_killed_together_is_killed_alone_by_the_same_checks(grader, task):
+    mutants = mutants_of_task(grader.course.exercise("two"), grader.course.exercise("two").tasks[task])
+    together = killed_together(grader, mutants)
+    assert any(together)
+    for mutant, verdict in zip(mutants, together, strict=True):
+        alone = judge_mutant(grader, mutant)
+        assert alone.fate == ("killed" if verdict else "survived")
+        assert verdict is None or (set(verdict.seen_by) <= set(alone.seen_by) and verdict.reason)
+
+
+@pytest.mark.parametrize("task", ["pairs", "total"])
+def test_what_is_right_is_decided_by_nobody(grader, task):
+    assert killed_together(grader, [right(grader, task)] * 3) == [None] * 3
+
+
+def test_neighbours_do_not_decide(grader):
+    """The first defines what the second lacks, the third never ends: neither says anything of the right ones."""
+    fine = right(grader, "pairs")
+    helper = replace(fine, text=fine.text + "\ndef spare(n):\n    return n // 2\n")
+    lacks = replace(fine, text=fine.text.replace("return half(n)", "return spare(n)"))
+    hangs = replace(fine, text=fine.text.replace("return half(n)", "while True: pass"))
+    wrong = replace(fine, text=fine.text.replace("return half(n)", "return 7"))
+    verdicts = killed_together(grader, [helper, lacks, wrong, fine, hangs, fine, wrong])
+    assert [v and v.fate for v in verdicts[:4]] == [None, "killed", "killed", None]
+    assert verdicts[4:] == [None, None, None]  # of what comes with or after it nothing is known
+
+
+def test_what_fails_in_public_and_passes_when_graded_is_left_to_be_told(tmp_path):
+    """Learners are asked one case, a grade two; the public check wants two, the hidden one finds what is wrong."""
+    before, after = EXERCISE.split("@exercise.check(even, points=1, public=True)")
+    checks = textwrap.dedent(
+        """
+        @exercise.check(even, points=1, public=True)
+        def pairs_two(seen):
+            'pairs: two are asked'
+            if len(seen.outcomes) < 2 and seen.public:
+                raise Failure("one")
+
+        @exercise.check(even, points=1)
+        def pairs_value(seen):
+            'pairs: even numbers'
+            expect_outcomes(seen)
+
+        """
+    )
+    holes = before.replace('{"n": 4}])', "], hidden=lambda rng: [{'n': 6}])").replace(
+        "expect_close", "Failure, expect_close"
+    )
+    holes += checks + "@exercise.check(summed" + after.split("@exercise.check(summed")[1]
+    course = with_holes(tmp_path, holes)
+    with Grader(impatient(course), "none") as grader:
+        assert [len(asks) for asks in first_asks(grader, course.exercise("two"), "pairs")] == [1, 1]
+        assert killed_together(grader, [doubled(course)]) == [None]
+        told = judge_mutant(grader, doubled(course))
+        assert (told.fate, told.reason) == ("survived", "passes pairs_two when graded, which it fails in public")
+
+
+def test_tasks_that_wait_for_another_are_not_tried_together(tmp_path):
+    course = with_holes(tmp_path, EXERCISE.replace("(summed, points=1)", "(summed, points=1, after=pairs_value)"))
+    with Grader(impatient(course), "none") as grader:
+        assert first_asks(grader, course.exercise("two"), "total") == ([], [])
+        mutants = [m for m in mutants_of(course.exercise("two")) if m.task == "total"]
+        assert killed_together(grader, mutants) == [None] * len(mutants)
+
+
+def test_a_check_that_was_not_asked_gets_another_look(grader):
+    exercise, mutant = grader.course.exercise("two"), doubled(grader.course)
+    verdicts = [replace(judge_mutant(grader, mutant), seen_by=())]
+    look_for("pairs_value", exercise, verdicts, lambda m: judge_mutant(grader, m))
+    assert verdicts[0].seen_by == ("pairs_value",)
