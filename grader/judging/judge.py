@@ -59,6 +59,11 @@ class Together:
         """The first, which says what all have in common."""
         return self.answers[0][0].ask
 
+    def judged(self, seen: tuple[Any, ...]) -> None:
+        """Run the check. What NumPy would warn of comes from the learner's values, and shows in what is compared."""
+        with np.errstate(all="ignore"):
+            self.check.fn(*seen)
+
     def seen(self, *, public: bool) -> Iterator[tuple[Any, ...]]:
         """What the check's function gets, run by run."""
         by_call = [zip(*(seen_of(a, public=public) for a in answers), strict=True) for answers in self.answers]
@@ -104,7 +109,7 @@ def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result
     for group in looked_at:
         for seen in group.seen(public=public):
             try:
-                check.fn(*seen)
+                group.judged(seen)
             except Failure as failure:
                 return _failed(check, failure, group.ask)
             except Exception as error:  # an author's mistake must not cost a learner points
@@ -120,7 +125,7 @@ def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
     for group in looked_at:
         for seen in group.seen(public=False):
             try:
-                check.fn(*seen)
+                group.judged(seen)
             except Failure:
                 return _result(check, "failed", WRONG_IN_SECRET)
             except Exception:
@@ -136,7 +141,7 @@ def verdicts(group: Together) -> list[str]:
     decided = []
     for seen in group.seen(public=False):
         try:
-            group.check.fn(*seen)
+            group.judged(seen)
             decided.append("")
         except Failure as failure:
             decided.append(failure.staff or failure.reason)
