@@ -59,8 +59,9 @@ def _misfit(called: str, signature: inspect.Signature, args: tuple, named: Mappi
         return f"it takes arguments: write @{called}(...) above {args[1].__name__}"
     known = [p for p in signature.parameters.values() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
     names = [p.name for p in known if p.name != "self"]
+    anything = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
     for name in named:
-        if name not in names:
+        if name not in names and not anything:
             return f"no such argument {name!r}{nearest(name, names)}"
     given = {*named, *(p.name for p in [p for p in known if p.kind is not p.KEYWORD_ONLY][: len(args)])}
     missing = [p.name for p in known if p.default is p.empty and p.name not in given]

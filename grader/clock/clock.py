@@ -130,13 +130,16 @@ def _waits_for(body: LaidBody, i: int) -> str:
 
 def _waited_for_by(body: LaidBody, i: int) -> str:
     """What starts first of what needs a unit, through what takes no time."""
-    waits, found = {i}, []
-    for j in range(i + 1, len(body.pieces)):
-        if body.pieces[j].after & waits:
+    left, been, found = [i], {i}, []
+    while left:
+        for j in body.then[left.pop()]:
+            if j in been:
+                continue
+            been.add(j)
             if body.pieces[j].duration:
                 found.append(j)
             else:
-                waits.add(j)
+                left.append(j)
     first = min(found, key=lambda j: (body.laid.start[j], j), default=None)
     return "" if first is None else title(body.fused.units[first])
 

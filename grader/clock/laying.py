@@ -57,6 +57,15 @@ class LaidBody:
         """When the core has a kernel; a loop or a synchronous collective is none."""
         return Busy((self.laid.start[i], self.laid.start[i] + self.pieces[i].duration) for i in self.own_kernels)
 
+    @cached_property
+    def then(self) -> list[list[int]]:
+        """For each unit those that wait for it."""
+        found: list[list[int]] = [[] for _ in self.pieces]
+        for i, piece in enumerate(self.pieces):
+            for j in piece.after:
+                found[j].append(i)
+        return found
+
     @property
     def own_kernels(self) -> Iterator[int]:
         return (i for i, u in enumerate(self.fused.units) if u.kind in ("product", "kernel"))

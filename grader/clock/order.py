@@ -100,6 +100,11 @@ class Busy:
         self.starts = [a for a, _ in self.stretches]
         self.until = list(itertools.accumulate((b - a for a, b in self.stretches), initial=0))
 
+    def between(self, start: int, end: int) -> list[tuple[int, int]]:
+        """The stretches that meet a time."""
+        first = max(bisect.bisect_left(self.starts, start) - 1, 0)
+        return self.stretches[first : bisect.bisect_right(self.starts, end)]
+
     def before(self, time: int) -> int:
         """How much of them lies before a time."""
         n = bisect.bisect_left(self.starts, time)
@@ -129,8 +134,15 @@ def _late(pieces: Sequence[Piece], laid: Laid, core: str) -> Laid:
 def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
     """The latest start at which no less lies under what is busy than now."""
     hidden = busy.overlap(now, now + duration)
-    edges = {edge for a, b in busy.stretches for edge in (a, b, a - duration, b - duration) if now < edge < latest}
-    for at in (latest, *sorted(edges, reverse=True)):
+    if busy.overlap(latest, latest + duration) >= hidden:
+        return latest
+    edges = {
+        edge
+        for a, b in busy.between(now, latest + duration)
+        for edge in (a, b, a - duration, b - duration)
+        if now < edge < latest
+    }
+    for at in sorted(edges, reverse=True):
         if busy.overlap(at, at + duration) >= hidden:
             return at
     return now

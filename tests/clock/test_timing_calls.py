@@ -1,0 +1,126 @@
+"""Calls that are laid out in time and never run: declared, asked, traced at the sizes of papers, read, judged, released."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.batch.findings import decoded
+from grader.common.observation import Observation
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.course.public import public_source
+from grader.exercise import Call
+from grader.judging.judge import Answered, judge_check, matches, seen_of
+from grader.judging.plan import Ask, plan
+from grader.learner.answering import lower
+from grader.runner import execution
+from tests.made_up import made_up
+
+IMPORT = "from grader.expect import expect_close, expect_collectives\n"
+WHAT = "@exercise.misconception(fails=value)"
+ON = 'on="v5e:16x16"'
+TIMED = f"""\
+big = exercise.timing(gather, a=A, {ON}, meshes=[{{"x": 256}}], dims={{"I": 1 << 16, "J": 1 << 15}}, hidden_dims={{"I": 1 << 17, "J": 1 << 15}})
+
+
+@exercise.check(big, points=1, public=True, after=value)
+def quick(seen):
+    \"\"\"a step of 48 ms\"\"\"
+    expect_step_time(seen, at_most=48e-3 * seen.dims["I"] / (1 << 16))
+
+
+{WHAT}"""
+
+
+def timed(folder: Path, was: str = "", becomes: str = "") -> Course:
+    made_up(folder, WHAT, TIMED.replace(was, becomes) if was else TIMED)
+    path = folder / "solutions/01_gather/x1_gather.py"
+    path.write_text(path.read_text().replace(IMPORT, f"{IMPORT.strip()}, expect_step_time\n"), encoding="utf-8")
+    from grader.course.loading import load_course
+
+    return load_course(folder / "course.yaml")
+
+
+def asks(course: Course, *, public: bool = False) -> list[Ask]:
+    found = plan(course.exercise("x1_gather"), public=public, seed="s")
+    return [a for a in found if isinstance(a.of, Call) and a.of.timing]
+
+
+def answered(ask: Ask, task: Any = None) -> Answered:
+    """Traced and read here, in one process."""
+    request = ask.for_tracer([])
+    code = lower(task or ask.of.task.fn, request)  # type: ignore[union-attr]
+    return Answered(ask, decoded(ask, {"program": True}, [code], lambda p: execution.execute(request, p, ask.arrays())))
+
+
+def test_a_timing_call_is_asked_without_data_and_nothing_of_it_is_secret(tmp_path: Path) -> None:
+    course = timed(tmp_path)
+    assert [a.dims["I"] for a in asks(course, public=True)] == [1 << 16]
+    found = asks(course)
+    assert [a.dims["I"] for a in found] == [1 << 16, 1 << 17]
+    assert not any(a.inputs or a.secret for a in found) and all(a.for_tracer([])["timing"] is True for a in found)
+    everything = plan(course.exercise("x1_gather"), public=False, seed="s")
+    assert sum("timing" in a.for_tracer([]) for a in everything) == len(found) < len(everything)
+
+
+def test_arrays_of_paper_size_on_a_slice_of_256_chips_are_traced_and_judged(tmp_path: Path) -> None:
+    """8 GiB over 256 chips; ordinary calls are refused beyond 1 GiB, and have eight devices."""
+    course = timed(tmp_path)
+    small, large = (answered(ask) for ask in asks(course))
+    assert isinstance(small.finding, Observation) and small.finding.outputs == [] and small.finding.memory == 0
+    check = course.exercise("x1_gather").checks["quick"]
+    (seen,) = seen_of(small, public=True)
+    assert seen.out is None and seen.timeline.axes == {"x": (0, 1)} and seen.timeline.chip == "v5e"
+    assert judge_check(check, [small, large], public=False).status == "passed"
+    ordinary = {k: v for k, v in small.ask.for_tracer([]).items() if k != "timing"}
+    header, _ = execution.execute(ordinary, lower(check.call.task.fn, small.ask.for_tracer([])), [])
+    assert header["fault"]["message"] == "the program makes an array of 8.0 GiB; 1 GiB is the limit"
+
+
+def test_what_fits_a_misconception_by_its_time_gets_its_hint(tmp_path: Path) -> None:
+    import jax
+    from jax.sharding import PartitionSpec as P
+
+    def twice(a, *, mesh):
+        def local(a):
+            first = jax.lax.all_gather(a, "x", tiled=True)
+            second = jax.lax.all_gather(first[: a.shape[0]] * 2, "x", tiled=True)
+            return first + second
+
+        return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
+
+    (ask,) = asks(timed(tmp_path), public=True)
+    right, wrong = answered(ask), answered(ask, twice)
+    assert matches([right], [right], [right]) == 2 == matches([wrong], [wrong], [right])
+    assert matches([right], [wrong], [right]) == 0 == matches([wrong], [right], [right])
+
+
+def test_learners_are_given_it_without_the_hidden_sizes(tmp_path: Path) -> None:
+    text = public_source(timed(tmp_path).exercise("x1_gather"))
+    assert 'big = exercise.timing(gather, a=A, on="v5e:16x16"' in text and "def quick(seen)" in text
+    assert "1 << 17" not in text and "hidden_dims" not in text
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "told"),
+    [
+        (ON, 'on="v5e:2x4"', "on='v5e:2x4': the mesh (x=256) has 256 devices, v5e:2x4 has 8"),
+        (ON, 'on="v5e:3x3"', "on='v5e:3x3': v5e has no slice of 3x3"),
+        (ON, 'on="v5"', "on='v5': unknown chip 'v5'; did you mean 'v5p'? (known: v3, v4p, v5p, v5e, v6e, 7x, A100, H100, H200, B200, GB200 NVL72)"),
+        (ON, "on=8", 'on is the int 8, not a slice such as "v5e:2x4"'),
+        (f", {ON}", "", "exercise.timing: on=... is missing"),
+        (ON, f'{ON}, profile="v9e"', "no such profile 'v9e'; did you mean 'v6e'?"),
+        (ON, f'{ON}, axes=["x"]', "axes is the list ['x'], not a dict such as {\"x\": [0, 1]}"),
+        (ON, f'{ON}, axes={{"x": "01"}}', "axes: x has the str '01', not positions of the slice's axes such as [0, 1]"),
+        (ON, f'{ON}, axes={{"x": [0]}}', "on='v5e:16x16': the mesh (x=256) does not lie on v5e:16x16 as axes={'x': (0,)} says"),
+        ("a=A", "a=A, dim=3", "gather: argument dim is the int 3, not an array such as normal(\"I\", \"J\"); did you mean 'dims'?"),
+        ("timing(gather", 'timing("gather"', "exercise.timing asks the str 'gather', not a task: write its name without quotes"),
+    ],
+)  # fmt: skip
+def test_what_is_declared_wrongly_is_told_in_a_line(tmp_path: Path, was: str, becomes: str, told: str) -> None:
+    with pytest.raises(CourseError) as error:
+        timed(tmp_path, was, becomes).exercise("x1_gather")
+    assert str(error.value).split(".py:51: ")[-1] == told
