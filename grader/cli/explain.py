@@ -25,7 +25,6 @@ from grader.reports.explained_text import print_explained
 from grader.reports.trace import trace_json
 from grader.sandbox.tiers import best_tier
 
-
 Profile = Annotated[
     str, typer.Option("--profile", help="which collectives run beside the core: ideal, or as on a chip: v5e")
 ]
