@@ -13,7 +13,7 @@ from grader.authoring.budgets import check_lines
 from grader.batch import explaining
 from grader.cli.console import BROKEN, FAILED, out, print_json, say, tell
 from grader.cli.learner import begun_of, own_grader, refuse_course_beside
-from grader.cli.options import AsJson, CourseOption, Student, Work, course_at, student_name, work_in
+from grader.cli.options import AsJson, CourseOption, Isolation, Student, Work, course_at, student_name, work_in
 from grader.common.files import write_atomic
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -25,22 +25,23 @@ from grader.reports.explained_text import print_explained
 from grader.reports.trace import trace_json
 from grader.sandbox.tiers import best_tier
 
+Profile = Annotated[
+    str, typer.Option("--profile", help="which collectives run beside the core: ideal, or as on a chip: v5e")
+]
+Trace = Annotated[
+    Path | None, typer.Option("--trace", help="with --on: write the timeline for ui.perfetto.dev, a new file")
+]
+
 
 def explain(
     name: Annotated[str, typer.Argument(help="an exercise, or one of its tasks")],
     mesh: Annotated[str, typer.Option("--mesh", help="another mesh, such as x=4,y=2")] = "",
     dims: Annotated[str, typer.Option("--dims", help="other sizes, such as I=8192; with --on of any size")] = "",
     on: Annotated[str, typer.Option("--on", help="lay it out in time on a slice, such as v5e:2x4")] = "",
-    profile: Annotated[
-        str, typer.Option("--profile", help="which collectives run beside the core: ideal, or as on a chip: v5e")
-    ] = "ideal",
-    trace: Annotated[
-        Path | None, typer.Option("--trace", help="with --on: write the timeline for ui.perfetto.dev, a new file")
-    ] = None,
+    profile: Profile = "ideal",
+    trace: Trace = None,
     work: Work = None,
-    isolation: Annotated[
-        str, typer.Option("--isolation", help="auto, sandlock, bwrap or none; for work that is not yours")
-    ] = "none",
+    isolation: Isolation = "none",
     course: CourseOption = None,
     student: Student = "",
     as_json: AsJson = False,
