@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from grader.exercise import Exercise, Number
+from grader.exercise import Exercise, Question
+from grader.exercise.questions import Quantity
 from grader.judging.questions import render_question, render_text
 from tests.question import declare
 
@@ -26,7 +27,7 @@ def test_what_a_learner_gets():
     ],
 )
 def test_a_paragraph_is_one_line_and_lists_and_code_keep_theirs(text: str, shown: str):
-    question = Number("waiting", text, lambda: 1.0, 1, "us", 0.02, {}, "", None)
+    question = Question("waiting", text, lambda: 1.0, 1, Quantity("us", 0.02))
     assert render_text(question, {}) == shown
 
 

@@ -16,10 +16,11 @@ from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.common.observation import Fault
 from grader.common.result import Result
-from grader.exercise import Exercise
+from grader.exercise import Check, Exercise
 from grader.intake.submission import Chunk, Source
-from grader.judging.judge import Answered, judge_check
+from grader.judging.judge import judge_check
 from grader.judging.plan import Ask
+from grader.judging.seen import Answered
 
 AT_ONCE = 16
 # Faults of a text itself; others may come of what another one did to the process that they share.
@@ -92,17 +93,21 @@ def verdict_of(
     """Killed by a check that fails on these asks, and so do those that fail in public; None where that is not so."""
     results: dict[str, Result] = {}
     for check in exercise.checks.values():
-        mine = [a for a in graded if a.ask.of is check.call]
         passed = {name for name, r in results.items() if r.status == "passed"}
-        if mine and passed.issuperset(check.after):
-            results[check.name] = judge_check(check, mine, public=False)
+        if _asked(check, graded) and passed.issuperset(check.after):
+            results[check.name] = judge_check(check, graded, public=False)
     failed = {name: r for name, r in results.items() if r.status == "failed"}
     if not failed or any(r.status == "broken" for r in results.values()):
         return None
     for check in (c for c in exercise.checks.values() if c.public and c.name not in failed):
-        mine = [a for a in public if a.ask.of is check.call]
-        if mine and judge_check(check, mine, public=True).status != "passed":
+        if _asked(check, public) and judge_check(check, public, public=True).status != "passed":
             return None
-    seen_by = tuple(name for name, result in failed.items() if not never_ran(result))
+    seen_by = tuple(name for name, result in failed.items() if not never_ran(result, mutant.task))
     name, result = next(iter(failed.items()))
     return Verdict(mutant, "killed", seen_by, f"{name}: {result.reason}")
+
+
+def _asked(check: Check, answered: Sequence[Answered]) -> bool:
+    """Whether these answers alone decide about a check: of several calls or meshes that are compared some may be missing."""
+    alone = len(check.calls) == 1 and not check.every_mesh
+    return alone and any(a.ask.of is check.call for a in answered)
