@@ -1,4 +1,4 @@
-"""From a program to its timeline: what was laid out, told span by span."""
+"""From a program to its timeline: what was laid out, found span by span."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def timeline(
         raise ValueError(unknown("profile", profile, list(ASYNCHRONOUS)))
     place = on if isinstance(on, Place) else placed(on, program.mesh, axes)
     laid = Laying(program, place, profile).body(program.main, outermost=True)
-    told = _Telling()
-    told.body(laid, 0, ())
-    spans = sorted(told.spans, key=lambda s: (s.start, s.lane != COMPUTE, s.lane, s.number))
+    found = _Found()
+    found.body(laid, 0, ())
+    spans = sorted(found.spans, key=lambda s: (s.start, s.lane != COMPUTE, s.lane, s.number))
     return Timeline(
         place.slice.chip.name, place.slice.shape, place.axes, profile, laid.length, laid.busy, tuple(spans),
-        tuple(told.loops), tuple(_collectives(laid, 1)), tuple(_critical(laid)), laid.flops, laid.memory, laid.products,
+        tuple(found.loops), tuple(_collectives(laid, 1)), tuple(_critical(laid)), laid.flops, laid.memory, laid.products,
     )  # fmt: skip
 
 
-class _Telling:
+class _Found:
     """Spans of a body, at a time and in a round; of loops the first two rounds and the last."""
 
     def __init__(self) -> None:
