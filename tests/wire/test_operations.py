@@ -16,7 +16,7 @@ from grader.wire.operations import Body, Communication, Operation, Operations, V
 ROUND = Communication("permute", ((0, 1), (1, 0)), ("x",), 32)
 PROGRAM = Operations(
     {"x": 2},
-    (Value((8,), "float32", 2), *[Value((4, 2), "bfloat16")] * 4, Value((), "int32")),
+    (Value((8,), "float32", 2), *[Value((4, 2), "bfloat16")] * 4, Value((), "int32"), Value((4, 2), "bfloat16"), Value((), "bool")),
     Body(
         (0,),
         (
@@ -24,7 +24,10 @@ PROGRAM = Operations(
             Operation("constant", (), (5,), number=-3),
             Operation(
                 "while", (1,), (2,), rounds=4, line=7, file="a.py",
-                bodies=(Body((3,), (Operation("collective_permute", (3,), (4,), communication=ROUND),), (4,)),),
+                bodies=(
+                    Body((6,), (Operation("constant", (), (7,), number=1),), (7,)),
+                    Body((3,), (Operation("collective_permute", (3,), (4,), communication=ROUND),), (4,)),
+                ),
             ),
         ),
         (2,),
@@ -37,11 +40,11 @@ def test_what_is_written_is_read() -> None:
 
 
 def test_bytes_are_what_one_device_holds() -> None:
-    assert [v.bytes for v in PROGRAM.values] == [16, 16, 16, 16, 16, 4]
+    assert [v.bytes for v in PROGRAM.values] == [16, 16, 16, 16, 16, 4, 16, 1]
 
 
 def test_a_program_is_walked_with_what_stands_inside() -> None:
-    assert [op.name for op in PROGRAM.walk()] == ["shard", "constant", "while", "collective_permute"]
+    assert [op.name for op in PROGRAM.walk()] == ["shard", "constant", "while", "constant", "collective_permute"]
 
 
 def changed(path: list[Any], value: Any) -> Any:
@@ -75,10 +78,11 @@ OPS = ["main", 1]
         ([*OPS, 2, "rounds"], "many"),
         ([*OPS, 2, "line"], -1),
         ([*OPS, 2, "bodies"], [[[3], [], []]] * 2),
-        ([*OPS, 2, "bodies", 0, 1, 0, "communication"], ["permute", [[0, 2]], ["x"], 32]),
-        ([*OPS, 2, "bodies", 0, 1, 0, "communication"], ["permute", [[0]], ["x"], 32]),
-        ([*OPS, 2, "bodies", 0, 1, 0, "communication"], ["gossip", [[0, 1]], ["x"], 32]),
-        ([*OPS, 2, "bodies", 0, 1, 0, "communication"], ["permute", [[0, 1]], ["z"], 32]),
+        ([*OPS, 2, "bodies", 1, 2], []),  # gives nothing back
+        ([*OPS, 2, "bodies", 1, 1, 0, "communication"], ["permute", [[0, 2]], ["x"], 32]),
+        ([*OPS, 2, "bodies", 1, 1, 0, "communication"], ["permute", [[0]], ["x"], 32]),
+        ([*OPS, 2, "bodies", 1, 1, 0, "communication"], ["gossip", [[0, 1]], ["x"], 32]),
+        ([*OPS, 2, "bodies", 1, 1, 0, "communication"], ["permute", [[0, 1]], ["z"], 32]),
         (["main"], [[0], []]),
     ],
 )  # fmt: skip
@@ -105,9 +109,9 @@ def test_anything_is_a_program_or_refused(data: Any) -> None:
 
 def nested(levels: int) -> Any:
     data: list[Any] = [[], [], []]
-    for _ in range(levels):
-        data = [[], [{"name": "case", "in": [], "out": [], "bodies": [data]}], []]
-    return {"mesh": [["x", 2]], "values": [], "main": data}
+    for level in range(levels):
+        data = [[0] if level == levels - 1 else [], [{"name": "case", "in": [0], "out": [], "bodies": [data]}], []]
+    return {"mesh": [["x", 2]], "values": [[[], "int32", 1]], "main": data}
 
 
 def test_what_is_nested_too_deeply_is_refused() -> None:
