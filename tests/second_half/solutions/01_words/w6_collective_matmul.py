@@ -55,11 +55,10 @@ paper = exercise.timing(
     ring_matmul,
     a=normal("I", "J", spec=P("x"), dtype="bfloat16"),
     b=normal("J", "K", spec=P(None, "x"), dtype="bfloat16"),
-    dims={"I": 65536, "J": 8192, "K": 65536},
-    hidden_dims={"I": 32768, "J": 8192, "K": 65536},
+    dims={"I": 65536, "J": 8192, "K": 131072},
+    hidden_dims={"I": 32768, "J": 8192, "K": 131072},
     meshes=[{"x": 16}],
-    on="v5e:16x16",
-    axes={"x": [0]},
+    on="v5e:4x4",
 )
 
 
