@@ -5,9 +5,9 @@ Every device keeps a part of every layer. To use a layer it gathers the whole, a
 **Task.** `fsdp_loss(ws, x)`: x goes through `tanh(x @ w)`, layer by layer; the loss is the sum of all squares of the
 result. The gradient with respect to the layers comes out cut as they are.
 
-**Budget.** For each layer one all-gather forward, one more backward, and one reduce-scatter of its gradient. Beside its own parts
-and a little more than the batch no device ever holds more than two whole layers, and no gather of the forward pass waits for a
-product.
+**Budget.** For each layer one all-gather forward, one more backward, and one reduce-scatter of its gradient. Beside its own
+parts of layers, gradients and activations no device ever holds more than two whole layers, and no gather of the forward pass waits
+for a product.
 """
 
 import jax
@@ -103,7 +103,7 @@ def memory(seen):
     """no device holds more than two whole layers at once"""
     layer, batch, devices = seen.ws[0].size, seen.x.size, seen.mesh["dp"]
     parts = 2 * LAYERS * layer / devices  # layers and gradients
-    activations = (LAYERS + 4) * batch / devices  # what goes into each layer, and what a layer makes on the way back
+    activations = (LAYERS + 1) * batch / devices  # what goes into each layer, and what comes out
     expect_memory(seen, at_most=4 * (2 * layer + parts + activations), by="program")
 
 

@@ -91,7 +91,7 @@ def hidden(seen):
 def fast(seen):
     """the step takes hardly longer than the products"""
     flops = 2 * seen.dims["I"] * seen.dims["J"] * seen.dims["K"] / seen.mesh["x"]
-    expect_step_time(seen, at_most=1.1 * flops / CHIPS["v5e"].bf16)
+    expect_step_time(seen, at_most=1.25 * flops / CHIPS["v5e"].bf16)
 
 
 @exercise.misconception(fails=[order, hidden, fast])
