@@ -96,7 +96,7 @@ def what(body: LaidBody, i: int) -> str:
 
 
 def _collectives(body: LaidBody, times: int) -> list[CollectiveTime]:
-    found = []
+    found, after, before = [], _waits_for(body), _waited_for_by(body)
     for i, unit in enumerate(body.fused.units):
         if i in body.blocks:
             found += _collectives(body.blocks[i].body, times * body.blocks[i].rounds)
@@ -107,41 +107,29 @@ def _collectives(body: LaidBody, times: int) -> list[CollectiveTime]:
         beside = COMPUTE not in body.pieces[i].resources
         hidden = body.kernels.overlap(start, start + each) if beside else 0
         sizes = times, each, times * hidden, times * (each - hidden)
-        around = _waits_for(body, i), _waited_for_by(body, i)
+        around = after[i], before[i]
         found.append(
             CollectiveTime(body.numbers[i], about.kind, about.axes, about.bytes, *sizes, *around, op.line, op.file)
         )
     return found
 
 
-def _waits_for(body: LaidBody, i: int) -> str:
-    """What ended last of what a unit needs, through what takes no time."""
-    left, been, found = [i], {i}, []
-    while left:
-        for j in body.fused.units[left.pop()].after - been:
-            been.add(j)
-            if body.pieces[j].duration:
-                found.append(j)
-            else:
-                left.append(j)
-    last = max(found, key=lambda j: (body.laid.start[j] + body.pieces[j].duration, -j), default=None)
-    return "" if last is None else title(body.fused.units[last])
+def _waits_for(body: LaidBody) -> list[str]:
+    """For each unit, what ended last of what it needs, through what takes no time."""
+    last: list[int | None] = []
+    for unit in body.fused.units:
+        found = {j if body.pieces[j].duration else last[j] for j in unit.after} - {None}
+        last.append(max(found, key=lambda j: (body.laid.start[j] + body.pieces[j].duration, -j), default=None))
+    return ["" if j is None else title(body.fused.units[j]) for j in last]
 
 
-def _waited_for_by(body: LaidBody, i: int) -> str:
-    """What starts first of what needs a unit, through what takes no time."""
-    left, been, found = [i], {i}, []
-    while left:
-        for j in body.then[left.pop()]:
-            if j in been:
-                continue
-            been.add(j)
-            if body.pieces[j].duration:
-                found.append(j)
-            else:
-                left.append(j)
-    first = min(found, key=lambda j: (body.laid.start[j], j), default=None)
-    return "" if first is None else title(body.fused.units[first])
+def _waited_for_by(body: LaidBody) -> list[str]:
+    """For each unit, what starts first of what needs it, through what takes no time."""
+    first: list[int | None] = [None] * len(body.pieces)
+    for i in reversed(range(len(first))):
+        found = {j if body.pieces[j].duration else first[j] for j in body.then[i]} - {None}
+        first[i] = min(found, key=lambda j: (body.laid.start[j], j), default=None)
+    return ["" if j is None else title(body.fused.units[j]) for j in first]
 
 
 def _critical(body: LaidBody) -> list[int]:

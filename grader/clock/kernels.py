@@ -3,7 +3,7 @@
 What a compiler fuses is fused by rules that look at no cost. Products, convolutions, reductions, sorts, gathers, scatters and
 collectives stand for themselves; elementwise operations, broadcasts, slices and the like join what uses them, or, where
 they are the only use of a product, the product: unless that would make it wait for a collective it does not need. What is
-left over before a collective, a loop, a barrier or a result is a kernel of its own.
+left over before a collective, a loop, a barrier or a result is a kernel of its own, as is what has ``MAX_FUSED`` before it.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ ALIASES = {"reshape", "shard", "unshard", "sharding_constraint", "sharding_group
 TAKES_PART = {"slice", "dynamic_slice"}
 NOT_AN_END = TAKES_PART | {"concatenate", "pad", "reverse"}  # what a product does not end with
 GIVEN = {"constant", "iota", "partition_id", "replica_id"}
+MAX_FUSED = 128
+"""Operands of the operations that join into one: each may join all that use it, and the work grows with the product of both."""
 Kind = Literal["product", "kernel", "collective", "block", "barrier", "reshard"]
 
 
@@ -73,6 +75,7 @@ class Fused:
         self.uses: dict[int, list[int]] = {}
         self.needed = self._needed()
         self._number_values()
+        self.large = self._large()
         self.joined: dict[int, int] = {}  # positions of light operations that a product ends with, and the product's
         self.ends: dict[int, list[int]] = {}
         self._join_products()
@@ -122,6 +125,22 @@ class Fused:
         op = self.ops[i]
         return op.communication is None and op.name not in ROOTS | BLOCKS | {"optimization_barrier", "reshard"}
 
+    def _large(self) -> set[int]:
+        """Positions of light operations that so much comes into that they are kernels of their own."""
+        found: set[int] = set()
+        inside: dict[int, set[int]] = {}  # what comes into a light operation, itself with it
+        for i in sorted(self.needed):
+            if self._is_alias(self.ops[i]) or not self.light(i):
+                continue
+            before = {i}
+            for v in map(self.of, self.ops[i].operands):
+                before |= inside.get(self.maker.get(v, -1), set())
+            if sum(len(self.ops[j].operands) for j in before) > MAX_FUSED:
+                found.add(i)
+            else:
+                inside[i] = before
+        return found
+
     # what a product ends with
 
     def _join_products(self) -> None:
@@ -144,7 +163,7 @@ class Fused:
 
     def _ends_with(self, product: int, j: int, needs: dict[int, int]) -> bool:
         op = self.ops[j]
-        if not self.light(j) or op.name in NOT_AN_END or j in self.joined or len(op.results) != 1:
+        if not self.light(j) or j in self.large or op.name in NOT_AN_END or j in self.joined or len(op.results) != 1:
             return False
         if needs[j] & ~needs[product]:
             return False
@@ -159,7 +178,7 @@ class Fused:
                 if i is None or i in been:
                     continue
                 been.add(i)
-                if not self.light(i):
+                if not self.light(i) or i in self.large:
                     found.add(i)
                 elif i not in self.joined:
                     left.append(i)
@@ -189,7 +208,7 @@ class Fused:
         for i in roots:
             if self.ops[i].name not in ROOTS:
                 left |= {v for v in map(self.of, takes(self.ops[i])) if self._is_left_over(v)}
-        self.alone = {self.maker[v] for v in left}
+        self.alone = {self.maker[v] for v in left} | self.large
         self.made_by: dict[int, int] = {}
         for i in sorted({*roots, *self.alone}, key=lambda i: (self.ends.get(i, [i])[-1], i)):
             unit = self._unit(i)
@@ -278,7 +297,7 @@ class Fused:
 
     def may_write(self, value: int, at: int) -> bool:
         """Whether a value, made in this body, is used by nothing after an operation, so that this may write over it."""
-        later = any(i > at for i in self.uses.get(value, []))
+        later = self.uses.get(value, [-1])[-1] > at
         owned = value in self.maker or value in self.body.arguments  # what is around the body is not its own
         return owned and value not in self.kept and value not in self.results and not later
 

@@ -121,7 +121,8 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
         return dict(zip(op.results, operands, strict=True))
     if op.name == "while":
         last = {v: o for v, o in zip(op.results, operands, strict=True) if operands.count(o) == 1}
-        free = {o for o in last.values() if fused.may_write(o, unit.at) and o not in takes_inside(op)}
+        inside = takes_inside(op)
+        free = {o for o in last.values() if fused.may_write(o, unit.at) and o not in inside}
         return {v: o for v, o in last.items() if o in free}
     if unit.dies:
         return dict(zip(op.results, operands, strict=False))

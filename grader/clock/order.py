@@ -12,6 +12,9 @@ import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+MAX_EDGES = 64
+"""How many starts and ends of kernels are looked at for where a collective may start late: else all see all."""
+
 
 @dataclass(frozen=True)
 class Piece:
@@ -98,12 +101,16 @@ class Busy:
     def __init__(self, stretches: Iterable[tuple[int, int]]) -> None:
         self.stretches = sorted((a, b) for a, b in stretches if a < b)
         self.starts = [a for a, _ in self.stretches]
+        self.ends = [b for _, b in self.stretches]
         self.until = list(itertools.accumulate((b - a for a, b in self.stretches), initial=0))
 
-    def between(self, start: int, end: int) -> list[tuple[int, int]]:
-        """The stretches that meet a time."""
-        first = max(bisect.bisect_left(self.starts, start) - 1, 0)
-        return self.stretches[first : bisect.bisect_right(self.starts, end)]
+    def edges(self, after: int, before: int) -> list[int]:
+        """When stretches start and end in a time, the last ``MAX_EDGES`` of each."""
+        found = []
+        for edges in (self.starts, self.ends):
+            first, end = bisect.bisect_right(edges, after), bisect.bisect_left(edges, before)
+            found += edges[max(first, end - MAX_EDGES) : end]
+        return found
 
     def before(self, time: int) -> int:
         """How much of them lies before a time."""
@@ -136,12 +143,7 @@ def _latest(now: int, latest: int, duration: int, busy: Busy) -> int:
     hidden = busy.overlap(now, now + duration)
     if busy.overlap(latest, latest + duration) >= hidden:
         return latest
-    edges = {
-        edge
-        for a, b in busy.between(now, latest + duration)
-        for edge in (a, b, a - duration, b - duration)
-        if now < edge < latest
-    }
+    edges = {*busy.edges(now, latest), *(e - duration for e in busy.edges(now + duration, latest + duration))}
     for at in sorted(edges, reverse=True):
         if busy.overlap(at, at + duration) >= hidden:
             return at

@@ -15,7 +15,17 @@ from grader.runner.flops import ELEMENTWISE
 from grader.runner.groups import group_axes, numbers, permute_axes
 from grader.runner.loops import trip_count
 from grader.runner.ragged import groups_of, moved_by
-from grader.wire.operations import MAX_LEVELS, MAX_OPERATIONS, Body, Communication, Operation, Operations, Value
+from grader.wire.operations import (
+    MAX_LEVELS,
+    MAX_OPERATIONS,
+    MAX_USES,
+    MAX_VALUES,
+    Body,
+    Communication,
+    Operation,
+    Operations,
+    Value,
+)
 
 MAX_MEMBERS = 200_000  # device numbers, over all collectives
 PRODUCTS = {"dot_general", "dot", "ragged_dot", "convolution"}
@@ -27,11 +37,11 @@ Env = dict[Any, int]
 
 
 class _TooLarge(Exception):
-    """Written out it has too many operations, or levels."""
+    """Written out it has too many operations, values, uses of them, or levels."""
 
 
 def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Operations | None:
-    """The operations of a module; None for a program of more than ``MAX_OPERATIONS``."""
+    """The operations of a module; None for a program of more than ``MAX_OPERATIONS``, or of more values or uses of them."""
     try:
         return _Reader(module, mesh, files).program()
     except _TooLarge:
@@ -54,7 +64,7 @@ class _Reader:
         self.manual: frozenset[str] = frozenset()
         self.values: list[Value] = []
         self.layouts: list[Layout] = []
-        self.count = self.members = self.level = 0
+        self.count = self.members = self.level = self.uses = 0
 
     def program(self) -> Operations:
         main = self.functions["main"]
@@ -87,6 +97,8 @@ class _Reader:
 
     def new(self, value: Any, parts: int = 1, layout: Layout = None) -> int:
         shape, dtype = shaped(value.type)
+        if len(self.values) == MAX_VALUES:
+            raise _TooLarge
         self.values.append(Value(shape, dtype, max(parts, 1)))
         self.layouts.append(layout)
         return len(self.values) - 1
@@ -120,6 +132,7 @@ class _Reader:
             operands = tuple(env[o] for o in op.operands)
             if op.name in ("func.return", "stablehlo.return", "sdy.return"):
                 returned = operands
+                self.used(operands)
             elif op.name == "sdy.manual_computation":
                 found += self.shard_map(op, env, operands)
             elif (inner := self.written_out(op, operands)) is not None:
@@ -195,8 +208,14 @@ class _Reader:
         each = max(math.prod(value.shape) // value.parts, 1)
         return 1 if self.real <= self.manual else max(math.prod(shaped(argument.type)[0]) // each, 1)
 
+    def used(self, values: Sequence[int]) -> None:
+        self.uses += len(values)
+        if self.uses > MAX_USES:
+            raise _TooLarge
+
     def step(self, op: Any, name: str, operands: tuple[int, ...], results: tuple[int, ...]) -> Operation:
         self.counted()
+        self.used(operands)
         file, line = self.place(op)
         return Operation(name, operands, results, manual=name != "reshard", file=file, line=line)
 
@@ -205,6 +224,7 @@ class _Reader:
 
     def one(self, op: Any, env: Env, operands: tuple[int, ...]) -> Operation:
         self.counted()
+        self.used(operands)
         name = RAGGED if op.name == CUSTOM else op.name.partition(".")[2]
         bodies = self.bodies(op, env, operands)
         results = []

@@ -15,9 +15,10 @@ from typing import Any
 from grader.wire.frames import BadFrame, dtype_of
 
 MAX_OPERATIONS = 5_000
-"""A program of more operations, written out, does not carry them."""
+"""A program of more operations, written out, does not carry them, nor does one of more values or uses of them."""
 
 MAX_VALUES = 8 * MAX_OPERATIONS
+MAX_USES = 12 * MAX_OPERATIONS  # of values, by operations and as results of bodies
 MAX_LEVELS = 16  # loops and branches within one another
 MAX_SIZE = 1 << 62
 KINDS = (
@@ -174,6 +175,7 @@ class _Reading:
     values: tuple[Value, ...] = ()
     made: set[int] = field(default_factory=set)
     count: int = 0
+    uses: int = 0
 
     def program(self) -> Operations:
         self.mesh = {_text(axis): _size(size, least=1) for axis, size in _list(self.data["mesh"])}
@@ -234,7 +236,10 @@ class _Reading:
         return at
 
     def used(self, numbers: Any) -> tuple[int, ...]:
-        found = tuple(_size(n, most=len(self.values) - 1) for n in _list(numbers))
+        self.uses += len(_list(numbers))
+        if self.uses > MAX_USES:
+            raise ValueError("values are used too often")
+        found = tuple(_size(n, most=len(self.values) - 1) for n in numbers)
         if not set(found) <= self.made:
             raise ValueError("a value is used before it is made")
         return found

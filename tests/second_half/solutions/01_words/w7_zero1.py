@@ -49,7 +49,9 @@ def one_step(params, momentum, x, y, mesh, *, reduced, state=P("dp")):
     )
 
 
-@exercise.task(hints=["What of a gradient does a device need that updates its own rows?", "psum_scatter, update, all_gather."])
+@exercise.task(
+    hints=["What of a gradient does a device need that updates its own rows?", "psum_scatter, update, all_gather."]
+)
 def step(params, momentum, x, y, *, mesh):
     """params {"a": float32[D, F], "b": float32[F, K]} on every device, momentum the same sharded P('dp'), x float32[B, D] and
     y float32[B, K] sharded P('dp') -> (params, momentum, loss), laid out as they came."""

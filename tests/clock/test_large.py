@@ -1,0 +1,43 @@
+"""What it costs to lay out a program that was written to be costly: counted in steps, not in seconds."""
+
+from __future__ import annotations
+
+from grader.clock import timeline
+from grader.clock.kernels import MAX_FUSED, Fused
+from grader.clock.order import MAX_EDGES, Busy
+from grader.wire.operations import MAX_OPERATIONS, Body, Operation, Operations, Value
+from tests.clock.programs import ring_of
+
+HALF = MAX_OPERATIONS // 2 - 1
+
+
+def chain_and_products(length: int) -> Operations:
+    """A chain of sums, and as many products, each of which takes its last."""
+    sums = [Operation("add", (n, 0), (n + 1,)) for n in range(length)]
+    products = [Operation("dot_general", (length, 0), (length + 1 + n,), flops=1024) for n in range(length)]
+    results = tuple(op.results[0] for op in products)
+    return Operations(
+        {"x": 8}, (Value((8, 8), "float32"),) * (2 * length + 1), Body((0,), (*sums, *products), results)
+    )  # fmt: skip
+
+
+def test_what_joins_a_kernel_is_bounded_however_long_a_chain_is() -> None:
+    """Without a bound each of the products here would join the whole chain: six million visits."""
+    program = chain_and_products(HALF)
+    fused = Fused(program, program.main, owns_arguments=False)
+    assert max(len(unit.inside) for unit in fused.units) <= MAX_FUSED
+    found = timeline(program, ring_of(8))
+    assert found.flops == 1024 * HALF and found.step == found.busy
+
+
+def test_a_short_chain_joins_each_of_its_users() -> None:
+    program = chain_and_products(MAX_FUSED // 2)
+    fused = Fused(program, program.main, owns_arguments=False)
+    assert {unit.kind for unit in fused.units} == {"product"}
+    assert {len(unit.inside) for unit in fused.units} == {MAX_FUSED // 2 + 1}
+
+
+def test_of_many_edges_the_last_are_looked_at() -> None:
+    busy = Busy((2 * n, 2 * n + 1) for n in range(1000))
+    assert len(busy.edges(0, 2000)) == 2 * MAX_EDGES and max(busy.edges(0, 2000)) == 1999
+    assert sorted(busy.edges(10, 14)) == [11, 12, 13]
