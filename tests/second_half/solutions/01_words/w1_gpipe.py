@@ -15,13 +15,15 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import Exercise, array, axis, normal
+from grader.exercise import Exercise, axis, normal
 from grader.expect import expect_bubble, expect_close, expect_only
 
 exercise = Exercise(meshes=[{"pp": 4}, {"pp": 2}], stars=3)
 
 
-@exercise.task(hints=["In tick t device s has micro-batch t - s.", "A permute with pairs (s, s + 1): the first device gets zeros."])
+@exercise.task(
+    hints=["In tick t device s has micro-batch t - s.", "A permute with pairs (s, s + 1): the first device gets zeros."]
+)
 def gpipe(w, x, *, mesh):
     """w float32[P, D, D] sharded P('pp'), x float32[M, B, D] -> float32[P, M, B, D] sharded P('pp')."""
 

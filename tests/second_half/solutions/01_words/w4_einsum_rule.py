@@ -1,4 +1,4 @@
-'''# W4 What becomes of an einsum of shards
+"""# W4 What becomes of an einsum of shards
 
 Along one mesh axis an array has a *placement*: `"R"`, every device holds it all; `"S(d)"`, its dimension `d` is cut; `"P"`, every device
 holds an array of full shape, and their sum is meant. Every device runs an einsum on what it holds. What is it that comes out?
@@ -8,7 +8,7 @@ holds an array of full shape, and their sum is meant. Every device runs an einsu
 
 **Small case.** `"ij,jk->ik"`: with `["S(0)", "R"]` the result is `"S(0)"`, with `["S(1)", "S(0)"]` it is `"P"`, and with `["S(1)", "R"]`
 the shapes do not even fit.
-'''
+"""
 
 import itertools
 
@@ -43,7 +43,16 @@ def einsum_rule(equation, placements):
     return f"S({out.index(letter)})" if letter in out else "P"
 
 
-EQUATIONS = ["ij,jk->ik", "ij,jk->ki", "bij,bjk->bik", "i,j->ij", "ij,ij->i", "sbi,io->sbo", "ij,jk,kl->il", "bqd,bkd->bqk"]
+EQUATIONS = [
+    "ij,jk->ik",
+    "ij,jk->ki",
+    "bij,bjk->bik",
+    "i,j->ij",
+    "ij,ij->i",
+    "sbi,io->sbo",
+    "ij,jk,kl->il",
+    "bqd,bkd->bqk",
+]
 DEVICES = 2
 
 
@@ -172,7 +181,7 @@ def one_cut_is_enough(equation, placements):
         if "P" in placements:
             raise
     operands, out = equation.split("->")
-    cut = [term[int(place[2:-1])] for term, place in zip(operands.split(","), placements) if place != "R"]
+    cut = [term[int(place[2:-1])] for term, place in zip(operands.split(","), placements, strict=True) if place != "R"]
     return f"S({out.index(cut[0])})" if cut[0] in out else "P"
 
 

@@ -25,7 +25,10 @@ def small(rng, shape):
     return 0.3 * rng.standard_normal(shape)
 
 
-def one_step(params, momentum, x, y, mesh, *, reduced, state=P("dp")):
+CUT = P("dp")
+
+
+def one_step(params, momentum, x, y, mesh, *, reduced, state=CUT):
     """A step whose gradients are brought to the layout of the momentum by ``reduced``."""
 
     def local(params, momentum, x, y):
@@ -49,7 +52,9 @@ def one_step(params, momentum, x, y, mesh, *, reduced, state=P("dp")):
     )
 
 
-@exercise.task(hints=["What of a gradient does a device need that updates its own rows?", "psum_scatter, update, all_gather."])
+@exercise.task(
+    hints=["What of a gradient does a device need that updates its own rows?", "psum_scatter, update, all_gather."]
+)
 def step(params, momentum, x, y, *, mesh):
     """params {"a": float32[D, F], "b": float32[F, K]} on every device, momentum the same sharded P('dp'), x float32[B, D] and
     y float32[B, K] sharded P('dp') -> (params, momentum, loss), laid out as they came."""
