@@ -15,7 +15,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import Exercise, array, axis, normal
+from grader.exercise import Exercise, axis, normal
 from grader.expect import expect_bubble, expect_close, expect_only
 
 exercise = Exercise(meshes=[{"pp": 4}, {"pp": 2}], stars=3)

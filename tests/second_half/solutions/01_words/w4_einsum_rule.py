@@ -181,7 +181,7 @@ def one_cut_is_enough(equation, placements):
         if "P" in placements:
             raise
     operands, out = equation.split("->")
-    cut = [term[int(place[2:-1])] for term, place in zip(operands.split(","), placements) if place != "R"]
+    cut = [term[int(place[2:-1])] for term, place in zip(operands.split(","), placements, strict=True) if place != "R"]
     return f"S({out.index(cut[0])})" if cut[0] in out else "P"
 
 

@@ -25,7 +25,10 @@ def small(rng, shape):
     return 0.3 * rng.standard_normal(shape)
 
 
-def one_step(params, momentum, x, y, mesh, *, reduced, state=P("dp")):
+CUT = P("dp")
+
+
+def one_step(params, momentum, x, y, mesh, *, reduced, state=CUT):
     """A step whose gradients are brought to the layout of the momentum by ``reduced``."""
 
     def local(params, momentum, x, y):
