@@ -118,7 +118,8 @@ def _waits_for(body: LaidBody) -> list[str]:
     """For each unit, what ended last of what it needs, through what takes no time."""
     last: list[int | None] = []
     for unit in body.fused.units:
-        found = {j if body.pieces[j].duration else last[j] for j in unit.after} - {None}
+        near = (j if body.pieces[j].duration else last[j] for j in unit.after)
+        found = {j for j in near if j is not None}
         last.append(max(found, key=lambda j: (body.laid.start[j] + body.pieces[j].duration, -j), default=None))
     return ["" if j is None else title(body.fused.units[j]) for j in last]
 
@@ -127,7 +128,8 @@ def _waited_for_by(body: LaidBody) -> list[str]:
     """For each unit, what starts first of what needs it, through what takes no time."""
     first: list[int | None] = [None] * len(body.pieces)
     for i in reversed(range(len(first))):
-        found = {j if body.pieces[j].duration else first[j] for j in body.then[i]} - {None}
+        near = (j if body.pieces[j].duration else first[j] for j in body.then[i])
+        found = {j for j in near if j is not None}
         first[i] = min(found, key=lambda j: (body.laid.start[j], j), default=None)
     return ["" if j is None else title(body.fused.units[j]) for j in first]
 
