@@ -9,16 +9,21 @@ from typing import Any, cast
 
 import pytest
 
+from grader import expect
 from grader.authoring import verify
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.course.build import build
 from grader.course.loading import Course, load_course
+from grader.exercise import Exercise
 from tests.made_up import made_up
 
-DOCS = Path(__file__).parents[1] / "docs" / "checks"
+DOCS = Path(__file__).parents[1] / "docs"
 FENCED = re.compile(r"^```python\n# an exercise\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-EXAMPLES = [(f"{page.stem}_{i}", text) for page in sorted(DOCS.glob("*.md")) for i, text in enumerate(FENCED.findall(page.read_text()))]  # fmt: skip
+EXAMPLES = [(f"{page.stem}_{i}", text) for page in sorted(DOCS.rglob("*.md")) for i, text in enumerate(FENCED.findall(page.read_text()))]  # fmt: skip
+OPENING = re.compile(r"^# an exercise$", re.MULTILINE)
+LINK = re.compile(r"\]\((checks/\w+\.md)(?:#([\w]+))?\)")
+ASKS = ("timing", "cases", "number", "spec", "choice", "table")
 PER_STUDENT = "variants: {mode: per_student, seed: s}\n"
 
 
@@ -41,7 +46,7 @@ def course_of(folder: Path, name: str, text: str, more: str = "") -> Course:
     return load_course(folder / "course.yaml")
 
 
-@pytest.mark.parametrize("more", ["", PER_STUDENT], ids=["shared", "per_student"])
+@pytest.mark.parametrize("more", ["", pytest.param(PER_STUDENT, marks=pytest.mark.slow)], ids=["shared", "per_student"])
 @pytest.mark.parametrize(("name", "text"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
 def test_an_example_is_proved(workers: Workers, tmp_path: Path, name: str, text: str, more: str) -> None:
     course = course_of(tmp_path, name, text, more)
@@ -49,3 +54,18 @@ def test_an_example_is_proved(workers: Workers, tmp_path: Path, name: str, text:
     grader = Grader(course, "none", here=cast(Any, workers))
     assert list(verify.exercise_problems(course, grader, name)) == []
     assert list(verify.course_problems(course)) == []
+
+
+def test_every_example_is_found() -> None:
+    assert len(EXAMPLES) == sum(len(OPENING.findall(page.read_text())) for page in DOCS.rglob("*.md"))
+
+
+def test_the_table_names_every_word_and_each_link_has_its_section() -> None:
+    table = (DOCS / "checks.md").read_text().split("\n## The words of every exercise")[0]
+    assert [word for word in dir(expect) if word.startswith("expect_") and f"`{word}(" not in table] == []
+    assert [word for word in vars(Exercise) if word in ASKS and f"`exercise.{word}`" not in table] == []
+    links = LINK.findall(table)
+    assert {page for page, _ in links} == {f"checks/{page.name}" for page in (DOCS / "checks").glob("*.md")}
+    for page, section in links:
+        titles = re.findall("^## (.*)$", (DOCS / page).read_text(), re.MULTILINE)
+        assert section in {"", *(title.replace(".", "") for title in titles)}, (page, section)

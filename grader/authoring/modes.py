@@ -27,8 +27,8 @@ def judged_modes(exercise: Exercise) -> Iterator[str]:
 def undecided_modes(exercise: Exercise) -> Iterator[str]:
     """Bodies that take a gradient, and whose author does not say in which mode."""
     for part in _bodies(exercise):
-        said = {k.arg for d in _decorators(part) if isinstance(d, ast.Call) for k in d.keywords}
-        if "check_vma" not in said and _takes_gradient(part, exercise):
+        named = {k.arg for d in _decorators(part) if isinstance(d, ast.Call) for k in d.keywords}
+        if "check_vma" not in named and _takes_gradient(part, exercise):
             yield (
                 f"{part.name} takes a gradient inside shard_map, where check_vma decides what is summed: "
                 'say check_vma="both", or True or False'

@@ -224,10 +224,10 @@ class Grader:
             if result.name not in slip.fails:
                 continue
             of_task = [call for call in calls if call.task is slip.of]  # of a relation, the side that is wrong
-            mine = [a for a in answered if a.ask.of in of_task and not a.ask.secret]
-            if not all(isinstance(a.finding, Fault) and a.finding.kind != "raised" for a in mine):
+            submitted = [a for a in answered if a.ask.of in of_task and not a.ask.secret]
+            if not all(isinstance(a.finding, Fault) and a.finding.kind != "raised" for a in submitted):
                 known = [self.known(exercise, s, workers, public) for s in (slip, None)]
-                fits.append((matches(mine, *([a for a in one if a.ask.of in of_task] for one in known)), slip))
+                fits.append((matches(submitted, *([a for a in one if a.ask.of in of_task] for one in known)), slip))
         best = max(fits, key=lambda fit: fit[0], default=(0, None))  # of equals the first
         return best[1] if best[0] else None
 

@@ -1,4 +1,4 @@
-"""From a program to its timeline: what was laid out, told span by span."""
+"""From a program to its timeline: what was laid out, found span by span."""
 
 from __future__ import annotations
 
@@ -39,16 +39,16 @@ def timeline(
         raise ValueError(unknown("profile", profile, list(ASYNCHRONOUS)))
     place = on if isinstance(on, Place) else placed(on, program.mesh, axes)
     laid = Laying(program, place, profile).body(program.main, outermost=True)
-    told = _Telling()
-    told.body(laid, 0, ())
-    spans = sorted(told.spans, key=lambda s: (s.start, s.lane != COMPUTE, s.lane, s.number))
+    found = _Found()
+    found.body(laid, 0, ())
+    spans = sorted(found.spans, key=lambda s: (s.start, s.lane != COMPUTE, s.lane, s.number))
     return Timeline(
         place.slice.chip.name, place.slice.shape, place.axes, profile, laid.length, laid.busy, tuple(spans),
-        tuple(told.loops), tuple(_collectives(laid, 1)), tuple(_critical(laid)), laid.flops, laid.memory, laid.products,
+        tuple(found.loops), tuple(_collectives(laid, 1)), tuple(_critical(laid)), laid.flops, laid.memory, laid.products,
     )  # fmt: skip
 
 
-class _Telling:
+class _Found:
     """Spans of a body, at a time and in a round; of loops the first two rounds and the last."""
 
     def __init__(self) -> None:
@@ -118,7 +118,8 @@ def _waits_for(body: LaidBody) -> list[str]:
     """For each unit, what ended last of what it needs, through what takes no time."""
     last: list[int | None] = []
     for unit in body.fused.units:
-        found = {j if body.pieces[j].duration else last[j] for j in unit.after} - {None}
+        near = (j if body.pieces[j].duration else last[j] for j in unit.after)
+        found = {j for j in near if j is not None}
         last.append(max(found, key=lambda j: (body.laid.start[j] + body.pieces[j].duration, -j), default=None))
     return ["" if j is None else title(body.fused.units[j]) for j in last]
 
@@ -127,7 +128,8 @@ def _waited_for_by(body: LaidBody) -> list[str]:
     """For each unit, what starts first of what needs it, through what takes no time."""
     first: list[int | None] = [None] * len(body.pieces)
     for i in reversed(range(len(first))):
-        found = {j if body.pieces[j].duration else first[j] for j in body.then[i]} - {None}
+        near = (j if body.pieces[j].duration else first[j] for j in body.then[i])
+        found = {j for j in near if j is not None}
         first[i] = min(found, key=lambda j: (body.laid.start[j], j), default=None)
     return ["" if j is None else title(body.fused.units[j]) for j in first]
 

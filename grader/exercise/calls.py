@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Mapping, Set
 from typing import Any
 
 import numpy as np
 
 from grader import declared
+from grader.common.sizes import Size
 from grader.declared import AuthorError
 from grader.exercise.arguments import Array
 from grader.exercise.declarations import Call, Task
@@ -57,13 +57,18 @@ def declared_call(
     _same_names(task, "dims", "sizes", "dimensions", shown, hidden)
     _related(task, arguments, {*keywords, *shown, "mesh"})
     chosen = declared.meshes(meshes)
-    for (of, sizes), mesh in itertools.product((("dims", shown), ("hidden_dims", hidden)), chosen):
-        on_mesh = declared.sizes(of, sizes, mesh)
-        for name, array in arrays.items():
-            declared.fits(name, array, on_mesh, mesh, of)
+    for mesh in chosen:
+        _fit_arrays(arrays, {"dims": shown, "hidden_dims": hidden}, mesh)
     return Call(
         task, args, keywords, chosen, shown, hidden, gradients, cotangent, hidden_keywords, result, steps
     )  # fmt: skip
+
+
+def _fit_arrays(arrays: Mapping[str, Array], sizes: Mapping[str, Mapping[str, Size]], mesh: Mapping[str, int]) -> None:
+    for of, dims in sizes.items():
+        on_mesh = declared.sizes(of, dims, mesh)
+        for name, array in arrays.items():
+            declared.fits(name, array, on_mesh, mesh, of)
 
 
 def _arrays(task: Task, arguments: Mapping[str, Any], keywords: Set[str]) -> dict[str, Array]:

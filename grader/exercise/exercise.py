@@ -14,11 +14,10 @@ import numpy as np
 from grader import declared
 from grader.common.sizes import Size
 from grader.declared import AuthorError
-from grader.exercise import questions
-from grader.exercise.arguments import NOTHING
+from grader.exercise.asks import Asks
 from grader.exercise.calls import declared_call
 from grader.exercise.declarations import Call, Cases, Check, Misconception, Task
-from grader.exercise.questions import About, Answer, Question
+from grader.exercise.questions import Question
 from grader.exercise.relations import related
 from grader.wire.frames import decode
 
@@ -26,7 +25,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 @dataclass(eq=False)
-class Exercise:
+class Exercise(Asks):
     """One exercise. Assigned to the name ``exercise`` at the top of its file.
 
     Args:
@@ -100,7 +99,7 @@ class Exercise:
             declared.function("what is to be written", fn, "def f(a, *, mesh)")
 
         def add(fn: Callable) -> Task:
-            self._new_name(fn.__name__)
+            self.new_name(fn.__name__)
             task = Task(fn.__name__, kind, fn, hints=shown, **options)
             self.tasks[task.name] = task
             return task
@@ -240,112 +239,13 @@ class Exercise:
         worth, before = declared.points(points), self._names_of("after", after)
 
         def add(fn: Callable[..., None]) -> Check:
-            self._new_name(fn.__name__)
+            self.new_name(fn.__name__)
             declared.takes_in_order(fn, len(calls))
             check = Check(fn.__name__, _first_paragraph(fn), fn, calls, worth, public, before, every_mesh)
             self.checks[check.name] = check
             return check
 
         return add
-
-    @declared.spelt("exercise.number")
-    def number(
-        self,
-        *,
-        points: float,
-        unit: str,
-        params: Mapping[str, Sequence[Any]],
-        model: str = "",
-        rtol: float | None = None,
-        where: Callable[..., bool] | None = None,
-        hints: Sequence[str] = (),
-    ) -> Callable[[Callable[..., float]], Question]:
-        """A numeric question; the docstring is its text (Jinja2 over the parameters)."""
-        answer = questions.quantity(unit, rtol)
-        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
-
-    @declared.spelt("exercise.spec")
-    def spec(
-        self,
-        *,
-        points: float,
-        axes: Sequence[str],
-        params: Mapping[str, Sequence[Any]] = NOTHING,
-        model: str = "",
-        where: Callable[..., bool] | None = None,
-        hints: Sequence[str] = (),
-    ) -> Callable[[Callable[..., Iterable]], Question]:
-        """A question whose answer is a PartitionSpec over these mesh axes: ``return P("x", None)``."""
-        answer = questions.spec(axes)
-        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
-
-    @declared.spelt("exercise.choice")
-    def choice(
-        self,
-        *,
-        points: float,
-        options: Mapping[str, str] | Sequence[str],
-        params: Mapping[str, Sequence[Any]] = NOTHING,
-        model: str = "",
-        where: Callable[..., bool] | None = None,
-        hints: Sequence[str] = (),
-    ) -> Callable[[Callable[..., str]], Question]:
-        """A question whose answer is one of the options: its key is returned. Learners get them in an order of their own.
-
-        Args:
-            options: text (Jinja2 over the parameters) by key, or texts that are their own keys. Learners get the keys too.
-        """
-        answer = questions.choice(options)
-        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
-
-    @declared.spelt("exercise.table")
-    def table(
-        self,
-        *,
-        points: float,
-        columns: Mapping[str, str],
-        rows: Sequence[str] = (),
-        params: Mapping[str, Sequence[Any]] = NOTHING,
-        model: str = "",
-        rtol: float | None = None,
-        where: Callable[..., bool] | None = None,
-        hints: Sequence[str] = (),
-    ) -> Callable[[Callable[..., Mapping[str, Any]]], Question]:
-        """A question whose answer is a short table of numbers, or a few numbers with names.
-
-        Args:
-            columns: the unit of each column.
-            rows: names of the rows; ``{row: {column: number}}`` is returned. None: ``{column: number}``.
-        """
-        answer = questions.table(columns, rows, rtol)
-        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
-
-    def _ask(self, answer: Answer, **options: Any) -> Callable[[Callable[..., Any]], Question]:
-        made = questions.declared_question(answer, **options)
-
-        def add(fn: Callable[..., Any]) -> Question:
-            self._new_name(fn.__name__)
-            question = made(fn)
-            self.questions[question.name] = question
-            return question
-
-        return add
-
-    @declared.spelt("exercise.about")
-    def about(self, question: Question, facts: Callable[..., About], *, published: Sequence[float] = ()) -> None:
-        """Say what a question is about: ``exercise.about(time, lambda chip, X, **_: About(chip=chip, rings=(X,)))``.
-
-        A statement of its own, so that learners do not get it with the question.
-
-        Args:
-            facts: a function of the question's parameters.
-            published: answers, in the question's unit, that no draw may have, since they can be read elsewhere.
-        """
-        if not isinstance(question, Question):
-            raise AuthorError(f"about is told of {declared.a(question)}, not of a question (@exercise.number)")
-        facts = declared.function("about", facts, "lambda X: About(rings=(X,))")
-        declared.takes(f"what {question.name} is about", facts, question.params)
-        question.about, question.published = facts, tuple(published)
 
     @declared.spelt("exercise.misconception")
     def misconception(
@@ -360,7 +260,7 @@ class Exercise:
         failing = self._names_of("fails", fails)
 
         def add(fn: Callable[..., Any]) -> Misconception:
-            self._new_name(fn.__name__)
+            self.new_name(fn.__name__)
             of_ = self._only_task(fn.__name__) if of is None else of
             if isinstance(of_, Task) and not failing:
                 raise AuthorError(f"the misconception {fn.__name__} names no check that it fails")
@@ -422,7 +322,8 @@ class Exercise:
             raise AuthorError(f"say which task or question the misconception {name} is of: of=...")
         return next(iter(self.tasks.values()))
 
-    def _new_name(self, name: str) -> None:
+    def new_name(self, name: str) -> None:
+        """Raises AuthorError for a name that it has."""
         for kind in (self.tasks, self.questions, self.checks, self.misconceptions):
             if name in kind:
                 raise AuthorError(f"the name {name} is declared twice")

@@ -50,8 +50,8 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
         return verdict(status="passed", earned=question.points)
     slip = nearest_slip(question, params, misconceptions, given)
     if slip:
-        told = A_NUMBER if kind_name(question) == "number" else AN_ANSWER
-        return verdict(reason=told, hint=slip.hint, misconception=slip.name)
+        reason_given = A_NUMBER if kind_name(question) == "number" else AN_ANSWER
+        return verdict(reason=reason_given, hint=slip.hint, misconception=slip.name)
     return verdict(reason=kind.why(given, want))
 
 

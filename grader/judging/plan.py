@@ -155,9 +155,9 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
     chosen = [c for c in checks if c.public or not public]
     for call in dict.fromkeys(call for c in chosen for call in c.calls):
         # The public check gives its name, so that a grader draws the data which learners had.
-        mine = [c for c in checks if call in c.calls]
-        where = f"{exercise.id}/{next((c for c in mine if c.public), mine[0]).name}"
-        shown = any(c.public for c in mine)
+        of_call = [c for c in checks if call in c.calls]
+        where = f"{exercise.id}/{next((c for c in of_call if c.public), of_call[0]).name}"
+        shown = any(c.public for c in of_call)
         asks += (
             _of_cases(call, public, seed, where)
             if isinstance(call, Cases)

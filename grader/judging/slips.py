@@ -13,22 +13,22 @@ from grader.expect import Failure, laid_out, same_outcome
 from grader.judging.seen import Answered, Finding
 
 
-def matches(mine: list[Answered], theirs: list[Answered], reference: list[Answered]) -> int:
+def matches(submitted: list[Answered], mistaken: list[Answered], reference: list[Answered]) -> int:
     """How well a submission fits a misconception on the same asks: 0 not, 1 by its results, 2 by its traffic too.
 
     Results decide only where the misconception's are wrong; where they are right, what it sends must fit.
     A program that could not be traced fits one that fails with the same error.
     """
-    if not mine or len(mine) != len(theirs):
+    if not submitted or len(submitted) != len(mistaken):
         return 0
-    pairs = list(zip(mine, theirs, strict=True))
+    pairs = list(zip(submitted, mistaken, strict=True))
     if not all(_same_finding(a.finding, b.finding) for a, b in pairs):
         return 0
     if all(_same_traffic(a.finding, b.finding) and _same_time(a, b) for a, b in pairs):
         return 2
     if any(isinstance(a.ask.of, Call) and a.ask.of.timing for a, _ in pairs):
         return 0  # there are no results to fit
-    right = all(_same_finding(a.finding, b.finding) for a, b in zip(theirs, reference, strict=True))
+    right = all(_same_finding(a.finding, b.finding) for a, b in zip(mistaken, reference, strict=True))
     return 0 if right else 1
 
 

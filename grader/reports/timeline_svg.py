@@ -121,7 +121,7 @@ def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0) -> Chart
         panels.append(_panel(clean(heading, 120), timeline, scale, listed, left, y, width))
         y = panels[-1].bottom + 12
     legend = _legend(listed, width, y + 4)
-    said = [(clean(heading, 120), [where_text(t), *totals(t)]) for heading, t in timelines.items()]
+    details = [(clean(heading, 120), [where_text(t), *totals(t)]) for heading, t in timelines.items()]
     alt = "; ".join(f"{heading or 'timeline'}: step {show_us(t.step)}" for heading, t in timelines.items())
     return Chart(
         width=width,
@@ -132,7 +132,7 @@ def draw_chart(timelines: Mapping[str, Timeline], width: float = 760.0) -> Chart
         looks=[LOOKS.get(kind, (_GREY, "M0 2h8")) for kind in listed],
         ident="t" + hashlib.sha256(repr((width, panels)).encode()).hexdigest()[:8],
         alt=clean(alt, 600),
-        details=said,
+        details=details,
     )
 
 

@@ -87,9 +87,7 @@ def tried(grader: Grader, asks: list[Ask], texts: list[str]) -> list[list[Answer
     ]
 
 
-def verdict_of(
-    exercise: Exercise, mutant: Mutant, graded: Sequence[Answered], public: Sequence[Answered]
-) -> Verdict | None:
+def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], public: list[Answered]) -> Verdict | None:
     """Killed by a check that fails on these asks, and so do those that fail in public; None where that is not so."""
     results: dict[str, Result] = {}
     for check in exercise.checks.values():

@@ -1,0 +1,122 @@
+"""The questions of an Exercise: numbers, PartitionSpecs, choices and tables, and what they are about."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+from grader import declared
+from grader.declared import AuthorError
+from grader.exercise import questions
+from grader.exercise.arguments import NOTHING
+from grader.exercise.questions import About, Answer, Question
+
+
+class Asks:
+    """The part of an Exercise that declares questions."""
+
+    questions: dict[str, Question]
+
+    @abstractmethod
+    def new_name(self, name: str) -> None:
+        """Raises AuthorError for a name that the exercise has."""
+
+    @declared.spelt("exercise.number")
+    def number(
+        self,
+        *,
+        points: float,
+        unit: str,
+        params: Mapping[str, Sequence[Any]],
+        model: str = "",
+        rtol: float | None = None,
+        where: Callable[..., bool] | None = None,
+        hints: Sequence[str] = (),
+    ) -> Callable[[Callable[..., float]], Question]:
+        """A numeric question; the docstring is its text (Jinja2 over the parameters)."""
+        answer = questions.quantity(unit, rtol)
+        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
+
+    @declared.spelt("exercise.spec")
+    def spec(
+        self,
+        *,
+        points: float,
+        axes: Sequence[str],
+        params: Mapping[str, Sequence[Any]] = NOTHING,
+        model: str = "",
+        where: Callable[..., bool] | None = None,
+        hints: Sequence[str] = (),
+    ) -> Callable[[Callable[..., Iterable]], Question]:
+        """A question whose answer is a PartitionSpec over these mesh axes: ``return P("x", None)``."""
+        answer = questions.spec(axes)
+        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
+
+    @declared.spelt("exercise.choice")
+    def choice(
+        self,
+        *,
+        points: float,
+        options: Mapping[str, str] | Sequence[str],
+        params: Mapping[str, Sequence[Any]] = NOTHING,
+        model: str = "",
+        where: Callable[..., bool] | None = None,
+        hints: Sequence[str] = (),
+    ) -> Callable[[Callable[..., str]], Question]:
+        """A question whose answer is one of the options: its key is returned. Learners get them in an order of their own.
+
+        Args:
+            options: text (Jinja2 over the parameters) by key, or texts that are their own keys. Learners get the keys too.
+        """
+        answer = questions.choice(options)
+        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
+
+    @declared.spelt("exercise.table")
+    def table(
+        self,
+        *,
+        points: float,
+        columns: Mapping[str, str],
+        rows: Sequence[str] = (),
+        params: Mapping[str, Sequence[Any]] = NOTHING,
+        model: str = "",
+        rtol: float | None = None,
+        where: Callable[..., bool] | None = None,
+        hints: Sequence[str] = (),
+    ) -> Callable[[Callable[..., Mapping[str, Any]]], Question]:
+        """A question whose answer is a short table of numbers, or a few numbers with names.
+
+        Args:
+            columns: the unit of each column.
+            rows: names of the rows; ``{row: {column: number}}`` is returned. None: ``{column: number}``.
+        """
+        answer = questions.table(columns, rows, rtol)
+        return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
+
+    def _ask(self, answer: Answer, **options: Any) -> Callable[[Callable[..., Any]], Question]:
+        made = questions.declared_question(answer, **options)
+
+        def add(fn: Callable[..., Any]) -> Question:
+            self.new_name(fn.__name__)
+            question = made(fn)
+            self.questions[question.name] = question
+            return question
+
+        return add
+
+    @declared.spelt("exercise.about")
+    def about(self, question: Question, facts: Callable[..., About], *, published: Sequence[float] = ()) -> None:
+        """Say what a question is about: ``exercise.about(time, lambda chip, X, **_: About(chip=chip, rings=(X,)))``.
+
+        A statement of its own, so that learners do not get it with the question.
+
+        Args:
+            facts: a function of the question's parameters.
+            published: answers, in the question's unit, that no draw may have, since they can be read elsewhere.
+        """
+        if not isinstance(question, Question):
+            raise AuthorError(f"about is told of {declared.a(question)}, not of a question (@exercise.number)")
+        facts = declared.function("about", facts, "lambda X: About(rings=(X,))")
+        declared.takes(f"what {question.name} is about", facts, question.params)
+        question.about, question.published = facts, tuple(published)

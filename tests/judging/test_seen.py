@@ -1,0 +1,89 @@
+"""What a check sees: trees, steps and gradients put together from flat arrays."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from grader.common.observation import Observation
+from grader.exercise import Exercise, like, normal
+from grader.expect import expect_close
+from grader.judging.judge import judge_checks
+from grader.judging.plan import Ask, plan
+from grader.judging.seen import Answered, seen_of
+from tests.seen import sharded
+
+
+def an_exercise(look: Any = lambda seen: None, **more: Any) -> Exercise:
+    exercise = Exercise(meshes=[{"x": 2}])
+
+    @exercise.task
+    def step(params, x, *, mesh):
+        """One step."""
+
+    params = {"w": normal(4), "b": normal(2, dtype="bfloat16")}
+    call = exercise.call(step, params=params, x=normal(4), returns=(like("params"), "loss"), **more)
+
+    @exercise.check(call, points=1)
+    def value(seen):
+        """value"""
+        look(seen)
+
+    return exercise
+
+
+def answered(exercise: Exercise, *factors: float) -> list[Answered]:
+    """Each step gives ``b``, ``w``, the loss, and gradients where they are asked, all of one factor."""
+
+    def observed(ask: Ask) -> Observation:
+        shapes = [((2,), "bfloat16"), ((4,), "float32"), ((), "float32")]
+        shapes += [((2,), "bfloat16"), ((4,), "float32")] if ask.of.wrt else []  # type: ignore[union-attr]
+        chosen = [factors[at % len(factors)] for at in range(len(ask.inputs))]
+        return Observation([[sharded(np.full(s, f), (), ask.mesh, d) for s, d in shapes] for f in chosen], [], 0)
+
+    return [Answered(ask, observed(ask)) for ask in plan(exercise, public=False, seed="s")]
+
+
+def test_a_result_has_its_structure_and_each_leaf_its_name_and_dtype() -> None:
+    first = answered(an_exercise(wrt=["params"]), 1.0)[0]
+    (seen,) = seen_of(first, public=False)
+    params, loss = seen.out
+    assert [(a.name, a.due.name) for a in (params["b"], params["w"])] == [
+        ("params['b']", "bfloat16"), ("params['w']", "float32"),
+    ]  # fmt: skip
+    assert (loss.name, loss.due) == ("loss", None)  # the arguments do not settle it
+    grads = seen.grads["params"]
+    assert [grads[n].name for n in ("b", "w")] == ["the gradient of params['b']", "the gradient of params['w']"]
+    assert grads["b"].due.name == "bfloat16" and seen.params["w"].dtype == np.float64 and seen.steps == []
+
+
+def test_a_step_begins_with_what_the_one_before_returned() -> None:
+    first, *_ = found = answered(an_exercise(steps=3), 1.0, 2.0, 3.0)
+    (seen,) = seen_of(first, public=False)
+    assert [step.params["w"][0] for step in seen.steps[1:]] == [1, 2]
+    assert [step.out[1].value for step in seen.steps] == [1, 2, 3] and seen.out[1].value == 3
+    assert (seen.params["w"] == seen.steps[0].params["w"]).all() and seen.params["w"][0] not in (1, 2)
+    assert len({step.x.tobytes() for step in seen.steps}) == 3  # drawn anew
+    assert seen.out[0]["w"].name == "step 3: params['w']"
+    secret = [list(seen_of(a, public=False)) for a in found if a.ask.secret]
+    assert [len(runs) for runs in secret] == [2] and all(len(run.steps) == 3 for run in secret[0])
+
+
+def test_only_what_is_not_fed_goes_into_later_steps() -> None:
+    ask = plan(an_exercise(steps=3), public=False, seed="s")[0]
+    assert [list(one) for one in ask.inputs] == [["params", "x"], ["x"], ["x"]]
+    assert [a.shape for a in ask.arrays()[0]] == [(2,), (4,), (4,), (4,), (4,)]
+    assert ask.for_tracer([])["fed"] == [[0, 0], [1, 1]]
+
+
+def test_what_a_learner_returns_does_not_break_the_next_steps_check() -> None:
+    def look(seen: Any) -> None:
+        for step in seen.steps:
+            expect_close(step.out[1], np.exp(step.params["w"]).sum() * 0 + 1e5, dtype="float32")
+
+    exercise = an_exercise(look, steps=2)
+    (result,) = judge_checks(exercise, answered(exercise, 1e5), public=False)
+    assert (result.status, result.reason) == (
+        "failed", "step 2: loss: what the step before returned leads to NaN or infinite values",
+    )  # fmt: skip

@@ -1,0 +1,186 @@
+"""# W2 FSDP: gather a layer, use it, drop it, gather it again
+
+Every device keeps a part of every layer. To use a layer it gathers the whole, and then forgets it.
+
+**Task.** `fsdp_loss(ws, x)`: x goes through `tanh(x @ w)`, layer by layer; the loss is the sum of all squares of the
+result. The gradient with respect to the layers comes out cut as they are.
+
+**Budget.** For each layer one all-gather forward, one more backward, and one reduce-scatter of its gradient. Beside its own
+parts of layers, gradients and activations no device ever holds more than two whole layers, and no gather of the forward pass waits
+for a product.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, array
+from grader.expect import expect_close, expect_collectives, expect_memory, expect_not_waiting, expect_spec
+
+exercise = Exercise(meshes=[{"dp": 4}, {"dp": 2}], stars=3)
+LAYERS = 5
+
+
+@exercise.helper
+def small(rng, shape):
+    return 0.3 * rng.standard_normal(shape)
+
+
+@exercise.task(
+    hints=[
+        "What does JAX keep for the backward pass when you gather inside a layer?",
+        "jax.checkpoint around one layer, with the gather inside.",
+    ]
+)
+def fsdp_loss(ws, x, *, mesh):
+    """ws, a list of float32[D, D] sharded P('dp'), x float32[B, D] sharded P('dp') -> the loss, one number."""
+
+    def local(ws, x):
+        @jax.checkpoint
+        def layer(w, x):
+            return jnp.tanh(x @ jax.lax.all_gather(w, "dp", tiled=True))
+
+        for w in ws:
+            x = layer(w, x)
+        return jax.lax.psum(jnp.sum(x**2), "dp")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("dp"), P("dp")), out_specs=P())(ws, x)
+
+
+call = exercise.call(
+    fsdp_loss,
+    ws=[array("D", "D", spec=P("dp"), draw=small) for _ in range(LAYERS)],
+    x=array("B", "D", spec=P("dp"), draw=small),
+    dims={"D": 16, "B": 8},
+    hidden_dims={"D": 44, "B": 12},
+    wrt=["ws"],
+    returns="loss",
+)
+
+
+@exercise.helper
+def by_hand(ws, x):
+    """The loss and its gradients for the layers, on one device."""
+    held = [x]
+    for w in ws:
+        held.append(np.tanh(held[-1] @ w))
+    back, grads = 2 * held[-1], []
+    for w, a, b in zip(ws[::-1], held[-2::-1], held[:0:-1], strict=True):
+        back = back * (1 - b**2)
+        grads.insert(0, a.T @ back)
+        back = back @ w.T
+    return np.sum(held[-1] ** 2), grads
+
+
+@exercise.check(call, points=2, public=True)
+def value(seen):
+    """the loss is that of one device"""
+    expect_close(seen.out, by_hand(seen.ws, seen.x)[0])
+
+
+@exercise.check(call, points=2, after=value)
+def gradients(seen):
+    """the gradients are those of one device, and a device keeps its part of each"""
+    expect_close(seen.grads["ws"], by_hand(seen.ws, seen.x)[1])
+    expect_spec(seen.grads["ws"], [P("dp")] * LAYERS)
+
+
+@exercise.check(call, points=1, after=gradients)
+def forward(seen):
+    """forward: one gather for each layer"""
+    expect_collectives(seen.only(backward=False), all_gather={"dp": LAYERS}, all_reduce={"dp": 1})
+
+
+@exercise.check(call, points=1, after=gradients)
+def backward(seen):
+    """backward: one gather and one reduce-scatter for each layer"""
+    expect_collectives(seen.only(backward=True), all_gather={"dp": LAYERS}, reduce_scatter={"dp": LAYERS})
+
+
+@exercise.check(call, points=1, after=[forward, backward])
+def memory(seen):
+    """no device holds more than two whole layers at once"""
+    layer, batch, devices = seen.ws[0].size, seen.x.size, seen.mesh["dp"]
+    parts = 2 * LAYERS * layer / devices  # layers and gradients
+    activations = (LAYERS + 1) * batch / devices  # what goes into each layer, and what comes out
+    expect_memory(seen, at_most=4 * (2 * layer + parts + activations), by="program")
+
+
+@exercise.check(call, points=1, after=[forward, backward])
+def ahead(seen):
+    """forward: no gather waits for a product, so that it can run beside the layer before"""
+    expect_not_waiting(seen.only(kind="all_gather", backward=False), "all_gather", on="product")
+
+
+@exercise.misconception(fails=backward)
+def kept_what_was_gathered(ws, x, *, mesh):
+    """Your backward pass uses what the forward pass gathered, so all layers stay in memory: jax.checkpoint gathers again."""
+
+    def local(ws, x):
+        for w in ws:
+            x = jnp.tanh(x @ jax.lax.all_gather(w, "dp", tiled=True))
+        return jax.lax.psum(jnp.sum(x**2), "dp")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("dp"), P("dp")), out_specs=P())(ws, x)
+
+
+@exercise.misconception(fails=memory)
+def gathered_everything_first(ws, x, *, mesh):
+    """You gathered all layers before the first was used, so every device holds the whole model. Gather a layer where it is used."""
+
+    def local(ws, x):
+        @jax.checkpoint
+        def model(ws, x):
+            for w in [jax.lax.all_gather(w, "dp", tiled=True) for w in ws]:
+                x = jnp.tanh(x @ w)
+            return x
+
+        return jax.lax.psum(jnp.sum(model(ws, x) ** 2), "dp")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("dp"), P("dp")), out_specs=P())(ws, x)
+
+
+@exercise.misconception(fails=ahead)
+def gathers_when_the_layer_before_is_done(ws, x, *, mesh):
+    """Your gather waits for the layer before, so the links rest while the cores work, and the cores while the links do."""
+
+    def local(ws, x):
+        @jax.checkpoint
+        def layer(w, x):
+            w, x = jax.lax.optimization_barrier((w, x))
+            return jnp.tanh(x @ jax.lax.all_gather(w, "dp", tiled=True))
+
+        for w in ws:
+            x = layer(w, x)
+        return jax.lax.psum(jnp.sum(x**2), "dp")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("dp"), P("dp")), out_specs=P())(ws, x)
+
+
+@exercise.misconception(fails=gradients)
+def gradient_summed_twice(ws, x, *, mesh):
+    """You summed a gradient that was summed: the reduce-scatter behind the all-gather has added what the devices found."""
+
+    @jax.custom_vjp
+    def sum_of_gradients(w):
+        return w
+
+    sum_of_gradients.defvjp(lambda w: (w, None), lambda _, g: (g * jax.lax.axis_size("dp"),))
+
+    def local(ws, x):
+        @jax.checkpoint
+        def layer(w, x):
+            return jnp.tanh(x @ jax.lax.all_gather(sum_of_gradients(w), "dp", tiled=True))
+
+        for w in ws:
+            x = layer(w, x)
+        return jax.lax.psum(jnp.sum(x**2), "dp")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("dp"), P("dp")), out_specs=P())(ws, x)
+
+
+@exercise.misconception(fails=value)
+def loss_of_one_device(ws, x, *, mesh):
+    """That is the mean over the devices, not the sum: the loss is of the whole batch."""
+    return fsdp_loss(ws, x, mesh=mesh) / mesh.shape["dp"]

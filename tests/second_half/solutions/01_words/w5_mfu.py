@@ -1,0 +1,89 @@
+"""# W5 How much of the peak is that?
+
+*Model FLOPs utilization* is the useful arithmetic of a training step over what the chips could have done in its time. Useful are
+6 FLOPs for each parameter and token; what is computed again for the backward pass is not. All arithmetic is in bfloat16; 1 TFLOP is 10^12 FLOP.
+"""
+
+from grader.exercise import About, Exercise
+from grader.hardware import CHIPS
+
+exercise = Exercise()
+TOKENS = [2, 3, 4, 5, 6, 8, 10, 12]
+
+
+@exercise.number(
+    points=1,
+    unit="TFLOP",
+    params={"N": [7, 13, 34, 70], "T": TOKENS},
+    model="6 FLOPs for each parameter and token",
+    hints=["2 forward, 4 backward."],
+)
+def useful(N, T):
+    """How many TFLOP is a training step of a model with {{ N }} billion parameters on {{ T }} million tokens, in useful arithmetic?"""
+    return 6 * N * 1e9 * T * 1e6
+
+
+exercise.about(useful, lambda N, T: About())
+
+
+@exercise.misconception(of=useful)
+def forward_only(N, T):
+    """You counted the forward pass: the backward pass takes twice as much again."""
+    return 2 * N * 1e9 * T * 1e6
+
+
+@exercise.table(
+    points=2,
+    columns={"useful": "TFLOP", "time": "s", "mfu": "%"},
+    params={"chip": ["v5e", "v5p", "v6e"], "N": [7, 13], "T": [2, 3, 4], "slow": [1.6, 2, 2.4]},
+    model="6 FLOPs for each parameter and token, 8 executed with everything computed again; 256 chips",
+)
+def utilization(chip, N, T, slow):
+    """256 {{ chip }} chips train a model of {{ N }} billion parameters on {{ T }} million tokens a step. They compute every layer again for the backward
+    pass, so 8 FLOPs are executed for each parameter and token, and a step takes {{ slow }} times as long as these take at the peak rate.
+    What is the useful arithmetic of a step, its time, and the MFU?"""
+    useful, peak = 6 * N * 1e9 * T * 1e6, 256 * CHIPS[chip].bf16
+    time = slow * useful * 8 / 6 / peak
+    return {"useful": useful, "time": time, "mfu": useful / time / peak}
+
+
+exercise.about(utilization, lambda chip, N, T, slow: About(chip=chip, mesh={"dp": 256}))
+
+
+@exercise.misconception(of=utilization)
+def hardware_utilization(chip, N, T, slow):
+    """You counted what was computed again. That is the utilization of the hardware: MFU counts what the model needs."""
+    right = utilization(chip=chip, N=N, T=T, slow=slow)
+    return {**right, "mfu": 1 / slow}
+
+
+@exercise.misconception(of=utilization)
+def of_one_chip(chip, N, T, slow):
+    """You took the time of one chip: 256 of them share the work."""
+    right = utilization(chip=chip, N=N, T=T, slow=slow)
+    return {**right, "time": 256 * right["time"]}
+
+
+@exercise.choice(
+    points=0.5,
+    params={"chip": ["v5e", "v5p", "v6e"], "B": [8, 64, 1024, 4096]},
+    options={
+        "arithmetic": "arithmetic",
+        "hbm": "reading the weights from HBM",
+        "ici": "sending activations over the links between chips",
+    },
+    model="weights are read once; 2 FLOPs for each weight and token; nothing is sent",
+)
+def bound_by(chip, B):
+    """One {{ chip }} chip multiplies {{ B }} tokens with a bfloat16 weight matrix that is far larger than they are. What bounds the time?"""
+    row = CHIPS[chip]
+    return "arithmetic" if 2 * B / row.bf16 > 2 / row.hbm_bw else "hbm"
+
+
+exercise.about(bound_by, lambda chip, B: About())
+
+
+@exercise.misconception(of=bound_by)
+def wrong_way_round(chip, B):
+    """Few tokens do little with each weight that is read: then reading takes longer, and with many tokens arithmetic does."""
+    return "hbm" if bound_by(chip=chip, B=B) == "arithmetic" else "arithmetic"
