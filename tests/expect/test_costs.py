@@ -41,7 +41,7 @@ def test_work_that_must_be_done_is_sure_to_run() -> None:
     )
     for spent in (0, UNKNOWN, Interval(0, 10)):
         assert told in reason(expect_flops, seen(dot_flops=spent), at_least=10)
-    with pytest.raises(ValueError, match="say at_most=.* or at_least="):
+    with pytest.raises(ValueError, match=r"say at_most=.* or at_least="):
         expect_flops(seen())
     with pytest.raises((Failure, ValueError)):
         expect_flops(seen(dot_flops=10), at_least=math.nan)
