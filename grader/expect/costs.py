@@ -56,12 +56,28 @@ def _expect_live(memory: Memory, at_most: float) -> None:
     )
 
 
-def expect_flops(seen: Seen, *, at_most: float) -> None:
+def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 0) -> None:
     """Matrix products cost at most this many FLOPs per device, on any path; all other arithmetic no more than that.
 
     Products written out as multiplications and sums are products. The other arithmetic has a budget of its own, so
     that nothing is gained by a product that is written so that nobody knows it for one.
+
+    Args:
+        at_most: per device; without it there is no budget.
+        at_least: of matrix products per device, on every path: of a timing call, whose values nobody sees, this shows
+            that the work is done.
     """
+    if at_most is None and not at_least > 0:
+        raise ValueError("expect_flops: say at_most=... or at_least=...")
+    if not seen.dot_flops.least >= at_least:
+        raise Failure(
+            f"each device spends {_show_number(seen.dot_flops.least)} FLOPs on matrix products that are sure to run, "
+            f"{_show_number(at_least)} are needed: does it do all of the work?",
+            expected=at_least,
+            actual=seen.dot_flops.least,
+        )
+    if at_most is None:
+        return
     other = _difference(seen.flops.most, seen.dot_flops.most)
     for spent, what in ((seen.dot_flops.most, "on matrix products"), (other, "besides matrix products")):
         if spent == math.inf:

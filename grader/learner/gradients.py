@@ -73,4 +73,4 @@ def _as_of(result: Any, cotangent: Any) -> Any:
     sharding = getattr(jax.typeof(result), "sharding", None)
     if sharding is not None and AxisType.Explicit in sharding.mesh.axis_types:
         cotangent = jax.sharding.reshard(cotangent, sharding)
-    return cotangent if jnp.shape(cotangent) else cotangent.astype(result.dtype)
+    return cotangent if jnp.shape(cotangent) else cotangent.astype(jax.typeof(result).dtype)

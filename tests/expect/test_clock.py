@@ -10,9 +10,11 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
+from grader.clock import timeline
 from grader.common.observation import UNKNOWN, Interval, Seen, Timing
 from grader.expect import (
     Failure,
+    clock,
     expect_bubble,
     expect_hidden,
     expect_memory,
@@ -139,6 +141,14 @@ def test_a_bubble_is_work_thrown_away() -> None:
     assert "cannot be read" in told(expect_bubble, of(dot_flops=UNKNOWN), useful=1, at_most=0.5).reason
 
 
+def test_who_computes_less_than_is_useful_has_no_small_bubble() -> None:
+    of = partial(Seen, {"x": 4})
+    for each in (0, 799):
+        failure = told(expect_bubble, of(dot_flops=Interval.of(each)), useful=4 * 800, at_most=0.5)
+        assert failure.reason.endswith("FLOPs on matrix products, 3200 are needed: is all of it done?")
+    expect_bubble(of(dot_flops=Interval.of(800)), useful=4 * 800, at_most=0)
+
+
 def test_memory_by_the_program_and_by_the_clock() -> None:
     program = matmul(local_ring, 2048)
     least = memory_of(seen(program)).peak
@@ -157,3 +167,14 @@ def test_memory_by_the_program_and_by_the_clock() -> None:
 )  # fmt: skip
 def test_how_a_time_is_shown(time: int, text: str) -> None:
     assert show_time(time) == text
+
+
+def test_a_timeline_is_laid_once_for_all_checks_and_each_program_has_its_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[object] = []
+    monkeypatch.setattr(clock, "timeline", lambda *a, **k: made.append(a) or timeline(*a, **k))
+    one, other = matmul(local_ring, 256), matmul(permute_waits, 256)
+    assert seen(one).timeline is seen(one).timeline and seen(one).clock(profile="v5p") is not seen(one).timeline
+    assert seen(other).timeline.step > seen(one).timeline.step and len(made) == 3
+    for n in range(10):  # those made before are forgotten, and a number used again is not taken for another program's
+        steps = [seen(matmul(local, 128)).timeline.step for local in (local_ring, permute_waits)]
+        assert steps[0] < steps[1], n

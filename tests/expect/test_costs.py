@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from grader.common.observation import UNKNOWN
+from grader.common.observation import UNKNOWN, Interval
 from grader.expect import (
     Failure,
     expect_flops,
@@ -32,6 +32,19 @@ def test_other_arithmetic_has_a_budget_of_its_own() -> None:
         expect_flops, seen(flops=21, dot_flops=10), at_most=10
     )
     assert "FLOPs are unknown" in reason(expect_flops, seen(flops=UNKNOWN), at_most=math.inf)
+
+
+def test_work_that_must_be_done_is_sure_to_run() -> None:
+    expect_flops(seen(dot_flops=10), at_least=10)
+    told = (
+        "each device spends 0 FLOPs on matrix products that are sure to run, 10 are needed: does it do all of the work?"
+    )
+    for spent in (0, UNKNOWN, Interval(0, 10)):
+        assert told in reason(expect_flops, seen(dot_flops=spent), at_least=10)
+    with pytest.raises(ValueError, match=r"say at_most=.* or at_least="):
+        expect_flops(seen())
+    with pytest.raises((Failure, ValueError)):
+        expect_flops(seen(dot_flops=10), at_least=math.nan)
 
 
 @pytest.mark.parametrize("word", [expect_memory, expect_flops, expect_traffic])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import warnings
 from typing import Any
 
 import pytest
@@ -13,6 +14,10 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import AuthorError, Exercise, Misconception, Question
 from grader.judging.answers import judge, read_back
 from grader.judging.kinds import heading, kind_of
+from grader.judging.kinds.choices import ChoiceKind
+from grader.judging.kinds.quantities import QuantityKind
+from grader.judging.kinds.specs import SpecKind
+from grader.judging.kinds.tables import TableKind
 from grader.judging.problems import question_problems
 from grader.judging.questions import render_question
 from grader.judging.units import BadAnswer
@@ -478,3 +483,17 @@ def test_options_that_cannot_be_told_apart_are_told() -> None:
         "q: its options cannot be shown"
     )
     assert "'m' is undefined" in problems("choice", lambda: "two", options=["one", "two", "{{ m }}"])[0]
+
+
+def test_the_text_of_an_option_is_read_before_the_key_of_another() -> None:
+    kind = ChoiceKind({"ring": "a line", "line": "ring", "tree": "a tree"})
+    assert kind.read("ring") == "line" and kind.read("line") == "line" and kind.read("tree") == "tree"
+
+
+@pytest.mark.parametrize("text", ["[1, 1or 2]", "P(1if 1else 2)", r"{'\d': 1}"])
+def test_what_python_would_warn_of_in_an_answer_is_said_to_nobody(text: str) -> None:
+    for kind in (SpecKind(("x",)), TableKind({"n": QuantityKind("", 0.02)}, ("a", "b"))):
+        with pytest.raises(BadAnswer), warnings.catch_warnings(record=True) as found:
+            warnings.simplefilter("always")
+            kind.read(text)
+        assert found == []

@@ -107,6 +107,12 @@ def test_a_loss_is_one_number() -> None:
     )
 
 
+def test_a_loss_that_is_a_python_number_has_gradients_of_zero(ran: Callable) -> None:
+    """It is a wrong answer like any other, not an error of ours."""
+    loss, x = ran(a_call(wrt=["x"]), SIMPLE + "    return 1.5\n", [B, W, X, np.float32(1)])
+    assert loss == 1.5 and not x.any() and x.shape == X.shape
+
+
 def test_what_has_no_cotangent_is_auxiliary(ran: Callable) -> None:
     call = a_call(returns={"count": "count", "y": "y"}, wrt=["x"], cotangent={"count": None, "y": normal(2, 3)})
     ct = np.full((2, 3), 2, np.float32)

@@ -58,7 +58,8 @@ class ChoiceKind:
             and _plain(self.options[lettered[head.strip("()[]. ")]]) == tail.strip()
         ):
             return lettered[head.strip("()[]. ")]
-        exact = [key for key, option in self.options.items() if text in (_plain(option), _plain(key))]
+        texts = [key for key, option in self.options.items() if text == _plain(option)]
+        exact = texts or [key for key in self.options if text == _plain(key)]
         begun = [key for key, option in self.options.items() if _plain(option).startswith(text)]
         found = exact or begun
         if len(found) != 1 or len(text) > max(LONGEST, *map(len, self.options.values())):

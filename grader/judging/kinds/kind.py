@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import warnings
 from collections.abc import Sequence
 from typing import Any, Protocol, TypeVar
 
@@ -61,3 +63,13 @@ class Kind(Protocol[Want, Given]):
 def is_blank(raw: Any) -> bool:
     """None, or text without a letter."""
     return raw is None or (isinstance(raw, str) and not raw.strip())
+
+
+def literal(text: str) -> Any:
+    """What a text is as a Python literal; what Python would warn of in it is nobody's to read.
+
+    Raises ValueError, SyntaxError, RecursionError or MemoryError for what is none.
+    """
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.literal_eval(text)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from grader.common.layout import show_spec
-from grader.judging.kinds.kind import is_blank
+from grader.judging.kinds.kind import is_blank, literal
 from grader.judging.units import BadAnswer, quote
 
 Entries = tuple[tuple[str, ...], ...]
@@ -77,7 +76,7 @@ class SpecKind:
         found = WRITTEN.fullmatch(text)
         inside = UNQUOTED.sub(lambda word: repr(word[0]), found[1] if found else text).strip()
         try:
-            value = ast.literal_eval(f"({inside.rstrip(',')},)" if inside else "()")
+            value = literal(f"({inside.rstrip(',')},)" if inside else "()")
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             raise BadAnswer(f"{quote(text)} cannot be read: {SUCH_AS}") from None
         alone = value[0] if len(value) == 1 else None  # a tuple or list that is the whole spec, as in "('x', None)"

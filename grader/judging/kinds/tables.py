@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ast
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from grader.exercise.questions import plain_name
+from grader.judging.kinds.kind import literal
 from grader.judging.kinds.quantities import QuantityKind
 from grader.judging.reading import Answer
 from grader.judging.units import BadAnswer, quote
@@ -113,7 +113,7 @@ class TableKind:
         if len(text) > LONGEST:
             raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
         try:
-            return _plain(ast.literal_eval(text.strip()))
+            return _plain(literal(text.strip()))
         except (ValueError, SyntaxError, RecursionError, MemoryError):
             pass
         if not self.rows:

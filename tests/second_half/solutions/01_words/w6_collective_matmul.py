@@ -18,6 +18,7 @@ from grader.expect import (
     expect_beside,
     expect_close,
     expect_collectives,
+    expect_flops,
     expect_hidden,
     expect_not_waiting,
     expect_step_time,
@@ -62,6 +63,13 @@ paper = exercise.timing(
 )
 
 
+@exercise.helper
+def does_the_work(seen):
+    """Nobody sees what a program computes from arrays of paper size: all hops and all products are there."""
+    expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})
+    expect_flops(seen, at_least=2 * seen.dims["I"] * seen.dims["J"] * seen.dims["K"] / seen.mesh["x"])
+
+
 @exercise.check(call, points=1, public=True)
 def value(seen):
     """C is A @ B"""
@@ -84,12 +92,14 @@ def order(seen):
 @exercise.check(paper, points=1, public=True, after=traffic)
 def hidden(seen):
     """nine tenths of the hops lie under products"""
+    does_the_work(seen)
     expect_hidden(seen, "permute", at_least=0.9)
 
 
 @exercise.check(paper, points=1, after=traffic)
 def fast(seen):
     """the step takes hardly longer than the products"""
+    does_the_work(seen)
     flops = 2 * seen.dims["I"] * seen.dims["J"] * seen.dims["K"] / seen.mesh["x"]
     expect_step_time(seen, at_most=1.25 * flops / CHIPS["v5e"].bf16)
 
