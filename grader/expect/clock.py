@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -27,20 +28,22 @@ class _Kept:
     def __init__(self, most: int) -> None:
         self.most = most
         self.found: dict[_Wanted, tuple[Operations, Timeline | Untimed]] = {}
+        self.lock = threading.Lock()  # several submissions are judged at a time
 
     def of(self, operations: Operations, on: str, axes: Mapping[str, Sequence[int]] | None, profile: str) -> Timeline:
         """Raises what ``timeline`` does."""
         places = None if axes is None else tuple((axis, tuple(where)) for axis, where in axes.items())
         wanted = _Wanted(id(operations), on, places, profile)
-        if wanted not in self.found:
-            try:
-                made: Timeline | Untimed = timeline(operations, on, axes=axes, profile=profile)
-            except Untimed as error:
-                made = error
-            self.found[wanted] = operations, made
-            while len(self.found) > self.most:
-                del self.found[next(iter(self.found))]
-        result = self.found[wanted][1]
+        with self.lock:
+            if wanted not in self.found:
+                try:
+                    made: Timeline | Untimed = timeline(operations, on, axes=axes, profile=profile)
+                except Untimed as error:
+                    made = error
+                self.found[wanted] = operations, made
+                while len(self.found) > self.most:
+                    del self.found[next(iter(self.found))]
+            result = self.found[wanted][1]
         if isinstance(result, Untimed):
             raise Untimed(result.message, result.file, result.line)
         return result
