@@ -63,7 +63,7 @@ def test_every_example_is_found() -> None:
 def test_the_table_names_every_word_and_each_link_has_its_section() -> None:
     table = (DOCS / "checks.md").read_text().split("\n## The words of every exercise")[0]
     assert [word for word in dir(expect) if word.startswith("expect_") and f"`{word}(" not in table] == []
-    assert [word for word in vars(Exercise) if word in ASKS and f"`exercise.{word}`" not in table] == []
+    assert [word for word in dir(Exercise) if word in ASKS and f"`exercise.{word}`" not in table] == []
     links = LINK.findall(table)
     assert {page for page, _ in links} == {f"checks/{page.name}" for page in (DOCS / "checks").glob("*.md")}
     for page, section in links:

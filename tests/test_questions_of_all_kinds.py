@@ -27,7 +27,7 @@ from tests.made_up import made_up
 from tests.test_documented import DOCS, FENCED, PER_STUDENT, course_of
 
 NAME = "answers_0"
-TEXT = FENCED.findall((DOCS / "answers.md").read_text())[0]
+TEXT = FENCED.findall((DOCS / "checks" / "answers.md").read_text())[0]
 
 
 @pytest.fixture(scope="module")
