@@ -46,9 +46,18 @@ def course_of(folder: Path, name: str, text: str, more: str = "") -> Course:
     return load_course(folder / "course.yaml")
 
 
-@pytest.mark.parametrize("more", ["", pytest.param(PER_STUDENT, marks=pytest.mark.slow)], ids=["shared", "per_student"])
-@pytest.mark.parametrize(("name", "text"), EXAMPLES, ids=[name for name, _ in EXAMPLES])
+ASKING = [(name, text) for name, text in EXAMPLES if any(f"@exercise.{word}(" in text for word in ASKS[2:])]
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "more"),
+    [
+        *(pytest.param(name, text, "", id=name) for name, text in EXAMPLES),
+        *(pytest.param(*one, PER_STUDENT, id=f"{one[0]}-per_student", marks=pytest.mark.slow) for one in ASKING),
+    ],
+)
 def test_an_example_is_proved(workers: Workers, tmp_path: Path, name: str, text: str, more: str) -> None:
+    """Where there are questions, with numbers that everybody shares and with one's own."""
     course = course_of(tmp_path, name, text, more)
     build(course)
     grader = Grader(course, "none", here=cast(Any, workers))

@@ -255,6 +255,7 @@ from grader.learner.loading import load
 from grader.learner.tolerance import tolerant_jax
 
 ask = {"kind": "task", "task": "total", "mesh": {"x": 2}, "static": {}, "wrt": [], "cotangents": [], "takes": ["a"], "returns": None, "steps": 1, "fed": [], "files": [],
+       "axis_types": "auto",
        "args": [{"name": "a", "shape": [4], "dtype": "float32", "spec": {"spec": ["x"]}}], "platform": "cpu"}
 text = """
 import jax
