@@ -520,8 +520,9 @@ def test_what_was_broken_is_graded_anew_by_the_same_command(
     assert times(out)["cy.json"] == before["cy.json"]
 
 
-SLOW_TO_LOAD = "import time\ntime.sleep(0.7)\ndef f(): return 1\n"
-SLOW_TO_CALL = "import time\ndef f():\n    time.sleep(0.7)\n    return 1\n"
+# Long enough for a machine with other work to see the process before it has ended.
+SLOW_TO_LOAD = "import time\ntime.sleep(2)\ndef f(): return 1\n"
+SLOW_TO_CALL = "import time\ndef f():\n    time.sleep(2)\n    return 1\n"
 
 
 @pytest.mark.parametrize("tier", WORKING)
