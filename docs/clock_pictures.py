@@ -1,7 +1,7 @@
-"""The pictures of timelines in the documents and in module 05, made by the clock: python docs/clock_pictures.py
+"""The pictures of timelines in the documents and in statements, made by the clock: python docs/clock_pictures.py
 
-Writes docs/collective-matmul.svg, the table of docs/clock-pictures.md, and the part "In time" of the statements in
-solutions/05_rings. ``tests/test_clock_pictures.py`` proves that all of it is as this would write it.
+Writes docs/collective-matmul.svg, the table of docs/clock-pictures.md, and the part "In time" of the statements that have one.
+``tests/test_clock_pictures.py`` proves that all of it is as this would write it.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import re
 import sys
 import textwrap
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from jax.sharding import PartitionSpec as P
@@ -20,6 +20,7 @@ from grader.batch.grade import Grader
 from grader.clock import Timeline
 from grader.common.files import write_atomic
 from grader.course.loading import Course, load_course
+from grader.course.reference import reference_source
 from grader.exercise import Exercise, normal
 from grader.intake.submission import Chunk, Source
 from grader.reports.pages import timelines_svg
@@ -29,17 +30,99 @@ from grader.reports.timelines import kinds, letter, show_us, word
 ROOT = Path(__file__).resolve().parents[1]
 ON, MESH = "v5e:2x4", {"x": 8}
 WIDTH = 76  # of a terminal's 80 columns, as ``verify`` asks of statements
-RINGS = {  # what is shown in each statement, by heading, and the sizes
-    "e1_ring_all_gather": ({"one way": "ring_all_gather"}, {"I": 8192, "J": 512}, "float32[8192, 512]"),
-    "e2_ring_reduce_scatter": ({"one way": "ring_reduce_scatter"}, {"I": 8192, "J": 4096}, "blocks of float32[8192, 512]"),
-    "e3_ring_all_reduce": ({"one way": "ring_all_reduce"}, {"I": 8192, "J": 4096}, "blocks of float32[8192, 512]"),
-    "e4_bidirectional": (
-        {"one way (E1)": "ring_all_gather", "both ways": "bidi_all_gather"}, {"I": 8192, "J": 512}, "float32[8192, 512]",
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A program of a picture.
+
+    Attributes:
+        task: whose; "": of the only one.
+        slip: the misconception that stands in its place; "": the solution.
+        exercise: the one it is of; "": the one in whose statement it is drawn.
+        static: which of the task's calls, where they differ in this; a call for the clock goes before all others.
+    """
+
+    task: str = ""
+    slip: str = ""
+    exercise: str = ""
+    static: dict[str, object] | None = None
+
+
+@dataclass(frozen=True)
+class Picture:
+    """The part "In time" of a statement: what of, programs by heading, the sizes, and the mesh unless a call for the clock says so."""
+
+    of: str
+    shown: dict[str, Shown]
+    dims: dict[str, int]
+    mesh: dict[str, int] | None = None
+
+
+STATEMENTS = {
+    "e1_ring_all_gather": Picture("float32[8192, 512]", {"one way": Shown()}, {"I": 8192, "J": 512}, MESH),
+    "e2_ring_reduce_scatter": Picture(
+        "blocks of float32[8192, 512]", {"one way": Shown()}, {"I": 8192, "J": 4096}, MESH
     ),
-    "e5_ring_all_to_all": (
-        {"from hops": "ring_all_to_all"}, {"I": 8192, "J": 512}, "float32[8192, 512]"
+    "e3_ring_all_reduce": Picture("blocks of float32[8192, 512]", {"one way": Shown()}, {"I": 8192, "J": 4096}, MESH),
+    "e4_bidirectional": Picture(
+        "float32[8192, 512]",
+        {"one way (E1)": Shown(exercise="e1_ring_all_gather"), "both ways": Shown()},
+        {"I": 8192, "J": 512},
+        MESH,
     ),
-}  # fmt: skip
+    "e5_ring_all_to_all": Picture("float32[8192, 512]", {"from hops": Shown()}, {"I": 8192, "J": 512}, MESH),
+    "f1_ag_matmul": Picture(
+        "bfloat16[8192, 16384] · [16384, 53248]",
+        {
+            "right": Shown("ag_matmul"),
+            "each hop waits": Shown("ag_matmul", "ag_sends_after_the_product"),
+            "loop, receives first": Shown("ag_matmul", "ag_late_in_a_loop"),
+        },
+        {"B": 8192, "D": 16384, "F": 53248},
+    ),
+    "f2_matmul_rs": Picture(
+        "bfloat16[8192, 65536] · [65536, 16384]",
+        {
+            "right": Shown("matmul_rs"),
+            "loop, adds first": Shown("matmul_rs", "rs_late_in_a_loop"),
+            "all products first": Shown("matmul_rs", "rs_full_product_first"),
+        },
+        {"B": 8192, "F": 65536, "D": 16384},
+    ),
+    "f3_both_ways": Picture(
+        "float32[8192, 32768] · [32768, 40960]",
+        {
+            "one way (F1)": Shown("both_ways_ag_matmul", "both_ag_one_way"),
+            "both ways": Shown("both_ways_ag_matmul"),
+            "both halves forth": Shown("both_ways_ag_matmul", "both_ag_halves_one_way"),
+        },
+        {"B": 8192, "D": 32768, "F": 40960},
+    ),
+    "h2_buckets": Picture(
+        "four layers in bfloat16, 4096 rows on each device, the first plan",
+        {"bucketed_grads": Shown("bucketed_grads")},
+        {"D": 4096, "E": 5120, "F": 4608, "G": 6144, "K": 3072, "B": 32768},
+        {"dp": 8},
+    ),
+    "h4_fsdp": Picture(
+        "four layers of float32[4096, 4096] and 16,384 rows",
+        {"ahead": Shown(static={}), "waiting": Shown(slip="gathers_behind_the_product", static={})},
+        {"L": 4, "D": 4096, "B": 16384},
+        {"dp": 8},
+    ),
+    "h9_seven_layouts": Picture(
+        "three layers of float32[16384, 16384] and 32,768 rows",
+        {"scheme 2": Shown("stack", static={"scheme": 2}), "scheme 5": Shown("stack", static={"scheme": 5})},
+        {"L": 3, "E": 16384, "B": 32768},
+        {"x": 8},
+    ),
+    "m1_block": Picture(
+        "`train_step` with the sizes above",
+        {"the solution": Shown("train_step")},
+        {"B": 6, "T": 8192, "D": 6400, "H": 50, "d": 128, "F": 25600},
+    ),
+}
 MATMULS = {
     "gather_first": "gather everything, then multiply",
     "right": "right: each hop under a product",
@@ -60,13 +143,8 @@ def made() -> dict[Path, str]:
         texts = {ROOT / "docs" / "collective-matmul.svg": timelines_svg(matmuls)}
         page = ROOT / "docs" / "clock-pictures.md"
         texts[page] = TABLE.sub(lambda _: table(matmuls), page.read_text(encoding="utf-8"))
-        shown: dict[str, Timeline] = {}
-        for name, (tasks, dims, of) in RINGS.items():
-            for task in tasks.values():
-                if task not in shown:
-                    shown[task] = ring(course, grader, task, dims)
-            path = course.path_of(name)
-            drawn = in_time({heading: shown[task] for heading, task in tasks.items()}, of)
+        for name, picture in STATEMENTS.items():
+            path, drawn = course.path_of(name), in_time(course, grader, name, picture)
             texts[path] = IN_TIME.sub(lambda _, text=drawn: text, path.read_text(encoding="utf-8"), count=1)
     return texts
 
@@ -85,12 +163,22 @@ def collective_matmuls(course: Course, grader: Grader) -> dict[str, Timeline]:
     return timelines(grader, Source(name, (Chunk(name, source),)), asks, MATMULS.values())
 
 
-def ring(course: Course, grader: Grader, task: str, dims: Mapping[str, int]) -> Timeline:
-    """The reference of a task of module 05, without the lines of the solution."""
-    exercise = next(e for e in map(course.exercise, RINGS) if task in e.tasks)
-    wanted = explaining.Wanted(MESH, dims, ON)
-    asks, _ = explaining.asks_of(course, exercise, explaining.calls_of(exercise, task), wanted)
-    (found,) = timelines(grader, explaining.reference(exercise), asks, [task]).values()
+def timeline_of(course: Course, grader: Grader, name: str, program: Shown, picture: Picture) -> Timeline:
+    """One program, forward only unless its call is for the clock, without the lines of the solution."""
+    exercise = course.exercise(program.exercise or name)
+    calls = explaining.calls_of(exercise, program.task or next(iter(exercise.tasks)))
+    fitting = [c for c in calls if program.static is None or dict(c.static) == program.static]
+    call = next((c for c in fitting if c.timing), replace(fitting[0], wrt=(), cotangent=None))
+    asks, _ = explaining.asks_of(
+        course, exercise, [call], explaining.Wanted(picture.mesh, picture.dims, "" if call.timing else ON)
+    )
+    slip = exercise.misconceptions[program.slip] if program.slip else None
+    source = Source(f"{exercise.id}.py", (Chunk(f"{exercise.id}.py", reference_source(exercise, {}, slip)),))
+    (found,) = timelines(grader, source, asks, [name]).values()
+    return without_lines(found)
+
+
+def without_lines(found: Timeline) -> Timeline:
     return replace(found, spans=tuple(replace(span, line=None, file=None) for span in found.spans))
 
 
@@ -104,25 +192,41 @@ def timelines(grader: Grader, source: Source, asks: list, headings: Sequence[str
     return found
 
 
-def in_time(shown: Mapping[str, Timeline], of: str) -> str:
-    """The part of a statement: a sentence, and the lanes of each timeline on one scale."""
-    named = " and ".join(f"`{letter(k)}` is {WORDS.get(k, word(k))}" for k in kinds(shown.values()))
+def in_time(course: Course, grader: Grader, name: str, picture: Picture) -> str:
+    """The part of a statement: a sentence, and the lanes of each timeline on one scale; how much is hidden of what talks most."""
+    shown = {heading: timeline_of(course, grader, name, one, picture) for heading, one in picture.shown.items()}
+    named = words(list(kinds(shown.values())))
     first = next(iter(shown.values()))
-    where = f"{'x'.join(map(str, first.shape))} {first.chip} chips, which form a ring"
-    text = f"**In time**, as the course's clock lays it out: {of} on {where}; {named}, times are in us."
+    form = "which form a ring" if len(first.shape) == 2 else "an axis of the mesh along each"
+    where = f"{'x'.join(map(str, first.shape))} {first.chip} chips, {form}"
+    text = f"**In time**, as the course's clock lays it out: {picture.of} on {where}; {named}, times are in us."
     lines = [textwrap.fill(text, 118, break_on_hyphens=False), "", "```"]
     for (heading, timeline), drawn in zip(shown.items(), draw_timelines(list(shown.values()), WIDTH), strict=True):
-        permutes = timeline.shares()["permute"]
-        hops = sum(c.runs for c in timeline.collectives)
+        kind, share = max(timeline.shares().items(), key=lambda item: item[1].total)
+        runs = sum(c.runs for c in timeline.collectives if c.kind == kind)
         lines += [
-            f"{heading}: {show_us(timeline.step)}, {hops} permutes, {permutes.part:.0%} of their time hidden",
+            f"{heading}: {show_us(timeline.step)}, {runs} {kind.replace('_', '-')}s, {share.part:.0%} of their time hidden",
             *drawn,
             "",
         ]
     return "\n".join([*lines[:-1], "```", ""])
 
 
-WORDS = {"permute": "a hop", "kernel": "work of the core"}
+WORDS = {
+    "permute": "a hop",
+    "kernel": "work of the core",
+    "product": "a product",
+    "all_gather": "an all-gather",
+    "reduce_scatter": "a reduce-scatter",
+    "all_reduce": "an all-reduce",
+}
+
+
+def words(shown: list[str]) -> str:
+    """The legend of the letters: `k` is work of the core and `P` is a hop."""
+    said = WORDS | ({"kernel": "other work of the core"} if "product" in shown else {})
+    *most, last = (f"`{letter(kind)}` is {said.get(kind, word(kind))}" for kind in shown)
+    return f"{', '.join(most)} and {last}" if most else last
 
 
 def table(shown: Mapping[str, Timeline]) -> str:

@@ -10,6 +10,7 @@ import select
 import subprocess
 import sys
 import tempfile
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -25,18 +26,32 @@ def shardlings(*words: str, cwd: Path = ROOT, **env: str) -> subprocess.Complete
         return subprocess.run(
             command, cwd=cwd, env=clean | env, capture_output=True, text=True, timeout=SECONDS, check=False
         )
+    return in_a_fork("grader.cli", words, cwd, clean)
+
+
+def nbgrader(*words: str, cwd: Path, **env: str) -> subprocess.CompletedProcess[str]:
+    """Run a command of nbgrader's own, likewise."""
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
+    whole = os.environ | {"PATH": path} | env
+    if env or not hasattr(os, "fork"):
+        return subprocess.run(["nbgrader", *words], cwd=cwd, env=whole, capture_output=True, text=True, check=False)
+    return in_a_fork("nbgrader", words, cwd, whole)
+
+
+def in_a_fork(program: str, words: Sequence[str], cwd: Path, env: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """Run a command of this program in a fork of a process that has imported it."""
     with tempfile.TemporaryDirectory() as folder:
         out, err = (Path(folder, name) for name in ("out", "err"))
         for path in (out, err):
             path.touch()
-        asked = {"words": words, "cwd": str(cwd.resolve()), "env": clean, "out": str(out), "err": str(err)}
-        code = answer(json.dumps(asked))
-        return subprocess.CompletedProcess(command, code, out.read_text(), err.read_text())
+        asked = {"words": words, "cwd": str(cwd.resolve()), "env": env, "out": str(out), "err": str(err)}
+        code = answer(program, json.dumps(asked))
+        return subprocess.CompletedProcess([program, *words], code, out.read_text(), err.read_text())
 
 
-def answer(request: str) -> int:
+def answer(program: str, request: str) -> int:
     """What the forked command exits with."""
-    server = forking()
+    server = forking(program)
     assert server.stdin is not None and server.stdout is not None
     server.stdin.write(request + "\n")
     server.stdin.flush()
@@ -48,11 +63,11 @@ def answer(request: str) -> int:
 
 
 @functools.cache
-def forking() -> subprocess.Popen[str]:
-    """The process that commands are forked from, one for all tests of this process."""
+def forking(program: str) -> subprocess.Popen[str]:
+    """The process that commands of this program are forked from, one for all tests of this process."""
     clean = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
     server = subprocess.Popen(
-        [sys.executable, "-m", "tests.forked"],
+        [sys.executable, "-m", "tests.forked", program],
         cwd=ROOT, env=clean, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
     )  # fmt: skip
     atexit.register(server.communicate)  # it ends with its input

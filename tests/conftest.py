@@ -9,12 +9,15 @@ from typing import Any
 
 import pytest
 
+from grader.common.schemas import without_uris
+
 DEVICES = 8
 os.environ["JAX_PLATFORMS"] = "cpu"
 os.environ["XLA_FLAGS"] = f"--xla_force_host_platform_device_count={DEVICES}"
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    without_uris()
     # JAX warns of every fork once a backend exists; the tests that fork make a few system calls in the child and end it.
     if hasattr(config, "cache"):  # what the canary proved is remembered here, not in anybody's home
         os.environ["XDG_CACHE_HOME"] = str(config.cache.mkdir("cache"))
@@ -28,6 +31,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if not item.get_closest_marker("slow") or shares_a_fixture(item):
             item.add_marker(pytest.mark.xdist_group(item.nodeid.split("::")[0]))
     items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
+def pytest_collection_finish(session: pytest.Session) -> None:
+    """Groups are kept together by what pytest-xdist writes behind their names, in a place that pytest has moved before."""
+    grouped = session.config.getoption("loadgroup", default=False)
+    if grouped and any(i.get_closest_marker("xdist_group") and "@" not in i.nodeid for i in session.items):
+        raise pytest.UsageError("this pytest and this pytest-xdist scatter the tests of a file: see pyproject.toml")
 
 
 def shares_a_fixture(item: pytest.Item) -> bool:

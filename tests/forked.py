@@ -1,25 +1,36 @@
 """Commands, each in a fresh fork of a process that has imported what a command imports: a third of their time is that.
 
-``python -m tests.forked`` reads one request a line, ``{"words", "cwd", "env", "out", "err"}``, and answers with the exit
+``python -m tests.forked PROGRAM``, which is ``grader.cli`` or ``nbgrader``, reads one request a line, ``{"words", "cwd", "env", "out", "err"}``, and answers with the exit
 code. A fork is sound because nothing here starts a thread or a backend of JAX's, as in the process that traces.
 """
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import sys
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
-import jax  # noqa: F401  courses import it
+# What each imports in the course of its commands; courses import jax.
+LATER = {
+    "grader.cli": ["jax", "grader.authoring.mutants.proving", "grader.integrations.nbgrader"],
+    "nbgrader": ["jax", "grader.integrations.nbgrader", "nbgrader.apps.nbgraderapp", "nbconvert.exporters"],
+}
 
-import grader.authoring.mutants.proving
-import grader.integrations.nbgrader  # noqa: F401
-from grader import cli
+
+def main_of(program: str) -> Callable[[], Any]:
+    """What the command calls, all that it imports imported."""
+    for name in LATER[program]:
+        importlib.import_module(name)
+    where = "nbgrader.apps.nbgraderapp" if program == "nbgrader" else program
+    return importlib.import_module(where).main
 
 
-def become(asked: dict[str, Any]) -> None:
-    """Be the process that ``python -m grader.cli`` would be: its folder, its surroundings, its streams."""
+def become(program: str, asked: dict[str, Any]) -> None:
+    """Be the process that ``python -m grader.cli`` or ``nbgrader`` would be: its folder, its surroundings, its streams."""
     os.setsid()
     os.chdir(asked["cwd"])
     os.environ.clear()
@@ -31,18 +42,20 @@ def become(asked: dict[str, Any]) -> None:
         os.dup2(opened, number)
         os.close(opened)
     sys.stdin, sys.stdout, sys.stderr = open(0), open(1, "w"), open(2, "w", buffering=1)  # noqa: SIM115  theirs to close
-    sys.path[0] = asked["cwd"]
-    sys.argv = ["shardlings", *asked["words"]]
+    scripts = Path(sys.executable).parent
+    sys.path[0] = str(scripts) if program == "nbgrader" else asked["cwd"]
+    sys.argv = [str(scripts / "nbgrader") if program == "nbgrader" else "shardlings", *asked["words"]]
 
 
 def main() -> None:
+    program = sys.argv[1]
+    command = main_of(program)
     for line in sys.stdin:
         pid = os.fork()
         if pid == 0:
-            become(json.loads(line))
-            return cli.main()
+            become(program, json.loads(line))
+            sys.exit(command())
         print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), flush=True)
-    return None
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
-"""The pictures of timelines in the documents and in module 05 are what the clock makes of the programs."""
+"""The pictures of timelines in the documents and in statements are what the clock makes of the programs."""
 
 from __future__ import annotations
 
 import importlib.util
 import re
+import sys
 import xml.etree.ElementTree as ET
 from pathlib import Path
 from types import ModuleType
@@ -18,7 +19,7 @@ from tests.commands import ROOT
 def pictures() -> ModuleType:
     spec = importlib.util.spec_from_file_location("clock_pictures", ROOT / "docs" / "clock_pictures.py")
     assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)  # dataclasses look themselves up there
     spec.loader.exec_module(module)
     return module
 
@@ -28,21 +29,33 @@ def made(pictures: ModuleType) -> dict[Path, str]:
     return pictures.made()
 
 
-def test_every_picture_is_as_the_command_would_write_it(made: dict[Path, str]) -> None:
-    assert len(made) == 7
+def test_every_picture_is_as_the_command_would_write_it(pictures: ModuleType, made: dict[Path, str]) -> None:
+    assert len(made) == 2 + len(pictures.STATEMENTS)
     for path, text in made.items():
         assert path.read_text(encoding="utf-8") == text, (
             f"{path}: run python docs/clock_pictures.py, then shardlings build"
         )
 
 
-def test_each_ring_has_its_timeline_in_its_statement(pictures: ModuleType, made: dict[Path, str]) -> None:
-    for name, (tasks, _, _) in pictures.RINGS.items():
-        text = made[ROOT / "solutions" / "05_rings" / f"{name}.py"]
-        (drawn,) = re.findall(pictures.IN_TIME, text)
-        assert all(f"{heading}: " in drawn for heading in tasks)
-        assert "link x+" in drawn and not wide_lines(drawn)
-        assert not re.search(r"permute \d|[DPk]\d", drawn), "no lines of the solution"
+def drawn_in(pictures: ModuleType, made: dict[Path, str], name: str) -> str:
+    """The part "In time" of a statement."""
+    (path,) = (path for path in made if path.stem == name)
+    (drawn,) = re.findall(pictures.IN_TIME, made[path])
+    return drawn
+
+
+def test_each_statement_has_its_timelines(pictures: ModuleType, made: dict[Path, str]) -> None:
+    for name, picture in pictures.STATEMENTS.items():
+        drawn = drawn_in(pictures, made, name)
+        assert all(f"{heading}: " in drawn for heading in picture.shown)
+        assert "compute " in drawn and "+ " in drawn and not wide_lines(drawn)
+        assert not re.search(r"(permute|gather|scatter|reduce|product|kernel) \d|[DPGSRk]\d", drawn), (
+            "no lines of the solution"
+        )
+
+
+def test_buckets_are_sent_under_products(pictures: ModuleType, made: dict[Path, str]) -> None:
+    assert "80% of their time hidden" in drawn_in(pictures, made, "h2_buckets")
 
 
 def test_both_ways_is_shorter_and_uses_both_links(pictures: ModuleType, made: dict[Path, str]) -> None:
@@ -50,6 +63,23 @@ def test_both_ways_is_shorter_and_uses_both_links(pictures: ModuleType, made: di
     steps = [float(n) for n in re.findall(r": ([\d.]+) us, 7 permutes", drawn)]
     assert len(steps) == 2 and steps[1] < 0.6 * steps[0]
     assert drawn.count("link x-") == 1
+
+
+def test_module_06_shows_right_and_wrong(pictures: ModuleType, made: dict[Path, str]) -> None:
+    for name in ("f1_ag_matmul", "f2_matmul_rs", "f3_both_ways"):
+        drawn, shown = drawn_in(pictures, made, name), pictures.STATEMENTS[name].shown
+        said = {heading: re.search(rf"^{re.escape(heading)}: ([\d,.]+) us", drawn, re.M) for heading in shown}
+        steps = {heading: float(found[1].replace(",", "")) for heading, found in said.items() if found}
+        (right,) = (steps[heading] for heading, one in shown.items() if not one.slip)
+        assert all(1.3 * right < steps[heading] for heading, one in shown.items() if one.slip)
+
+
+def test_of_the_forward_passes_of_module_08_the_first_hides_and_the_second_does_not(
+    pictures: ModuleType, made: dict[Path, str]
+) -> None:
+    for name in ("h4_fsdp", "h9_seven_layouts"):
+        first, second = re.findall(r"s, (\d+)% of their time hidden", drawn_in(pictures, made, name))
+        assert int(first) > 30 and int(second) < 5
 
 
 def test_the_collective_matmuls_differ_as_the_page_says(made: dict[Path, str]) -> None:

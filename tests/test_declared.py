@@ -168,6 +168,8 @@ def test_tasks_calls_and_checks(tmp_path: Path, was: str, becomes: str, message:
         (ONE_WAY, '@exercise.misconception(of="gather_time")', "73: of is the str 'gather_time', not a task or a question: write its name without quotes"),
         (ONE_WAY, "@exercise.misconception(of=value)", "73: of is the Check value, not a task or a question: write its name without quotes"),
         (ONE_WAY, f"{OTHER}@exercise.misconception(of=twice, fails=value)", "81: of is the Task twice of another exercise"),
+        (ZEROED, "@exercise.alternative(of='gather')", "51: of is the str 'gather', not a task of this exercise: write its name without quotes"),
+        (ZEROED, "@exercise.alternative", "51: exercise.alternative: it takes arguments: write @exercise.alternative(...) above zeroed"),
         (ONE_WAY, "@exercise.misconception(of=gather_time, fails=value)", "73: the misconception one_way is of a question, which has no checks: leave out fails"),
         ("def one_way(I):", "def one_way(J):", "73: one_way is called with I: missing a required argument: 'J'"),
         (ZEROED, '@exercise.misconception(fails="value")', "51: fails names the str 'value', not a check: write its name without quotes"),

@@ -121,18 +121,16 @@ def test_every_example_gets_what_is_expected(graded: Path) -> None:
 
 @pytest.mark.slow
 def test_reports_do_not_depend_on_how_they_were_made(graded: Path, tmp_path: Path) -> None:
-    """One at a time, and killed in the middle and resumed: the same bytes as two at a time."""
-    one = grade(tmp_path / "one", jobs=1)
+    """Killed in the middle, and the rest one at a time: the same bytes as two at a time."""
     killed = tmp_path / "killed"
     finished = killed_after(3, killed)
-    assert 3 <= len(finished) < len(EXPECTED)
-    grade(killed, jobs=2)
+    assert 3 <= len(finished) < len(EXPECTED) / 2
+    grade(killed, jobs=1)
     for path, written in finished.items():
         assert path.stat().st_mtime_ns == written, f"{path.name} was finished and has been graded again"
-    for other in (one, killed):
-        assert files_of(other) == files_of(graded), other
-        _, different, missing = filecmp.cmpfiles(graded, other, files_of(graded), shallow=False)
-        assert (different, missing) == ([], []), other
+    assert files_of(killed) == files_of(graded)
+    _, different, missing = filecmp.cmpfiles(graded, killed, files_of(graded), shallow=False)
+    assert (different, missing) == ([], [])
 
 
 def killed_after(reports: int, out: Path) -> dict[Path, int]:

@@ -29,6 +29,7 @@ from grader.exercise import Call, Task
 from grader.intake.reading import read
 from grader.learner.gradients import with_gradients
 from grader.runner import facts
+from grader.runner.execution import quickly
 from grader.runner.program import canonical
 from grader.sandbox.tiers import TIERS, available
 from tests import interpreter
@@ -55,7 +56,7 @@ def lowered(body: Callable, sizes: Mapping[str, int] = MESH) -> tuple[Callable, 
     fn = jax.jit(jax.shard_map(body, mesh=mesh, in_specs=SPEC, out_specs=SPEC, check_vma=False), keep_unused=True)
     sharding = NamedSharding(mesh, SPEC)
     once = fn.lower(jax.ShapeDtypeStruct(SHAPE, "float32", sharding=sharding))  # a call would trace and lower it again
-    compiled = once.compile()
+    compiled = quickly(once)
     return lambda value: compiled(jax.device_put(value, sharding)), once.compiler_ir("stablehlo")
 
 
@@ -239,7 +240,7 @@ def test_facts_hold_of_drawn_programs(body: Step, seed: int) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=300, deadline=None, suppress_health_check=CALM)
 @given(steps(), st.integers(0, 99))
 def test_facts_hold_of_very_many_drawn_programs(body: Step, seed: int) -> None:
     assert outside(*twice(body, seed)) == []
@@ -273,9 +274,13 @@ def module_of(task: Task, fn: Callable, call: Call, sizes: Mapping[str, int], di
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("path", sorted(ROOT.glob("solutions/*/*.py")), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(ROOT.glob("solutions/0[1-5]_*/*.py")), ids=lambda path: path.stem)
 def test_facts_hold_of_references_and_misconceptions(path: Path) -> None:
-    """On the first mesh of the first check of every task that makes a program."""
+    """On the first mesh of the first check of every task that makes a program.
+
+    Of modules 01 to 05: later ones have trees, steps, and calls for the clock whose arrays hold no data, which the
+    interpreter cannot run. What is read of their programs is derived a second time in tests/test_keys_*.py.
+    """
     exercise = load_exercise(path, path.stem, path.parent.name, 0.02)
     calls = {c.call.task.name: c.call for c in exercise.checks.values() if isinstance(c.call, Call)}
     for slip in [None, *(m for m in exercise.misconceptions.values() if isinstance(m.of, Task))]:

@@ -311,7 +311,29 @@ def block_of(shape, spec, mesh) -> int:
     return math.prod(stop - start for start, stop in owner_slices(shape, spec, mesh)[0])
 
 
+def written_shardings(r: int, k: int) -> int:
+    """How many specs differ that can be written: every arrangement of some axes, cut anywhere into r entries."""
+    found = set()
+    for j in range(k + 1):
+        for row in itertools.permutations(range(k), j):
+            for ends in itertools.combinations_with_replacement(range(j + 1), r - 1):
+                bounds = (0, *ends, j)
+                found.add(tuple(row[a:b] for a, b in itertools.pairwise(bounds)))
+    return len(found)
+
+
+def test_the_shardings_that_are_counted_give_the_devices_different_blocks():
+    mesh, layouts = {"x": 2, "y": 3}, set()
+    entries = [(), ("x",), ("y",), ("x", "y"), ("y", "x")]
+    for spec in itertools.product(entries, repeat=3):
+        named = [axis for entry in spec for axis in entry]
+        if len(set(named)) == len(named):
+            layouts.add(tuple(owner_slices((6, 6, 6), spec, mesh)))
+    assert len(layouts) == QUESTIONS["how_many_shardings"](r=3, k=2) == 19
+
+
 KEYS = {
+    "how_many_shardings": written_shardings,
     "first_row": lambda I, X, Y, device: owner_slices((I,), [("y", "x")], {"x": X, "y": Y})[device][0][0],
     "reorder_bytes": lambda I, J, X, Y: 4 * moved_blocks(X, Y) * I * J / (X * Y),
     "global_roll_bytes": lambda S, D, X, Y, shift: 4 * rows_that_leave(S, X, shift) * len(range(0, D, Y)),

@@ -21,6 +21,7 @@ BROKEN = {
     "clock": ("grader/clock/order.py", "from grader.common import layout"),
     "judging": ("grader/judging/judge.py", "import jax"),
     "reports": ("grader/reports/__init__.py", "from grader.course import loading"),
+    "profiling": ("grader/profiling/journal.py", "from grader.judging import reading"),
     "nbgrader": ("grader/batch/store.py", "import nbgrader"),
 }
 

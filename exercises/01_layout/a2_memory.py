@@ -26,7 +26,8 @@ Training Trillion Parameter Models*.
 Check your work: shardlings check a2_memory
 """
 
-import math
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
 
 
 def memory(shape, dtype, spec, mesh_shape):
@@ -46,3 +47,13 @@ def memory(shape, dtype, spec, mesh_shape):
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.
 weights_in_all = None  # TODO: your answer
+
+
+# Question placed_and_unplaced [MB]
+# `host` is a NumPy array, bfloat16[8192, 5120], and `mesh` has x=8, y=6: all the chips of a host.
+# `a = jnp.asarray(host)` and `b = jax.device_put(host, NamedSharding(mesh, P()))`. How many MB of
+# all chips' memory do `a` and `b` take together?
+#
+# Answer in MB (a bare number), or with a unit.
+# Model: 1 MB is 10^6 bytes.
+placed_and_unplaced = None  # TODO: your answer

@@ -61,3 +61,13 @@ def classify(eq, spec_a, spec_b):
 # Answer in MB (a bare number), or with a unit.
 # Model: 1 MB is 10^6 bytes.
 partial_sum_bytes = None  # TODO: your answer
+
+
+# Question how_many_shardings [a number]
+# In how many different ways can an array of 4 dimensions be sharded on a mesh of 2 axes? None of
+# the sizes is 1, and every dimension can be divided by all of them.
+#
+# Answer with a bare number.
+# Model: an axis cuts one dimension or none; several axes on one dimension are a tuple, and its
+# order matters.
+how_many_shardings = None  # TODO: your answer

@@ -1,38 +1,44 @@
 """Prove the course: what an author promises is tried, with the real tracing, running and judging.
 
-For every exercise: the reference passes everything with full marks on every mesh; the stub earns
-nothing; every misconception fails exactly the checks it names and gets its own hint, with every seed tried, and passes
-nothing that it fails in public; what learners get of it has all that is public, and the reference passes that, too; no two answers of a question lie within its tolerance, and what a question asks about
-can exist; hidden dimensions are as awkward as public ones. For the course: names are unique, ``exercises/`` is current,
-and what learners are given holds no line of a solution, no hidden check and no seed.
+For every exercise: the reference passes everything with full marks on every mesh, and so does every alternative; the stub
+earns nothing; every misconception fails exactly the checks it names and gets its own hint, with every seed tried, and
+passes nothing that it fails in public; what learners get of it has all that is public, and the reference passes that,
+too; no two answers of a question lie within its tolerance, and what a question asks about can exist; hidden dimensions
+are as awkward as public ones. For the course: names are unique, ``exercises/`` is current,
+what learners are given holds no line of a solution, no hidden check and no seed, and what the tables of sources name exists.
 """
 
 from __future__ import annotations
 
-import ast
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 
 from grader.authoring import inputs, modes, possible
+from grader.authoring.leaks import leaks
 from grader.authoring.released import released_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
+from grader.authoring.together import tried
 from grader.batch.grade import Grader
-from grader.common.result import Report, Result
+from grader.common.observation import Observation
+from grader.common.result import ExerciseReport, Result
 from grader.course.answers import answer_by, answers
 from grader.course.build import stale
 from grader.course.config import GRADING, CourseError
 from grader.course.loading import Course
 from grader.course.reference import reference_source
 from grader.course.release import products
-from grader.course.statements import Statement, statements
+from grader.course.sources import source_problems
+from grader.course.statements import names_reached, statements
 from grader.course.stubs import stub_source
-from grader.exercise import AuthorError, Call, Exercise, Misconception, Question
+from grader.exercise import Alternative, AuthorError, Call, Exercise, Misconception, Question, Task
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging import answers as judging
 from grader.judging.problems import question_problems
+from grader.judging.seen import Answered, Finding
 
 LEAST_HINTS = 1
+AT_ONCE = 12
 PICTURE_WIDTH = 76
 
 
@@ -74,10 +80,14 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         yield from possible.question_problems(question)
     try:
         yield from inputs.undecided_draws(exercise)
-        yield from reference_problems(course, grader, exercise, seeds)
+        found = yield from reference_problems(course, grader, exercise, seeds)
         yield from _stub(course, grader, exercise)
         for slip in exercise.misconceptions.values():
-            yield from _slip(course, grader, exercise, slip, seeds)
+            if isinstance(slip.of, Question):
+                yield from _wrong_answer(course, exercise, slip)
+        others = [*exercise.alternatives.values(), *exercise.misconceptions.values()]
+        for text in replaced_texts(course, grader, exercise, [o for o in others if isinstance(o.of, Task)], found):
+            yield from text_problems(grader, exercise, text, seeds)
     except (CourseError, AuthorError) as error:
         yield str(error)
 
@@ -117,45 +127,136 @@ def _submission(name: str, text: str, student: str = "verify") -> Submission:
     return Submission(student, {name: Source(f"{name}.py", (Chunk(f"{name}.py", text),))}, (), "")
 
 
-def _grade(grader: Grader, name: str, text: str, *, public: bool = False) -> Report:
-    return grader.grade(_submission(name, text), [name], public=public)
+def _grade(grader: Grader, name: str, text: str) -> ExerciseReport:
+    return grader.grade(_submission(name, text), [name]).exercises[0]
 
 
-def reference_problems(course: Course, grader: Grader, exercise: Exercise, seeds: int) -> Iterator[str]:
+def reference_problems(
+    course: Course, grader: Grader, exercise: Exercise, seeds: int
+) -> Generator[str, None, list[Answered]]:
+    """Returns what it came to, for those whose program is the same in places."""
     text = reference_source(exercise, answers(course, exercise, "verify"))
-    for public in (True, False):
-        report = _grade(grader, exercise.id, text, public=public)
-        for result in report.exercises[0].results:
+    submission = _submission(exercise.id, text)
+    graded, shown, found = grader.graded_and_public(submission, exercise.id)
+    for report in (shown, graded):
+        for result in report.results:
             if result.status != "passed":
                 yield f"the reference does not pass {result.name}: {result.reason}"
-        for note in report.exercises[0].notes:
+        for note in report.notes:
             yield f"the reference does not load: {note}"
-    yield from released_problems(grader, exercise, _submission(exercise.id, text))
-    for task in exercise.tasks if seeds > 1 else ():
+    yield from released_problems(grader, exercise, submission)
+    yield from _unlucky(grader, exercise, text, exercise.tasks, seeds, "the reference")
+    return found
+
+
+def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
+    report = _grade(grader, exercise.id, stub_source(course, exercise))
+    for result in report.results:
+        if result.status not in ("failed", "blocked"):
+            yield f"the stub gets {result.status!r} for {result.name}"
+    for note in report.notes:
+        yield f"the stub does not load: {note}"
+
+
+@dataclass(frozen=True)
+class Replaced:
+    """The solution with another text of one task: a misconception, or an alternative.
+
+    Attributes:
+        known: what the reference came to in all that never reaches this task.
+        found: what came of the rest, tried among others of its kind; empty where that cannot be told.
+    """
+
+    by: Misconception | Alternative
+    text: str
+    known: list[Answered]
+    found: list[Answered]
+
+
+def replaced_texts(
+    course: Course,
+    grader: Grader,
+    exercise: Exercise,
+    others: Sequence[Misconception | Alternative],
+    reference: list[Answered],
+) -> list[Replaced]:
+    """Those of tasks, several tried at a time; then the grader knows what each misconception does, and gives its hint.
+
+    The solution is tried last in each process: where it does not come to the same as alone, nothing of that process counts.
+
+    Args:
+        reference: what the solution came to.
+    """
+    given, replaced = answers(course, exercise, "verify"), []
+    own = reference_source(exercise, given)
+    for start in range(0, len(others), AT_ONCE):
+        some = others[start : start + AT_ONCE]
+        texts = [reference_source(exercise, given, other) for other in some]
+        reaching = [tasks_reaching(exercise, other.of.name) for other in some]
+        asked = [[a for a in reference if a.ask.task in tasks] for tasks in [*reaching, set().union(*reaching)]]
+        asks = [[a.ask for a in answered] for answered in asked]
+        *found, last = tried(grader, list(zip([*texts, own], asks, strict=True)))
+        if not alike(last, asked[-1]):  # one of them left something behind that changes what others come to
+            found = [[]] * len(some)
+        for other, text, tasks, answered in zip(some, texts, reaching, found, strict=True):
+            replaced.append(Replaced(other, text, [a for a in reference if a.ask.task not in tasks], answered))
+            if isinstance(other, Misconception):
+                grader.knows(exercise, other, answered)
+    return replaced
+
+
+def alike(some: Sequence[Answered], others: Sequence[Answered]) -> bool:
+    """Whether the same programs were made, and plain functions did the same."""
+    return [_made(a.finding) for a in some] == [_made(a.finding) for a in others]
+
+
+def _made(finding: Finding) -> str:
+    return finding.program if isinstance(finding, Observation) else repr(finding)
+
+
+def tasks_reaching(exercise: Exercise, changed: str) -> set[str]:
+    """This task, and those that name it, or use what names it."""
+    parts = statements(exercise, grading=True)
+    functions = {p.name: p.node for p in parts if p.kind in ("given", "helper", "task", "private") and p.name}
+    return {changed, *(t for t in exercise.tasks if changed in names_reached([functions[t]], functions))}
+
+
+def text_problems(grader: Grader, exercise: Exercise, text: Replaced, seeds: int) -> Iterator[str]:
+    """What is surprising of a text that was tried among others is asked once more, alone."""
+    problems = _slip if isinstance(text.by, Misconception) else _alternative
+    if not text.found or any(problems(grader, exercise, text, [*text.known, *text.found], seeds)):
+        yield from problems(grader, exercise, text, text.known, seeds)
+
+
+def _alternative(
+    grader: Grader, exercise: Exercise, text: Replaced, known: list[Answered], seeds: int
+) -> Iterator[str]:
+    who = f"the alternative {text.by.name}"
+    graded, shown, _ = grader.graded_and_public(_submission(exercise.id, text.text), exercise.id, known)
+    failed = {r.name: r.reason for r in (*shown.results, *graded.results) if r.status != "passed"}
+    yield from (f"{who} does not pass {name}: {reason}" for name, reason in failed.items())
+    yield from _unlucky(grader, exercise, text.text, [text.by.of.name], seeds, who)
+
+
+def _unlucky(
+    grader: Grader, exercise: Exercise, text: str, tasks: Iterable[str], seeds: int, who: str
+) -> Iterator[str]:
+    """What a right solution does not pass with some of the seeds."""
+    for task in tasks if seeds > 1 else ():
         failed: dict[str, list[str]] = {}
         for of_seed in results_by_seed(grader, exercise, text, SEEDS[:seeds], task):
             for result in of_seed.values():
                 if result.status not in ("passed", "blocked"):
                     failed.setdefault(result.name, []).append(result.reason)
         for name, reasons in failed.items():
-            yield f"the reference does not pass {name} with {len(reasons)} of {seeds} seeds: {reasons[0]}"
+            yield f"{who} does not pass {name} with {len(reasons)} of {seeds} seeds: {reasons[0]}"
 
 
-def _stub(course: Course, grader: Grader, exercise: Exercise) -> Iterator[str]:
-    report = _grade(grader, exercise.id, stub_source(course, exercise))
-    for result in report.exercises[0].results:
-        if result.status not in ("failed", "blocked"):
-            yield f"the stub gets {result.status!r} for {result.name}"
-    for note in report.exercises[0].notes:
-        yield f"the stub does not load: {note}"
-
-
-def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconception, seeds: int) -> Iterator[str]:
-    if isinstance(slip.of, Question):
-        yield from _wrong_answer(course, exercise, slip)
-        return
-    text = reference_source(exercise, answers(course, exercise, "verify"), slip)
-    results = {r.name: r for r in _grade(grader, exercise.id, text).exercises[0].results}
+def _slip(grader: Grader, exercise: Exercise, text: Replaced, known: list[Answered], seeds: int) -> Iterator[str]:
+    slip = text.by
+    assert isinstance(slip, Misconception) and isinstance(slip.of, Task)
+    graded, shown, _ = grader.graded_and_public(_submission(exercise.id, text.text), exercise.id, known)
+    results = {r.name: r for r in graded.results}
     failed = {n for n, r in results.items() if r.status == "failed"}
     broken = [f"{n} ({r.reason})" for n, r in results.items() if r.status == "broken"]
     if broken:
@@ -169,11 +270,11 @@ def _slip(course: Course, grader: Grader, exercise: Exercise, slip: Misconceptio
     for name in sorted(failed & set(slip.fails)):
         if results[name].misconception != slip.name:
             yield f"the misconception {slip.name} gets the hint of {results[name].misconception or 'none'} in {name}"
-    for result in _grade(grader, exercise.id, text, public=True).exercises[0].results:
+    for result in shown.results:
         if result.status == "failed":
             yield from public_problems(slip, result, results[result.name])
     if seeds > 1 and any(is_luck(results[c.name]) for c in exercise.checks_of(slip.of)):
-        by_seed = results_by_seed(grader, exercise, text, SEEDS[:seeds], slip.of.name)
+        by_seed = results_by_seed(grader, exercise, text.text, SEEDS[:seeds], slip.of.name)
         for name, lucky in luck(by_seed, set(slip.fails)).items():
             yield f"the misconception {slip.name} fails {name} by luck: not with {len(lucky)} of {seeds} seeds"
         failed = {r.name for of_seed in by_seed for r in of_seed.values() if r.status == "failed"}
@@ -221,6 +322,7 @@ def course_problems(course: Course) -> Iterator[str]:
     for path in stale(course, made):
         yield f"exercises/{path} is not current; run `shardlings build`"
     yield from leaks(course, made)
+    yield from source_problems(course)
     known = {f"{m}/{e}.py" for e, m in course.module_of.items()}
     known |= {f"{m}/{GRADING}/{e}.py" for e, m in course.module_of.items()}
     for path in sorted((course.root / "solutions").rglob("*.py")):
@@ -238,82 +340,3 @@ def _names(exercises: Iterable[Exercise]) -> Iterator[str]:
             if name in owner:
                 yield f"the name {name} is used by {owner[name]} and by {exercise.id}"
             owner[name] = exercise.id
-
-
-def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
-    """Lines that learners must not get, found in what they are given."""
-    secrets = dict(secret_lines(course))
-    for path, text in made.items():
-        for line in text.splitlines():
-            found = secrets.get(normal_form(line))
-            if found:
-                yield f"exercises/{path} holds a line of {found}: {line.strip()[:80]}"
-    seed = course.config.seed
-    for path, text in made.items():
-        if len(seed) > 3 and seed in text:
-            yield f"exercises/{path} holds the course's seed"
-
-
-def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
-    """Telling lines of solutions, hidden checks, hidden cases, answers and misconceptions, and whose they are.
-
-    Lines that occur in what learners are meant to get are no secrets; nor are short ones, and those that
-    three exercises share: they are idioms.
-    """
-    used = Counter(
-        line
-        for e in course.exercises.values()
-        for line in {normal_form(text) for text in f"{e.source}\n{e.grading_source}".splitlines()}
-    )
-    shown = {normal_form(line) for e in course.exercises.values() for line in _public_checks(e)}
-    for exercise in course.exercises.values():
-        parts = statements(exercise, grading=True)
-        public = {c.name for c in exercise.checks.values() if c.public}
-        shown_lines = shown | {normal_form(line) for p in parts for line in _given(p, public).splitlines()}
-        shown_lines |= {normal_form(hint) for task in exercise.tasks.values() for hint in task.hints}
-        for part in parts:
-            for line in _secret(part, public):
-                if (
-                    len(normal_form(line)) >= 16
-                    and normal_form(line) not in shown_lines
-                    and used[normal_form(line)] < 3
-                ):
-                    yield normal_form(line), f"{exercise.id}/{part.name}"
-
-
-def _public_checks(exercise: Exercise) -> list[str]:
-    """Lines of public checks: a hidden check of another exercise that says the same is no secret."""
-    public = {c.name for c in exercise.checks.values() if c.public}
-    return [line for p in statements(exercise, grading=True) if p.name in public for line in p.text.splitlines()]
-
-
-def normal_form(line: str) -> str:
-    """A line without blanks and comment, so that formatting does not hide it."""
-    return "".join(line.split("  #")[0].split())
-
-
-def _given(part: Statement, public: set[str]) -> str:
-    """The text of a statement that learners are given."""
-    if part.kind in ("given", "helper", "import", "exercise", "doc") or part.name in public:
-        return part.text
-    if part.kind in ("task", "question") and isinstance(part.node, ast.FunctionDef):
-        node = part.node
-        first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
-        body = node.body[0].end_lineno or node.lineno
-        return "\n".join(part.text.splitlines()[: body - first + 1])
-    return ""
-
-
-def _secret(part: Statement, public: set[str]) -> list[str]:
-    """Body lines of solutions, answers, misconceptions, hidden checks and private functions."""
-    if not isinstance(part.node, ast.FunctionDef) or part.kind in ("given", "helper") or part.name in public:
-        return []
-    lines = part.text.splitlines()
-    first = min([part.node.lineno, *(d.lineno for d in part.node.decorator_list)])
-    start = part.node.body[0]
-    skip = (
-        (start.end_lineno or 0)
-        if ast.get_docstring(part.node) and part.kind in ("task", "question")
-        else part.node.lineno
-    )
-    return lines[skip - first + 1 :]

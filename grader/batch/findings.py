@@ -59,15 +59,16 @@ def ended_fault(how: str, what: str, seconds: float) -> Fault:
 def run_fault(died: WorkerDied, seconds: float) -> Fault:
     """Whose it is that a program ended the worker twice: ours only where our own program does not run either."""
     if "rendezvous" in died.stderr.lower() or "stuck" in died.stderr.lower():
-        return Fault(
-            "timeout", "the devices waited for each other for ever: some of them never take part in a collective"
-        )
+        text = "the devices waited for each other for ever: some of them never take part in a collective"
+        return Fault("timeout", text, ran=True)
     if died.reason == "timeout":
-        return Fault("timeout", f"the program did not finish within {seconds:g} s, twice")
+        return Fault("timeout", f"the program did not finish within {seconds:g} s, twice", ran=True)
     reason = crash_reason(died.stderr)
     what = "reading" if died.phase == "asked" else "running"
     text = f"XLA ended the process twice while {what} this program{': ' + reason if reason else ''}"
-    return Fault("broken", f"{text}; it runs no program of ours either") if died.ours else Fault("crashed", text)
+    return (
+        Fault("broken", f"{text}; it runs no program of ours either") if died.ours else Fault("crashed", text, ran=True)
+    )
 
 
 def load_notes(faults: Any) -> list[str]:

@@ -6,12 +6,13 @@ import hashlib
 import importlib.metadata
 import json
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from queue import SimpleQueue
+from queue import LifoQueue
 from typing import Any
 
 import grader
@@ -21,7 +22,9 @@ from grader.common.observation import Fault, Observation
 from grader.common.result import Evidence, ExerciseReport, Report, Result
 from grader.course.loading import Course
 from grader.course.reference import reference_source
-from grader.exercise import Exercise, Misconception, Question
+from grader.exercise import Call, Exercise, Misconception, Question
+from grader.expect import laid_out
+from grader.intake.pseudonyms import pseudonym_of
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging import answers
 from grader.judging.judge import WRONG_IN_SECRET, judge_checks
@@ -30,6 +33,14 @@ from grader.judging.seen import Answered, Finding
 from grader.judging.slips import matches, with_hint
 from grader.reports.pages import load_templates
 from grader.sandbox.worker import Worker
+
+
+@dataclass
+class Known:
+    """What the reference or a misconception was found to do, by ``Ask.same``; whoever finds out more holds the lock."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    findings: dict[tuple, Finding] = field(default_factory=dict)
 
 
 class Grader:
@@ -44,14 +55,14 @@ class Grader:
 
     def __init__(self, course: Course, tier: str, jobs: int = 1, *, here: Here | Workers | None = None) -> None:
         self.course, self.tier, self.jobs = course, tier, jobs
-        self._free: SimpleQueue[Workers | Here] = SimpleQueue()
+        self._free: LifoQueue[Workers | Here] = LifoQueue()  # what runs already is taken first
         runners = [Runner(course, tier) for _ in range(jobs)]
         self.hosts: list[Workers | Here] = [here] if here else [Workers(course, tier, runners) for _ in range(jobs)]
         for workers in self.hosts:
             self._free.put(workers)
-        self._known: dict[Any, list[Answered]] = {}
+        self._known: dict[Any, Known] = {}
         self._plans: dict[tuple[str, bool], list[Ask]] = {}
-        self._lock = threading.RLock()
+        self._lock = threading.Lock()
 
     def __enter__(self) -> Grader:
         return self
@@ -97,6 +108,28 @@ class Grader:
             exercises=exercises,
             notes=[*submission.notes, *notes],
         )
+
+    def graded_and_public(
+        self, submission: Submission, name: str, known: Iterable[Answered] = ()
+    ) -> tuple[ExerciseReport, ExerciseReport, list[Answered]]:
+        """One exercise as it is graded, as learners see it, and all it came to; what is asked for both is asked once.
+
+        Args:
+            known: what some asks come to: these are not asked.
+        """
+        plans = {public: self.plan(name, public) for public in (False, True)}
+        every = {ask.same: ask for ask in (*plans[True], *plans[False])}
+        found = {a.ask.same: a.finding for a in known}
+        with self.workers() as workers:
+            asks = sorted((ask for same, ask in every.items() if same not in found), key=lambda ask: ask.secret)
+            answered, notes = workers.collect(submission.sources[name], asks) if asks else ([], [])
+            found |= {a.ask.same: a.finding for a in answered}
+
+            def report(public: bool) -> ExerciseReport:
+                answers = [Answered(ask, found[ask.same]) for ask in plans[public]]
+                return self._report(submission, name, answers, notes, workers, public)
+
+            return report(False), report(True), [Answered(ask, found[same]) for same, ask in every.items()]
 
     def fingerprint(self, submission: Submission, names: list[str], *, public: bool = False) -> str:
         """SHA-256 over all that the report depends on."""
@@ -175,6 +208,7 @@ class Grader:
             notes=notes,
             handed_in=name in submission.sources,
             evidence=[_evidence(a) for a in answered if not isinstance(a.ask.of, Question)],
+            pseudonym=pseudonym_of(submission.sources[name]) if name in submission.sources else "",
         )
 
     def ask(self, submission: Submission, name: str) -> list[Answered]:
@@ -235,16 +269,24 @@ class Grader:
         self, exercise: Exercise, slip: Misconception | None, workers: Workers | Here, public: bool
     ) -> list[Answered]:
         """What the reference (``slip`` None) or a misconception comes to, on inputs that are no secret; found once."""
-        key = (exercise.id, slip.name if slip else None, public)
         with self._lock:
-            if key not in self._known:
+            known = self._known.setdefault((exercise.id, slip.name if slip else None), Known())
+        asks = [a for a in self.plan(exercise.id, public) if not (a.secret or isinstance(a.of, Question))]
+        if slip is not None:
+            asks = [a for a in asks if a.task == getattr(slip.of, "name", "")]
+        with known.lock:
+            if left := [a for a in asks if a.same not in known.findings]:
                 name = f"{exercise.id}.py"
-                text = reference_source(exercise, {}, slip)
-                asks = [a for a in self.plan(exercise.id, public) if not (a.secret or isinstance(a.of, Question))]
-                if slip is not None:
-                    asks = [a for a in asks if a.task == getattr(slip.of, "name", "")]
-                self._known[key] = workers.collect(Source(name, (Chunk(name, text),)), asks)[0]
-            return self._known[key]
+                source = Source(name, (Chunk(name, reference_source(exercise, {}, slip)),))
+                known.findings |= {a.ask.same: a.finding for a in workers.collect(source, left)[0]}
+            return [Answered(a, known.findings[a.same]) for a in asks]
+
+    def knows(self, exercise: Exercise, slip: Misconception, found: list[Answered]) -> None:
+        """A misconception was tried: it is not once more when a hint is looked for."""
+        with self._lock:
+            known = self._known.setdefault((exercise.id, slip.name), Known())
+        with known.lock:
+            known.findings |= {a.ask.same: a.finding for a in found if not a.ask.secret}
 
     # a batch
 
@@ -275,8 +317,19 @@ def _evidence(answer: Answered) -> Evidence:
     ask, seen = answer.ask, answer.finding
     return Evidence(
         task=ask.task, mesh=dict(ask.mesh), dims=dict(ask.dims), secret=ask.secret,
-        program=seen.program if isinstance(seen, Observation) else "", inputs=ask.digest,
+        program=seen.program if isinstance(seen, Observation) else "", inputs=ask.digest, step=_step(answer),
     )  # fmt: skip
+
+
+def _step(answer: Answered) -> int | None:
+    """Picoseconds, of a timing call whose program has a time."""
+    call, seen = answer.ask.of, answer.finding
+    if not (isinstance(call, Call) and call.timing and isinstance(seen, Observation)):
+        return None
+    try:
+        return laid_out(seen.operations, call.timing).step
+    except Exception:  # it has none, or the clock failed: a check that needs it says which
+        return None
 
 
 def _sum(values: Any) -> float:

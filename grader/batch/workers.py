@@ -93,7 +93,7 @@ class Workers:
         repeats: dict[tuple, list[Ask]] = {}
         for ask in asks:
             if ask.secret and isinstance(ask.of, Call):
-                repeats.setdefault(ask.program, []).append(ask)
+                repeats.setdefault((ask.exercise, ask.program), []).append(ask)
         with ThreadPoolExecutor(1) as pool:  # programs run while the next ones are traced
             runs: dict[int, Future[dict[Ask, Finding]]] = {}
             spent = spent or Spent()
@@ -101,7 +101,7 @@ class Workers:
 
             def on_reply(i: int, reply: Reply) -> None:
                 if not isinstance(reply, Fault):
-                    again = repeats.get(traced[i].program, []) if isinstance(traced[i].of, Call) else []
+                    again = repeats.get((traced[i].exercise, traced[i].program), [])
                     runs[i] = pool.submit(runs_of.findings, [traced[i], *again], *reply)
 
             ends = dict(source.ends)
@@ -114,7 +114,7 @@ class Workers:
                 else:
                     found |= runs[i].result()
         for again in repeats.values():
-            first = next(a for a in traced if isinstance(a.of, Call) and a.program == again[0].program)
+            first = next(a for a in traced if (a.exercise, a.program) == (again[0].exercise, again[0].program))
             found = dict.fromkeys(again, found[first]) | found  # a fault stands for all
         return [Answered(ask, found[ask]) for ask in asks], notes
 
@@ -192,17 +192,17 @@ class Runs:
 
     def __init__(self, workers: Workers, files: list[str], spent: Spent) -> None:
         self.workers, self.files, self.spent = workers, files, spent
-        self.hung: dict[tuple[str, bool], Fault] = {}  # a task whose program hangs on one mesh is not run on the next
+        self.hung: dict[tuple, Fault] = {}  # a task whose program hangs on one mesh is not run on the next
 
     def findings(self, asks: list[Ask], body: dict, blobs: list[bytes]) -> dict[Ask, Finding]:
         """What one reply comes to for each of these asks; after a fault, the same for the rest."""
         found: dict[Ask, Finding] = {}
         for ask in asks:
             fault = next((f for f in found.values() if isinstance(f, Fault)), None)
-            found[ask] = fault or self.hung.get((ask.task, ask.secret)) or self._one(ask, body, blobs)
+            found[ask] = fault or self.hung.get((ask.exercise, ask.task, ask.secret)) or self._one(ask, body, blobs)
             finding = found[ask]
             if isinstance(finding, Fault) and finding.kind == "timeout":
-                self.hung[ask.task, ask.secret] = finding
+                self.hung[ask.exercise, ask.task, ask.secret] = finding
         return found
 
     def _one(self, ask: Ask, body: dict, blobs: list[bytes]) -> Finding:

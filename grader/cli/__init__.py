@@ -12,14 +12,16 @@ import sys
 import typer
 
 from grader.authoring.scaffold import ScaffoldError
-from grader.cli import author, explain, learner, staff
+from grader.cli import author, explain, learner, predict, staff
 from grader.cli.console import UNUSABLE, err, tell
 from grader.course.config import CourseError
 from grader.exercise import AuthorError
 from grader.intake.submission import SubmissionError
+from grader.profiling.process import NotMeasured
 from grader.reports.untrusted import clean
 from grader.sandbox.tiers import NoIsolation
 
+STOPPED = 130
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # these may name no file
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, rich_markup_mode=None)
@@ -29,6 +31,8 @@ COMMANDS = {  # in the order of --help
     "show": learner.show,
     "check": learner.check,
     "explain": explain.explain,
+    "predict": predict.predict,
+    "profile": predict.profile,
     "grade": staff.grade,
     "build": author.build,
     "verify": author.verify,
@@ -36,6 +40,7 @@ COMMANDS = {  # in the order of --help
     "doctor": staff.doctor,
     "submit": learner.submit,
     "export": staff.export,
+    "leaderboard": staff.leaderboard,
     "mutants": author.mutants,
 }
 for name, command in COMMANDS.items():
@@ -46,7 +51,7 @@ def main() -> None:
     """Run a command; a user's mistake is one line, never a traceback."""
     try:
         app()
-    except (CourseError, AuthorError, SubmissionError, NoIsolation, ScaffoldError) as error:
+    except (CourseError, AuthorError, SubmissionError, NoIsolation, NotMeasured, ScaffoldError) as error:
         tell("shardlings", error)
         sys.exit(UNUSABLE)
     except OSError as error:
@@ -60,6 +65,8 @@ def main() -> None:
             soft_wrap=True,
         )
         sys.exit(UNUSABLE)
-    except KeyboardInterrupt:
+    except (KeyboardInterrupt, SystemExit) as end:  # newer versions of typer make the second of the first
+        if isinstance(end, SystemExit) and end.code != STOPPED:
+            raise
         err.print("shardlings: stopped; run the same command again to go on")
-        sys.exit(130)
+        sys.exit(STOPPED)

@@ -16,6 +16,7 @@ from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, Names, cou
 from grader.course import build as builder
 from grader.course.config import CourseError
 from grader.course.loading import Course
+from grader.course.sources import write_sources
 from grader.reports.untrusted import clean
 from grader.sandbox.tiers import best_tier
 
@@ -34,11 +35,14 @@ def build(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write exercises/ from solutions/. What somebody worked on there is left alone and named."""
-    done = builder.build(course_at(course), force=force)
+    """Write exercises/ from solutions/, and the tables of solutions/README.md. What somebody worked on there is left alone and named."""
+    found = course_at(course)
+    done, readme = builder.build(found, force=force), write_sources(found)
     if as_json:
         print_json(vars(done))
         return
+    if readme is not None:
+        out.print(readme.relative_to(found.root).as_posix(), highlight=False, markup=False)
     for path in done.changed:
         out.print(f"exercises/{path}", highlight=False, markup=False)
     for path, place in done.saved.items():
@@ -86,7 +90,7 @@ def verify(
             for line in judged_modes(found.exercise(name)) if usable else ():
                 say(f"    {line}")
 
-    with Grader(found, best_tier(isolation), jobs) as grader:
+    with Grader(found, best_tier(isolation), min(jobs, len(chosen) or 1)) as grader:
         count = verifier.verify(found, grader, chosen, proven, seeds)
     if as_json:
         print_json(problems_of)
@@ -125,28 +129,55 @@ def mutants(
         proofs = proving.prove(grader, chosen, listed, step, seeds)
     others = list(proving.course_problems(found, proofs, listed))
     if as_json:
-        print_json(proving.as_json(proofs, others))
+        print_json(proving.as_json(found, proofs, others))
     else:
-        print_proofs(proofs)
+        print_proofs(found, proofs)
         for problem in others:
             say(clean(problem))
     raise typer.Exit(UNUSABLE if unusable else FAILED if others or any(p.problems for p in proofs) else 0)
 
 
-def print_proofs(proofs: list[Proof]) -> None:
-    """How many mutants of each exercise met which fate, and what is to be mended."""
-    head = f"{'exercise':26} {'mutants':>8} {'killed':>8} {'(not run)':>10} {'equivalent':>11} {'survived':>9}"
-    out.print(head, highlight=False)
+COUNTED = {"points": 6, "checks": 6, "slips": 5, "alt": 3, "mutants": 7, "killed": 6, "same": 4, "alive": 5}
+
+
+def print_proofs(course: Course, proofs: list[Proof]) -> None:
+    """What each exercise consists of, how many of its mutants met which fate, and what is to be mended.
+
+    Checks are counted with questions, slips are misconceptions, alt alternatives; same are equivalent mutants.
+    """
+    out.print(f"{'exercise':28} " + " ".join(f"{word:>{width}}" for word, width in COUNTED.items()), highlight=False)
+    rows = {proof.exercise: _counts(course, proof) for proof in proofs}
     for proof in proofs:
-        killed, same, alive = (proof.count(fate) for fate in ("killed", "equivalent", "survived"))
-        dead = f"{len(proof.verdicts):8} {killed:8} {proof.not_run:10}"
-        out.print(f"{proof.exercise:26} {dead} {same:11} {alive:9}", highlight=False)
+        out.print(_row(proof.exercise, rows[proof.exercise]), highlight=False)
         for problem in proof.problems:
             say(f"    {clean(problem, 400)}")
         for name in proof.unproven:
             out.print(f"    nothing proves that {name} can fail", markup=False, highlight=False)
+    for module in course.config.modules if len(proofs) > 1 else ():
+        if module.exercises and set(module.exercises) <= rows.keys():
+            sums = map(sum, zip(*(rows[name] for name in module.exercises), strict=True))
+            out.print(_row(module.id, list(sums)), style="bold", highlight=False)
     total, killed = sum(len(p.verdicts) for p in proofs), sum(p.count("killed") for p in proofs)
     out.print(f"{total} mutants, {killed} killed ({killed / max(total, 1):.1%})", highlight=False)
+
+
+def _counts(course: Course, proof: Proof) -> list[float]:
+    """One exercise's row, in the order of ``COUNTED``."""
+    exercise = course.exercise(proof.exercise)
+    checks = len(exercise.checks) + len(exercise.questions)
+    fates = [proof.count(fate) for fate in ("killed", "equivalent", "survived")]
+    return [
+        exercise.points,
+        checks,
+        len(exercise.misconceptions),
+        len(exercise.alternatives),
+        len(proof.verdicts),
+        *fates,
+    ]
+
+
+def _row(name: str, counts: list[float]) -> str:
+    return f"{name:28} " + " ".join(f"{n:{width}g}" for n, width in zip(counts, COUNTED.values(), strict=True))
 
 
 def new(

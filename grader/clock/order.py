@@ -1,6 +1,6 @@
-"""Units in time: each resource serves what needs it in one fixed order, the shortest of three.
+"""Units in time: each resource serves what needs it in one fixed order, the shortest of five.
 
-The orders look at no cost. For each of them the end is a maximum of sums of durations, and of three the least is taken, so
+The orders look at no cost. For each of them the end is a maximum of sums of durations, and of five the least is taken, so
 that what is faster anywhere never makes a step longer.
 """
 
@@ -44,25 +44,37 @@ class Laid:
 
 
 def lay(pieces: Sequence[Piece], core: str) -> Laid:
-    """The shortest of three orders, the program's own where several are. ``core``: under whose pieces a collective is hidden."""
+    """The shortest of five orders, the program's own where several are. ``core``: under whose pieces a collective is hidden."""
     early = min((_lay(pieces, order) for order in orders(pieces)), key=lambda laid: laid.length)
     return _late(pieces, early, core)
 
 
 def orders(pieces: Sequence[Piece]) -> list[list[int]]:
-    """The program's order; collectives first; what most collectives are still to come after, first."""
+    """The program's; collectives first; three that put first what most collectives are still to come after, or leave that.
+
+    Of the three the second takes, among equals, what needs the fewest collectives: at the end of a loop's round nothing is to
+    come, and a product that waits for no hop must not stand behind a sum that does. The third takes what the first
+    collective needs, then what the next one does: gradients are sent while others are made.
+    """
     count = len(pieces)
-    to_come = [0] * count
+    to_come, behind, needed_by = [0] * count, [0] * count, [count] * count
+    for i, piece in enumerate(pieces):
+        behind[i] = max((behind[j] + pieces[j].talks for j in piece.after), default=0)
     for i in reversed(range(count)):
         to_come[i] += pieces[i].talks
+        if pieces[i].talks:
+            needed_by[i] = i
         for j in pieces[i].after:
             to_come[j] = max(to_come[j], to_come[i])
+            needed_by[j] = min(needed_by[j], needed_by[i])
     first = [(0 if pieces[i].talks else 1, i) for i in range(count)]
     most = [(-to_come[i], i) for i in range(count)]
-    return [list(range(count)), _by(pieces, first), _by(pieces, most)]
+    freest = [(-to_come[i], behind[i], i) for i in range(count)]
+    soonest = [(needed_by[i], i) for i in range(count)]
+    return [list(range(count)), *(_by(pieces, rank) for rank in (first, most, freest, soonest))]
 
 
-def _by(pieces: Sequence[Piece], rank: Sequence[tuple[int, int]]) -> list[int]:
+def _by(pieces: Sequence[Piece], rank: Sequence[tuple[int, ...]]) -> list[int]:
     """An order in which each comes after what it needs, of those that can come next the one of the least rank."""
     waits = [len(p.after) for p in pieces]
     then: list[list[int]] = [[] for _ in pieces]
@@ -73,7 +85,7 @@ def _by(pieces: Sequence[Piece], rank: Sequence[tuple[int, int]]) -> list[int]:
     heapq.heapify(ready)
     found = []
     while ready:
-        _, i = heapq.heappop(ready)
+        i = heapq.heappop(ready)[-1]
         found.append(i)
         for j in then[i]:
             waits[j] -= 1

@@ -90,7 +90,11 @@ def show_spec(spec: Iterable | None) -> str:
     """``P('x', None)``, as a learner writes it."""
     if spec is None:
         return "no PartitionSpec"
-    return "P(" + ", ".join(repr(e) for e in spec) + ")"
+    axes = sorted(getattr(spec, "unreduced", ()))
+    shown = [repr(e) for e in (getattr(spec, "partitions", ()) if axes else spec)]
+    if axes:
+        shown.append("unreduced={" + ", ".join(map(repr, axes)) + "}")
+    return "P(" + ", ".join(shown) + ")"
 
 
 def show_device(point: Mapping[str, int]) -> str:

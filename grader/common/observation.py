@@ -265,6 +265,7 @@ class Fault:
             (ours).
         message: one line for the learner.
         line: line in the learner's source, where known.
+        ran: it is the program's, which was traced and admitted.
     """
 
     kind: str
@@ -272,6 +273,7 @@ class Fault:
     line: int | None = None
     file: str = ""
     type: str = ""
+    ran: bool = False
 
 
 @dataclass(frozen=True)

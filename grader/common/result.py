@@ -68,6 +68,7 @@ class Evidence(BaseModel):
         secret: whether its inputs come from the course's seed.
         program: SHA-256 of the program in its one form; empty where there was none.
         inputs: SHA-256 of all inputs, or of the cases.
+        step: of a timing call, what the clock says that its program takes, in picoseconds; None where there is none.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -78,12 +79,14 @@ class Evidence(BaseModel):
     secret: bool
     program: str
     inputs: str
+    step: int | None = None
 
 
 class ExerciseReport(BaseModel):
     """The results of one exercise; ``handed_in`` is False where the submission held nothing for it.
 
-    ``evidence`` says what decided them; ``shardlings grade --why`` finds it anew.
+    ``evidence`` says what decided them; ``shardlings grade --why`` finds it anew. ``pseudonym`` is what the learner wants to be
+    called on a leaderboard: untrusted, and empty for who wants no place there.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -98,6 +101,7 @@ class ExerciseReport(BaseModel):
     notes: list[str] = []
     handed_in: bool = True
     evidence: list[Evidence] = []
+    pseudonym: str = ""
 
     def for_student(self) -> ExerciseReport:
         """Without what is for staff."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import datetime
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, TypeVar, get_args
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -14,17 +14,20 @@ from grader.sandbox.limits import Limits
 
 PUBLIC = "_public"
 GRADING = "grading"
+Model = TypeVar("Model", bound=BaseModel)
 
 
 class CourseError(Exception):
     """The course cannot be used as it stands; the message is one line: what, where and what to do."""
 
 
-class _Strict(BaseModel):
+class Strict(BaseModel):
+    """A part of a file: what is not a field of it is refused."""
+
     model_config = ConfigDict(extra="forbid", frozen=True)
 
 
-class Module(_Strict):
+class Module(Strict):
     """One assignment: its exercises in order; ``weight`` multiplies their points."""
 
     id: str = Field(pattern=r"^\d\d_[a-z0-9_]+$")
@@ -39,16 +42,16 @@ class Module(_Strict):
         return () if listed is None else listed  # "exercises:" and nothing behind it
 
 
-class Variants(_Strict):
+class Variants(Strict):
     mode: Literal["shared", "per_student"] = "shared"
     seed: str = "1"
 
 
-class Tolerances(_Strict):
+class Tolerances(Strict):
     numbers: float = Field(default=0.02, gt=0, lt=0.5)
 
 
-class Config(_Strict):
+class Config(Strict):
     """All of course.yaml. ``seed`` is secret and absent from what learners are given.
 
     ``handed_out`` is written by ``build``: fingerprints of untouched stubs and notebooks.
@@ -76,6 +79,11 @@ class Config(_Strict):
 
 def read_config(path: Path) -> Config:
     """Raises CourseError naming the file, the line and the field."""
+    return read_yaml(path, Config)
+
+
+def read_yaml(path: Path, model: type[Model]) -> Model:
+    """What a file of the course's says. Raises CourseError naming the file, the line and the field."""
     try:
         text = path.read_text(encoding="utf-8")
         data = yaml.safe_load(text)
@@ -86,27 +94,27 @@ def read_config(path: Path) -> Config:
         at = f":{mark.line + 1}" if mark else ""
         raise CourseError(f"{path}{at}: not YAML: {getattr(error, 'problem', error)}") from None
     try:
-        return Config.model_validate(data)
+        return model.model_validate(data)
     except ValidationError as error:
-        raise CourseError(_first_problem(path, text, error)) from None
+        raise CourseError(_first_problem(path, text, model, error)) from None
 
 
-def _first_problem(path: Path, text: str, error: ValidationError) -> str:
+def _first_problem(path: Path, text: str, model: type[BaseModel], error: ValidationError) -> str:
     problem = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")  # a misspelt field, not the missing one
     field = ".".join(str(p) for p in problem["loc"]) or "the file"
     message = problem["msg"].removeprefix("Value error, ")
     if problem["type"] == "extra_forbidden":
-        known = _known_fields(problem["loc"])
-        message = f"no such field{nearest(str(problem['loc'][-1]), known)}"
+        message = f"no such field{nearest(str(problem['loc'][-1]), _known_fields(model, problem['loc']))}"
     return f"{path}:{_line_of(text, problem['loc'])}: {field}: {message}"
 
 
-def _known_fields(loc: tuple) -> list[str]:
-    model: Any = Config
+def _known_fields(model: type[BaseModel], loc: tuple) -> list[str]:
+    """The fields of the model at this place."""
     for part in loc[:-1]:
-        if part in getattr(model, "model_fields", {}):
-            inner = {"variants": Variants, "tolerances": Tolerances, "limits": Limits, "modules": Module}
-            model = inner.get(str(part), model)
+        if part in model.model_fields:
+            declared = model.model_fields[str(part)].annotation
+            inner = [t for t in (declared, *get_args(declared)) if isinstance(t, type) and issubclass(t, BaseModel)]
+            model = inner[0] if inner else model
     return list(model.model_fields)
 
 

@@ -23,7 +23,15 @@ def undecorated(statement: Statement) -> str:
         first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
         return "".join(lines[node.lineno - first :])
     assert isinstance(node, ast.Assign) and isinstance(node.value, ast.Call)
-    return f"{statement.name} = {copied(statement, node.value.args[0])}\n"
+    value = node.value.args[0]
+    return f"{statement.name} = {_moved_left(copied(statement, value), value.col_offset)}\n"
+
+
+def _moved_left(text: str, by: int) -> str:
+    """The later lines of an expression so many columns further left, where that leaves it the same."""
+    moved = text.replace("\n" + " " * by, "\n")
+    same = ast.dump(syntax.parse(moved)) == ast.dump(syntax.parse(text))
+    return moved if same else text
 
 
 def specification(part: Statement) -> str:

@@ -95,7 +95,7 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
     except FileNotFoundError:
         return
     learners = {**exercise.tasks, **exercise.questions}
-    before = len(exercise.checks) + len(exercise.misconceptions)
+    before = _proofs(exercise)
     with _importable(space, path.stem):
         second = _executed(path, f"{space.__name__}_{GRADING}", exercise.grading_source)
     exercise.spaces = [*exercise.spaces, vars(second)]
@@ -108,8 +108,13 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
             raise CourseError(
                 f"{path}:{line}: {name} is neither check nor misconception; declare it in {space.__file__}"
             )
-    if len(exercise.checks) + len(exercise.misconceptions) == before:
+    if _proofs(exercise) == before:
         raise CourseError(f"{path}: declares no check and no misconception of the `exercise` in {space.__file__}")
+
+
+def _proofs(exercise: Exercise) -> int:
+    """How much is declared that the second file may hold."""
+    return len(exercise.checks) + len(exercise.misconceptions) + len(exercise.alternatives)
 
 
 @contextlib.contextmanager

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
+from types import ModuleType
 from typing import Any
 
+from grader.common.schemas import without_uris
 from grader.course.copying import undecorated
 from grader.course.loading import Course
 from grader.course.statements import statements
@@ -25,10 +27,17 @@ import jax
 assert jax.device_count() == {devices}, "JAX was imported before this cell ran: restart the kernel and run this cell first"'''
 
 
+def notebook_format() -> ModuleType:
+    """nbformat, which commands that build nothing need not wait for."""
+    without_uris()
+    import nbformat
+
+    return nbformat
+
+
 def notebook(course: Course, module: str) -> str:
     """The module's notebook as JSON. Cell ids are stable, outputs empty."""
-    import nbformat  # takes a second, which commands that build nothing need not wait for
-
+    nbformat = notebook_format()
     listed = course.module(module)
     cells = [
         cell("markdown", f"{module}-intro", f"# {listed.title}\n\nFill in the cells marked `TODO`, run the check below each exercise, hand in this notebook."),
@@ -66,8 +75,7 @@ def _exercise_cells(course: Course, exercise: Exercise) -> Iterator[Any]:
 
 def cell(kind: str, name: str, text: str) -> Any:
     """A cell whose id stays: its name, cut to the 64 characters that nbformat allows."""
-    import nbformat
-
+    nbformat = notebook_format()
     ident = name if len(name) <= 64 else name[:50] + hashlib.sha256(name.encode()).hexdigest()[:12]
     make = nbformat.v4.new_code_cell if kind == "code" else nbformat.v4.new_markdown_cell
     return make(source=text, id=ident)

@@ -1,4 +1,4 @@
-"""The solution as if a learner had written it, whole or with one task replaced by a misconception."""
+"""The solution as if a learner had written it, whole or with one task replaced by a misconception or an alternative."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ import re
 
 from grader.course.copying import undecorated
 from grader.course.statements import Statement, names_reached, needed_imports, statements
-from grader.exercise import Exercise, Misconception, Task
+from grader.exercise import Alternative, Exercise, Misconception, Task
 
 
-def reference_source(exercise: Exercise, answers: dict[str, str], replaced: Misconception | None = None) -> str:
+def reference_source(
+    exercise: Exercise, answers: dict[str, str], replaced: Misconception | Alternative | None = None
+) -> str:
     """The solution as a submission: undecorated tasks, the author's helpers, and answers to questions.
 
     Args:
         answers: what is assigned to each question's name.
-        replaced: a misconception of a task, which takes that task's place.
+        replaced: a misconception or an alternative of a task, which takes that task's place.
     """
     parts = statements(exercise, grading=replaced is not None)
     wrong = next((p for p in parts if replaced is not None and p.name == replaced.name), None)
@@ -33,7 +35,9 @@ def reference_source(exercise: Exercise, answers: dict[str, str], replaced: Misc
     return f"{needed_imports(parts, used_by=code)}\n\n\n{code}"
 
 
-def _in_its_place(body: list[str], wrong: str, replaced: Misconception, parts: list[Statement]) -> list[str]:
+def _in_its_place(
+    body: list[str], wrong: str, replaced: Misconception | Alternative, parts: list[Statement]
+) -> list[str]:
     """The misconception under its task's name; where it calls the task, it gets the right one by another."""
     task = replaced.of.name
     calls_task = rf"\b{task}(?=\()"

@@ -12,7 +12,7 @@ import yaml
 
 from grader.course.config import PUBLIC, CourseError
 from grader.course.loading import Course
-from grader.course.notebooks import notebook
+from grader.course.notebooks import notebook, notebook_format
 from grader.course.public import HEADER, public_source
 from grader.course.stubs import stub_source
 from grader.intake.submission import Chunk, Source, fingerprint
@@ -36,11 +36,9 @@ def products(course: Course) -> dict[str, str]:
 
 def _sources(made: dict[str, str]) -> Iterator[Source]:
     """The stubs and notebooks as they would be read from a submission."""
-    import nbformat
-
     for path, text in made.items():
         if path.endswith(".ipynb"):
-            cells = nbformat.reads(text, as_version=4).cells
+            cells = notebook_format().reads(text, as_version=4).cells
             yield Source(path, tuple(Chunk("", c.source) for c in cells if c.cell_type == "code"))
         elif path.endswith(".py") and PUBLIC not in path:
             yield Source(path, (Chunk("", text),))

@@ -6,6 +6,7 @@ import ast
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from grader.common import syntax
 from grader.exercise import Exercise
@@ -18,7 +19,7 @@ QUESTIONS = {"number", "spec", "choice", "table"}
 class Statement:
     """A top-level statement of an author's file and what it is there for."""
 
-    kind: str  # doc, import, exercise, task, given, helper, call, check, question, misconception, private
+    kind: str  # doc, import, exercise, task, given, helper, call, check, question, misconception, alternative, private
     node: ast.stmt
     text: str
 
@@ -35,17 +36,23 @@ def statements(exercise: Exercise, *, grading: bool = False) -> list[Statement]:
 
     They follow one another as in one file: the second's lines are counted on, and it imports nothing from the first.
     """
-    found = _statements(exercise.source)
+    found = [*_statements(exercise.source)]
     if grading:
-        after = len(lines_of(exercise.source))
-        more = [s for s in _statements(exercise.grading_source) if not _imports_from(s.node, exercise.id)]
-        for statement in more:
-            ast.increment_lineno(statement.node, after)
-        found += [s for s in more if s.kind != "doc"]
+        found += _counted_on(exercise.grading_source, len(lines_of(exercise.source)), exercise.id)
     return found
 
 
-def _statements(source: str) -> list[Statement]:
+@lru_cache(256)
+def _counted_on(source: str, after: int, exercise: str) -> tuple[Statement, ...]:
+    """The statements of the second file, which comes after so many lines of the first, the exercise's."""
+    more = [s for s in _statements.__wrapped__(source) if not _imports_from(s.node, exercise)]
+    for statement in more:
+        ast.increment_lineno(statement.node, after)
+    return tuple(s for s in more if s.kind != "doc")
+
+
+@lru_cache(256)  # asked for many times over, and changed by nobody
+def _statements(source: str) -> tuple[Statement, ...]:
     lines = lines_of(source)
     found = []
     for node in syntax.parse(source).body:
@@ -57,7 +64,7 @@ def _statements(source: str) -> list[Statement]:
             place, node = node.lineno, syntax.parse(text).body[0]
             ast.increment_lineno(node, place - 1)
         found.append(Statement(_kind(node), node, text))
-    return found
+    return tuple(found)
 
 
 def lines_of(text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""What an author declares: an Exercise with its tasks, calls, checks, questions and misconceptions.
+"""What an author declares: an Exercise with its tasks, calls, checks, questions, misconceptions and alternatives.
 
 An exercise is one Python file in ``solutions/NN_module/``, or two where the misconceptions stand in
 one of their own; ``CONTRIBUTING.md`` walks through one.
@@ -9,13 +9,14 @@ Nothing here runs learner code or judges anything: these are declarations, read 
 from grader.declared import AuthorError
 from grader.exercise import draws
 from grader.exercise.arguments import Array, array, axis, integers, normal
-from grader.exercise.declarations import Call, Cases, Check, Misconception, Task
+from grader.exercise.declarations import Alternative, Call, Cases, Check, Misconception, Task
 from grader.exercise.exercise import Exercise
 from grader.exercise.questions import About, Choice, Quantity, Question, Spec, Table, larger
 from grader.exercise.results import like
 
 __all__ = [
     "About",
+    "Alternative",
     "Array",
     "AuthorError",
     "Call",

@@ -1,4 +1,4 @@
-"""What is declared beside questions: tasks, calls, cases, checks and misconceptions."""
+"""What is declared beside questions: tasks, calls, cases, checks, misconceptions and alternatives."""
 
 from __future__ import annotations
 
@@ -186,3 +186,12 @@ class Misconception:
     fn: Callable[..., Any]
     of: Task | Question
     fails: tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Alternative:
+    """Another right solution of a task, written otherwise, which has to pass every check; its docstring says how."""
+
+    name: str
+    fn: Callable[..., Any]
+    of: Task

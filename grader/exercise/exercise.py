@@ -16,7 +16,7 @@ from grader.common.sizes import Size
 from grader.declared import AuthorError
 from grader.exercise.asks import Asks
 from grader.exercise.calls import declared_call
-from grader.exercise.declarations import Call, Cases, Check, Misconception, Task
+from grader.exercise.declarations import Alternative, Call, Cases, Check, Misconception, Task
 from grader.exercise.questions import Question
 from grader.exercise.relations import related
 from grader.wire.frames import decode
@@ -51,6 +51,7 @@ class Exercise(Asks):
     questions: dict[str, Question] = field(default_factory=dict)
     checks: dict[str, Check] = field(default_factory=dict)
     misconceptions: dict[str, Misconception] = field(default_factory=dict)
+    alternatives: dict[str, Alternative] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         declared.meshes(self.meshes)
@@ -280,6 +281,22 @@ class Exercise(Asks):
 
         return add
 
+    @declared.spelt("exercise.alternative")
+    def alternative(self, *, of: Task | None = None) -> Callable[[Callable[..., Any]], Alternative]:
+        """Another right solution of a task: ``verify`` proves that it passes every check. No learner gets it."""
+        if of is not None and (not isinstance(of, Task) or self.tasks.get(of.name) is not of):
+            raise AuthorError(f"of is {declared.a(of)}, not a task of this exercise: write its name without quotes")
+
+        def add(fn: Callable[..., Any]) -> Alternative:
+            self.new_name(fn.__name__)
+            if of is None and len(self.tasks) != 1:
+                raise AuthorError(f"say which task the alternative {fn.__name__} is of: of=...")
+            other = Alternative(fn.__name__, fn, of or next(iter(self.tasks.values())))
+            self.alternatives[other.name] = other
+            return other
+
+        return add
+
     # helpers
 
     @property
@@ -324,7 +341,7 @@ class Exercise(Asks):
 
     def new_name(self, name: str) -> None:
         """Raises AuthorError for a name that it has."""
-        for kind in (self.tasks, self.questions, self.checks, self.misconceptions):
+        for kind in (self.tasks, self.questions, self.checks, self.misconceptions, self.alternatives):
             if name in kind:
                 raise AuthorError(f"the name {name} is declared twice")
 

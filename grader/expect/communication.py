@@ -79,8 +79,9 @@ def expect_traffic(seen: Seen, *, at_most: float, axis: str | None = None) -> No
     if not sent.most <= at_most:
         worst = max(counted, key=lambda c: (c.sent * c.rounds).most, default=None)
         who = "each device sends" if sent.exact else "a device sends up to"
+        over = f" over {axis}" if axis else ""
         raise Failure(
-            f"{who} {show_bytes(sent.most)}, the budget is {show_bytes(at_most)}"
+            f"{who} {show_bytes(sent.most)}{over}{_part(seen)}, the budget is {show_bytes(at_most)}"
             + (f"; most of it by {_line(worst)}{worst.kind} over {_axes(worst)}" if worst else ""),
             expected=at_most,
             actual=sent.most,

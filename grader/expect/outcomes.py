@@ -73,7 +73,7 @@ def _same(got: Any, want: Any, rtol: float, ints: bool) -> bool:
     if isinstance(want, bool) or isinstance(got, bool) or want is None or isinstance(want, str):
         return type(got) is type(want) and got == want
     if is_spec(want):
-        return is_spec(got) and _trimmed(got) == _trimmed(want)
+        return is_spec(got) and _trimmed(got) == _trimmed(want) and got.unreduced == want.unreduced
     if isinstance(want, slice):
         return isinstance(got, slice) and _same(_bounds(got), _bounds(want), 0.0, True)
     if not isinstance(got, int | float) or (ints and isinstance(want, int) and isinstance(got, float)):
@@ -109,7 +109,7 @@ def _bounds(part: slice) -> tuple[Any, Any, Any]:
 
 def _trimmed(spec: Any) -> list:
     """Entries without trailing None: P('x') and P('x', None) say the same of a two-dimensional array."""
-    entries = list(spec)
+    entries = list(spec.partitions)
     while entries and entries[-1] is None:
         entries.pop()
     return entries

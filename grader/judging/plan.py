@@ -95,6 +95,11 @@ class Ask:
         dims = tuple(sorted(self.dims.items()))
         return id(self.of), tuple(self.mesh.items()), dims, static, self.check_vma
 
+    @property
+    def same(self) -> tuple:
+        """Asks that are equal in this come to the same, of whichever plan they are."""
+        return self.secret, self.program if isinstance(self.of, Call) else id(self.of), self.digest
+
     def among(self, every_mesh: bool) -> tuple:
         """Asks of calls that a check relates are looked at together where they are equal in this."""
         modes = [] if isinstance(self.of, Question) else self.of.task.modes

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from markupsafe import Markup, escape
 from grader.clock.timeline import Timeline
 from grader.common.result import ExerciseReport, Report
 from grader.reports.inline_styles import INLINE_STYLES
+from grader.reports.leaderboard import Board, milliseconds
+from grader.reports.loglog import Point, draw_plot
 from grader.reports.pictures import describe, pictures
 from grader.reports.points import counted, pending_text, percentage, score, show_percent, tidy
 from grader.reports.summary import Summary, in_order
@@ -44,6 +46,11 @@ def render_summary_html(summary: Summary, reports: Iterable[Report]) -> str:
     return template.render(summary=summary, reports=ordered, graded={r.student for r in ordered})
 
 
+def render_leaderboard(board: Board) -> str:
+    """The page of a leaderboard, for everybody in the class: ranks, the names learners gave themselves, step times."""
+    return _environment().get_template("leaderboard.html.j2").render(board=board, milliseconds=milliseconds)
+
+
 def render_timelines(timelines: Mapping[str, Timeline]) -> str:
     """Timelines by heading as an HTML fragment with inline styles: a picture on one scale, and what they come to."""
     template = _environment().get_template("timeline.html.j2")
@@ -54,6 +61,11 @@ def timelines_svg(timelines: Mapping[str, Timeline], width: float = 760.0) -> st
     """The same picture alone, as an SVG file on white."""
     template = _environment().get_template("timeline.svg.j2")
     return template.render(chart=draw_chart(timelines, width), standalone=True)
+
+
+def loglog_svg(points: Sequence[Point], heading: str) -> str:
+    """Predicted against measured, as an SVG file on white."""
+    return _environment().get_template("loglog.svg.j2").render(plot=draw_plot(points, heading))
 
 
 def _class(name: str) -> Markup:

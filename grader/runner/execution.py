@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable
 from typing import Any, Generic, TypeVar
@@ -34,7 +35,12 @@ MAX_REMEMBERED = 64 << 20
 MAX_COMPILED = 8
 # Code is generated for small inputs and runs a few times: optimizing it takes longer than it saves.
 # Collectives and memory are settled before code generation and stay as they are.
-QUICKLY: Any = {"xla_backend_optimization_level": 0}
+QUICKLY: dict[str, Any] = {
+    "xla_backend_optimization_level": 0,
+    "xla_cpu_use_fusion_emitters": False,  # each fusion would be taken through MLIR, with a context of its own; until 0.11
+    "xla_cpu_parallel_codegen_split_count": 1,  # and each part of the program through LLVM
+}
+NOT_KNOWN = re.compile(r"No such compile option: '(\w+)'")
 
 Reply = tuple[dict[str, Any], list[bytes]]
 T = TypeVar("T")
@@ -138,7 +144,10 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
 
     def compiled() -> Compiled:
         return _compiled.get(
-            key_of(needed, [], program.text.encode()), lambda: compiled_on(make_mesh(ask["mesh"]), program, arguments)
+            key_of(needed, [], program.text.encode()),
+            lambda: compiled_on(
+                make_mesh(ask["mesh"]), program, arguments, costed=found.flops is None or found.dot_flops is None
+            ),
         )
 
     header, blobs = _executed.get(key, lambda: outputs_of(compiled(), inputs, steps))
@@ -183,8 +192,12 @@ def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: 
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
-def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]]) -> Compiled:
-    """Compile the one form of a program, with its own collectives marked (see ``hlo.added_by_compiler``)."""
+def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], costed: bool = True) -> Compiled:
+    """Compile the one form of a program, with its own collectives marked (see ``hlo.added_by_compiler``).
+
+    Args:
+        costed: whether only the compiler knows what it computes.
+    """
     sizes = dict(mesh.shape)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
     # Types are as the program says; a mesh that somebody set, as in a notebook, says nothing about it.
@@ -197,19 +210,27 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]]) ->
         lowered._lowering._hlo = module
         on_phase("compiling")
         try:
-            compiled = lowered.compile(compiler_options=QUICKLY)
+            compiled = quickly(lowered)
         except Exception as error:  # many kinds, by the pass of XLA that refuses
             raise CannotRun(_reason("XLA cannot compile it", error)) from error
     memory = checked_memory(compiled, mesh.size)
     text = compiled.as_text() or ""
-    cost = hlo.compiled_cost(text)
-    about = {
-        "memory": memory,
-        "added": [dataclasses.asdict(c) for c in hlo.added_by_compiler(text, sizes, marked)],
-        "compiled_flops": dataclasses.asdict(cost.flops),
-        "compiled_dots": dataclasses.asdict(cost.dots),
-    }
+    about = {"memory": memory, "added": [dataclasses.asdict(c) for c in hlo.added_by_compiler(text, sizes, marked)]}
+    if costed:
+        cost = hlo.compiled_cost(text)
+        about |= {"compiled_flops": dataclasses.asdict(cost.flops), "compiled_dots": dataclasses.asdict(cost.dots)}
     return Compiled(compiled, mesh, shardings, about)
+
+
+def quickly(lowered: Any) -> Any:
+    """What was lowered, compiled with those of the options that this XLA has."""
+    while True:
+        try:
+            return lowered.compile(compiler_options=QUICKLY)
+        except jax.errors.JaxRuntimeError as error:
+            unknown = NOT_KNOWN.search(str(error))
+            if unknown is None or QUICKLY.pop(unknown[1], None) is None:
+                raise
 
 
 def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:

@@ -12,6 +12,7 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from grader.common.observation import UNKNOWN, Collective, Interval, Path, sum_over_paths, total
@@ -60,6 +61,7 @@ Computation = list[Instruction]
 # -- the text ----------------------------------------------------------------------------------
 
 
+@lru_cache(1)  # for both who ask
 def parse(hlo: str) -> tuple[dict[str, Computation], str]:
     """Computations by name, and the name of the first to run ('' when there is none)."""
     found: dict[str, Computation] = {}

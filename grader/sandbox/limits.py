@@ -7,15 +7,18 @@ from __future__ import annotations
 
 from pydantic import BaseModel, Field
 
+from grader.wire.limits import STUCK_SECONDS
+
 
 class Limits(BaseModel, frozen=True, extra="forbid"):
-    """Seconds of CPU time, and MiB.
+    """Seconds of CPU time where nothing else is said, and MiB.
 
     Attributes:
         trace_seconds: for loading, and for each task.
         total_seconds: for all that one submission does, its files together.
         run_seconds: for one program.
         total_run_seconds: for all programs of one submission.
+        stuck_seconds: of wall time, for devices that wait for each other; longer than XLA's own 40 changes nothing.
         memory_mib: addresses of one process, ours or a submission's.
         file_mib: of one file that a submission writes.
     """
@@ -24,5 +27,6 @@ class Limits(BaseModel, frozen=True, extra="forbid"):
     total_seconds: float = Field(default=300.0, gt=0)
     run_seconds: float = Field(default=60.0, gt=0)
     total_run_seconds: float = Field(default=180.0, gt=0)
+    stuck_seconds: float = Field(default=STUCK_SECONDS, gt=0)
     memory_mib: int = Field(default=6144, ge=1024)
     file_mib: int = Field(default=16, ge=1)

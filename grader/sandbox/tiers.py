@@ -8,6 +8,7 @@ Tiers:
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import shutil
@@ -18,7 +19,7 @@ from pathlib import Path
 
 from grader.sandbox import needs
 from grader.sandbox.filters import ARCHITECTURES
-from grader.wire.limits import MAX_PROCESSES, MAX_THREADS
+from grader.wire.limits import MAX_PROCESSES, MAX_THREADS, STUCK_SECONDS
 
 TIERS = ("sandlock", "bwrap", "none")
 # What each role needs of this package, in folders: all that a process of this role can read of it.
@@ -80,13 +81,20 @@ def best_tier(asked: str = "auto") -> str:
     )
 
 
-def environment(devices: int) -> dict[str, str]:
-    """What a worker's environment holds, and nothing else."""
+def environment(devices: int, stuck_seconds: float = STUCK_SECONDS) -> dict[str, str]:
+    """What a worker's environment holds, and nothing else.
+
+    Args:
+        stuck_seconds: of wall time; devices that wait for each other longer are ended by XLA.
+    """
+    flags = f"--xla_force_host_platform_device_count={devices}"
+    if stuck_seconds < STUCK_SECONDS:
+        flags += f" --xla_cpu_collective_call_terminate_timeout_seconds={math.ceil(stuck_seconds)}"
     return {
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",
         "JAX_PLATFORMS": "cpu",
-        "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}",
+        "XLA_FLAGS": flags,
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "MALLOC_ARENA_MAX": "4",  # else a process of many threads, on many processors, reserves more than it may

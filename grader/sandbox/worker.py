@@ -71,7 +71,7 @@ class Worker:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            env=environment(self.devices) | {"HOME": self.scratch, "TMPDIR": self.scratch},
+            env=environment(self.devices, self.limits.stuck_seconds) | {"HOME": self.scratch, "TMPDIR": self.scratch},
             cwd=self.scratch,
             start_new_session=True,
         ).result()

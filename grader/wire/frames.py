@@ -182,7 +182,7 @@ def encode(value: Any, depth: int = 0) -> Any:
         return encode(_number(value), depth)
     kind = type(value).__name__
     if is_spec(value):
-        return {"spec": [encode(e, depth + 1) for e in value]}
+        return _encode_spec(value, depth)
     if isinstance(value, slice):
         return {"slice": [encode(e, depth + 1) for e in (value.start, value.stop, value.step)]}
     if isinstance(value, list | tuple):
@@ -193,6 +193,15 @@ def encode(value: Any, depth: int = 0) -> Any:
     if hasattr(value, "tolist") and hasattr(value, "dtype"):  # NumPy and JAX arrays and scalars
         return encode(value.tolist(), depth + 1)
     raise NotPlain(f"is of type {kind}")
+
+
+def _encode_spec(value: Any, depth: int) -> Any:
+    """A PartitionSpec by its entries; one with unreduced axes does not say them itself, and names those axes as well."""
+    axes = getattr(value, "unreduced", ())
+    if getattr(value, "reduced", ()) or not all(isinstance(axis, str) for axis in axes):
+        raise NotPlain("is a PartitionSpec with reduced axes, or axes that are no names")
+    entries = {"spec": [encode(e, depth + 1) for e in (value.partitions if axes else value)]}
+    return {"unreduced": [entries, *sorted(axes)]} if axes else entries
 
 
 def _number(value: Fraction | Decimal) -> int | float:
@@ -238,6 +247,10 @@ def decode(data: Any, depth: int = 0) -> Any:
             from jax.sharding import PartitionSpec
 
             return PartitionSpec(*items)
+        if tag == "unreduced":
+            from jax.sharding import PartitionSpec
+
+            return PartitionSpec(*items[0], unreduced=frozenset(items[1:]))
         return {"slice": lambda: slice(*items), "list": lambda: items, "tuple": lambda: tuple(items)}[tag]()
-    except (TypeError, ValueError, KeyError, AttributeError, OverflowError) as error:
+    except (TypeError, ValueError, LookupError, AttributeError, OverflowError) as error:
         raise BadFrame(f"not an encoded value: {error}") from error

@@ -54,4 +54,5 @@ MAX_PAPER_ARRAY = 1 << 45  # of a program that is read and never compiled
 MAX_COLLECTIVES = 4_000  # written out; the facts of more do not fit into one answer
 MAX_MEMORY = 512 * MIB  # over all devices; well below the least ``memory_mib`` of a course
 MAX_OUTPUT = 64 * MIB  # over all devices and runs
+STUCK_SECONDS = 40.0  # of wall time, in which its devices wait for each other: XLA's own patience
 MAX_LOOKS = 16  # at arrays, of one task on one mesh: each traces and compiles what comes before it

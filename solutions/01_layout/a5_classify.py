@@ -34,6 +34,8 @@ both, but y would have to cut h and k of the output, so 4. With `P("x", None, "y
 einsum".
 """
 
+import math
+
 from grader.exercise import Exercise
 
 exercise = Exercise(stars=2, extension=True)
@@ -90,3 +92,16 @@ def partial_sum_bytes(I, J, K, X, Y, Z):
     """`A[I_X, J_Y] · B[J_Y, K_Z]` with I={{ I }}, J={{ J }}, K={{ K }} on the mesh x={{ X }}, y={{ Y }}, z={{ Z }}, kept in float32.
     How many MB is the partial sum on each device, before anything is reduced?"""
     return 4 * I * K / (X * Z)
+
+
+@exercise.number(
+    points=0.5,
+    unit="",
+    params={"r": [3, 4, 5, 6], "k": [2, 3, 4]},
+    model="an axis cuts one dimension or none; several axes on one dimension are a tuple, and its order matters",
+)
+def how_many_shardings(r, k):
+    """In how many different ways can an array of {{ r }} dimensions be sharded on a mesh of {{ k }} axes? None of the sizes is 1,
+    and every dimension can be divided by all of them."""
+    # j axes in a row, cut into r pieces, one for each dimension
+    return sum(math.perm(k, j) * math.comb(j + r - 1, r - 1) for j in range(k + 1))

@@ -10,6 +10,7 @@ from typing import Any, cast
 import pytest
 
 from grader.authoring import inputs, seeds, verify
+from grader.authoring.leaks import leaks
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.common.result import Result
@@ -96,6 +97,45 @@ def also_zeroed(a, *, mesh):
     assert "the misconception also_zeroed gets the hint of zeroed in value" in found
 
 
+def test_an_alternative_has_to_pass_every_check(problems: Problems, tmp_path: Path) -> None:
+    def declared(line: str) -> str:
+        return f'''@exercise.alternative()
+def doubled(a, *, mesh):
+    """By hand."""
+    return {line}
+
+
+@exercise.misconception(fails=traffic)'''
+
+    right = "jax.lax.with_sharding_constraint(1 * a, jax.sharding.NamedSharding(mesh, P()))"
+    assert problems(tmp_path, "@exercise.misconception(fails=traffic)", declared(right)) == []
+    wrong = problems(tmp_path, "@exercise.misconception(fails=traffic)", declared("2 * gather(a, mesh=mesh)"))
+    assert wrong[0].startswith("the alternative doubled does not pass value: ")
+
+
+LEAVES_SOMETHING = '''
+@exercise.misconception(fails=value)
+def patched(a, *, mesh):
+    """You changed JAX."""
+    jax.lax.all_gather = lambda a, *about, **more: 0 * jax.lax.psum(a, "x")
+    return jax.numpy.zeros(a.shape)
+
+
+@exercise.misconception(fails=value)
+def harmless(a, *, mesh):
+    """You did it right."""
+    local = lambda a: jax.lax.all_gather(a, "x", axis=0, tiled=True)
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
+
+
+@exercise.number('''
+
+
+def test_what_a_misconception_leaves_behind_decides_about_no_other(problems: Problems, tmp_path: Path) -> None:
+    found = problems(tmp_path, "@exercise.number(", LEAVES_SOMETHING)
+    assert "the misconception harmless fails nothing, it names value" in found
+
+
 def test_a_question_about_nothing_is_told(problems: Problems, tmp_path: Path) -> None:
     assert "gather_time: v5p has no slice with rings of 6, with I=1048576" in problems(
         tmp_path, "rings=(4,)", "rings=(6,)"
@@ -173,6 +213,12 @@ def test_a_check_that_waits_for_another_tasks_is_tried_with_many_seeds_too(worke
     assert list(verify.exercise_problems(course, grader, "x1_gather", seeds=3)) == []
 
 
+def test_what_never_reaches_a_misconception_is_as_the_reference_left_it(tmp_path: Path) -> None:
+    exercise = made_up(tmp_path, "@exercise.number(", AGAIN).exercise("x1_gather")
+    assert verify.tasks_reaching(exercise, "gather") == {"gather", "again"}, "again calls gather"
+    assert verify.tasks_reaching(exercise, "again") == {"again"}
+
+
 @pytest.mark.parametrize(
     ("hidden", "problems"),
     [
@@ -233,21 +279,21 @@ def test_a_line_of_a_misconception_in_what_learners_get_is_told(tmp_path: Path) 
     course = in_two_files(tmp_path)
     line = 'local = lambda a: jax.lax.pmax(secret_helper(a), "x")'
     leak = [f"exercises/leaked.md holds a line of x1_gather/gathered_twice: {line}"]
-    assert list(verify.leaks(course, products(course))) == []
-    assert list(verify.leaks(course, {"leaked.md": f"    {line}\n"})) == leak
-    assert list(verify.leaks(made_up(tmp_path / "one"), {"leaked.md": f"    {line}\n"})) == leak
+    assert list(leaks(course, products(course))) == []
+    assert list(leaks(course, {"leaked.md": f"    {line}\n"})) == leak
+    assert list(leaks(made_up(tmp_path / "one"), {"leaked.md": f"    {line}\n"})) == leak
 
 
 def test_a_line_of_a_solution_in_the_statement_is_told(built: Path) -> None:
     line = 'return jax.lax.all_gather(a, "x", axis=0, tiled=True)'
     course = made_up(built)
     made = products(course) | {"leaked.md": f"Here it is:\n    {line}\n"}
-    assert list(verify.leaks(course, made)) == [f"exercises/leaked.md holds a line of x1_gather/secret_helper: {line}"]
+    assert list(leaks(course, made)) == [f"exercises/leaked.md holds a line of x1_gather/secret_helper: {line}"]
 
 
 def test_the_seed_in_what_learners_get_is_told(built: Path) -> None:
     course = made_up(built)
-    assert list(verify.leaks(course, {"a.py": "x = 'a-secret-seed'"})) == ["exercises/a.py holds the course's seed"]
+    assert list(leaks(course, {"a.py": "x = 'a-secret-seed'"})) == ["exercises/a.py holds the course's seed"]
 
 
 def test_a_name_used_twice_in_the_course_is_told(built: Path) -> None:
@@ -305,7 +351,7 @@ SOLUTION = 'return jax.lax.all_gather(a, "x", axis=0, tiled=True)'
 )
 def test_formatting_hides_no_leak(built: Path, disguise: str) -> None:
     course = made_up(built)
-    assert [p.split(": ")[0] for p in verify.leaks(course, {"a.py": f"x = 1\n{disguise}\n"})] == [
+    assert [p.split(": ")[0] for p in leaks(course, {"a.py": f"x = 1\n{disguise}\n"})] == [
         "exercises/a.py holds a line of x1_gather/secret_helper"
     ]
 
@@ -322,14 +368,14 @@ def test_formatting_hides_no_leak(built: Path, disguise: str) -> None:
 )  # fmt: skip
 def test_a_line_of_every_kind_of_secret_is_a_leak(built: Path, line: str, owner: str) -> None:
     course = made_up(built)
-    (found,) = verify.leaks(course, {"a.py": line})
+    (found,) = leaks(course, {"a.py": line})
     assert found.startswith(f"exercises/a.py holds a line of x1_gather/{owner}: ")
 
 
 def test_what_learners_are_meant_to_get_is_no_leak(built: Path) -> None:
     course = made_up(built)
     lines = ["return math.prod(a.shape)", "expect_close(seen.out, seen.a)", '"""Gather A[I_X, J] into A[I, J]."""']
-    assert list(verify.leaks(course, {"a.py": "\n".join(lines)})) == []
+    assert list(leaks(course, {"a.py": "\n".join(lines)})) == []
 
 
 @pytest.mark.parametrize(

@@ -106,6 +106,37 @@ def test_in_public_hidden_checks_are_left_out(grader: Grader) -> None:
     assert list(results(report)) == ["value", "gather_time"]
 
 
+@pytest.mark.parametrize("text", [RIGHT, ZEROS, "", "1 / 0\n", RIGHT.replace("tiled=True", "tiled=False")])
+def test_what_is_asked_once_for_both_is_judged_as_if_asked_twice(grader: Grader, text: str) -> None:
+    *both, _ = grader.graded_and_public(submitted(text), NAME)
+    for report, public in zip(both, (False, True), strict=True):
+        assert report == grader.grade(submitted(text), [NAME], public=public).exercises[0]
+
+
+def test_nothing_is_asked_twice_for_both(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+
+    def collect(self: Workers, source: Source, asks: list[Any], *more: Any) -> Any:
+        asked.append(asks)
+        return own(self, source, asks, *more)
+
+    own = Workers.collect
+    monkeypatch.setattr(Workers, "collect", collect)
+    grader.graded_and_public(submitted(RIGHT), NAME)
+    ((asks),) = asked
+    assert (
+        len({ask.same for ask in asks}) == len(asks) < sum(len(grader.plan(NAME, public)) for public in (True, False))
+    )
+    assert [ask.secret for ask in asks] == sorted(ask.secret for ask in asks)
+
+
+def test_what_is_known_is_not_asked(grader: Grader) -> None:
+    *right, found = grader.graded_and_public(submitted(RIGHT), NAME)
+    known = [answered for answered in found if answered.ask.task == "gather"]
+    *both, _ = grader.graded_and_public(submitted(ZEROS), NAME, known)
+    assert both == right and known
+
+
 def test_a_failure_of_ours_costs_nothing_and_is_pending(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     from grader.sandbox.worker import WorkerDied
 

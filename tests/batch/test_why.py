@@ -47,6 +47,7 @@ def test_what_differs_from_the_report_on_file_is_said(course: Course) -> None:
     ]
 
 
+@pytest.mark.slow
 def test_questions_and_work_that_is_not_there_are_decided_too(course: Course) -> None:
     asked = why(course, TIER, submitted(None), "gather_time", None)
     assert asked.result.status == "failed" and asked.lines[0].endswith("}, answered nothing: nothing was handed in")

@@ -57,6 +57,7 @@ def test_too_few_devices_are_the_graders_fault_not_the_learners(small: Path, tmp
     assert "needs 8 devices" in line and "devices: 4" in line
 
 
+@pytest.mark.slow
 def test_an_appeal_ends_with_3_where_the_report_on_file_does_not_hold(small: Path) -> None:
     (small / "class" / "ada").mkdir(parents=True)
     shutil.copy(ROOT / GOOD, small / "class" / "ada")
@@ -109,6 +110,7 @@ def test_what_the_grader_may_not_read_is_not_graded(what: str, small: Path) -> N
     assert [p.stem for p in (small / "out" / "reports").iterdir()] == ["ada"]
 
 
+@pytest.mark.slow
 def test_the_published_seed_is_told(small: Path) -> None:
     (small / "course.yaml").write_text(
         (small / "course.yaml").read_text().replace("a-secret-seed", "change-me-before-term")
@@ -125,6 +127,7 @@ def test_the_published_seed_is_told(small: Path) -> None:
     assert warning in shardlings("verify", cwd=small).stderr
 
 
+@pytest.mark.slow
 def test_grades_of_two_modules_add_up_in_one_folder(tmp_path: Path) -> None:
     for module, name in (("03_matmuls", "c1_no_communication"), ("01_layout", "a1_local_shape")):
         (tmp_path / module / "ada").mkdir(parents=True)

@@ -15,7 +15,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.clock import Place, Timeline, timeline
+from grader.clock import COMPUTE, Place, Timeline, timeline
 from grader.clock.order import Piece, lay
 from grader.wire.operations import Operations
 from tests.clock.programs import line_of, read, ring_of
@@ -269,3 +269,11 @@ if __name__ == "__main__":
     jax.config.update("jax_platforms", "cpu")
     for name, formula, due, program, place in FORMS:
         print(row(name, formula, due, timeline(program(), place)))
+
+
+def test_a_product_does_not_stand_behind_a_sum_that_waits_for_a_hop() -> None:
+    """A loop's round that adds what arrives to what it has, and makes the next part meanwhile; in any order of lines."""
+    hop, total = Piece(3, ("x+",), frozenset(), talks=True), Piece(1, (COMPUTE,), frozenset({0}))
+    product = Piece(5, (COMPUTE,), frozenset())
+    assert lay([hop, total, product], COMPUTE).length == 5 + 1
+    assert lay([hop, product, total], COMPUTE).length == 5 + 1

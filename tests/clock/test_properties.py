@@ -84,6 +84,15 @@ def test_a_late_collective_is_hidden_no_less(found: list[Piece]) -> None:
             assert early <= busy.overlap(laid.start[i], laid.start[i] + piece.duration)
 
 
+def test_what_a_collective_needs_need_not_wait_for_what_it_does_not() -> None:
+    """Three products, then for each a kernel and a collective, as gradients that are sent when all have been written down."""
+    found = [Piece(10, (COMPUTE,), frozenset({i - 1} if i else ())) for i in range(3)]
+    for i in range(3):
+        found.append(Piece(1, (COMPUTE,), frozenset({i})))
+        found.append(Piece(10, ("x+", "x-"), frozenset({len(found) - 1}), talks=True))
+    assert lay(found, COMPUTE).length == 3 * 10 + 3 * 1 + 10  # only the last stands bare
+
+
 # -- programs ----------------------------------------------------------------------------------
 
 

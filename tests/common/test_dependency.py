@@ -148,7 +148,7 @@ def test_what_was_waited_for_is_read_of_drawn_programs(body: Step) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=3000, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=1000, deadline=None, suppress_health_check=CALM)
 @given(STEPS)
 def test_what_was_waited_for_is_read_of_very_many_drawn_programs(body: Step) -> None:
     compare(*both(lambda *state: body(state)))

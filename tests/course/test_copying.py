@@ -61,6 +61,19 @@ def test_what_learners_are_given_is_copied_not_written_anew(tmp_path: Path) -> N
     assert "needle" not in text.lower() and "1012" not in text
 
 
+@pytest.mark.parametrize(
+    ("given", "copied"),
+    [
+        ('(\n    {\n        "a": 1,  # first\n    }\n)', '{\n    "a": 1,  # first\n}'),
+        ('({\n    "a": 1,\n})', '{\n    "a": 1,\n}'),
+        ('(\n    """a\n    b"""\n)', '"""a\n    b"""'),
+    ],
+)
+def test_a_given_value_stands_at_the_margin_and_stays_the_same(tmp_path: Path, given: str, copied: str) -> None:
+    course = made_up(tmp_path, "@exercise.number(", f"GIVEN = exercise.given{given}\n\n\n@exercise.number(")
+    assert f"\nGIVEN = {copied}\n" in products(course)["01_gather/x1_gather.py"]
+
+
 def test_nothing_of_a_release_is_written_from_a_syntax_tree() -> None:
     for path in Path(copying.__file__).parent.glob("*.py"):
         assert "unparse(" not in path.read_text(), path

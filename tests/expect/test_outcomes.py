@@ -18,7 +18,7 @@ from grader.expect import (
     expect_outcomes,
     same_outcome,
 )
-from grader.wire.frames import NOT_PLAIN, decode, encode
+from grader.wire.frames import NOT_PLAIN, NotPlain, decode, encode
 from tests.seen import reason, seen
 
 
@@ -40,6 +40,21 @@ def test_what_is_equal_is_right() -> None:
     assert not same_outcome(value(True), value(1)) and not same_outcome(value(1), value(True))
     assert same_outcome(value(5), value(5.0)) and same_outcome(value(1.0001), value(1.0), rtol=1e-3)
     assert not same_outcome(value(float("nan")), value(1.0), rtol=0.5)
+
+
+def test_what_is_unreduced_belongs_to_a_spec() -> None:
+    pending = P("x", unreduced=frozenset({"z", "y"}))
+    assert same_outcome(value(P("x", None, unreduced=frozenset({"y", "z"}))), value(pending))
+    assert not same_outcome(value(P("x")), value(pending))
+    assert not same_outcome(value(P("x", unreduced=frozenset({"y"}))), value(pending))
+    text = reason(expect_outcomes, seen(outcomes=[({"spec": pending}, value(P("x")), value(pending))]))
+    shown = "P('x', unreduced={'y', 'z'})"
+    assert text == f"for spec={shown} it returned P('x'), expected: it returned {shown}"
+
+
+def test_a_spec_with_reduced_axes_is_not_plain() -> None:
+    with pytest.raises(NotPlain):
+        encode(P("x", reduced=frozenset({"y"})))
 
 
 FLOAT = "is a float where an int is needed: use //"

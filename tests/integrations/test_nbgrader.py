@@ -23,7 +23,7 @@ from grader.course.loading import Course
 from grader.integrations.nbgrader import cells, folder, scan
 from grader.integrations.nbgrader.repair import Known, repair
 from grader.judging.variants import params_for
-from tests import classroom
+from tests import classroom, commands
 from tests.commands import ROOT, one_line
 from tests.test_unlucky import can_mount
 
@@ -40,15 +40,7 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 def nbgrader(root: Path, *args: str, fails: bool = False, env: dict[str, str] | None = None) -> str:
     """Run an nbgrader command in a course folder; what it logged."""
-    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    done = subprocess.run(
-        ["nbgrader", *args],
-        cwd=root,
-        env=os.environ | {"PATH": path} | (env or {}),
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = commands.nbgrader(*args, cwd=root, **(env or {}))
     assert (done.returncode != 0) == fails, done.stdout + done.stderr
     return done.stdout + done.stderr
 
@@ -625,6 +617,7 @@ exit $code
     assert rows(then) == rows(calm)
 
 
+@pytest.mark.slow
 def test_a_submission_reaches_no_file_and_no_kernel(course: Course, root: Path, tmp_path: Path) -> None:
     from grader.sandbox.tiers import NoIsolation, best_tier
 
@@ -720,6 +713,7 @@ def test_a_notebook_the_grader_may_not_read_is_not_graded(course: Course, root: 
     assert rows(root, "bob") == []
 
 
+@pytest.mark.slow
 def test_a_released_notebook_is_graded_without_a_word_by_the_plain_command(course: Course, root: Path) -> None:
     """Its ``check`` is nbgrader's, and a notebook of another module lies beside it."""
     place = root / "hw" / "ada"

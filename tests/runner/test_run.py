@@ -355,3 +355,12 @@ def test_jax_compiles_the_module_that_takes_the_place_of_its_own() -> None:
     assert stand_in._lowering._hlo is not None
     stand_in._lowering._hlo = program._lowering._hlo
     assert stand_in.compile()(1.0) == 2.0
+
+
+def test_a_compiler_option_that_this_xla_does_not_have_is_left_out(
+    ran: Callable[..., tuple], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(execution, "QUICKLY", {"xla_no_such_option": True, "xla_backend_optimization_level": 0})
+    header, shards, ((a,),) = ran(SHIFT.replace("i + 1", "i + 3"), A, mesh=MESH)
+    assert header["collectives"] and (shards[0] == a[2:4, :2]).all()
+    assert execution.QUICKLY == {"xla_backend_optimization_level": 0}

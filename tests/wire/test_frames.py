@@ -22,11 +22,16 @@ from tests.wire.streams import reader
 
 MANY = settings(max_examples=200, deadline=None)
 specs = st.lists(st.none() | st.just("x") | st.just(("y", "z")), max_size=3, unique=True).map(lambda e: P(*e))
+pending = st.sets(st.sampled_from(["u", "v"])).map(lambda axes: P(None, "x", unreduced=frozenset(axes)))
 hashable = (
     st.none() | st.booleans() | st.integers() | st.text(max_size=5) | st.tuples(st.integers(), st.text(max_size=3))
 )
 plain = st.recursive(
-    hashable | st.floats(allow_nan=False) | specs | st.builds(slice, st.integers(), st.none() | st.integers()),
+    hashable
+    | st.floats(allow_nan=False)
+    | specs
+    | pending
+    | st.builds(slice, st.integers(), st.none() | st.integers()),
     lambda inner: (
         st.lists(inner, max_size=3)
         | st.lists(inner, max_size=3).map(tuple)
@@ -160,6 +165,9 @@ def test_nesting_has_an_end() -> None:
         {"dict": [[1]]},
         {"dict": [[{"list": []}, 1]]},
         {"spec": 3},
+        {"unreduced": []},
+        {"unreduced": [{"spec": ["x"]}, "x"]},
+        {"unreduced": [{"spec": ["x"]}, {"list": []}]},
     ],
 )
 def test_what_nobody_encoded_is_refused(data: Any) -> None:

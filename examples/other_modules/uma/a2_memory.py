@@ -18,3 +18,6 @@ def memory(shape, dtype, spec, mesh_shape):
 
 
 weights_in_all = 2 * 8192 * 12288 * 8 * 16 / 2**20
+
+
+placed_and_unplaced = 2 * 8192 * 5120 * (1 + 8 * 6) / 1e6

@@ -76,3 +76,16 @@ def weights_in_all(I, J, X, Y, Z):
     """`W` is bfloat16[{{ I }}, {{ J }}], sharded `W[I_X, J]` on a mesh with x={{ X }}, y={{ Y }}, z={{ Z }}.
     How many MB do all chips hold together?"""
     raise NotImplementedError()
+
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"I": [8192, 16384, 24576], "J": [5120, 7168], "X": [4, 8], "Y": [3, 6]},
+    model="1 MB is 10^6 bytes",
+)
+def placed_and_unplaced(I, J, X, Y):
+    """`host` is a NumPy array, bfloat16[{{ I }}, {{ J }}], and `mesh` has x={{ X }}, y={{ Y }}: all the chips of a host.
+    `a = jnp.asarray(host)` and `b = jax.device_put(host, NamedSharding(mesh, P()))`. How many MB of all chips' memory do `a` and
+    `b` take together?"""
+    raise NotImplementedError()

@@ -76,6 +76,18 @@ def partial_sum_bytes(I, J, K, X, Y, Z):
     raise NotImplementedError()
 
 
+@exercise.number(
+    points=0.5,
+    unit="",
+    params={"r": [3, 4, 5, 6], "k": [2, 3, 4]},
+    model="an axis cuts one dimension or none; several axes on one dimension are a tuple, and its order matters",
+)
+def how_many_shardings(r, k):
+    """In how many different ways can an array of {{ r }} dimensions be sharded on a mesh of {{ k }} axes? None of the sizes is 1,
+    and every dimension can be divided by all of them."""
+    raise NotImplementedError()
+
+
 table_cases = exercise.cases(classify, public='[[{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": ["x", null]}], ["spec_b", {"spec": [null, "y"]}]]}, {"value": 1}], [{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": ["x", null]}], ["spec_b", {"spec": ["x", null]}]]}, {"value": 2}], [{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": [null, "x"]}], ["spec_b", {"spec": ["y", null]}]]}, {"value": 2}], [{"dict": [["eq", "ij,jk->ik"], ["spec_a", {"spec": [null, "x"]}], ["spec_b", {"spec": ["x", "y"]}]]}, {"value": 3}]]')
 
 

@@ -44,6 +44,7 @@ def impatient(course: Course) -> Course:
         update={
             "trace_seconds": min(5.0, config.limits.trace_seconds),
             "run_seconds": min(20.0, config.limits.run_seconds),
+            "stuck_seconds": min(10.0, config.limits.stuck_seconds),
         }
     )
     return Course(course.root, config.model_copy(update={"limits": limits}))
@@ -136,24 +137,40 @@ def unproven(exercise: Exercise, verdicts: list[Verdict]) -> list[str]:
 
 
 def course_problems(course: Course, proofs: list[Proof], listed: list[Equivalent]) -> Iterator[str]:
-    """What concerns no exercise of the course: entries of exercises that are gone, and too many survivors.
+    """What concerns no single exercise: entries of exercises that are gone, and too many survivors.
 
-    The share counts only where all exercises were tried: a small one may have a few equivalent mutants.
+    The share is a module's, and counts where all of its exercises were tried: a small one may have an equivalent mutant.
     """
     for entry in listed:
         if entry.exercise not in course.module_of:
             yield f"{EQUIVALENT} names the exercise {entry.exercise}, which is not in the course"
-    total = sum(len(p.verdicts) for p in proofs)
-    killed = sum(p.count("killed") for p in proofs)
-    if {p.exercise for p in proofs} == set(course.module_of) and killed < LEAST_KILLED * total:
-        yield f"{killed} of {total} mutants are killed, which is under {LEAST_KILLED:.0%}"
+    tried = {proof.exercise: proof for proof in proofs}
+    for module in course.config.modules:
+        if not module.exercises or not set(module.exercises) <= tried.keys():
+            continue
+        total = sum(len(tried[name].verdicts) for name in module.exercises)
+        killed = sum(tried[name].count("killed") for name in module.exercises)
+        if killed < LEAST_KILLED * total:
+            yield f"{module.id}: {killed} of {total} mutants are killed, which is under {LEAST_KILLED:.0%}"
 
 
-def as_json(proofs: list[Proof], others: list[str]) -> dict[str, Any]:
-    """Counts, all that is not killed, and problems, for ``--json``."""
+def declared(exercise: Exercise) -> dict[str, float]:
+    """What an exercise consists of, in numbers: points, and how much of each kind."""
+    return {
+        "points": exercise.points,
+        "checks": len(exercise.checks),
+        "questions": len(exercise.questions),
+        "misconceptions": len(exercise.misconceptions),
+        "alternatives": len(exercise.alternatives),
+    }
+
+
+def as_json(course: Course, proofs: list[Proof], others: list[str]) -> dict[str, Any]:
+    """What each exercise consists of, counts of fates, all that is not killed, and problems, for ``--json``."""
     rows = [
         {
             "exercise": proof.exercise,
+            **declared(course.exercise(proof.exercise)),
             "mutants": len(proof.verdicts),
             **{fate: proof.count(fate) for fate in get_args(Fate)},
             "not_run": proof.not_run,

@@ -8,27 +8,18 @@ to ``judge_mutant``, which asks all that ``grade`` asks.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from grader.authoring.mutants.grading import Verdict, never_ran, unchecked
 from grader.authoring.mutants.making import Mutant
+from grader.authoring.together import tried
 from grader.batch.grade import Grader
-from grader.batch.workers import Workers
-from grader.common.observation import Fault
 from grader.common.result import Result
 from grader.exercise import Check, Exercise
-from grader.intake.submission import Chunk, Source
 from grader.judging.judge import judge_check
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered
 
 AT_ONCE = 16
-# Faults of a text itself; others may come of what another one did to the process that they share.
-OWN_FAULTS = {"raised", "untraceable", "refused", "compile", "missing"}
-# Between two texts: nothing is left of the first.
-NOTHING_LEFT = (
-    "for name in [name for name in globals() if not name.startswith('__')]:\n    del globals()[name]\ndel name\n"
-)
 
 
 def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict | None]:
@@ -39,7 +30,7 @@ def killed_together(grader: Grader, mutants: Sequence[Mutant]) -> list[Verdict |
         return [None] * len(mutants)
 
     def judged(some: Sequence[Mutant], texts: list[str]) -> list[Verdict | None]:
-        found = tried(grader, [*graded, *public], texts)
+        found = tried(grader, [(text, [*graded, *public]) for text in texts])
         return [verdict_of(exercise, m, f[: len(graded)], f[len(graded) :]) for m, f in zip(some, found, strict=True)]
 
     verdicts = judged(mutants, [mutant.text for mutant in mutants])
@@ -64,27 +55,6 @@ def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask]
     known = {(ask.program, ask.digest) for ask in graded}
     plain = exercise.tasks[task].kind == "function"
     return graded if plain else graded[:1], [a for a in public if (a.program, a.digest) not in known]
-
-
-def tried(grader: Grader, asks: list[Ask], texts: list[str]) -> list[list[Answered]]:
-    """What each of these texts comes to, as if it were alone; nothing where it cannot be told from its neighbours."""
-    if not texts:
-        return []
-    chunks, ends = [], []
-    for n, text in enumerate(texts):
-        chunks += [Chunk(f"{n}.py", text), Chunk(f"after {n}", NOTHING_LEFT)]
-        ends.append((str(n), f"{n}.py"))
-    every = [[replace(ask, exercise=str(n)) for ask in asks] for n in range(len(texts))]
-    with grader.workers() as workers:
-        if isinstance(workers, Workers):  # jobs must not wait for each other's programs, of which no two are equal
-            workers = workers.with_runner(grader.hosts.index(workers))
-        answered, _ = workers.collect(Source("mutants", tuple(chunks), tuple(ends)), [a for own in every for a in own])
-    found = {a.ask: a.finding for a in answered}
-    faults = [{f.kind for a in own if isinstance(f := found[a], Fault)} for own in every]
-    return [
-        [Answered(ask, found[mine]) for ask, mine in zip(asks, own, strict=True)] if kinds <= OWN_FAULTS else []
-        for own, kinds in zip(every, faults, strict=True)
-    ]
 
 
 def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], public: list[Answered]) -> Verdict | None:

@@ -15,10 +15,6 @@ Only ``plugin``, ``gradebook`` and ``batch`` import nbgrader at once, ``handed_i
 and only this package does.
 """
 
-import sys
-from typing import Any
+from grader.common.schemas import without_uris
 
-# jsonschema, for nbformat, would compile the grammar of international URIs: 0.8 s at each start, and no notebook's
-# schema has one. It takes a package that cannot be imported for one that is not installed.
-_modules: dict[str, Any] = sys.modules  # type: ignore[assignment]
-_modules.setdefault("rfc3987_syntax", None)
+without_uris()

@@ -20,7 +20,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from grader.authoring.verify import normal_form, secret_lines
+from grader.authoring.leaks import normal_form, secret_lines
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.exercise import Quantity, Question, Table

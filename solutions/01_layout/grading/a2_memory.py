@@ -5,7 +5,7 @@ import math
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-from a2_memory import exercise, memory_copies, memory_dtypes, named_axes, weights_in_all
+from a2_memory import exercise, memory_copies, memory_dtypes, named_axes, placed_and_unplaced, weights_in_all
 from grader.exercise import About
 
 
@@ -52,3 +52,30 @@ exercise.about(
     weights_in_all,
     lambda I, J, X, Y, Z: About(mesh={"x": X, "y": Y, "z": Z}, arrays=[((I, J), P("x"))]),
 )
+
+
+@exercise.misconception(of=placed_and_unplaced)
+def unplaced_on_every_chip(I, J, X, Y):
+    """You took `a` for replicated. An array that nobody places lies on one chip; only `P()` on a mesh asks for copies."""
+    return 2 * I * J * 2 * X * Y
+
+
+@exercise.misconception(of=placed_and_unplaced)
+def replicated_once(I, J, X, Y):
+    """You counted `b` once. `P()` names no axis, so every chip of the mesh holds all of it."""
+    return 2 * I * J * 2
+
+
+@exercise.misconception(of=placed_and_unplaced)
+def placed_only(I, J, X, Y):
+    """You left out `a`. It lies on one chip: one copy more."""
+    return 2 * I * J * X * Y
+
+
+@exercise.misconception(of=placed_and_unplaced)
+def placed_in_numbers(I, J, X, Y):
+    """You counted numbers, not bytes. A bfloat16 takes 2."""
+    return I * J * (1 + X * Y)
+
+
+exercise.about(placed_and_unplaced, lambda I, J, X, Y: About(mesh={"x": X, "y": Y}, arrays=[((I, J), P())]))

@@ -1,10 +1,11 @@
 """What is checked in A5, and what goes wrong."""
 
 import itertools
+import math
 
 from jax.sharding import PartitionSpec as P
 
-from a5_classify import axes_of, classify, exercise, partial_sum_bytes
+from a5_classify import axes_of, classify, exercise, how_many_shardings, partial_sum_bytes
 from grader.exercise import About
 from grader.expect import expect_outcomes
 
@@ -194,3 +195,24 @@ exercise.about(
         mesh={"x": X, "y": Y, "z": Z}, arrays=[((I, J), P("x", "y")), ((J, K), P("y", "z"))]
     ),
 )
+
+
+@exercise.misconception(of=how_many_shardings)
+def shardings_in_any_order(r, k):
+    """You let each axis choose a dimension, or none. Two axes on one dimension can stand in two orders, which are two layouts."""
+    return (r + 1) ** k
+
+
+@exercise.misconception(of=how_many_shardings)
+def shardings_by_all_axes(r, k):
+    """You used every axis. One that no dimension names is legal: along it there are copies."""
+    return math.perm(k, k) * math.comb(k + r - 1, r - 1)
+
+
+@exercise.misconception(of=how_many_shardings)
+def shardings_without_tuples(r, k):
+    """You gave each dimension one axis at most. Several may cut the same one, as a tuple."""
+    return sum(math.comb(k, j) * math.perm(r, j) for j in range(k + 1))
+
+
+exercise.about(how_many_shardings, lambda r, k: About())

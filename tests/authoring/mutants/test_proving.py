@@ -98,6 +98,6 @@ def test_the_command_fails_on_holes_and_says_where(holes):
     done = CliRunner().invoke(app, ["mutants", "two", "-j", "1", "--json", "--course", str(holes.root)])
     assert done.exit_code == 1
     (row,) = json.loads(done.stdout)["exercises"]
-    assert row["survived"] == 8 and row["mutants"] == row["killed"] + 8
+    assert row["survived"] == 8 and row["mutants"] == row["killed"] + 8 and row["checks"] > 0
     line = line_of("if n < 0")
     assert f"line {line}, comparison: `if n < 0:` -> `if n <= 0:` passes every check of pairs" in row["problems"]

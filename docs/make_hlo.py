@@ -1,0 +1,260 @@
+"""Make the compiled texts that module 12 reads: real programs, really compiled, for CPU and for TPU.
+
+    python docs/make_hlo.py cpu       # JAX 0.10, or 0.12: each makes the texts that PROGRAMS names for it
+    python docs/make_hlo.py tpu       # jax[tpu]; needs libtpu and no TPU; names of texts may follow
+
+Each text starts with a line that says what made it. Three things are taken out and nothing else is touched: the tables of source lines,
+`metadata={...}`, and `backend_config={...}` wherever it does not say how often a loop runs. Of the module's own line its name stays.
+The texts are in `solutions/12_predict_profile/grading/hlo/`; `tests/test_keys_hlo.py` counts the same programs another way.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+TEXTS = Path(__file__).parents[1] / "solutions/12_predict_profile/grading/hlo"
+
+
+@dataclass(frozen=True)
+class Program:
+    """A program: what makes its function and arguments from a mesh and sizes, and the compiler's own settings."""
+
+    make: Callable[..., tuple[Callable[..., Any], list[Any]]]
+    mesh: dict[str, int]
+    sizes: tuple[int, ...]
+    by: str  # "cpu 0.10", "cpu 0.12" or "tpu 0.10"
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+def step(mesh: Any, B: int, D: int, F: int) -> tuple[Callable[..., Any], list[Any]]:
+    """A training step of two layers, cut by data (x) and features (y); the compiler puts the collectives in."""
+    import jax
+    import jax.numpy as jnp
+
+    def train(h: Any, w1: Any, w2: Any) -> Any:
+        def loss(w1: Any, w2: Any) -> Any:
+            return jnp.sum((jnp.tanh(h @ w1) @ w2) ** 2)
+
+        g1, g2 = jax.grad(loss, (0, 1))(w1, w2)
+        return w1 - g1, w2 - g2
+
+    x, y = mesh.axis_names[0], mesh.axis_names[-1]
+    return train, [
+        array(mesh, (B, D), (x, None)),
+        array(mesh, (D, F), (None, y)),
+        array(mesh, (F, D), (y, None)),
+    ]
+
+
+def layers(mesh: Any, B: int, D: int, L: int, steps: int) -> tuple[Callable[..., Any], list[Any]]:
+    """L layers, their weights gathered over x one by one, again and again; one sum over both axes in the end."""
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+    from jax.sharding import PartitionSpec as P
+
+    def local(h: Any, ws: Any) -> Any:
+        def layer(h: Any, w: Any) -> tuple[Any, None]:
+            product = h @ lax.all_gather(w, "x", axis=0, tiled=True)
+            return jnp.tanh(lax.all_gather(product, "y", axis=1, tiled=True)), None
+
+        h = lax.pcast(h, "y", to="varying")
+        h = lax.fori_loop(0, steps, lambda i, h: lax.scan(layer, h, ws)[0], h)
+        return lax.psum(h.astype(jnp.float32).sum(), ("x", "y"))
+
+    specs = (P("x"), P(None, "x", "y"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P()), [
+        array(mesh, (B, D), specs[0], "bfloat16"),
+        array(mesh, (L, D, D), specs[1], "bfloat16"),
+    ]
+
+
+def ring(mesh: Any, B: int, D: int, F: int) -> tuple[Callable[..., Any], list[Any]]:
+    """Rows passed on around y while they are multiplied; in the end the products are summed over x, two arrays at once."""
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+    from jax.sharding import PartitionSpec as P
+
+    def local(a: Any, b: Any) -> Any:
+        n = lax.axis_size("y")
+        pairs = [(j, (j + 1) % n) for j in range(n)]
+
+        def hop(_: Any, carry: Any) -> Any:
+            a, total = carry
+            return lax.ppermute(a, "y", pairs), total + jnp.tanh(a @ b)
+
+        zero = lax.pcast(jnp.zeros((a.shape[0], b.shape[1]), a.dtype), ("x", "y"), to="varying")
+        a, total = lax.fori_loop(0, n - 1, hop, (a, zero))
+        return lax.psum((total + jnp.tanh(a @ b), a[:8]), "x")
+
+    specs = (P(("x", "y")), P())
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=(P("y"), P("y"))), [
+        array(mesh, (B, D), specs[0], "bfloat16"),
+        array(mesh, (D, F), specs[1], "bfloat16"),
+    ]
+
+
+def prefetch(mesh: Any, B: int, D: int) -> tuple[Callable[..., Any], list[Any]]:
+    """The second layer's weights are gathered over y while the first one is multiplied."""
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+    from jax.sharding import PartitionSpec as P
+
+    def local(a: Any, w1: Any, w2: Any) -> Any:
+        return jnp.tanh(a @ w1) @ lax.all_gather(w2, "y", tiled=True)
+
+    specs = (P(("x", "y")), P(), P("y"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(("x", "y"))), [
+        array(mesh, shape, spec, "bfloat16") for shape, spec in zip(((B, D), (D, D), (D, D)), specs, strict=True)
+    ]
+
+
+def exchange(mesh: Any, B: int, D: int, F: int) -> tuple[Callable[..., Any], list[Any]]:
+    """One array is exchanged over x, another is summed and scattered over y, beside a product."""
+    import jax
+    import jax.numpy as jnp
+    from jax import lax
+    from jax.sharding import PartitionSpec as P
+
+    def local(a: Any, w: Any, t: Any) -> Any:
+        summed = lax.psum_scatter(t, "y", tiled=True)
+        return jnp.tanh(a @ w), summed, lax.all_to_all(t, "x", 0, 1, tiled=True)
+
+    both = P(("x", "y"))
+    return jax.shard_map(local, mesh=mesh, in_specs=(both, P(), both), out_specs=(both, both, P("y", "x"))), [
+        array(mesh, (B, D), both, "bfloat16"),
+        array(mesh, (D, F), P(), "bfloat16"),
+        array(mesh, (B, D), both, "bfloat16"),
+    ]
+
+
+def layouts(mesh: Any, B: int, D: int, F: int) -> tuple[Callable[..., Any], list[Any]]:
+    """Arrays in many layouts, each doubled where it is."""
+    names = mesh.axis_names
+    a, b = names[0], names[-1]
+    specs = [(a, b), (b, a), ((a, b), None), (None, (b, a)), (None, names[1]), (None, None), (b, None, a)]
+    if len(names) == 3:
+        specs = [
+            (names[1], b),
+            (None, (b, a)),
+            ((b, names[1]), a),
+            (None, names[1]),
+            (b, None, names[1]),
+            ((a, b), None),
+            ((b, a, names[1]), None),
+        ]
+    shapes = [(B, D, F)[: len(spec)] for spec in specs]
+    return lambda *arrays: [2 * one for one in arrays], [
+        array(mesh, shape, spec, "bfloat16") for shape, spec in zip(shapes, specs, strict=True)
+    ]
+
+
+ASYNC = {"xla_tpu_enable_async_collective_fusion": "false", "xla_tpu_enable_async_all_to_all": "true"}
+WIDE, TALL, CUBE = {"x": 2, "y": 4}, {"x": 4, "y": 2}, {"x": 2, "z": 2, "y": 2}
+PROGRAMS = {
+    "step-cpu": Program(step, WIDE, (96, 40, 56), "cpu 0.12"),
+    "step-cpu-2": Program(step, TALL, (104, 24, 72), "cpu 0.12"),
+    "step-cpu-3": Program(step, CUBE, (88, 72, 48), "cpu 0.12"),
+    "layers-cpu": Program(layers, WIDE, (48, 24, 6, 3), "cpu 0.10"),
+    "layers-cpu-2": Program(layers, TALL, (40, 56, 9, 5), "cpu 0.10"),
+    "ring-cpu": Program(ring, WIDE, (144, 40, 24), "cpu 0.10"),
+    "exchange-cpu": Program(exchange, WIDE, (160, 48, 72), "cpu 0.10"),
+    "layers-tpu": Program(layers, WIDE, (1536, 1024, 7, 3), "tpu 0.10"),
+    "layers-tpu-2": Program(layers, TALL, (1280, 2048, 11, 4), "tpu 0.10"),
+    "ring-tpu": Program(ring, WIDE, (2048, 1024, 512), "tpu 0.10"),
+    "ring-tpu-2": Program(ring, TALL, (3072, 2048, 768), "tpu 0.10"),
+    "prefetch-tpu": Program(prefetch, WIDE, (8192, 4096), "tpu 0.10"),
+    "prefetch-tpu-2": Program(prefetch, TALL, (8192, 6144), "tpu 0.10"),
+    "layouts-cpu": Program(layouts, WIDE, (40, 72, 24), "cpu 0.10"),
+    "layouts-cpu-2": Program(layouts, TALL, (56, 104, 8), "cpu 0.10"),
+    "layouts-cube": Program(layouts, CUBE, (24, 40, 12), "cpu 0.10"),
+    "layouts-tpu": Program(layouts, TALL, (1024, 768, 512), "tpu 0.10"),
+    "layouts-tpu-2": Program(layouts, CUBE, (512, 1536, 256), "tpu 0.10"),
+    "exchange-tpu": Program(exchange, WIDE, (8192, 4096, 4096), "tpu 0.10", ASYNC),
+    "exchange-tpu-2": Program(exchange, TALL, (8192, 2048, 6144), "tpu 0.10", ASYNC),
+}
+
+
+def array(mesh: Any, shape: tuple[int, ...], spec: Any, dtype: str = "float32") -> Any:
+    """An array that is not there, in its layout."""
+    import jax
+    from jax.sharding import NamedSharding, PartitionSpec
+
+    return jax.ShapeDtypeStruct(shape, dtype, sharding=NamedSharding(mesh, PartitionSpec(*spec)))
+
+
+# -- what is taken out -------------------------------------------------------------------------
+
+
+def shortened(text: str) -> str:
+    """A compiled text without tables of source lines, metadata, and backend configurations but those of loops."""
+    lines = [line for line in text.splitlines() if not re.match(r"(\d+ [{\"]|File|Function|StackFrames)", line)]
+    lines[0] = lines[0].split(",")[0]
+    kept = (without(without(line, "metadata"), "backend_config", but="known_trip_count") for line in lines)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept)).strip() + "\n"
+
+
+def without(line: str, attribute: str, but: str = "\0") -> str:
+    """The line without ``, attribute={...}``, unless it says ``but``."""
+    start = line.find(f", {attribute}={{")
+    if start < 0:
+        return line
+    depth, quoted, end = 0, False, start
+    for end in range(start, len(line)):
+        if line[end] == '"' and line[end - 1] != "\\":
+            quoted = not quoted
+        depth += 0 if quoted else (line[end] == "{") - (line[end] == "}")
+        if line[end] == "}" and not depth and not quoted:
+            break
+    return line if but in line[start:end] else line[:start] + line[end + 1 :]
+
+
+# -- by which compiler -------------------------------------------------------------------------
+
+
+def devices(platform: str) -> tuple[list[Any], str]:
+    """Eight devices of a platform, real or described, and what made the texts."""
+    import jax
+
+    made_by = f"jax {version('jax')}, jaxlib {version('jaxlib')}"
+    if platform == "cpu":
+        jax.config.update("jax_num_cpu_devices", 8)
+        return jax.devices(), f"{made_by}, CPU"
+    from jax.experimental import topologies
+
+    described = topologies.get_topology_desc(platform="tpu", topology_name="v5e:2x4")
+    return list(described.devices), f"{made_by}, libtpu {version('libtpu')}, TPU v5e:2x4"
+
+
+def main(platform: str, *chosen: str) -> None:
+    os.environ |= {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1"}
+    os.environ |= {"TPU_ACCELERATOR_TYPE": "v5litepod-8", "TPU_WORKER_HOSTNAMES": "localhost"}
+    import jax
+    import numpy as np
+
+    there, made_by = devices(platform)
+    for name, program in PROGRAMS.items():
+        if chosen and name not in chosen:
+            continue
+        if program.by != f"{platform} {version('jax')[:4]}":
+            continue
+        mesh = jax.sharding.Mesh(np.array(there).reshape(*program.mesh.values()), tuple(program.mesh))
+        function, arguments = program.make(mesh, *program.sizes)
+        compiled = jax.jit(function).lower(*arguments).compile(compiler_options=program.options)
+        axes = " ".join(f"{axis}={size}" for axis, size in program.mesh.items())
+        text = f"// {name}: {made_by}; mesh {axes}\n{shortened(compiled.as_text() or '')}"
+        (TEXTS / f"{name}.txt").write_text(text)
+        print(name, len(text))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

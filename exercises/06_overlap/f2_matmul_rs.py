@@ -1,0 +1,110 @@
+"""# F2 A matmul that hides its reduce-scatter
+
+`T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]`: y cuts what the product sums over, so each device has a partial sum of all
+columns of `Out` and needs the whole sum of its own. Multiply everything, then reduce-scatter, and the links are idle
+during the product. But the running sum of E2 needs one block of columns at a time: compute the next block while the sum
+is on its way.
+
+**Task.** Write the body for `shard_map` (which is around it, with `check_vma=False`), a ring over y.
+
+**Budget.** N − 1 `ppermute`s over y to a neighbour, one block [B/X, D/Y] each, and no other collective. Every product
+once. A hop carries sums, so it waits for products; but each has one beside it, which does not need what the hop brings.
+On a ring of eight v5e chips nine tenths of the hops' time lie under kernels, and the step takes at most 1.25 times as
+long as its products. A device never holds its partial sums of all columns.
+
+```
+   y = 4, on device y1; P_j = T · W_j is its part of block j
+
+               on the core     on the wires
+   round 0     S = P_0         nothing
+   round 1     P_3, S += P_3   P_0 leaves for y2, the sum for block 3 comes
+   round 2     P_2, S += P_2   S leaves for y2, the sum for block 2 comes
+   round 3     P_1, S += P_1   S leaves for y2, the sum for block 1 comes
+```
+
+**Small case.** float32[10, 84] · [84, 60] on x=2, y=4: blocks of [5, 15], 300 bytes, as in F1: three hops, 900 bytes
+sent by each device, and four products [5, 21] · [21, 15].
+
+**In time**, as the course's clock lays it out: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e chips, which form a
+ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+
+```
+right: 12,021.875 us, 7 permutes, 100% of their time hidden
+        │0                  │5,000             │10,000
+compute D════D═════k═════k═════k═════k═════k═════k════k
+link y+         P··   P··   P··   P··   P··   P··   P··
+
+loop, adds first: 16,545.813 us, 7 permutes, 0% of their time hidden
+        │0
+compute k═════   D════   ………D════   D════k
+link y+       P··     P··………     P··
+
+all products first: 17,323.294 us, 7 permutes, 0% of their time hidden
+        │0                  │5,000             │10,000             │15,000
+compute product═════════════════════════════════════k  k  k   k  k   k  k  k
+link y+                                             P·· P· P··P·· P··P·· P··
+```
+
+**Loops.** A round of `fori_loop` or `scan` ends when all in it has ended (F1). The round "hop, then add a product" hides,
+for the product does not need what arrives. The round "add a product, then hop" does not: there the hop needs the
+product. Written out, both are the first picture.
+
+**In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes; both count as
+right here: the budget of bytes is checked with float32 arrays only.
+
+**In real systems**: the second matmul of a tensor-parallel MLP with sequence parallelism; F1 is the first.
+
+**Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
+
+**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
+but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
+`np.asarray(x)`) does not get into the program.
+
+Check your work: shardlings check f2_matmul_rs
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+
+def matmul_rs(t, w):
+    """Blocks of T[B_X, F_Y] and W[F_Y, D] -> the block of Out[B_X, D_Y], Out = T W; the ring is mesh axis 'y'."""
+    # TODO: write this function
+    raise NotImplementedError("matmul_rs")
+
+
+# Question matmul_rs_bytes [MB]
+# `T` is bfloat16[6144, 28672] and `W` bfloat16[28672, 10240], with X=2 and Y=16; the running sums
+# are float32. How many MB does each device send in `matmul_rs`?
+#
+# Answer in MB (a bare number), or with a unit.
+# Model: one-way ring, hops of one block; 1 MB is 10^6 bytes.
+matmul_rs_bytes = None  # TODO: your answer
+
+
+# Question matmul_rs_hides_from [a number]
+# `matmul_rs` on a ring of 12 v5p chips multiplies bfloat16 and sends running sums in float32. How
+# many columns must `T[B, F]` have, F over all devices, that no hop takes longer than a product?
+#
+# Answer with a bare number.
+# Model: a hop takes the bytes of a block / W1, one direction of a link, a product takes FLOPs /
+# C; neither starts up late.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+matmul_rs_hides_from = None  # TODO: your answer
+
+
+# Question matmul_rs_time_saved [us]
+# Two products with 12288 columns on a ring of 4 v4p chips, all in bfloat16: T[6144, 16384], then
+# T[6144, 40960], each with its W (F and G over y). How much time do two `matmul_rs` save against
+# multiplying everything and then calling `jax.lax.psum_scatter`?
+#
+# Answer in us (a bare number), or with a unit.
+# Model: a hop takes the bytes of a block / W1, one direction of a link, a product takes FLOPs /
+# C; neither starts up late; jax.lax.psum_scatter takes V·(Y - 1)/Y / W, both directions.
+# Hardware: v4p: ICI 4.5e10 B/s per link and direction (9.0e10 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 32 GB at 1.2e12 B/s; bf16
+# 2.75e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+matmul_rs_time_saved = None  # TODO: your answer

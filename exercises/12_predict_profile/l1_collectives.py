@@ -1,0 +1,97 @@
+"""# L1 Read a compiled program
+
+What a program sends is decided by the compiler, and written in its own text: `jax.jit(f).lower(...).compile().as_text()`. It says what one
+device does, so all shapes in it are local. This is a part of such a text, of seven layers on a TPU, three times over:
+
+```
+%cond (p: (s32[], bf16[768,1024])) -> pred[] {
+  %seven = s32[] constant(7)
+  ...
+  ROOT %lt = pred[] compare(%i, %seven), direction=LT
+}
+%body (...) -> (...) {
+  %w = bf16[1,512,256]{2,1,0:T(8,128)} fusion(%ws, %i), kind=kLoop, ...
+  %g = bf16[1,1024,256] all-gather(%w), replica_groups={{0,4},{1,5},...
+```
+
+**Tasks.** `device_groups(text)` reads who talks to whom; `collectives(hlo)` lists what is sent, each `(kind, bytes, groups, trips)`, sorted.
+
+- *groups*: `{{0,4},{1,5}}` is a list of groups. `[4,2]<=[2,4]T(1,0)` is computed: number 2·4 devices in order, as an array [2,4];
+  transpose it; read it row by row as 4 groups of 2. Of a `collective-permute`, groups are the pairs `[from, to]`.
+- *kind*: the opcode, such as `all-gather`. Names mean nothing: `%psum_invariant.7` is an `all-reduce`, `%while.3` may be anything.
+- *bytes*: of the operands of one device, each time; all of them where there are several (a tuple).
+- *trips*: how often it runs. A loop's counter goes up from 0 by 1, below the one constant in its condition; the body's loops multiply.
+  CPU also prints `known_trip_count`, TPU does not.
+- `all-to-all-start` and `all-to-all-done` are one transfer, whose opcode is `all-to-all`.
+- A collective may stand in a computation that a `fusion` calls (`calls=%...`). Where TPU runs a gather beside products, it writes
+  it into each fusion that carries it on, with a `chain_id`. It is one gather; it begins where `AsyncCollectiveStart` stands beside it.
+
+**Small case.** `%g` above: 512·256 bfloat16 in each of 7 rounds, in each of 3: `("all-gather", 262144, [[0, 4], [1, 5], [2, 6], [3, 7]], 21)`.
+
+The texts are real: eight devices, JAX 0.10 and 0.12, CPU and TPU v5e, without source lines. Those of the checks that you can run stand in
+`_public/l1_collectives.py`; graded ones are others, some with new names, devices, types and rounds. Make your own: compile a program.
+
+**In real systems**: the first question on a slow step is what the compiler put in that nobody asked for; this is how to see it. The newest
+JAX also prints groups by axis, `mesh['x'=2,'y'=4] {'y'}`; none of these texts has it.
+
+**Read on.** *How To Scale Your Model*, "Profiling TPU Programs"; OpenXLA, "Operation Semantics" and "Asynchronous HLO instructions".
+
+Check your work: shardlings check l1_collectives
+"""
+
+import re
+from math import prod
+
+
+ITEMSIZE = {"pred": 1, "bf16": 2, "f16": 2, "s32": 4, "u32": 4, "f32": 4}
+
+
+KINDS = ("all-gather", "all-reduce", "all-to-all", "collective-permute", "reduce-scatter")
+
+
+def computations(hlo):
+    """The computations by name, and the name of the first to run.
+
+    Each is a list of its lines, (result, shape, opcode, operands, attributes), such as
+    ("g.1", "f32[8,4]{1,0}", "all-gather", ["w.2"], "channel_id=1, replica_groups={{0,1},{2,3}}, dimensions={0}")
+    or ("c.3", "s32[]", "constant", ["7"], "").
+    """
+    found, entry = {}, ""
+    for line in hlo.splitlines():
+        if head := re.match(r"(ENTRY )?%(\S+) \(.*\{$", line):
+            current = found[head[2]] = []
+            entry = head[2] if head[1] else entry
+        elif part := re.match(r"  (?:ROOT )?%(\S+) = (.*?) ([a-z][a-z-]*)\((.*?)\)(?:, (.*))?$", line):
+            result, shape, opcode, inside, attributes = part.groups(default="")
+            operands = [o.strip().lstrip("%") for o in re.sub(r"/\*.*?\*/", "", inside).split(",")]
+            current.append((result, shape, opcode, operands, attributes))
+    return found, entry
+
+
+def size(shape):
+    """Bytes of a shape such as bf16[8,4]{1,0}, or of all in a tuple."""
+    arrays = re.findall(r"(\w+)\[([\d,]*)\]", shape)
+    return sum(ITEMSIZE[dtype] * prod(int(n) for n in dims.split(",") if n) for dtype, dims in arrays)
+
+
+def device_groups(text):
+    """The groups that ``{{0,4},{1,5}}`` or ``[4,2]<=[2,4]T(1,0)`` stands for, as lists of devices in the order of the text."""
+    # TODO: write this function
+    raise NotImplementedError("device_groups")
+
+
+def collectives(hlo):
+    """Every collective that the program runs, as (kind, bytes, groups, trips), sorted; twice where two lines send alike."""
+    # TODO: write this function
+    raise NotImplementedError("collectives")
+
+
+# Question sent_by_loops [MB]
+# In the body of a loop of 12 rounds, inside of a loop of 2 rounds, stands `%all-gather-start.1 =
+# (bf16[384,1024], bf16[3072,1024]) all-gather-start(%w), replica_groups=[4,8]<=[8,4]T(1,0),
+# dimensions={0}`, and further down its `all-gather-done`. How many bytes does one device send for
+# it while the program runs?
+#
+# Answer in MB (a bare number), or with a unit.
+# Model: each chunk is passed on until all have it; what one device sends; 1 MB is 10^6 bytes.
+sent_by_loops = None  # TODO: your answer

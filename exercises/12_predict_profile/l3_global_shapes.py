@@ -1,0 +1,65 @@
+"""# L3 From one device's program back to the arrays
+
+A profile shows what one device runs: local shapes, numbered devices, no axes. Which array was that, and who shared it?
+
+```
+%h = bf16[72,512] parameter(0), sharding={devices=[2,1,4]<=[8]
+                                         last_tile_dim_replicate}
+%w = bf16[256,40] parameter(1), sharding={devices=[2,4]<=[2,4]}
+%v = bf16[64,40]  parameter(2), sharding={devices=[4,2]<=[2,4]T(1,0)}
+```
+
+`devices=[4,2]<=[2,4]T(1,0)` is a grid of devices, made as the groups of L1 are: its first dimension runs over the 4 parts of the
+array's first dimension, its second over the 2 parts of the next. With `last_tile_dim_replicate` the grid has one dimension more, over
+copies. `{replicated}` has no grid. The mesh numbers its devices row by row: on x=2, y=4, device 5 has x=1, y=1.
+
+**Tasks.** `axes(groups, mesh)` names the axes over which groups of a collective talk, and `global_shapes(hlo, mesh)` finds
+the whole shape of each parameter, and the axes that cut each of its dimensions. Both get `mesh` as `{"x": 2, "y": 4}`, in order, with any
+names; no axis is cut in two, and every group of a collective is alike.
+
+**Small case.** On x=2, y=4: `axes([[0, 4], [1, 5], [2, 6], [3, 7]], mesh)` is `["x"]`, and of eight groups of one device `[]`: they send
+nothing. Above: `h` is [144, 512], rows cut by x; `v` is [256, 80], rows by y and columns by x.
+
+**In real systems**: where X = Y, sizes cannot tell the axes apart, and strides can. The first look at a profile asks this: is it the layout
+that was meant?
+
+**Read on.** *How To Scale Your Model*, "Profiling TPU Programs", worked problems; OpenXLA, "Shardy" and `OpSharding`.
+
+Check your work: shardlings check l3_global_shapes
+"""
+
+import re
+
+
+def parameters(hlo):
+    """(local shape, sharding) of each parameter of the program, such as ([64, 40], "{devices=[4,2]<=[2,4]T(1,0)}")."""
+    line = r"%\S+ = \w+\[([\d,]*)\]\S* parameter\((\d+)\), sharding=(\{[^}]*\})"
+    found = {int(number): (shape, sharding) for shape, number, sharding in re.findall(line, hlo)}
+    return [([int(n) for n in found[i][0].split(",") if n], found[i][1]) for i in sorted(found)]
+
+
+def axes(groups, mesh):
+    """The names of the axes over which these groups talk, in the mesh's order; an empty list where nobody does."""
+    # TODO: write this function
+    raise NotImplementedError("axes")
+
+
+def global_shapes(hlo, mesh):
+    """(whole shape, axes of each dimension) of every parameter, such as ([256, 80], [["y"], ["x"]]).
+
+    Where two axes cut a dimension, the outer one is first: P(("y", "x")) is ["y", "x"]. A dimension that nothing cuts has [].
+    """
+    # TODO: write this function
+    raise NotImplementedError("global_shapes")
+
+
+# Question whole_product [GFLOP]
+# On a mesh x=4, y=32, z=5 a profile shows `%d = bf16[160,1536] dot(%h, %w)`, where `%h` is
+# `bf16[160,512]` with `sharding={devices=[4,32,5]<=[640] last_tile_dim_replicate}`, `%w` is
+# `bf16[512,1536]` with `F` whole, and `all-reduce(%d)` over y follows. How many FLOPs has the
+# product of the whole arrays?
+#
+# Answer in GFLOP (a bare number), or with a unit.
+# Model: multiplications and additions of the whole product, each once; those of the all-reduce do
+# not count.
+whole_product = None  # TODO: your answer

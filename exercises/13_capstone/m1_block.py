@@ -1,0 +1,186 @@
+"""# M1 A transformer block on three axes
+
+One mesh, three axes, a job for each: dp cuts the batch, sp the positions of each text, tp the heads and the hidden units.
+
+**Task.** Write two functions of global arrays, each one `jax.shard_map` around all that it does. `norm`, layouts, RATE and LIMIT are given.
+
+- `block(params, x)`: causal attention, then an MLP; each is given `norm` of what comes in, and added to it. Of a head the scores are
+  `q · k / √d`, and a query sees the positions *of the text* up to its own. The MLP is `silu(n @ up) @ down`. Gradients
+  are asked too, from outside: leave `check_vma` on, and JAX finds them.
+- `train_step(params, x, y)`: the loss is the mean of `(block(params, x) − y)²` over all B·T·D numbers. With its gradient g, and |g|
+  = √Σg² over all parameters, each counted once: return `p − RATE · g · min(1, LIMIT / |g|)` for each, the loss, and |g|.
+
+**Budget.** What a device sends; single numbers and padding come free.
+
+| over | forward | backward |
+|---|---|---|
+| tp | two all-reduces of its rows, [B/dp, T/sp, D] | as much again, and of the scales' gradients |
+| sp | what brings it K and V of its heads | twice as much |
+| dp and sp | nothing | one all-reduce of its parameters over both axes |
+
+The clock times `train_step` on v5p:2x2x2, in bfloat16, with B=6, T=8192, D=6400, H=50, d=128, F=25600, and sizes like these. There the program is
+the same as for small arrays, with as many rounds in each loop. It computes nothing more than once again, takes no longer than
+twice its products and all its collectives, and holds at most: parameters three times, its rows twelve times, its hidden units
+five times, and three times its scores, [B/dp, H/tp, T/sp, T].
+
+```
+   x[B_dp, T_sp, D] --> norm, qkv --> q, k, v of own heads    tp cuts H, F
+          |                              k, v: gathered    <-- over sp
+          |                           scores, softmax, out
+          + <--------------------------- summed            <-- over tp
+          +-----------> norm, up, silu, down
+          + <--------------------------- summed            <-- over tp
+
+   gradients of parameters: -----------> summed            <-- over dp, sp
+```
+
+**In time**, as the course's clock lays it out: `train_step` with the sizes above on 2x2x2 v5p chips, an axis of the
+mesh along each; `D` is a product, `k` is other work of the core, `G` is an all-gather, `S` is a reduce-scatter and
+`R` is an all-reduce, times are in us.
+
+```
+the solution: 69,664.54 us, 12 all-reduces, 49% of their time hidden
+         │0                 │20,000            │40,000             │60,000
+compute  k══kD═k─kD═D  k═══D═══  D═══D════ kD═D═k───k══D═══D════DD══D══D══kk
+link dp+                                                                RRRR
+link dp-                                                                RRRR
+link tp+             R·        R·         R                              R·R
+link tp-             R·        R·         R                              R·R
+link sp+    G     G                                               SS    RRRR
+link sp-    G     G                                               SS    RRRR
+```
+
+**Small case.** B=6, T=12, D=10, 6 heads of 3, F=14, float32, dp=tp=sp=2: rows are [3, 6, 10], 720 bytes, of which an all-reduce sends
+2 · 1/2 · 720 = 720; 1440 forward. K is [3, 6, 3, 3], 648 bytes; to gather K and V sends 1296.
+
+**In the questions** a block is in bfloat16, with F = 4·D and H·d = D. Each axis of the mesh is a ring, one axis of a slice of v5p. Each place
+along dp has b texts of T positions, of which a place along sp has T/sp.
+
+**The leaderboard.** A class may have one, of the solutions that pass all checks, by the clock's step time at the sizes above. Who wants to
+be on it sets `leaderboard_name`, by which alone they are shown: letters, digits, blanks, - and _, 30 at most, and nobody's name.
+
+**In real systems**: the mesh of a large run, without pipelines and experts.
+
+**Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; Korthikanti et al., *Reducing Activation Recomputation*.
+
+**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like,
+but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`,
+`np.asarray(x)`) does not get into the program.
+
+Check your work: shardlings check m1_block
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+
+ROWS = P("dp", "sp")
+
+
+PARAMS = {
+    "before": P(),  # [D], scale of the norm before attention
+    "qkv": P(None, None, "tp"),  # [D, 3, H, d]
+    "out": P("tp"),  # [H, d, D]
+    "between": P(),  # [D], scale of the norm before the MLP
+    "up": P(None, "tp"),  # [D, F]
+    "down": P("tp"),  # [F, D]
+}
+
+
+RATE = 0.1
+
+
+LIMIT = 7.0
+
+
+leaderboard_name = ""
+
+
+def norm(x, scale):
+    """Each row of x divided by its root mean square, times scale."""
+    return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
+
+
+def block(params, x, *, mesh):
+    """The block's result, in layout ROWS.
+
+    Args: params, float32 arrays in layouts PARAMS; x float32[B, T, D] in layout ROWS.
+    Returns: float32[B, T, D] in layout ROWS.
+    """
+    # TODO: write this function
+    raise NotImplementedError("block")
+
+
+def train_step(params, x, y, *, mesh):
+    """One step on the mean squared error, with its gradient clipped.
+
+    Args: params, float32 arrays in layouts PARAMS; x, y float32[B, T, D] in layout ROWS.
+    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping), both of all devices.
+    """
+    # TODO: write this function
+    raise NotImplementedError("train_step")
+
+
+# Question block_times [products, rows, keys, gradients]
+# How long does each part of a block take on v5p with dp=4, sp=4, tp=8, b=1, T=49152, D=8192?
+# Forward and backward: a chip's products, all that goes over tp (`rows`), K and V and their
+# gradients over sp (`keys`), the parameters' gradients over dp and sp (`gradients`).
+#
+# Answer with {"products": ..., "rows": ..., "keys": ..., "gradients": ...}: products in ms, rows
+# in ms, keys in ms, gradients in ms (bare numbers), or with units.
+# Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
+# two, an all-reduce twice as long; products at the peak rate, with scores of all positions,
+# masked or not.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+block_times = None  # TODO: your answer
+
+
+# Question block_step [ms]
+# How long does a block take on v5p, forward and backward, with dp=4, sp=16, tp=4, b=1, T=49152,
+# D=8192? Products wait for rows, K and V, and these for products; only the parameters' gradients
+# have time, until the backward products are done.
+#
+# Answer in ms (a bare number), or with a unit.
+# Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
+# two, an all-reduce twice as long; products at the peak rate, with scores of all positions,
+# masked or not; gradients travel beside the backward products, two thirds of all, and nothing
+# else runs beside anything.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+block_step = None  # TODO: your answer
+
+
+# Question block_bottleneck [one of A, B, C, D]
+# What is the bottleneck on v5p with dp=8, sp=4, tp=8, b=1, T=49152, D=8192, when all runs beside
+# all? That is, which of these would have to be faster for the step to be?
+#
+# - A: K and V and their gradients over sp
+# - B: the parameters' gradients over dp and sp
+# - C: the rows over tp
+# - D: the products
+# Answer with the letter or the text of one.
+# Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
+# two, an all-reduce twice as long; products at the peak rate, with scores of all positions,
+# masked or not.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+block_bottleneck = None  # TODO: your answer
+
+
+# Question block_hides_from [token]
+# On v5p, how many positions must each place along dp and sp have (b·T/sp), for the parameters'
+# gradients to take no longer than the backward products, with T=16384 and D=2048?
+#
+# Answer in token (a bare number), or with a unit.
+# Model: rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over
+# two, an all-reduce twice as long; products at the peak rate, with scores of all positions,
+# masked or not.
+# Hardware: v5p: ICI 9.0e10 B/s per link and direction (1.8e11 both ways), 3D torus, wraps only on
+# axes that are multiples of 4 in slices of full 4x4x4 cubes; HBM 96 GB at 2.8e12 B/s; bf16
+# 4.59e14 FLOP/s; hop 1 us; table 2026-11, from How To Scale Your Model of 2025-02-04.
+block_hides_from = None  # TODO: your answer

@@ -1,0 +1,90 @@
+"""Lines that learners must not get, looked for in what they are given."""
+
+from __future__ import annotations
+
+import ast
+from collections import Counter
+from collections.abc import Iterator
+
+from grader.course.loading import Course
+from grader.course.statements import Statement, statements
+from grader.exercise import Exercise
+
+
+def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
+    """Lines that learners must not get, found in what they are given."""
+    secrets = dict(secret_lines(course))
+    for path, text in made.items():
+        for line in text.splitlines():
+            found = secrets.get(normal_form(line))
+            if found:
+                yield f"exercises/{path} holds a line of {found}: {line.strip()[:80]}"
+    seed = course.config.seed
+    for path, text in made.items():
+        if len(seed) > 3 and seed in text:
+            yield f"exercises/{path} holds the course's seed"
+
+
+def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
+    """Telling lines of solutions, hidden checks, hidden cases, answers and misconceptions, and whose they are.
+
+    Lines that occur in what learners are meant to get are no secrets; nor are short ones, and those that
+    three exercises share: they are idioms.
+    """
+    used = Counter(
+        line
+        for e in course.exercises.values()
+        for line in {normal_form(text) for text in f"{e.source}\n{e.grading_source}".splitlines()}
+    )
+    shown = {normal_form(line) for e in course.exercises.values() for line in _public_checks(e)}
+    for exercise in course.exercises.values():
+        parts = statements(exercise, grading=True)
+        public = {c.name for c in exercise.checks.values() if c.public}
+        shown_lines = shown | {normal_form(line) for p in parts for line in _given(p, public).splitlines()}
+        shown_lines |= {normal_form(hint) for task in exercise.tasks.values() for hint in task.hints}
+        for part in parts:
+            for line in _secret(part, public):
+                if (
+                    len(normal_form(line)) >= 16
+                    and normal_form(line) not in shown_lines
+                    and used[normal_form(line)] < 3
+                ):
+                    yield normal_form(line), f"{exercise.id}/{part.name}"
+
+
+def _public_checks(exercise: Exercise) -> list[str]:
+    """Lines of public checks: a hidden check of another exercise that says the same is no secret."""
+    public = {c.name for c in exercise.checks.values() if c.public}
+    return [line for p in statements(exercise, grading=True) if p.name in public for line in p.text.splitlines()]
+
+
+def normal_form(line: str) -> str:
+    """A line without blanks and comment, so that formatting does not hide it."""
+    return "".join(line.split("  #")[0].split())
+
+
+def _given(part: Statement, public: set[str]) -> str:
+    """The text of a statement that learners are given."""
+    if part.kind in ("given", "helper", "import", "exercise", "doc") or part.name in public:
+        return part.text
+    if part.kind in ("task", "question") and isinstance(part.node, ast.FunctionDef):
+        node = part.node
+        first = min([node.lineno, *(d.lineno for d in node.decorator_list)])
+        body = node.body[0].end_lineno or node.lineno
+        return "\n".join(part.text.splitlines()[: body - first + 1])
+    return ""
+
+
+def _secret(part: Statement, public: set[str]) -> list[str]:
+    """Body lines of solutions, answers, misconceptions, hidden checks and private functions."""
+    if not isinstance(part.node, ast.FunctionDef) or part.kind in ("given", "helper") or part.name in public:
+        return []
+    lines = part.text.splitlines()
+    first = min([part.node.lineno, *(d.lineno for d in part.node.decorator_list)])
+    start = part.node.body[0]
+    skip = (
+        (start.end_lineno or 0)
+        if ast.get_docstring(part.node) and part.kind in ("task", "question")
+        else part.node.lineno
+    )
+    return lines[skip - first + 1 :]

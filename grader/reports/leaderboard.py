@@ -1,0 +1,116 @@
+"""A class's leaderboard: who asked to be on it, in the order of the step times that the clock gave to their programs.
+
+It shows the names that learners gave themselves and no others; those are untrusted, and who else could be meant is kept apart.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from grader.common.result import ExerciseReport, Report
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9 _-]{0,29}")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A line of the board; ``step`` in picoseconds. Equal times share a rank. ``student`` is for the staff alone."""
+
+    rank: int
+    name: str
+    step: int
+    student: str
+
+
+@dataclass(frozen=True)
+class Board:
+    """The places, best first; ``left_out``: students who asked and are not on it, and why, for the staff alone."""
+
+    exercise: str
+    title: str
+    places: list[Place]
+    left_out: dict[str, str] = field(default_factory=dict)
+
+
+class NoBoard(Exception):
+    """There is nothing to rank, or it is not said what; the message is one line."""
+
+
+def leaderboard(reports: Iterable[Report], exercise: str = "", known: Sequence[str] = ()) -> Board:
+    """The board of one exercise, of those who passed all of its checks and gave a name.
+
+    Args:
+        exercise: whose; "": the one in which names were given.
+        known: names of persons, beside those of the reports' students, which nobody may bear here.
+
+    Raises:
+        NoBoard: nobody asked for a place, or in several exercises.
+    """
+    reports = list(reports)
+    asked = [
+        (r.student, e) for r in reports for e in r.exercises if e.pseudonym.strip() and exercise in ("", e.exercise)
+    ]
+    names = sorted({e.exercise for _, e in asked})
+    if len(names) != 1:
+        raise NoBoard(
+            f"there are names in {', '.join(names)}: say of which exercise the board is to be"
+            if names
+            else f"nobody gave a leaderboard_name{f' in {exercise}' if exercise else ''}"
+        )
+    persons = [*(r.student for r in reports), *known]
+    found: list[tuple[int, str, str]] = []
+    left_out: dict[str, str] = {}
+    for student, report in asked:
+        if problem := _problem(report, persons):
+            left_out[student] = problem
+        else:
+            found.append((step_of(report) or 0, " ".join(report.pseudonym.split()), student))
+    return Board(names[0], asked[0][1].title, _placed(sorted(found)), left_out)
+
+
+def step_of(report: ExerciseReport) -> int | None:
+    """The step time of the first program that was timed with sizes which learners see; None without one."""
+    return next((e.step for e in report.evidence if e.step is not None and not e.secret), None)
+
+
+def milliseconds(step: int) -> str:
+    return f"{step / 1e9:.3f} ms"
+
+
+def _problem(report: ExerciseReport, persons: Sequence[str]) -> str:
+    """Why this report has no place; "" where it has one."""
+    if any(r.status != "passed" for r in report.results if r.kind == "check"):
+        return "not all checks are passed"
+    if not step_of(report):
+        return "no program was timed"
+    if not _NAME.fullmatch(" ".join(report.pseudonym.split())):
+        return "the name may hold letters from A to Z, digits, blanks, - and _, 30 at most"
+    if any(_means(report.pseudonym, person) for person in persons):
+        return "the name is that of somebody in the class"
+    return ""
+
+
+def _means(name: str, person: str) -> bool:
+    """Whether a name could be meant for a person: all words of one are words of the other, or it is the same without blanks."""
+    one, other = _words(name), _words(person)
+    return bool(other) and (set(one) <= set(other) or set(other) <= set(one) or "".join(one) == "".join(other))
+
+
+def _words(name: str) -> list[str]:
+    """Without accents, case, signs and the host of an address."""
+    plain = "".join(c for c in unicodedata.normalize("NFKD", name.split("@")[0]) if not unicodedata.combining(c))
+    return re.findall(r"[^\W_]+", plain.casefold())
+
+
+def _placed(found: Sequence[tuple[int, str, str]]) -> list[Place]:
+    """Ranks, and numbers for names that several bear."""
+    steps, seen, places = [step for step, _, _ in found], Counter[str](), []
+    for step, name, student in found:
+        seen[name.casefold()] += 1
+        again = seen[name.casefold()]
+        places.append(Place(1 + steps.index(step), name if again == 1 else f"{name} ({again})", step, student))
+    return places

@@ -1,0 +1,89 @@
+"""Predicted against measured as an SVG picture on two logarithmic axes: where each mark, tick and label goes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grader.reports.svg import PALETTE
+from grader.reports.untrusted import clean
+
+LEFT, TOP, SIDE, LEGEND = 70.0, 34.0, 400.0, 150.0
+SHAPES = ("M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0", "M-4.5 -4.5h9v9h-9z", "M0 -6L5.5 4.5H-5.5z", "M0 -6L6 0L0 6L-6 0z")
+"""One for each group, beside its colour."""
+
+
+@dataclass(frozen=True)
+class Point:
+    """One thing that was predicted and measured, in seconds."""
+
+    group: str
+    name: str
+    predicted: float
+    measured: float
+
+
+@dataclass(frozen=True)
+class Mark:
+    x: float
+    y: float
+    look: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Plot:
+    """A picture ready to draw. ``looks``: colour and outline of each group; ``ends``: of the line on which predictions hold."""
+
+    width: float
+    height: float
+    left: float
+    top: float
+    side: float
+    heading: str
+    ticks: list[tuple[float, float, str]]
+    marks: list[Mark]
+    legend: list[tuple[float, int, str]]
+    looks: list[tuple[str, str]]
+    alt: str
+
+
+def draw_plot(points: Sequence[Point], heading: str) -> Plot:
+    """Both axes have one scale, so that the diagonal is where predictions are right."""
+    values = [v for p in points for v in (p.predicted, p.measured)]
+    low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+    high += low == high
+    unit = SIDE / (high - low)
+    step = math.ceil((high - low) / 10)
+
+    def x(value: float) -> float:
+        return round(LEFT + (math.log10(value) - low) * unit, 1)
+
+    def y(value: float) -> float:
+        return round(TOP + SIDE - (math.log10(value) - low) * unit, 1)
+
+    groups = list(dict.fromkeys(p.group for p in points))
+    told = [f"{p.group} {p.name}: predicted {show_seconds(p.predicted)}, measured {show_seconds(p.measured)}" for p in points]  # fmt: skip
+    tens = [10.0**power for power in range(low, high + 1, step)]
+    return Plot(
+        width=LEFT + SIDE + LEGEND,
+        height=TOP + SIDE + 46,
+        left=LEFT,
+        top=TOP,
+        side=SIDE,
+        heading=clean(heading, 100),
+        ticks=[(x(ten), y(ten), show_seconds(ten)) for ten in tens],
+        marks=[Mark(x(p.predicted), y(p.measured), groups.index(p.group), text) for p, text in zip(points, told, strict=True)],
+        legend=[(TOP + 14 + 22 * i, i, clean(group, 40)) for i, group in enumerate(groups)],
+        looks=[(PALETTE[i % len(PALETTE)], SHAPES[i % len(SHAPES)]) for i in range(len(groups))],
+        alt=clean(f"{heading}, logarithmic axes. {'; '.join(told)}", 4000),
+    )  # fmt: skip
+
+
+def show_seconds(seconds: float) -> str:
+    """Three digits in the unit that suits: ``12.3 us``."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
+        if seconds >= 0.9995 * size:
+            return f"{seconds / size:.3g} {unit}" if seconds < 1000 * size else f"{seconds / size:.2e} {unit}"
+    return f"{seconds / 1e-9:.3g} ns"

@@ -1,0 +1,158 @@
+"""# F1 A gather that hides behind its matmul
+
+`A[B_X, D_Y] · W[D, F_Y] → C[B_X, F_Y]`: y cuts columns of `A` and of `W`, and D is what the product sums over, so every
+device needs the rest of its rows of `A`. Gather them first, and the core waits for all of them. But `C` is a sum over
+the shards of `A`, and each term needs one: multiply the shard that is here while the next one is on its way.
+
+**Task.** Write the body for `shard_map` (which is around it, with `check_vma=False`), a ring over y.
+
+**Budget.** N − 1 `ppermute`s over y to a neighbour, one shard each, and no other collective. Every product once. No hop
+waits for a product, and each has one beside it that need not wait for the hop. On a ring of eight v5e chips nine tenths
+of the hops' time lie under products, and the step takes at most 1.15 times as long as its products. With a narrow `W`
+(F/Y = 2048 and less) a device never holds more than four shards of `A`.
+
+```
+   y = 4, on device y1; W_j are the rows of W that belong to shard A_j
+
+               on the core        on the wires
+   round 0     C  = A_1 · W_1     A_1 leaves for y2, A_0 comes from y0
+   round 1     C += A_0 · W_0     A_0 leaves for y2, A_3 comes from y0
+   round 2     C += A_3 · W_3     A_3 leaves for y2, A_2 comes from y0
+   round 3     C += A_2 · W_2     nothing: the last shard goes nowhere
+```
+
+**Small case.** float32[10, 60] · [60, 84] on x=2, y=4: shards of [5, 15], 300 bytes. Three hops, 900 bytes sent by each
+device, and four products [5, 15] · [15, 21].
+
+**In time**, as the course's clock lays it out: bfloat16[8192, 16384] · [16384, 53248] on 2x4 v5e chips, which form a
+ring; `D` is a product and `P` is a hop, times are in us.
+
+```
+right: 9,069.576 us, 7 permutes, 100% of their time hidden
+        │0                      │5,000
+compute D════D═════D════D═════D════D════D═════D════
+link y+   P··  P···  P··  P··· P···  P··  P···
+
+each hop waits: 14,289.154 us, 7 permutes, 0% of their time hidden
+        │0                      │5,000                  │10,000
+compute D════    D════    D════    D════    D════    D════    D════    D════
+link y+      P···     P···     P···     P···     P···     P···     P···
+
+loop, receives first: 14,289.154 us, 7 permutes, 0% of their time hidden
+        │0
+compute D════    D════    D════………    D════
+link y+      P···     P···     ………P···
+```
+
+**Loops.** All three have the same hops and products. In the second, each hop waits for the product of what it sends. The
+third is a `fori_loop`: receive, then multiply. In a Python loop, which JAX writes out, the same lines make the first
+picture: their order means nothing, and whatever does not need a hop can run beside it. But a round of `fori_loop` or
+`scan` ends when all in it has ended, on TPUs too, and nothing of the next one begins before. So a loop is right here if
+hop and product *of one round* do not need each other. One that receives, then multiplies gives right values and traffic
+and hides nothing; `unroll=True` would write it out.
+
+**When it pays.** This ring uses one direction of each link, `all_gather` both. Where a hop takes more than twice as long
+as a product, gathering first is faster, and the ring only saves memory. F3 goes both ways.
+
+**In real systems**: "collective matmul", or "windowed einsum" in XLA, which can write such rings itself. Columns of
+activations times columns of weights is the scheme for which an exercise of HighPerfLLMs2024 (session 4) asks for an order.
+
+**Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
+"""
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.hardware import CHIPS, link_intensity, matmul_time
+
+exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3)
+
+
+@exercise.body(
+    out_specs=P("x", "y"),
+    hints=[
+        "Which rows of W does a shard of A meet in the product? The shard that came t hops ago set out t devices before you.",
+        "In each of N rounds: send what you hold, multiply what you hold, add. Only then take what has arrived.",
+        "arriving = jax.lax.ppermute(a, 'y', ring); c += a @ rows[(me - hop) % n]; a = arriving",
+    ],
+)
+def ag_matmul(a, w):
+    """Blocks of A[B_X, D_Y] and W[D, F_Y] -> the block of C[B_X, F_Y], C = A W; the ring is mesh axis 'y'."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    ring = [(d, (d + 1) % n) for d in range(n)]
+    rows = w.reshape(n, a.shape[1], -1)
+    c = 0
+    for hop in range(n):
+        arriving = jax.lax.ppermute(a, "y", ring) if hop < n - 1 else None
+        c += a @ rows[(me - hop) % n]
+        a = arriving
+    return c
+
+
+@exercise.helper
+def arrays(dtype):
+    """A and W of this dtype."""
+    return {"a": normal("B", "D", spec=P("x", "y"), dtype=dtype), "w": normal("D", "F", spec=P(None, "y"), dtype=dtype)}
+
+
+call = exercise.call(
+    ag_matmul, **arrays("float32"), dims={"B": 10, "D": 60, "F": 84}, hidden_dims={"B": 14, "D": 108, "F": 60}
+)
+# A ring of eight, small for its values, and with the sizes of real layers for its time and its memory.
+RING = [{"x": 1, "y": 8}]
+small = exercise.call(
+    ag_matmul, **arrays("float32"), meshes=RING, dims={"B": 3, "D": 40, "F": 56}, hidden_dims={"B": 5, "D": 24, "F": 72}
+)
+wide = exercise.timing(
+    ag_matmul, **arrays("bfloat16"), meshes=RING, on="v5e:2x4",
+    dims={"B": 8192, "D": 16384, "F": 53248}, hidden_dims={"B": 12288, "D": 8192, "F": 49152},
+)  # fmt: skip
+narrow = exercise.timing(
+    ag_matmul, **arrays("bfloat16"), meshes=RING, on="v5e:2x4",
+    dims={"B": 16384, "D": 53248, "F": 16384}, hidden_dims={"B": 12288, "D": 49152, "F": 8192},
+)  # fmt: skip
+
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"B": [4096, 6144, 8192], "D": [5120, 10240], "X": [2, 8], "Y": [4, 16]},
+    model="one-way ring, hops of one shard; 1 MB is 10^6 bytes",
+)
+def ag_matmul_bytes(B, D, X, Y):
+    """`A` is bfloat16[{{ B }}, {{ D }}], sharded `A[B_X, D_Y]` with X={{ X }} and Y={{ Y }}. How many MB does each device send in
+    `ag_matmul`?"""
+    return (Y - 1) * 2 * (B / X) * (D / Y)
+
+
+HOPS = (
+    "a hop takes the bytes of a shard / W1, one direction of a link, a product takes FLOPs / C; neither starts up late"
+)
+
+
+@exercise.number(
+    points=0.5, unit="", params={"chip": ["v4p", "v5p"], "Y": [4, 8, 12, 16]}, model=HOPS,
+    hints=["Write both times with B, D, F, X and Y. What cancels?", "2·(B/X)(D/Y)/W1 against 2·(B/X)(D/Y)(F/Y)/C"],
+)  # fmt: skip
+def ag_matmul_hides_from(chip, Y):
+    """`ag_matmul` in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How many columns must `W[D, F]` have, F over all devices,
+    that no hop takes longer than a product?"""
+    return Y * CHIPS[chip].bf16 / CHIPS[chip].ici
+
+
+def hop_and_product(chip, B, D, F, Y):
+    """Seconds of one hop, and of one product."""
+    return 2 * B * (D / Y) / CHIPS[chip].ici, matmul_time(2 * B * (D / Y) * (F / Y), chip)
+
+
+@exercise.number(
+    points=0.5, unit="us", model=HOPS,
+    where=lambda chip, F, G, Y, **_: 0.8 * Y * link_intensity(chip) > F and 2.6 < G / (Y * link_intensity(chip)) < 3,
+    params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "D": [8192, 12288], "F": [6144, 12288], "G": [28672, 34816, 57344, 69632], "Y": [4, 8]},
+)  # fmt: skip
+def ag_matmul_time(chip, B, D, F, G, Y):
+    """A[{{ B }}, {{ D }}] (D over y) meets first W[{{ D }}, {{ F }}], then W[{{ D }}, {{ G }}], each in an `ag_matmul` of its own, in
+    bfloat16 on a ring of {{ Y }} {{ chip }} chips. How long do the two take, one after the other?"""
+    times = [hop_and_product(chip, B, D, columns, Y) for columns in (F, G)]
+    return sum((Y - 1) * max(hop, product) + product for hop, product in times)

@@ -1,0 +1,161 @@
+"""# F2 A matmul that hides its reduce-scatter
+
+`T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]`: y cuts what the product sums over, so each device has a partial sum of all
+columns of `Out` and needs the whole sum of its own. Multiply everything, then reduce-scatter, and the links are idle
+during the product. But the running sum of E2 needs one block of columns at a time: compute the next block while the sum
+is on its way.
+
+**Task.** Write the body for `shard_map` (which is around it, with `check_vma=False`), a ring over y.
+
+**Budget.** N − 1 `ppermute`s over y to a neighbour, one block [B/X, D/Y] each, and no other collective. Every product
+once. A hop carries sums, so it waits for products; but each has one beside it, which does not need what the hop brings.
+On a ring of eight v5e chips nine tenths of the hops' time lie under kernels, and the step takes at most 1.25 times as
+long as its products. A device never holds its partial sums of all columns.
+
+```
+   y = 4, on device y1; P_j = T · W_j is its part of block j
+
+               on the core     on the wires
+   round 0     S = P_0         nothing
+   round 1     P_3, S += P_3   P_0 leaves for y2, the sum for block 3 comes
+   round 2     P_2, S += P_2   S leaves for y2, the sum for block 2 comes
+   round 3     P_1, S += P_1   S leaves for y2, the sum for block 1 comes
+```
+
+**Small case.** float32[10, 84] · [84, 60] on x=2, y=4: blocks of [5, 15], 300 bytes, as in F1: three hops, 900 bytes
+sent by each device, and four products [5, 21] · [21, 15].
+
+**In time**, as the course's clock lays it out: bfloat16[8192, 65536] · [65536, 16384] on 2x4 v5e chips, which form a
+ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+
+```
+right: 12,021.875 us, 7 permutes, 100% of their time hidden
+        │0                  │5,000             │10,000
+compute D════D═════k═════k═════k═════k═════k═════k════k
+link y+         P··   P··   P··   P··   P··   P··   P··
+
+loop, adds first: 16,545.813 us, 7 permutes, 0% of their time hidden
+        │0
+compute k═════   D════   ………D════   D════k
+link y+       P··     P··………     P··
+
+all products first: 17,323.294 us, 7 permutes, 0% of their time hidden
+        │0                  │5,000             │10,000             │15,000
+compute product═════════════════════════════════════k  k  k   k  k   k  k  k
+link y+                                             P·· P· P··P·· P··P·· P··
+```
+
+**Loops.** A round of `fori_loop` or `scan` ends when all in it has ended (F1). The round "hop, then add a product" hides,
+for the product does not need what arrives. The round "add a product, then hop" does not: there the hop needs the
+product. Written out, both are the first picture.
+
+**In float32.** Partial sums in bfloat16 lose bits with each hop. Sums in float32 send twice the bytes; both count as
+right here: the budget of bytes is checked with float32 arrays only.
+
+**In real systems**: the second matmul of a tensor-parallel MLP with sequence parallelism; F1 is the first.
+
+**Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems.
+"""
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.hardware import CHIPS, link_intensity, matmul_time, reduce_scatter_time
+
+exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3)
+
+
+@exercise.body(
+    out_specs=P("x", "y"),
+    hints=[
+        "Which block of columns does a device compute first, if its own is to be the last that it adds to?",
+        "Start with the block of the device before you. In each of N - 1 rounds: send the sum, compute the part of the "
+        "block that is coming, and add what has arrived.",
+        "arriving = jax.lax.ppermute(total, 'y', ring); total = arriving + t @ columns[:, (me - 1 - hop) % n]",
+    ],
+)
+def matmul_rs(t, w):
+    """Blocks of T[B_X, F_Y] and W[F_Y, D] -> the block of Out[B_X, D_Y], Out = T W; the ring is mesh axis 'y'."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    ring = [(d, (d + 1) % n) for d in range(n)]
+    columns = w.reshape(w.shape[0], n, -1)
+    total = t @ columns[:, (me - 1) % n]
+    for hop in range(1, n):
+        arriving = jax.lax.ppermute(total, "y", ring)
+        total = arriving + t @ columns[:, (me - 1 - hop) % n]
+    return total
+
+
+@exercise.helper
+def arrays(dtype):
+    """T and W of this dtype."""
+    return {"t": normal("B", "F", spec=P("x", "y"), dtype=dtype), "w": normal("F", "D", spec=P("y", None), dtype=dtype)}
+
+
+call = exercise.call(
+    matmul_rs, **arrays("float32"), dims={"B": 10, "F": 84, "D": 60}, hidden_dims={"B": 14, "F": 60, "D": 108}
+)
+# A ring of eight, small for its values, and with the sizes of real layers for its time and its memory.
+RING = [{"x": 1, "y": 8}]
+small = exercise.call(
+    matmul_rs, **arrays("float32"), meshes=RING, dims={"B": 3, "F": 56, "D": 40}, hidden_dims={"B": 5, "F": 72, "D": 24}
+)
+wide = exercise.timing(
+    matmul_rs, **arrays("bfloat16"), meshes=RING, on="v5e:2x4",
+    dims={"B": 8192, "F": 65536, "D": 16384}, hidden_dims={"B": 12288, "F": 65536, "D": 8192},
+)  # fmt: skip
+narrow = exercise.timing(
+    matmul_rs, **arrays("bfloat16"), meshes=RING, on="v5e:2x4",
+    dims={"B": 16384, "F": 8192, "D": 53248}, hidden_dims={"B": 12288, "F": 8192, "D": 49152},
+)  # fmt: skip
+
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"B": [4096, 6144], "F": [14336, 28672], "D": [5120, 10240], "X": [2, 8], "Y": [4, 16]},
+    model="one-way ring, hops of one block; 1 MB is 10^6 bytes",
+)
+def matmul_rs_bytes(B, F, D, X, Y):
+    """`T` is bfloat16[{{ B }}, {{ F }}] and `W` bfloat16[{{ F }}, {{ D }}], with X={{ X }} and Y={{ Y }}; the running sums are float32.
+    How many MB does each device send in `matmul_rs`?"""
+    return (Y - 1) * 4 * (B / X) * (D / Y)
+
+
+HOPS = (
+    "a hop takes the bytes of a block / W1, one direction of a link, a product takes FLOPs / C; neither starts up late"
+)
+
+
+@exercise.number(
+    points=0.5, unit="", params={"chip": ["v4p", "v5p"], "Y": [4, 8, 12, 16]}, model=HOPS,
+    hints=["Write both times with B, D, F, X and Y. What cancels?", "4·(B/X)(D/Y)/W1 against 2·(B/X)(F/Y)(D/Y)/C"],
+)  # fmt: skip
+def matmul_rs_hides_from(chip, Y):
+    """`matmul_rs` on a ring of {{ Y }} {{ chip }} chips multiplies bfloat16 and sends running sums in float32. How many columns must
+    `T[B, F]` have, F over all devices, that no hop takes longer than a product?"""
+    return 2 * Y * CHIPS[chip].bf16 / CHIPS[chip].ici
+
+
+def hop_and_product(chip, B, F, D, Y):
+    """Seconds of one hop of bfloat16 sums, and of one product."""
+    return 2 * B * (D / Y) / CHIPS[chip].ici, matmul_time(2 * B * (F / Y) * (D / Y), chip)
+
+
+@exercise.number(
+    points=0.5, unit="us",
+    model=HOPS + "; jax.lax.psum_scatter takes V·(Y - 1)/Y / W, both directions",
+    where=lambda chip, F, G, Y, **_: 1.2 < F / (Y * link_intensity(chip)) < 1.4 and 3.1 < G / (Y * link_intensity(chip)) < 3.6,
+    params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "F": [13312, 16384, 26624, 32768], "G": [32768, 40960, 65536, 81920],
+            "D": [8192, 12288], "Y": [4, 8]},
+)  # fmt: skip
+def matmul_rs_time_saved(chip, B, F, G, D, Y):
+    """Two products with {{ D }} columns on a ring of {{ Y }} {{ chip }} chips, all in bfloat16: T[{{ B }}, {{ F }}], then T[{{ B }}, {{ G }}], each
+    with its W (F and G over y). How much time do two `matmul_rs` save against multiplying everything and then calling
+    `jax.lax.psum_scatter`?"""
+    saved = 0
+    for hop, product in (hop_and_product(chip, B, summed, D, Y) for summed in (F, G)):
+        one_by_one = Y * product + reduce_scatter_time(2 * B * D, Y, chip, model="exact")
+        saved += one_by_one - ((Y - 1) * max(hop, product) + product)
+    return saved

@@ -1,0 +1,155 @@
+"""# F3 Collective matmuls, both ways round
+
+The rings of F1 and F2 leave one direction of every link idle. Where a hop takes longer than a product that shows: let
+half of what travels go one way round and half the other, and hops are over in half the time.
+
+**Task.** Write F1 and F2 again, both ways round: `both_ways_ag_matmul` for `A[B_X, D_Y] · W[D, F_Y] → C[B_X, F_Y]` and
+`both_ways_matmul_rs` for `T[B_X, F_Y] · W[F_Y, D] → Out[B_X, D_Y]`. They are bodies for `shard_map` (which is around
+them, with `check_vma=False`), on a ring over y. Rows and columns may be odd in number: halves differ by one then.
+
+**Budget.** `ppermute`s over y to a neighbour and no other collective; in all N − 1 blocks from each device as before,
+and in neither direction more than ⌊N/2⌋, or N − 1 of the larger halves. Every product once, in parts if you like, and
+beside each hop a product that need not wait for it. On a ring of eight v5e chips, with the sizes below, the step takes
+at most 1.4 times as long as its products; one way round it takes 1.6 times as long.
+
+```
+   y = 4, on device y1; U_j and L_j are the upper and lower rows of A_j
+
+            on the core        to y2, from y0   to y0, from y2
+   round 0  U_1·W_1, L_1·W_1   U_1, U_0         L_1, L_2
+   round 1  U_0·W_0, L_2·W_2   U_0, U_3         L_2, L_3
+   round 2  U_3·W_3, L_3·W_3   U_3, U_2         L_3, L_0
+   round 3  U_2·W_2, L_0·W_0
+```
+
+Halves of columns do as well. So does E4's way, whole shards for half as many rounds; with N even mind the one of the
+device opposite, which both directions could bring. A sum goes home both ways likewise.
+
+**Small case.** float32[12, 60] · [60, 84] on x=2, y=4: shards of [6, 15], 360 bytes, halves of 180. Three rounds, 540
+bytes sent each way by each device, 1080 in all.
+
+**In time**, as the course's clock lays it out: float32[8192, 32768] · [32768, 40960] on 2x4 v5e chips, which form a
+ring; `D` is a product, `k` is other work of the core and `P` is a hop, times are in us.
+
+```
+one way (F1): 22,622.462 us, 7 permutes, 58% of their time hidden
+        │0             │5,000         │10,000        │15,000        │20,000
+compute D════    D════    D════    D════    D════    D════    D════    D════
+link y+ permute··permute··permute··permute··permute··permute··permute··
+
+both ways: 14,689.754 us, 14 permutes, 100% of their time hidden
+        │0             │5,000         │10,000
+compute kD══D═D══D═D══D══D═D══D══D═D══D═D══D══D═D══k
+link y+   P··· P··· P····P···· P··· P··· P····
+link y-     P···· P··· P··· P····P···· P··· P···
+
+both halves forth: 22,323.268 us, 14 permutes, 63% of their time hidden
+        │0             │5,000         │10,000        │15,000        │20,000
+compute kD══D═D══D══  D══ D══  D══ D══  D═  D══  D═  D══  D═  D══  D═  D══k
+link y+ P····P···P····P···P····P···P····P···P····P···P····P···P····P···
+```
+
+**In real systems**: XLA's windowed einsum has a form that goes both ways. Halved products are less efficient: each
+reads and writes all of `C`, or takes half the rows. See which half costs less memory traffic.
+
+**Read on.** *How To Scale Your Model*, "Programming TPUs in JAX", worked problems (the bidirectional one).
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise
+from grader.hardware import CHIPS, link_intensity, matmul_time
+
+exercise = Exercise(meshes=[{"x": 2, "y": 4}, {"x": 2, "y": 3}], stars=3, extension=True)
+
+
+@exercise.body(
+    out_specs=P("x", "y"),
+    hints=[
+        "Run two rings of F1 at once, each with half of the shard. Which rows of W does each of the two meet in hop t?",
+        "Split your rows: the upper half goes to the next device and meets rows me - hop, the lower one goes back, me + hop.",
+        "upper = jax.lax.ppermute(upper, 'y', forth); lower = jax.lax.ppermute(lower, 'y', back); join their products last",
+    ],
+)
+def both_ways_ag_matmul(a, w):
+    """Blocks of A[B_X, D_Y] and W[D, F_Y] -> the block of C[B_X, F_Y], C = A W; the ring is mesh axis 'y'."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
+    rows = w.reshape(n, a.shape[1], -1)
+    half = a.shape[0] // 2
+    upper, lower = a[:half], a[half:]
+    c_upper, c_lower = upper @ rows[me], lower @ rows[me]
+    for hop in range(1, n):
+        upper, lower = jax.lax.ppermute(upper, "y", forth), jax.lax.ppermute(lower, "y", back)
+        c_upper += upper @ rows[(me - hop) % n]
+        c_lower += lower @ rows[(me + hop) % n]
+    return jnp.concatenate([c_upper, c_lower])
+
+
+@exercise.body(
+    out_specs=P("x", "y"),
+    hints=[
+        "Run two rings of F2 at once: one half of each block's sum goes home one way, the other half the other way.",
+        "Split your rows of T. Sums of the upper half start with block me - 1 and go forth, of the lower with me + 1, back.",
+        "up = jax.lax.ppermute(up, 'y', forth) + upper @ columns[:, (me - 1 - hop) % n]; down likewise, back, me + 1 + hop",
+    ],
+)
+def both_ways_matmul_rs(t, w):
+    """Blocks of T[B_X, F_Y] and W[F_Y, D] -> the block of Out[B_X, D_Y], Out = T W; the ring is mesh axis 'y'."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
+    columns = w.reshape(w.shape[0], n, -1)
+    half = t.shape[0] // 2
+    upper, lower = t[:half], t[half:]
+    up, down = upper @ columns[:, (me - 1) % n], lower @ columns[:, (me + 1) % n]
+    for hop in range(1, n):
+        up = jax.lax.ppermute(up, "y", forth) + upper @ columns[:, (me - 1 - hop) % n]
+        down = jax.lax.ppermute(down, "y", back) + lower @ columns[:, (me + 1 + hop) % n]
+    return jnp.concatenate([up, down])
+
+
+HALVES = "half of a block goes each way; a hop takes its bytes / W1, one direction of a link, the products of a round FLOPs / C"
+
+
+@exercise.number(
+    points=0.25,
+    unit="MB",
+    params={"B": [4096, 6144, 8192], "D": [5120, 10240], "X": [4, 8], "Y": [4, 16]},
+    model="half of each shard goes each way; 1 MB is 10^6 bytes",
+)
+def both_ways_bytes(B, D, X, Y):
+    """`A` is bfloat16[{{ B }}, {{ D }}], sharded `A[B_X, D_Y]` with X={{ X }} and Y={{ Y }}. In `both_ways_ag_matmul`, how many MB does each
+    device send in *one* direction of its link?"""
+    return (Y - 1) * 2 * (B / X) * (D / Y) / 2
+
+
+@exercise.number(
+    points=0.25,
+    unit="",
+    params={"chip": ["v4p", "v5p"], "N": [512, 1024, 2048, 4096, 6144]},
+    model=HALVES + "; not rounded",
+)
+def both_ways_most_chips(chip, N):
+    """`W[D, F]` has F = {{ 20 * N }} columns, in bfloat16 on {{ chip }}. Up to how many chips may the ring of `both_ways_ag_matmul` have
+    such that no hop takes longer than the products of a round?"""
+    return 20 * N / link_intensity(chip)
+
+
+def hop_and_products(chip, B, D, F, Y):
+    """Seconds of a hop with a whole shard, and of the products of a round."""
+    return 2 * B * (D / Y) / CHIPS[chip].ici, matmul_time(2 * B * (D / Y) * (F / Y), chip)
+
+
+@exercise.number(
+    points=0.5, unit="us", model=HALVES,
+    where=lambda chip, F, G, Y, **_: 0.55 < F / (Y * link_intensity(chip)) < 0.65 and 1.1 < G / (Y * link_intensity(chip)) < 1.2,
+    params={"chip": ["v4p", "v5p"], "B": [4096, 6144], "D": [8192, 12288], "F": [6144, 7168, 12288, 14336],
+            "G": [11776, 14336, 23552, 28672], "Y": [4, 8]},
+)  # fmt: skip
+def both_ways_time_saved(chip, B, D, F, G, Y):
+    """A[{{ B }}, {{ D }}] (D over y) meets first W[{{ D }}, {{ F }}], then W[{{ D }}, {{ G }}], in bfloat16 on a ring of {{ Y }} {{ chip }} chips. How much
+    time do two `both_ways_ag_matmul` save against two `ag_matmul`, which go one way?"""
+    times = [hop_and_products(chip, B, D, columns, Y) for columns in (F, G)]
+    return sum((Y - 1) * (max(hop, products) - max(hop / 2, products)) for hop, products in times)

@@ -1,0 +1,415 @@
+"""How F1 is checked, what goes wrong in it, and what else is right."""
+
+import jax
+import jax.numpy as jnp
+
+from f1_ag_matmul import (
+    ag_matmul,
+    ag_matmul_bytes,
+    ag_matmul_hides_from,
+    ag_matmul_time,
+    call,
+    exercise,
+    hop_and_product,
+    narrow,
+    small,
+    wide,
+)
+from grader.exercise import About, larger
+from grader.expect import (
+    Failure,
+    expect_beside,
+    expect_close,
+    expect_collectives,
+    expect_flops,
+    expect_hidden,
+    expect_memory,
+    expect_not_waiting,
+    expect_same_structure,
+    expect_step_time,
+    expect_traffic,
+)
+from grader.hardware import latency, matmul_time
+
+
+@exercise.helper
+def sizes_of(seen):
+    """Rows of a shard of A, its columns, and columns of a block of W."""
+    x, y = seen.mesh["x"], seen.mesh["y"]
+    return seen.dims["B"] // x, seen.dims["D"] // y, seen.dims["F"] // y
+
+
+@exercise.helper
+def expect_shards_round_the_ring(seen, itemsize):
+    """Each hop takes one shard of A to a neighbour over y, N - 1 times."""
+    n, (rows, columns, _) = seen.mesh["y"], sizes_of(seen)
+    expect_collectives(seen, permute={"y": n - 1})
+    for hop in seen.collectives:
+        if hop.shift not in (1, -1):
+            raise Failure(f"line {hop.line}: this ppermute does not send to a neighbour", where=f"line {hop.line}")
+    expect_traffic(seen, at_most=(n - 1) * itemsize * rows * columns)
+
+
+@exercise.check(call, points=1, public=True)
+def ag_value(seen):
+    """ag_matmul: C equals A @ W"""
+    expect_close(seen.out, seen.a @ seen.w)
+
+
+@exercise.check(call, points=0.5, public=True, after=ag_value)
+def ag_hops(seen):
+    """ag_matmul: N - 1 ppermutes over y to a neighbour, one shard each, no other collective"""
+    expect_shards_round_the_ring(seen, 4)
+
+
+@exercise.check([small, wide], points=0.5, public=True, after=ag_hops)
+def ag_same(small, wide):
+    """ag_matmul on the ring that is timed: right values, and the same program with large arrays, every product once"""
+    expect_close(small.out, small.a @ small.w)
+    expect_same_structure(small, wide)
+    expect_shards_round_the_ring(wide, 2)
+    rows, columns, width = sizes_of(wide)
+    work = 2 * rows * columns * width * wide.mesh["y"]
+    expect_flops(wide, at_least=work, at_most=work)
+
+
+@exercise.check(wide, points=0.5, public=True, after=ag_same)
+def ag_order(seen):
+    """ag_matmul: no hop waits for a product, and each has a product beside it"""
+    expect_not_waiting(seen, "permute", on="product")
+    expect_beside(seen, "permute", of="product")
+
+
+@exercise.check(wide, points=0.5, public=True, after=ag_order)
+def ag_hidden(seen):
+    """ag_matmul in time: nine tenths of the hops are hidden, and the step takes hardly longer than the products"""
+    expect_hidden(seen, "permute", at_least=0.9)
+    rows, columns, width = sizes_of(seen)
+    expect_step_time(seen, at_most=1.15 * seen.mesh["y"] * matmul_time(2 * rows * columns * width, "v5e"))
+
+
+@exercise.check([small, narrow], points=0.5, after=ag_same)
+def ag_memory(small, narrow):
+    """ag_matmul: at most four shards of A at once, beside W and C"""
+    expect_same_structure(small, narrow)
+    rows, columns, width = sizes_of(narrow)
+    weights, product = columns * narrow.mesh["y"] * width, rows * width
+    expect_memory(narrow, at_most=2 * (4 * rows * columns + 2 * weights) + 3 * 4 * product, by="clock")
+
+
+# -- right, in other styles --------------------------------------------------------------------
+
+
+@exercise.alternative(of=ag_matmul)
+def receives_then_multiplies_written_out(a, w):
+    """The other way round; receives first, in lines that JAX writes out; cuts W where it is needed."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows = a.shape[1]
+    c = jnp.zeros((a.shape[0], w.shape[1]), a.dtype)
+    for hop in range(n):
+        if hop:
+            a = jax.lax.ppermute(a, "y", [(d, (d - 1) % n) for d in range(n)])
+        c = c + jnp.einsum("bd,df->bf", a, jax.lax.dynamic_slice_in_dim(w, (me + hop) % n * rows, rows))
+    return c
+
+
+@exercise.alternative(of=ag_matmul)
+def loop_that_sends_first(a, w):
+    """A fori_loop whose round sends and multiplies the same shard; the last product stands outside. Cast to varying, as VMA wants."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows = w.reshape(n, a.shape[1], -1)
+
+    def one(hop, carry):
+        a, c = carry
+        return jax.lax.ppermute(a, "y", [(d, (d + 1) % n) for d in range(n)]), c + a @ rows[(me - hop) % n]
+
+    zeros = jax.lax.pcast(jnp.zeros((a.shape[0], w.shape[1]), a.dtype), ("x", "y"), to="varying")
+    a, c = jax.lax.fori_loop(0, n - 1, one, (a, zeros))
+    return c + a @ rows[(me + 1) % n]
+
+
+@exercise.alternative(of=ag_matmul)
+def scan_over_rolled_rows(a, w):
+    """A scan over the blocks of W, rolled so that they come in the order in which shards of A do."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows = jnp.roll(w.reshape(n, a.shape[1], -1)[::-1], me + 1, axis=0)
+
+    def one(carry, block):
+        a, c = carry
+        return (jax.lax.ppermute(a, "y", [(d, (d + 1) % n) for d in range(n)]), c + a @ block), None
+
+    (a, c), _ = jax.lax.scan(one, (a, jnp.zeros((a.shape[0], w.shape[1]), a.dtype)), rows[:-1])
+    return c + a @ rows[-1]
+
+
+@exercise.alternative(of=ag_matmul)
+def late_loop_unrolled(a, w):
+    """A fori_loop that receives, then multiplies, and is written out by unroll=True."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows = w.reshape(n, a.shape[1], -1)
+
+    def one(hop, carry):
+        a, c = carry
+        a = jax.lax.ppermute(a, "y", [(d, (d + 1) % n) for d in range(n)])
+        return a, c + a @ rows[(me - hop) % n]
+
+    return jax.lax.fori_loop(1, n, one, (a, a @ rows[me]), unroll=True)[1]
+
+
+@exercise.alternative(of=ag_matmul)
+def one_hop_ahead_in_a_loop(a, w):
+    """Two shards are carried: the next one has been asked for before the loop begins."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows = w.reshape(n, a.shape[1], -1)
+    ring = [(d, (d + 1) % n) for d in range(n)]
+
+    def one(hop, carry):
+        a, c = carry
+        return jax.lax.ppermute(a, "y", ring), c + a @ rows[(me - hop) % n]
+
+    first, c = jax.lax.ppermute(a, "y", ring), a @ rows[me]
+    a, c = jax.lax.fori_loop(1, n - 1, one, (first, c))
+    return c + a @ rows[(me + 1) % n]
+
+
+@exercise.alternative(of=ag_matmul)
+def sums_in_float32(a, w):
+    """Adds up in float32 whatever the operands are; lists the terms and sums them at the end."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows, terms = w.reshape(n, a.shape[1], -1), []
+    for hop in range(n):
+        terms.append(jnp.dot(a, rows[(me - hop) % n], preferred_element_type=jnp.float32))
+        a = jax.lax.ppermute(a, "y", [(d, (d + 1) % n) for d in range(n)]) if hop < n - 1 else a
+    return sum(terms).astype(a.dtype)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+@exercise.misconception(of=ag_matmul, fails=ag_order)
+def ag_sends_after_the_product(a, w):
+    """Your hop waits for the product of the shard that it sends, so hops and products take turns. The shard is here already: pass it on before you multiply, and let nothing that is computed flow into it."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows = w.reshape(n, a.shape[1], -1)
+    c = jnp.zeros((a.shape[0], w.shape[1]), a.dtype)
+    for hop in range(n):
+        c = c + a @ rows[(me - hop) % n]
+        if hop < n - 1:
+            a, c = jax.lax.optimization_barrier((a, c))
+            a = jax.lax.ppermute(a, "y", [(d, (d + 1) % n) for d in range(n)])
+    return c
+
+
+@exercise.misconception(of=ag_matmul, fails=ag_order)
+def ag_late_in_a_loop(a, w):
+    """Each round of your loop receives a shard and multiplies that one. A round ends when all in it has ended, so hop and product take turns. Send and multiply the shard that you hold in the same round, or have the loop written out: unroll=True."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows = w.reshape(n, a.shape[1], -1)
+
+    def one(hop, carry):
+        a, c = carry
+        a = jax.lax.ppermute(a, "y", [(d, (d + 1) % n) for d in range(n)])
+        return a, c + a @ rows[(me - hop) % n]
+
+    return jax.lax.fori_loop(1, n, one, (a, a @ rows[me]))[1]
+
+
+@exercise.misconception(of=ag_matmul, fails=ag_hidden)
+def ag_widened_operands(a, w):
+    """You widen the operands to float32 and multiply at the highest precision: six passes for each product. Multiply bfloat16 and add up in float32, preferred_element_type=jnp.float32."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows, c = w.reshape(n, a.shape[1], -1), 0
+    for hop in range(n):
+        wide = a.astype(jnp.float32), rows[(me - hop) % n].astype(jnp.float32)
+        c += jnp.dot(*wide, precision=jax.lax.Precision.HIGHEST)
+        a = jax.lax.ppermute(a, "y", [(d, (d + 1) % n) for d in range(n)]) if hop < n - 1 else a
+    return c.astype(a.dtype)
+
+
+@exercise.misconception(of=ag_matmul, fails=ag_value)
+def ag_rows_by_step(a, w):
+    """You take the rows of W by the number of the step. Which shard do you hold after t hops? That of t devices before you: rows (me - t) % n."""
+    n = jax.lax.axis_size("y")
+    rows, c = w.reshape(n, a.shape[1], -1), 0
+    for hop in range(n):
+        c += a @ rows[hop]
+        a = jax.lax.ppermute(a, "y", [(d, (d + 1) % n) for d in range(n)]) if hop < n - 1 else a
+    return c
+
+
+@exercise.misconception(of=ag_matmul, fails=ag_value)
+def ag_rows_with_wrong_sign(a, w):
+    """Your rows of W run the wrong way. If you send to the next device, the shard of hop t comes from t devices before you: me - t."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows, c = w.reshape(n, a.shape[1], -1), 0
+    for hop in range(n):
+        c += a @ rows[(me + hop) % n]
+        a = jax.lax.ppermute(a, "y", [(d, (d + 1) % n) for d in range(n)]) if hop < n - 1 else a
+    return c
+
+
+@exercise.misconception(of=ag_matmul, fails=ag_value)
+def ag_own_shard_only(a, w):
+    """You multiplied your own shard of A by its rows of W: that is one term of N. The other shards have to come by."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    return a @ w.reshape(n, a.shape[1], -1)[me]
+
+
+@exercise.misconception(of=ag_matmul, fails=ag_value)
+def ag_round_the_other_axis(a, w):
+    """You go round x, which cuts the rows of A: those are other rows of C. The axis that cuts A's columns has what you need: y."""
+    n, me, y = jax.lax.axis_size("x"), jax.lax.axis_index("x"), jax.lax.axis_size("y")
+    rows, c = w.reshape(y, a.shape[1], -1), 0
+    for hop in range(n):
+        c += a @ rows[(me - hop) % y]
+        a = jax.lax.ppermute(a, "x", [(d, (d + 1) % n) for d in range(n)]) if hop < n - 1 else a
+    return c
+
+
+@exercise.misconception(of=ag_matmul, fails=ag_hops)
+def ag_in_n_hops(a, w):
+    """You hop N times. After N - 1 hops every shard has been everywhere; the last one brings your own back, for nothing."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows = w.reshape(n, a.shape[1], -1)
+
+    def one(hop, carry):
+        a, c = carry
+        return jax.lax.ppermute(a, "y", [(d, (d + 1) % n) for d in range(n)]), c + a @ rows[(me - hop) % n]
+
+    return jax.lax.fori_loop(0, n, one, (a, jnp.zeros((a.shape[0], w.shape[1]), a.dtype)))[1]
+
+
+@exercise.misconception(of=ag_matmul, fails=ag_hops)
+def ag_gathered_first(a, w):
+    """You gathered all of A with one collective, and the product waits for the whole of it. Multiply shard by shard, as hops bring them."""
+    return jax.lax.all_gather(a, "y", axis=1, tiled=True) @ w
+
+
+@exercise.misconception(of=ag_matmul, fails=ag_hops)
+def ag_over_the_heads(a, w):
+    """You fetch each shard straight from its owner, t places away: on a ring it passes all those between, so hop t carries t times the bytes. Take it from your neighbour, who has it."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows = w.reshape(n, a.shape[1], -1)
+    c = a @ rows[me]
+    for far in range(1, n):
+        c += jax.lax.ppermute(a, "y", [(d, (d + far) % n) for d in range(n)]) @ rows[(me - far) % n]
+    return c
+
+
+@exercise.misconception(of=ag_matmul, fails=[ag_order, ag_memory])
+def ag_hops_first_then_one_product(a, w):
+    """You collect all shards in one array, by hops, and multiply then: every product needs the whole of it, so nothing is hidden and all of A is on each device. Multiply a shard while the next one comes."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    held = jnp.zeros((n, *a.shape), a.dtype).at[me].set(a)
+    for hop in range(1, n):
+        a = jax.lax.ppermute(a, "y", [(d, (d + 1) % n) for d in range(n)])
+        held = held.at[(me - hop) % n].set(a)
+    return jnp.einsum("nbd,ndf->bf", held, w.reshape(n, a.shape[1], -1))
+
+
+@exercise.misconception(of=ag_matmul, fails=ag_same)
+def ag_other_program_when_large(a, w):
+    """For large arrays you have another program than the one whose values are judged. Only one that is the same, with every hop and every product, is timed."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows, c = w.reshape(n, a.shape[1], -1), 0
+    for hop in range(n if a.shape[0] < 1000 else 1):
+        c += a @ rows[(me - hop) % n]
+        a = jax.lax.ppermute(a, "y", [(d, (d + 1) % n) for d in range(n)]) if hop < n - 1 else a
+    return c
+
+
+@exercise.misconception(of=ag_matmul_bytes)
+def ag_bytes_of_n_hops(B, D, X, Y):
+    """You counted N hops. The last shard arrives in hop N - 1."""
+    return 2 * (B / X) * D
+
+
+@exercise.misconception(of=ag_matmul_bytes)
+def ag_bytes_of_one_hop(B, D, X, Y):
+    """That is one hop. A device also passes on the shards of others: N - 1 hops."""
+    return 2 * (B / X) * (D / Y)
+
+
+@exercise.misconception(of=ag_matmul_bytes)
+def ag_bytes_of_all_rows(B, D, X, Y):
+    """You left x out. A device has the rows of A that x gives it, and needs no others."""
+    return (Y - 1) * 2 * B * (D / Y)
+
+
+@exercise.misconception(of=ag_matmul_bytes)
+def ag_bytes_of_whole_rows(B, D, X, Y):
+    """You sent whole rows of A in each hop; a hop takes one shard, D/Y columns of them."""
+    return (Y - 1) * 2 * (B / X) * D
+
+
+@exercise.misconception(of=ag_matmul_hides_from)
+def ag_hides_both_ways(chip, Y):
+    """You used W, both directions of a link. The ring of ag_matmul goes one way round: W1."""
+    return ag_matmul_hides_from(chip=chip, Y=Y) / 2
+
+
+@exercise.misconception(of=ag_matmul_hides_from)
+def ag_hides_per_device(chip, Y):
+    """Those are the columns that one device has. F is over all of the ring: Y times as many."""
+    return ag_matmul_hides_from(chip=chip, Y=Y) / Y
+
+
+@exercise.misconception(of=ag_matmul_hides_from)
+def ag_hides_with_one_flop(chip, Y):
+    """You are off by two: a term of a product is two FLOPs, a multiplication and an addition, and an element two bytes."""
+    return ag_matmul_hides_from(chip=chip, Y=Y) * 2
+
+
+@exercise.misconception(of=ag_matmul_hides_from)
+def ag_hides_in_sum(chip, Y):
+    """You compared all hops with all products. There are N products and N - 1 hops, and the last product has no hop beside it: compare one with one."""
+    return ag_matmul_hides_from(chip=chip, Y=Y) * (Y - 1) / Y
+
+
+def both(chip, B, D, F, G, Y):
+    """A hop and a product, of each of the two."""
+    return [hop_and_product(chip, B, D, columns, Y) for columns in (F, G)]
+
+
+@exercise.misconception(of=ag_matmul_time)
+def ag_time_in_turns(Y, **rest):
+    """You let hops and products take turns. They run at the same time: a round takes the longer of the two."""
+    return sum((Y - 1) * hop + Y * product for hop, product in both(Y=Y, **rest))
+
+
+@exercise.misconception(of=ag_matmul_time)
+def ag_time_of_products(Y, **rest):
+    """You counted products only. With the narrow W a hop takes longer than a product, and a round as long as the hop."""
+    return sum(Y * product for _, product in both(Y=Y, **rest))
+
+
+@exercise.misconception(of=ag_matmul_time)
+def ag_time_of_hops(Y, **rest):
+    """You took each round for a hop. With the wide W a product takes longer."""
+    return sum((Y - 1) * hop + product for hop, product in both(Y=Y, **rest))
+
+
+@exercise.misconception(of=ag_matmul_time)
+def ag_time_of_n_rounds(Y, **rest):
+    """You counted N rounds with a hop. There are N - 1, and then a product with nothing beside it."""
+    return sum(Y * max(hop, product) for hop, product in both(Y=Y, **rest))
+
+
+@exercise.misconception(of=ag_matmul_time)
+def ag_time_without_the_last(Y, **rest):
+    """You left out the last product: what the last hop brings has to be multiplied, too."""
+    return sum((Y - 1) * max(hop, product) for hop, product in both(Y=Y, **rest))
+
+
+exercise.about(
+    ag_matmul_bytes, lambda B, D, X, Y: About(mesh={"x": X, "y": Y}, arrays=[((B, D), ("x", "y"))])
+)  # fmt: skip
+exercise.about(ag_matmul_hides_from, lambda chip, Y: About(chip=chip, rings=(Y,)), published=[2550, 5100])
+exercise.about(
+    ag_matmul_time,
+    lambda chip, B, D, F, G, Y: About(
+        chip=chip, rings=(Y,), mesh={"y": Y}, least=2 * latency(Y, "one_way_ring"),
+        arrays=[((B, D), (None, "y")), ((D, F), (None, "y")), ((D, G), (None, "y"))],
+        branches=tuple(larger(hop=hop, product=product) for hop, product in both(chip, B, D, F, G, Y)),
+    ),
+)  # fmt: skip

@@ -1,0 +1,571 @@
+"""How F3 is asked and checked, what goes wrong in it, and what else is right."""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from f3_both_ways import (
+    both_ways_ag_matmul,
+    both_ways_bytes,
+    both_ways_matmul_rs,
+    both_ways_most_chips,
+    both_ways_time_saved,
+    exercise,
+    hop_and_products,
+)
+from grader.exercise import About, larger, normal
+from grader.expect import (
+    Failure,
+    expect_beside,
+    expect_close,
+    expect_flops,
+    expect_not_waiting,
+    expect_only,
+    expect_same_structure,
+    expect_step_time,
+    expect_traffic,
+)
+from grader.hardware import link_intensity, matmul_time
+
+# Float32 throughout: sums of another dtype would double or halve what travels.
+gather = {"a": normal("B", "D", spec=P("x", "y")), "w": normal("D", "F", spec=P(None, "y"))}
+scatter = {"t": normal("B", "F", spec=P("x", "y")), "w": normal("F", "D", spec=P("y", None))}
+ag = exercise.call(
+    both_ways_ag_matmul, **gather, dims={"B": 10, "D": 60, "F": 84}, hidden_dims={"B": 14, "D": 108, "F": 60}
+)
+ag_small = exercise.call(
+    both_ways_ag_matmul, **gather, meshes=[{"x": 1, "y": 8}],
+    dims={"B": 3, "D": 40, "F": 56}, hidden_dims={"B": 5, "D": 24, "F": 72},
+)  # fmt: skip
+ag_large = exercise.timing(
+    both_ways_ag_matmul, **gather, meshes=[{"x": 1, "y": 8}], on="v5e:2x4",
+    dims={"B": 8192, "D": 32768, "F": 40960}, hidden_dims={"B": 10240, "D": 40960, "F": 43008},
+)  # fmt: skip
+rs = exercise.call(
+    both_ways_matmul_rs, **scatter, dims={"B": 10, "D": 60, "F": 84}, hidden_dims={"B": 14, "D": 108, "F": 60}
+)
+rs_small = exercise.call(
+    both_ways_matmul_rs, **scatter, meshes=[{"x": 1, "y": 8}],
+    dims={"B": 3, "D": 40, "F": 56}, hidden_dims={"B": 5, "D": 24, "F": 72},
+)  # fmt: skip
+rs_large = exercise.timing(
+    both_ways_matmul_rs, **scatter, meshes=[{"x": 1, "y": 8}], on="v5e:2x4",
+    dims={"B": 8192, "D": 32768, "F": 40960}, hidden_dims={"B": 10240, "D": 40960, "F": 43008},
+)  # fmt: skip
+
+
+@exercise.helper
+def expect_both_ways(seen):
+    """N - 1 blocks of float32[B/X, D/Y] from each device, to neighbours over y, about half of them each way."""
+    expect_only(seen, "permute")
+    n, rows, columns = seen.mesh["y"], seen.dims["B"] // seen.mesh["x"], seen.dims["D"] // seen.mesh["y"]
+    expect_traffic(seen, at_most=(n - 1) * 4 * rows * columns)
+    ways = {1: 0, -1: 0}
+    for hop in seen.collectives:
+        if hop.axes != ("y",) or hop.shift not in ways:
+            raise Failure(f"line {hop.line}: this is no ppermute to a neighbour over y", where=f"line {hop.line}")
+        ways[hop.shift] += (hop.count * hop.bytes).most
+    larger_half = max((rows + 1) // 2 * columns, rows * ((columns + 1) // 2))
+    most = 4 * max(n // 2 * rows * columns, (n - 1) * larger_half)
+    if max(ways.values()) > most:
+        found = (
+            f"{ways[1]} bytes go forwards from each device and {ways[-1]} backwards, of blocks of {4 * rows * columns}"
+        )
+        raise Failure(f"{found}; at most {most} may go one way", expected=most, actual=max(ways.values()))
+
+
+@exercise.helper
+def work(seen):
+    """FLOPs of a device."""
+    return 2 * seen.dims["B"] * seen.dims["D"] * seen.dims["F"] / (seen.mesh["x"] * seen.mesh["y"])
+
+
+@exercise.check(ag, points=0.75, public=True)
+def both_ag_value(seen):
+    """both_ways_ag_matmul: C equals A @ W"""
+    expect_close(seen.out, seen.a @ seen.w)
+
+
+@exercise.check(ag, points=0.5, public=True, after=both_ag_value)
+def both_ag_ways(seen):
+    """both_ways_ag_matmul: N - 1 shards from each device, to neighbours, at most ⌊N/2⌋ in one direction"""
+    expect_both_ways(seen)
+
+
+@exercise.check([ag_small, ag_large], points=0.25, public=True, after=both_ag_ways)
+def both_ag_same(small, large):
+    """both_ways_ag_matmul on the ring that is timed: right values, and the same program with large arrays, every product once"""
+    expect_close(small.out, small.a @ small.w)
+    expect_same_structure(small, large)
+    expect_both_ways(large)
+    expect_flops(large, at_least=work(large), at_most=work(large))
+
+
+@exercise.check(ag_large, points=0.5, public=True, after=both_ag_same)
+def both_ag_fast(seen):
+    """both_ways_ag_matmul in time: products beside the hops, and the step takes at most 1.4 times as long as its products"""
+    expect_not_waiting(seen, "permute", on="product")
+    expect_beside(seen, "permute", of="product")
+    expect_step_time(seen, at_most=1.4 * matmul_time(work(seen), "v5e"))
+
+
+@exercise.check(rs, points=0.75, public=True)
+def both_rs_value(seen):
+    """both_ways_matmul_rs: Out equals T @ W"""
+    expect_close(seen.out, seen.t @ seen.w)
+
+
+@exercise.check(rs, points=0.5, public=True, after=both_rs_value)
+def both_rs_ways(seen):
+    """both_ways_matmul_rs: N - 1 blocks from each device, to neighbours, at most ⌊N/2⌋ in one direction"""
+    expect_both_ways(seen)
+
+
+@exercise.check([rs_small, rs_large], points=0.25, public=True, after=both_rs_ways)
+def both_rs_same(small, large):
+    """both_ways_matmul_rs on the ring that is timed: right values, and the same program with large arrays, every product once"""
+    expect_close(small.out, small.t @ small.w)
+    expect_same_structure(small, large)
+    expect_both_ways(large)
+    expect_flops(large, at_least=work(large), at_most=work(large))
+
+
+@exercise.check(rs_large, points=0.5, public=True, after=both_rs_same)
+def both_rs_fast(seen):
+    """both_ways_matmul_rs in time: products beside the hops, and the step takes at most 1.4 times as long as its products"""
+    expect_beside(seen, "permute", of="product")
+    expect_step_time(seen, at_most=1.4 * matmul_time(work(seen), "v5e"))
+
+
+def ways(n):
+    """The two rings."""
+    return ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
+
+
+# -- right, in other styles --------------------------------------------------------------------
+
+
+@exercise.alternative(of=both_ways_ag_matmul)
+def ag_halves_of_columns(a, w):
+    """Halves of the columns, added into one C, one after the other."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    rows, half = w.reshape(n, a.shape[1], -1), a.shape[1] // 2
+    right, left = a[:, :half], a[:, half:]
+    c = 0
+    for hop in range(n):
+        c += right @ rows[(me - hop) % n, :half] + left @ rows[(me + hop) % n, half:]
+        if hop < n - 1:
+            right, left = jax.lax.ppermute(right, "y", forth), jax.lax.ppermute(left, "y", back)
+    return c
+
+
+@exercise.alternative(of=both_ways_ag_matmul)
+def ag_halves_in_one_product(a, w):
+    """Halves of the columns joined before one product of the usual size."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    rows, half = w.reshape(n, a.shape[1], -1), a.shape[1] // 2
+    right, left = a[:, :half], a[:, half:]
+    c = a @ rows[me]
+    for hop in range(1, n):
+        right, left = jax.lax.ppermute(right, "y", forth), jax.lax.ppermute(left, "y", back)
+        met = jnp.concatenate([rows[(me - hop) % n, :half], rows[(me + hop) % n, half:]])
+        c = c + jnp.concatenate([right, left], axis=1) @ met
+    return c
+
+
+@exercise.alternative(of=both_ways_ag_matmul)
+def ag_halves_in_a_loop(a, w):
+    """A fori_loop whose round sends and multiplies the same halves."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    rows = w.reshape(n, a.shape[1], -1)
+
+    def one(hop, carry):
+        upper, lower, c, d = carry
+        sent = jax.lax.ppermute(upper, "y", forth), jax.lax.ppermute(lower, "y", back)
+        return *sent, c + upper @ rows[(me - hop) % n], d + lower @ rows[(me + hop) % n]
+
+    upper, lower = a[: a.shape[0] // 2], a[a.shape[0] // 2 :]
+    zeros = [jnp.zeros((len(half), w.shape[1]), a.dtype) for half in (upper, lower)]
+    upper, lower, c, d = jax.lax.fori_loop(0, n - 1, one, (upper, lower, *zeros))
+    return jnp.concatenate([c + upper @ rows[(me + 1) % n], d + lower @ rows[(me - 1) % n]])
+
+
+@exercise.alternative(of=both_ways_ag_matmul)
+def ag_whole_shards_half_the_rounds(a, w):
+    """Whole shards both ways for half as many rounds; the one of the device opposite comes one way."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    rows = w.reshape(n, a.shape[1], -1)
+    c, right, left = a @ rows[me], a, a
+    for hop in range(1, n // 2 + 1):
+        right = jax.lax.ppermute(right, "y", forth)
+        c += right @ rows[(me - hop) % n]
+        if 2 * hop < n:
+            left = jax.lax.ppermute(left, "y", back)
+            c += left @ rows[(me + hop) % n]
+    return c
+
+
+@exercise.alternative(of=both_ways_matmul_rs)
+def rs_halves_of_columns(t, w):
+    """Halves of each block's columns."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    columns = w.reshape(w.shape[0], n, -1)
+    half = columns.shape[2] // 2
+    right, left = t @ columns[:, (me - 1) % n, :half], t @ columns[:, (me + 1) % n, half:]
+    for hop in range(1, n):
+        right = jax.lax.ppermute(right, "y", forth) + t @ columns[:, (me - 1 - hop) % n, :half]
+        left = jax.lax.ppermute(left, "y", back) + t @ columns[:, (me + 1 + hop) % n, half:]
+    return jnp.concatenate([right, left], axis=1)
+
+
+@exercise.alternative(of=both_ways_matmul_rs)
+def rs_halves_in_one_product(t, w):
+    """Both halves' columns in one product, split afterwards."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    columns = w.reshape(w.shape[0], n, -1)
+    half = columns.shape[2] // 2
+    right = left = 0
+    for hop in range(n):
+        met = jnp.concatenate([columns[:, (me - 1 - hop) % n, :half], columns[:, (me + 1 + hop) % n, half:]], axis=1)
+        part_right, part_left = jnp.split(t @ met, [half], axis=1)
+        if hop:
+            right, left = jax.lax.ppermute(right, "y", forth), jax.lax.ppermute(left, "y", back)
+        right, left = right + part_right, left + part_left
+    return jnp.concatenate([right, left], axis=1)
+
+
+@exercise.alternative(of=both_ways_matmul_rs)
+def rs_halves_in_a_loop(t, w):
+    """A fori_loop whose round sends two sums and computes the next parts meanwhile."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    columns = w.reshape(w.shape[0], n, -1)
+    upper, lower = jnp.split(t, [t.shape[0] // 2])
+
+    def one(hop, sums):
+        up = jax.lax.ppermute(sums[0], "y", forth) + upper @ columns[:, (me - 1 - hop) % n]
+        return up, jax.lax.ppermute(sums[1], "y", back) + lower @ columns[:, (me + 1 + hop) % n]
+
+    first = upper @ columns[:, (me - 1) % n], lower @ columns[:, (me + 1) % n]
+    return jnp.concatenate(jax.lax.fori_loop(1, n, one, first))
+
+
+@exercise.alternative(of=both_ways_matmul_rs)
+def rs_whole_blocks_half_the_rounds(t, w):
+    """Sums of whole blocks from both sides of their owner, who adds the two and its own part."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    columns = w.reshape(w.shape[0], n, -1)
+    far, near = n // 2, (n - 1) // 2
+    right = t @ columns[:, (me + far) % n]
+    left = t @ columns[:, (me - near) % n]
+    for hop in range(1, far + 1):
+        right = jax.lax.ppermute(right, "y", forth)
+        right = right + t @ columns[:, (me + far - hop) % n]
+        if hop <= near:
+            left = jax.lax.ppermute(left, "y", back)
+            left = left + t @ columns[:, (me - near + hop) % n] if hop < near else left
+    return right + left
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_ways)
+def both_ag_one_way(a, w):
+    """All your hops go the same way round, and the other direction of every link is idle. Give each half its own way."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows, c = w.reshape(n, a.shape[1], -1), 0
+    for hop in range(n):
+        c += a @ rows[(me - hop) % n]
+        a = jax.lax.ppermute(a, "y", [(d, (d + 1) % n) for d in range(n)]) if hop < n - 1 else a
+    return c
+
+
+@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_ways)
+def both_ag_halves_one_way(a, w):
+    """You split the shard and send both halves the same way round. Give each half its own way: the lower one goes back."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, _ = ways(n)
+    rows = w.reshape(n, a.shape[1], -1)
+    upper, lower = jnp.split(a, [a.shape[0] // 2])
+    c, d = upper @ rows[me], lower @ rows[me]
+    for hop in range(1, n):
+        upper, lower = jax.lax.ppermute(upper, "y", forth), jax.lax.ppermute(lower, "y", forth)
+        c, d = c + upper @ rows[(me - hop) % n], d + lower @ rows[(me - hop) % n]
+    return jnp.concatenate([c, d])
+
+
+@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_ways)
+def both_ag_whole_shards_all_round(a, w):
+    """You send whole shards both ways, all the way round: twice the bytes. Send halves for N - 1 rounds, or whole shards for half as many."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    rows, half = w.reshape(n, a.shape[1], -1), a.shape[0] // 2
+    right = left = a
+    c, d = a[:half] @ rows[me], a[half:] @ rows[me]
+    for hop in range(1, n):
+        right, left = jax.lax.ppermute(right, "y", forth), jax.lax.ppermute(left, "y", back)
+        c, d = c + right[:half] @ rows[(me - hop) % n], d + left[half:] @ rows[(me + hop) % n]
+    return jnp.concatenate([c, d])
+
+
+@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_value)
+def both_ag_one_record(a, w):
+    """You keep one record for both directions: after t hops what goes forth is of the device me - t, what goes back of me + t."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    rows = w.reshape(n, a.shape[1], -1)
+    upper, lower = jnp.split(a, [a.shape[0] // 2])
+    c, d = upper @ rows[me], lower @ rows[me]
+    for hop in range(1, n):
+        upper, lower = jax.lax.ppermute(upper, "y", forth), jax.lax.ppermute(lower, "y", back)
+        c, d = c + upper @ rows[(me - hop) % n], d + lower @ rows[(me - hop) % n]
+    return jnp.concatenate([c, d])
+
+
+@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_value)
+def both_ag_swapped(a, w):
+    """You joined the halves in the wrong order: rows that went back are the lower ones."""
+    c, half = both_ways_ag_matmul(a, w), a.shape[0] // 2
+    return jnp.concatenate([c[half:], c[:half]])
+
+
+@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_value)
+def both_ag_middle_twice(a, w):
+    """With N even the shard of the device opposite comes both ways, and you add its product twice. Meet once at the far side."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    rows = w.reshape(n, a.shape[1], -1)
+    c, right, left = a @ rows[me], a, a
+    for hop in range(1, n // 2 + 1):
+        right, left = jax.lax.ppermute(right, "y", forth), jax.lax.ppermute(left, "y", back)
+        c += right @ rows[(me - hop) % n] + left @ rows[(me + hop) % n]
+    return c
+
+
+@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_ways)
+def both_ag_gathered(a, w):
+    """You gathered all of A before the product. all_gather goes both ways, too, but nothing is multiplied meanwhile."""
+    return jax.lax.all_gather(a, "y", axis=1, tiled=True) @ w
+
+
+@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_fast)
+def both_ag_late_in_a_loop(a, w):
+    """Each round of your loop receives halves and multiplies those, so hops and products take turns. Send and multiply the same halves in a round, or write it out: unroll=True."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    rows = w.reshape(n, a.shape[1], -1)
+
+    def one(hop, carry):
+        upper, lower, c, d = carry
+        upper, lower = jax.lax.ppermute(upper, "y", forth), jax.lax.ppermute(lower, "y", back)
+        return upper, lower, c + upper @ rows[(me - hop) % n], d + lower @ rows[(me + hop) % n]
+
+    upper, lower = jnp.split(a, [a.shape[0] // 2])
+    return jnp.concatenate(jax.lax.fori_loop(1, n, one, (upper, lower, upper @ rows[me], lower @ rows[me]))[2:])
+
+
+@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_same)
+def both_ag_other_program_when_large(a, w):
+    """For large arrays you have another program than the one whose values are judged. Only one that is the same, with every hop and every product, is timed."""
+    return both_ways_ag_matmul(a, w) if a.shape[0] < 1000 else a @ w[: a.shape[1]]
+
+
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_ways)
+def both_rs_one_way(t, w):
+    """All your sums go the same way round, and the other direction of every link is idle. Send one half of each home the other way."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    columns = w.reshape(w.shape[0], n, -1)
+    total = t @ columns[:, (me - 1) % n]
+    for hop in range(1, n):
+        total = jax.lax.ppermute(total, "y", [(d, (d + 1) % n) for d in range(n)]) + t @ columns[:, (me - 1 - hop) % n]
+    return total
+
+
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_ways)
+def both_rs_halves_one_way(t, w):
+    """You split the sums and send both halves the same way round. Give each half its own way."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, _ = ways(n)
+    columns = w.reshape(w.shape[0], n, -1)
+    upper, lower = jnp.split(t, [t.shape[0] // 2])
+    up, down = upper @ columns[:, (me - 1) % n], lower @ columns[:, (me - 1) % n]
+    for hop in range(1, n):
+        up = jax.lax.ppermute(up, "y", forth) + upper @ columns[:, (me - 1 - hop) % n]
+        down = jax.lax.ppermute(down, "y", forth) + lower @ columns[:, (me - 1 - hop) % n]
+    return jnp.concatenate([up, down])
+
+
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_ways)
+def both_rs_mean_of_two_rings(t, w):
+    """You sum whole blocks both ways round and take the mean: twice the bytes and twice the products. Each direction carries half."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    columns = w.reshape(w.shape[0], n, -1)
+    right, left = t @ columns[:, (me - 1) % n], t @ columns[:, (me + 1) % n]
+    for hop in range(1, n):
+        right = jax.lax.ppermute(right, "y", forth) + t @ columns[:, (me - 1 - hop) % n]
+        left = jax.lax.ppermute(left, "y", back) + t @ columns[:, (me + 1 + hop) % n]
+    return (right + left) / 2
+
+
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_value)
+def both_rs_one_record(t, w):
+    """You keep one record for both directions. Sums that go forth start with block me - 1 and count down, those that go back with me + 1 and count up."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    columns = w.reshape(w.shape[0], n, -1)
+    upper, lower = jnp.split(t, [t.shape[0] // 2])
+    up, down = upper @ columns[:, (me - 1) % n], lower @ columns[:, (me - 1) % n]
+    for hop in range(1, n):
+        up = jax.lax.ppermute(up, "y", forth) + upper @ columns[:, (me - 1 - hop) % n]
+        down = jax.lax.ppermute(down, "y", back) + lower @ columns[:, (me - 1 - hop) % n]
+    return jnp.concatenate([up, down])
+
+
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_value)
+def both_rs_swapped(t, w):
+    """You joined the halves in the wrong order: rows that went back are the lower ones."""
+    out, half = both_ways_matmul_rs(t, w), t.shape[0] // 2
+    return jnp.concatenate([out[half:], out[:half]])
+
+
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_value)
+def both_rs_own_part_twice(t, w):
+    """Your own part is in both sums that arrive, so it counts twice. Meet once: only one of the two brings it along."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    return both_ways_matmul_rs(t, w) + t @ w.reshape(w.shape[0], n, -1)[:, me]
+
+
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_value)
+def both_rs_middle_twice(t, w):
+    """With N even the device opposite sends its part both ways, and it counts twice. Let its part go home one way."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    columns, far = w.reshape(w.shape[0], n, -1), n // 2
+    right, left = t @ columns[:, (me + far) % n], t @ columns[:, (me - far) % n]
+    for hop in range(1, far + 1):
+        right, left = jax.lax.ppermute(right, "y", forth), jax.lax.ppermute(left, "y", back)
+        right = right + t @ columns[:, (me + far - hop) % n]
+        left = left + t @ columns[:, (me - far + hop) % n] if hop < far else left
+    return right + left
+
+
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_ways)
+def both_rs_reduced_last(t, w):
+    """You multiplied everything and reduced it with one collective. It goes both ways, too, but after all products: build it from hops with products beside them."""
+    return jax.lax.psum_scatter(t @ w, "y", scatter_dimension=1, tiled=True)
+
+
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_fast)
+def both_rs_full_product_first(t, w):
+    """You computed all blocks, then sent sums round: no product is left to hide the hops. Compute the part that is due next while the sums travel."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    upper, lower = jnp.split((t @ w).reshape(t.shape[0], n, -1), [t.shape[0] // 2])
+    up, down = upper[:, (me - 1) % n], lower[:, (me + 1) % n]
+    for hop in range(1, n):
+        up = jax.lax.ppermute(up, "y", forth) + upper[:, (me - 1 - hop) % n]
+        down = jax.lax.ppermute(down, "y", back) + lower[:, (me + 1 + hop) % n]
+    return jnp.concatenate([up, down])
+
+
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_fast)
+def both_rs_late_in_a_loop(t, w):
+    """Each round of your loop adds products and sends those sums, so products and hops take turns. Send the sums that you have and compute the next parts in the same round, or write it out: unroll=True."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ways(n)
+    columns = w.reshape(w.shape[0], n, -1)
+    upper, lower = jnp.split(t, [t.shape[0] // 2])
+
+    def one(hop, sums):
+        up = sums[0] + upper @ columns[:, (me - 1 - hop) % n]
+        down = sums[1] + lower @ columns[:, (me + 1 + hop) % n]
+        return jax.lax.ppermute(up, "y", forth), jax.lax.ppermute(down, "y", back)
+
+    zeros = [jnp.zeros((len(half), columns.shape[2]), t.dtype) for half in (upper, lower)]
+    up, down = jax.lax.fori_loop(0, n - 1, one, tuple(zeros))
+    return jnp.concatenate([up + upper @ columns[:, me], down + lower @ columns[:, me]])
+
+
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_same)
+def both_rs_other_program_when_large(t, w):
+    """For large arrays you have another program than the one whose values are judged. Only one that is the same, with every hop and every product, is timed."""
+    return both_ways_matmul_rs(t, w) if t.shape[0] < 1000 else t @ w[:, : w.shape[1] // 8]
+
+
+@exercise.misconception(of=both_ways_bytes)
+def both_bytes_both_directions(B, D, X, Y):
+    """Those are the bytes of both directions together. Each carries half."""
+    return (Y - 1) * 2 * (B / X) * (D / Y)
+
+
+@exercise.misconception(of=both_ways_bytes)
+def both_bytes_of_n_hops(B, D, X, Y):
+    """You counted N rounds. What starts on a device has been everywhere after N - 1."""
+    return (B / X) * D
+
+
+@exercise.misconception(of=both_ways_bytes)
+def both_bytes_of_half_the_rounds(B, D, X, Y):
+    """You halved twice: halves go all the way round, N - 1 rounds; whole shards would go half the way."""
+    return (Y - 1) * (B / X) * (D / Y) / 2
+
+
+@exercise.misconception(of=both_ways_bytes)
+def both_bytes_of_all_rows(B, D, X, Y):
+    """You left x out. A device has the rows of A that x gives it, and needs no others."""
+    return (Y - 1) * B * (D / Y)
+
+
+@exercise.misconception(of=both_ways_most_chips)
+def both_chips_one_way(chip, N):
+    """That is the one-way ring, W1. Both ways round each half has a direction of its own: half the bytes, so W = 2 W1."""
+    return 20 * N / link_intensity(chip) / 2
+
+
+@exercise.misconception(of=both_ways_most_chips)
+def both_chips_with_four(chip, N):
+    """You halved twice: half of a shard goes each way, and each way has W1. Both halves over W is the same thing, counted once."""
+    return 20 * N / link_intensity(chip) * 2
+
+
+def both(chip, B, D, F, G, Y):
+    """A hop of whole shards and a round's products, of each of the two."""
+    return [hop_and_products(chip, B, D, columns, Y) for columns in (F, G)]
+
+
+@exercise.misconception(of=both_ways_time_saved)
+def both_saved_half_the_hops(Y, **rest):
+    """You took half of all hops as saved. Once a hop is shorter than the products beside it, the products decide."""
+    return sum((Y - 1) * hop / 2 for hop, _ in both(Y=Y, **rest))
+
+
+@exercise.misconception(of=both_ways_time_saved)
+def both_saved_all_exposed(Y, **rest):
+    """You took all that stood bare as saved. With the narrow W even half a hop takes longer than the products."""
+    return sum((Y - 1) * (max(hop, products) - products) for hop, products in both(Y=Y, **rest))
+
+
+@exercise.misconception(of=both_ways_time_saved)
+def both_saved_in_n_rounds(Y, **rest):
+    """You counted N rounds with a hop. There are N - 1; in the last round nothing travels."""
+    return both_ways_time_saved(Y=Y, **rest) * Y / (Y - 1)
+
+
+exercise.about(both_ways_bytes, lambda B, D, X, Y: About(mesh={"x": X, "y": Y}, arrays=[((B, D), ("x", "y"))]))
+exercise.about(both_ways_most_chips, lambda **_: About(), published=[11, 11.8, 12.8])
+exercise.about(
+    both_ways_time_saved,
+    lambda chip, B, D, F, G, Y: About(
+        chip=chip, rings=(Y,), mesh={"y": Y}, arrays=[((B, D), (None, "y")), ((D, F), (None, "y")), ((D, G), (None, "y"))],
+        branches=tuple(larger(hop=hop / 2, products=products) for hop, products in both(chip, B, D, F, G, Y)),
+    ),
+)  # fmt: skip

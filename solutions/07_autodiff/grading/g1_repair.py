@@ -1,0 +1,282 @@
+"""What is checked in G1, other right ways, and what goes wrong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from g1_repair import decay, exercise, loop_time, means, squares
+from grader.exercise import About, larger, normal
+from grader.expect import expect_close, expect_collectives, expect_spec
+from grader.hardware import all_gather_time, all_reduce_time, latency
+
+rows = normal("B", "D", spec=P("x"))
+DIMS = {"B": 24, "D": 6}
+HIDDEN = {"B": 60, "D": 7}
+squared = exercise.call(squares, x=rows, returns=("rows", "columns"), dims=DIMS, hidden_dims=HIDDEN)
+squared_back = exercise.call(
+    squares,
+    x=rows,
+    wrt=["x"],
+    returns=("rows", "columns"),
+    cotangent=(normal("B", spec=P("x")), normal("D")),
+    dims=DIMS,
+    hidden_dims=HIDDEN,
+)
+decayed = exercise.call(
+    decay,
+    x=normal("T", "B", "D", spec=P(None, "x")),
+    wrt=["x"],
+    cotangent=normal("D"),
+    dims={"T": 3, "B": 24, "D": 6},
+    hidden_dims={"T": 5, "B": 60, "D": 7},
+)
+averaged = exercise.call(means, x=rows, wrt=["x"], cotangent=normal("D"), dims=DIMS, hidden_dims=HIDDEN)
+
+
+@exercise.check(squared, points=0.5, public=True)
+def squares_value(seen):
+    """squares: the sums of rows, cut over x, and those of columns, whole"""
+    expect_close(seen.out, ((seen.x**2).sum(1), (seen.x**2).sum(0)))
+    expect_spec(seen.out, (P("x"), P()))
+
+
+@exercise.check(decayed, points=0.5, public=True)
+def decay_value(seen):
+    """decay: the decayed sum, whole on every device, and its gradient"""
+    factors = 0.5 ** np.arange(seen.dims["T"])[::-1, None, None]
+    expect_close(seen.out, (factors * seen.x).sum((0, 1)))
+    expect_close(seen.grads["x"], factors * np.ones_like(seen.x) * seen.cotangent)
+
+
+@exercise.check(averaged, points=0.5, public=True)
+def means_value(seen):
+    """means: the mean of each column, whole on every device, and its gradient"""
+    expect_close(seen.out, seen.x.mean(0))
+    expect_close(seen.grads["x"], np.ones_like(seen.x) * seen.cotangent / len(seen.x))
+
+
+@exercise.check(squared_back, points=0.25, public=True, after=squares_value)
+def squares_traffic(seen):
+    """squares: one all-reduce forwards, none backwards: the types stay on"""
+    of_rows, of_columns = seen.cotangent
+    expect_close(seen.grads["x"], 2 * seen.x * (of_rows[:, None] + of_columns))
+    expect_collectives(seen, all_reduce={"x": 1})
+
+
+@exercise.check(decayed, points=0.25, public=True, after=decay_value)
+def decay_traffic(seen):
+    """decay: one all-reduce forwards, none backwards: the types stay on"""
+    expect_collectives(seen, all_reduce={"x": 1})
+
+
+@exercise.check(averaged, points=0.25, public=True, after=means_value)
+def means_traffic(seen):
+    """means: one all-reduce forwards, none backwards: the types stay on"""
+    expect_collectives(seen, all_reduce={"x": 1})
+
+
+def _mapped(local, x, mesh, in_specs=None, out_specs=None, check_vma=True):
+    in_specs, out_specs = in_specs or P("x"), out_specs or P()
+    return jax.shard_map(local, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=check_vma)(x)
+
+
+def _squares(x):
+    return (x**2).sum(1), jax.lax.psum((x**2).sum(0), "x")
+
+
+def _decay(start, x):
+    return jax.lax.fori_loop(0, len(x), lambda t, c: c / 2 + x[t].sum(0), start)
+
+
+@exercise.alternative(of=squares)
+def squares_of_old(x, *, mesh):
+    """jax.experimental.shard_map with check_rep; sums by einsum."""
+    from jax.experimental.shard_map import shard_map
+
+    def local(x):
+        return jnp.einsum("bd,bd->b", x, x), jax.lax.psum(jnp.einsum("bd,bd->d", x, x), "x")
+
+    return shard_map(local, mesh=mesh, in_specs=(P("x", None),), out_specs=(P("x"), P(None)), check_rep=True)(x)
+
+
+@exercise.alternative(of=decay)
+def decay_by_pvary(x, *, mesh):
+    """The older name of the cast."""
+    local = lambda x: jax.lax.psum(_decay(jax.lax.pvary(jnp.zeros(x.shape[2]), "x"), x), "x")  # noqa: E731
+    return _mapped(local, x, mesh, P(None, "x"))
+
+
+@exercise.alternative(of=decay)
+def decay_from_data(x, *, mesh):
+    """The start is made from data that vary."""
+    local = lambda x: jax.lax.psum(_decay(jnp.zeros_like(x[0, 0]), x), "x")  # noqa: E731
+    return _mapped(local, x, mesh, P(None, "x"))
+
+
+@exercise.alternative(of=decay)
+def decay_from_the_first(x, *, mesh):
+    """The loop starts with the first round done, as a scan."""
+
+    def local(x):
+        return jax.lax.psum(jax.lax.scan(lambda c, a: (c / 2 + a.sum(0), None), x[0].sum(0), x[1:])[0], "x")
+
+    return _mapped(local, x, mesh, P(None, "x"))
+
+
+@exercise.alternative(of=decay)
+def decay_unrolled(x, *, mesh):
+    """A Python loop, in which a carry may change its type."""
+
+    def local(x):
+        c = jnp.zeros(x.shape[2])
+        for a in x:
+            c = c / 2 + a.sum(0)
+        return jax.lax.psum(c, "x")
+
+    return _mapped(local, x, mesh, P(None, "x"))
+
+
+@exercise.alternative(of=means)
+def means_by_psum(x, *, mesh):
+    """psum of the sums, divided by all rows."""
+    local = lambda block: jax.lax.psum(block.sum(0), "x") / x.shape[0]  # noqa: E731
+    return _mapped(local, x, mesh)
+
+
+@exercise.misconception(of=squares, fails=squares_value)
+def squares_unchecked(x, *, mesh):
+    """You turned the check off. out_specs=P() then takes one device's rows for all: say P('x') for the first result."""
+    return _mapped(_squares, x, mesh, check_vma=False)
+
+
+@exercise.misconception(of=squares, fails=squares_value)
+def squares_summed(x, *, mesh):
+    """You summed the rows' results over devices to make them the same everywhere: row 1 of one device is not row 1 of another. They are cut as x is."""
+    local = lambda x: (jax.lax.psum((x**2).sum(1), "x"), jax.lax.psum((x**2).sum(0), "x"))  # noqa: E731
+    return _mapped(local, x, mesh)
+
+
+@exercise.misconception(of=squares, fails=squares_value)
+def squares_all_cut(x, *, mesh):
+    """Your out_specs cuts both results: N copies of the columns' sums stand behind one another. What psum made is P()."""
+    return _mapped(_squares, x, mesh, out_specs=P("x"))
+
+
+@exercise.misconception(of=squares, fails=squares_traffic)
+def squares_right_but_unchecked(x, *, mesh):
+    """The specs are right, but the check is off: JAX no longer knows that the psum's result is one, and sums its cotangent over the devices."""
+    return _mapped(_squares, x, mesh, out_specs=(P("x"), P()), check_vma=False)
+
+
+@exercise.misconception(of=decay, fails=decay_traffic)
+def decay_unchecked(x, *, mesh):
+    """You turned the check off. The values are right, but without types the backward pass sums N equal cotangents. The message names the carry and the axis: cast its start."""
+    return _mapped(
+        lambda x: jax.lax.psum(_decay(jnp.zeros(x.shape[2]), x), "x"), x, mesh, P(None, "x"), check_vma=False
+    )
+
+
+@exercise.misconception(of=decay, fails=decay_traffic)
+def decay_psum_in_the_loop(x, *, mesh):
+    """You sum over devices in each round: the types fit, and T all-reduces do what one does. A cast sends nothing."""
+
+    def local(x):
+        return jax.lax.fori_loop(0, len(x), lambda t, c: c / 2 + jax.lax.psum(x[t].sum(0), "x"), jnp.zeros(x.shape[2]))
+
+    return _mapped(local, x, mesh, P(None, "x"))
+
+
+@exercise.misconception(of=decay, fails=decay_value)
+def decay_psum_in_the_loop_and_after(x, *, mesh):
+    """You sum over devices in each round and once more at the end, which adds N copies. Cast the start, and keep the psum at the end only."""
+
+    def local(x):
+        add = lambda t, c: c / 2 + jax.lax.psum(x[t].sum(0), "x")  # noqa: E731
+        return jax.lax.psum(jax.lax.fori_loop(0, len(x), add, jnp.zeros(x.shape[2])), "x")
+
+    return _mapped(local, x, mesh, P(None, "x"))
+
+
+@exercise.misconception(of=decay, fails=decay_value)
+def decay_of_the_carry(x, *, mesh):
+    """You sum the carry over devices in each round: what was summed before is summed again, N times larger each time."""
+
+    def local(x):
+        add = lambda t, c: jax.lax.psum(c / 2 + x[t].sum(0), "x")  # noqa: E731
+        return jax.lax.fori_loop(0, len(x), add, jnp.zeros(x.shape[2]))
+
+    return _mapped(local, x, mesh, P(None, "x"))
+
+
+@exercise.misconception(of=means, fails=means_value)
+def means_unchecked(x, *, mesh):
+    """You turned the check off. It was right: each device has the mean of its own rows, and now one of them is taken for all."""
+    return _mapped(lambda x: x.mean(0), x, mesh, check_vma=False)
+
+
+@exercise.misconception(of=means, fails=means_value)
+def means_cut(x, *, mesh):
+    """Your out_specs names x: the result is now N times longer, one mean after the other. A sum over devices is missing."""
+    return _mapped(lambda x: x.mean(0), x, mesh, out_specs=P("x"))
+
+
+@exercise.misconception(of=means, fails=means_value)
+def means_summed(x, *, mesh):
+    """You added the means of N devices. Their mean is asked."""
+    return _mapped(lambda x: jax.lax.psum(x.mean(0), "x"), x, mesh)
+
+
+@exercise.misconception(of=means, fails=means_value)
+def means_summed_twice(x, *, mesh):
+    """You summed twice: after the first it is the same everywhere, and the second adds N copies."""
+    return _mapped(lambda x: jax.lax.psum(jax.lax.pmean(x.mean(0), "x"), "x"), x, mesh)
+
+
+@exercise.misconception(of=means, fails=means_traffic)
+def means_right_but_unchecked(x, *, mesh):
+    """The mean is right, but the check is off: without types the backward pass sums N equal cotangents."""
+    return _mapped(lambda x: jax.lax.pmean(x.mean(0), "x"), x, mesh, check_vma=False)
+
+
+def _loop_time(chip, T, X, sizes, one):
+    return T * sum(one(2 * latency(X), all_reduce_time(4 * n, X, chip)) for n in sizes)
+
+
+@exercise.misconception(of=loop_time)
+def loop_once(chip, T, X, D, E):
+    """That is one round. A loop runs what stands in it T times."""
+    return _loop_time(chip, 1, X, (D, E), max)
+
+
+@exercise.misconception(of=loop_time)
+def loop_added(chip, T, X, D, E):
+    """You added hops and bytes. They overlap: the longer one counts."""
+    return _loop_time(chip, T, X, (D, E), lambda hops, sent: hops + sent)
+
+
+@exercise.misconception(of=loop_time)
+def loop_of_hops(chip, T, X, D, E):
+    """You counted the hops only. With many columns the bytes take longer."""
+    return _loop_time(chip, T, X, (D, E), lambda hops, sent: hops)
+
+
+@exercise.misconception(of=loop_time)
+def loop_of_bytes(chip, T, X, D, E):
+    """You counted the bytes only. With few columns the hops take longer."""
+    return _loop_time(chip, T, X, (D, E), lambda hops, sent: sent)
+
+
+@exercise.misconception(of=loop_time)
+def loop_in_one_phase(chip, T, X, D, E):
+    """An all-reduce has two phases: a reduce-scatter, then an all-gather."""
+    return T * sum(max(latency(X), all_gather_time(4 * n, X, chip)) for n in (D, E))
+
+
+exercise.about(
+    loop_time,
+    lambda chip, T, X, D, E: About(
+        chip=chip, rings=(X,), mesh={"x": X}, least=2 * T * 2 * latency(X),
+        branches=tuple(larger(hops=2 * latency(X), bytes=all_reduce_time(4 * n, X, chip)) for n in (D, E)),
+    ),
+)  # fmt: skip

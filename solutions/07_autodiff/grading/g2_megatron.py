@@ -1,0 +1,333 @@
+"""What is checked in G2, other right ways, and what goes wrong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from g2_megatron import (
+    block_by_hand,
+    block_by_types,
+    exercise,
+    f,
+    g,
+    gated_bytes,
+    layers_time,
+    with_gradients,
+)
+from grader.exercise import About, normal
+from grader.expect import expect_close, expect_collectives, expect_no_collectives, expect_traffic
+from grader.hardware import all_reduce_time, latency
+
+own = P("tp")
+SMALL = {"B": 24, "D": 10}
+rows = normal("B", "D", spec=own)
+WIDE = {"B": 60, "D": 7}
+copied = exercise.call(f, x=rows, wrt=["x"], cotangent=rows, dims=SMALL, hidden_dims=WIDE)
+summed = exercise.call(g, y=rows, wrt=["y"], cotangent=rows, dims=SMALL, hidden_dims=WIDE)
+copied_forwards = exercise.call(f, x=rows, dims=SMALL, hidden_dims=WIDE)
+summed_forwards = exercise.call(g, y=rows, dims=SMALL, hidden_dims=WIDE)
+BLOCK = {
+    "x": normal("B", "D"),
+    "w_in": normal("D", "F", spec=P(None, "tp")),
+    "w_out": normal("F", "D", spec=P("tp")),
+    "dy": normal("B", "D"),
+    "returns": ("y", "dx", "dw_in", "dw_out"),
+}
+LARGE = {"B": 6, "D": 10, "F": 24}
+HIDDEN = {"B": 5, "D": 9, "F": 60}
+by_hand = exercise.call(block_by_hand, **BLOCK, dims=LARGE, hidden_dims=HIDDEN)
+by_types = exercise.call(block_by_types, **BLOCK, dims=LARGE, hidden_dims=HIDDEN)
+
+
+@exercise.helper
+def on_one_device(x, w_in, w_out, dy):
+    """y and the gradients of x, w_in and w_out."""
+    hidden = np.tanh(x @ w_in)
+    back = (dy @ w_out.T) * (1 - hidden**2)
+    return hidden @ w_out, back @ w_in.T, x.T @ back, hidden.T @ dy
+
+
+@exercise.helper
+def over_devices(blocks, devices):
+    """On each device the sum of all devices' blocks."""
+    return np.tile(blocks.reshape(devices, -1, blocks.shape[1]).sum(0), (devices, 1))
+
+
+@exercise.check(copied, points=0.25, public=True)
+def f_value(seen):
+    """f: x forwards, the sum of the cotangents backwards"""
+    expect_close(seen.out, seen.x)
+    expect_close(seen.grads["x"], over_devices(seen.cotangent, seen.mesh["tp"]))
+
+
+@exercise.check(summed, points=0.25, public=True)
+def g_value(seen):
+    """g: the sum forwards, the cotangent backwards"""
+    expect_close(seen.out, over_devices(seen.y, seen.mesh["tp"]))
+    expect_close(seen.grads["y"], seen.cotangent)
+
+
+@exercise.check([copied_forwards, copied], points=0.25, after=f_value)
+def f_traffic(forwards, both):
+    """f: nothing is sent forwards, one all-reduce backwards"""
+    expect_close(forwards.out, forwards.x)
+    expect_no_collectives(forwards)
+    expect_collectives(both.only(axis="tp"), all_reduce={"tp": 1})
+
+
+@exercise.check([summed_forwards, summed], points=0.25, after=g_value)
+def g_traffic(forwards, both):
+    """g: one all-reduce forwards, nothing is sent backwards"""
+    expect_close(forwards.out, over_devices(forwards.y, forwards.mesh["tp"]))
+    expect_collectives(forwards, all_reduce={"tp": 1})
+    expect_collectives(both.only(axis="tp"), all_reduce={"tp": 1})
+
+
+@exercise.check(by_hand, points=0.5, public=True, after=[f_value, g_value])
+def by_hand_value(seen):
+    """block_by_hand: y and all three gradients are those of one device"""
+    expect_close(seen.out, on_one_device(seen.x, seen.w_in, seen.w_out, seen.dy))
+
+
+@exercise.check(by_types, points=0.75, public=True)
+def by_types_value(seen):
+    """block_by_types: y and all three gradients are those of one device"""
+    expect_close(seen.out, on_one_device(seen.x, seen.w_in, seen.w_out, seen.dy))
+
+
+def _two_all_reduces(seen):
+    n = seen.mesh["tp"]
+    expect_collectives(seen, all_reduce={"tp": 2})
+    expect_traffic(seen, at_most=2 * 2 * (n - 1) / n * 4 * seen.x.size)
+
+
+@exercise.check(by_hand, points=0.25, after=[by_hand_value, f_traffic, g_traffic])
+def by_hand_traffic(seen):
+    """block_by_hand: one all-reduce each way, of [B, D] numbers"""
+    _two_all_reduces(seen)
+
+
+@exercise.check(by_types, points=0.5, after=by_types_value)
+def by_types_traffic(seen):
+    """block_by_types: one all-reduce each way, of [B, D] numbers"""
+    _two_all_reduces(seen)
+
+
+@exercise.alternative(of=f)
+def f_by_custom_gradient(x):
+    """jax.custom_gradient in place of custom_vjp."""
+    return jax.custom_gradient(lambda x: (x, lambda ct: jax.lax.psum(ct, "tp")))(x)
+
+
+@exercise.alternative(of=g)
+def g_by_custom_gradient(y):
+    """jax.custom_gradient in place of custom_vjp."""
+    return jax.custom_gradient(lambda y: (jax.lax.psum(y, "tp"), lambda ct: ct))(y)
+
+
+@exercise.alternative(of=g)
+def g_by_stop_gradient(y):
+    """Without a rule of its own: the parts of the others are added as constants."""
+    return y + jax.lax.stop_gradient(jax.lax.psum(y, "tp") - y)
+
+
+@exercise.alternative(of=block_by_hand)
+def block_in_one_rule(x, w_in, w_out, dy):
+    """One custom_vjp for the whole block."""
+
+    @jax.custom_vjp
+    def block(x, w_in, w_out):
+        return jax.lax.psum(jnp.tanh(x @ w_in) @ w_out, "tp")
+
+    def forward(x, w_in, w_out):
+        hidden = jnp.tanh(x @ w_in)
+        return jax.lax.psum(hidden @ w_out, "tp"), (x, hidden, w_in, w_out)
+
+    def backward(kept, dy):
+        x, hidden, w_in, w_out = kept
+        back = (dy @ w_out.T) * (1 - hidden**2)
+        return jax.lax.psum(back @ w_in.T, "tp"), x.T @ back, hidden.T @ dy
+
+    block.defvjp(forward, backward)
+    return with_gradients(block, x, w_in, w_out, dy)
+
+
+@exercise.alternative(of=block_by_hand)
+def block_without_rules(x, w_in, w_out, dy):
+    """The backward pass written out; no rule at all."""
+    hidden = jnp.tanh(x @ w_in)
+    back = jnp.einsum("bd,fd->bf", dy, w_out) * (1 - hidden**2)
+    dx = jax.lax.psum(jnp.einsum("bf,df->bd", back, w_in), "tp")
+    return jax.lax.psum(hidden @ w_out, "tp"), dx, x.T @ back, hidden.T @ dy
+
+
+@exercise.alternative(of=block_by_types)
+def block_of_implicit_cast(x, w_in, w_out, dy):
+    """The cast is left to JAX: x meets w_in in one place."""
+    block = lambda x, w_in, w_out: jax.lax.psum(jnp.tanh(x @ w_in) @ w_out, "tp")  # noqa: E731
+    return with_gradients(block, x, w_in, w_out, dy)
+
+
+@exercise.alternative(of=block_by_types)
+def block_of_pvary(x, w_in, w_out, dy):
+    """The older name of the cast."""
+    block = lambda x, w_in, w_out: jax.lax.psum(jnp.tanh(jax.lax.pvary(x, "tp") @ w_in) @ w_out, "tp")  # noqa: E731
+    return with_gradients(block, x, w_in, w_out, dy)
+
+
+@exercise.misconception(of=f, fails=f_value)
+def f_missing(x):
+    """Your f does nothing backwards, too. Every device used x: their answers have to be added."""
+    return x
+
+
+@exercise.misconception(of=f, fails=f_value)
+def f_of_means(x):
+    """Your f averages the cotangents. Each is a part of the gradient: sum, don't average."""
+    return jax.custom_gradient(lambda x: (x, lambda ct: jax.lax.pmean(ct, "tp")))(x)
+
+
+@exercise.misconception(of=f, fails=f_value)
+def f_is_g(x):
+    """You wrote g in place of f: f does nothing forwards."""
+    return jax.custom_gradient(lambda x: (jax.lax.psum(x, "tp"), lambda ct: ct))(x)
+
+
+@exercise.misconception(of=g, fails=g_value)
+def g_is_psum(y):
+    """With check_vma=False psum is a psum backwards, too: N copies of one cotangent are added. It is whole already: pass it on."""
+    return jax.lax.psum(y, "tp")
+
+
+@exercise.misconception(of=g, fails=g_value)
+def g_of_means(y):
+    """You took the mean of the parts. They are parts of a sum."""
+    return jax.custom_gradient(lambda y: (jax.lax.pmean(y, "tp"), lambda ct: ct))(y)
+
+
+@exercise.misconception(of=g, fails=g_value)
+def g_shares_out(y):
+    """You gave each device an N-th of the cotangent. A term of a sum gets all of the sum's cotangent."""
+    size = jax.lax.axis_size("tp")
+    return jax.custom_gradient(lambda y: (jax.lax.psum(y, "tp"), lambda ct: ct / size))(y)
+
+
+@exercise.misconception(of=g, fails=g_traffic)
+def g_by_gathering(y):
+    """You gathered all parts and added them up on every device. An all-reduce adds on the way, and sends less."""
+    whole = lambda y: jax.lax.all_gather(y, "tp").sum(0)  # noqa: E731
+    return jax.custom_gradient(lambda y: (whole(y), lambda ct: ct))(y)
+
+
+@exercise.misconception(of=block_by_hand, fails=by_hand_value)
+def block_without_f(x, w_in, w_out, dy):
+    """Your dx is partial: f is missing where x enters. The forward pass does not show it."""
+    return with_gradients(lambda x, w_in, w_out: g(jnp.tanh(x @ w_in) @ w_out), x, w_in, w_out, dy)
+
+
+@exercise.misconception(of=block_by_hand, fails=by_hand_value)
+def block_summed_again(x, w_in, w_out, dy):
+    """You summed dx once more after f had done so: it is N times too large. Reduce once, at the border."""
+    y, dx, dw_in, dw_out = block_by_hand(x, w_in, w_out, dy)
+    return y, jax.lax.psum(dx, "tp"), dw_in, dw_out
+
+
+@exercise.misconception(of=block_by_hand, fails=by_hand_value)
+def block_sums_weights(x, w_in, w_out, dy):
+    """You summed the weights' gradients over tp. Each device has weights of its own, and their whole gradient."""
+    y, dx, dw_in, dw_out = block_by_hand(x, w_in, w_out, dy)
+    return y, dx, jax.lax.psum(dw_in, "tp"), jax.lax.psum(dw_out, "tp")
+
+
+@exercise.misconception(of=block_by_hand, fails=by_hand_value)
+def block_of_psum(x, w_in, w_out, dy):
+    """You used psum where g belongs: with check_vma=False its backward pass adds N copies of dy, so all gradients are N times too large."""
+    block = lambda x, w_in, w_out: jax.lax.psum(jnp.tanh(f(x) @ w_in) @ w_out, "tp")  # noqa: E731
+    return with_gradients(block, x, w_in, w_out, dy)
+
+
+@exercise.misconception(of=block_by_hand, fails=by_hand_traffic)
+def block_gathers_hidden(x, w_in, w_out, dy):
+    """You gathered the weights, so that every device computes everything. Each hidden unit needs its own weights only."""
+    whole_in = jax.lax.all_gather(w_in, "tp", axis=1, tiled=True)
+    whole_out = jax.lax.all_gather(w_out, "tp", axis=0, tiled=True)
+    block = lambda x, w_in, w_out: jnp.tanh(x @ w_in) @ w_out  # noqa: E731
+    y, dx, dw_in, dw_out = with_gradients(block, x, whole_in, whole_out, dy)
+    me, size = jax.lax.axis_index("tp"), w_in.shape[1]
+    cut = jax.lax.dynamic_slice_in_dim
+    return y, dx, cut(dw_in, me * size, size, 1), cut(dw_out, me * size, size, 0)
+
+
+@exercise.misconception(of=block_by_types, fails=by_types_value)
+def types_summed_again(x, w_in, w_out, dy):
+    """You summed dx once more. Look at its type: it is the same on all devices, for the cast's transpose has summed it."""
+    y, dx, dw_in, dw_out = block_by_types(x, w_in, w_out, dy)
+    return y, jax.lax.psum(dx, "tp"), dw_in, dw_out
+
+
+@exercise.misconception(of=block_by_types, fails=by_types_value)
+def types_of_mean(x, w_in, w_out, dy):
+    """You took the mean of the devices' outputs. They are parts of a sum."""
+    block = lambda x, w_in, w_out: jax.lax.pmean(jnp.tanh(x @ w_in) @ w_out, "tp")  # noqa: E731
+    return with_gradients(block, x, w_in, w_out, dy)
+
+
+@exercise.misconception(of=block_by_types, fails=by_types_traffic)
+def types_cast_twice(x, w_in, w_out, dy):
+    """You use x in several places, and each gets a cast of its own: as many all-reduces backwards. Cast once, then use the result."""
+
+    def block(x, w_in, w_out):
+        left, right = jnp.split(w_in, [1], axis=1)
+        return jax.lax.psum(jnp.tanh(jnp.concatenate([x @ left, x @ right], axis=1)) @ w_out, "tp")
+
+    return with_gradients(block, x, w_in, w_out, dy)
+
+
+@exercise.misconception(of=gated_bytes)
+def gated_cast_once(T, D, X):
+    """You counted one all-reduce backwards. x meets w_1 and w_3: two casts, so two all-reduces."""
+    return 2 * 2 * (X - 1) / X * 2 * T * D
+
+
+@exercise.misconception(of=gated_bytes)
+def gated_forwards(T, D, X):
+    """That is the forward pass. Each cast of x is an all-reduce backwards."""
+    return 2 * (X - 1) / X * 2 * T * D
+
+
+@exercise.misconception(of=gated_bytes)
+def gated_gathers(T, D, X):
+    """An all-reduce is a reduce-scatter and an all-gather: it sends 2 (X - 1) / X V."""
+    return 3 * (X - 1) / X * 2 * T * D
+
+
+@exercise.misconception(of=gated_bytes)
+def gated_in_float32(T, D, X):
+    """You counted 4 bytes. What is sent has the dtype of x: bfloat16."""
+    return 3 * 2 * (X - 1) / X * 4 * T * D
+
+
+@exercise.misconception(of=layers_time)
+def layers_half(chip, L, T, D, X):
+    """That is half of it. Each layer has two blocks, and each block an all-reduce forwards and one backwards."""
+    return L * 2 * all_reduce_time(2 * T * D, X, chip)
+
+
+@exercise.misconception(of=layers_time)
+def layers_one_way(chip, L, T, D, X):
+    """You used one direction of a link. On a ring data flows both ways: W."""
+    return L * 8 * all_reduce_time(2 * T * D, X, chip)
+
+
+@exercise.misconception(of=layers_time)
+def layers_of_parts(chip, L, T, D, X):
+    """You divided by the devices. Each of them has a part of the sum for *all* of the activations: V is the whole array."""
+    return L * 4 * all_reduce_time(2 * T * D / X, X, chip)
+
+
+exercise.about(gated_bytes, lambda T, D, X: About(mesh={"x": X}, arrays=[((T, D), P(None, "x"))]))
+exercise.about(
+    layers_time,
+    lambda chip, L, T, D, X: About(chip=chip, rings=(X,), mesh={"x": X}, least=L * 4 * 2 * latency(X)),
+)

@@ -1,0 +1,198 @@
+"""What is checked in G3, other right ways, and what goes wrong."""
+
+import jax
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from g3_inner_grad import exercise, grad_in_both, grad_vma_off, grad_vma_on, inner_grad_bytes, loss
+from grader.exercise import About, normal
+from grader.expect import expect_close, expect_only, expect_traffic
+
+ARRAYS = {"w": normal("D", "K"), "rows": normal("B", "D", spec=P("x")), "targets": normal("B", "K", spec=P("x"))}
+DIMS = {"B": 60, "D": 6, "K": 5}
+HIDDEN = {"B": 84, "D": 5, "K": 3}
+off = exercise.call(grad_vma_off, **ARRAYS, dims=DIMS, hidden_dims=HIDDEN)
+on = exercise.call(grad_vma_on, **ARRAYS, dims=DIMS, hidden_dims=HIDDEN)
+both = exercise.call(grad_in_both, **ARRAYS, dims=DIMS, hidden_dims=HIDDEN)
+
+
+@exercise.helper
+def mean_gradient(w, rows, targets):
+    """The gradient of the mean squared error of tanh(rows @ w) over all rows."""
+    made = np.tanh(rows @ w)
+    return rows.T @ (2 * (made - targets) / targets.size * (1 - made**2))
+
+
+@exercise.check(off, points=0.5, public=True)
+def off_value(seen):
+    """grad_vma_off: the gradient of the mean over all rows"""
+    expect_close(seen.out, mean_gradient(seen.w, seen.rows, seen.targets))
+
+
+@exercise.check(on, points=0.5, public=True)
+def on_value(seen):
+    """grad_vma_on: the gradient of the mean over all rows"""
+    expect_close(seen.out, mean_gradient(seen.w, seen.rows, seen.targets))
+
+
+@exercise.check(both, points=0.5, public=True)
+def both_value(seen):
+    """grad_in_both: the gradient of the mean over all rows"""
+    expect_close(seen.out, mean_gradient(seen.w, seen.rows, seen.targets))
+
+
+def _one_all_reduce(seen):
+    n = seen.mesh["x"]
+    expect_only(seen, "all_reduce")
+    expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * (seen.w.size + 2))
+
+
+@exercise.check(off, points=0.25, after=off_value)
+def off_traffic(seen):
+    """grad_vma_off: one all-reduce of the gradient"""
+    _one_all_reduce(seen)
+
+
+@exercise.check(on, points=0.25, after=on_value)
+def on_traffic(seen):
+    """grad_vma_on: one all-reduce of the gradient"""
+    _one_all_reduce(seen)
+
+
+@exercise.check(both, points=0.25, after=both_value)
+def both_traffic(seen):
+    """grad_in_both: one all-reduce of the gradient"""
+    _one_all_reduce(seen)
+
+
+@exercise.alternative(of=grad_vma_off)
+def off_by_psum(w, rows, targets):
+    """psum, then divided; the loss is taken along."""
+    _, own = jax.value_and_grad(loss)(w, rows, targets)
+    return jax.lax.psum(own, "x") / jax.lax.axis_size("x")
+
+
+@exercise.alternative(of=grad_vma_off)
+def off_of_scaled_loss(w, rows, targets):
+    """The loss is divided by the devices before it is differentiated."""
+    return jax.lax.psum(jax.grad(lambda w: loss(w, rows, targets) / jax.lax.axis_size("x"))(w), "x")
+
+
+@exercise.alternative(of=grad_vma_off)
+def off_of_mean_loss(w, rows, targets):
+    """The mean loss of all devices is differentiated: without types that is each device's own gradient, too."""
+    return jax.lax.pmean(jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w), "x")
+
+
+@exercise.alternative(of=grad_vma_on)
+def on_of_mean_loss(w, rows, targets):
+    """The loss of all rows is differentiated: with types JAX knows what that is."""
+    return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w)
+
+
+@exercise.alternative(of=grad_vma_on)
+def on_by_cast(w, rows, targets):
+    """w is cast to varying, so that the reduction is one's own."""
+    return jax.lax.pmean(jax.grad(loss)(jax.lax.pcast(w, "x", to="varying"), rows, targets), "x")
+
+
+@exercise.alternative(of=grad_in_both)
+def both_by_pvary(w, rows, targets):
+    """The older name of the cast; psum and a division."""
+    own = jax.grad(loss)(jax.lax.pvary(w, ("x",)), rows, targets)
+    return jax.lax.psum(own, "x") / jax.lax.axis_size("x")
+
+
+@exercise.alternative(of=grad_in_both)
+def both_by_meeting(w, rows, targets):
+    """w meets something that varies before it is differentiated."""
+    own = jax.grad(loss)(w + 0 * rows[0, 0], rows, targets)
+    return jax.lax.pmean(own, "x")
+
+
+@exercise.misconception(of=grad_vma_off, fails=off_value)
+def off_not_summed(w, rows, targets):
+    """Each device saw only its own rows: nothing adds the gradients up. With check_vma=False that is for you to do."""
+    return jax.grad(loss)(w, rows, targets)
+
+
+@exercise.misconception(of=grad_vma_off, fails=off_value)
+def off_summed(w, rows, targets):
+    """You added the gradients of N means. The mean over all rows is the mean of them."""
+    return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x")
+
+
+@exercise.misconception(of=grad_vma_off, fails=off_value)
+def off_of_summed_loss(w, rows, targets):
+    """You differentiated a loss that was summed over the devices. With check_vma=False its psum is a psum backwards, too: N times your own gradient, and nobody else's. Differentiate the local loss, then reduce."""
+    return jax.grad(lambda w: jax.lax.psum(loss(w, rows, targets), "x"))(w)
+
+
+@exercise.misconception(of=grad_vma_off, fails=off_value)
+def off_divided_twice(w, rows, targets):
+    """You divided twice: pmean has divided by the devices. Who already divided?"""
+    return jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
+
+
+@exercise.misconception(of=grad_vma_off, fails=off_traffic)
+def off_gathered(w, rows, targets):
+    """You gathered the rows, so that every device computes everything. The gradients are what has to be added up."""
+    rows, targets = (jax.lax.all_gather(a, "x", tiled=True) for a in (rows, targets))
+    return jax.grad(loss)(w, rows, targets)
+
+
+@exercise.misconception(of=grad_vma_on, fails=on_value)
+def on_summed_again(w, rows, targets):
+    """You summed a gradient that was summed: it is N times too large. Look at its type: it does not vary over x."""
+    return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
+
+
+@exercise.misconception(of=grad_vma_on, fails=on_value)
+def on_not_divided(w, rows, targets):
+    """What JAX gives you is the sum of N gradients of means. The mean over all rows is an N-th of it."""
+    return jax.grad(loss)(w, rows, targets)
+
+
+@exercise.misconception(of=grad_vma_on, fails=on_value)
+def on_divided_twice(w, rows, targets):
+    """You divided twice: the loss is a mean over all devices, and so is its gradient. Who already divided?"""
+    return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w) / jax.lax.axis_size("x")
+
+
+@exercise.misconception(of=grad_vma_on, fails=on_traffic)
+def on_reduced_twice(w, rows, targets):
+    """Your pmean changes nothing: the gradient is the same on all devices, for it was summed. You send it twice."""
+    return jax.lax.pmean(jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x"), "x")
+
+
+@exercise.misconception(of=grad_in_both, fails=both_value)
+def both_as_on(w, rows, targets):
+    """That is right with check_vma=True. With False nobody sums: cast w to varying, and reduce yourself."""
+    return jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x")
+
+
+@exercise.misconception(of=grad_in_both, fails=both_value)
+def both_as_off(w, rows, targets):
+    """That is right with check_vma=False. With True the gradient of w is summed already: cast w to varying first."""
+    return jax.lax.psum(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
+
+
+@exercise.misconception(of=inner_grad_bytes)
+def inner_grad_in_float32(D, F, X):
+    """You counted 4 bytes. Where w meets the rows it is bfloat16, and there the cast stands. Cast w to varying before the conversion if you want sums in float32."""
+    return 2 * (X - 1) / X * 4 * D * F
+
+
+@exercise.misconception(of=inner_grad_bytes)
+def inner_grad_gathered(D, F, X):
+    """An all-reduce is a reduce-scatter and an all-gather: it sends 2 (X - 1) / X V."""
+    return (X - 1) / X * 2 * D * F
+
+
+@exercise.misconception(of=inner_grad_bytes)
+def inner_grad_summed_again(D, F, X):
+    """You counted a psum of your own behind JAX's: that would make the gradient X times too large."""
+    return 2 * (X - 1) / X * (2 + 4) * D * F
+
+
+exercise.about(inner_grad_bytes, lambda D, F, X: About(mesh={"x": X}, arrays=[((D, F), P(None, None))]))

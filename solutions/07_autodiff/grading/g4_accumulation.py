@@ -1,0 +1,344 @@
+"""What is checked in G4, and what goes wrong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+from jax.sharding import reshard
+
+from g4_accumulation import accumulate, accumulated_saving, accumulated_tokens, exercise, loss
+from grader.exercise import About, normal
+from grader.expect import expect_close, expect_memory, expect_spec, expect_traffic, memory_of
+from grader.hardware import all_gather_time, all_reduce_time, latency
+
+call = exercise.call(
+    accumulate,
+    ws=normal("L", "D", "D"),
+    xs=normal("M", "B", "D", spec=P(None, "dp")),
+    dims={"L": 3, "M": 16, "B": 60, "D": 6},
+    hidden_dims={"L": 2, "M": 18, "B": 84, "D": 5},
+)
+
+
+@exercise.helper
+def gradient(ws, xs):
+    """The gradient of half the sum of squares after the layers tanh(h @ w), for all rows at once."""
+    made = [xs.reshape(-1, xs.shape[-1])]
+    for w in ws:
+        made.append(np.tanh(made[-1] @ w))
+    back, grads = made[-1], []
+    for w, before, after in zip(ws[::-1], made[-2::-1], made[:0:-1], strict=True):
+        back = back * (1 - after**2)
+        grads.insert(0, before.T @ back)
+        back = back @ w.T
+    return np.stack(grads)
+
+
+@exercise.check(call, points=1, public=True)
+def accumulated_value(seen):
+    """accumulate: the gradient of all rows of all micro-batches"""
+    expect_close(seen.out, gradient(seen.ws, seen.xs))
+
+
+@exercise.check(call, points=0.25, public=True, after=accumulated_value)
+def accumulated_spec(seen):
+    """accumulate: the gradient is whole on every device"""
+    expect_spec(seen.out, P())
+
+
+@exercise.check(call, points=0.75, after=accumulated_value)
+def accumulated_traffic(seen):
+    """accumulate: a device sends what one all-reduce of the gradient takes"""
+    n = seen.mesh["dp"]
+    expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * seen.ws.size)
+
+
+@exercise.check(call, points=0.5, after=accumulated_value)
+def accumulated_memory(seen):
+    """accumulate: the activations of a micro-batch are gone before the next"""
+    kept = 4 * seen.xs.size * len(seen.ws) / seen.mesh["dp"]  # of all micro-batches, each tanh once
+    budget = 2.5 * kept + 8 * 4 * seen.ws.size  # all at once take 3.6 times kept at least
+    if seen.memory > budget:  # XLA:CPU runs the micro-batches of an unrolled loop at once, the program does not say so
+        expect_memory(seen, at_most=budget + memory_of(seen).arguments, by="program")
+
+
+def _of_own_rows(ws, xs):
+    return jax.lax.scan(lambda total, x: (total + jax.grad(loss)(ws, x), None), jnp.zeros_like(ws), xs)[0]
+
+
+def _mapped(local, ws, xs, mesh, check_vma):
+    specs = (P(), P(None, "dp"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=check_vma)(ws, xs)
+
+
+@exercise.alternative(of=accumulate)
+def unrolled_types(ws, xs, *, mesh):
+    """A Python loop over the micro-batches, its sum unreduced."""
+    weights = reshard(ws, P(reduced={"dp"}))
+    total = jax.grad(loss)(weights, xs[0])
+    for x in xs[1:]:
+        total += jax.grad(loss)(weights, x)
+    return reshard(total, P())
+
+
+@exercise.alternative(of=accumulate)
+def mapped_vma_off(ws, xs, *, mesh):
+    """shard_map with check_vma=False: local gradients are added up and summed over dp once."""
+    return _mapped(lambda ws, xs: jax.lax.psum(_of_own_rows(ws, xs), "dp"), ws, xs, mesh, False)
+
+
+@exercise.alternative(of=accumulate)
+def mapped_unrolled(ws, xs, *, mesh):
+    """The same, with a Python loop."""
+
+    def local(ws, xs):
+        return jax.lax.psum(sum(jax.grad(loss)(ws, x) for x in xs), "dp")
+
+    return _mapped(local, ws, xs, mesh, False)
+
+
+@exercise.alternative(of=accumulate)
+def mapped_cast(ws, xs, *, mesh):
+    """shard_map with check_vma=True: the weights are cast to varying before the loop; a fori_loop."""
+
+    def local(ws, xs):
+        weights = jax.lax.pcast(ws, "dp", to="varying")
+
+        def add(m, total):
+            return total + jax.grad(loss)(weights, xs[m])
+
+        return jax.lax.psum(jax.lax.fori_loop(0, len(xs), add, jnp.zeros_like(weights)), "dp")
+
+    return _mapped(local, ws, xs, mesh, True)
+
+
+@exercise.alternative(of=accumulate)
+def mapped_cast_of_old(ws, xs, *, mesh):
+    """The older names: jax.experimental.shard_map, check_rep, pvary."""
+    from jax.experimental.shard_map import shard_map
+
+    def local(ws, xs):
+        weights = jax.lax.pvary(ws, "dp")
+
+        def add(total, x):
+            return (total + jax.grad(loss)(weights, x), None)
+
+        return jax.lax.psum(jax.lax.scan(add, jnp.zeros_like(weights), xs)[0], "dp")
+
+    return shard_map(local, mesh=mesh, in_specs=(P(), P(None, "dp")), out_specs=P(), check_rep=True)(ws, xs)
+
+
+@exercise.alternative(of=accumulate)
+def summed_layer_by_layer(ws, xs, *, mesh):
+    """An all-reduce for each layer, after the loop: as many bytes in more pieces."""
+
+    def local(ws, xs):
+        return jnp.stack([jax.lax.psum(layer, "dp") for layer in _of_own_rows(ws, xs)])
+
+    return _mapped(local, ws, xs, mesh, False)
+
+
+@exercise.alternative(of=accumulate)
+def checkpointed(ws, xs, *, mesh):
+    """The whole loop is differentiated, and each micro-batch computed again in the backward pass: one cast, one sum."""
+
+    def total(ws):
+        weights = reshard(ws, P(reduced={"dp"}))
+        again = jax.checkpoint(lambda sum, x: (sum + loss(weights, x), None))
+        return jax.lax.scan(again, 0.0, xs)[0]
+
+    return jax.grad(total)(ws)
+
+
+@exercise.misconception(of=accumulate, fails=accumulated_traffic)
+def accumulated_whole(ws, xs, *, mesh):
+    """You took the gradient of whole weights: JAX makes it whole in the backward pass of each layer, in each micro-batch. Say that it may stay unreduced, or cast the weights to varying, before the loop."""
+
+    def add(total, x):
+        return (total + jax.grad(loss)(ws, x), None)
+
+    return jax.lax.scan(add, jnp.zeros_like(ws), xs)[0]
+
+
+@exercise.misconception(of=accumulate, fails=accumulated_traffic)
+def accumulated_constrained(ws, xs, *, mesh):
+    """You asked for a whole gradient inside the loop: the same numbers, M times the bytes. The sum itself may stay unreduced until the loop is done."""
+    weights = reshard(ws, P(reduced={"dp"}))
+
+    def add(total, x):
+        return (total + reshard(jax.grad(loss)(weights, x), P()), None)
+
+    return jax.lax.scan(add, jnp.zeros_like(ws), xs)[0]
+
+
+@exercise.misconception(of=accumulate, fails=accumulated_traffic)
+def accumulated_cast_in_the_loop(ws, xs, *, mesh):
+    """Your cast to varying stands inside what is differentiated, in the loop, so its all-reduce does, too. Cast once, before the loop."""
+
+    def local(ws, xs):
+        def of(ws, x):
+            return loss(jax.lax.pcast(ws, "dp", to="varying"), x)
+
+        def add(total, x):
+            return (total + jax.grad(lambda ws: jax.lax.psum(of(ws, x), "dp"))(ws), None)
+
+        return jax.lax.scan(add, jnp.zeros_like(ws), xs)[0]
+
+    return _mapped(local, ws, xs, mesh, True)
+
+
+@exercise.misconception(of=accumulate, fails=accumulated_traffic)
+def accumulated_psum_in_the_loop(ws, xs, *, mesh):
+    """You all-reduce each micro-batch's gradient. Add locally, send once."""
+
+    def local(ws, xs):
+        def add(total, x):
+            return (total + jax.lax.psum(jax.grad(loss)(ws, x), "dp"), None)
+
+        return jax.lax.scan(add, jnp.zeros_like(ws), xs)[0]
+
+    return _mapped(local, ws, xs, mesh, False)
+
+
+@exercise.misconception(of=accumulate, fails=accumulated_value)
+def accumulated_sum_fed_back(ws, xs, *, mesh):
+    """You all-reduced the running sum: what earlier micro-batches added was summed over the devices before, and is now summed again. Never feed a sum back."""
+
+    def local(ws, xs):
+        def add(total, x):
+            return (jax.lax.psum(total + jax.grad(loss)(ws, x), "dp"), None)
+
+        return jax.lax.scan(add, jnp.zeros_like(ws), xs)[0]
+
+    return _mapped(local, ws, xs, mesh, False)
+
+
+@exercise.misconception(of=accumulate, fails=accumulated_value)
+def accumulated_first_only(ws, xs, *, mesh):
+    """You all-reduced the first micro-batch's gradient, and the others stayed on their devices. The sum goes over the devices when the last one is in it."""
+
+    def local(ws, xs):
+        first = jax.lax.psum(jax.grad(loss)(ws, xs[0]), "dp")
+        return jax.lax.scan(lambda total, x: (total + jax.grad(loss)(ws, x), None), first, xs[1:])[0]
+
+    return _mapped(local, ws, xs, mesh, False)
+
+
+@exercise.misconception(of=accumulate, fails=accumulated_value)
+def accumulated_last_only(ws, xs, *, mesh):
+    """You returned the gradient of the last micro-batch: each one is to be added to those before."""
+    weights = reshard(ws, P(reduced={"dp"}))
+    return reshard(jax.grad(loss)(weights, xs[-1]), P())
+
+
+@exercise.misconception(of=accumulate, fails=accumulated_value)
+def accumulated_never_summed(ws, xs, *, mesh):
+    """Each device returned the gradient of its own rows: nothing added them up. With check_vma=False JAX does not warn you."""
+    return _mapped(_of_own_rows, ws, xs, mesh, False)
+
+
+@exercise.misconception(of=accumulate, fails=accumulated_value)
+def accumulated_summed_twice(ws, xs, *, mesh):
+    """With check_vma=True the gradient of weights that are not varying is summed over the devices when grad returns. Your psum adds N copies of it."""
+    return _mapped(lambda ws, xs: jax.lax.psum(_of_own_rows(ws, xs), "dp"), ws, xs, mesh, True)
+
+
+@exercise.misconception(of=accumulate, fails=accumulated_value)
+def accumulated_mean(ws, xs, *, mesh):
+    """You took the mean over the devices. The loss is a sum over rows, so its gradient is a sum, too."""
+    return _mapped(lambda ws, xs: jax.lax.pmean(_of_own_rows(ws, xs), "dp"), ws, xs, mesh, False)
+
+
+@exercise.misconception(of=accumulate, fails=accumulated_value)
+def accumulated_in_bfloat16(ws, xs, *, mesh):
+    """You sent the gradient in bfloat16: half the bytes, and 8 bits of each number. It is to be float32."""
+
+    def sent(ws, xs):
+        return jax.lax.psum(_of_own_rows(ws, xs).astype(jnp.bfloat16), "dp")
+
+    return _mapped(lambda ws, xs: sent(ws, xs).astype(jnp.float32), ws, xs, mesh, False)
+
+
+@exercise.misconception(of=accumulate, fails=accumulated_spec)
+def accumulated_scattered(ws, xs, *, mesh):
+    """You left the gradient cut over dp, as ZeRO does. Here every device is to hold all of it."""
+    total = accumulate(ws, xs, mesh=mesh)
+    return reshard(total, P() if ws.shape[1] % mesh.shape["dp"] else P(None, "dp"))
+
+
+@exercise.misconception(of=accumulate, fails=accumulated_memory)
+def accumulated_by_differentiating(ws, xs, *, mesh):
+    """You differentiated the loop: JAX keeps what every micro-batch made until the backward pass. Take the gradient of one micro-batch inside the loop, or put jax.checkpoint around it."""
+
+    def total(ws):
+        weights = reshard(ws, P(reduced={"dp"}))
+        return jax.lax.scan(lambda total, x: (total + loss(weights, x), None), 0.0, xs)[0]
+
+    return jax.grad(total)(ws)
+
+
+@exercise.misconception(of=accumulate, fails=accumulated_memory)
+def accumulated_all_at_once(ws, xs, *, mesh):
+    """You sent all rows through the layers at once: that holds the activations of M micro-batches. One at a time is the point."""
+
+    def local(ws, xs):
+        return jax.lax.psum(jax.grad(loss)(ws, xs.reshape(-1, xs.shape[-1])), "dp")
+
+    return _mapped(local, ws, xs, mesh, False)
+
+
+@exercise.misconception(of=accumulated_saving)
+def saving_counts_all(chip, G, X, M):
+    """You counted M. One all-reduce is left, so M - 1 are saved."""
+    return M * all_reduce_time(4 * G * 1e6, X, chip)
+
+
+@exercise.misconception(of=accumulated_saving)
+def saving_is_what_is_left(chip, G, X, M):
+    """That is the all-reduce which is left. Asked is what is saved: M - 1 of them."""
+    return all_reduce_time(4 * G * 1e6, X, chip)
+
+
+@exercise.misconception(of=accumulated_saving)
+def saving_of_gathers(chip, G, X, M):
+    """An all-reduce is a reduce-scatter and an all-gather: 2 V / W."""
+    return (M - 1) * all_gather_time(4 * G * 1e6, X, chip)
+
+
+@exercise.misconception(of=accumulated_saving)
+def saving_one_way(chip, G, X, M):
+    """You used one direction of a link. On a ring data flows both ways: W."""
+    return 2 * (M - 1) * all_reduce_time(4 * G * 1e6, X, chip)
+
+
+@exercise.misconception(of=accumulated_tokens)
+def tokens_beside_arithmetic(chip, percent, X, width):
+    """You took the share of the arithmetic. The step has the all-reduce in it, too."""
+    return accumulated_tokens.fn(chip, percent, X, width) / (1 - percent / 100)
+
+
+@exercise.misconception(of=accumulated_tokens)
+def tokens_forward_only(chip, percent, X, width):
+    """You counted 2 FLOPs per parameter and token, which is the forward pass. With the backward pass it is 6."""
+    return 3 * accumulated_tokens.fn(chip, percent, X, width)
+
+
+@exercise.misconception(of=accumulated_tokens)
+def tokens_reduced_once(chip, percent, X, width):
+    """An all-reduce is a reduce-scatter and an all-gather: 2 V / W."""
+    return accumulated_tokens.fn(chip, percent, X, width) / 2
+
+
+@exercise.misconception(of=accumulated_tokens)
+def tokens_one_way(chip, percent, X, width):
+    """You used one direction of a link. On a ring data flows both ways: W."""
+    return 2 * accumulated_tokens.fn(chip, percent, X, width)
+
+
+exercise.about(
+    accumulated_saving,
+    lambda chip, G, X, M: About(
+        chip=chip, rings=(X,), mesh={"x": X}, least=2 * (M - 1) * latency(X), holds=4 * G * 1e6
+    ),
+)
+exercise.about(accumulated_tokens, lambda chip, percent, X, width: About(chip=chip, rings=(X,), mesh={"x": X}, least=1))

@@ -1,0 +1,299 @@
+"""What is checked in G5, other right ways, and what goes wrong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from g5_batch_norm import EPS, batch_norm, exercise, two_pass_cost
+from grader.exercise import About, array, normal
+from grader.expect import expect_close, expect_not_waiting, expect_only, expect_spec, expect_traffic
+from grader.hardware import all_reduce_time, latency
+
+DIMS = {"B": 60, "D": 6}
+HIDDEN = {"B": 84, "D": 7}
+
+
+@exercise.helper
+def drifting(rng, shape):
+    """Rows whose mean goes from -2 to 2 in the course of the batch, columns of different widths."""
+    return np.linspace(-2, 2, shape[0])[:, None] + rng.uniform(0.5, 2, shape[1]) * rng.standard_normal(shape)
+
+
+forwards = exercise.call(batch_norm, x=array("B", "D", draw=drifting, spec=P("dp")), dims=DIMS, hidden_dims=HIDDEN)
+both_ways = exercise.call(
+    batch_norm,
+    x=array("B", "D", draw=drifting, spec=P("dp")),
+    wrt=["x"],
+    cotangent=normal("B", "D", spec=P("dp")),
+    dims=DIMS,
+    hidden_dims=HIDDEN,
+)
+
+
+@exercise.check(forwards, points=0.75, public=True)
+def normed_value(seen):
+    """batch_norm: mean and variance are those of all rows"""
+    expect_close(seen.out, (seen.x - seen.x.mean(0)) / np.sqrt(seen.x.var(0) + EPS))
+    expect_spec(seen.out, P("dp"))
+
+
+@exercise.check(both_ways, points=0.75, public=True, after=normed_value)
+def normed_gradient(seen):
+    """batch_norm: the gradient goes through mean and variance, too"""
+    width = np.sqrt(seen.x.var(0) + EPS)
+    out, back = (seen.x - seen.x.mean(0)) / width, seen.cotangent
+    expect_close(seen.grads["x"], (back - back.mean(0) - out * (back * out).mean(0)) / width)
+
+
+def _bytes(seen):
+    n = seen.mesh["dp"]
+    return 2 * (n - 1) / n * 4 * 2 * seen.dims["D"]
+
+
+@exercise.check(forwards, points=0.5, after=normed_value)
+def normed_traffic(seen):
+    """batch_norm: forwards the bytes of one all-reduce of 2 D numbers, and none waits for another"""
+    expect_only(seen, "all_reduce")
+    expect_traffic(seen, at_most=_bytes(seen))
+    expect_not_waiting(seen, "all_reduce", on="all_reduce")
+
+
+@exercise.check(both_ways, points=0.25, after=[normed_gradient, normed_traffic])
+def normed_back_traffic(seen):
+    """batch_norm: backwards over dp no more bytes than forwards"""
+    expect_traffic(seen.only(backward=True, axis="dp"), at_most=_bytes(seen))
+
+
+def _mapped(local, x, mesh, check_vma=True):
+    return jax.shard_map(local, mesh=mesh, in_specs=P("dp"), out_specs=P("dp"), check_vma=check_vma)(x)
+
+
+@exercise.alternative(of=batch_norm)
+def normed_unchecked(x, *, mesh):
+    """check_vma=False: psum is its own transpose, which is right here, for each device uses the sums for its own rows."""
+
+    def local(x):
+        count = x.shape[0] * jax.lax.axis_size("dp")
+        mean, square = jax.lax.psum(jnp.stack([x.sum(0), (x**2).sum(0)]), "dp") / count
+        return (x - mean) / jnp.sqrt(square - mean**2 + EPS)
+
+    return _mapped(local, x, mesh, check_vma=False)
+
+
+@exercise.alternative(of=batch_norm)
+def normed_by_two(x, *, mesh):
+    """Two all-reduces that know nothing of one another: a pmean of a tuple."""
+
+    def local(x):
+        mean, square = jax.lax.pmean((x.mean(0), (x**2).mean(0)), "dp")
+        return (x - mean) / jnp.sqrt(square - mean**2 + EPS)
+
+    return _mapped(local, x, mesh)
+
+
+@exercise.alternative(of=batch_norm)
+def normed_of_deviations(x, *, mesh):
+    """Each device's squared deviations from its own mean, and what that mean adds."""
+
+    def local(x):
+        own = x.mean(0)
+        sums = jnp.concatenate([own, ((x - own) ** 2).mean(0) + own**2])
+        mean, square = jnp.split(jax.lax.pmean(sums, "dp"), 2)
+        return (x - mean) / jnp.sqrt(square - mean**2 + EPS)
+
+    return _mapped(local, x, mesh)
+
+
+@exercise.alternative(of=batch_norm)
+def normed_by_rule(x, *, mesh):
+    """A backward pass of one's own: one all-reduce of two sums."""
+
+    def stats(a, b):
+        return jax.lax.pmean(jnp.stack([a.mean(0), b.mean(0)]), "dp")
+
+    def forward(x):
+        mean, square = stats(x, x**2)
+        width = jnp.sqrt(square - mean**2 + EPS)
+        out = (x - mean) / width
+        return out, (out, width)
+
+    def backward(kept, back):
+        out, width = kept
+        mean, along = stats(back, back * out)
+        return ((back - mean - out * along) / width,)
+
+    norm = jax.custom_vjp(lambda x: forward(x)[0])
+    norm.defvjp(forward, backward)
+    return _mapped(norm, x, mesh, check_vma=False)
+
+
+@exercise.misconception(of=batch_norm, fails=normed_value)
+def normed_locally(x, *, mesh):
+    """Each device normed its own rows by their own mean and variance. They are to be those of the batch."""
+    return _mapped(lambda x: (x - x.mean(0)) / jnp.sqrt(x.var(0) + EPS), x, mesh)
+
+
+@exercise.misconception(of=batch_norm, fails=normed_value)
+def normed_by_mean_of_variances(x, *, mesh):
+    """You took the mean of the devices' variances. It leaves out how far their means lie apart: add up squares, and take the mean's square off at the end."""
+
+    def local(x):
+        mean, variance = jax.lax.pmean(jnp.stack([x.mean(0), x.var(0)]), "dp")
+        return (x - mean) / jnp.sqrt(variance + EPS)
+
+    return _mapped(local, x, mesh)
+
+
+@exercise.misconception(of=batch_norm, fails=normed_value)
+def normed_by_local_count(x, *, mesh):
+    """You divided sums over all rows by the number of a device's own rows."""
+
+    def local(x):
+        mean, square = jax.lax.psum(jnp.stack([x.sum(0), (x**2).sum(0)]), "dp") / x.shape[0]
+        return (x - mean) / jnp.sqrt(jnp.abs(square - mean**2) + EPS)
+
+    return _mapped(local, x, mesh)
+
+
+@exercise.misconception(of=batch_norm, fails=normed_value)
+def normed_unbiased(x, *, mesh):
+    """You divided by one row less. The variance is the mean of squared deviations, over all rows."""
+    rows = x.shape[0]
+
+    def local(x):
+        mean, square = jax.lax.psum(jnp.stack([x.sum(0), (x**2).sum(0)]), "dp") / rows
+        return (x - mean) / jnp.sqrt((square - mean**2) * rows / (rows - 1) + EPS)
+
+    return _mapped(local, x, mesh)
+
+
+@exercise.misconception(of=batch_norm, fails=normed_value)
+def normed_with_eps_outside(x, *, mesh):
+    """EPS belongs under the root: sqrt(variance + EPS)."""
+    rows = x.shape[0]
+
+    def local(x):
+        mean, square = jax.lax.psum(jnp.stack([x.sum(0), (x**2).sum(0)]), "dp") / rows
+        return (x - mean) / (jnp.sqrt(square - mean**2) + EPS)
+
+    return _mapped(local, x, mesh)
+
+
+@exercise.misconception(of=batch_norm, fails=normed_value)
+def normed_without_the_mean(x, *, mesh):
+    """You took the mean of squares for the variance: the square of the mean has to come off."""
+    rows = x.shape[0]
+
+    def local(x):
+        mean, square = jax.lax.psum(jnp.stack([x.sum(0), (x**2).sum(0)]), "dp") / rows
+        return (x - mean) / jnp.sqrt(square + EPS)
+
+    return _mapped(local, x, mesh)
+
+
+@exercise.misconception(of=batch_norm, fails=normed_gradient)
+def normed_by_constants(x, *, mesh):
+    """You stopped the gradient at mean and variance. Every row moves both, and through them every other row."""
+    rows = x.shape[0]
+
+    def local(x):
+        sums = jax.lax.psum(jax.lax.stop_gradient(jnp.stack([x.sum(0), (x**2).sum(0)])), "dp")
+        mean, square = sums / rows
+        return (x - mean) / jnp.sqrt(square - mean**2 + EPS)
+
+    return _mapped(local, x, mesh)
+
+
+@exercise.misconception(of=batch_norm, fails=normed_gradient)
+def normed_with_local_gradient(x, *, mesh):
+    """Your gradient goes through mean and variance on its own device only: their cotangents have to be added up over dp, as the sums were."""
+    rows = x.shape[0]
+
+    def local(x):
+        own = jnp.stack([x.sum(0), (x**2).sum(0)])
+        mean, square = (own + jax.lax.stop_gradient(jax.lax.psum(own, "dp") - own)) / rows
+        return (x - mean) / jnp.sqrt(square - mean**2 + EPS)
+
+    return _mapped(local, x, mesh)
+
+
+@exercise.misconception(of=batch_norm, fails=normed_back_traffic)
+def normed_by_the_paper(x, *, mesh):
+    """Your backward pass adds up three sums over the batch. The deviations from the mean add up to zero, so two are enough: of dy, and of dy times the result."""
+    rows = x.shape[0]
+
+    def forward(x):
+        mean, square = jax.lax.psum(jnp.stack([x.sum(0), (x**2).sum(0)]), "dp") / rows
+        centred, width = x - mean, jnp.sqrt(square - mean**2 + EPS)
+        return centred / width, (centred, width)
+
+    def backward(kept, back):
+        centred, width = kept
+        own = jnp.stack([(back * centred).sum(0), -back.sum(0) / width, -2 * centred.sum(0)])
+        along, of_mean, deviations = jax.lax.psum(own, "dp")
+        of_variance = -along / (2 * width**3)
+        return (back / width + (2 * centred * of_variance + of_mean + of_variance * deviations / rows) / rows,)
+
+    norm = jax.custom_vjp(lambda x: forward(x)[0])
+    norm.defvjp(forward, backward)
+    return _mapped(norm, x, mesh, check_vma=False)
+
+
+@exercise.misconception(of=batch_norm, fails=normed_traffic)
+def normed_in_two_passes(x, *, mesh):
+    """Your second all-reduce waits for the first: the deviations need the mean. Sums of x and of x**2 need nothing of one another, and can go together."""
+
+    def local(x):
+        mean = jax.lax.pmean(x.mean(0), "dp")
+        return (x - mean) / jnp.sqrt(jax.lax.pmean(((x - mean) ** 2).mean(0), "dp") + EPS)
+
+    return _mapped(local, x, mesh)
+
+
+@exercise.misconception(of=batch_norm, fails=normed_traffic)
+def normed_gathered(x, *, mesh):
+    """You gathered all rows on every device. Two sums of each column are enough."""
+
+    def local(x):
+        whole = jax.lax.all_gather(x, "dp", tiled=True)
+        return (x - whole.mean(0)) / jnp.sqrt(whole.var(0) + EPS)
+
+    return _mapped(local, x, mesh)
+
+
+@exercise.misconception(of=batch_norm, fails=normed_traffic)
+def normed_by_compiler(x, *, mesh):
+    """You left the sums to the compiler, which makes one after the other. Write them with jax.shard_map."""
+    return jax.lax.with_sharding_constraint(
+        (x - x.mean(0)) / jnp.sqrt(x.var(0) + EPS), jax.NamedSharding(mesh, P("dp"))
+    )
+
+
+@exercise.misconception(of=two_pass_cost)
+def two_pass_forwards(L, X, D):
+    """You counted the forward pass. Backwards one more has to be waited for in each layer, too."""
+    return L * 2 * latency(X)
+
+
+@exercise.misconception(of=two_pass_cost)
+def two_pass_in_all(L, X, D):
+    """That is what all four take. Asked is how much longer: two of them would be needed anyway."""
+    return L * 4 * 2 * latency(X)
+
+
+@exercise.misconception(of=two_pass_cost)
+def two_pass_one_way(L, X, D):
+    """You sent everything one way round. On a ring both ways are used: X/2 hops reach everybody."""
+    return L * 2 * 2 * latency(X, "one_way_ring")
+
+
+@exercise.misconception(of=two_pass_cost)
+def two_pass_by_bytes(L, X, D):
+    """You counted bytes. There are as many either way, and they take far less time than the hops."""
+    return L * 2 * all_reduce_time(4 * D, X, "v5p")
+
+
+exercise.about(
+    two_pass_cost, lambda L, X, D: About(chip="v5p", rings=(X,), mesh={"dp": X}, least=L * 2 * 2 * latency(X))
+)

@@ -1,0 +1,314 @@
+"""What is checked in H10, what goes wrong, and what is right as well."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from grader.exercise import About, array, normal
+from grader.expect import Failure, expect_close, expect_only, expect_traffic
+from grader.hardware import all_reduce_time, latency, reduce_scatter_time
+from h10_gather_tp import (
+    COLUMNS,
+    exercise,
+    gather_tp,
+    gather_tp_bytes,
+    slicing_costs,
+)
+
+# -- what is asked and checked -----------------------------------------------------------------
+
+
+@exercise.helper
+def weights(rng, shape):
+    """So large that sums of products stay about 1."""
+    return 1.5 * rng.standard_normal(shape) / shape[1] ** 0.5
+
+
+call = exercise.call(
+    gather_tp,
+    x=normal("B", "D"),
+    ws=array("L", "D", "D", spec=COLUMNS, draw=weights),
+    dy=normal("B", "D"),
+    returns=("y", "dx", "dws"),
+    dims={"B": 6, "D": 12, "L": 3},
+    hidden_dims={"B": 7, "D": 36, "L": 4},
+)
+
+
+@exercise.helper
+def on_one_device(x, ws, dy):
+    """y, dx and dws, in float64."""
+    held = [x]
+    for w in ws:
+        held.append(np.tanh(held[-1] @ w))
+    dws = np.zeros_like(ws)
+    for layer in range(len(ws))[::-1]:
+        back = dy * (1 - held[layer + 1] ** 2)
+        dws[layer] = held[layer].T @ back
+        dy = back @ ws[layer].T
+    return held[-1], dy, dws
+
+
+@exercise.check(call, points=0.5, public=True)
+def gather_forward(seen):
+    """y is that of one device"""
+    expect_close(seen.out[0], on_one_device(seen.x, seen.ws, seen.dy)[0])
+
+
+@exercise.check(call, points=0.75, public=True, after=gather_forward)
+def gather_dws(seen):
+    """the gradients for the weights are those of one device"""
+    expect_close(seen.out[2], on_one_device(seen.x, seen.ws, seen.dy)[2])
+
+
+@exercise.check(call, points=0.75, after=gather_dws)
+def gather_dx(seen):
+    """dx is that of one device, whole on every device"""
+    expect_close(seen.out[1], on_one_device(seen.x, seen.ws, seen.dy)[1])
+
+
+@exercise.check(call, points=1, after=gather_dx)
+def gather_traffic(seen):
+    """L all-gathers, L - 1 reduce-scatters and one all-reduce (or the two that it consists of), each of [B, D] over tp"""
+    n, layers = seen.mesh["tp"], seen.dims["L"]
+    expect_only(seen, "all_gather", "reduce_scatter", "all_reduce")
+    passes = {"all_gather": 0, "reduce_scatter": 0}
+    for c in seen.collectives:
+        for kind in passes:
+            passes[kind] += c.count.most * (c.kind in (kind, "all_reduce"))
+    if passes != {"all_gather": layers + 1, "reduce_scatter": layers}:
+        told = " and ".join(f"{count:g} {kind}s" for kind, count in passes.items())
+        raise Failure(
+            f"{told}, an all_reduce counted as one of each; with {layers} layers it is {layers + 1} and {layers}"
+        )
+    expect_traffic(seen, at_most=(2 * layers + 1) * 4 * seen.x.size * (n - 1) / n)
+
+
+# -- slips -------------------------------------------------------------------------------------
+
+
+def gather(columns):
+    return jax.lax.all_gather(columns, "tp", axis=1, tiled=True)
+
+
+def scatter(parts):
+    return jax.lax.psum_scatter(parts, "tp", scatter_dimension=1, tiled=True)
+
+
+def total(parts):
+    return jax.lax.psum(parts, "tp")
+
+
+def cut(whole, device=None):
+    """A device's own columns."""
+    width = whole.shape[1] // jax.lax.axis_size("tp")
+    first = (jax.lax.axis_index("tp") if device is None else device) * width
+    return jax.lax.dynamic_slice_in_dim(whole, first, width, axis=1)
+
+
+def written(x, ws, dy, own=cut, scatter=scatter, whole=total):
+    """The solution, with what people change: how dy is cut, what happens to {dh}, and to dx."""
+    held = [x]
+    for w in ws:
+        held.append(gather(jnp.tanh(held[-1] @ w)))
+    dh, dws = own(dy), []
+    for layer in reversed(range(len(ws))):
+        back = dh * (1 - cut(held[layer + 1]) ** 2)
+        dws.insert(0, held[layer].T @ back)
+        parts = back @ ws[layer].T
+        dh = scatter(parts) if layer else whole(parts)
+    return held[-1], dh, jnp.stack(dws)
+
+
+def columns_of(x, ws):
+    """A device's columns of the last h: what is gathered last stands outside."""
+    h = x
+    for w in ws[:-1]:
+        h = gather(jnp.tanh(h @ w))
+    return jnp.tanh(h @ ws[-1])
+
+
+@exercise.misconception(fails=gather_traffic)
+def all_reduced_then_cut(x, ws, dy):
+    """You all-reduced {dh} and cut your columns out. A reduce-scatter gives each device its own columns and sends half of that."""
+    return written(x, ws, dy, scatter=lambda parts: cut(total(parts)))
+
+
+@exercise.misconception(fails=gather_dws)
+def equal_cotangents_summed(x, ws, dy):
+    """dy was reduce-scattered, by you or by the transpose of the last all_gather. It is no partial sum: N equal copies were added, and
+    all is N times too large. Cut a device's columns out of dy, and derive only what stands before the last gather."""
+    y, back = jax.vjp(lambda x, ws: gather(columns_of(x, ws)), x, ws)
+    dx, dws = back(dy)
+    return y, total(dx), dws
+
+
+@exercise.misconception(fails=gather_traffic)
+def a_share_of_dy(x, ws, dy):
+    """You gave each device an N-th of dy and let the transpose of the last gather add the shares: a reduce-scatter too many. Each
+    device has dy: it cuts its columns out and nobody talks."""
+    y, back = jax.vjp(lambda x, ws: gather(columns_of(x, ws)), x, ws)
+    dx, dws = back(dy / jax.lax.axis_size("tp"))
+    return y, total(dx), dws
+
+
+@exercise.misconception(fails=gather_dx)
+def dx_left_partial(x, ws, dy):
+    """Your dx is what went through a device's own columns of the first weights. All devices' parts are to be added: an all-reduce."""
+    return written(x, ws, dy, whole=lambda parts: parts)
+
+
+@exercise.misconception(fails=gather_dx)
+def dx_averaged(x, ws, dy):
+    """You averaged dx: it is N times too small. The devices have parts of it, and parts are added."""
+    return written(x, ws, dy, whole=lambda parts: jax.lax.pmean(parts, "tp"))
+
+
+@exercise.misconception(fails=gather_dws)
+def columns_of_device_0(x, ws, dy):
+    """Every device cut the first columns out of dy. Its own start at its place along tp times their number."""
+    return written(x, ws, dy, own=lambda dy: cut(dy, 0))
+
+
+@exercise.misconception(fails=gather_dws)
+def never_reduced(x, ws, dy):
+    """You went on with your own part of {dh}. What the other devices' columns of w give back belongs to it, too: a reduce-scatter."""
+    return written(x, ws, dy, scatter=cut)
+
+
+@exercise.misconception(fails=gather_forward)
+def went_on_without_the_gather(x, ws, dy):
+    """Only the last h was gathered, and each layer was given zeros for the columns of others. Every layer needs all of h."""
+    n, h = jax.lax.axis_size("tp"), x
+    for w in ws:
+        mine = jnp.tanh(h @ w)
+        h = jnp.zeros((mine.shape[0], n * mine.shape[1]), mine.dtype)
+        h = jax.lax.dynamic_update_slice_in_dim(h, mine, jax.lax.axis_index("tp") * mine.shape[1], axis=1)
+    return gather(mine), dy, ws
+
+
+@exercise.misconception(fails=gather_traffic)
+def weights_gathered(x, ws, dy):
+    """You gathered the weights, and every device computes everything. Cut weights stay where they are; h goes round."""
+    whole = jax.lax.all_gather(ws, "tp", axis=2, tiled=True)
+
+    def model(x, whole):
+        for layer in range(len(ws)):
+            x = jnp.tanh(x @ whole[layer])
+        return x
+
+    y, back = jax.vjp(model, x, whole)
+    dx, dws = back(dy)
+    width = ws.shape[2]
+    return y, dx, jax.lax.dynamic_slice_in_dim(dws, jax.lax.axis_index("tp") * width, width, axis=2)
+
+
+@exercise.misconception(of=gather_tp_bytes)
+def gather_bytes_forward(B, D, L, N):
+    """That is the forward pass. The backward pass sends as much, and dx needs a gather on top."""
+    return L * 2 * B * D * (N - 1) / N
+
+
+@exercise.misconception(of=gather_tp_bytes)
+def gather_bytes_without_dx(B, D, L, N):
+    """You took dx for one more reduce-scatter. It is wanted whole: an all-reduce sends twice as much."""
+    return 2 * L * 2 * B * D * (N - 1) / N
+
+
+@exercise.misconception(of=gather_tp_bytes)
+def gather_bytes_all_reduced(B, D, L, N):
+    """You counted an all-reduce for every layer of the backward pass. All but dx are reduce-scatters, half of that."""
+    return 3 * L * 2 * B * D * (N - 1) / N
+
+
+@exercise.misconception(of=gather_tp_bytes)
+def gather_bytes_with_dy(B, D, L, N):
+    """You reduce-scattered dy, too. Every device has it and cuts its columns out."""
+    return (2 * L + 2) * 2 * B * D * (N - 1) / N
+
+
+@exercise.misconception(of=gather_tp_bytes)
+def gather_bytes_of_columns(B, D, L, N):
+    """You counted one device's columns for each gather. It sends N - 1 such pieces: its own, and those that it passes on."""
+    return (2 * L + 1) * 2 * B * D / N
+
+
+@exercise.misconception(of=slicing_costs)
+def slicing_costs_dx_too(chip, B, D, L, N):
+    """You counted dx as well. It is wanted whole, so its all-reduce is no loss."""
+    return L * reduce_scatter_time(2 * B * D, N, chip)
+
+
+@exercise.misconception(of=slicing_costs)
+def slicing_costs_whole(chip, B, D, L, N):
+    """That is what the all-reduces take. Reduce-scatters would take half of it: the loss is the other half."""
+    return (L - 1) * all_reduce_time(2 * B * D, N, chip)
+
+
+@exercise.misconception(of=slicing_costs)
+def slicing_costs_of_one_layer(chip, B, D, L, N):
+    """That is the loss of one layer. All have it but the first, whose gradient for x is wanted whole."""
+    return reduce_scatter_time(2 * B * D, N, chip)
+
+
+exercise.about(gather_tp_bytes, lambda B, D, L, N: About(mesh={"tp": N}, arrays=[((B, D), (None, "tp"))]))
+exercise.about(
+    slicing_costs,
+    lambda chip, B, D, L, N: About(
+        chip=chip, rings=(N,), mesh={"tp": N}, arrays=[((B, D), (None, "tp"))], least=(L - 1) * latency(N)
+    ),
+)
+
+
+# -- right as well -----------------------------------------------------------------------------
+
+
+@exercise.alternative()
+def dx_in_two_halves(x, ws, dy):
+    """The all-reduce of dx as the reduce-scatter and the gather that it is."""
+    return written(x, ws, dy, whole=lambda parts: gather(scatter(parts)))
+
+
+@exercise.alternative()
+def derived_before_the_last_gather(x, ws, dy):
+    """Derived by JAX: what a device computes before the last gather, with its own columns of dy."""
+    mine, back = jax.vjp(columns_of, x, ws)
+    dx, dws = back(cut(dy))
+    return gather(mine), total(dx), dws
+
+
+@exercise.alternative()
+def scanned(x, ws, dy):
+    """Both passes a scan; the first layer stands alone."""
+
+    def forward(h, w):
+        mine = jnp.tanh(h @ w)
+        return gather(mine), (h, mine)
+
+    def backward(dh, of):
+        w, (h, mine) = of
+        back = dh * (1 - mine**2)
+        return scatter(back @ w.T), h.T @ back
+
+    y, kept = jax.lax.scan(forward, x, ws)
+    first, rest = jax.tree.map(lambda a: a[0], kept), jax.tree.map(lambda a: a[1:], kept)
+    dh, dws = jax.lax.scan(backward, cut(dy), (ws[1:], rest), reverse=True)
+    back = dh * (1 - first[1] ** 2)
+    return y, total(back @ ws[0].T), jnp.concatenate([(first[0].T @ back)[None], dws])
+
+
+@exercise.alternative()
+def by_chunks_and_einsum(x, ws, dy):
+    """Columns as a dimension of their own, which is scattered and gathered without tiled."""
+    n, me, (batch, dim) = jax.lax.axis_size("tp"), jax.lax.axis_index("tp"), x.shape
+    held, outs = [x], []
+    for w in ws:
+        outs.append(jnp.tanh(jnp.einsum("bd,df->bf", held[-1], w)))
+        held.append(jnp.moveaxis(jax.lax.all_gather(outs[-1], "tp"), 0, 1).reshape(batch, dim))
+    dh, dws = dy.reshape(batch, n, -1)[:, me], []
+    for i in range(len(ws) - 1, -1, -1):
+        back = dh * (1 - outs[i]) * (1 + outs[i])
+        dws.append(jnp.einsum("bd,bf->df", held[i], back))
+        parts = jnp.einsum("bf,df->bd", back, ws[i])
+        dh = jax.lax.psum_scatter(parts.reshape(batch, n, -1), "tp", scatter_dimension=1) if i else parts
+    return held[-1], jax.lax.psum(dh, "tp"), jnp.stack(dws[::-1])

@@ -1,0 +1,407 @@
+"""What is asked in H1, what is checked, and what goes wrong."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import About, array, axis, integers, like, normal
+from grader.expect import Failure, expect_close, expect_equal, expect_spec, expect_traffic
+from grader.hardware import all_reduce_time, latency, matmul_time
+from h1_ddp import ddp_loss, ddp_step, ddp_unhidden, exercise
+
+
+@exercise.helper
+def small(rng, shape):
+    return 0.4 * rng.standard_normal(shape)
+
+
+@exercise.helper
+def unequally_many(rng, shape, mesh):
+    """Real rows: on each device another number of them, on one none."""
+    n = mesh["dp"]
+    rows = shape[0] // n
+    counts = rng.permutation(rows + 1)[:n]
+    counts[rng.integers(n)] = 0
+    return np.concatenate([rng.permutation(rows) < count for count in counts])
+
+
+call = exercise.call(
+    ddp_step,
+    params={"a": array("D", "F", draw=small), "b": array("F", "K", draw=small)},
+    x=normal("B", "D", spec=P("dp")),
+    y=normal("B", "K", spec=P("dp")),
+    real=array("B", draw=unequally_many, spec=P("dp"), dtype="bool"),
+    key=integers(0, 2**31 - 1, 2, dtype="uint32"),
+    returns=(like("params"), "kept", "loss"),
+    steps=5,
+    dims={"D": 6, "F": 16, "K": 3, "B": 5 * axis("dp")},
+    hidden_dims={"D": 9, "F": 21, "K": 5, "B": 7 * axis("dp")},
+)
+
+
+@exercise.helper
+def on_one_device(params, x, y, real, kept):
+    """The parameters after a step on all rows, and the loss before it."""
+    tanh = np.tanh(x @ params["a"])
+    hidden = np.where(kept, tanh / 0.75, 0)
+    error = np.where(real[:, None], hidden @ params["b"] - y, 0)
+    back = 2 * error / real.sum()
+    inner = np.where(kept, back @ params["b"].T / 0.75, 0) * (1 - tanh**2)
+    grads = {"a": x.T @ inner, "b": hidden.T @ back}
+    return {name: p - 0.1 * grads[name] for name, p in params.items()}, np.sum(error**2) / real.sum()
+
+
+@exercise.check(call, points=2, public=True)
+def ddp_value(seen):
+    """ddp_step: each of five steps is that of one device with all rows and the same dropout"""
+    for step in seen.steps:
+        _, kept, _ = step.out
+        due = (step.dims["B"], step.dims["F"])
+        expect_equal(kept, kept.value if kept.shape == due else np.zeros(due), dtype="bool")
+        params, loss = on_one_device(step.params, step.x, step.y, step.real, kept.value)
+        expect_close((step.out[2], step.out[0]), (loss, params))
+
+
+@exercise.check(call, points=0.5, public=True, after=ddp_value)
+def ddp_dropout(seen):
+    """ddp_step: 3/4 of the numbers are kept, others on each device and in each step"""
+    n = seen.mesh["dp"]
+    kept = np.concatenate([step.out[1].value.reshape(n, -1, seen.dims["F"]) for step in seen.steps])
+    part, spread = kept.mean(), np.sqrt(0.75 * 0.25 / kept.size)
+    if abs(part - 0.75) > 6 * spread:
+        raise Failure(f"{part:.0%} of the numbers are kept, 75 % should be", expected=0.75, actual=float(part))
+    for (i, one), (j, other) in itertools.combinations(enumerate(kept), 2):
+        if (one == other).all():
+            places = " and ".join(f"device dp={k % n} in step {k // n + 1}" for k in (i, j))
+            raise Failure(f"{places} keep the same numbers")
+    if any((one == one[:1]).all() or (one == one[:, :1]).all() for one in kept):
+        raise Failure("the rows, or the columns, of a device are all dropped in the same places")
+
+
+@exercise.check(call, points=0.5, after=ddp_value)
+def ddp_traffic(seen):
+    """ddp_step: one all-reduce of the gradient; parameters are whole on every device, rows where they were"""
+    for step in seen.steps:
+        expect_spec(step.out, (P(), P("dp"), P()))
+    n, parameters = seen.mesh["dp"], seen.dims["F"] * (seen.dims["D"] + seen.dims["K"])
+    expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * parameters + 32)
+
+
+# -- right in other ways -----------------------------------------------------------------------
+
+RATE = 0.1
+
+
+def squares(params, x, y, real, kept):
+    """The sum of losses over these rows."""
+    hidden = jnp.where(kept, jnp.tanh(x @ params["a"]) / 0.75, 0)
+    return jnp.sum(jnp.where(real[:, None], (hidden @ params["b"] - y) ** 2, 0))
+
+
+def own_key(key):
+    return jax.random.fold_in(jax.random.wrap_key_data(key), jax.lax.axis_index("dp"))
+
+
+def drawn(key, params, x):
+    return jax.random.bernoulli(key, 0.75, (len(x), len(params["b"])))
+
+
+def moved(params, grads):
+    return jax.tree.map(lambda p, g: p - RATE * g, params, grads)
+
+
+def mapped(local, mesh, vma=False):
+    cut = P("dp")
+    specs = {"in_specs": (P(), cut, cut, cut, P()), "out_specs": (P(), cut, P())}
+    return jax.shard_map(local, mesh=mesh, **specs, check_vma=vma)
+
+
+@exercise.alternative(of=ddp_step)
+def ddp_global_mask(params, x, y, real, key, *, mesh):
+    """All devices draw the mask of the whole batch and slice it; sums travel in one flat array and are divided on arrival."""
+
+    def local(params, x, y, real, key):
+        me, whole = jax.lax.axis_index("dp"), (mesh.shape["dp"] * len(x), len(params["b"]))
+        every = jax.random.uniform(jax.random.wrap_key_data(key), whole) < 0.75
+        kept = jax.lax.dynamic_slice_in_dim(every, me * len(x), len(x))
+        total, grads = jax.value_and_grad(squares)(params, x, y, real, kept)
+        flat, unravel = ravel_pytree((total, jnp.sum(real, dtype="float32"), grads))
+        total, n, grads = unravel(jax.lax.psum(flat, "dp"))
+        return moved(params, jax.tree.map(lambda g: g / n, grads)), kept, total / n
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+@exercise.alternative(of=ddp_step)
+def ddp_by_types(params, x, y, real, key, *, mesh):
+    """With check_vma=True the gradient of a loss of the device's rows comes back summed."""
+
+    def local(params, x, y, real, key):
+        kept = drawn(own_key(key), params, x)
+        n = jax.lax.psum(jnp.sum(real), "dp")
+        loss, grads = jax.value_and_grad(lambda p: squares(p, x, y, real, kept) / n)(params)
+        return moved(params, grads), kept, jax.lax.psum(loss, "dp")
+
+    return mapped(local, mesh, vma=True)(params, x, y, real, key)
+
+
+@exercise.alternative(of=ddp_step)
+def ddp_from_outside(params, x, y, real, key, *, mesh):
+    """The loss is a shard_map, and its gradient is taken from outside."""
+
+    def local(params, x, y, real, key):
+        kept = drawn(own_key(key), params, x)
+        return jax.lax.psum(squares(params, x, y, real, kept), "dp"), kept
+
+    def loss(params):
+        cut = P("dp")
+        total = jax.shard_map(local, mesh=mesh, in_specs=(P(), cut, cut, cut, P()), out_specs=(P(), cut))
+        total, kept = total(params, x, y, real, key)
+        return total / jnp.sum(real), kept
+
+    (loss, kept), grads = jax.value_and_grad(loss, has_aux=True)(params)
+    return moved(params, grads), kept, loss
+
+
+@exercise.alternative(of=ddp_step)
+def ddp_scattered_and_gathered(params, x, y, real, key, *, mesh):
+    """The all-reduce is written as its two halves; each device divides and subtracts its part."""
+
+    def local(params, x, y, real, key):
+        n, kept = mesh.shape["dp"], drawn(own_key(key), params, x)
+        count = jnp.maximum(jax.lax.psum(jnp.sum(real), "dp"), 1)
+        total, grads = jax.value_and_grad(squares)(params, x, y, real, kept)
+        flat, unravel = ravel_pytree(grads)
+        part = jax.lax.psum_scatter(jnp.pad(flat, (0, -len(flat) % n)), "dp", tiled=True) / count
+        flat = jax.lax.all_gather(part, "dp", tiled=True)[: len(flat)]
+        return moved(params, unravel(flat)), kept, jax.lax.psum(total, "dp") / count
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+def summed(tree):
+    return jax.lax.psum(tree, "dp")
+
+
+def ddp(mesh, *, divide, key=own_key, reduce=summed, total=squares):
+    """A step with a part of it done otherwise. ``divide(sum of losses, real)`` is the loss of these rows."""
+
+    def local(params, x, y, real, seed):
+        kept = drawn(key(seed), params, x)
+        loss, grads = jax.value_and_grad(lambda p: divide(total(p, x, y, real, kept), real))(params)
+        loss, grads = reduce((loss, grads))
+        return moved(params, grads), kept, loss
+
+    return mapped(local, mesh)
+
+
+def by_all(total, real):
+    return total / jax.lax.psum(jnp.sum(real), "dp")
+
+
+@exercise.misconception(fails=ddp_value)
+def ddp_mean_of_means(params, x, y, real, key, *, mesh):
+    """You took the mean of the devices' means. A row counts more where there are few of them: divide the sum over all devices by the number over all devices."""
+
+    def own_mean(total, real):
+        return total / jnp.maximum(jnp.sum(real), 1)
+
+    return ddp(mesh, divide=own_mean, reduce=lambda tree: jax.lax.pmean(tree, "dp"))(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_value)
+def ddp_no_rows_no_mean(params, x, y, real, key, *, mesh):
+    """You divided on each device by its own number of real rows, and weighted afterwards. Without a real row that is 0/0, and NaN times 0 is NaN: divide after the sum."""
+
+    def divide(total, real):
+        own = jnp.sum(real)
+        return total / own * (own / jax.lax.psum(own, "dp"))
+
+    return ddp(mesh, divide=divide)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_value)
+def ddp_padding_counted(params, x, y, real, key, *, mesh):
+    """You divided by the number of rows, padding included. Only real rows count."""
+
+    def divide(total, real):
+        return total / (len(real) * mesh.shape["dp"])
+
+    return ddp(mesh, divide=divide)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_value)
+def ddp_padding_learnt(params, x, y, real, key, *, mesh):
+    """You divided by the number of real rows but summed over all of them: padding has no part in the loss."""
+
+    def every(p, x, y, real, kept):
+        return squares(p, x, y, jnp.ones_like(real), kept)
+
+    return ddp(mesh, divide=by_all, total=every)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_value)
+def ddp_copies_counted(params, x, y, real, key, *, mesh):
+    """You counted the rows over all axes of the mesh. Devices along tp hold the same rows: count each row once."""
+
+    def divide(total, real):
+        return total / jax.lax.psum(jnp.sum(real), mesh.axis_names)
+
+    return ddp(mesh, divide=divide)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_dropout)
+def ddp_one_key_for_all(params, x, y, real, key, *, mesh):
+    """All devices draw from the same key, so that different rows lose the same places. Fold the device's number on dp into the key."""
+    return ddp(mesh, divide=by_all, key=jax.random.wrap_key_data)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_dropout)
+def ddp_one_key_for_ever(params, x, y, real, key, *, mesh):
+    """You drop the same places in every step: you made a key of your own. Use the one that comes with the step."""
+
+    def fixed(key):
+        return jax.random.fold_in(jax.random.key(0), jax.lax.axis_index("dp"))
+
+    return ddp(mesh, divide=by_all, key=fixed)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_dropout)
+def ddp_dropped_most(params, x, y, real, key, *, mesh):
+    """You dropped 3/4 of the numbers: 3/4 is the probability to keep one."""
+
+    def local(params, x, y, real, key):
+        kept = ~drawn(own_key(key), params, x)
+        loss, grads = jax.value_and_grad(lambda p: by_all(squares(p, x, y, real, kept), real))(params)
+        loss, grads = summed((loss, grads))
+        return moved(params, grads), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_value)
+def ddp_not_scaled(params, x, y, real, key, *, mesh):
+    """You kept numbers as they are. What is kept is divided by 3/4, so that the sum stays the same on average."""
+
+    def total(params, x, y, real, kept):
+        hidden = jnp.where(kept, jnp.tanh(x @ params["a"]), 0)
+        return jnp.sum(jnp.where(real[:, None], (hidden @ params["b"] - y) ** 2, 0))
+
+    return ddp(mesh, divide=by_all, total=total)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_value)
+def ddp_only_loss_summed(params, x, y, real, key, *, mesh):
+    """You summed the loss but not the gradients: it looks right, and the devices' weights drift apart."""
+    return ddp(mesh, divide=by_all, reduce=lambda tree: (summed(tree[0]), tree[1]))(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_value)
+def ddp_summed_and_averaged(params, x, y, real, key, *, mesh):
+    """You divided by the number of rows and took the mean over devices as well: the gradient is N times too small. Parts add up."""
+    return ddp(mesh, divide=by_all, reduce=lambda tree: jax.lax.pmean(tree, "dp"))(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_value)
+def ddp_summed_twice(params, x, y, real, key, *, mesh):
+    """With check_vma=True the gradient is summed when it comes back: your psum makes it N times too large."""
+
+    def local(params, x, y, real, key):
+        kept = drawn(own_key(key), params, x)
+        loss, grads = jax.value_and_grad(lambda p: by_all(squares(p, x, y, real, kept), real))(params)
+        return moved(params, summed(jax.lax.pcast(grads, "dp", to="varying"))), kept, summed(loss)
+
+    return mapped(local, mesh, vma=True)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_traffic)
+def ddp_batch_gathered(params, x, y, real, key, *, mesh):
+    """You brought the whole batch to every device. Each computes its own rows; what travels is the gradient."""
+
+    def local(params, x, y, real, key):
+        kept = drawn(own_key(key), params, x)
+        x, y, real, every = (jax.lax.all_gather(a, "dp", tiled=True) for a in (x, y, real, kept))
+        loss, grads = jax.value_and_grad(lambda p: squares(p, x, y, real, every) / jnp.sum(real))(params)
+        return moved(params, jax.lax.pmean(grads, "dp")), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+@exercise.misconception(fails=ddp_traffic)
+def ddp_weights_averaged(params, x, y, real, key, *, mesh):
+    """You reduced the gradients and then averaged the weights, too. All devices make the same update of the same weights: nothing more has to be sent."""
+
+    def local(params, x, y, real, key):
+        kept = drawn(own_key(key), params, x)
+        loss, grads = jax.value_and_grad(lambda p: by_all(squares(p, x, y, real, kept), real))(params)
+        loss, grads = summed((loss, grads))
+        return jax.lax.pmean(moved(params, grads), "dp"), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+# -- questions ---------------------------------------------------------------------------------
+
+
+@exercise.misconception(of=ddp_loss)
+def loss_mean_of_means(A, B, a, b):
+    """That is the mean of the two means. A token on the device with few of them would count more than the others."""
+    return (a + b) / 2
+
+
+@exercise.misconception(of=ddp_loss)
+def loss_of_padding_too(A, B, a, b):
+    """You divided by all tokens, padding included. Only real ones count."""
+    return (A * a + B * b) / 1024
+
+
+@exercise.misconception(of=ddp_loss)
+def loss_weighted_the_other_way(A, B, a, b):
+    """Each mean counts as often as its device has real tokens; you weighted it by the other's."""
+    return (B * a + A * b) / (A + B)
+
+
+@exercise.misconception(of=ddp_unhidden)
+def unhidden_reduced_once(chip, M, T, N):
+    """You counted the all-reduce once. It is a reduce-scatter and an all-gather: 2 V / W."""
+    return matmul_time(6e6 * M * T, chip) + all_reduce_time(1e6 * M, N, chip)
+
+
+@exercise.misconception(of=ddp_unhidden)
+def unhidden_without_forward(chip, M, T, N):
+    """You left out the forward pass: 2 FLOPs per parameter and token, and 4 backward."""
+    return matmul_time(4e6 * M * T, chip) + all_reduce_time(2e6 * M, N, chip)
+
+
+@exercise.misconception(of=ddp_unhidden)
+def unhidden_in_float32(chip, M, T, N):
+    """The gradients are bfloat16, 2 bytes each; or you used one direction of the link: on a ring data flows both ways."""
+    return matmul_time(6e6 * M * T, chip) + all_reduce_time(4e6 * M, N, chip)
+
+
+@exercise.misconception(of=ddp_unhidden)
+def unhidden_yet_hidden(chip, M, T, N):
+    """You took the longer of the two. Here nothing is sent before the backward pass is over: they add up."""
+    return max(matmul_time(6e6 * M * T, chip), all_reduce_time(2e6 * M, N, chip))
+
+
+@exercise.misconception(of=ddp_unhidden)
+def unhidden_divided_by_chips(chip, M, T, N):
+    """You divided the arithmetic by the chips. T tokens are on *each* chip."""
+    return matmul_time(6e6 * M * T / N, chip) + all_reduce_time(2e6 * M, N, chip)
+
+
+exercise.about(ddp_loss, lambda A, B, a, b: About(mesh={"dp": 2}, most=5))
+exercise.about(
+    ddp_unhidden,
+    lambda chip, M, T, N: About(
+        chip=chip, rings=(N,), mesh={"dp": N}, arrays=[((N * T, 8), P("dp"))], least=2 * latency(N), holds=16e6 * M
+    ),
+)

@@ -1,0 +1,471 @@
+"""What is asked in H2, what is checked, and what goes wrong."""
+
+import itertools
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import About, axis, like, normal
+from grader.expect import (
+    Failure,
+    expect_close,
+    expect_collectives,
+    expect_flops,
+    expect_hidden,
+    expect_same_structure,
+    expect_traffic,
+)
+from grader.hardware import CHIPS
+from h2_buckets import bare_time, best_bucket, bucketed_grads, buckets, exercise
+
+
+def models(rng):
+    """Lists of tensors of awkward sizes, with frozen and tied ones among them."""
+    for _ in range(30):
+        names = [f"t{i}" for i in rng.permutation(24)]
+        tensors = [[name, int(rng.integers(3, 60)), bool(rng.random() < 0.6)] for name in names]
+        tensors[0][2] = tensors[-1][2] = True
+        tensors[int(rng.integers(1, 23))][1] = 150
+        tied = [tensors[i] for i in rng.choice(12, 3, replace=False)]
+        yield {"tensors": [*tensors, tensors[0], *tied], "cap": int(rng.integers(80, 130))}
+
+
+cases = exercise.cases(
+    buckets,
+    public=[
+        {"tensors": [["embed", 40, True], ["norm", 8, False], ["w1", 30, True], ["w2", 20, True], ["embed", 40, True]], "cap": 50},
+        {"tensors": [["a", 90, True], ["b", 30, True], ["c", 25, True], ["d", 30, True], ["e", 20, True]], "cap": 60},
+        {"tensors": [["e", 7, True], *[[f"l{i}", 20, i % 4 == 1] for i in range(20)], ["e", 7, True]], "cap": 40},
+    ],
+    hidden=models,
+)  # fmt: skip
+
+
+@exercise.helper
+def in_order(tensors):
+    """Bytes by name, in the order in which gradients become ready."""
+    placed = dict([name, size] for name, size, trainable in tensors if trainable)
+    return {name: placed[name] for name in reversed(placed)}
+
+
+@exercise.helper
+def problem_of_order(tensors, found):
+    """What is wrong with the names in these buckets, or nothing."""
+    ready = list(in_order(tensors))
+    if not isinstance(found, list | tuple) or not all(isinstance(b, list | tuple) and b for b in found):
+        return "this is no list of lists of names"
+    for bucket in found:
+        due, ready = ready[: len(bucket)], ready[len(bucket) :]
+        if sorted(map(str, bucket)) != sorted(due):
+            return f"{list(bucket)} stands where {due} become ready"
+    return f"{ready} are never sent" if ready else ""
+
+
+@exercise.helper
+def problem_of_size(tensors, cap, found, least):
+    """What is wrong with the sizes of these buckets, or nothing."""
+    size = in_order(tensors)
+    for bucket in found:
+        held = sum(size[name] for name in bucket)
+        if held > cap and len(bucket) > 1:
+            return f"{list(bucket)} holds {held} bytes, the cap is {cap}"
+    return f"there are {len(found)} buckets, {least} are enough" if len(found) > least + 1 else ""
+
+
+@exercise.helper
+def complain(seen, problem_of):
+    """Fail with the first problem; of what is secret only say that there is one."""
+    for args, got, want in seen.outcomes:
+        where = f"line {got.line}" if got.error and got.line else ""
+        problem = f"raised {got.error}" if got.error else problem_of(args, got.value, want.value)
+        if problem:
+            told = f"for tensors={args['tensors']}, cap={args['cap']}: {problem}"
+            text = told if seen.public else "it is wrong for arguments that are not shown here"
+            raise Failure(text, where=where, staff="" if seen.public else told)
+
+
+@exercise.check(cases, points=1, public=True)
+def buckets_order(seen):
+    """buckets: every gradient is sent once, as soon as those before it are ready"""
+    complain(seen, lambda args, got, want: problem_of_order(args["tensors"], got))
+
+
+@exercise.check(cases, points=0.5, public=True, after=buckets_order)
+def buckets_size(seen):
+    """buckets: within the cap, and at most one bucket more than needed"""
+    complain(seen, lambda args, got, want: problem_of_size(**args, found=got, least=len(want)))
+
+
+arrays = {
+    "ws": [normal("D", "E"), normal("E", "F"), normal("F", "G"), normal("G", "K")],
+    "x": normal("B", "D", spec=P("dp")),
+    "y": normal("B", "K", spec=P("dp")),
+}
+bf16 = {
+    "ws": [normal(*pair, dtype="bfloat16") for pair in ("DE", "EF", "FG", "GK")],
+    "x": normal("B", "D", spec=P("dp"), dtype="bfloat16"),
+    "y": normal("B", "K", spec=P("dp"), dtype="bfloat16"),
+}
+values = exercise.call(
+    bucketed_grads, **arrays, static={"plan": [[3], [2, 1], [0]]}, hidden_static={"plan": [[3, 2], [1], [0]]},
+    returns=like("ws", "grads"),
+    dims={"D": 4, "E": 7, "F": 5, "G": 6, "K": 3, "B": 3 * axis("dp")},
+    hidden_dims={"D": 7, "E": 5, "F": 9, "G": 6, "K": 4, "B": 5 * axis("dp")},
+)  # fmt: skip
+time = exercise.timing(
+    bucketed_grads, on="v5e:2x4", **bf16, static={"plan": [[3], [2, 1], [0]]}, hidden_static={"plan": [[3, 2], [1], [0]]},
+    returns=like("ws", "grads"),
+    dims={"D": 4096, "E": 5120, "F": 4608, "G": 6144, "K": 3072, "B": 4096 * axis("dp")},
+    hidden_dims={"D": 3072, "E": 6144, "F": 5120, "G": 4096, "K": 4608, "B": 6144 * axis("dp")},
+)  # fmt: skip
+
+
+@exercise.helper
+def grads_on_one_device(ws, x, y):
+    """The gradients of all rows' sum of squares."""
+    hs = [x]
+    for w in ws:
+        hs.append(np.tanh(hs[-1] @ w))
+    back, grads = 2 * (hs[-1] - y), []
+    for w, before, after in zip(ws[::-1], hs[-2::-1], hs[:0:-1], strict=True):
+        back = back * (1 - after**2)
+        grads.insert(0, before.T @ back)
+        back = back @ w.T
+    return grads
+
+
+@exercise.helper
+def sizes_of(seen):
+    """How many numbers each layer has."""
+    names = "DEFGK"
+    return [seen.dims[a] * seen.dims[b] for a, b in itertools.pairwise(names)]
+
+
+@exercise.check(values, points=0.5, public=True)
+def bucketed_value(seen):
+    """bucketed_grads: every device holds the gradients of all rows"""
+    expect_close(seen.out, grads_on_one_device(seen.ws, seen.x, seen.y))
+
+
+@exercise.check(values, points=0.5, public=True, after=bucketed_value)
+def bucketed_budget(seen):
+    """bucketed_grads: one all-reduce for each bucket, and no byte twice"""
+    n = seen.mesh["dp"]
+    expect_collectives(seen, all_reduce={"dp": len(seen.plan)})
+    expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * sum(sizes_of(seen)))
+
+
+@exercise.check([values, time], points=0.5, after=bucketed_budget)
+def bucketed_overlap(small, large):
+    """bucketed_grads: all buckets but the last are sent under the products of the layers before"""
+    expect_same_structure(small, large)
+    size, rows = sizes_of(large), large.dims["B"] / large.mesh["dp"]
+    expect_flops(large, at_least=(6 * sum(size) - 2 * size[0]) * rows)
+    last = sum(size[i] for i in large.plan[-1])
+    expect_hidden(large, "all_reduce", at_least=0.95 * (1 - last / sum(size)))
+
+
+# -- right in other ways -----------------------------------------------------------------------
+
+
+@exercise.alternative(of=buckets)
+def buckets_small_one_first(tensors, cap):
+    """The first bucket takes one tensor, to start early; names within a bucket stand in the order of the forward pass."""
+    names, size, found = [], {}, []
+    for name, n, trainable in tensors:
+        if trainable and name not in size:
+            size[name] = n
+            names.append(name)
+    found, bucket = [[names.pop()]], []
+    while names:
+        if bucket and sum(size[name] for name in bucket) + size[names[-1]] > cap:
+            found.append(bucket)
+            bucket = []
+        bucket.insert(0, names.pop())
+    return [*found, bucket] if bucket else found
+
+
+@exercise.alternative(of=buckets)
+def buckets_from_the_end(tensors, cap):
+    """Packed from the other end, so that not the last but the first bucket is what is left over."""
+    size = {}
+    for name, n, trainable in tensors:
+        if trainable:
+            size.setdefault(name, n)
+    found = [[]]
+    for name in size:
+        if found[0] and sum(size[other] for other in found[0]) + size[name] > cap:
+            found.insert(0, [])
+        found[0].insert(0, name)
+    return found
+
+
+@exercise.alternative(of=bucketed_grads)
+def bucketed_by_raveling(ws, x, y, *, plan):
+    """A bucket is a tree, raveled and unraveled; the backward pass is written by hand."""
+    hs = [x]
+    for w in ws:
+        hs.append(jnp.tanh(hs[-1] @ w))
+    back, grads = 2 * (hs[-1] - y), dict.fromkeys(range(len(ws)))
+    for i in reversed(range(len(ws))):
+        back = back * (1 - hs[i + 1] ** 2)
+        grads[i] = hs[i].T @ back
+        back = back @ ws[i].T
+    for bucket in plan:
+        flat, unravel = ravel_pytree({i: grads[i] for i in bucket})
+        grads |= unravel(jax.lax.psum(flat, "dp"))
+    return [grads[i] for i in range(len(ws))]
+
+
+@exercise.alternative(of=bucketed_grads)
+def bucketed_in_a_buffer(ws, x, y, *, plan):
+    """Each bucket is a buffer that is filled piece by piece, and read at the same places."""
+
+    def loss(ws):
+        h = x
+        for w in ws:
+            h = jnp.tanh(h @ w)
+        return jnp.sum((h - y) ** 2)
+
+    grads = list(jax.grad(loss)(tuple(ws)))
+    for bucket in plan:
+        ends = np.cumsum([ws[i].size for i in bucket])
+        places = [slice(int(end) - ws[i].size, int(end)) for i, end in zip(bucket, ends, strict=True)]
+        buffer = jnp.zeros(int(ends[-1]), x.dtype)
+        for i, place in zip(bucket, places, strict=True):
+            buffer = buffer.at[place].set(grads[i].reshape(-1))
+        buffer = jax.lax.psum(buffer, "dp")
+        for i, place in zip(bucket, places, strict=True):
+            grads[i] = buffer[place].reshape(ws[i].shape)
+    return grads
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+def filled(sized, cap):
+    """Greedy buckets of (name, bytes), in this order."""
+    found, room = [], 0
+    for name, size in sized:
+        if not found or size > room:
+            found.append([])
+            room = cap
+        found[-1].append(name)
+        room -= size
+    return found
+
+
+def ready(tensors):
+    return list({name: size for name, size, trainable in tensors if trainable}.items())[::-1]
+
+
+@exercise.misconception(of=buckets, fails=buckets_order)
+def buckets_forward(tensors, cap):
+    """You filled buckets in the order of the forward pass, so that the first one waits for the end of the backward pass. Which gradient is ready first?"""
+    return filled(ready(tensors)[::-1], cap)
+
+
+@exercise.misconception(of=buckets, fails=buckets_order)
+def buckets_tied_twice(tensors, cap):
+    """You sent a tied tensor for each of its uses. It is one tensor with one gradient, and has one place."""
+    return filled([(name, size) for name, size, trainable in tensors[::-1] if trainable], cap)
+
+
+@exercise.misconception(of=buckets, fails=buckets_order)
+def buckets_tied_too_early(tensors, cap):
+    """You sent a tied tensor where the backward pass meets it first. Its other uses still add to the gradient: wait for its first use."""
+    return filled({name: size for name, size, trainable in tensors[::-1] if trainable}.items(), cap)
+
+
+@exercise.misconception(of=buckets, fails=buckets_order)
+def buckets_frozen_too(tensors, cap):
+    """You put frozen tensors into buckets. They get no gradient, and their bucket would wait for ever."""
+    return filled(ready([[name, size, True] for name, size, _ in tensors]), cap)
+
+
+@exercise.misconception(of=buckets, fails=buckets_size)
+def buckets_room_for_frozen(tensors, cap):
+    """You kept room for frozen tensors, so that buckets go half empty. Count only what will come."""
+    trainable = {name for name, _, trains in tensors if trains}
+    every = filled(ready([[name, size, True] for name, size, _ in tensors]), cap)
+    return [kept for bucket in every if (kept := [name for name in bucket if name in trainable])]
+
+
+@exercise.misconception(of=buckets, fails=buckets_order)
+def buckets_last_not_sent(tensors, cap):
+    """The bucket that was not full when the tensors ended is never sent. Flush it."""
+    return filled(ready(tensors), cap)[:-1]
+
+
+@exercise.misconception(of=buckets, fails=buckets_order)
+def buckets_by_name(tensors, cap):
+    """You took the names from a set, or sorted them. All devices need one order, and it is that in which gradients become ready."""
+    return filled(sorted(ready(tensors)), cap)
+
+
+@exercise.misconception(of=buckets, fails=buckets_order)
+def buckets_packed_tightly(tensors, cap):
+    """You packed by size, into whatever bucket had room. A bucket waits for the last of its gradients: take neighbours."""
+    found = []
+    for name, size in sorted(ready(tensors), key=lambda one: -one[1]):
+        bucket = next((b for b in found if sum(n for _, n in b) + size <= cap), None)
+        if bucket is None:
+            found.append(bucket := [])
+        bucket.append((name, size))
+    return [[name for name, _ in bucket] for bucket in found]
+
+
+@exercise.misconception(of=buckets, fails=buckets_size)
+def buckets_overfull(tensors, cap):
+    """You closed a bucket after it had passed the cap. Look before you add: a tensor that does not fit begins the next one."""
+    found, held = [[]], 0
+    for name, size in ready(tensors):
+        if held > cap:
+            found.append([])
+            held = 0
+        found[-1].append(name)
+        held += size
+    return found
+
+
+@exercise.misconception(of=buckets, fails=buckets_size)
+def buckets_of_one(tensors, cap):
+    """Each of your tensors travels alone and pays a start of its own. Fill the buckets."""
+    return [[name] for name, _ in ready(tensors)]
+
+
+@exercise.misconception(of=buckets, fails=buckets_size)
+def buckets_all_in_one(tensors, cap):
+    """You sent everything at once: nothing goes before the backward pass is over. Begin a new bucket at the cap."""
+    return [[name for name, _ in ready(tensors)]]
+
+
+def own_grads(ws, x, y):
+    def loss(ws):
+        h = x
+        for w in ws:
+            h = jnp.tanh(h @ w)
+        return jnp.sum((h - y) ** 2)
+
+    return jax.grad(loss)(ws)
+
+
+def flat_of(grads, bucket):
+    return jnp.concatenate([grads[i].ravel() for i in bucket])
+
+
+def back_into(grads, bucket, flat):
+    for i in bucket:
+        size = grads[i].size
+        grads[i], flat = flat[:size].reshape(grads[i].shape), flat[size:]
+
+
+@exercise.misconception(of=bucketed_grads, fails=bucketed_value)
+def bucketed_not_written_back(ws, x, y, *, plan):
+    """You reduced a flat copy and returned the gradients that were copied. Cut what came back, and put it in their place."""
+    grads, sent = own_grads(ws, x, y), 0
+    for bucket in plan:
+        sent += jnp.sum(jax.lax.psum(flat_of(grads, bucket), "dp"))
+    grads[0] = grads[0] + 0 * sent
+    return grads
+
+
+@exercise.misconception(of=bucketed_grads, fails=bucketed_value)
+def bucketed_last_not_sent(ws, x, y, *, plan):
+    """Your last bucket is never sent. Flush the rest."""
+    grads = own_grads(ws, x, y)
+    for bucket in plan[:-1]:
+        back_into(grads, bucket, jax.lax.psum(flat_of(grads, bucket), "dp"))
+    return grads
+
+
+@exercise.misconception(of=bucketed_grads, fails=bucketed_value)
+def bucketed_in_another_order(ws, x, y, *, plan):
+    """You cut a bucket in another order than you joined it."""
+    grads = own_grads(ws, x, y)
+    for bucket in plan:
+        back_into(grads, sorted(bucket), jax.lax.psum(flat_of(grads, bucket), "dp"))
+    return grads
+
+
+@exercise.misconception(of=bucketed_grads, fails=bucketed_value)
+def bucketed_mean(ws, x, y, *, plan):
+    """You took the mean over devices. The loss is a sum over all rows, and so is its gradient."""
+    grads = own_grads(ws, x, y)
+    for bucket in plan:
+        back_into(grads, bucket, jax.lax.pmean(flat_of(grads, bucket), "dp"))
+    return grads
+
+
+@exercise.misconception(of=bucketed_grads, fails=bucketed_budget)
+def bucketed_by_tensor(ws, x, y, *, plan):
+    """You sent the tensors of a bucket one by one: each pays a start. Join them into one flat array first."""
+    return [jax.lax.psum(g, "dp") for g in own_grads(ws, x, y)]
+
+
+@exercise.misconception(of=bucketed_grads, fails=bucketed_budget)
+def bucketed_all_in_one(ws, x, y, *, plan):
+    """You sent all gradients in one array, after the whole backward pass. Send each bucket of the plan."""
+    flat, unravel = ravel_pytree(own_grads(ws, x, y))
+    return unravel(jax.lax.psum(flat, "dp"))
+
+
+@exercise.misconception(of=bucketed_grads, fails=bucketed_overlap)
+def bucketed_cut_from_one(ws, x, y, *, plan):
+    """Each of your buckets waits for the whole backward pass: you joined all gradients, or put a barrier behind them, before you cut buckets. Join only what a bucket holds."""
+    grads = own_grads(ws, x, y)
+    everything = flat_of(grads, [i for bucket in plan for i in bucket])
+    for bucket in plan:
+        size = sum(ws[i].size for i in bucket)
+        back_into(grads, bucket, jax.lax.psum(everything[:size], "dp"))
+        everything = everything[size:]
+    return grads
+
+
+# -- questions ---------------------------------------------------------------------------------
+
+
+@exercise.misconception(of=best_bucket)
+def best_bucket_both_ways(chip, M, o):
+    """You took an all-reduce for V / W. It is a reduce-scatter and an all-gather, 2 V / W: the link takes W / 2."""
+    return 2**0.5 * best_bucket.fn(chip, M, o)
+
+
+@exercise.misconception(of=best_bucket)
+def best_bucket_in_numbers(chip, M, o):
+    """You counted gradients, not their bytes: a bfloat16 has two."""
+    return best_bucket.fn(chip, M, o) / 2**0.5
+
+
+@exercise.misconception(of=best_bucket)
+def best_bucket_of_overhead(chip, M, o):
+    """That bucket's transfer takes as long as its overhead. But all overheads are bare and only one transfer: weigh n of these against one of those."""
+    return CHIPS[chip].ici * o * 1e-6
+
+
+@exercise.misconception(of=bare_time)
+def bare_without_transfer(chip, M, o, n):
+    """You left out the transfer of one bucket, which nothing hides."""
+    return n * o * 1e-6
+
+
+@exercise.misconception(of=bare_time)
+def bare_without_overhead(chip, M, o, n):
+    """You left out the overheads, or counted one. Each bucket has its own, and the link has no time to spare for them."""
+    return 2e6 * M / n / CHIPS[chip].ici
+
+
+@exercise.misconception(of=bare_time)
+def bare_unhidden(chip, M, o, n):
+    """You counted the transfers of all buckets. All but one are hidden under the backward pass."""
+    return 2e6 * M / CHIPS[chip].ici + n * o * 1e-6
+
+
+exercise.about(best_bucket, lambda chip, M, o: About(chip=chip, rings=(16,), mesh={"dp": 16}, holds=4e6 * M))
+exercise.about(
+    bare_time,
+    lambda chip, M, o, n: About(chip=chip, rings=(16,), mesh={"dp": 16}, holds=4e6 * M, least=2 * 8e-6),
+)

@@ -1,0 +1,440 @@
+"""What is asked in H3, what is checked, and what goes wrong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.flatten_util import ravel_pytree
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import About, array, axis, integers, like
+from grader.expect import expect_close, expect_equal, expect_spec, expect_traffic
+from grader.hardware import all_gather_time, all_reduce_time, latency, reduce_scatter_time
+from h3_zero1 import OPT, exercise, zero1_held, zero1_sending, zero1_step
+
+
+@exercise.helper
+def small(rng, shape):
+    return 0.5 * rng.standard_normal(shape)
+
+
+@exercise.helper
+def zeros(rng, shape):
+    return np.zeros(shape)
+
+
+@exercise.helper
+def near_or_far(rng, shape):
+    """What the outputs should be: in some steps far off, so that the gradient is clipped, in others not."""
+    return rng.choice([0.2, 5]) * rng.standard_normal(shape)
+
+
+call = exercise.call(
+    zero1_step,
+    params={"a": array("D", "F", draw=small), "c": array("F", draw=small), "b": array("F", "K", draw=small)},
+    opt={"m": array("S", draw=zeros, spec=P("dp")), "v": array("S", draw=zeros, spec=P("dp")), "t": integers(0, 1)},
+    x=array("B", "D", draw=small, spec=P("dp")),
+    y=array("B", "K", draw=near_or_far, spec=P("dp")),
+    returns=(like("params"), like("opt"), "loss"),
+    steps=5,
+    dims={"D": 7, "F": 9, "K": 5, "S": 132, "B": 3 * axis("dp")},
+    hidden_dims={"D": 11, "F": 9, "K": 3, "S": 156, "B": 5 * axis("dp")},
+)
+
+
+@exercise.helper
+def loss_and_grads(params, x, y):
+    """The loss of all rows and its gradients, on one device."""
+    hidden = np.tanh(x @ params["a"] + params["c"])
+    off = hidden @ params["b"] - y
+    back = 2 * off / off.size
+    inner = (back @ params["b"].T) * (1 - hidden**2)
+    return np.mean(off**2), {"a": x.T @ inner, "c": inner.sum(0), "b": hidden.T @ back}
+
+
+@exercise.helper
+def adamw_on_one_device(steps):
+    """For each step the parameters and the loss that are due; the moments are kept here."""
+    m = v = dict.fromkeys(steps[0].params, 0.0)
+    for t, step in enumerate(steps, 1):
+        loss, grads = loss_and_grads(step.params, step.x, step.y)
+        norm = np.sqrt(sum(np.sum(g**2) for g in grads.values()))
+        grads = {n: g / max(1, norm) for n, g in grads.items()}
+        m = {n: 0.9 * m[n] + 0.1 * g for n, g in grads.items()}
+        v = {n: 0.99 * v[n] + 0.01 * g**2 for n, g in grads.items()}
+        new = {}
+        for n, p in step.params.items():
+            new[n] = p - 0.05 * (m[n] / (1 - 0.9**t) / (np.sqrt(v[n] / (1 - 0.99**t)) + 0.01) + 0.1 * p)
+        yield new, loss
+
+
+@exercise.check(call, points=2, public=True)
+def zero1_value(seen):
+    """zero1_step: after each of five steps loss and parameters are those of AdamW on one device"""
+    for step, (params, loss) in zip(seen.steps, adamw_on_one_device(seen.steps), strict=True):
+        expect_close((step.out[2], step.out[0]), (loss, params))
+        expect_equal(step.out[1]["t"], step.opt["t"] + 1)
+
+
+@exercise.check(call, points=1, public=True, after=zero1_value)
+def zero1_layout(seen):
+    """zero1_step: a device holds 1/N of the moments after each step, and all parameters"""
+    for step in seen.steps:
+        expect_spec(step.out, (P(), OPT, P()))
+
+
+@exercise.check(call, points=1, after=zero1_value)
+def zero1_traffic(seen):
+    """zero1_step: no more is sent than in an all-reduce of the gradient"""
+    n = seen.mesh["dp"]
+    expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * seen.dims["S"] + 32)
+
+
+# -- right in other ways -----------------------------------------------------------------------
+
+
+def update(p, m, v, g, t, *, decay=0.1):
+    """AdamW of arrays of any one shape."""
+    m, v = 0.9 * m + 0.1 * g, 0.99 * v + 0.01 * g**2
+    return p - 0.05 * (m / (1 - 0.9**t) / (jnp.sqrt(v / (1 - 0.99**t)) + 0.01) + decay * p), m, v
+
+
+def mapped(local, mesh, opt=None):
+    opt = opt or OPT
+    specs = (P(), opt, P("dp"), P("dp"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=(P(), opt, P()), check_vma=False)
+
+
+def loss_and_own_grads(params, x, y, devices):
+    """The part of the loss that these rows make, and its gradient."""
+
+    def loss_of(params):
+        out = jnp.tanh(x @ params["a"] + params["c"]) @ params["b"]
+        return jnp.sum((out - y) ** 2) / (devices * y.size)
+
+    return jax.value_and_grad(loss_of)(params)
+
+
+@exercise.alternative(of=zero1_step)
+def zero1_by_leaf(params, opt, x, y, *, mesh):
+    """Each tensor is padded, scattered and gathered on its own; its part of the moments stands behind those of the others."""
+
+    def local(params, opt, x, y):
+        n, me, t = jax.lax.axis_size("dp"), jax.lax.axis_index("dp"), opt["t"] + 1
+        loss, grads = loss_and_own_grads(params, x, y, n)
+
+        def padded(p):
+            return jnp.pad(p.ravel(), (0, -p.size % n)).reshape(n, -1)
+
+        grads = {k: jax.lax.psum_scatter(padded(g), "dp") for k, g in grads.items()}
+        norm = jnp.sqrt(jax.lax.psum(sum(jnp.sum(g**2) for g in grads.values()), "dp"))
+        new, at, ms, vs = {}, 0, opt["m"], opt["v"]
+        for k, g in grads.items():
+            here = slice(at, at := at + len(g))
+            own, m, v = update(padded(params[k])[me], ms[here], vs[here], g / jnp.maximum(1, norm), t)
+            ms, vs = ms.at[here].set(m), vs.at[here].set(v)
+            whole = jax.lax.all_gather(own, "dp").ravel()[: params[k].size]
+            new[k] = whole.reshape(params[k].shape)
+        return new, {"m": ms, "v": vs, "t": t}, jax.lax.psum(loss, "dp")
+
+    return mapped(local, mesh)(params, opt, x, y)
+
+
+@exercise.alternative(of=zero1_step)
+def zero1_by_exchange(params, opt, x, y, *, mesh):
+    """The reduce-scatter is an all-to-all and a sum; a device updates the last part first."""
+
+    def local(params, opt, x, y):
+        n, me = jax.lax.axis_size("dp"), jax.lax.axis_index("dp")
+        loss, grads = loss_and_own_grads(params, x, y, n)
+        flat, unravel = ravel_pytree((params, loss))
+
+        def rows(f):
+            return jnp.pad(f, (0, n * len(opt["m"]) - len(f))).reshape(n, -1)
+
+        came = jax.lax.all_to_all(rows(ravel_pytree(grads)[0])[::-1], "dp", 0, 0)
+        g = came.sum(0)
+        g = g * jax.lax.rsqrt(jnp.maximum(1, jax.lax.psum(jnp.vdot(g, g), "dp")))
+        p, m, v = update(rows(flat[:-1])[n - 1 - me], opt["m"], opt["v"], g, opt["t"] + 1)
+        flat = flat.at[:-1].set(jax.lax.all_gather(p, "dp")[::-1].ravel()[: len(flat) - 1])
+        params, loss = unravel(flat)
+        return params, {"m": m, "v": v, "t": opt["t"] + 1}, jax.lax.psum(loss, "dp")
+
+    return mapped(local, mesh)(params, opt, x, y)
+
+
+@exercise.alternative(of=zero1_step)
+def zero1_mean_afterwards(params, opt, x, y, *, mesh):
+    """The loss is each device's own mean; what was summed is divided by N."""
+
+    def local(params, opt, x, y):
+        n, me = jax.lax.axis_size("dp"), jax.lax.axis_index("dp")
+        loss, grads = loss_and_own_grads(params, x, y, 1)
+        (flat, unravel), size = ravel_pytree(params), len(opt["m"])
+
+        def padded(f):
+            return jnp.pad(f, (0, n * size - len(f)))
+
+        g = jax.lax.psum_scatter(padded(ravel_pytree(grads)[0]), "dp", tiled=True) / n
+        norm = jax.lax.psum(jnp.sum(g * g), "dp") ** 0.5
+        g = jnp.where(norm > 1, g / norm, g)
+        p, m, v = update(
+            jax.lax.dynamic_slice(padded(flat), (me * size,), (size,)), opt["m"], opt["v"], g, opt["t"] + 1
+        )
+        params = unravel(jax.lax.all_gather(p, "dp", tiled=True)[: len(flat)])
+        return params, opt | {"m": m, "v": v, "t": opt["t"] + 1}, jax.lax.pmean(loss, "dp")
+
+    return mapped(local, mesh)(params, opt, x, y)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+def scattered(g):
+    return jax.lax.psum_scatter(g, "dp", tiled=True)
+
+
+def clipped(g):
+    return g / jnp.maximum(1, jnp.sqrt(jax.lax.psum(jnp.sum(g**2), "dp")))
+
+
+def own(whole, size):
+    return jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("dp") * size, size)
+
+
+def as_usual(p, m, v, g, t):
+    return *update(own(p, len(m)), m, v, g, t), t
+
+
+def zero1(mesh, *, summed=scattered, clip=clipped, change=as_usual, gathered=None, scale=1, opt=None):
+    """A step with a part of it done otherwise. ``gathered`` takes the new part and the padded parameters."""
+    parts = 1 if opt else mesh.shape["dp"]
+
+    def local(params, opt, x, y):
+        n = jax.lax.axis_size("dp")
+        loss, grads = loss_and_own_grads(params, x, y, n)
+        flat, unravel = ravel_pytree(params)
+        room = parts * len(opt["m"])
+
+        def padded(f):
+            return jnp.pad(f, (0, room - len(f)))
+
+        g = clip(summed(scale * padded(ravel_pytree(grads)[0])))
+        p, m, v, t = change(padded(flat), opt["m"], opt["v"], g, opt["t"] + 1)
+        flat_new = gathered(p, padded(flat)) if gathered else jax.lax.all_gather(p, "dp", tiled=True)
+        return unravel(flat_new[: len(flat)]), {"m": m, "v": v, "t": t}, jax.lax.psum(loss, "dp")
+
+    return mapped(local, mesh, opt)
+
+
+@exercise.misconception(fails=zero1_traffic)
+def zero1_all_reduced(params, opt, x, y, *, mesh):
+    """You all-reduced the gradient and kept 1/N of it: that sends half as much again. A reduce-scatter sums only what each device keeps."""
+
+    def summed(g):
+        return own(jax.lax.psum(g, "dp"), len(g) // jax.lax.axis_size("dp"))
+
+    return zero1(mesh, summed=summed)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_traffic)
+def zero1_state_gathered(params, opt, x, y, *, mesh):
+    """You gathered the moments and updated all parameters on every device. Store and use only what you update: gather parameters, not moments."""
+
+    def change(p, m, v, g, t):
+        def gather(part):
+            return jax.lax.all_gather(part, "dp", tiled=True)
+
+        new, all_m, all_v = update(p, gather(m), gather(v), gather(g), t)
+        return own(new, len(m)), own(all_m, len(m)), own(all_v, len(m)), t
+
+    return zero1(mesh, change=change)(params, opt, x, y)
+
+
+@exercise.misconception(fails=[zero1_layout, zero1_traffic])
+def zero1_state_on_every_device(params, opt, x, y, *, mesh):
+    """Every device keeps all moments and makes the whole update: that is plain data parallelism, with N times the optimizer's memory."""
+    whole = {"m": P(), "v": P(), "t": P()}
+
+    def norm(g):
+        return g / jnp.maximum(1, jnp.sqrt(jnp.sum(g**2)))
+
+    def change(p, m, v, g, t):
+        return (*update(p, m, v, g, t), t)
+
+    def summed(g):
+        return jax.lax.psum(g, "dp")
+
+    step = zero1(mesh, summed=summed, clip=norm, change=change, gathered=lambda p, _: p, opt=whole)
+    return step(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value)
+def zero1_for_two_devices(params, opt, x, y, *, mesh):
+    """You cut the elements in two: each device takes the half that starts at its own number times S/2. Ask the mesh how many devices there are."""
+
+    def change(p, m, v, g, t):
+        mine = jax.lax.dynamic_slice_in_dim(p, jax.lax.axis_index("dp") * (len(p) // 2), len(m))
+        return *update(mine, m, v, g, t), t
+
+    return zero1(mesh, change=change)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value)
+def zero1_clipped_by_own_norm(params, opt, x, y, *, mesh):
+    """You clipped by the norm of your own part. The norm is that of all elements: add up the squares over the devices first."""
+    return zero1(mesh, clip=lambda g: g / jnp.maximum(1, jnp.sqrt(jnp.sum(g**2))))(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value)
+def zero1_clipped_before_summing(params, opt, x, y, *, mesh):
+    """You clipped each device's gradient and summed afterwards. It is the sum over all rows whose norm must not exceed 1."""
+
+    def summed(g):
+        return scattered(g / jnp.maximum(1, jnp.sqrt(jnp.sum(g**2))))
+
+    return zero1(mesh, summed=summed, clip=lambda g: g)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value)
+def zero1_norm_over_copies(params, opt, x, y, *, mesh):
+    """You added the squares over all axes of the mesh. Devices along tp hold copies: count every element once."""
+
+    def clip(g):
+        return g / jnp.maximum(1, jnp.sqrt(jax.lax.psum(jnp.sum(g**2), mesh.axis_names)))
+
+    return zero1(mesh, clip=clip)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value)
+def zero1_decays_what_is_new(params, opt, x, y, *, mesh):
+    """Your decay is a part of the weights after the update. AdamW takes it from the weights as they were."""
+
+    def change(p, m, v, g, t):
+        new, m, v = update(own(p, len(m)), m, v, g, t, decay=0)
+        return new - 0.05 * 0.1 * new, m, v, t
+
+    return zero1(mesh, change=change)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value)
+def zero1_decays_in_the_gradient(params, opt, x, y, *, mesh):
+    """You added the decay to the gradient, where the moments divide it away. The W of AdamW: it goes to the weights directly."""
+
+    def change(p, m, v, g, t):
+        p = own(p, len(m))
+        return *update(p, m, v, g + 0.1 * p, t, decay=0), t
+
+    return zero1(mesh, change=change)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value)
+def zero1_counts_tensors(params, opt, x, y, *, mesh):
+    """Your t counts updates of tensors. It counts steps: all tensors of a step have the same t."""
+    return zero1(mesh, change=lambda p, m, v, g, t: as_usual(p, m, v, g, t + len(params) - 1))(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value)
+def zero1_corrected_as_at_first(params, opt, x, y, *, mesh):
+    """You correct the moments in every step as in the first. The first step cannot tell: compare after five."""
+
+    def change(p, m, v, g, t):
+        return *update(own(p, len(m)), m, v, g, 1), t
+
+    return zero1(mesh, change=change)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value)
+def zero1_sum_of_means(params, opt, x, y, *, mesh):
+    """You summed the gradients of the devices' own means: that is N times the gradient of the mean over all rows. Adam hides much of it, clipping the rest."""
+    return zero1(mesh, scale=mesh.shape["dp"])(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value)
+def zero1_own_gradient(params, opt, x, y, *, mesh):
+    """You cut your own gradient. The other devices' rows have a part in your elements, too."""
+    return zero1(mesh, summed=lambda g: own(g, len(g) // jax.lax.axis_size("dp")))(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value)
+def zero1_never_gathered(params, opt, x, y, *, mesh):
+    """Each device returns the parameters with only its own part new. Before the next step all devices need all of them."""
+
+    def gathered(p, before):
+        return jax.lax.dynamic_update_slice_in_dim(before, p, jax.lax.axis_index("dp") * len(p), 0)
+
+    return zero1(mesh, gathered=gathered)(params, opt, x, y)
+
+
+# -- questions ---------------------------------------------------------------------------------
+
+
+def parameters(V, D, L):
+    return V * D + L * 12 * D**2
+
+
+@exercise.misconception(of=zero1_held)
+def held_by_whole_tensors(V, D, L, N):
+    """You dealt out whole tensors: the chip that gets the embedding holds all of its moments. Cut elements, not a list of tensors."""
+    return 2 * parameters(V, D, L) + 8 * V * D
+
+
+@exercise.misconception(of=zero1_held)
+def held_cut_altogether(V, D, L, N):
+    """You cut the weights as well. That is ZeRO-3 (FSDP); here every chip holds all weights."""
+    return 10 * parameters(V, D, L) / N
+
+
+@exercise.misconception(of=zero1_held)
+def held_without_cutting(V, D, L, N):
+    """You cut nothing: that is what plain data parallelism holds."""
+    return 10 * parameters(V, D, L)
+
+
+@exercise.misconception(of=zero1_held)
+def held_with_one_moment(V, D, L, N):
+    """Adam has two moments, of 4 bytes each."""
+    return 2 * parameters(V, D, L) + 4 * parameters(V, D, L) / N
+
+
+@exercise.misconception(of=zero1_held)
+def held_in_gib(V, D, L, N):
+    """You counted in GiB, 2^30 bytes. 1 GB is 10^9."""
+    return zero1_held.fn(V, D, L, N) * 1e9 / 2**30
+
+
+@exercise.misconception(of=zero1_sending)
+def sending_all_reduced(chip, M, N):
+    """You all-reduced the gradients, or gathered float32. What is gathered are the new weights, in bfloat16: half as large."""
+    return all_reduce_time(4e6 * M, N, chip)
+
+
+@exercise.misconception(of=zero1_sending)
+def sending_both_in_bfloat16(chip, M, N):
+    """You scattered bfloat16. The gradients are summed in float32 here, 4 bytes each."""
+    return reduce_scatter_time(2e6 * M, N, chip) + all_gather_time(2e6 * M, N, chip)
+
+
+@exercise.misconception(of=zero1_sending)
+def sending_all_reduce_and_gather(chip, M, N):
+    """You all-reduced the gradients and then gathered weights. A device needs 1/N of the sum: a reduce-scatter is enough."""
+    return all_reduce_time(4e6 * M, N, chip) + all_gather_time(2e6 * M, N, chip)
+
+
+@exercise.misconception(of=zero1_sending)
+def sending_one_way(chip, M, N):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return 2 * zero1_sending.fn(chip, M, N)
+
+
+exercise.about(
+    zero1_held,
+    lambda V, D, L, N: About(
+        mesh={"dp": N}, arrays=[((V, D), P("dp")), ((L, 12 * D * D), (None, "dp"))], holds=zero1_held.fn(V, D, L, N)
+    ),
+)
+exercise.about(
+    zero1_sending,
+    lambda chip, M, N: About(
+        chip=chip, rings=(N,), mesh={"dp": N}, arrays=[((10**6 * M,), P("dp"))], least=2 * latency(N)
+    ),
+)

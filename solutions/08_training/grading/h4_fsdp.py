@@ -1,0 +1,448 @@
+"""What is checked in H4, what goes wrong in it, and other ways to do it right."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import About
+from grader.expect import (
+    expect_close,
+    expect_collectives,
+    expect_memory,
+    expect_not_waiting,
+    expect_only,
+    expect_spec,
+    expect_traffic,
+)
+from grader.hardware import all_gather_time, matmul_time
+from h4_fsdp import exercise, fsdp_forward_times, fsdp_loss, fsdp_step_bytes, step
+
+
+@exercise.helper
+def by_hand(ws, x):
+    """The loss and its gradient, on one device."""
+    held = [x]
+    for w in ws:
+        held.append(np.tanh(held[-1] @ w))
+    back, grads = 2 * held[-1] / len(x), []
+    for w, a, b in zip(ws[::-1], held[-2::-1], held[:0:-1], strict=True):
+        back = back * (1 - b**2)
+        grads.insert(0, a.T @ back)
+        back = back @ w.T
+    return np.sum(held[-1] ** 2) / len(x), np.stack(grads)
+
+
+@exercise.check(step, points=1, public=True)
+def fsdp_value(seen):
+    """fsdp_loss: the loss of the whole batch"""
+    expect_close(seen.out, by_hand(seen.ws, seen.x)[0])
+
+
+@exercise.check(step, points=1.5, public=True, after=fsdp_value)
+def fsdp_gradients(seen):
+    """fsdp_loss: the gradient is that of the whole batch, cut as the layers are"""
+    expect_close(seen.grads["ws"], by_hand(seen.ws, seen.x)[1])
+    expect_spec(seen.grads["ws"], P(None, "dp"))
+
+
+@exercise.helper
+def budget(seen, **due):
+    """These collectives, and sums of single numbers at most."""
+    for kind, each in due.items():
+        expect_collectives(seen.only(kind=kind), **{kind: each})
+    expect_only(seen, *due, "all_reduce")
+    expect_traffic(seen.only(kind="all_reduce"), at_most=64)
+
+
+@exercise.check(step, points=0.5, public=True, after=fsdp_gradients)
+def fsdp_forward(seen):
+    """fsdp_loss: forward, one all-gather for each layer"""
+    budget(seen.only(backward=False), all_gather={"dp": seen.dims["L"]})
+
+
+@exercise.check(step, points=1, after=fsdp_gradients)
+def fsdp_backward(seen):
+    """fsdp_loss: backward, one all-gather and one reduce-scatter for each layer"""
+    each = {"dp": seen.dims["L"]}
+    budget(seen.only(backward=True), all_gather=each, reduce_scatter=each)
+
+
+@exercise.check(step, points=1, after=[fsdp_forward, fsdp_backward])
+def fsdp_memory(seen):
+    """fsdp_loss: never more than two gathered layers and one whole gradient, beside a device's own parts"""
+    L, D, B, N = seen.dims["L"], seen.dims["D"], seen.dims["B"], seen.mesh["dp"]
+    parts = 2 * L * D * D / N + 3 * (L + 1) * B * D / N  # layers and gradients; activations, some of each layer
+    expect_memory(seen, at_most=4 * (3.5 * D * D + parts), by="program")  # half a layer of room
+
+
+@exercise.check(step, points=0.5, after=fsdp_forward)
+def fsdp_ahead(seen):
+    """fsdp_loss: forward, no gather waits for a product"""
+    expect_not_waiting(seen.only(kind="all_gather", backward=False), "all_gather", on="product")
+
+
+@exercise.alternative(of=fsdp_loss)
+def in_a_scan(ws, x, *, mesh):
+    """One round of a scan for each layer."""
+    rows = x.shape[0]
+
+    def local(ws, x):
+        def layer(x, w):
+            return jnp.tanh(x @ jax.lax.all_gather(w, "dp", tiled=True)), None
+
+        out, _ = jax.lax.scan(jax.checkpoint(layer, prevent_cse=False), x, ws)
+        return jax.lax.psum(jnp.sum(out**2), "dp") / rows
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
+
+
+@exercise.alternative(of=fsdp_loss)
+def backward_by_hand(ws, x, *, mesh):
+    """A custom_vjp for each layer, which keeps what came out and not what was gathered."""
+    rows = x.shape[0]
+
+    def forward(x, w):
+        out = jnp.tanh(x @ jax.lax.all_gather(w, "dp", tiled=True))
+        return out, (x, w, out)
+
+    def backward(kept, g):
+        x, w, out = kept
+        w, g = jax.lax.optimization_barrier((w, g))
+        g = g * (1 - out**2)
+        dw = jax.lax.psum_scatter(x.T @ g, "dp", tiled=True)
+        return g @ jax.lax.all_gather(w, "dp", tiled=True).T, dw
+
+    layer = jax.custom_vjp(lambda x, w: forward(x, w)[0])
+    layer.defvjp(forward, backward)
+
+    def local(ws, x):
+        for w in ws:
+            x = layer(x, w)
+        return jax.lax.psum(jnp.sum(x**2), "dp") / rows
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
+
+
+@exercise.alternative(of=fsdp_loss)
+def one_layer_ahead(ws, x, *, mesh):
+    """The whole model by hand: each layer is gathered before the one in front of it is multiplied, in both passes."""
+    rows, L = x.shape[0], ws.shape[0]
+
+    def gather(w):
+        return jax.lax.all_gather(w, "dp", tiled=True)
+
+    def forward(ws, x):
+        held, arriving = [x], gather(ws[0])
+        for i in range(L):
+            w, arriving = arriving, gather(ws[i + 1]) if i + 1 < L else arriving
+            held.append(jnp.tanh(held[-1] @ w))
+        return held[-1], (ws, held)
+
+    def backward(kept, g):
+        ws, held = kept
+        ws, g = jax.lax.optimization_barrier((ws, g))
+        grads, arriving = [], gather(ws[L - 1])
+        for i in reversed(range(L)):
+            w, arriving = arriving, gather(ws[i - 1]) if i else arriving
+            g = g * (1 - held[i + 1] ** 2)
+            grads.append(jax.lax.psum_scatter(held[i].T @ g, "dp", tiled=True))
+            g = g @ w.T
+        return jnp.stack(grads[::-1]), g
+
+    model = jax.custom_vjp(lambda ws, x: forward(ws, x)[0])
+    model.defvjp(forward, backward)
+
+    def local(ws, x):
+        return jax.lax.psum(jnp.sum(model(ws, x) ** 2), "dp") / rows
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
+
+
+@exercise.alternative(of=fsdp_loss)
+def forgets_by_policy(ws, x, *, mesh):
+    """A checkpoint whose policy keeps nothing, its function made once, and the mean of the devices' means."""
+    layer = jax.checkpoint(
+        lambda x, w: jnp.tanh(jnp.einsum("bi,io->bo", x, jax.lax.all_gather(w, "dp", axis=0, tiled=True))),
+        policy=jax.checkpoint_policies.nothing_saveable,
+    )
+
+    def local(ws, x):
+        for i in range(ws.shape[0]):
+            x = layer(x, ws[i])
+        return jax.lax.pmean(jnp.sum(x * x) / x.shape[0], "dp")
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
+
+
+@exercise.alternative(of=fsdp_loss)
+def unchecked(ws, x, *, mesh):
+    """With check_vma=False: the loss's own gradient is summed as well, one number."""
+    rows = x.shape[0]
+
+    def local(ws, x):
+        for w in ws:
+            x = jax.checkpoint(lambda x, w: jnp.tanh(x @ jax.lax.all_gather(w, "dp", tiled=True)))(x, w)
+        return jax.lax.psum(jnp.sum(x**2), "dp") / rows
+
+    specs = (P(None, "dp"), P("dp"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
+
+
+@exercise.misconception(fails=fsdp_backward)
+def kept_what_was_gathered(ws, x, *, mesh):
+    """You kept every gathered layer for the backward pass: by then each device holds the whole model. Gather again: jax.checkpoint around the layer, and the gather inside, since what goes into it is kept."""
+    rows = x.shape[0]
+
+    def local(ws, x):
+        layer = jax.checkpoint(lambda x, w: jnp.tanh(x @ w))
+        for w in ws:
+            x = layer(x, jax.lax.all_gather(w, "dp", tiled=True))
+        return jax.lax.psum(jnp.sum(x**2), "dp") / rows
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
+
+
+@exercise.misconception(fails=[fsdp_forward, fsdp_backward])
+def gathers_merged(ws, x, *, mesh):
+    """With prevent_cse=False nothing ties the second gather to the backward pass: compilers merge the two, and the layer is kept. It is meant for loops."""
+    rows = x.shape[0]
+
+    def local(ws, x):
+        layer = jax.checkpoint(lambda x, w: jnp.tanh(x @ jax.lax.all_gather(w, "dp", tiled=True)), prevent_cse=False)
+        for w in ws:
+            x = layer(x, w)
+        return jax.lax.psum(jnp.sum(x**2), "dp") / rows
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
+
+
+@exercise.misconception(fails=fsdp_memory)
+def gathered_all_layers_first(ws, x, *, mesh):
+    """You gathered all layers before the first one was used, so each device holds the whole model. Gather a layer where it is used."""
+    rows = x.shape[0]
+
+    def local(ws, x):
+        @jax.checkpoint
+        def model(ws, x):
+            for w in [jax.lax.all_gather(w, "dp", tiled=True) for w in ws]:
+                x = jnp.tanh(x @ w)
+            return x
+
+        return jax.lax.psum(jnp.sum(model(ws, x) ** 2), "dp") / rows
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
+
+
+@exercise.misconception(fails=[fsdp_forward, fsdp_backward])
+def gathered_the_model_at_once(ws, x, *, mesh):
+    """You gathered the whole model with one collective, so each device holds all of it. Gather a layer where it is used."""
+    rows = x.shape[0]
+
+    def local(ws, x):
+        @jax.checkpoint
+        def model(ws, x):
+            for w in jax.lax.all_gather(ws, "dp", axis=1, tiled=True):
+                x = jnp.tanh(x @ w)
+            return x
+
+        return jax.lax.psum(jnp.sum(model(ws, x) ** 2), "dp") / rows
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
+
+
+@exercise.misconception(fails=fsdp_ahead)
+def gathers_behind_the_product(ws, x, *, mesh):
+    """Your gather waits for the layer before: links rest while the core works, and the core while links do. A layer's weights need no activations."""
+    rows = x.shape[0]
+
+    def local(ws, x):
+        @jax.checkpoint
+        def layer(x, w):
+            x, w = jax.lax.optimization_barrier((x, w))
+            return jnp.tanh(x @ jax.lax.all_gather(w, "dp", tiled=True))
+
+        for w in ws:
+            x = layer(x, w)
+        return jax.lax.psum(jnp.sum(x**2), "dp") / rows
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
+
+
+def with_backward(finish):
+    """fsdp_loss whose gradient of a layer, x.T @ g on each device, goes through ``finish``."""
+
+    def loss(ws, x, *, mesh):
+        rows = x.shape[0]
+
+        def forward(x, w):
+            out = jnp.tanh(x @ jax.lax.all_gather(w, "dp", tiled=True))
+            return out, (x, w, out)
+
+        def backward(kept, g):
+            x, w, out = kept
+            w, g = jax.lax.optimization_barrier((w, g))
+            g = g * (1 - out**2)
+            return g @ jax.lax.all_gather(w, "dp", tiled=True).T, finish(x.T @ g)
+
+        layer = jax.custom_vjp(lambda x, w: forward(x, w)[0])
+        layer.defvjp(forward, backward)
+
+        def local(ws, x):
+            for w in ws:
+                x = layer(x, w)
+            return jax.lax.psum(jnp.sum(x**2), "dp") / rows
+
+        specs = (P(None, "dp"), P("dp"))
+        return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
+
+    return loss
+
+
+def own_rows(dw):
+    """The rows of a whole gradient that this device keeps."""
+    rows = dw.shape[0] // jax.lax.axis_size("dp")
+    return jax.lax.dynamic_slice_in_dim(dw, jax.lax.axis_index("dp") * rows, rows)
+
+
+@exercise.misconception(fails=fsdp_backward)
+def summed_whole_gradients(ws, x, *, mesh):
+    """You all-reduced each gradient and kept a part of it. A reduce-scatter brings a device its own part alone, for half the bytes."""
+    return with_backward(lambda dw: own_rows(jax.lax.psum(dw, "dp")))(ws, x, mesh=mesh)
+
+
+@exercise.misconception(fails=fsdp_gradients)
+def gradient_of_own_batch(ws, x, *, mesh):
+    """Each device kept its part of the gradient of its own rows: add the parts of all devices, with a reduce-scatter."""
+    return with_backward(own_rows)(ws, x, mesh=mesh)
+
+
+@exercise.misconception(fails=fsdp_gradients)
+def gradient_divided_twice(ws, x, *, mesh):
+    """You averaged the gradients over the devices. The loss has divided by all rows of the batch: add them."""
+    return with_backward(lambda dw: jax.lax.psum_scatter(dw, "dp", tiled=True) / jax.lax.axis_size("dp"))(
+        ws, x, mesh=mesh
+    )
+
+
+@exercise.misconception(fails=fsdp_value)
+def divided_by_own_rows(ws, x, *, mesh):
+    """You divided by the rows of one device and added the means: N times too much. Divide by all rows, or average the means."""
+    return fsdp_loss(ws, x, mesh=mesh) * mesh.shape["dp"]
+
+
+@exercise.misconception(fails=fsdp_value)
+def loss_of_own_rows(ws, x, *, mesh):
+    """Each device returned the loss of its own rows, and check_vma=False says nothing. Add the parts with psum."""
+    rows = x.shape[0]
+
+    def local(ws, x):
+        for w in ws:
+            x = jnp.tanh(x @ jax.lax.all_gather(w, "dp", tiled=True))
+        return jnp.sum(x**2) / rows
+
+    specs = (P(None, "dp"), P("dp"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
+
+
+@exercise.misconception(fails=fsdp_gradients)
+def model_on_every_device(ws, x, *, mesh):
+    """Your shard_map takes all of ws on every device: that is data parallelism. Take P(None, 'dp') and gather layer by layer."""
+    rows = x.shape[0]
+
+    def local(ws, x):
+        for w in ws:
+            x = jnp.tanh(x @ w)
+        return jax.lax.psum(jnp.sum(x**2), "dp") / rows
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(), P("dp")), out_specs=P())(ws, x)
+
+
+def forward_times(chip, L, D, X, small, large, *, ahead=None, shared=True, ways=2):
+    """The right table where nothing is said. ahead: the time when gathers run ahead, from gather, product and L."""
+    ahead = ahead or (lambda g, m, L: g + (L - 1) * max(g, m) + m)
+    gather = all_gather_time(2 * D * D, X, chip) * 2 / ways
+    times = {"waiting": {}, "ahead": {}}
+    for name, rows in (("small", small), ("large", large)):
+        product = matmul_time(2 * rows / (X if shared else 1) * D * D, chip)
+        times["waiting"][name] = L * (gather + product)
+        times["ahead"][name] = ahead(gather, product, L)
+    return times
+
+
+@exercise.misconception(of=fsdp_forward_times)
+def first_gather_forgotten(**draw):
+    """You forgot the first gather: before the first product nothing can hide it."""
+    return forward_times(**draw, ahead=lambda g, m, L: (L - 1) * max(g, m) + m)
+
+
+@exercise.misconception(of=fsdp_forward_times)
+def last_product_forgotten(**draw):
+    """You forgot the last product: nothing is gathered beside it, and it takes its time nevertheless."""
+    return forward_times(**draw, ahead=lambda g, m, L: g + (L - 1) * max(g, m))
+
+
+@exercise.misconception(of=fsdp_forward_times)
+def all_of_it_beside(**draw):
+    """You took the longer of gather and product for each layer. The first gather stands before all products and the last product behind all gathers."""
+    return forward_times(**draw, ahead=lambda g, m, L: L * max(g, m))
+
+
+@exercise.misconception(of=fsdp_forward_times)
+def always_hidden(**draw):
+    """You took every gather but the first to be hidden. With few rows for each chip the product is shorter than the gather beside it."""
+    return forward_times(**draw, ahead=lambda g, m, L: g + L * m)
+
+
+@exercise.misconception(of=fsdp_forward_times)
+def always_exposed(**draw):
+    """You took the links to set the pace. With many rows for each chip the product is longer than the gather beside it."""
+    return forward_times(**draw, ahead=lambda g, m, L: L * g + m)
+
+
+@exercise.misconception(of=fsdp_forward_times)
+def all_rows_on_each_chip(**draw):
+    """You multiplied all rows of the batch on every chip: each has its own part of them."""
+    return forward_times(**draw, shared=False)
+
+
+@exercise.misconception(of=fsdp_forward_times)
+def gathers_one_way(**draw):
+    """You used one direction of the link; on a ring data flows both ways."""
+    return forward_times(**draw, ways=1)
+
+
+@exercise.misconception(of=fsdp_step_bytes)
+def bytes_of_one_gather(L, D, X):
+    """You counted one gather for each layer. The backward pass gathers it again."""
+    return L * D * D * (2 + 4) * (X - 1) / X
+
+
+@exercise.misconception(of=fsdp_step_bytes)
+def bytes_of_all_reduce(L, D, X):
+    """You all-reduced the gradients. A reduce-scatter is enough, since a chip keeps only its own part: half of that."""
+    return L * D * D * (2 + 2 + 8) * (X - 1) / X
+
+
+@exercise.misconception(of=fsdp_step_bytes)
+def bytes_of_weights_alone(L, D, X):
+    """You counted the weights. Gradients travel, too, in float32."""
+    return L * D * D * (2 + 2) * (X - 1) / X
+
+
+@exercise.misconception(of=fsdp_step_bytes)
+def bytes_of_every_part(L, D, X):
+    """You counted X hops. A chip sends X - 1 of the X parts that make a layer."""
+    return L * D * D * (2 + 2 + 4)
+
+
+exercise.about(
+    fsdp_forward_times,
+    lambda chip, L, D, X, small, large: About(
+        chip=chip,
+        rings=(X,),
+        mesh={"x": X},
+        arrays=[((L, D, D), P(None, "x")), ((small, D), P("x")), ((large, D), P("x"))],
+    ),
+)
+exercise.about(fsdp_step_bytes, lambda L, D, X: About(mesh={"x": X}, arrays=[((L, D, D), P(None, "x"))]))

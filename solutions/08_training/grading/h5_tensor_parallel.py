@@ -1,0 +1,503 @@
+"""What is checked in H5, what goes wrong, and what is right as well."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from grader.exercise import About, array, integers, normal
+from grader.expect import Failure, expect_close, expect_no_collectives, expect_only, expect_outcomes, expect_traffic
+from grader.hardware import all_reduce_time, latency, matmul_time
+from h5_tensor_parallel import CUT, exercise, fused_columns, gated_mlp, gated_mlp_bytes, gated_mlp_time, init
+
+# -- what is asked and checked -----------------------------------------------------------------
+
+
+@exercise.helper
+def weights(rng, shape):
+    """So large that sums of products stay about 1."""
+    return rng.standard_normal(shape) / shape[0] ** 0.5
+
+
+trained = exercise.call(
+    gated_mlp,
+    x=normal("B", "D"),
+    w1=array("D", "F", spec=CUT["w1"], draw=weights),
+    w3=array("D", "F", spec=CUT["w3"], draw=weights),
+    w2=array("F", "D", spec=CUT["w2"], draw=weights),
+    b=normal("D"),
+    dy=normal("B", "D"),
+    returns=("y", {"x": "dx", "b": "db", "w1": "dw1", "w3": "dw3", "w2": "dw2"}),
+    dims={"B": 5, "D": 12, "F": 36},
+    hidden_dims={"B": 7, "D": 36, "F": 60},
+)
+NEW = {"w1": "w1", "w3": "w3", "w2": "w2"}
+SIZES = {"D": 48, "F": 96}
+HIDDEN = {"D": 75, "F": 132}
+drawn = exercise.call(init, seed=integers(0, 2**20), returns=NEW, static=SIZES, hidden_static=HIDDEN)
+drawn_again = exercise.call(init, seed=integers(2**20, 2**30), returns=NEW, static=SIZES, hidden_static=HIDDEN)
+cases = exercise.cases(
+    fused_columns,
+    public=[{"F": 4, "N": 2}, {"F": 6, "N": 3}, {"F": 6, "N": 4}],
+    hidden=lambda rng: [
+        {"F": int(n * rng.integers(3, 9)) + odd, "N": n} for n in (1, 2, 3, 5, 8) for odd in (0, n // 3)
+    ],
+)
+
+
+@exercise.helper
+def on_one_device(x, w1, w3, w2, b, dy):
+    """y and the gradients, in float64."""
+    gate, up = x @ w1, x @ w3
+    part = 1 / (1 + np.exp(-gate))
+    dhidden = dy @ w2.T
+    dup, dgate = dhidden * gate * part, dhidden * up * (part + gate * part * (1 - part))
+    grads = {"x": dgate @ w1.T + dup @ w3.T, "b": dy.sum(0), "w1": x.T @ dgate, "w3": x.T @ dup}
+    return gate * part * up @ w2 + b, grads | {"w2": (gate * part * up).T @ dy}
+
+
+@exercise.check(trained, points=0.5, public=True)
+def gated_forward(seen):
+    """gated_mlp: y is that of one device"""
+    expect_close(seen.out[0], on_one_device(**seen.inputs)[0])
+
+
+@exercise.check(trained, points=0.75, public=True, after=gated_forward)
+def gated_weights(seen):
+    """gated_mlp: the gradients for w1, w3, w2 and b are those of one device"""
+    due = on_one_device(**seen.inputs)[1]
+    for name in ("w1", "w3", "w2", "b"):
+        expect_close(seen.out[1][name], due[name])
+
+
+@exercise.check(trained, points=0.5, after=gated_weights)
+def gated_dx(seen):
+    """gated_mlp: the gradient for x is that of one device, whole on every device"""
+    expect_close(seen.out[1]["x"], on_one_device(**seen.inputs)[1]["x"])
+
+
+@exercise.check(trained, points=0.5, after=gated_dx)
+def gated_traffic(seen):
+    """gated_mlp: one all-reduce of [B, D] each way, or the reduce-scatter and the all-gather that it consists of"""
+    n = seen.mesh["tp"]
+    expect_only(seen, "all_reduce", "reduce_scatter", "all_gather")
+    for half in ("reduce_scatter", "all_gather"):
+        count = sum(c.count.most for c in seen.collectives if c.kind in (half, "all_reduce"))
+        if count != 2:
+            told = f"{count:g} all_reduces, or {half}s, which are half of one; one is needed each way"
+            raise Failure(told, expected=2, actual=count)
+    expect_traffic(seen, at_most=2 * 2 * 4 * seen.x.size * (n - 1) / n)
+
+
+@exercise.check(drawn, points=0.25, public=True)
+def init_spread(seen):
+    """init: each device its part of the weights, with variance 1/D and 1/F, where D and F are whole; nobody talks"""
+    expect_no_collectives(seen)
+    for name, shape in (("w1", (seen.D, seen.F)), ("w3", (seen.D, seen.F)), ("w2", (seen.F, seen.D))):
+        if seen.out[name].shape != shape:
+            told = f"all devices' parts of {name} together have the shape {seen.out[name].shape}, expected {shape}"
+            raise Failure(told, expected=shape, actual=seen.out[name].shape)
+        expect_close(seen.out[name], seen.out[name].value, dtype="float32")  # copies agree
+        variance = float(np.mean(seen.out[name].value.astype(np.float64) ** 2))
+        if not 0.8 < variance * shape[0] < 1.25:
+            raise Failure(f"{name} has the variance {variance:.3g}", expected=1 / shape[0], actual=variance)
+
+
+@exercise.check([drawn, drawn_again], points=0.5, after=init_spread)
+def init_independent(one, other):
+    """init: no device, no weight and no seed has the numbers of another"""
+    fan_in = {"w1": one.D, "w3": one.D, "w2": one.F}
+    scaled = [seen.out[name].value.ravel() * fan_in[name] ** 0.5 for seen in (one, other) for name in fan_in]
+    numbers = np.round(np.concatenate(scaled).astype(np.float64), 6)
+    again = 1 - len(np.unique(numbers)) / len(numbers)
+    if not again < 0.1:
+        raise Failure(
+            f"{again:.0%} of the numbers have been drawn before, on another device, for another weight or seed"
+        )
+
+
+@exercise.check(cases, points=0.5, public=True)
+def fused_order(seen):
+    """fused_columns: each device has gates and their partners, or a ValueError"""
+    expect_outcomes(seen, ints=True)
+
+
+# -- slips -------------------------------------------------------------------------------------
+
+
+def total(parts):
+    return jax.lax.psum(parts, "tp")
+
+
+def written(x, w1, w3, w2, b, dy, y_of=None, dx_of=None, seen_dy=lambda dy: dy, grads_of=lambda grads: grads):
+    """The solution, with what people change."""
+    gate, up = x @ w1, x @ w3
+    part = jax.nn.sigmoid(gate)
+    hidden = gate * part * up
+    y = y_of(hidden @ w2, b) if y_of else total(hidden @ w2) + b
+    dy = seen_dy(dy)
+    dhidden = dy @ w2.T
+    dup, dgate = dhidden * gate * part, dhidden * up * part * (1 + gate * (1 - part))
+    back = (dgate @ w1.T, dup @ w3.T)
+    grads = {"w1": x.T @ dgate, "w3": x.T @ dup, "w2": hidden.T @ dy, "b": dy.sum(axis=0)}
+    return y, grads_of({"x": dx_of(*back) if dx_of else total(back[0] + back[1]), **grads})
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_forward)
+def bias_inside_the_sum(x, w1, w3, w2, b, dy):
+    """You added b on every device before the sum, which adds it N times. Add it once, to what has been summed."""
+    return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: total(parts + b))
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_forward)
+def y_left_partial(x, w1, w3, w2, b, dy):
+    """Your y is what a device's own hidden units add to it. With check_vma=False nobody warns you: an all-reduce is missing."""
+    return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: parts + b)
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_forward)
+def silu_behind_the_product_of_both(x, w1, w3, w2, b, dy):
+    """You put silu around gate times up. It is of the gate alone."""
+    y = total(jax.nn.silu((x @ w1) * (x @ w3)) @ w2) + b
+    return y, written(x, w1, w3, w2, b, dy)[1]
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_dx)
+def dx_left_partial(x, w1, w3, w2, b, dy):
+    """Your dx came back through a device's own hidden units. All units used x: a sum over tp is missing."""
+    return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: gate + up)
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_dx)
+def dx_of_the_gate_alone(x, w1, w3, w2, b, dy):
+    """x went into w1 and into w3: both give a part of its gradient."""
+    return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: total(gate))
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_dx)
+def dx_averaged(x, w1, w3, w2, b, dy):
+    """You averaged dx over tp: it is N times too small. The devices have parts of it, and parts are added."""
+    return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: jax.lax.pmean(gate + up, "tp"))
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_weights)
+def copies_of_dy_summed(x, w1, w3, w2, b, dy):
+    """You summed dy over tp. Every device holds a copy of it, no part: all gradients are N times too large."""
+    return written(x, w1, w3, w2, b, dy, seen_dy=total)
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_weights)
+def bias_gradient_summed(x, w1, w3, w2, b, dy):
+    """You summed the bias's gradient over tp. dy is whole on every device, and so is the sum of its rows."""
+    return written(x, w1, w3, w2, b, dy, grads_of=lambda grads: grads | {"b": total(grads["b"])})
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_weights)
+def weights_summed(x, w1, w3, w2, b, dy):
+    """You summed the gradients of the weights over tp. Each device has other columns and rows: nothing is to be added."""
+    return written(x, w1, w3, w2, b, dy, grads_of=lambda g: g | {name: total(g[name]) for name in ("w1", "w3", "w2")})
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_weights)
+def gate_as_if_it_were_a_factor(x, w1, w3, w2, b, dy):
+    """You took silu(g) for g times a constant. Its derivative is s * (1 + g * (1 - s)), with s = sigmoid(g)."""
+    part = jax.nn.sigmoid(x @ w1)
+    y, grads = written(x, w1, w3, w2, b, dy)
+    dgate = (dy @ w2.T) * (x @ w3) * part
+    return y, grads | {"w1": x.T @ dgate}
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_traffic)
+def dx_summed_in_two(x, w1, w3, w2, b, dy):
+    """You all-reduced the gate's part of dx and the up's part. Add them first: one all-reduce."""
+    return written(x, w1, w3, w2, b, dy, dx_of=lambda gate, up: total(gate) + total(up))
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_traffic)
+def hidden_units_gathered(x, w1, w3, w2, b, dy):
+    """You gathered the hidden units behind the first products. silu and the product work on each unit alone: go on with your own."""
+    whole = jax.lax.all_gather(x @ w1, "tp", axis=1, tiled=True)
+    gate = jax.lax.dynamic_slice_in_dim(whole, jax.lax.axis_index("tp") * w1.shape[1], w1.shape[1], axis=1)
+    y = total(jax.nn.silu(gate) * (x @ w3) @ w2) + b
+    return y, written(x, w1, w3, w2, b, dy)[1]
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_traffic)
+def weights_gathered(x, w1, w3, w2, b, dy):
+    """You gathered the weights, so that every device computes everything. Cut weights stay; what is sent is as large as x."""
+    w1, w3 = (jax.lax.all_gather(w, "tp", axis=1, tiled=True) for w in (w1, w3))
+    w2 = jax.lax.all_gather(w2, "tp", tiled=True)
+    units = w2.shape[0] // jax.lax.axis_size("tp")
+    own = partial(jax.lax.dynamic_slice_in_dim, start_index=jax.lax.axis_index("tp") * units, slice_size=units)
+    y, g = written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: parts + b, dx_of=lambda gate, up: gate + up)
+    return y, g | {"w1": own(g["w1"], axis=1), "w3": own(g["w3"], axis=1), "w2": own(g["w2"], axis=0)}
+
+
+@exercise.misconception(of=gated_mlp, fails=gated_traffic)
+def reduced_over_all_axes(x, w1, w3, w2, b, dy):
+    """You averaged over the other axes of the mesh as well. They hold copies: to send them costs much and changes nothing."""
+    others = tuple(axis for axis in jax.typeof(x).sharding.mesh.axis_names if axis != "tp")
+    mean = (lambda a: jax.lax.pmean(a, others)) if others else lambda a: a
+    return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: mean(total(parts)) + b)
+
+
+def drawn_with(keys, D, F, fan_in=None):
+    """The solution with these three keys, and a variance of 1 / fan_in for w2."""
+    units = F // jax.lax.axis_size("tp")
+    w1, w3 = (jax.random.normal(key, (D, units)) / D**0.5 for key in keys[:2])
+    return {"w1": w1, "w3": w3, "w2": jax.random.normal(keys[2], (units, D)) / (fan_in or F) ** 0.5}
+
+
+def own_key(seed):
+    return jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
+
+
+@exercise.misconception(of=init, fails=init_independent)
+def one_key_for_all_devices(seed, *, D, F):
+    """All devices used one key, so all drew the same hidden units: N copies of a small block. Fold the place along tp in."""
+    return drawn_with(jax.random.split(jax.random.key(seed), 3), D, F)
+
+
+@exercise.misconception(of=init, fails=init_independent)
+def one_key_for_gate_and_up(seed, *, D, F):
+    """You drew w1 and w3 with one key: gates and their partners are equal. Split the key."""
+    keys = jax.random.split(own_key(seed), 2)
+    return drawn_with([keys[0], keys[0], keys[1]], D, F)
+
+
+@exercise.misconception(of=init, fails=init_independent)
+def one_key_for_all_weights(seed, *, D, F):
+    """You used one key three times. The same numbers come out, whatever their shape: split the key."""
+    return drawn_with([own_key(seed)] * 3, D, F)
+
+
+@exercise.misconception(of=init, fails=init_independent)
+def seed_ignored(seed, *, D, F):
+    """Your weights do not depend on the seed."""
+    return drawn_with(jax.random.split(own_key(0), 3), D, F)
+
+
+@exercise.misconception(of=init, fails=init_spread)
+def all_units_on_each_device(seed, *, D, F):
+    """Each device drew F hidden units: N times too many in all. Its part has F/N of them."""
+    k1, k3, k2 = jax.random.split(own_key(seed), 3)
+    w1, w3 = (jax.random.normal(key, (D, F)) / D**0.5 for key in (k1, k3))
+    return {"w1": w1, "w3": w3, "w2": jax.random.normal(k2, (F, D)) / F**0.5}
+
+
+@exercise.misconception(of=init, fails=init_spread)
+def scaled_by_own_rows(seed, *, D, F):
+    """You scaled w2 by the rows of one device. y is a sum over all F hidden units, so its variance came out N times too large."""
+    return drawn_with(jax.random.split(own_key(seed), 3), D, F, fan_in=F // jax.lax.axis_size("tp"))
+
+
+@exercise.misconception(of=init, fails=init_spread)
+def scaled_by_the_other_dimension(seed, *, D, F):
+    """You scaled w2 by D. What counts is how many numbers are summed: F."""
+    return drawn_with(jax.random.split(own_key(seed), 3), D, F, fan_in=D)
+
+
+@exercise.misconception(of=init, fails=init_spread)
+def other_weights_on_copies(seed, *, D, F):
+    """You folded in a device's place along all axes. Devices that differ along another axis hold the same weights: fold in tp alone."""
+    key = jax.random.key(seed)
+    for axis in ("dp", "tp"):
+        try:
+            key = jax.random.fold_in(key, jax.lax.axis_index(axis))
+        except NameError:  # a mesh without it
+            continue
+    return drawn_with(jax.random.split(key, 3), D, F)
+
+
+@exercise.misconception(of=fused_columns, fails=fused_order)
+def cut_in_the_middle(F, N):
+    """You left the columns as they are. Then the first devices get gates alone and the last their partners."""
+    if F % N:
+        raise ValueError("uneven")
+    return list(range(2 * F))
+
+
+@exercise.misconception(of=fused_columns, fails=fused_order)
+def gate_and_up_by_turns(F, N):
+    """You put each column of w1 beside its partner. A device is to have its piece of w1, then its piece of w3."""
+    if F % N:
+        raise ValueError("uneven")
+    return [half * F + i for i in range(F) for half in (0, 1)]
+
+
+@exercise.misconception(of=fused_columns, fails=fused_order)
+def places_where_they_go(F, N):
+    """You said where each column of w13 goes. Asked for is which column comes to each place: the inverse."""
+    order = fused_columns(F, N)
+    return [order.index(place) for place in range(2 * F)]
+
+
+@exercise.misconception(of=fused_columns, fails=fused_order)
+def uneven_pieces_taken(F, N):
+    """Where N does not divide F there are no equal pieces: a ValueError."""
+    units = max(F // N, 1)
+    return [half * F + device * units + i for device in range(N) for half in (0, 1) for i in range(units)]
+
+
+@exercise.misconception(of=gated_mlp_bytes)
+def gated_mlp_bytes_forward(B, D, F, N):
+    """That is the forward pass. The backward pass all-reduces dx, which is as large."""
+    return 2 * 2 * B * D * (N - 1) / N
+
+
+@exercise.misconception(of=gated_mlp_bytes)
+def gated_mlp_bytes_of_hidden_units(B, D, F, N):
+    """You sent hidden units, [B, F]. They stay where they are; y and dx are [B, D]."""
+    return 2 * 2 * 2 * B * F * (N - 1) / N
+
+
+@exercise.misconception(of=gated_mlp_bytes)
+def gated_mlp_bytes_of_three(B, D, F, N):
+    """You counted an all-reduce for gate and one for up. Their parts of dx are added first: one each way."""
+    return 3 * 2 * 2 * B * D * (N - 1) / N
+
+
+@exercise.misconception(of=gated_mlp_bytes)
+def gated_mlp_bytes_without_last_step(B, D, F, N):
+    """You sent the whole array in each half of the all-reduce. A device keeps its own part: (N - 1)/N."""
+    return 2 * 2 * 2 * B * D
+
+
+@exercise.misconception(of=gated_mlp_bytes)
+def gated_mlp_bytes_of_float32(B, D, F, N):
+    """A bfloat16 has 2 bytes."""
+    return 2 * 2 * 4 * B * D * (N - 1) / N
+
+
+def time_of(chip, B, D, F, N, products=9, reduces=2):
+    return matmul_time(products * 2 * B * D * F / N, chip) + reduces * all_reduce_time(2 * B * D, N, chip)
+
+
+@exercise.misconception(of=gated_mlp_time)
+def gated_mlp_time_without_gate(chip, B, D, F, N):
+    """You counted two products forward. A gated block has three, and six backward."""
+    return time_of(chip, B, D, F, N, products=6)
+
+
+@exercise.misconception(of=gated_mlp_time)
+def gated_mlp_time_forward_products(chip, B, D, F, N):
+    """You counted the products of the forward pass. Backward each has two behind it, one for each operand."""
+    return time_of(chip, B, D, F, N, products=3)
+
+
+@exercise.misconception(of=gated_mlp_time)
+def gated_mlp_time_reduced_once(chip, B, D, F, N):
+    """You counted one all-reduce. There is one forward, of y, and one backward, of dx."""
+    return time_of(chip, B, D, F, N, reduces=1)
+
+
+@exercise.misconception(of=gated_mlp_time)
+def gated_mlp_time_one_way(chip, B, D, F, N):
+    """You used one direction of a link; on a ring data flows both ways."""
+    return time_of(chip, B, D, F, N, reduces=4)
+
+
+@exercise.misconception(of=gated_mlp_time)
+def gated_mlp_time_products_only(chip, B, D, F, N):
+    """You left the all-reduces out. Nothing hides them here: what follows waits for them."""
+    return time_of(chip, B, D, F, N, reduces=0)
+
+
+@exercise.misconception(of=gated_mlp_time)
+def gated_mlp_time_whole_products(chip, B, D, F, N):
+    """You gave every device the whole products. It has F/N hidden units."""
+    return time_of(chip, B, D, F * N, N)
+
+
+exercise.about(gated_mlp_bytes, lambda B, D, F, N: About(mesh={"tp": N}, arrays=[((D, F), CUT["w1"])]))
+exercise.about(
+    gated_mlp_time,
+    lambda chip, B, D, F, N: About(
+        chip=chip,
+        rings=(N,),
+        mesh={"tp": N},
+        arrays=[((D, F), CUT["w1"])],
+        least=4 * latency(N),
+        holds=2 * 3 * D * F / N,
+    ),
+)
+
+
+# -- right as well -----------------------------------------------------------------------------
+
+
+@exercise.alternative(of=gated_mlp)
+def bias_on_one_device(x, w1, w3, w2, b, dy):
+    """Device 0 of tp adds b to its part of the sum."""
+    once = jnp.where(jax.lax.axis_index("tp") == 0, b, 0)
+    return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: total(parts + once))
+
+
+@exercise.alternative(of=gated_mlp)
+def a_share_of_the_bias(x, w1, w3, w2, b, dy):
+    """Every device adds an N-th of b to its part of the sum."""
+    return written(x, w1, w3, w2, b, dy, y_of=lambda parts, b: total(parts + b / jax.lax.axis_size("tp")))
+
+
+@exercise.alternative(of=gated_mlp)
+def reduced_in_two_halves(x, w1, w3, w2, b, dy):
+    """Each all-reduce as a reduce-scatter and an all-gather."""
+
+    def halves(parts):
+        own = jax.lax.psum_scatter(parts, "tp", scatter_dimension=1, tiled=True)
+        return jax.lax.all_gather(own, "tp", axis=1, tiled=True)
+
+    y_of, dx_of = (lambda parts, b: halves(parts) + b), (lambda gate, up: halves(gate + up))
+    return written(x, w1, w3, w2, b, dy, y_of=y_of, dx_of=dx_of)
+
+
+@exercise.alternative(of=gated_mlp)
+def derived_by_jax(x, w1, w3, w2, b, dy):
+    """What a device adds to y is derived by JAX; the sums stand outside."""
+    partly, back = jax.vjp(lambda x, w1, w3, w2: jax.nn.silu(x @ w1) * (x @ w3) @ w2, x, w1, w3, w2)
+    dx, dw1, dw3, dw2 = back(dy)
+    return total(partly) + b, {"x": total(dx), "w1": dw1, "w3": dw3, "w2": dw2, "b": dy.sum(0)}
+
+
+@exercise.alternative(of=gated_mlp)
+def fused_products(x, w1, w3, w2, b, dy):
+    """Gate and up in one product forward and one backward, with einsum."""
+    w13 = jnp.concatenate([w1, w3], axis=1)
+    gate, up = jnp.split(jnp.einsum("bd,df->bf", x, w13), 2, axis=1)
+    act, slope = jax.jvp(jax.nn.silu, (gate,), (jnp.ones_like(gate),))
+    y = total(jnp.einsum("bf,fd->bd", act * up, w2)) + b
+    dhidden = jnp.einsum("bd,fd->bf", dy, w2)
+    both = jnp.concatenate([dhidden * up * slope, dhidden * act], axis=1)
+    dw1, dw3 = jnp.split(jnp.einsum("bd,bf->df", x, both), 2, axis=1)
+    dw2, dx = jnp.einsum("bf,bd->fd", act * up, dy), total(jnp.einsum("bf,df->bd", both, w13))
+    return y, {"x": dx, "w1": dw1, "w3": dw3, "w2": dw2, "b": jnp.einsum("bd->d", dy)}
+
+
+@exercise.alternative(of=init)
+def whole_weights_then_own_part(seed, *, D, F):
+    """Every device draws all of each weight and keeps its own part: the same weights on any mesh."""
+    k1, k3, k2 = jax.random.split(jax.random.key(seed), 3)
+    whole = {"w1": (k1, (D, F), 1), "w3": (k3, (D, F), 1), "w2": (k2, (F, D), 0)}
+    units = F // jax.lax.axis_size("tp")
+    return {
+        name: jax.lax.dynamic_slice_in_dim(
+            jax.random.normal(key, shape) / shape[0] ** 0.5, jax.lax.axis_index("tp") * units, units, axis
+        )
+        for name, (key, shape, axis) in whole.items()
+    }
+
+
+@exercise.alternative(of=init)
+def a_key_for_each_device(seed, *, D, F):
+    """All devices' keys are made, of which each takes its own; older keys, numbers scaled by numpy's root."""
+    keys = jax.random.split(jax.random.PRNGKey(seed), 3 * jax.lax.axis_size("tp")).reshape(-1, 3, 2)
+    return drawn_with(keys[jax.lax.axis_index("tp")], D, F)
+
+
+@exercise.alternative(of=fused_columns)
+def by_reshaping(F, N):
+    """The places as an array [half, device, unit], turned round."""
+    if F % N != 0:
+        raise ValueError("uneven")
+    return np.arange(2 * F).reshape(2, N, F // N).swapaxes(0, 1).reshape(-1).tolist()

@@ -1,0 +1,471 @@
+"""What is checked in H6, what goes wrong, and what is right as well."""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from grader.exercise import About, array, integers, like, normal
+from grader.expect import (
+    Failure,
+    expect_close,
+    expect_collectives,
+    expect_flops,
+    expect_memory,
+    expect_no_collectives,
+    expect_only,
+    expect_traffic,
+)
+from h6_sequence_parallel import (
+    LAYER,
+    LAYERS,
+    ROWS,
+    block_bytes,
+    drop,
+    exercise,
+    kept_bytes,
+    norm,
+    norm_back,
+    train,
+)
+
+# -- what is asked ---------------------------------------------------------------------------
+
+
+@exercise.helper
+def weights(rng, shape):
+    """So large that sums of products stay about 1."""
+    return rng.standard_normal(shape) / shape[0] ** 0.5
+
+
+layer = {
+    "scale": normal("D"),
+    "w1": array("D", "F", spec=LAYER["w1"], draw=weights),
+    "w2": array("F", "D", spec=LAYER["w2"], draw=weights),
+    "bias": normal("D"),
+}
+trained = exercise.call(
+    train,
+    x=normal("S", "D", spec=ROWS),
+    layers=[layer] * LAYERS,
+    dy=normal("S", "D", spec=ROWS),
+    returns=("y", "dx", like("layers", "grads")),
+    dims={"S": 60, "D": 90, "F": 20},
+    hidden_dims={"S": 100, "D": 117, "F": 20},
+)
+dropped = exercise.call(
+    drop,
+    x=normal("S", "D", spec=ROWS),
+    seed=integers(0, 2**30),
+    static={"rate": 0.25},
+    hidden_static={"rate": 0.4},
+    returns="x",
+    steps=2,
+    dims={"S": 60, "D": 60},
+    hidden_dims={"S": 100, "D": 45},
+)
+
+
+@exercise.helper
+def on_one_device(x, layers, dy):
+    """y, dx and the gradients of the layers, in float64."""
+    kept, grads = [], []
+    for layer in layers:
+        rms = np.sqrt((x**2).mean(axis=1, keepdims=True))
+        hidden = np.tanh(x / rms * layer["scale"] @ layer["w1"])
+        kept.append((x / rms, rms, hidden))
+        x = x + hidden @ layer["w2"] + layer["bias"]
+    for layer, (unit, rms, hidden) in zip(layers[::-1], kept[::-1], strict=True):
+        back = (dy @ layer["w2"].T) * (1 - hidden**2)
+        dn = back @ layer["w1"].T
+        du = dn * layer["scale"]
+        grad = {
+            "scale": (dn * unit).sum(0),
+            "w1": (unit * layer["scale"]).T @ back,
+            "w2": hidden.T @ dy,
+            "bias": dy.sum(0),
+        }
+        grads.insert(0, grad)
+        dy = dy + (du - unit * (du * unit).mean(axis=1, keepdims=True)) / rms
+    return x, dy, grads
+
+
+# -- checks ------------------------------------------------------------------------------------
+
+
+def sizes_of(seen):
+    """Devices along tp, numbers of [S, D], and what a device sends to gather it, in bytes."""
+    n, whole = seen.mesh["tp"], seen.dims["S"] * seen.dims["D"]
+    return n, whole, 4 * whole * (n - 1) / n
+
+
+@exercise.check(trained, points=0.5, public=True)
+def train_forward(seen):
+    """train: y is that of one device"""
+    expect_close(seen.out[0], on_one_device(seen.x, seen.layers, seen.dy)[0])
+
+
+@exercise.check(trained, points=0.5, public=True, after=train_forward)
+def train_dx(seen):
+    """train: the gradient for x is that of one device"""
+    expect_close(seen.out[1], on_one_device(seen.x, seen.layers, seen.dy)[1])
+
+
+@exercise.check(trained, points=1, after=train_dx)
+def train_gradients(seen):
+    """train: the gradients for the layers are those of one device, on every device"""
+    expect_close(seen.out[2], on_one_device(seen.x, seen.layers, seen.dy)[2])
+
+
+@exercise.check(trained, points=0.75, after=train_gradients)
+def train_traffic(seen):
+    """train: per layer at most 3 all-gathers and 2 reduce-scatters of [S, D], and all-reduces of 2 D numbers"""
+    n, _, gathered = sizes_of(seen)
+    expect_only(seen, "all_gather", "reduce_scatter", "all_reduce")
+    expect_collectives(seen.only(kind="reduce_scatter"), reduce_scatter={"tp": 2 * LAYERS})
+    expect_traffic(seen.only(kind="reduce_scatter"), at_most=2 * LAYERS * gathered, axis="tp")
+    expect_traffic(seen.only(kind="all_gather"), at_most=3 * LAYERS * gathered)
+    expect_traffic(seen.only(kind="all_reduce"), at_most=2 * LAYERS * 2 * seen.dims["D"] * 4 * (n - 1) / n)
+
+
+@exercise.check(trained, points=0.25, after=train_traffic)
+def train_norms(seen):
+    """train: a device norms its own rows only; hidden units may be computed twice, other products once"""
+    n, whole, _ = sizes_of(seen)
+    products, norms = (
+        14 * seen.dims["F"] * whole / n,
+        45 * whole / n,
+    )  # a product of two numbers counts as part of a product
+    expect_flops(seen, at_most=LAYERS * (products + norms))
+
+
+@exercise.check(trained, points=0.5, after=train_traffic)
+def train_memory(seen):
+    """train: of each layer no more is kept than a device's rows and its hidden units"""
+    n, whole, _ = sizes_of(seen)
+    hidden, rows = seen.dims["S"] * seen.dims["F"] / n, whole / n
+    weights = LAYERS * (2 * seen.dims["D"] * seen.dims["F"] / n + 2 * seen.dims["D"])
+    given = 2 * (2 * rows + weights)  # x, dy and weights come, y, dx and gradients go
+    at_work = 3 * (whole + hidden) + 4 * rows
+    expect_memory(seen, at_most=4 * (given + LAYERS * (rows + hidden) + at_work), by="program")
+
+
+@exercise.check(dropped, points=0.25, public=True)
+def drop_value(seen):
+    """drop: about rate of the numbers become 0, the others x / (1 - rate), alike on copies, with every seed; nobody talks"""
+    for step in seen.steps:  # the second drops numbers of what the first has left, with another seed
+        kept, left = step.out.value != 0, step.x != 0
+        expect_close(step.out, np.where(kept, step.x / (1 - seen.rate), 0))
+        share = float(kept[left].mean())
+        if not abs(share - (1 - seen.rate)) < 0.08:
+            raise Failure(f"{share:.0%} of the numbers are kept", expected=1 - seen.rate, actual=share)
+    expect_no_collectives(seen)
+
+
+@exercise.check(dropped, points=0.25, public=True, after=drop_value)
+def drop_rows(seen):
+    """drop: no two rows have the same mask"""
+    masks = len(np.unique(seen.steps[0].out.value != 0, axis=0))
+    if masks < seen.dims["S"]:
+        raise Failure(f"{seen.dims['S']} rows have {masks} different masks", expected=seen.dims["S"], actual=masks)
+
+
+# -- slips -------------------------------------------------------------------------------------
+
+
+def gather(rows):
+    return jax.lax.all_gather(rows, "tp", tiled=True)
+
+
+def scatter(parts):
+    return jax.lax.psum_scatter(parts, "tp", tiled=True)
+
+
+def all_reduce_then_own_rows(parts):
+    rows = parts.shape[0] // jax.lax.axis_size("tp")
+    return jax.lax.dynamic_slice_in_dim(jax.lax.psum(parts, "tp"), jax.lax.axis_index("tp") * rows, rows)
+
+
+def summed(grads):
+    return grads | jax.lax.psum({name: grads[name] for name in ("scale", "bias")}, "tp")
+
+
+def written(x, layers, dy, scatter=scatter, grads_of=summed, keep=False, inside=False, residual=True):
+    """The solution, with what people change."""
+    kept, grads = [], []
+    for layer in layers:
+        whole = gather(norm(x, layer["scale"]))
+        hidden = jnp.tanh(whole @ layer["w1"])
+        kept.append((x, hidden, whole))
+        parts = hidden @ layer["w2"]
+        x = x + (scatter(parts + layer["bias"]) if inside else scatter(parts) + layer["bias"])
+    y = x
+    for layer, (x, hidden, whole) in zip(reversed(layers), reversed(kept), strict=True):
+        due = gather(dy)
+        back = (due @ layer["w2"].T) * (1 - hidden**2)
+        dx, dscale = norm_back(x, layer["scale"], scatter(back @ layer["w1"].T))
+        whole = whole if keep else gather(norm(x, layer["scale"]))
+        grads.append(grads_of({"scale": dscale, "w1": whole.T @ back, "w2": hidden.T @ due, "bias": dy.sum(axis=0)}))
+        dy = dy + dx if residual else dx
+    return y, dy, grads[::-1]
+
+
+@exercise.misconception(of=train, fails=train_gradients)
+def pieces_not_added(x, layers, dy):
+    """Each device has the gradients of scale and bias from its own rows. They are pieces: a psum over tp adds them."""
+    return written(x, layers, dy, grads_of=lambda grads: grads)
+
+
+@exercise.misconception(of=train, fails=train_gradients)
+def bias_not_added(x, layers, dy):
+    """You added the pieces of the scale's gradient, not those of the bias's. It, too, was added to a device's own rows."""
+    return written(x, layers, dy, grads_of=lambda grads: grads | {"scale": jax.lax.psum(grads["scale"], "tp")})
+
+
+@exercise.misconception(of=train, fails=train_gradients)
+def scale_not_added(x, layers, dy):
+    """You added the pieces of the bias's gradient, not those of the scale's. The norm, too, saw a device's own rows."""
+    return written(x, layers, dy, grads_of=lambda grads: grads | {"bias": jax.lax.psum(grads["bias"], "tp")})
+
+
+@exercise.misconception(of=train, fails=train_gradients)
+def pieces_averaged(x, layers, dy):
+    """You averaged the gradients of scale and bias: they are N times too small. Copies are averaged, pieces are added."""
+    mean = partial(jax.lax.pmean, axis_name="tp")
+    return written(x, layers, dy, grads_of=lambda g: g | {"scale": mean(g["scale"]), "bias": mean(g["bias"])})
+
+
+@exercise.misconception(of=train, fails=train_gradients)
+def weights_added_too(x, layers, dy):
+    """You summed the gradients of w1 and w2 over tp. Each device has other weights, and has met all rows: nothing is to be added."""
+    return written(x, layers, dy, grads_of=lambda grads: jax.lax.psum(grads, "tp"))
+
+
+@exercise.misconception(of=train, fails=train_forward)
+def bias_inside_the_sum(x, layers, dy):
+    """You added the bias before the reduce-scatter, which adds it N times. Add it to the rows that come out."""
+    return written(x, layers, dy, inside=True)
+
+
+@exercise.misconception(of=train, fails=train_dx)
+def residual_forgotten(x, layers, dy):
+    """Your gradient goes back through the block only. x is also added to what comes out of it, so dy itself is part of its gradient."""
+    return written(x, layers, dy, residual=False)
+
+
+@exercise.misconception(of=train, fails=train_traffic)
+def all_reduced_then_cut(x, layers, dy):
+    """You all-reduced and kept your own rows. A reduce-scatter sends half of that and gives each device its rows only."""
+    return written(x, layers, dy, scatter=all_reduce_then_own_rows)
+
+
+@exercise.misconception(of=train, fails=train_memory)
+def gathered_rows_kept(x, layers, dy):
+    """What you gathered forward you kept for the backward pass: [S, D] of each layer on each device. Keep x's own rows and gather again."""
+    return written(x, layers, dy, keep=True)
+
+
+@exercise.misconception(of=train, fails=train_norms)
+def normed_after_the_gather(x, layers, dy):
+    """You gathered x and normed all rows, on each device the same ones. Norm a device's own rows, then gather."""
+    kept, grads = [], []
+    for layer in layers:
+        hidden = jnp.tanh(norm(gather(x), layer["scale"]) @ layer["w1"])
+        kept.append((x, hidden))
+        x = x + scatter(hidden @ layer["w2"]) + layer["bias"]
+    y = x
+    for layer, (x, hidden) in zip(reversed(layers), reversed(kept), strict=True):
+        due, whole = gather(dy), gather(x)
+        back = (due @ layer["w2"].T) * (1 - hidden**2)
+        dx, dscale = norm_back(whole, layer["scale"], back @ layer["w1"].T)
+        grad = {
+            "scale": dscale,
+            "w1": norm(whole, layer["scale"]).T @ back,
+            "w2": hidden.T @ due,
+            "bias": dy.sum(axis=0),
+        }
+        grads.append(summed(grad))
+        dy = dy + scatter(dx)
+    return y, dy, grads[::-1]
+
+
+@exercise.misconception(of=drop, fails=drop_rows)
+def dropped_alike(x, seed, *, rate):
+    """Every device used the same key, so its rows have the masks of all others' rows. Fold in the place along tp."""
+    return jnp.where(jax.random.bernoulli(jax.random.key(seed), 1 - rate, x.shape), x / (1 - rate), 0)
+
+
+@exercise.misconception(of=drop, fails=drop_value)
+def dropped_apart_on_copies(x, seed, *, rate):
+    """You folded in a device's place along all axes, so devices which hold the same rows drop other numbers of them. tp alone cuts x."""
+    key = jax.random.key(seed)
+    for axis in jax.typeof(x).sharding.mesh.axis_names:
+        key = jax.random.fold_in(key, jax.lax.axis_index(axis))
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+
+
+@exercise.misconception(of=drop, fails=drop_value)
+def dropped_unscaled(x, seed, *, rate):
+    """What is kept is to be divided by 1 - rate, so that the mean stays."""
+    key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x, 0)
+
+
+@exercise.misconception(of=drop, fails=drop_value)
+def kept_with_rate(x, seed, *, rate):
+    """You kept the part that is to be dropped: bernoulli's probability is that of True."""
+    key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
+    return jnp.where(jax.random.bernoulli(key, rate, x.shape), x / (1 - rate), 0)
+
+
+@exercise.misconception(of=drop, fails=drop_value)
+def dropped_without_the_seed(x, seed, *, rate):
+    """Your mask does not depend on the seed, so that each step drops the same numbers."""
+    key = jax.random.fold_in(jax.random.key(0), jax.lax.axis_index("tp"))
+    return jnp.where(jax.random.bernoulli(key, 1 - rate, x.shape), x / (1 - rate), 0)
+
+
+@exercise.misconception(of=block_bytes)
+def block_bytes_of_two_pairs(S, D, N):
+    """You counted a gather and a reduce-scatter each way. What was gathered forward is not kept: backward gathers it again."""
+    return 4 * 2 * S * D * (N - 1) / N
+
+
+@exercise.misconception(of=block_bytes)
+def block_bytes_forward(S, D, N):
+    """That is the forward pass alone. The backward pass gathers twice and reduce-scatters once."""
+    return 2 * 2 * S * D * (N - 1) / N
+
+
+@exercise.misconception(of=block_bytes)
+def block_bytes_all_reduced(S, D, N):
+    """You took each of them for an all-reduce. A gather or a reduce-scatter is half of one."""
+    return 2 * 5 * 2 * S * D * (N - 1) / N
+
+
+@exercise.misconception(of=block_bytes)
+def block_bytes_of_own_rows(S, D, N):
+    """You counted one shard for each collective. A device sends N - 1 of them, its own and those that it passes on."""
+    return 5 * 2 * S * D / N
+
+
+@exercise.misconception(of=kept_bytes)
+def kept_bytes_whole(S, D, F, L, N):
+    """You kept x whole, or what was gathered. Of x a device keeps its own rows; it gathers again."""
+    return 2 * L * S * (D + F / N)
+
+
+@exercise.misconception(of=kept_bytes)
+def kept_bytes_of_x(S, D, F, L, N):
+    """You counted x alone. The backward pass also needs hidden, of all rows and a device's own units."""
+    return 2 * L * S * D / N
+
+
+@exercise.misconception(of=kept_bytes)
+def kept_bytes_of_hidden_rows(S, D, F, L, N):
+    """You cut hidden twice. It has all rows, once they are gathered, and F/N columns."""
+    return 2 * L * (S * D / N + S * F / N**2)
+
+
+@exercise.misconception(of=kept_bytes)
+def kept_bytes_of_one_layer(S, D, F, L, N):
+    """That is one layer. Each keeps its own until the backward pass comes to it."""
+    return 2 * S * (D + F) / N
+
+
+exercise.about(block_bytes, lambda S, D, N: About(mesh={"tp": N}, arrays=[((S, D), ("tp", None))]))
+exercise.about(
+    kept_bytes,
+    lambda S, D, F, L, N: About(mesh={"tp": N}, arrays=[((S, D), ("tp", None)), ((S, F), (None, "tp"))]),
+)
+
+
+# -- right as well -----------------------------------------------------------------------------
+
+
+@exercise.alternative(of=train)
+def by_vjp(x, layers, dy):
+    """Derived by JAX, with jax.checkpoint around each layer; the pieces of all layers are added at the end."""
+
+    @jax.checkpoint
+    def block(x, layer):
+        return x + scatter(jnp.tanh(gather(norm(x, layer["scale"])) @ layer["w1"]) @ layer["w2"]) + layer["bias"]
+
+    def model(x, layers):
+        for layer in layers:
+            x = block(x, layer)
+        return x
+
+    y, back = jax.vjp(model, x, layers)
+    dx, grads = back(dy)
+    return y, dx, [summed(grad) for grad in grads]
+
+
+@exercise.alternative(of=train)
+def added_one_by_one(x, layers, dy):
+    """Scale and bias each in an all-reduce of its own; what is gathered backwards is gathered at once, as einsums."""
+    kept, grads = [], []
+    for layer in layers:
+        hidden = jnp.tanh(jnp.einsum("sd,df->sf", gather(norm(x, layer["scale"])), layer["w1"]))
+        kept.append((x, hidden))
+        x = x + (scatter(jnp.einsum("sf,fd->sd", hidden, layer["w2"])) + layer["bias"])
+    y = x
+    for layer in reversed(layers):
+        x, hidden = kept.pop()
+        due, whole = gather(dy), gather(norm(x, layer["scale"]))
+        dbias = jax.lax.psum(jnp.einsum("sd->d", dy), "tp")
+        dhidden = jnp.einsum("sd,fd->sf", due, layer["w2"]) * (1 - hidden) * (1 + hidden)
+        dx, dscale = norm_back(x, layer["scale"], scatter(jnp.einsum("sf,df->sd", dhidden, layer["w1"])))
+        grad = {"scale": jax.lax.psum(dscale, "tp"), "bias": dbias}
+        grad |= {"w1": jnp.einsum("sd,sf->df", whole, dhidden), "w2": jnp.einsum("sf,sd->fd", hidden, due)}
+        grads.insert(0, grad)
+        dy = dy + dx
+    return y, dy, grads
+
+
+@exercise.alternative(of=train)
+def added_all_together(x, layers, dy):
+    """One all-reduce at the end, of the pieces of all layers in one array."""
+    y, dx, grads = written(x, layers, dy, grads_of=lambda grads: grads)
+    pieces = jnp.stack([jnp.stack([grad["scale"], grad["bias"]]) for grad in grads])
+    total = jax.lax.psum(pieces, "tp")
+    return y, dx, [grad | {"scale": t[0], "bias": t[1]} for grad, t in zip(grads, total, strict=True)]
+
+
+@exercise.alternative(of=train)
+def scanned(x, layers, dy):
+    """The layers stacked, forward and backward a scan."""
+    stacked = jax.tree.map(lambda *leaves: jnp.stack(leaves), *layers)
+
+    def forward(x, layer):
+        hidden = jnp.tanh(gather(norm(x, layer["scale"])) @ layer["w1"])
+        return x + scatter(hidden @ layer["w2"]) + layer["bias"], (x, hidden)
+
+    def backward(dy, of):
+        layer, (x, hidden) = of
+        whole = gather(dy)
+        back = (whole @ layer["w2"].T) * (1 - hidden**2)
+        dx, dscale = norm_back(x, layer["scale"], scatter(back @ layer["w1"].T))
+        again = gather(norm(x, layer["scale"]))
+        return dy + dx, summed({"scale": dscale, "bias": dy.sum(0), "w1": again.T @ back, "w2": hidden.T @ whole})
+
+    y, kept = jax.lax.scan(forward, x, stacked)
+    dx, grads = jax.lax.scan(backward, dy, (stacked, kept), reverse=True)
+    return y, dx, [jax.tree.map(lambda leaf, i=i: leaf[i], grads) for i in range(LAYERS)]
+
+
+@exercise.alternative(of=drop)
+def whole_mask_then_own_rows(x, seed, *, rate):
+    """The mask of all rows on every device, of which each takes its own: the same on any mesh."""
+    rows, n = x.shape[0], jax.lax.axis_size("tp")
+    kept = jax.random.bernoulli(jax.random.key(seed), 1 - rate, (n * rows, x.shape[1]))
+    mine = jax.lax.dynamic_slice_in_dim(kept, jax.lax.axis_index("tp") * rows, rows)
+    return x * mine / (1 - rate)
+
+
+@exercise.alternative(of=drop)
+def split_keys(x, seed, *, rate):
+    """One key for each device, of which it takes its own; uniform numbers against the rate."""
+    key = jax.random.split(jax.random.PRNGKey(seed), jax.lax.axis_size("tp"))[jax.lax.axis_index("tp")]
+    return jnp.where(jax.random.uniform(key, x.shape) < rate, 0, x / (1 - rate))

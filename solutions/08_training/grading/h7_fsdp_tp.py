@@ -1,0 +1,311 @@
+"""What is checked in H7, what goes wrong in it, and other ways to do it right."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import About
+from grader.expect import expect_close, expect_flops, expect_only, expect_shard_map, expect_spec, expect_traffic
+from h7_fsdp_tp import exercise, layer, mlp_2d, mlp_2d_bytes, mlp_balance
+
+
+@exercise.helper
+def travels(seen, weights, activations, *kinds):
+    """At most so many weights over x and activations over y, by collectives of these kinds or hop by hop."""
+    B, D, F = seen.dims["B"], seen.dims["D"], seen.dims["F"]
+    mesh = seen.mesh
+    expect_only(seen, *kinds, "permute")
+    expect_traffic(seen, at_most=weights * 4 * D * F / mesh["y"] * (1 - 1 / mesh["x"]), axis="x")
+    expect_traffic(seen, at_most=activations * 4 * B * D / mesh["x"] * (1 - 1 / mesh["y"]), axis="y")
+
+
+@exercise.check(layer, points=1, public=True)
+def mlp_value(seen):
+    """mlp_2d: the layer's result, in shard_map, its rows over x and its columns over y"""
+    expect_close(seen.out, np.tanh(seen.a @ seen.w_in) @ seen.w_out)
+    expect_spec(seen.out, P("x", "y"))
+    expect_shard_map(seen)
+
+
+@exercise.check(layer, points=1, public=True, after=mlp_value)
+def mlp_gradients(seen):
+    """mlp_2d: the gradients of all three, cut as they are"""
+    hidden = np.tanh(seen.a @ seen.w_in)
+    back = (seen.cotangent @ seen.w_out.T) * (1 - hidden**2)
+    expect_close(seen.grads["a"], back @ seen.w_in.T)
+    expect_close(seen.grads["w_in"], seen.a.T @ back)
+    expect_close(seen.grads["w_out"], hidden.T @ seen.cotangent)
+    for name, spec in {"a": P("x", "y"), "w_in": P("x", "y"), "w_out": P("y", "x")}.items():
+        expect_spec(seen.grads[name], spec)
+
+
+@exercise.check(layer, points=1, public=True, after=mlp_gradients)
+def mlp_weights(seen):
+    """mlp_2d: forward, over x each weight is gathered once and nothing else is sent"""
+    over_x = seen.only(backward=False, axis="x")
+    travels(over_x, 2, 0, "all_gather")
+
+
+@exercise.check(layer, points=0.5, after=mlp_gradients)
+def mlp_activations(seen):
+    """mlp_2d: forward, over y activations are gathered once and reduce-scattered once"""
+    over_y = seen.only(backward=False, axis="y")
+    travels(over_y, 0, 2, "all_gather", "reduce_scatter")
+
+
+@exercise.check(layer, points=1, after=[mlp_weights, mlp_activations])
+def mlp_backward(seen):
+    """mlp_2d: backward, weights and their gradients over x, activations and their gradients over y; nothing is computed twice"""
+    travels(seen.only(backward=True), 4, 3, "all_gather", "reduce_scatter")
+    B, D, F = seen.dims["B"], seen.dims["D"], seen.dims["F"]
+    expect_flops(seen, at_most=4 * 4 * B * D * F / (seen.mesh["x"] * seen.mesh["y"]))
+
+
+SPECS = (P("x", "y"), P("x", "y"), P("y", "x"))
+
+
+@exercise.alternative(of=mlp_2d)
+def weights_first(a, w_in, w_out, *, mesh):
+    """Weights first, then activations, einsum, and everything gathered again in the backward pass."""
+
+    @jax.checkpoint
+    def local(a, w_in, w_out):
+        down = jax.lax.all_gather(w_out, "x", axis=1, tiled=True)
+        up = jax.lax.all_gather(w_in, "x", axis=0, tiled=True)
+        hidden = jnp.tanh(jnp.einsum("bd,df->bf", jax.lax.all_gather(a, "y", axis=1, tiled=True), up))
+        return jax.lax.psum_scatter(jnp.einsum("bf,fd->bd", hidden, down), "y", scatter_dimension=1, tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"), check_vma=False)(a, w_in, w_out)
+
+
+@exercise.alternative(of=mlp_2d)
+def activations_in_hops(a, w_in, w_out, *, mesh):
+    """Activations go round y in hops, and each part is multiplied by its rows of W_in when it is here."""
+
+    def local(a, w_in, w_out):
+        n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+        ring = [(d, (d + 1) % n) for d in range(n)]
+        up = jax.lax.all_gather(w_in, "x", axis=0, tiled=True)
+        down = jax.lax.all_gather(w_out, "x", axis=1, tiled=True)
+        hidden, part, width = 0, a, a.shape[1]
+        for hop in range(n):
+            arriving = jax.lax.ppermute(part, "y", ring) if hop < n - 1 else part
+            hidden += part @ jax.lax.dynamic_slice_in_dim(up, (me - hop) % n * width, width)
+            part = arriving
+        partial = jnp.tanh(hidden) @ down
+        return jax.lax.psum_scatter(partial, "y", scatter_dimension=1, tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
+
+
+@exercise.alternative(of=mlp_2d)
+def by_halves_of_the_batch(a, w_in, w_out, *, mesh):
+    """The rows in two parts, so that one part's activations travel while the other is multiplied."""
+
+    def local(a, w_in, w_out):
+        up = jax.lax.all_gather(w_in, "x", axis=0, tiled=True)
+        down = jax.lax.all_gather(w_out, "x", axis=1, tiled=True)
+        halves = []
+        for part in (a[:1], a[1:]):
+            rows = jax.lax.all_gather(part, "y", axis=1, tiled=True)
+            halves.append(jax.lax.psum_scatter(jnp.tanh(rows @ up) @ down, "y", scatter_dimension=1, tiled=True))
+        return jnp.concatenate(halves)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
+
+
+def around(over_x=None, finish=None, specs=SPECS):
+    """mlp_2d with other gathers of weights, or another end."""
+    gather = over_x or (lambda w, axis: jax.lax.all_gather(w, "x", axis=axis, tiled=True))
+    scatter = finish or (lambda out: jax.lax.psum_scatter(out, "y", scatter_dimension=1, tiled=True))
+
+    def local(a, w_in, w_out):
+        rows = jax.lax.all_gather(a, "y", axis=1, tiled=True)
+        return scatter(jnp.tanh(rows @ gather(w_in, 0)) @ gather(w_out, 1))
+
+    return lambda a, w_in, w_out, mesh: jax.shard_map(
+        local, mesh=mesh, in_specs=specs, out_specs=P("x", "y"), check_vma=False
+    )(a, w_in, w_out)
+
+
+def own_columns(out):
+    """The columns of a whole result that this device keeps."""
+    width = out.shape[1] // jax.lax.axis_size("y")
+    return jax.lax.dynamic_slice_in_dim(out, jax.lax.axis_index("y") * width, width, axis=1)
+
+
+@exercise.misconception(fails=mlp_value)
+def weights_gathered_over_y(a, w_in, w_out, *, mesh):
+    """You gathered the weights over y, or along F. F is to stay cut: over x D comes together, the rows of W_in and the columns of W_out."""
+    return around(over_x=lambda w, axis: jax.lax.all_gather(w, "y", axis=1 - axis, tiled=True))(a, w_in, w_out, mesh)
+
+
+@exercise.misconception(fails=mlp_value)
+def summed_over_both_axes(a, w_in, w_out, *, mesh):
+    """You summed over x, too. Chips along x have other rows of the batch; only y holds parts of the same sums."""
+
+    def finish(out):
+        return jax.lax.psum(jax.lax.psum_scatter(out, "y", scatter_dimension=1, tiled=True), "x")
+
+    return around(finish=finish)(a, w_in, w_out, mesh)
+
+
+@exercise.misconception(fails=mlp_value)
+def kept_a_partial_sum(a, w_in, w_out, *, mesh):
+    """You kept your columns of a partial sum: each chip along y has summed over its own part of F. Add them, with a reduce-scatter over y."""
+    return around(finish=own_columns)(a, w_in, w_out, mesh)
+
+
+@exercise.misconception(fails=mlp_value)
+def activated_partial_sums(a, w_in, w_out, *, mesh):
+    """You put partial sums through tanh: tanh(p + q) is not tanh(p) + tanh(q). Gather A over y before the first product."""
+
+    def local(a, w_in, w_out):
+        up = jax.lax.all_gather(w_in, "x", axis=0, tiled=True)
+        down = jax.lax.all_gather(w_out, "x", axis=1, tiled=True)
+        width = a.shape[1]
+        own = jax.lax.dynamic_slice_in_dim(up, jax.lax.axis_index("y") * width, width)
+        return jax.lax.psum_scatter(jnp.tanh(a @ own) @ down, "y", scatter_dimension=1, tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("x", "y"))(a, w_in, w_out)
+
+
+@exercise.misconception(fails=mlp_value)
+def returned_the_other_way_round(a, w_in, w_out, *, mesh):
+    """Your out_specs cut the rows over y and the columns over x. The result is laid out as A: P('x', 'y')."""
+
+    def local(a, w_in, w_out):
+        rows = jax.lax.all_gather(a, "y", axis=1, tiled=True)
+        up = jax.lax.all_gather(w_in, "x", axis=0, tiled=True)
+        down = jax.lax.all_gather(w_out, "x", axis=1, tiled=True)
+        return jax.lax.psum_scatter(jnp.tanh(rows @ up) @ down, "y", scatter_dimension=1, tiled=True)
+
+    return jax.shard_map(local, mesh=mesh, in_specs=SPECS, out_specs=P("y", "x"))(a, w_in, w_out)
+
+
+@exercise.misconception(fails=mlp_gradients)
+def gradients_summed_over_y(a, w_in, w_out, *, mesh):
+    """You summed the weights' gradients over y. Chips along y have different columns of W_in and rows of W_out: their gradients are of different weights."""
+
+    def gather(w, axis):
+        whole = jax.custom_vjp(lambda w: jax.lax.all_gather(w, "x", axis=axis, tiled=True))
+
+        def back(_, g):
+            return (jax.lax.psum(jax.lax.psum_scatter(g, "x", scatter_dimension=axis, tiled=True), "y"),)
+
+        whole.defvjp(lambda w: (whole(w), None), back)
+        return whole(w)
+
+    return around(over_x=gather)(a, w_in, w_out, mesh)
+
+
+@exercise.misconception(fails=mlp_backward)
+def gradients_all_reduced_over_x(a, w_in, w_out, *, mesh):
+    """You all-reduced the weights' gradients over x and kept a part. A reduce-scatter brings a chip its own part, for half the bytes."""
+
+    def gather(w, axis):
+        whole = jax.custom_vjp(lambda w: jax.lax.all_gather(w, "x", axis=axis, tiled=True))
+
+        def back(_, g):
+            width = w.shape[axis]
+            return (jax.lax.dynamic_slice_in_dim(jax.lax.psum(g, "x"), jax.lax.axis_index("x") * width, width, axis),)
+
+        whole.defvjp(lambda w: (whole(w), None), back)
+        return whole(w)
+
+    return around(over_x=gather)(a, w_in, w_out, mesh)
+
+
+@exercise.misconception(fails=[mlp_weights, mlp_activations])
+def gathered_over_both_axes(a, w_in, w_out, *, mesh):
+    """You gathered the weights whole, over y as well: that is FSDP on all chips, and each chip along y computes the same. F stays cut over y."""
+
+    def both(w, axis):
+        columns = jax.lax.all_gather(w, "y", axis=1 - axis, tiled=True)
+        return jax.lax.all_gather(columns, "x", axis=axis, tiled=True)
+
+    return around(over_x=both, finish=own_columns)(a, w_in, w_out, mesh)
+
+
+@exercise.misconception(fails=mlp_activations)
+def all_reduced_over_y(a, w_in, w_out, *, mesh):
+    """You all-reduced the result over y and kept your columns. A reduce-scatter brings a chip its own columns, for half the bytes."""
+    return around(finish=lambda out: own_columns(jax.lax.psum(out, "y")))(a, w_in, w_out, mesh)
+
+
+@exercise.misconception(fails=mlp_gradients)
+def w_out_cut_as_w_in(a, w_in, w_out, *, mesh):
+    """You took W_out as P('x', 'y'), as if it were cut like W_in, so it is sent about before you begin, and its gradient is cut wrongly. It is P('y', 'x'): F over y, D over x."""
+
+    def local(a, w_in, w_out):
+        rows = jax.lax.all_gather(a, "y", axis=1, tiled=True)
+        hidden = jnp.tanh(rows @ jax.lax.all_gather(w_in, "x", axis=0, tiled=True))
+        hidden = jax.lax.all_gather(hidden, "y", axis=1, tiled=True)
+        return hidden @ jax.lax.all_gather(w_out, "x", axis=0, tiled=True)
+
+    specs = (P("x", "y"), P("x", "y"), P("x", "y"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P("x", "y"))(a, w_in, w_out)
+
+
+@exercise.misconception(of=mlp_2d_bytes)
+def bytes_on_swapped_axes(B, D, F, X, Y):
+    """You sent weights along y and activations along x. x cuts the batch, so what it shares is the weights; y cuts F, so it shares activations."""
+    return {"x": 2 * 2 * B * D / Y * (X - 1) / X, "y": 2 * 2 * D * F / X * (Y - 1) / Y}
+
+
+@exercise.misconception(of=mlp_2d_bytes)
+def bytes_of_whole_arrays(B, D, F, X, Y):
+    """You gathered whole arrays. Along x only 1/Y of the weights comes together, along y only 1/X of the activations."""
+    return {"x": 2 * 2 * D * F * (X - 1) / X, "y": 2 * 2 * B * D * (Y - 1) / Y}
+
+
+@exercise.misconception(of=mlp_2d_bytes)
+def bytes_divided_by_talking_axis(B, D, F, X, Y):
+    """You divided by the axis that talks. Gathered over x, weights are cut by y alone; gathered over y, activations by x alone."""
+    return {"x": 2 * 2 * D * F / X * (X - 1) / X, "y": 2 * 2 * B * D / Y * (Y - 1) / Y}
+
+
+@exercise.misconception(of=mlp_2d_bytes)
+def bytes_of_one_each(B, D, F, X, Y):
+    """You counted one collective for each axis. There are two weights, and activations are gathered in and reduce-scattered out."""
+    return {"x": 2 * D * F / Y * (X - 1) / X, "y": 2 * B * D / X * (Y - 1) / Y}
+
+
+@exercise.misconception(of=mlp_2d_bytes)
+def bytes_of_an_all_reduce(B, D, F, X, Y):
+    """You ended with an all-reduce over y. The result stays cut over y: a reduce-scatter, half of that."""
+    return {"x": 2 * 2 * D * F / Y * (X - 1) / X, "y": 2 * 3 * B * D / X * (Y - 1) / Y}
+
+
+@exercise.misconception(of=mlp_balance)
+def balance_upside_down(F, X, Y):
+    """You divided by the axis that talks. Along x travels D·F/Y, along y B·D/X: they are equal where B/X = F/Y."""
+    return F * Y / X
+
+
+@exercise.misconception(of=mlp_balance)
+def balance_of_whole_arrays(F, X, Y):
+    """You compared whole arrays, D·F with B·D. The other axis has cut each of them: D·F/Y with B·D/X."""
+    return F
+
+
+@exercise.misconception(of=mlp_balance)
+def balance_for_one_column(F, X, Y):
+    """Those are tokens of one column of the mesh. The batch is X times as large."""
+    return F / Y
+
+
+@exercise.misconception(of=mlp_balance)
+def balance_of_an_all_reduce(F, X, Y):
+    """You counted three passes of activations, an all-reduce at the end. A reduce-scatter makes it two, as many as there are weights."""
+    return 2 / 3 * F * X / Y
+
+
+exercise.about(
+    mlp_2d_bytes,
+    lambda B, D, F, X, Y: About(
+        mesh={"x": X, "y": Y}, arrays=[((B, D), P("x", "y")), ((D, F), P("x", "y")), ((F, D), P("y", "x"))]
+    ),
+)
+exercise.about(mlp_balance, lambda F, X, Y: About(mesh={"x": X, "y": Y}, arrays=[((F,), P("y"))]))

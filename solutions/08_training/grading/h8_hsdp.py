@@ -1,0 +1,285 @@
+"""What is asked in H8, what is checked, and what goes wrong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import About, axis, normal
+from grader.expect import expect_close, expect_spec, expect_traffic
+from grader.hardware import GPUS
+from h8_hsdp import ROWS, exercise, hsdp_far_bytes, hsdp_grads, hsdp_time
+
+call = exercise.call(
+    hsdp_grads,
+    w=normal("D", "K", spec=P("shard")),
+    x=normal("M", "B", "D", spec=ROWS),
+    y=normal("M", "B", "K", spec=ROWS),
+    returns=("grads", "norm"),
+    dims={"D": 12, "K": 5, "M": 2, "B": 3 * axis("rep") * axis("shard")},
+    hidden_dims={"D": 20, "K": 7, "M": 3, "B": 5 * axis("rep") * axis("shard")},
+)
+
+
+@exercise.check(call, points=1, public=True)
+def hsdp_value(seen):
+    """hsdp_grads: the gradient of all rows and its norm; a device holds its rows of the gradient"""
+    due = 2 * np.einsum("mbd,mbk->dk", seen.x, seen.x @ seen.w - seen.y) / seen.y.size
+    expect_close(seen.out, (due, np.sqrt(np.sum(due**2))))
+    expect_spec(seen.out, (P("shard"), P()))
+
+
+@exercise.check(call, points=0.5, public=True, after=hsdp_value)
+def hsdp_far(seen):
+    """hsdp_grads: over rep only what is left after the reduce-scatter is summed"""
+    size, R, S = 4 * seen.w.size, seen.mesh["rep"], seen.mesh["shard"]
+    expect_traffic(seen, axis="rep", at_most=2 * (R - 1) / R * size / S + 32)
+
+
+@exercise.check(call, points=0.5, after=hsdp_value)
+def hsdp_near(seen):
+    """hsdp_grads: over shard the weights are gathered once and the gradient is scattered once"""
+    size, S = 4 * seen.w.size, seen.mesh["shard"]
+    expect_traffic(seen, axis="shard", at_most=2 * (S - 1) / S * size + 32)
+
+
+# -- right in other ways -----------------------------------------------------------------------
+
+
+def mapped(local, mesh, vma=False):
+    specs = {"in_specs": (P("shard"), ROWS, ROWS), "out_specs": (P("shard"), P())}
+    return jax.shard_map(local, mesh=mesh, **specs, check_vma=vma)
+
+
+def normed(g):
+    return g, jnp.sqrt(jax.lax.psum(jnp.sum(g**2), "shard"))
+
+
+def own_sum(w, x, y):
+    """The gradient of this device's sum of squares, over all its micro-batches."""
+    whole = jax.lax.all_gather(w, "shard", tiled=True)
+    return 2 * jnp.einsum("mbd,mbk->dk", x, x @ whole - y)
+
+
+def scattered(g):
+    return jax.lax.psum_scatter(g, "shard", tiled=True)
+
+
+def far_sum(g):
+    return jax.lax.psum(g, "rep")
+
+
+@exercise.alternative(of=hsdp_grads)
+def hsdp_through_the_gather(w, x, y, *, mesh):
+    """The loss gathers, in one product for all micro-batches; JAX's gradient of a gather is the reduce-scatter. Means, not sums."""
+
+    def local(w, x, y):
+        def loss(w):
+            return jnp.mean((x @ jax.lax.all_gather(w, "shard", tiled=True) - y) ** 2)
+
+        g = jax.lax.pmean(jax.grad(loss)(w), "rep") / jax.lax.axis_size("shard")
+        return normed(g)
+
+    return mapped(local, mesh)(w, x, y)
+
+
+@exercise.alternative(of=hsdp_grads)
+def hsdp_in_a_scan(w, x, y, *, mesh):
+    """Micro-batches in a scan, scaled at once; the sum over rep is a reduce-scatter of columns and a gather."""
+
+    def local(w, x, y):
+        whole, R = jax.lax.all_gather(w, "shard", tiled=True), mesh.shape["rep"]
+        every = y.size * R * mesh.shape["shard"]
+
+        def add(g, xy):
+            return (g + 2 / every * xy[0].T @ (xy[0] @ whole - xy[1]), None)
+
+        g = scattered(jax.lax.scan(add, jnp.zeros_like(whole), (x, y))[0])
+        flat = jnp.pad(g.ravel(), (0, -g.size % R))
+        part = jax.lax.psum_scatter(flat, "rep", tiled=True)
+        return normed(jax.lax.all_gather(part, "rep", tiled=True)[: g.size].reshape(g.shape))
+
+    return mapped(local, mesh)(w, x, y)
+
+
+@exercise.alternative(of=hsdp_grads)
+def hsdp_by_types(w, x, y, *, mesh):
+    """With check_vma=True: the cast to varying over rep stands before the gather, so its sum comes after the reduce-scatter."""
+
+    def local(w, x, y):
+        def loss(w):
+            w = jax.lax.pcast(w, "rep", to="varying")
+            return jnp.sum((x @ jax.lax.all_gather(w, "shard", tiled=True) - y) ** 2)
+
+        return normed(jax.grad(loss)(w) / (y.size * mesh.size))
+
+    return mapped(local, mesh, vma=True)(w, x, y)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+def hsdp(mesh, reduce, norm=normed, every=None):
+    """A step whose own sums are brought together by ``reduce``."""
+
+    def local(w, x, y):
+        return norm(reduce(own_sum(w, x, y)) / (y.size * (every or mesh.size)))
+
+    return mapped(local, mesh)
+
+
+def own_rows(g):
+    size = len(g) // jax.lax.axis_size("shard")
+    return jax.lax.dynamic_slice_in_dim(g, jax.lax.axis_index("shard") * size, size)
+
+
+@exercise.misconception(fails=[hsdp_far, hsdp_near])
+def hsdp_one_all_reduce(w, x, y, *, mesh):
+    """You all-reduced over all devices and kept your rows: the whole gradient goes far. Scatter over shard first, then sum over rep what is left."""
+    return hsdp(mesh, lambda g: own_rows(jax.lax.psum(g, ("rep", "shard"))))(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_far)
+def hsdp_far_first(w, x, y, *, mesh):
+    """You summed over rep before you scattered: S times as much goes far. Scatter first; with check_vma=True cast w over rep before the gather, or JAX casts after it and sums there."""
+    return hsdp(mesh, lambda g: scattered(far_sum(g)))(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_near)
+def hsdp_all_reduced_near(w, x, y, *, mesh):
+    """You all-reduced over shard and kept your rows: twice the bytes of the reduce-scatter."""
+    return hsdp(mesh, lambda g: far_sum(own_rows(jax.lax.psum(g, "shard"))))(w, x, y)
+
+
+@exercise.misconception(fails=[hsdp_far, hsdp_near])
+def hsdp_each_micro_batch_sent(w, x, y, *, mesh):
+    """You sent the gradient of each micro-batch. Add them up on the device, and send the sum once."""
+
+    def local(w, x, y):
+        g = 0
+        for micro in range(len(x)):
+            whole = jax.lax.all_gather(w, "shard", tiled=True)
+            g += far_sum(scattered(2 * x[micro].T @ (x[micro] @ whole - y[micro])))
+        return normed(g / (y.size * mesh.size))
+
+    return mapped(local, mesh)(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_value)
+def hsdp_last_micro_batch_far(w, x, y, *, mesh):
+    """Only your last micro-batch is summed over rep: the earlier ones were scattered near and never went far. Accumulate first, then send."""
+
+    def local(w, x, y):
+        near = scattered(own_sum(w, x[:-1], y[:-1]))
+        return normed((near + far_sum(scattered(own_sum(w, x[-1:], y[-1:])))) / (y.size * mesh.size))
+
+    return mapped(local, mesh)(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_value)
+def hsdp_never_far(w, x, y, *, mesh):
+    """You never summed over rep: the copies learn from different rows and drift apart."""
+    return hsdp(mesh, scattered)(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_value)
+def hsdp_mean_over_shard_only(w, x, y, *, mesh):
+    """You divided by the rows of one group of shards. Devices along rep have rows of their own: all of them count."""
+    return hsdp(mesh, lambda g: far_sum(scattered(g)), every=mesh.shape["shard"])(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_value)
+def hsdp_mean_over_rep_only(w, x, y, *, mesh):
+    """You divided by the rows along rep alone. Devices along shard have rows of their own: all of them count."""
+    return hsdp(mesh, lambda g: far_sum(scattered(g)), every=mesh.shape["rep"])(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_value)
+def hsdp_norm_over_copies(w, x, y, *, mesh):
+    """You added the squares over rep, too. Those are copies: each element counts once."""
+
+    def norm(g):
+        return (g, jnp.sqrt(jax.lax.psum(jnp.sum(g**2), ("rep", "shard"))))
+
+    return hsdp(mesh, lambda g: far_sum(scattered(g)), norm)(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_value)
+def hsdp_norm_of_own_rows(w, x, y, *, mesh):
+    """Your norm is that of the rows on one device: add the squares over shard before you take the root."""
+    return hsdp(mesh, lambda g: far_sum(scattered(g)), lambda g: (g, jnp.sqrt(jnp.sum(g**2))))(w, x, y)
+
+
+@exercise.misconception(fails=hsdp_value)
+def hsdp_norm_before_the_far_sum(w, x, y, *, mesh):
+    """You took the norm before the sum over rep. It is that of the whole gradient, and not a sum of norms."""
+
+    def local(w, x, y):
+        g, norm = normed(scattered(own_sum(w, x, y)) / (y.size * mesh.size))
+        return far_sum(g), far_sum(norm)
+
+    return mapped(local, mesh)(w, x, y)
+
+
+# -- questions ---------------------------------------------------------------------------------
+
+
+@exercise.misconception(of=hsdp_far_bytes)
+def far_bytes_of_all(M, R, kept):
+    """You sent the whole gradient. After the reduce-scatter in the node a GPU has an eighth of it."""
+    return 8 * hsdp_far_bytes.fn(M, R, kept)
+
+
+@exercise.misconception(of=hsdp_far_bytes)
+def far_bytes_sent_once(M, R, kept):
+    """That is half of an all-reduce. The sums come back, too: twice (R-1)/R."""
+    return hsdp_far_bytes.fn(M, R, kept) / 2
+
+
+@exercise.misconception(of=hsdp_far_bytes)
+def far_bytes_in_r_steps(M, R, kept):
+    """You counted R steps. A ring of R nodes has gone round after R - 1."""
+    return 2 * (4 if kept == "float32" else 2) * M * 1e9 / 8
+
+
+def both(chip, M, R, near=7 / 8, far=2.0, egress=1 / 8):
+    """The two times, from parts of the gradient's bytes and of the node's egress."""
+    row, size = GPUS[chip], 2e9 * M
+    return size * near / row.egress, far * (R - 1) / R * (size / 8) / (row.node_egress * egress)
+
+
+@exercise.misconception(of=hsdp_time)
+def time_of_a_flat_all_reduce(chip, M, R):
+    """You took the whole gradient between the nodes for each GPU. After the reduce-scatter a GPU has an eighth of it."""
+    near, far = both(chip, M, R)
+    return near + 8 * far
+
+
+@exercise.misconception(of=hsdp_time)
+def time_with_the_node_to_itself(chip, M, R):
+    """You gave each GPU the egress of the whole node. All eight send at the same time and share it."""
+    return sum(both(chip, M, R, egress=1))
+
+
+@exercise.misconception(of=hsdp_time)
+def time_far_once(chip, M, R):
+    """You counted the all-reduce once. It is a reduce-scatter and an all-gather between nodes."""
+    return sum(both(chip, M, R, far=1))
+
+
+@exercise.misconception(of=hsdp_time)
+def time_near_reduced(chip, M, R):
+    """You all-reduced in the node. A reduce-scatter is half of that; the weights are gathered at another time."""
+    return sum(both(chip, M, R, near=7 / 4))
+
+
+@exercise.misconception(of=hsdp_time)
+def time_of_the_longer(chip, M, R):
+    """You took the longer of the two. The sum between nodes needs what the reduce-scatter leaves: one after the other."""
+    return max(both(chip, M, R))
+
+
+exercise.about(
+    hsdp_far_bytes, lambda M, R, kept: About(mesh={"rep": R, "shard": 8}, holds=hsdp_far_bytes.fn(M, R, kept))
+)
+exercise.about(hsdp_time, lambda chip, M, R: About(mesh={"rep": R, "shard": 8}))

@@ -1,0 +1,473 @@
+"""What is checked in H9, what goes wrong in it, and other ways to do it right."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import About, array, larger
+from grader.expect import (
+    expect_close,
+    expect_flops,
+    expect_not_waiting,
+    expect_only,
+    expect_outcomes,
+    expect_shard_map,
+    expect_spec,
+    expect_traffic,
+)
+from grader.hardware import all_gather_time, matmul_time
+from h9_seven_layouts import SCHEMES, exchange_layer_time, exercise, hides_behind, mixed_layer_time, stack
+
+
+@exercise.helper
+def layers(rng, shape):
+    return rng.standard_normal(shape) / np.sqrt(shape[-1])
+
+
+@exercise.helper
+def batch(rng, shape):
+    return rng.standard_normal(shape)
+
+
+@exercise.helper
+def arguments(scheme):
+    """A and two or three layers, laid out as the scheme says."""
+    act, weight = SCHEMES[scheme]
+    ws = array("L", "E", "E", spec=P(None, *weight), draw=layers)
+    return {"a": array("B", "E", spec=act, draw=batch), "ws": ws, "static": {"scheme": scheme}}
+
+
+DIMS = {"L": 2, "B": 8, "E": 24}
+HIDDEN = {"L": 3, "B": 20, "E": 44}
+one = exercise.call(stack, **arguments(1), dims=DIMS, hidden_dims=HIDDEN)
+two = exercise.call(stack, **arguments(2), dims=DIMS, hidden_dims=HIDDEN)
+three = exercise.call(stack, **arguments(3), dims=DIMS, hidden_dims=HIDDEN)
+four = exercise.call(stack, **arguments(4), dims=DIMS, hidden_dims=HIDDEN)
+five = exercise.call(stack, **arguments(5), dims=DIMS, hidden_dims=HIDDEN)
+six = exercise.call(stack, **arguments(6), dims=DIMS, hidden_dims=HIDDEN)
+seven = exercise.call(stack, **arguments(7), dims=DIMS, hidden_dims=HIDDEN)
+
+
+@exercise.helper
+def right(*schemes):
+    """Each scheme's result, laid out as its A."""
+    for seen in schemes:
+        due = seen.a
+        for w in seen.ws:
+            due = due @ w
+        expect_close(seen.out, due)
+        expect_spec(seen.out, SCHEMES[seen.scheme][0])
+        expect_shard_map(seen)
+
+
+@exercise.helper
+def budget(seen, *kinds, x=0, y=0, parts="x"):
+    """Of these kinds, or hop by hop, so many bytes for each layer along x and y; products are shared among `parts`."""
+    L, B, E = seen.dims["L"], seen.dims["B"], seen.dims["E"]
+    share = int(np.prod([seen.mesh[axis] for axis in parts]))
+    expect_only(seen, *kinds, *(["permute"] if kinds else []))
+    for axis, size in (("x", x), ("y", y)):
+        expect_traffic(seen, at_most=4 * L * size * (1 - 1 / seen.mesh[axis]), axis=axis)
+    expect_flops(seen, at_most=2 * L * B * E * E / share)
+
+
+@exercise.check([one, two, three], points=0.25, public=True)
+def batch_value(one, two, three):
+    """stack, schemes 1 to 3: the result, laid out as A"""
+    right(one, two, three)
+
+
+@exercise.check([five, six], points=0.25, public=True)
+def columns_value(five, six):
+    """stack, schemes 5 and 6: the result, laid out as A"""
+    right(five, six)
+
+
+@exercise.check([four, seven], points=0.25, public=True)
+def both_value(four, seven):
+    """stack, schemes 4 and 7: the result, laid out as A"""
+    right(four, seven)
+
+
+@exercise.check([one, two, three], points=0.5, after=batch_value)
+def batch_budget(one, two, three):
+    """stack, schemes 1 to 3: W is all that travels, over x, and no gather waits for a product"""
+    budget(one)
+    for seen in (two, three):
+        budget(seen, "all_gather", x=seen.dims["E"] ** 2)
+        expect_not_waiting(seen, "all_gather", on="product")
+
+
+@exercise.check([five, six], points=0.5, public=True, after=columns_value)
+def columns_budget(five, six):
+    """stack, schemes 5 and 6: C is reduce-scattered, or A gathered, over x"""
+    budget(five, "reduce_scatter", x=five.dims["B"] * five.dims["E"])
+    budget(six, "all_gather", x=six.dims["B"] * six.dims["E"])
+
+
+@exercise.check([four, seven], points=0.5, after=both_value)
+def both_budget(four, seven):
+    """stack, schemes 4 and 7: C over y, W over x, nothing multiplied twice, and no gather of W waits for a product"""
+    rows = {seen.scheme: seen.dims["B"] / seen.mesh["x"] * seen.dims["E"] for seen in (four, seven)}
+    budget(four, "all_gather", y=rows[4], parts="xy")
+    budget(seven, "all_gather", "reduce_scatter", x=seven.dims["E"] ** 2 / seven.mesh["y"], y=rows[7], parts="xy")
+    expect_not_waiting(seven.only(axis="x"), "all_gather", on="product")
+
+
+def drawn(rng):
+    """The seven and three of their mixtures, with names of axes that the examples do not have."""
+    plain = [("d", None, None, None), ("d", None, "d", None), ("d", None, None, "d"), ("d", None, None, "t")]
+    plain += [(None, "d", "d", None), (None, "d", None, "d"), ("d", "t", "t", "d")]
+    plain += [("d", "t", "d", "t"), ("d", "t", "t", None), ("d", "t", None, "t")]
+    for names in ({"d": "x", "t": "y"}, {"d": "y", "t": "x"}, {"d": "data", "t": "model"}):
+        for i in rng.permutation(len(plain)):
+            layout = [names.get(axis) for axis in plain[i]]
+            for hops in (False, True):
+                yield {"act": tuple(layout[:2]), "weight": tuple(layout[2:]), "hops": hops}
+
+
+hidings = exercise.cases(
+    hides_behind,
+    public=[
+        {"act": ("x", None), "weight": (None, None), "hops": False},
+        {"act": ("x", None), "weight": (None, "x"), "hops": False},
+        {"act": (None, "x"), "weight": ("x", None), "hops": False},
+        {"act": (None, "x"), "weight": ("x", None), "hops": True},
+    ],
+    hidden=drawn,
+)
+
+
+@exercise.check(hidings, points=1, public=True)
+def hidden_places(seen):
+    """hides_behind: the collectives of a layer and what runs beside each"""
+    expect_outcomes(seen)
+
+
+# -- other ways to do it right -----------------------------------------------------------------
+
+
+@exercise.alternative(of=stack)
+def by_rules(a, ws, *, mesh, scheme):
+    """From the layouts alone, for any scheme; layers in a scan, and out_specs that JAX can prove where it can."""
+    act, weight = SCHEMES[scheme]
+    (rows, cols), (down, across) = act, weight
+
+    def layer(a, w):
+        for dim, axis in enumerate(weight):
+            if axis is not None and axis == rows:
+                w = jax.lax.all_gather(w, axis, axis=dim, tiled=True)
+        if cols is not None and cols == across:
+            a = jax.lax.all_gather(a, cols, axis=1, tiled=True)
+        c = jnp.einsum("be,ef->bf", a, w)
+        if cols is not None and cols == down:
+            c = jax.lax.psum_scatter(c, cols, scatter_dimension=1, tiled=True)
+        elif across not in (None, rows, cols):
+            c = jax.lax.all_gather(c, across, axis=1, tiled=True)
+        return c, None
+
+    def local(a, ws):
+        return jax.lax.scan(layer, a, ws)[0]
+
+    specs, check = (act, P(None, *weight)), scheme != 4
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=act, check_vma=check)(a, ws)
+
+
+@exercise.alternative(of=stack)
+def activations_in_hops(a, ws, *, mesh, scheme):
+    """5 and 6 hop by hop, each hop beside a part of the product; weights gathered one layer ahead."""
+    act, weight = SCHEMES[scheme]
+
+    def gathered(w):
+        return jax.lax.all_gather(w, "x", axis=list(weight).index("x"), tiled=True) if scheme in (2, 3, 7) else w
+
+    def hopping(a, w):
+        n, me, width = jax.lax.axis_size("x"), jax.lax.axis_index("x"), a.shape[1]
+        ring = [(d, (d + 1) % n) for d in range(n)]
+        if scheme == 6:  # what has arrived is multiplied by its rows of W
+            out = jnp.zeros((a.shape[0], w.shape[1]), a.dtype)
+            for hop in range(n):
+                arriving = jax.lax.ppermute(a, "x", ring) if hop < n - 1 else a
+                out += a @ jax.lax.dynamic_slice_in_dim(w, (me - hop) % n * width, width)
+                a = arriving
+            return out
+        total = None  # the sum for a device comes round once, and each adds its own product
+        for hop in range(1, n + 1):
+            part = a @ jax.lax.dynamic_slice_in_dim(w, (me - hop) % n * width, width, axis=1)
+            total = part if total is None else jax.lax.ppermute(total, "x", ring) + part
+        return total
+
+    def local(a, ws):
+        arriving = gathered(ws[0])
+        for i in range(ws.shape[0]):
+            w, arriving = arriving, gathered(ws[i + 1]) if i + 1 < ws.shape[0] else arriving
+            a = hopping(a, w) if scheme in (5, 6) else a @ w
+            if scheme == 4:
+                a = jax.lax.all_gather(a, "y", axis=1, tiled=True)
+            if scheme == 7:
+                a = jax.lax.psum_scatter(a, "y", scatter_dimension=1, tiled=True)
+        return a
+
+    specs = (act, P(None, *weight))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=act, check_vma=False)(a, ws)
+
+
+@exercise.alternative(of=hides_behind)
+def hides_behind_by_table(act, weight, hops):
+    """What cuts W and the batch first, then one case for each way to cut the rest."""
+    between = ["nothing", "own product"][hops]
+    rows, cols = act
+    found = [["all_gather", "W", axis, "other layers"] for axis in weight if axis and axis == rows]
+    rest = [axis if axis != rows else None for axis in weight]
+    if cols and rest[0] == cols:
+        return [*found, ["reduce_scatter", "C", cols, between]]
+    if cols:
+        return [*found, ["all_gather", "A", cols, between]]
+    return [*found, ["all_gather", "C", rest[1], between]] if rest[1] else found
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+def gather(array, axis, dim):
+    return jax.lax.all_gather(array, axis, axis=dim, tiled=True)
+
+
+def scatter(array, axis):
+    return jax.lax.psum_scatter(array, axis, scatter_dimension=1, tiled=True)
+
+
+def own_part(array, axis, dim):
+    """The rows or columns of an array that this device keeps."""
+    width = array.shape[dim] // jax.lax.axis_size(axis)
+    return jax.lax.dynamic_slice_in_dim(array, jax.lax.axis_index(axis) * width, width, axis=dim)
+
+
+RIGHT = {
+    1: lambda a, w: a @ w,
+    2: lambda a, w: a @ gather(w, "x", 0),
+    3: lambda a, w: a @ gather(w, "x", 1),
+    4: lambda a, w: gather(a @ w, "y", 1),
+    5: lambda a, w: scatter(a @ w, "x"),
+    6: lambda a, w: gather(a, "x", 1) @ w,
+    7: lambda a, w: scatter(a @ gather(w, "x", 1), "y"),
+}
+
+
+def with_layers(**changed):
+    """``stack`` with another layer for some schemes: ``with_layers(s5=lambda a, w: ...)``."""
+
+    def other(a, ws, mesh, scheme):
+        layer, (act, weight) = changed.get(f"s{scheme}", RIGHT[scheme]), SCHEMES[scheme]
+
+        def local(a, ws):
+            for w in ws:
+                a = layer(a, w)
+            return a
+
+        specs = (act, P(None, *weight))
+        return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=act, check_vma=False)(a, ws)
+
+    return other
+
+
+@exercise.misconception(of=stack, fails=columns_value)
+def partial_sums_kept(a, ws, *, mesh, scheme):
+    """In 5 you kept your columns of a partial sum: each device has multiplied its own part of what is summed. Add them, with a reduce-scatter."""
+    return with_layers(s5=lambda a, w: own_part(a @ w, "x", 1))(a, ws, mesh, scheme)
+
+
+@exercise.misconception(of=stack, fails=columns_value)
+def ended_whole(a, ws, *, mesh, scheme):
+    """In 5 you ended with an all-reduce, so C is whole on every device. End as you began, P(None, 'x'): the next layer wants it so."""
+    if scheme != 5:
+        return with_layers()(a, ws, mesh, scheme)
+
+    def local(a, ws):
+        for w in ws:
+            c = jax.lax.psum(a @ w, "x")
+            a = own_part(c, "x", 1)
+        return c
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "x"), P(None, "x")), out_specs=P(), check_vma=False)(a, ws)
+
+
+@exercise.misconception(of=stack, fails=columns_budget)
+def all_reduced_and_cut(a, ws, *, mesh, scheme):
+    """In 5 you all-reduced C and kept your columns. A reduce-scatter brings a device its own columns, for half the bytes."""
+    return with_layers(s5=lambda a, w: own_part(jax.lax.psum(a @ w, "x"), "x", 1))(a, ws, mesh, scheme)
+
+
+@exercise.misconception(of=stack, fails=columns_budget)
+def weights_gathered_for_columns(a, ws, *, mesh, scheme):
+    """In 6 you gathered W, all of which each device then multiplies by its columns of A, and scattered the sums. Gather A: that is all it takes."""
+
+    def rows(a, w):
+        return scatter(a @ own_part(gather(w, "x", 1), "x", 0), "x")
+
+    return with_layers(s6=rows)(a, ws, mesh, scheme)
+
+
+@exercise.misconception(of=stack, fails=both_budget)
+def same_rows_twice(a, ws, *, mesh, scheme):
+    """In 4 you gathered W over y, so devices along y multiply the same rows by the same W. Multiply by a part of W, and gather C."""
+    return with_layers(s4=lambda a, w: a @ gather(w, "y", 1))(a, ws, mesh, scheme)
+
+
+@exercise.misconception(of=stack, fails=both_budget)
+def weights_gathered_whole(a, ws, *, mesh, scheme):
+    """In 7 you gathered W over both axes. Over x its columns come together; its rows stay cut over y, as A's columns are."""
+
+    def whole(a, w):
+        return scatter(a @ own_part(gather(gather(w, "y", 0), "x", 1), "y", 0), "y")
+
+    return with_layers(s7=whole)(a, ws, mesh, scheme)
+
+
+@exercise.misconception(of=stack, fails=[batch_budget, both_budget])
+def gathers_behind_the_product(a, ws, *, mesh, scheme):
+    """Your gather of W waits for the layer before, so nothing can run beside it. W needs no activations: gather it from what came in, without a barrier."""
+
+    def held(layer):
+        def behind(a, w):
+            a, w = jax.lax.optimization_barrier((a, w))
+            return layer(a, w)
+
+        return behind
+
+    return with_layers(s2=held(RIGHT[2]), s3=held(RIGHT[3]), s7=held(RIGHT[7]))(a, ws, mesh, scheme)
+
+
+@exercise.misconception(of=stack, fails=batch_value)
+def own_columns_only(a, ws, *, mesh, scheme):
+    """In 3 you multiplied your rows by your own columns of W and filled the rest: the other columns are on other devices. Gather W, along dimension 1."""
+
+    def diagonal(a, w):
+        return jnp.tile(a @ w, (1, jax.lax.axis_size("x")))
+
+    return with_layers(s3=diagonal)(a, ws, mesh, scheme)
+
+
+@exercise.misconception(of=stack, fails=both_value)
+def scattered_over_the_batch(a, ws, *, mesh, scheme):
+    """In 7 you summed over x. Devices along x have other rows of the batch; y cuts the dimension that is summed."""
+    return with_layers(s7=lambda a, w: own_part(jax.lax.psum(a @ gather(w, "x", 1), "x"), "y", 1))(a, ws, mesh, scheme)
+
+
+@exercise.misconception(of=hides_behind, fails=hidden_places)
+def gathered_activations_called_hidden(act, weight, hops):
+    """You let a whole all-gather of A hide behind other layers. A is what the layer before computed: it cannot start earlier. In hops it hides behind its own product."""
+    found = hides_behind(act, weight, hops)
+    return [(*c[:3], "other layers" if c[1] == "A" else c[3]) for c in found]
+
+
+@exercise.misconception(of=hides_behind, fails=hidden_places)
+def sums_called_hidden(act, weight, hops):
+    """You let a whole collective of C hide behind other layers. It needs the whole product, and the next layer needs it: nothing is left to run beside it."""
+    found = hides_behind(act, weight, hops)
+    return [(*c[:3], "other layers" if c[1] == "C" else c[3]) for c in found]
+
+
+@exercise.misconception(of=hides_behind, fails=hidden_places)
+def hops_thought_useless(act, weight, hops):
+    """You let hops of A or C hide behind nothing. Each needs, or is needed by, a part of the product alone: the rest of it can run beside."""
+    return hides_behind(act, weight, False)
+
+
+@exercise.misconception(of=hides_behind, fails=hidden_places)
+def gathers_of_weights_thought_bare(act, weight, hops):
+    """You let a gather of W hide behind its own layer alone, or behind nothing. It needs no product: it runs beside any layer before."""
+    between = "own product" if hops else "nothing"
+    return [(*c[:3], between) for c in hides_behind(act, weight, hops)]
+
+
+@exercise.misconception(of=hides_behind, fails=hidden_places)
+def weights_gathered_over_any_axis(act, weight, hops):
+    """You gathered W over an axis that does not cut the batch, as in 4: then devices along it compute the same. Gather C over it."""
+    if act[1] is None and weight[1] not in (None, act[0]):
+        return [("all_gather", "W", weight[1], "other layers")]
+    return hides_behind(act, weight, hops)
+
+
+@exercise.misconception(of=exchange_layer_time)
+def compared_times(chip, scheme, B, E, X):
+    """You took the longer of product and collective, as if they ran at once. Each needs the other's result: first one, then the other."""
+    return max(matmul_time(2 * B * E * E / X, chip), all_gather_time(2 * B * E, X, chip))
+
+
+@exercise.misconception(of=exchange_layer_time)
+def exchanged_twice(chip, scheme, B, E, X):
+    """You counted an all-reduce, or one direction of the link. It is one gather or one reduce-scatter, V / W."""
+    return matmul_time(2 * B * E * E / X, chip) + 2 * all_gather_time(2 * B * E, X, chip)
+
+
+@exercise.misconception(of=exchange_layer_time)
+def weights_exchanged(chip, scheme, B, E, X):
+    """You moved W. In 5 and 6 weights stay where they are: activations travel, [B, E]."""
+    return matmul_time(2 * B * E * E / X, chip) + all_gather_time(2 * E * E, X, chip)
+
+
+@exercise.misconception(of=exchange_layer_time)
+def multiplied_everywhere(chip, scheme, B, E, X):
+    """You gave each chip the whole product. They share it: 2·B·E²/X FLOPs."""
+    return matmul_time(2 * B * E * E, chip) + all_gather_time(2 * B * E, X, chip)
+
+
+def mixed(together, chip, B, L, E, X, Y, weights=1, activations=1):
+    """Both batches, each from its gather, product and scatter."""
+    gathered = weights * all_gather_time(2 * E * E / Y, X, chip)
+    parts = [
+        (matmul_time(2 * rows * E * E / (X * Y), chip), activations * all_gather_time(2 * rows * E / X, Y, chip))
+        for rows in (B, L)
+    ]
+    return sum(together(gathered, product, scattered) for product, scattered in parts)
+
+
+@exercise.misconception(of=mixed_layer_time)
+def mixed_all_hidden(**draw):
+    """You hid the reduce-scatter, too. Whole, it stands between this product and the next: product and reduce-scatter follow one another."""
+    return mixed(max, **draw)
+
+
+@exercise.misconception(of=mixed_layer_time)
+def mixed_all_bare(**draw):
+    """You added all three. The gather of W waits for nothing and uses the links of x: it runs beside product and reduce-scatter of the layer before."""
+    return mixed(lambda g, m, r: g + m + r, **draw)
+
+
+@exercise.misconception(of=mixed_layer_time)
+def mixed_beside_products_alone(**draw):
+    """You let the gather of W run beside products alone. While C is scattered along y the links of x are free."""
+    return mixed(lambda g, m, r: max(g, m) + r, **draw)
+
+
+@exercise.misconception(of=mixed_layer_time)
+def mixed_whole_weights(**draw):
+    """You gathered all of W. y has cut its rows, and they stay cut: V = 2·E²/Y bytes."""
+    return mixed(lambda g, m, r: max(g, m + r), **draw, weights=draw["Y"])
+
+
+@exercise.misconception(of=mixed_layer_time)
+def mixed_whole_batch(**draw):
+    """You scattered the whole batch. x has cut its rows: V = 2·B·E/X bytes."""
+    return mixed(lambda g, m, r: max(g, m + r), **draw, activations=draw["X"])
+
+
+exercise.about(
+    exchange_layer_time,
+    lambda chip, scheme, B, E, X: About(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((B, E), SCHEMES[scheme][0]), ((E, E), SCHEMES[scheme][1])]
+    ),
+)
+exercise.about(
+    mixed_layer_time,
+    lambda chip, B, L, E, X, Y: About(
+        chip=chip, rings=(X, Y), mesh={"x": X, "y": Y},
+        arrays=[((B, E), P("x", "y")), ((L, E), P("x", "y")), ((E, E), P("y", "x"))],
+        branches=tuple(larger(
+            gather=all_gather_time(2 * E * E / Y, X, chip),
+            chain=matmul_time(2 * rows / X * E * E / Y, chip) + all_gather_time(2 * rows / X * E, Y, chip),
+        ) for rows in (B, L)),
+    ),
+)  # fmt: skip

@@ -1,0 +1,98 @@
+"""# H1 Data parallelism, with padding and dropout
+
+Every device holds all weights and its own rows of the batch. It computes the gradient of its rows; an all-reduce adds these up, and
+all devices make the same update, so that the weights stay equal without being sent. The step must be the one that a
+single device with the whole batch would make. Two things break that in silence:
+
+- **padding.** The loss is the mean over *real* rows, and devices have unequally many of them. The mean of their means is
+  another number; and a device whose rows are all padding has no mean at all.
+- **dropout.** Devices that draw from the same key drop the same places of different rows.
+
+**Task.** `ddp_step(params, x, y, real, key)` makes one step of gradient descent for `hidden = dropout(tanh(x·a))`, `out = hidden·b`:
+with n real rows in the whole batch, the loss is Σ (out − y)² / n over the real rows, and p ← p − 0.1 · (its gradient).
+Dropout keeps a number with probability 3/4, divided by 3/4, and makes the others zero. Return (params, kept, loss): `kept` says
+which numbers of `hidden` were kept, and the step is repeated on one device with it. No key is used twice.
+
+**Budget.** What one all-reduce of the gradient sends, 2 (N−1)/N · 4 bytes for each parameter, and 32 more for single numbers.
+
+```
+   device   real rows   sum of losses   its own mean
+     0          3             6              2
+     1          1             8              8        mean of means  5
+     2          0             0             0/0       14 / 4       = 3.5
+```
+
+**Small case.** a[6, 16] and b[16, 3] are 144 parameters. On dp=4 each device sends 3/2 · 576 = 864 bytes for them, and
+12 more for loss and number of rows.
+
+**In real systems**: `DistributedDataParallel`. Trainers of language models have divided by each device's own number of tokens, and by
+that of each micro-batch: the loss looked right and short sequences counted too much.
+
+**Read on.** Stanford CS336, lecture 8 (data parallelism) and assignment 2.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise
+from grader.hardware import all_reduce_time, matmul_time
+
+exercise = Exercise(meshes=[{"dp": 4, "tp": 2}, {"dp": 3}], stars=2)
+
+
+@exercise.task(
+    hints=[
+        "What would one device divide by? When is that number known, and to whom?",
+        "Count the real rows of all devices first, divide by that, and add up what is left. Fold the device's number into the key.",
+        "n = psum(real.sum(), 'dp'); loss_of = lambda params: sum(where(real[:, None], error**2, 0)) / n; psum((loss, grads), 'dp')",
+    ]
+)
+def ddp_step(params, x, y, real, key, *, mesh):
+    """One step of data-parallel gradient descent: (params, kept, loss).
+
+    Args: params {"a": float32[D, F], "b": float32[F, K]}, whole on every device; x float32[B, D], y float32[B, K] and real bool[B]
+        sharded P('dp'); key uint32[2], for jax.random.wrap_key_data, another in each step; mesh may have more axes than dp.
+    Returns: params, whole on every device; kept bool[B, F] sharded P('dp'); the loss before the step.
+    """
+
+    def local(params, x, y, real, key):
+        key = jax.random.fold_in(jax.random.wrap_key_data(key), jax.lax.axis_index("dp"))
+        kept = jax.random.bernoulli(key, 0.75, (len(x), params["b"].shape[0]))
+        n = jax.lax.psum(jnp.sum(real), "dp")
+
+        def loss_of(params):
+            hidden = jnp.where(kept, jnp.tanh(x @ params["a"]) / 0.75, 0)
+            error = hidden @ params["b"] - y
+            return jnp.sum(jnp.where(real[:, None], error**2, 0)) / n
+
+        loss, grads = jax.lax.psum(jax.value_and_grad(loss_of)(params), "dp")
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), kept, loss
+
+    cut = P("dp")
+    specs = {"in_specs": (P(), cut, cut, cut, P()), "out_specs": (P(), cut, P())}
+    return jax.shard_map(local, mesh=mesh, **specs, check_vma=False)(params, x, y, real, key)
+
+
+@exercise.number(
+    points=0.5,
+    unit="x",
+    params={"A": [160, 240, 400], "B": [30, 50, 90], "a": [1.25, 1.5, 1.75], "b": [3.5, 4.5]},
+    model="the mean over all real tokens; a bare number",
+)
+def ddp_loss(A, B, a, b):
+    """Two devices have 512 tokens each. On one {{ A }} are real and have the mean loss {{ a }}, on the other {{ B }} are, with the mean
+    loss {{ b }}; the rest is padding. What is the loss of the batch?"""
+    return (A * a + B * b) / (A + B)
+
+
+@exercise.number(
+    points=0.5,
+    unit="ms",
+    params={"chip": ["v4p", "v5p"], "M": [600, 1100, 1700], "T": [1536, 4096, 8192], "N": [8, 16]},
+    model="2 FLOPs per parameter and token forward, 4 backward, at the peak rate; ring, bandwidth only: an all-reduce takes 2 V / W, W both directions of one link",
+)
+def ddp_unhidden(chip, M, T, N):
+    """{{ M }} million parameters are trained by data parallelism on a ring of {{ N }} {{ chip }} chips, {{ T }} tokens on each. The bfloat16 gradients are
+    all-reduced when the backward pass is over. How long do forward, backward and all-reduce take together?"""
+    return matmul_time(6e6 * M * T, chip) + all_reduce_time(2e6 * M, N, chip)

@@ -1,0 +1,111 @@
+"""# H3 AdamW with its state cut (ZeRO-1)
+
+Adam keeps two float32 moments for each parameter. In plain data parallelism every device keeps all of them and computes the same
+update N times. ZeRO's first stage cuts them: each device keeps the moments of 1/N of the *elements*, updates those, and
+the devices gather the new weights. An all-reduce is a reduce-scatter and an all-gather, so no byte more is sent.
+
+**Task.** `zero1_step(params, opt, x, y)` makes one step for the mean of `(tanh(x·a + c)·b − y)²` over all rows and columns and
+returns (params, opt, loss). `params` are whole on every device, rows of `x` and `y` are cut over dp. With the gradient g of
+all parameters together, after t steps:
+
+    g ← g / max(1, ‖g‖)     m ← 0.9 m + 0.1 g     v ← 0.99 v + 0.01 g²
+    u = m / (1 − 0.9^t) / (√(v / (1 − 0.99^t)) + 0.01)
+    p ← p − 0.05 (u + 0.1 p)
+
+`opt` is {"m": float32[S], "v": float32[S], "t": the steps done}; m and v are cut over dp and begin as zeros. S is the number of
+parameters and some room, a multiple of N. Which element's moments stand where is up to you. Work inside `jax.shard_map`.
+
+**Budget.** What an all-reduce of float32[S] sends, 2 (N−1)/N · 4 S bytes, and 32 more for single numbers. Moments stay P('dp').
+
+```
+        one device of four                      all devices
+   p   [=============]  p is whole, g is of my rows
+   g   [-------------]  -- reduce-scatter -->   [---]  of all rows, mine
+   m,v [---]            -- update ---------->   [===]  p, mine
+   p   [=============]  <- all-gather -------   [===]
+```
+
+**Small case.** a[7, 9], c[9], b[9, 5] are 117 parameters, S = 132. On dp=4 a device has 33 elements of each moment, 264 bytes
+instead of 1056. It sends 3/4 · 528 = 396 bytes in the reduce-scatter and as many in the all-gather.
+
+**In real systems**: DeepSpeed's stage 1, Megatron's distributed optimizer; the weights gathered are bfloat16 there.
+
+**Read on.** Rajbhandari et al., *ZeRO: Memory Optimizations Toward Training Trillion Parameter Models*, section 5; Stanford CS336,
+assignment 2, the sharded optimizer.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.flatten_util import ravel_pytree
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise
+from grader.hardware import all_gather_time, reduce_scatter_time
+
+exercise = Exercise(meshes=[{"dp": 4, "tp": 2}, {"dp": 3}], stars=3)
+
+OPT = exercise.given({"m": P("dp"), "v": P("dp"), "t": P()})
+
+
+@exercise.task(
+    hints=[
+        "Which numbers of the summed gradient does a device need that updates 1/N of the elements? Who has the others' squares?",
+        "Ravel gradients and parameters, pad to S. psum_scatter the one, slice your part of the other, update it, all_gather.",
+        "g = psum_scatter(pad(ravel_pytree(grads)[0]), 'dp', tiled=True); g /= maximum(1, sqrt(psum(sum(g**2), 'dp')))",
+    ]
+)
+def zero1_step(params, opt, x, y, *, mesh):
+    """One step of AdamW with its moments cut over dp: (params, opt, loss).
+
+    Args: params {"a": float32[D, F], "c": float32[F], "b": float32[F, K]}, whole on every device; opt {"m": float32[S], "v":
+        float32[S], "t": int32[]} sharded as OPT says; x float32[B, D], y float32[B, K] sharded P('dp').
+    Returns: params, opt, laid out as they came, and the loss before the step.
+    """
+
+    def local(params, opt, x, y):
+        n, me = jax.lax.axis_size("dp"), jax.lax.axis_index("dp")
+
+        def loss_of(params):
+            out = jnp.tanh(x @ params["a"] + params["c"]) @ params["b"]
+            return jnp.sum((out - y) ** 2) / (n * y.size)
+
+        loss, grads = jax.value_and_grad(loss_of)(params)
+        flat, unravel = ravel_pytree(params)
+        room = n * len(opt["m"]) - len(flat)
+
+        g = jax.lax.psum_scatter(jnp.pad(ravel_pytree(grads)[0], (0, room)), "dp", tiled=True)
+        g = g / jnp.maximum(1, jnp.sqrt(jax.lax.psum(jnp.sum(g**2), "dp")))
+        t, m, v = opt["t"] + 1, 0.9 * opt["m"] + 0.1 * g, 0.99 * opt["v"] + 0.01 * g**2
+        p = jax.lax.dynamic_slice_in_dim(jnp.pad(flat, (0, room)), me * len(m), len(m))
+        p = p - 0.05 * (m / (1 - 0.9**t) / (jnp.sqrt(v / (1 - 0.99**t)) + 0.01) + 0.1 * p)
+        flat = jax.lax.all_gather(p, "dp", tiled=True)[: len(flat)]
+        return unravel(flat), {"m": m, "v": v, "t": t}, jax.lax.psum(loss, "dp")
+
+    specs = (P(), OPT, P("dp"), P("dp"))
+    step = jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=(P(), OPT, P()), check_vma=False)
+    return step(params, opt, x, y)
+
+
+@exercise.number(
+    points=0.5,
+    unit="GB",
+    params={"V": [128_000, 160_000, 256_000], "D": [2048, 3072], "L": [12, 16, 20], "N": [8, 16]},
+    model="per chip: bfloat16 weights, whole, and two float32 moments, cut; no gradients or activations; 1 GB is 10^9 bytes",
+)
+def zero1_held(V, D, L, N):
+    """A model has an embedding of {{ V }} × {{ D }} and {{ L }} layers of 12 · {{ D }}² parameters. It trains with ZeRO-1 on {{ N }} chips. How
+    much memory do weights and moments take on the chip that holds most?"""
+    parameters = V * D + L * 12 * D**2
+    return 2 * parameters + 2 * 4 * parameters / N
+
+
+@exercise.number(
+    points=0.5,
+    unit="ms",
+    params={"chip": ["v4p", "v5p"], "M": [600, 900, 1400, 3200], "N": [8, 16]},
+    model="ring, bandwidth only: a reduce-scatter or an all-gather takes V / W, with W both directions of one link",
+)
+def zero1_sending(chip, M, N):
+    """{{ M }} million parameters train with ZeRO-1 on a ring of {{ N }} {{ chip }} chips: gradients are reduce-scattered in float32, new weights
+    gathered in bfloat16. How long does a step send?"""
+    return reduce_scatter_time(4e6 * M, N, chip) + all_gather_time(2e6 * M, N, chip)

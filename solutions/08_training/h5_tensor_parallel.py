@@ -1,0 +1,135 @@
+"""# H5 A gated MLP, cut by columns and by rows
+
+Most language models have this block, with silu(g) = g · sigmoid(g):
+
+    y = (silu(x @ w1) * (x @ w3)) @ w2 + b
+
+Cut `w1` and `w3` by columns and `w2` by rows, all over tp: then each device has its own hidden units from the first product to
+the last, and what it ends with is a partial sum of y.
+
+**Task.** Write two bodies for `shard_map` (around them already, with `check_vma=False`) and a function:
+
+- `gated_mlp(x, w1, w3, w2, b, dy)`: y, and the gradients of sum(y · dy) for x and all weights, by hand. x, b and dy are whole on every
+  device; so are y and the gradients for x and b. The other gradients are cut as what they are of.
+- `init(seed, *, D, F)`: new weights `{"w1", "w3", "w2"}`, cut as above: normal numbers with the variance 1/D for w1 and w3 and 1/F
+  for w2, each drawn independently, another seed other numbers. All devices are given the same seed.
+- `fused_columns(F, N)`: checkpoints often hold `w13 = [w1 | w3]`, of 2F columns, so that one product makes both. In which order must
+  its columns stand, so that the d-th of N equal pieces is the d-th piece of w1 and then that of w3? A list of 2F places in w13;
+  a ValueError where N does not divide F.
+
+**Budget.** Over tp one all-reduce of [B, D] forward and one backward; no other collective. `init` sends nothing.
+
+```
+    x[B, D]      w1, w3[D, F_tp]      h[B, F_tp]     w2[F_tp, D]
+   +-------+     +---+---+           +---+---+       +-------+
+   | whole |  ·  | 0 | 1 |  gate ->  | 0 | 1 |   ·   |   0   |  =  {y}
+   +-------+     +---+---+           +---+---+       +-------+
+                                                     |   1   |
+                                                     +-------+
+```
+
+Backward, dy is whole on every device, so each gets the gradients of its own units alone. But x was used by all: its gradient is
+what came back through each device's units, added up.
+
+**Small case.** B=5, D=12, F=36, float32 on tp=4: a device has 9 hidden units; y has 240 bytes, and an all-reduce of it sends
+2 · 3/4 · 240 = 360, forward and backward 720. `fused_columns(4, 2)` is `[0, 1, 4, 5, 2, 3, 6, 7]`.
+
+**In real systems**: Megatron's block. Where w13 is cut as it stands, the first devices have gates and the last their partners: all
+shapes fit, nothing fails, and the model is wrong.
+
+**Read on.** Shoeybi et al., *Megatron-LM*, section 3; *How To Scale Your Model*, "How to Parallelize a Transformer for Training".
+"""
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise
+from grader.hardware import all_reduce_time, matmul_time
+
+exercise = Exercise(meshes=[{"dp": 2, "tp": 4}, {"tp": 3}], stars=2)
+CUT = exercise.given({"w1": P(None, "tp"), "w3": P(None, "tp"), "w2": P("tp")})
+
+
+@exercise.body(
+    out_specs=(P(), {"x": P(), "b": P(), **CUT}),
+    check_vma=False,
+    hints=[
+        "Which arrays are whole on a device, which are cut, and which two are parts of a sum?",
+        "Add b when y has been summed. Backwards: dh = dy @ w2.T, split it over gate and up, and sum both parts of dx at once.",
+        "dx = psum(dg @ w1.T + du @ w3.T, 'tp') with du = dh * silu(g), dg = dh * u * s * (1 + g * (1 - s)), s = sigmoid(g)",
+    ],
+)
+def gated_mlp(x, w1, w3, w2, b, dy):
+    """The block forward and backward.
+
+    Args: x, dy float32[B, D] and b float32[D], whole on each device; w1, w3 float32[D, F/N]; w2 float32[F/N, D]; the axis is 'tp'.
+    Returns: (y, {"x", "w1", "w3", "w2", "b"}), the gradients shaped as what they are of.
+    """
+    gate, up = x @ w1, x @ w3
+    open_ = jax.nn.sigmoid(gate)
+    hidden = gate * open_ * up
+    y = jax.lax.psum(hidden @ w2, "tp") + b
+    dhidden = dy @ w2.T
+    dup = dhidden * gate * open_
+    dgate = dhidden * up * open_ * (1 + gate * (1 - open_))
+    dx = jax.lax.psum(dgate @ w1.T + dup @ w3.T, "tp")
+    return y, {"x": dx, "w1": x.T @ dgate, "w3": x.T @ dup, "w2": hidden.T @ dy, "b": dy.sum(axis=0)}
+
+
+@exercise.body(
+    out_specs=CUT,
+    hints=[
+        "What differs between two devices that run the same lines with the same seed?",
+        "Fold the place along tp into the key, split it in three, and scale by the whole dimension that is summed over: D or F.",
+        "jax.random.normal(key2, (F // n, D)) / F**0.5, with key2 from split(fold_in(key(seed), axis_index('tp')), 3)",
+    ],
+)
+def init(seed, *, D, F):
+    """New weights, of which this device draws its own part.
+
+    Args: seed, an int32, the same on each device; D and F, the whole dimensions; the mesh axis is 'tp'.
+    Returns: {"w1": float32[D, F/N], "w3": float32[D, F/N], "w2": float32[F/N, D]}.
+    """
+    units = F // jax.lax.axis_size("tp")
+    keys = jax.random.split(jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp")), 3)
+    w1, w3 = (jax.random.normal(key, (D, units)) / D**0.5 for key in keys[:2])
+    return {"w1": w1, "w3": w3, "w2": jax.random.normal(keys[2], (units, D)) / F**0.5}
+
+
+@exercise.function(
+    hints=[
+        "With F=4, N=2: device 0 needs columns 0 and 1 of w1. Where in w13 do those of w3 stand that belong to them?",
+        "For each device, for each half of w13, that device's F/N columns of that half.",
+        "[half * F + device * units + i for device in range(N) for half in (0, 1) for i in range(units)]",
+    ]
+)
+def fused_columns(F, N):
+    """Places in [w1 | w3] of the 2F columns, in the order in which N equal pieces are [piece of w1 | piece of w3]."""
+    if F % N:
+        raise ValueError(f"{F} columns do not make {N} equal pieces")
+    units = F // N
+    return [half * F + device * units + i for device in range(N) for half in (0, 1) for i in range(units)]
+
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"B": [2048, 4096], "D": [5120, 7168], "F": [18432, 24576], "N": [4, 8, 16]},
+    model="ring: an all-reduce is a reduce-scatter and an all-gather, (N - 1)/N of the array each; 1 MB is 10^6 bytes",
+)
+def gated_mlp_bytes(B, D, F, N):
+    """`gated_mlp` with B={{ B }}, D={{ D }}, F={{ F }}, in bfloat16 on tp={{ N }}. How many MB does each device send, forward and backward
+    together?"""
+    return 2 * 2 * 2 * B * D * (N - 1) / N
+
+
+@exercise.number(
+    points=1,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "B": [2048, 6144], "D": [4096, 7168], "F": [12288, 20480], "N": [4, 8]},
+    model="ring; products at the peak bf16 rate, an all-reduce takes 2 V / W, W both directions of a link; nothing overlaps",
+)
+def gated_mlp_time(chip, B, D, F, N):
+    """`gated_mlp` in bfloat16 on a ring of {{ N }} {{ chip }} chips, with B={{ B }}, D={{ D }}, F={{ F }}. The all-reduces wait for the products and all
+    that follows for them. How long does the block take, forward and backward together?"""
+    return matmul_time(9 * 2 * B * D * F / N, chip) + 2 * all_reduce_time(2 * B * D, N, chip)

@@ -1,0 +1,90 @@
+"""# H8 Gradients of hybrid sharding
+
+FSDP cuts the weights over all devices, so that every gather crosses the whole cluster. Hybrid sharding (HSDP) uses two axes: weights
+are cut over `shard`, which is near (a node, or a torus axis), and every group along `rep`, which is far, holds a copy. All
+devices have rows of their own. A gradient is first summed where bytes are cheap, and only what is left goes far.
+
+**Task.** `hsdp_grads(w, x, y)`: w[D, K] is cut over shard; x and y hold M micro-batches, rows cut over (rep, shard). The loss is the
+mean of `(x·w − y)²` over all micro-batches, rows and columns. Return (its gradient, cut as w is; the gradient's norm √Σg²).
+
+**Budget.** V is the bytes of w, R and S the sizes of rep and shard. Over shard a device sends (S−1)/S · V to gather w and as many to scatter
+the gradient, over rep 2 (R−1)/R · V/S; 32 more on each for single numbers. Micro-batches are summed before anything is sent.
+
+```
+   rep 0   shard 0  [ g of my rows ]   reduce-scatter   [ 0 ]       sum
+           shard 1  [ g of my rows ]  ------ near --->     [ 1 ]   over rep
+   - - - - - - - - - - - - - - - - - - - - - - - - - -    -- far --->
+   rep 1   shard 0  [ g of my rows ]                    [ 0 ]      V/S each
+           shard 1  [ g of my rows ]                       [ 1 ]
+```
+
+**Small case.** float32 w[24, 5], 480 bytes, on rep=2, shard=4: 360 bytes near for the gather, 360 for the scatter, and 120 bytes far.
+One all-reduce over all eight devices would send 840 bytes, along rep, too.
+
+**In real systems**: PyTorch's HYBRID_SHARD, and meshes (dp_replicate, dp_shard); `rep` is the data-centre network between nodes or pods.
+
+**Read on.** Zhao et al., *PyTorch FSDP: Experiences on Scaling Fully Sharded Data Parallel*, hybrid sharding.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise
+from grader.hardware import GPUS
+
+exercise = Exercise(meshes=[{"rep": 2, "shard": 4}, {"rep": 3, "shard": 2}], stars=2, extension=True)
+
+ROWS = exercise.given(P(None, ("rep", "shard")))
+
+
+@exercise.task(
+    hints=[
+        "Of which part of the sum must a device learn more than its own node knows?",
+        "Reduce-scatter over shard first. What is left on a device is V/S: that is all that goes over rep.",
+        "g = psum(psum_scatter(g, 'shard', tiled=True), 'rep') / every; norm = sqrt(psum(sum(g**2), 'shard'))",
+    ]
+)
+def hsdp_grads(w, x, y, *, mesh):
+    """The gradient of the mean squared error over all micro-batches, and its norm.
+
+    Args: w float32[D, K] sharded P('shard'); x float32[M, B, D], y float32[M, B, K] sharded ROWS.
+    Returns: (float32[D, K] sharded P('shard'), a number).
+    """
+
+    def local(w, x, y):
+        every = y.size * mesh.size
+        whole = jax.lax.all_gather(w, "shard", tiled=True)
+        g = jnp.zeros_like(whole)
+        for x_micro, y_micro in zip(x, y, strict=True):
+            g += 2 * x_micro.T @ (x_micro @ whole - y_micro)
+        g = jax.lax.psum(jax.lax.psum_scatter(g, "shard", tiled=True), "rep") / every
+        return g, jnp.sqrt(jax.lax.psum(jnp.sum(g**2), "shard"))
+
+    specs = {"in_specs": (P("shard"), ROWS, ROWS), "out_specs": (P("shard"), P())}
+    return jax.shard_map(local, mesh=mesh, **specs, check_vma=False)(w, x, y)
+
+
+@exercise.number(
+    points=0.5,
+    unit="GB",
+    params={"M": [3, 7, 13], "R": [2, 4, 8], "kept": ["bfloat16", "float32"]},
+    model="ring over the nodes: what a device sends of an array it holds is 2 (R-1)/R of it; 1 GB is 10^9 bytes",
+)
+def hsdp_far_bytes(M, R, kept):
+    """A model of {{ M }} billion parameters trains with HSDP on {{ R }} nodes of 8 GPUs, sharded within a node. How many bytes of {{ kept }} gradients
+    does each GPU send to other nodes?"""
+    return 2 * (R - 1) / R * (4 if kept == "float32" else 2) * M * 1e9 / 8
+
+
+@exercise.number(
+    points=0.5,
+    unit="ms",
+    params={"chip": ["H100", "B200"], "M": [3, 7, 13], "R": [2, 8, 16]},
+    model="near: (8-1)/8 of the gradient at the egress of a GPU; far: its all-reduce, at an eighth of the node's egress for each GPU; one after the other",
+)
+def hsdp_time(chip, M, R):
+    """{{ M }} billion bfloat16 gradients on {{ R }} nodes of 8 {{ chip }}, sharded within a node: first the reduce-scatter in the node, then the
+    all-reduce between nodes, both bound by bandwidth. How long do the two take?"""
+    row, size = GPUS[chip], 2e9 * M
+    return size * 7 / 8 / row.egress + 2 * (R - 1) / R * (size / 8) / (row.node_egress / 8)

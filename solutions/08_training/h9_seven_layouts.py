@@ -1,0 +1,174 @@
+"""# H9 Seven layouts of one layer, and what hides behind what
+
+A deep stack of layers `A[B, E] <- A[B, E] · W[E, E]`. Each layer ends as it began: its result C is laid out as A was. The
+code of session 4 of *HighPerfLLMs2024* tries these seven layouts, here on axes x and y:
+
+| | A[B, E] | W[E, E] | called |
+|--|---|---|---|
+| 1 | B_X, E | E, E | data parallel |
+| 2 | B_X, E | E_X, E | FSDP |
+| 3 | B_X, E | E, E_X | FSDP |
+| 4 | B_X, E | E, E_Y | FSDP |
+| 5 | B, E_X | E_X, E | tensor parallel |
+| 6 | B, E_X | E, E_X | |
+| 7 | B_X, E_Y | E_Y, E_X | FSDP and tensor parallel |
+
+**Tasks.** `stack(a, ws, scheme=...)` multiplies by each layer of `ws` in turn, with `jax.shard_map`. `hides_behind(act,
+weight, hops)` says which collectives a layer has and what can run beside each.
+
+**Budget.** No product is computed twice: in 4, devices along y must not multiply the same. In a layer at most:
+nothing in 1; W gathered in 2 and 3; C gathered over y in 4; C reduce-scattered in 5; A gathered in 6; in 7 W gathered over x
+and C reduce-scattered over y. No gather of W waits for a product. Hops (`ppermute`) may stand for a collective.
+
+**What may hide.** A collective can hide behind a product if neither needs the other's result, whichever is longer:
+
+```
+             waits for            is waited for by     so beside it runs
+   gather W  nothing              its own product      any product before
+   scatter C all of its product   the next product     nothing, if whole
+   gather A  all of the product   its own product      nothing, if whole
+             before
+```
+
+*Whole* collectives of A and C stand between two products and hide behind none. *Cut into hops* each hop needs or is needed by
+a part of the product alone, and hides behind the rest of it (F1, F2): in 6 as well as in 5. That no whole collective can
+hide does not mean that nothing can.
+
+**Small case.** float32, B=8, E=24 on x=4, y=2: in 2 a device sends 3/4 of W, 1728 bytes, for a layer; in 5 and 6 3/4 of
+[8, 24], 576 bytes; in 7 3/4 of W[12, 24] and 1/2 of C[2, 24], 864 + 96 bytes.
+
+**In time**, as the course's clock lays it out: three layers of float32[16384, 16384] and 32,768 rows on 2x4 v5e
+chips, which form a ring; `D` is a product, `k` is other work of the core, `G` is an all-gather and `S` is a
+reduce-scatter, times are in us.
+
+```
+scheme 2: 44,254.181 us, 3 all-gathers, 69% of their time hidden
+        │0            │20,000
+compute k       product═D══════product═
+link x+ G·······G·······G······
+link x- G·······G·······G······
+
+scheme 5: 96,122.604 us, 3 reduce-scatters, 0% of their time hidden
+        │0            │20,000       │40,000       │60,000        │80,000
+compute product═               product═              product═
+link x+         reduce_scatter·        S·············        reduce_scatter·
+link x-         reduce_scatter·        S·············        reduce_scatter·
+```
+
+**In real systems** 2 and 7 are layouts for training, 5 is one for decoding. Which is longer decides whether hiding
+*suffices*, and only then: in 2 a product is as long as the gather beside it if a chip has as many rows as it has FLOP/s
+for each byte/s of a link (D5).
+
+**Read on.** `s04/shardings.py` of the repository HighPerfLLMs2024; its first exercise is 6 in hops, which is F3 here.
+"""
+
+import jax
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise
+from grader.hardware import all_gather_time, matmul_time, reduce_scatter_time
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 4}], stars=2)
+SCHEMES = exercise.given(
+    {
+        1: (P("x", None), P(None, None)),
+        2: (P("x", None), P("x", None)),
+        3: (P("x", None), P(None, "x")),
+        4: (P("x", None), P(None, "y")),
+        5: (P(None, "x"), P("x", None)),
+        6: (P(None, "x"), P(None, "x")),
+        7: (P("x", "y"), P("y", "x")),
+    }
+)
+
+
+@exercise.task(
+    hints=[
+        "Of each axis ask: does it cut the rows of A, the columns of A, the rows of W, the columns of W? What is missing on a device?",
+        "An axis that cuts the batch and W: gather W. One that cuts the columns of A and the rows of W leaves partial sums. One that cuts the columns of A alone, or of C alone: gather that.",
+        "scheme 6: a = jax.lax.all_gather(a, 'x', axis=1, tiled=True) @ w; scheme 5: a = jax.lax.psum_scatter(a @ w, 'x', scatter_dimension=1, tiled=True)",
+    ]
+)
+def stack(a, ws, *, mesh, scheme):
+    """A · ws[0] · ws[1] · ..., the result of each layer laid out as A is.
+
+    Args: a float32[B, E] and ws float32[L, E, E], sharded as SCHEMES[scheme] says: (A, each W); scheme is 1 to 7.
+    Returns: float32[B, E], sharded as a is. In 4 JAX cannot see that what was gathered is equal along y: check_vma=False.
+    """
+    act, weight = SCHEMES[scheme]
+
+    def gather(array, axis, dim):
+        return jax.lax.all_gather(array, axis, axis=dim, tiled=True)
+
+    def local(a, ws):
+        for w in ws:
+            if scheme in (2, 3, 7):
+                w = gather(w, "x", 0 if scheme == 2 else 1)
+            a = (gather(a, "x", 1) if scheme == 6 else a) @ w
+            if scheme == 4:
+                a = gather(a, "y", 1)
+            if scheme in (5, 7):
+                a = jax.lax.psum_scatter(a, act[1], scatter_dimension=1, tiled=True)
+        return a
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(act, P(None, *weight)), out_specs=act, check_vma=False)(a, ws)
+
+
+@exercise.function(
+    hints=[
+        "Take one axis after the other: is what it cuts the batch, and then W has to come together; or the dimension that is summed; or the columns of the result?",
+        "W: beside 'other layers', whole or in hops. A and C: beside 'nothing' if whole, beside 'own product' in hops.",
+        "between = 'own product' if hops else 'nothing'; then append (kind, array, axis, place) for W, A and C in turn.",
+    ]
+)
+def hides_behind(act, weight, hops):
+    """The collectives of one layer, in the order in which they happen, each with what can run beside it.
+
+    Args:
+        act, weight: how A (and C) and W are cut: pairs of an axis's name or None, as (None, "x").
+            An axis of the batch may cut either dimension of W, another one is used as in 4 to 7.
+        hops: True: each collective is cut into hops; False: it is whole.
+    Returns: a list of (kind, array, axis, place): kind "all_gather" or "reduce_scatter"; array "W", "A" or "C"; place
+        "other layers", "own product" or "nothing". W comes first; [] if there is no collective.
+    """
+    rows, cols = act
+    found, between = [], "own product" if hops else "nothing"
+    if rows is not None and rows in weight:
+        found.append(("all_gather", "W", rows, "other layers"))
+    if cols is not None:
+        scattered = cols == weight[0]
+        found.append(("reduce_scatter", "C", cols, between) if scattered else ("all_gather", "A", cols, between))
+    elif weight[1] not in (None, rows):
+        found.append(("all_gather", "C", weight[1], between))
+    return found
+
+
+@exercise.number(
+    points=0.25,
+    unit="ms",
+    params={"chip": ["v4p", "v5p"], "scheme": [5, 6], "B": [6144, 9216], "E": [8192, 20480], "X": [4, 8]},
+    model="ring: a gather or reduce-scatter of V bytes takes V / W, W both directions of a link; products run at the chip's rate",
+)
+def exchange_layer_time(chip, scheme, B, E, X):
+    """Scheme {{ scheme }} in bfloat16 with whole collectives: B={{ B }}, E={{ E }} on a ring of {{ X }} {{ chip }} chips. How long does a layer in the
+    middle of a deep stack take?"""
+    return matmul_time(2 * B * E * E / X, chip) + all_gather_time(2 * B * E, X, chip)
+
+
+@exercise.number(
+    points=0.5,
+    unit="ms",
+    params={
+        "chip": ["v4p", "v5p"], "B": [6144, 8192], "L": [57344, 65536], "E": [12288, 16384], "X": [8, 16], "Y": [4],
+    },
+    model="rings along x and y with links of their own; W is gathered ahead; V bytes take V / W, W both directions of a link",
+)  # fmt: skip
+def mixed_layer_time(chip, B, L, E, X, Y):
+    """Scheme 7 in bfloat16 with whole collectives, E={{ E }} on x={{ X }}, y={{ Y }} of {{ chip }}. How long does a layer in the middle of a
+    deep stack take with a batch of {{ B }} rows, and with one of {{ L }}? Add the two."""
+    gather = all_gather_time(2 * E * E / Y, X, chip)
+
+    def scatter(rows):
+        return reduce_scatter_time(2 * rows / X * E, Y, chip)
+
+    return sum(max(gather, matmul_time(2 * rows / X * E * E / Y, chip) + scatter(rows)) for rows in (B, L))

@@ -1,0 +1,268 @@
+"""What is checked in I1, and what goes wrong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec
+
+from grader.exercise import About
+from grader.expect import expect_bubble, expect_close, expect_only, expect_spec, expect_traffic
+from grader.hardware import CHIPS, matmul_time
+from i1_gpipe_forward import bubble_flops, exercise, gpipe_forward, learns, pipeline_time, stage, there
+
+
+@exercise.helper
+def all_layers(ws, x, d=None):
+    """x after all layers, and with d, the gradient of that, the gradients of ws and x; in float64."""
+    kept = []
+    for w in ws:
+        size = np.linalg.norm(x, axis=-1, keepdims=True)
+        kept.append((x / size, size))
+        x = np.tanh(x / size @ w)
+    if d is None:
+        return x
+    grads = []
+    for w, (a, size) in zip(ws[::-1], kept[::-1], strict=True):
+        d = d * (1 - np.tanh(a @ w) ** 2)
+        grads.insert(0, np.einsum("mbi,mbj->ij", a, d))
+        d = d @ w.T
+        d = (d - a * (a * d).sum(-1, keepdims=True)) / size
+    return np.stack(grads), d
+
+
+@exercise.check(there, points=1.5, public=True)
+def forward_value(seen):
+    """gpipe_forward: the last device has the outputs, the others zeros"""
+    due = np.zeros((seen.mesh["pp"], *seen.x.shape))
+    due[-1] = all_layers(seen.ws, seen.x)
+    expect_close(seen.out, due)
+    expect_spec(seen.out, PartitionSpec("pp"))
+
+
+@exercise.check(learns, points=1, public=True, after=forward_value)
+def forward_gradients(seen):
+    """gpipe_forward: the gradients of layers and inputs are those of one device"""
+    of_ws, of_x = all_layers(seen.ws, seen.x, seen.cotangent[-1])
+    expect_close(seen.grads["ws"], of_ws)
+    expect_close(seen.grads["x"], of_x)
+
+
+@exercise.check(there, points=0.5, public=True, after=forward_value)
+def forward_permutes(seen):
+    """gpipe_forward: permutes and no other collective"""
+    expect_only(seen, "permute")
+
+
+@exercise.check(there, points=1, after=forward_permutes)
+def forward_bubble(seen):
+    """gpipe_forward: M + P - 1 ticks, in each one stage and one micro-batch handed on"""
+    d, stages = seen.dims, seen.mesh["pp"]
+    ticks, rows = d["M"] + stages - 1, d["B"] * d["L"] * seen.mesh.get("dp", 1)
+    useful = d["M"] * rows * 2 * d["D"] ** 2
+    spent = stages * ticks * rows / stages * (2 * d["D"] ** 2 + 5 * d["D"])  # 5: lengths
+    expect_bubble(seen, useful=useful, at_most=1 - useful / spent)
+    expect_traffic(seen, at_most=ticks * 4 * d["B"] * d["D"])
+
+
+def pairs(n, wrap=False):
+    return [(s, (s + 1) % n) for s in range(n if wrap else n - 1)]
+
+
+def _pipeline(
+    ws, x, *,
+    ticks=lambda n, m: m + n - 1,
+    begin=lambda x: x[0],
+    takes=lambda tick, me, n, x, held: jnp.where(me == 0, x[jnp.minimum(tick, len(x) - 1)], held),
+    slot=lambda tick, n, m: jnp.clip(tick - (n - 1), 0, m - 1),
+    keep=lambda tick, n, m, made, old: made,
+    hand_on=lambda made, n: jax.lax.ppermute(made, "pp", pairs(n)),
+    returned=lambda out, me, n: jnp.where(me == n - 1, out, 0),
+):  # fmt: skip
+    """The reference with something else in one place."""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+
+    def one_tick(tick, carry):
+        held, out = carry
+        made = stage(ws, takes(tick, me, n, x, held))
+        at = slot(tick, n, m)
+        return hand_on(made, n), out.at[at].set(keep(tick, n, m, made, out[at]))
+
+    _, out = jax.lax.fori_loop(0, ticks(n, m), one_tick, (begin(x), jnp.zeros_like(x)))
+    return returned(out, me, n)[None]
+
+
+@exercise.misconception(fails=forward_value)
+def outputs_from_tick_0(ws, x):
+    """You keep outputs from tick 0 on. Until tick P - 1 the last device has only junk: its tick t is micro-batch t - (P - 1)."""
+
+    def slot(tick, n, m):
+        return jnp.minimum(tick, m - 1)
+
+    return _pipeline(ws, x, slot=slot, keep=lambda tick, n, m, made, old: jnp.where(tick < m, made, old))
+
+
+@exercise.misconception(fails=forward_value)
+def stopped_after_m_ticks(ws, x):
+    """You stop after M ticks, when the first device is done. The last micro-batch is still on its way: M + P - 1."""
+    return _pipeline(ws, x, ticks=lambda n, m: m)
+
+
+@exercise.misconception(fails=forward_value)
+def all_work_at_once(ws, x):
+    """You let every device work in the ticks 0 to M - 1. Device s has micro-batch t - s, so it works from tick s to s + M - 1."""
+
+    def takes(tick, me, n, x, held):
+        return jnp.where(me == 0, x[jnp.minimum(tick, len(x) - 1)], jnp.where(tick < len(x), held, 1.0))
+
+    return _pipeline(ws, x, takes=takes)
+
+
+@exercise.misconception(fails=forward_value)
+def first_eats_the_last(ws, x):
+    """Your first device takes what the last one made. It takes a new micro-batch in each tick, whatever comes round the ring."""
+
+    def takes(tick, me, n, x, held):
+        return jnp.where((me == 0) & (tick == 0), x[0], held)
+
+    return _pipeline(ws, x, takes=takes, hand_on=lambda made, n: jax.lax.ppermute(made, "pp", pairs(n, wrap=True)))
+
+
+@exercise.misconception(fails=forward_value)
+def everybody_returns(ws, x):
+    """Every device returns what it made. Only that of the last is the output: the others return zeros."""
+    return _pipeline(ws, x, returned=lambda out, me, n: out)
+
+
+@exercise.misconception(fails=forward_gradients)
+def zeros_in_the_bubble(ws, x):
+    """Your bubble begins with zeros, and stage divides by their length. Nobody sees that NaN until the gradient: 0 · NaN. Give idle devices
+    something that has a length, or choose with jnp.where before stage."""
+    return _pipeline(ws, x, begin=lambda x: jnp.zeros_like(x[0]))
+
+
+@exercise.misconception(fails=forward_permutes)
+def forward_by_sum(ws, x):
+    """You hand on by a sum over all devices, in which each but one puts zeros. Only the neighbour needs it: ppermute."""
+
+    def hand_on(made, n):
+        me = jax.lax.axis_index("pp")
+        return jax.lax.psum(jnp.where(jnp.arange(n)[:, None, None] == me + 1, made, 0), "pp")[me]
+
+    return _pipeline(ws, x, hand_on=hand_on)
+
+
+@exercise.misconception(fails=forward_bubble)
+def forward_tick_too_many(ws, x):
+    """Your pipeline runs a tick longer than it must: the last micro-batch leaves the last device in tick M + P - 2, counted from 0."""
+    return _pipeline(
+        ws, x, ticks=lambda n, m: m + n, keep=lambda tick, n, m, made, old: jnp.where(tick < m + n - 1, made, old)
+    )
+
+
+@exercise.misconception(fails=forward_bubble)
+def batch_in_one_piece(ws, x):
+    """You send the whole batch from device to device: in each tick one of them does something useful. Cut it into micro-batches."""
+    n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
+    a = x
+    for s in range(n):
+        a = stage(ws, a)
+        if s < n - 1:
+            a = jnp.where(me == 0, x, jax.lax.ppermute(a, "pp", pairs(n)))
+    return jnp.where(me == n - 1, a, 0)[None]
+
+
+@exercise.misconception(fails=forward_bubble)
+def one_micro_batch_at_a_time(ws, x):
+    """You send a micro-batch through all devices before the next begins: P · M ticks. While it travels, others can."""
+
+    def takes(tick, me, n, x, held):
+        return jnp.where(me == 0, x[tick // n], held)
+
+    return _pipeline(ws, x, ticks=lambda n, m: n * m, takes=takes, slot=lambda tick, n, m: tick // n)
+
+
+@exercise.alternative(of=gpipe_forward)
+def forward_unrolled(ws, x):
+    """Ticks are written out by a Python loop, outputs stacked at the end."""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+    held, outputs = jnp.ones_like(x[0]), []
+    for tick in range(m + n - 1):
+        made = stage(ws, jnp.where(me == 0, x[min(tick, m - 1)], held))
+        if tick >= n - 1:
+            outputs.append(made)
+        held = jax.lax.ppermute(made, "pp", pairs(n))
+    return (jnp.stack(outputs) * (me == n - 1))[None]
+
+
+@exercise.alternative(of=gpipe_forward)
+def forward_in_a_scan(ws, x):
+    """A scan over inputs that are padded by junk, hand-ons that wrap around, outputs cut off at the front."""
+    n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
+
+    def one_tick(held, new):
+        made = stage(ws, jnp.where(me == 0, new, held))
+        return jax.lax.ppermute(made, "pp", pairs(n, wrap=True)), made
+
+    padded = jnp.concatenate([x, jnp.broadcast_to(x[-1:], (n - 1, *x.shape[1:]))])
+    _, made = jax.lax.scan(one_tick, x[0], padded)
+    return jnp.where(me == n - 1, made[n - 1 :], jnp.zeros_like(x))[None]
+
+
+@exercise.alternative(of=gpipe_forward)
+def forward_masked(ws, x):
+    """Zeros in the bubble, which are masked before use, and nothing is computed there."""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+    held, out = jnp.zeros_like(x[0]), jnp.zeros_like(x)
+    for tick in range(m + n - 1):
+        mine = tick - me
+        useful, at = (mine >= 0) & (mine < m), jnp.clip(mine, 0, m - 1)
+        a = jnp.where(useful, jnp.where(me == 0, x[at], held), 1.0)
+        made = jax.lax.cond(useful, lambda a: stage(ws, a), lambda a: a, a)
+        out = out.at[at].add(jnp.where(useful & (me == n - 1), made, 0))
+        held = jax.lax.ppermute(jnp.where(useful, made, 0), "pp", pairs(n))
+    return out[None]
+
+
+@exercise.misconception(of=pipeline_time)
+def time_without_filling(chip, P, M, T, D):
+    """You counted M ticks. The last micro-batch has P - 1 more devices to pass."""
+    return M * matmul_time(4 * T * D**2, chip) + (M - 1) * 2 * T * D / CHIPS[chip].ici
+
+
+@exercise.misconception(of=pipeline_time)
+def time_without_hops(chip, P, M, T, D):
+    """You left out the hops, or hid them under products. Here a hop waits for the product, and the next product for the hop."""
+    return (M + P - 1) * matmul_time(4 * T * D**2, chip)
+
+
+@exercise.misconception(of=pipeline_time)
+def time_one_at_a_time(chip, P, M, T, D):
+    """You sent one micro-batch after the other through all devices. They follow one another, a tick apart."""
+    return M * P * matmul_time(4 * T * D**2, chip) + (M * P - 1) * 2 * T * D / CHIPS[chip].ici
+
+
+@exercise.misconception(of=bubble_flops)
+def bubble_of_one(P, M, T, D):
+    """That is one device. Each of the P has a bubble of P - 1 ticks."""
+    return (P - 1) * 3 * 2 * T * D**2
+
+
+@exercise.misconception(of=bubble_flops)
+def bubble_and_work(P, M, T, D):
+    """That is all they spend. M of the M + P - 1 ticks are useful."""
+    return P * (M + P - 1) * 3 * 2 * T * D**2
+
+
+@exercise.misconception(of=bubble_flops)
+def bubble_at_the_start(P, M, T, D):
+    """You counted idle devices while the pipeline fills. While it drains there are as many again."""
+    return P * (P - 1) / 2 * 3 * 2 * T * D**2
+
+
+exercise.about(
+    pipeline_time,
+    lambda chip, P, M, T, D: About(
+        chip=chip, mesh={"pp": P}, arrays=[((2 * P, D, D), PartitionSpec("pp"))], least=P * 1e-6
+    ),
+)
+exercise.about(bubble_flops, lambda P, M, T, D: About(mesh={"pp": P}, arrays=[((3 * P, D, D), PartitionSpec("pp"))]))

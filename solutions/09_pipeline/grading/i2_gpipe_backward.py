@@ -1,0 +1,363 @@
+"""What is checked in I2, and what goes wrong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec
+
+from grader.exercise import About
+from grader.expect import expect_close, expect_flops, expect_memory, expect_only, expect_spec, expect_traffic
+from grader.hardware import matmul_time
+from i2_gpipe_backward import call, exercise, gpipe_stash, gpipe_step, gpipe_step_time, stage
+
+
+@exercise.helper
+def unsharded(ws, x, y):
+    """The loss of all micro-batches at once, and its gradient of ws, in float64."""
+    kept = []
+    for w in ws:
+        size = np.linalg.norm(x, axis=-1, keepdims=True)
+        kept.append((x / size, size))
+        x = np.tanh(x / size @ w)
+    loss, grads, d = ((x - y) ** 2).mean(), [], 2 * (x - y) / y.size
+    for w, (a, size) in zip(ws[::-1], kept[::-1], strict=True):
+        d = d * (1 - np.tanh(a @ w) ** 2)
+        grads.insert(0, np.einsum("mbi,mbj->ij", a, d))
+        d = d @ w.T
+        d = (d - a * (a * d).sum(-1, keepdims=True)) / size
+    return loss, np.stack(grads)
+
+
+@exercise.check(call, points=1, public=True)
+def step_loss(seen):
+    """gpipe_step: the loss of the whole batch, in each of three steps"""
+    for step in seen.steps:
+        expect_close(step.out[0], unsharded(step.ws, step.x, step.y)[0])
+
+
+@exercise.check(call, points=1.5, public=True, after=step_loss)
+def step_weights(seen):
+    """gpipe_step: the layers after each of three steps are those that one device would have"""
+    for step in seen.steps:
+        expect_close(step.out[1], step.ws - seen.rate * unsharded(step.ws, step.x, step.y)[1])
+        expect_spec(step.out[1], PartitionSpec("pp"))
+
+
+@exercise.check(call, points=0.5, after=step_weights)
+def step_budget(seen):
+    """gpipe_step: M + P - 1 ticks each way; permutes, and one all-reduce of a number"""
+    d, layers = seen.dims, seen.dims["L"] // seen.mesh["pp"]
+    ticks = d["M"] + seen.mesh["pp"] - 1
+    expect_only(seen, "permute", "all_reduce")
+    expect_traffic(seen, at_most=2 * ticks * 4 * d["B"] * d["D"] + 8)
+    expect_flops(
+        seen, at_most=ticks * layers * d["B"] * d["D"] * (4 * 2 * d["D"] + 30)
+    )  # 30: lengths and what is like them
+
+
+@exercise.check(call, points=1, after=step_weights)
+def step_memory(seen):
+    """gpipe_step: no more is kept than the inputs of a device's layers, and one sum of gradients"""
+    d, layers = seen.dims, seen.dims["L"] // seen.mesh["pp"]
+    micro, weights = 4 * d["B"] * d["D"], 4 * d["D"] ** 2 * layers
+    stash, tick = (
+        layers * d["M"] * micro,
+        4 * weights + 10 * micro,
+    )  # a tick's own gradients, the sum, what comes of both
+    expect_memory(seen, at_most=2 * d["M"] * micro + weights + stash + tick + weights, by="program")
+
+
+def ring(step):
+    n = jax.lax.axis_size("pp")
+    return [(s, s + step) for s in range(n) if 0 <= s + step < n]
+
+
+def _step(
+    ws, x, y, rate, *,
+    held=lambda x: x[0],
+    keep=lambda useful, a, old: jnp.where(useful, a, old),
+    at=lambda slot, me, n, m: slot,
+    back_at=lambda tick, me, n: tick - (n - 1 - me),
+    per=lambda y: y.size,
+    add=lambda useful, slot, grads, dws: grads + jnp.where(useful, dws, 0),
+    begin=jnp.zeros_like,
+    hand_on=lambda a, step: jax.lax.ppermute(a, "pp", ring(step)),
+    update=lambda useful, ws, dws: ws,
+    ticks=lambda m, n: m + n - 1,
+):  # fmt: skip
+    """The reference with something else in one place: the loss, the weights on the way, the gradients."""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+
+    def there(tick, carry):
+        came, stash = carry
+        mine = tick - me
+        slot, useful = jnp.clip(mine, 0, m - 1), (mine >= 0) & (mine < m)
+        a = jnp.where(me == 0, x[slot], came)
+        return hand_on(stage(ws, a), 1), stash.at[slot].set(keep(useful, a, stash[slot]))
+
+    def back(tick, carry):
+        came, loss, ws, grads = carry
+        mine = back_at(tick, me, n)
+        slot, useful = jnp.clip(mine, 0, m - 1), (mine >= 0) & (mine < m)
+        slot = at(slot, me, n, m)
+        out, pull = jax.vjp(stage, ws, stash[slot])
+        error = out - y[slot]
+        dws, da = pull(jnp.where(me == n - 1, 2 * error / per(y), came))
+        loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
+        return hand_on(da, -1), loss, update(useful, ws, dws), add(useful, slot, grads, dws)
+
+    _, stash = jax.lax.fori_loop(0, m + n - 1, there, (held(x), jnp.zeros_like(x)))
+    _, loss, ws, grads = jax.lax.fori_loop(0, ticks(m, n), back, (x[0], 0.0, ws, begin(ws)))
+    return jax.lax.psum(loss, "pp"), ws, grads
+
+
+def _stepped(ws, x, y, rate, **other):
+    loss, _, grads = _step(ws, x, y, rate, **other)
+    return loss, ws - rate * grads
+
+
+@exercise.misconception(fails=step_weights)
+def only_the_last_learned(ws, x, y, *, rate):
+    """You overwrote the gradient in every tick, so that only the last micro-batch learned. Add to it."""
+    return _stepped(ws, x, y, rate, add=lambda useful, slot, grads, dws: jnp.where(useful, dws, grads))
+
+
+@exercise.misconception(fails=step_weights)
+def divided_twice(ws, x, y, *, rate):
+    """You divided by M twice: the mean over y.size has all micro-batches in it."""
+    return _stepped(ws, x, y, rate, per=lambda y: y.size * y.shape[0])
+
+
+@exercise.misconception(fails=step_weights)
+def divided_at_every_add(ws, x, y, *, rate):
+    """You divide the running sum by M in every tick, what was added early again and again. Divide once."""
+    per, m = x[0].size, x.shape[0]
+
+    def add(useful, slot, grads, dws):
+        return jnp.where(useful, (grads + dws) / m, grads)
+
+    return _stepped(ws, x, y, rate, per=lambda y: per, add=add)
+
+
+@exercise.misconception(fails=step_weights)
+def scaled_for_the_log(ws, x, y, *, rate):
+    """Your loss is the mean over the batch, your gradient that of the sum over micro-batches: divide by M before going back."""
+    return _stepped(ws, x, y, rate, per=lambda y: y[0].size)
+
+
+@exercise.misconception(fails=step_weights)
+def last_device_backwards(ws, x, y, *, rate):
+    """Your last device goes back from the last micro-batch on, the others from the first: a gradient meets the input of another."""
+    return _stepped(ws, x, y, rate, at=lambda slot, me, n, m: jnp.where(me == n - 1, m - 1 - slot, slot))
+
+
+@exercise.misconception(fails=step_weights)
+def back_as_there(ws, x, y, *, rate):
+    """On the way back you count as on the way there, t - s. It begins at the last device: t - (P - 1 - s)."""
+    return _stepped(ws, x, y, rate, back_at=lambda tick, me, n: tick - me)
+
+
+@exercise.misconception(fails=step_loss)
+def last_input_only(ws, x, y, *, rate):
+    """You go back through every micro-batch with the input that came last. Each needs its own: keep M of them."""
+    return _stepped(ws, x, y, rate, at=lambda slot, me, n, m: slot * 0 + m - 1)
+
+
+@exercise.misconception(fails=step_loss)
+def learned_on_the_way(ws, x, y, *, rate):
+    """You change the weights after each micro-batch, so that the next goes back through other weights than it came by."""
+
+    def update(useful, ws, dws):
+        return ws - jnp.where(useful, rate * dws, 0)
+
+    loss, ws, _ = _step(ws, x, y, rate, update=update)
+    return loss, ws
+
+
+@exercise.misconception(fails=step_loss)
+def masked_by_a_product(ws, x, y, *, rate):
+    """What idle devices compute from zeros is NaN here, and 0 · NaN is NaN. Choose with jnp.where, or give them something harmless."""
+
+    def keep(useful, a, old):
+        return useful * a + (1 - useful) * old
+
+    return _stepped(ws, x, y, rate, held=lambda x: jnp.zeros_like(x[0]), keep=keep)
+
+
+@exercise.misconception(fails=step_budget)
+def handed_on_by_sum(ws, x, y, *, rate):
+    """You hand on by a sum over all devices, in which each but one puts zeros. Only the neighbour needs it: ppermute."""
+
+    def hand_on(a, step):
+        n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
+        return jax.lax.psum(jnp.where(jnp.arange(n)[:, None, None] == me + step, a, 0), "pp")[me]
+
+    return _stepped(ws, x, y, rate, hand_on=hand_on)
+
+
+@exercise.misconception(fails=step_budget)
+def a_tick_too_many(ws, x, y, *, rate):
+    """Your way back takes a tick more than M + P - 1."""
+    return _stepped(ws, x, y, rate, ticks=lambda m, n: m + n)
+
+
+@exercise.misconception(fails=step_memory)
+def gradients_of_every_micro_batch(ws, x, y, *, rate):
+    """You keep a gradient of the weights for every micro-batch and add them up at the end. One running sum is enough."""
+
+    def begin(ws):
+        return jnp.zeros((x.shape[0], *ws.shape))
+
+    def add(useful, slot, kept, dws):
+        return kept.at[slot].set(jnp.where(useful, dws, kept[slot]))
+
+    loss, _, kept = _step(ws, x, y, rate, begin=begin, add=add)
+    return loss, ws - rate * kept.sum(0)
+
+
+@exercise.misconception(fails=step_memory)
+def left_to_jax(ws, x, y, *, rate):
+    """You let JAX differentiate the whole pipeline. It keeps what is inside every layer in every tick: keep inputs, compute again."""
+
+    def loss_of(ws):
+        n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+        held, loss = x[0], 0.0
+        for tick in range(m + n - 1):
+            made = stage(ws, jnp.where(me == 0, x[min(tick, m - 1)], held))
+            if tick >= n - 1:
+                error = made - y[tick - n + 1]
+                loss += jnp.where(me == n - 1, jnp.sum(error**2) / y.size, 0)
+            held = jax.lax.ppermute(made, "pp", [(s, s + 1) for s in range(n - 1)])
+        return loss
+
+    loss, grads = jax.value_and_grad(loss_of)(ws)
+    return jax.lax.psum(loss, "pp"), ws - rate * grads
+
+
+@exercise.alternative(of=gpipe_step)
+def last_first(ws, x, y, *, rate):
+    """Back from the last micro-batch to the first, on all devices."""
+    return _stepped(ws, x, y, rate, at=lambda slot, me, n, m: m - 1 - slot)
+
+
+@exercise.alternative(of=gpipe_step)
+def round_the_ring(ws, x, y, *, rate):
+    """Permutes wrap around, and junk in bubbles is NaN, which jnp.where keeps out."""
+
+    def hand_on(a, step):
+        n = jax.lax.axis_size("pp")
+        return jax.lax.ppermute(a, "pp", [(s, (s + step) % n) for s in range(n)])
+
+    return _stepped(ws, x, y, rate, hand_on=hand_on, held=lambda x: jnp.zeros_like(x[0]))
+
+
+@exercise.alternative(of=gpipe_step)
+def unrolled(ws, x, y, *, rate):
+    """Every tick is written out by Python loops, and kept by tick: what entered in the bubbles, too."""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+    a, kept = x[0], []
+    for tick in range(m + n - 1):
+        kept.append(jnp.where(me == 0, x[min(tick, m - 1)], a))
+        a = jax.lax.ppermute(stage(ws, kept[-1]), "pp", ring(1))
+    d, loss, grads, stash = x[0], 0.0, jnp.zeros_like(ws), jnp.stack(kept)
+    for tick in range(m + n - 1):
+        mine = tick - (n - 1 - me)
+        slot, useful = jnp.clip(mine, 0, m - 1), (mine >= 0) & (mine < m)
+        out, pull = jax.vjp(stage, ws, stash[slot + me])
+        error = out - y[slot]
+        dws, d = pull(jnp.where(me == n - 1, 2 * error / y.size, d))
+        loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
+        d, grads = jax.lax.ppermute(d, "pp", ring(-1)), grads + jnp.where(useful, dws, 0)
+    return jax.lax.psum(loss, "pp"), ws - rate * grads
+
+
+@exercise.alternative(of=gpipe_step)
+def inputs_of_layers(ws, x, y, *, rate):
+    """The input of every layer is kept, and the layers' gradients are written out."""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+
+    def there(carry, tick):
+        held, stash = carry
+        mine = tick - me
+        slot = jnp.where((mine >= 0) & (mine < m), mine, m)
+        a = jnp.where(me == 0, x[jnp.minimum(tick, m - 1)], held)
+        for layer in range(len(ws)):
+            stash = stash.at[layer, slot].set(a, mode="drop")
+            a = stage(ws[layer : layer + 1], a)
+        return (jax.lax.ppermute(a, "pp", ring(1)), stash.at[len(ws), slot].set(a, mode="drop")), None
+
+    def back(carry, tick):
+        d, loss, grads = carry
+        mine = tick - (n - 1 - me)
+        slot, useful = jnp.clip(mine, 0, m - 1), (mine >= 0) & (mine < m)
+        error = stash[len(ws), slot] - y[slot]
+        loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
+        d = jnp.where(me == n - 1, 2 * error / y.size, d)
+        for layer in range(len(ws) - 1, -1, -1):
+            a, out = stash[layer, slot], stash[layer + 1, slot]
+            size = jnp.linalg.norm(a, axis=-1, keepdims=True)
+            d = d * (1 - out**2)
+            grads = grads.at[layer].add(jnp.where(useful, (a / size).T @ d, 0))
+            d = d @ ws[layer].T / size
+            d = d - a * (a * d).sum(-1, keepdims=True) / size**2
+        return (jax.lax.ppermute(d, "pp", ring(-1)), loss, grads), None
+
+    stash, ticks = jnp.zeros((len(ws) + 1, *x.shape)), jnp.arange(m + n - 1)
+    (_, stash), _ = jax.lax.scan(there, (x[0], stash), ticks)
+    (_, loss, grads), _ = jax.lax.scan(back, (x[0], 0.0, jnp.zeros_like(ws)), ticks)
+    return jax.lax.psum(loss, "pp"), ws - rate * grads
+
+
+@exercise.misconception(of=gpipe_stash)
+def stash_of_stages(M, P, L, T, D):
+    """You counted P micro-batches. All M have gone there before the first comes back."""
+    return P * 2 * T * D
+
+
+@exercise.misconception(of=gpipe_stash)
+def stash_of_layers(M, P, L, T, D):
+    """You kept the input of every layer. What is inside a stage is computed again."""
+    return M * L * 2 * T * D
+
+
+@exercise.misconception(of=gpipe_stash)
+def stash_of_all_devices(M, P, L, T, D):
+    """You counted the stashes of all devices. Asked is that of one."""
+    return P * M * 2 * T * D
+
+
+@exercise.misconception(of=gpipe_stash)
+def stash_of_ticks(M, P, L, T, D):
+    """You kept what entered in every tick. In P - 1 of them it was junk."""
+    return (M + P - 1) * 2 * T * D
+
+
+@exercise.misconception(of=gpipe_step_time)
+def step_without_again(chip, M, P, T, D):
+    """On the way back each product of the way there costs three: one again, and two for the gradients. You left out the first."""
+    return (M + P - 1) * 3 * matmul_time(3 * 2 * T * D**2, chip)
+
+
+@exercise.misconception(of=gpipe_step_time)
+def step_without_bubbles(chip, M, P, T, D):
+    """You counted M ticks each way. The last micro-batch has P - 1 more to go."""
+    return M * 4 * matmul_time(3 * 2 * T * D**2, chip)
+
+
+@exercise.misconception(of=gpipe_step_time)
+def step_one_way(chip, M, P, T, D):
+    """That is the way there. The way back costs three times as much."""
+    return (M + P - 1) * matmul_time(3 * 2 * T * D**2, chip)
+
+
+@exercise.misconception(of=gpipe_step_time)
+def step_back_as_there(chip, M, P, T, D):
+    """You let the way back take as long as the way there. It has three times the products."""
+    return (M + P - 1) * 2 * matmul_time(3 * 2 * T * D**2, chip)
+
+
+exercise.about(gpipe_stash, lambda M, P, L, T, D: About(mesh={"pp": P}, arrays=[((M, T, D), ())]))
+exercise.about(
+    gpipe_step_time,
+    lambda chip, M, P, T, D: About(chip=chip, mesh={"pp": P}, arrays=[((3 * P, D, D), PartitionSpec("pp"))]),
+)

@@ -1,0 +1,298 @@
+"""What is checked in I3, and what goes wrong."""
+
+from jax.sharding import PartitionSpec
+
+from grader.exercise import About
+from grader.expect import Failure
+from grader.hardware import matmul_time
+from i3_schedule_1f1b import exercise, in_flight_memory, schedule_1f1b, time_of_1f1b
+
+
+def drawn(rng):
+    """Fewer micro-batches than devices, as many, and more; one device, and one micro-batch."""
+    for P in range(1, 8):
+        for M in {1, 2, int(rng.integers(1, P + 1)), P, int(rng.integers(P, 3 * P + 3))}:
+            yield {"P": P, "M": M}
+
+
+sizes = exercise.cases(
+    schedule_1f1b,
+    public=[{"P": 3, "M": 4}, {"P": 4, "M": 8}, {"P": 4, "M": 2}],
+    hidden=drawn,
+)
+
+
+@exercise.helper
+def ticks_of(grid, P, M):
+    """When each thing is done, by device and name. Raises ValueError where a row is none of a schedule."""
+    if not isinstance(grid, list | tuple) or len(grid) != P or not all(isinstance(row, list | tuple) for row in grid):
+        raise ValueError(f"it is not a list of {P} lists")
+    due, when = {f"{kind}{i}" for kind in "FB" for i in range(M)}, {}
+    for s, row in enumerate(grid):
+        for tick, cell in enumerate(row):
+            if cell in ("", None):
+                continue
+            if not isinstance(cell, str) or cell not in due:
+                raise ValueError(f"device {s} has {cell!r} in tick {tick}, which is not one of F0 to B{M - 1}")
+            if (s, cell) in when:
+                raise ValueError(f"device {s} has {cell} twice, in ticks {when[s, cell]} and {tick}")
+            when[s, cell] = tick
+        missing = sorted(due - {cell for device, cell in when if device == s})
+        if missing:
+            raise ValueError(f"device {s} never has {missing[0]}")
+    return when
+
+
+@exercise.helper
+def too_early(when, P):
+    """The first thing that is done before what it needs is there, in words; "" where there is none."""
+    for (s, cell), tick in sorted(when.items(), key=lambda found: found[1]):
+        before = s - 1 if cell[0] == "F" else s + 1
+        need = (before, cell) if 0 <= before < P else (s, "F" + cell[1:])
+        if need != (s, cell) and when[need] >= tick:
+            return f"device {s} has {cell} in tick {tick}, and {need[1]} of device {need[0]} is in tick {when[need]}"
+    return ""
+
+
+@exercise.helper
+def each_schedule(seen):
+    """P, M and when each thing is done, of every schedule."""
+    for args, got, _ in seen.outcomes:
+        of = f"P={args['P']}, M={args['M']}" if seen.public else "some P and M that are not shown here"
+        if got.error:
+            place = f"line {got.line}" if got.line else ""
+            raise Failure(f"for {of} it raised {got.error}", where=place, staff=f"{args}: {got.message}")
+        try:
+            when = ticks_of(got.value, **args)
+        except ValueError as problem:
+            raise Failure(
+                f"for {of}: {problem}" if seen.public else f"for {of} it is no schedule", staff=f"{args}: {problem}"
+            ) from None
+        yield args["P"], args["M"], when, of
+
+
+@exercise.check(sizes, points=1, public=True)
+def schedule_complete(seen):
+    """schedule_1f1b: every device has every F and B once, one in a tick"""
+    for _ in each_schedule(seen):
+        pass
+
+
+@exercise.check(sizes, points=1, public=True, after=schedule_complete)
+def schedule_order(seen):
+    """schedule_1f1b: nothing is done before what it needs is there"""
+    for P, M, when, of in each_schedule(seen):
+        problem = too_early(when, P)
+        if problem:
+            told = f"for {of}: {problem}" if seen.public else f"for {of} something comes too early"
+            raise Failure(told, staff=f"P={P}, M={M}: {problem}")
+
+
+@exercise.check(sizes, points=1, public=True, after=schedule_order)
+def schedule_makespan(seen):
+    """schedule_1f1b: 2 (M + P - 1) ticks"""
+    for P, M, when, of in each_schedule(seen):
+        ticks, most = max(when.values()) + 1, 2 * (M + P - 1)
+        if ticks > most:
+            told = (
+                f"for {of} it takes {ticks} ticks, the budget is {most}"
+                if seen.public
+                else f"for {of} it takes too long"
+            )
+            raise Failure(told, staff=f"P={P}, M={M}: {ticks} ticks, budget {most}")
+
+
+@exercise.check(sizes, points=1, after=schedule_order)
+def schedule_in_flight(seen):
+    """schedule_1f1b: at most P - s micro-batches are in flight on device s"""
+    for P, M, when, of in each_schedule(seen):
+        for s in range(P):
+            spans = [(when[s, f"F{i}"], when[s, f"B{i}"]) for i in range(M)]
+            most = max(sum(first <= tick <= last for first, last in spans) for tick, _ in spans)
+            if most > P - s:
+                told = f"device {s} has {most} micro-batches in flight, the budget is {P - s}"
+                raise Failure(
+                    f"for {of}: {told}" if seen.public else f"for {of} too many are in flight",
+                    staff=f"P={P}, M={M}: {told}",
+                )
+
+
+def run(todo, P):
+    """Each device's list, one thing after the other, each as soon as what it needs is there."""
+    grid, done = [[] for _ in range(P)], set()
+    for _ in range(4 * sum(map(len, todo)) + 1):
+        cells = []
+        for s in range(P):
+            cell = todo[s][0] if todo[s] else ""
+            before = s - 1 if cell[:1] == "F" else s + 1
+            need = (before, cell) if 0 <= before < P else (s, "F" + cell[1:])
+            free = not cell or (cell[0] == "F" and s == 0) or need in done
+            cells.append(todo[s].pop(0) if cell and free else "")
+            grid[s].append(cells[s])
+        done.update((s, cell) for s, cell in enumerate(cells) if cell)
+        if not any(todo):
+            return grid
+    raise ValueError("waits for ever")
+
+
+def lists(P, M, ahead):
+    """Of each device: so many forwards, then a backward and a forward in turn."""
+    found = []
+    for s in range(P):
+        first = ahead(s)
+        order = [f"F{i}" for i in range(first)]
+        for i in range(M):
+            order += [f"B{i}"] + ([f"F{first + i}"] if first + i < M else [])
+        found.append(order)
+    return found
+
+
+@exercise.misconception(fails=schedule_in_flight)
+def schedule_of_gpipe(P, M):
+    """That is GPipe: all go there before one comes back, and device 0 keeps M. Start back as soon as you can."""
+    there = [[""] * s + [f"F{i}" for i in range(M)] + [""] * (P - 1 - s) for s in range(P)]
+    return [there[s] + [""] * (P - 1 - s) + [f"B{i}" for i in range(M)] + [""] * s for s in range(P)]
+
+
+@exercise.misconception(fails=schedule_complete)
+def schedule_never_clamped(P, M):
+    """You let P - s forwards go ahead even where M is smaller: there are no more than min(P - s, M)."""
+    return run(lists(P, M, lambda s: P - s), P)
+
+
+@exercise.misconception(fails=schedule_in_flight)
+def schedule_one_more(P, M):
+    """One forward too many goes ahead. On device s the first backward comes after P - s forwards; the last device has one."""
+    return run(lists(P, M, lambda s: min(P - s + 1, M)), P)
+
+
+@exercise.misconception(fails=schedule_makespan)
+def schedule_one_less(P, M):
+    """You let P - 1 - s forwards go ahead, the one that follows at once not counted. Too few: devices wait for work that they could have."""
+    return run(lists(P, M, lambda s: min(max(P - 1 - s, 1), M)), P)
+
+
+@exercise.misconception(fails=schedule_order)
+def schedule_same_tick(P, M):
+    """You use what is made in the same tick. It arrives in the next."""
+    return [[cell for i in range(M) for cell in (f"F{i}", f"B{i}")] for _ in range(P)]
+
+
+@exercise.misconception(fails=schedule_complete)
+def schedule_two_in_a_cell(P, M):
+    """You have a forward and a backward in one tick. A device does one thing at a time."""
+    ticks = M + 2 * (P - 1)
+
+    def cell(kind, i):
+        return f"{kind}{i}" if 0 <= i < M else ""
+
+    return [[cell("F", t - s) + cell("B", t - 2 * (P - 1) + s) for t in range(ticks)] for s in range(P)]
+
+
+@exercise.misconception(fails=schedule_makespan)
+def schedule_one_at_a_time(P, M):
+    """You send a micro-batch all the way there and back before the next begins. While it travels, others can."""
+    span = 2 * P
+
+    def row(s):
+        return [[f"F{i}" if t == s else f"B{i}" if t == span - 1 - s else "" for t in range(span)] for i in range(M)]
+
+    return [[cell for part in row(s) for cell in part] for s in range(P)]
+
+
+@exercise.misconception(fails=schedule_order)
+def schedule_back_from_the_first(P, M):
+    """Your gradients start at the first device. They come from the last one, where the loss is."""
+
+    def here(s, t):
+        return next(
+            (f"{k}{i}" for i in range(M) for k, at in (("F", s + 2 * i), ("B", P + s + 2 * i + 1 - P % 2)) if at == t),
+            "",
+        )
+
+    return [[here(s, t) for t in range(2 * (M + P))] for s in range(P)]
+
+
+@exercise.alternative(of=schedule_1f1b)
+def by_closed_form(P, M):
+    """F in the ticks s + 2i, B in 2P - 1 - s + 2i; rows are dicts at first."""
+    grid = [[""] * (2 * (M + P - 1)) for _ in range(P)]
+    for s in range(P):
+        for i in range(M):
+            grid[s][s + 2 * i], grid[s][2 * P - 1 - s + 2 * i] = f"F{i}", f"B{i}"
+    return grid
+
+
+@exercise.alternative(of=schedule_1f1b)
+def backward_first(P, M):
+    """Greedy: a backward that can be done is done, else a forward while fewer than P - s are in flight; idle is None, tuples."""
+    done, rows = {}, [[] for _ in range(P)]
+    for tick in range(2 * (M + P - 1)):
+        now = {}
+        for s in range(P):
+            f, b = (sum(1 for (d, k, _) in done if d == s and k == kind) for kind in "FB")
+            back = b < f and (s == P - 1 or (s + 1, "B", b) in done)
+            there = f < M and f - b < P - s and (s == 0 or (s - 1, "F", f) in done)
+            cell = ("B", b) if back else ("F", f) if there else None
+            rows[s].append(f"{cell[0]}{cell[1]}" if cell else None)
+            if cell:
+                now[(s, *cell)] = tick
+        done |= now
+    return tuple(tuple(row) for row in rows)
+
+
+@exercise.misconception(of=in_flight_memory)
+def in_flight_of_gpipe(P, M, T, D):
+    """That is GPipe's, M on each device. In 1F1B the last devices have fewer: P - s, where that is less than M."""
+    return P * M * 2 * T * D
+
+
+@exercise.misconception(of=in_flight_memory)
+def in_flight_everywhere(P, M, T, D):
+    """You counted P on each device. On device s it is P - s, and never more than the M that there are."""
+    return P * P * 2 * T * D
+
+
+@exercise.misconception(of=in_flight_memory)
+def in_flight_beyond_m(P, M, T, D):
+    """You counted P - s on each device, also where there are only M micro-batches."""
+    return P * (P + 1) / 2 * 2 * T * D
+
+
+@exercise.misconception(of=in_flight_memory)
+def in_flight_one_less(P, M, T, D):
+    """You counted those ahead of the first backward and not the one that it belongs to: P - s with it."""
+    return sum(min(P - s - 1, M) for s in range(P)) * 2 * T * D
+
+
+@exercise.misconception(of=time_of_1f1b)
+def time_of_work_alone(chip, P, M, T, D):
+    """You counted the work of one device. It waits while the pipeline fills and drains: P - 1 forwards and P - 1 backwards."""
+    return M * 3 * matmul_time(4 * 2 * T * D**2, chip)
+
+
+@exercise.misconception(of=time_of_1f1b)
+def time_of_equal_ticks(chip, P, M, T, D):
+    """You let a backward take as long as a forward. It takes twice as long."""
+    return 2 * (M + P - 1) * matmul_time(4 * 2 * T * D**2, chip)
+
+
+@exercise.misconception(of=time_of_1f1b)
+def time_in_lock_step(chip, P, M, T, D):
+    """You let every tick last as long as a backward. Devices with programs of their own do not wait for the tick to end."""
+    return 2 * (M + P - 1) * 2 * matmul_time(4 * 2 * T * D**2, chip)
+
+
+@exercise.misconception(of=time_of_1f1b)
+def time_of_one_product(chip, P, M, T, D):
+    """You counted one product. A stage has four."""
+    return (M + P - 1) * 3 * matmul_time(2 * T * D**2, chip)
+
+
+exercise.about(
+    in_flight_memory, lambda P, M, T, D: About(mesh={"pp": P}, arrays=[((M, T, D), ())], branches=("P - s", "M"))
+)
+exercise.about(
+    time_of_1f1b,
+    lambda chip, P, M, T, D: About(chip=chip, mesh={"pp": P}, arrays=[((4 * P, D, D), PartitionSpec("pp"))]),
+)

@@ -1,0 +1,259 @@
+"""What is checked in I5, and what goes wrong."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec
+
+from grader.exercise import About
+from grader.expect import (
+    expect_close,
+    expect_flops,
+    expect_memory,
+    expect_only,
+    expect_spec,
+    expect_step_time,
+    expect_traffic,
+)
+from grader.hardware import HOP_TIME, matmul_time
+from i5_1f1b_program import call, exercise, grad_1f1b, lock_step_time, stage, stash_saved
+
+
+@exercise.helper
+def unsharded(ws, x, y):
+    """The loss of all micro-batches at once, and its gradient of ws, in float64."""
+    kept = []
+    for w in ws:
+        size = np.linalg.norm(x, axis=-1, keepdims=True)
+        kept.append((x / size, size))
+        x = np.tanh(x / size @ w)
+    loss, grads, d = ((x - y) ** 2).mean(), [], 2 * (x - y) / y.size
+    for w, (a, size) in zip(ws[::-1], kept[::-1], strict=True):
+        d = d * (1 - np.tanh(a @ w) ** 2)
+        grads.insert(0, np.einsum("mbi,mbj->ij", a, d))
+        d = d @ w.T
+        d = (d - a * (a * d).sum(-1, keepdims=True)) / size
+    return loss, np.stack(grads)
+
+
+@exercise.check(call, points=2, public=True)
+def program_value(seen):
+    """grad_1f1b: the loss and the gradients are those of one device"""
+    expect_close(seen.out, unsharded(seen.ws, seen.x, seen.y))
+    expect_spec(seen.out[1], PartitionSpec("pp"))
+
+
+@exercise.check(call, points=1, after=program_value)
+def program_budget(seen):
+    """grad_1f1b: 2 (M + P - 1) ticks with two permutes at most, and one all-reduce of a number"""
+    d, layers = seen.dims, seen.dims["L"] // seen.mesh["pp"]
+    ticks, micro = 2 * (d["M"] + seen.mesh["pp"] - 1), d["B"] * d["D"]
+    expect_only(seen, "permute", "all_reduce")
+    expect_traffic(seen, at_most=2 * ticks * 4 * micro + 8)
+    expect_flops(seen, at_most=ticks * layers * micro * (4 * 2 * d["D"] + 30))  # 30: lengths and what is like them
+    if seen.mesh["pp"] == 4:
+        expect_step_time(seen, on="v5e:2x2", at_most=(ticks + 4.7) * HOP_TIME)  # 4: of the all-reduce
+
+
+@exercise.check(call, points=1, after=program_value)
+def program_memory(seen):
+    """grad_1f1b: a stash of P inputs"""
+    d, stages = seen.dims, seen.mesh["pp"]
+    micro, weights = 4 * d["B"] * d["D"], 4 * d["D"] ** 2 * d["L"] // stages
+    arguments = 2 * d["M"] * micro + weights
+    loop = 2 * d["M"] * micro  # a loop's own x and y
+    stash, tick = 3 * stages * micro, 5 * weights + 8 * micro  # a stash that is written is counted as it was, too
+    expect_memory(seen, at_most=arguments + loop + stash + tick, by="program")
+
+
+def ring(step):
+    n = jax.lax.axis_size("pp")
+    return [(s, s + step) for s in range(n) if 0 <= s + step < n]
+
+
+def _grads(
+    ws, x, y, *,
+    slots=lambda n, m: n,
+    slot=lambda mine, n, m: mine % n,
+    there_at=lambda tick, me, n: (tick - me) // 2,
+    back_at=lambda tick, me, n: (tick - (2 * n - 1 - me)) // 2,
+    there_now=lambda tick, me, n, m: (tick - me) % 2 == 0,
+    per=lambda y: y.size,
+    add=lambda useful, grads, dws: grads + jnp.where(useful, dws, 0),
+    hand_on=lambda made: (jax.lax.ppermute(made, "pp", ring(1)), jax.lax.ppermute(made, "pp", ring(-1))),
+    ticks=lambda n, m: 2 * (m + n - 1),
+    choose=jax.lax.cond,
+):  # fmt: skip
+    """The reference with two permutes in every tick, and something else in one place."""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+
+    def there(tick, on, off, stash, loss, grads):
+        mine = there_at(tick, me, n)
+        a = jnp.where(me == 0, x[jnp.clip(mine, 0, m - 1)], on)
+        return stage(ws, a), stash.at[slot(mine, n, m)].set(a), loss, grads
+
+    def back(tick, on, off, stash, loss, grads):
+        mine = back_at(tick, me, n)
+        useful = (mine >= 0) & (mine < m)
+        out, pull = jax.vjp(stage, ws, stash[slot(mine, n, m)])
+        error = out - y[jnp.clip(mine, 0, m - 1)]
+        dws, da = pull(jnp.where(me == n - 1, 2 * error / per(y), off))
+        loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
+        return da, stash, loss, add(useful, grads, dws)
+
+    def a_tick(tick, carry):
+        made, *kept = choose(there_now(tick, me, n, m), there, back, tick, *carry)
+        return *hand_on(made), *kept
+
+    begin = x[0], x[0], jnp.zeros((slots(n, m), *x.shape[1:])), 0.0, jnp.zeros_like(ws)
+    _, _, _, loss, grads = jax.lax.fori_loop(0, ticks(n, m), a_tick, begin)
+    return jax.lax.psum(loss, "pp"), grads
+
+
+def _both(chosen, there, back, *carry):
+    return jax.tree.map(lambda a, b: jnp.where(chosen, a, b), there(*carry), back(*carry))
+
+
+@exercise.misconception(fails=program_memory)
+def stash_of_all(ws, x, y):
+    """You keep the inputs of all M micro-batches, as GPipe has to. Go back as soon as you can; then a slot is free again: `i % P`, P of them."""
+    return _grads(
+        ws, x, y, slots=lambda n, m: m + 1, slot=lambda mine, n, m: jnp.where((mine >= 0) & (mine < m), mine, m)
+    )
+
+
+@exercise.alternative(of=grad_1f1b)
+def both_in_a_tick(ws, x, y):
+    """F and B in every tick: fewer ticks, and 2P - 1 inputs are kept."""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+
+    def a_tick(tick, carry):
+        on, off, stash, loss, grads = carry
+        a = jnp.where(me == 0, x[jnp.clip(tick - me, 0, m - 1)], on)
+        stash = stash.at[(tick - me) % (2 * n - 1)].set(a)
+        made = stage(ws, a)
+        mine = tick - (2 * (n - 1) - me)
+        useful = (mine >= 0) & (mine < m)
+        out, pull = jax.vjp(stage, ws, stash[mine % (2 * n - 1)])
+        error = out - y[jnp.clip(mine, 0, m - 1)]
+        dws, da = pull(jnp.where(me == n - 1, 2 * error / y.size, off))
+        loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
+        handed = jax.lax.ppermute(made, "pp", ring(1)), jax.lax.ppermute(da, "pp", ring(-1))
+        return *handed, stash, loss, grads + jnp.where(useful, dws, 0)
+
+    begin = x[0], x[0], jnp.zeros((2 * n - 1, *x.shape[1:])), 0.0, jnp.zeros_like(ws)
+    _, _, _, loss, grads = jax.lax.fori_loop(0, m + 2 * n - 2, a_tick, begin)
+    return jax.lax.psum(loss, "pp"), grads
+
+
+@exercise.alternative(of=grad_1f1b)
+def two_permutes(ws, x, y):
+    """Both neighbours get what is made in every tick, and each takes what it needs."""
+    return _grads(ws, x, y)
+
+
+@exercise.alternative(of=grad_1f1b)
+def computes_both(ws, x, y):
+    """No cond: each tick computes there and back, and keeps one of them."""
+    return _grads(ws, x, y, choose=_both)
+
+
+@exercise.misconception(fails=program_value)
+def program_overwrites(ws, x, y):
+    """You overwrote the gradient in every tick, so that only the last micro-batch learned. Add to it."""
+    return _grads(ws, x, y, add=lambda useful, grads, dws: jnp.where(useful, dws, grads))
+
+
+@exercise.misconception(fails=program_value)
+def program_adds_junk(ws, x, y):
+    """You add up what comes of junk, too: add only where there is such a micro-batch, 0 ≤ i < M, and with jnp.where, since 0 · NaN is NaN."""
+    return _grads(ws, x, y, add=lambda useful, grads, dws: grads + useful * dws)
+
+
+@exercise.misconception(fails=program_value)
+def a_slot_too_few(ws, x, y):
+    """Your stash has P - 1 slots. Device 0 holds P inputs before the first goes back: slot i % P."""
+    return _grads(ws, x, y, slots=lambda n, m: n - 1, slot=lambda mine, n, m: mine % (n - 1))
+
+
+@exercise.misconception(fails=program_value)
+def back_a_tick_early(ws, x, y):
+    """On the way back you take a gradient a round before it is there: B of micro-batch i is in tick 2P - 1 - s + 2i."""
+    return _grads(ws, x, y, back_at=lambda tick, me, n: (tick - (2 * n - 3 - me)) // 2)
+
+
+@exercise.misconception(fails=program_value)
+def all_to_the_right(ws, x, y):
+    """You send everything to device s + 1, gradients too. These go back to s - 1."""
+
+    def hand_on(made):
+        return (jax.lax.ppermute(made, "pp", ring(1)),) * 2
+
+    return _grads(ws, x, y, hand_on=hand_on)
+
+
+@exercise.misconception(fails=program_value)
+def program_scaled_for_the_log(ws, x, y):
+    """Your loss is the mean over the batch, your gradient that of the sum over micro-batches: divide by M before going back."""
+    return _grads(ws, x, y, per=lambda y: y[0].size)
+
+
+@exercise.misconception(fails=program_budget)
+def program_gathers(ws, x, y):
+    """You gather what all devices made and pick the neighbours'. A permute sends it to the neighbour alone."""
+
+    def hand_on(made):
+        n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
+        of = jax.lax.all_gather(made, "pp")
+        return of[jnp.maximum(me - 1, 0)], of[jnp.minimum(me + 1, n - 1)]
+
+    return _grads(ws, x, y, hand_on=hand_on)
+
+
+@exercise.misconception(fails=program_budget)
+def a_round_too_many(ws, x, y):
+    """Your loop runs longer than it must: B of the last micro-batch on device 0 is in tick 2 (M + P - 1) - 1, and then all is done."""
+    return _grads(ws, x, y, ticks=lambda n, m: 2 * (m + n))
+
+
+@exercise.misconception(of=stash_saved)
+def stash_of_gpipe(M, P, T, D):
+    """That is GPipe's stash. Yours is not nothing: P inputs."""
+    return M * 2 * T * D
+
+
+@exercise.misconception(of=stash_saved)
+def stash_of_this(M, P, T, D):
+    """That is your program's stash. How much smaller is it than M inputs?"""
+    return P * 2 * T * D
+
+
+@exercise.misconception(of=stash_saved)
+def stash_of_floats(M, P, T, D):
+    """You took four bytes for a number. bfloat16 has two."""
+    return (M - P) * 4 * T * D
+
+
+@exercise.misconception(of=lock_step_time)
+def time_of_own_programs(chip, M, P, T, D):
+    """That is 1F1B with a program for each device, or a B without computing again. In one program for all, each tick is as long as a B: 3 units."""
+    return (M + P - 1) * 4 * matmul_time(2 * 2 * T * D**2, chip)
+
+
+@exercise.misconception(of=lock_step_time)
+def time_of_half_the_ticks(chip, M, P, T, D):
+    """You counted M + P - 1 ticks. Each micro-batch needs two, one there and one back."""
+    return (M + P - 1) * 3 * matmul_time(2 * 2 * T * D**2, chip)
+
+
+@exercise.misconception(of=lock_step_time)
+def ticks_without_filling(chip, M, P, T, D):
+    """You counted 2 M ticks. The pipeline fills and drains as well: P - 1 ticks each."""
+    return 2 * M * 3 * matmul_time(2 * 2 * T * D**2, chip)
+
+
+exercise.about(stash_saved, lambda M, P, T, D: About(mesh={"pp": P}, arrays=[((M, T, D), ())]))
+exercise.about(
+    lock_step_time,
+    lambda chip, M, P, T, D: About(chip=chip, mesh={"pp": P}, arrays=[((2 * P, D, D), PartitionSpec("pp"))]),
+)

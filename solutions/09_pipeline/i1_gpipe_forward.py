@@ -1,0 +1,128 @@
+"""# I1 A pipeline of micro-batches
+
+P devices in a row hold the layers of a model, each as many as the others. If one batch went from device to device,
+all but one would wait. So the batch is cut into M *micro-batches*: in every *tick* each device works on another of
+them and hands on what it made.
+
+**Task.** Write the way there as a body for `shard_map` (wrapped for you, with `check_vma=False`). `stage(ws, a)` is
+given: the layers of one device. The last device returns the M outputs, all others zeros. Gradients are checked, too:
+JAX differentiates your ticks.
+
+**Budget.** M + P − 1 ticks; in each a device computes one stage and hands on one micro-batch. Permutes and nothing
+else.
+
+```
+   tick     0   1   2   3   4   5   6   7      P = 4, M = 5
+   pp=0    F0  F1  F2  F3  F4   .   .   .
+   pp=1     .  F0  F1  F2  F3  F4   .   .      device s has micro-batch
+   pp=2     .   .  F0  F1  F2  F3  F4   .      t - s in tick t
+   pp=3     .   .   .  F0  F1  F2  F3  F4
+```
+
+The dots are the *bubble*. All devices run one program, so in a bubble they compute as well: on junk, for nothing. Of
+M + P − 1 ticks a device uses M.
+
+Mind the junk. Whom no pair of a `ppermute` names as target receives zeros, and `stage` divides by the length of each
+row: 0/0 is NaN. The output is right if nobody looks at it, but gradients are not: the gradient of what is thrown away
+is 0, and 0 · NaN is NaN.
+
+**Small case.** P = 4, M = 5: 8 ticks, a bubble of 3/8. With M = 27 it is 3/30, a tenth.
+
+**In time**, as the course's clock lays it out, ticks written out one after the other: P = 4, M = 5, two layers of
+float32[4096, 4096] on each device, micro-batches of 4096 tokens, on 2x2 v5e chips; `D` is a product, `k` other work
+of the core, `P` a hop, times are in us.
+
+```
+24,302.753 us, 7 permutes, 0% of their time hidden
+         │0            │5,000        │10,000      │15,000       │20,000
+compute  k═k═    kD═k═    k═kD═    k═k═    kD═k═    k═kD     k═k═    kD═k═k─
+link pp+     P···     P···     P···    P···     P···    P····    P···
+```
+
+A product waits for the hop before it, and the hop for the product before it: with d for a stage and h for a hop it
+takes (M + P − 1) · d + (M + P − 2) · h.
+
+**In real systems** stages are on different hosts or pods, since what is handed on is small next to weights and
+gradients.
+
+**Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*; CS336, lecture 8.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, axis, normal
+from grader.hardware import CHIPS, matmul_time
+
+exercise = Exercise(meshes=[{"pp": 4}, {"pp": 3, "dp": 2}], stars=3)
+
+
+@exercise.given
+def stage(ws, a):
+    """The layers of one device: each brings the rows of a[b, D] to length 1, multiplies by its w, and takes tanh."""
+    for w in ws:
+        a = jnp.tanh(a / jnp.linalg.norm(a, axis=-1, keepdims=True) @ w)
+    return a
+
+
+@exercise.body(
+    out_specs=P("pp"),
+    check_vma=False,
+    hints=[
+        "In tick t, which micro-batch does device s have? What does device 0 take, what do the others, and when does the first output come?",
+        "Each tick: device 0 takes x[t], the others what was handed on; compute the stage; hand on to s + 1. The output of tick t is "
+        "micro-batch t - (P - 1). Begin with something that has a length, such as ones.",
+        "made = stage(ws, jnp.where(me == 0, x[tick], held)); out = out.at[tick - (n - 1)].set(made); held = jax.lax.ppermute(made, 'pp', [(s, s + 1) for s in range(n - 1)])",
+    ],
+)
+def gpipe_forward(ws, x):
+    """All micro-batches through all layers.
+
+    Args: ws float32[L/P, D, D], the device's layers; x float32[M, b, D], all micro-batches, on every device.
+    Returns: float32[1, M, b, D], the outputs on the last device and zeros on the others.
+    """
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+
+    def one_tick(tick, carry):
+        held, out = carry
+        made = stage(ws, jnp.where(me == 0, x[tick], held))  # beyond its end, JAX reads the last of x
+        out = out.at[tick - (n - 1)].set(made)  # below 0 it counts from the end: junk, overwritten in time
+        return jax.lax.ppermute(made, "pp", [(s, s + 1) for s in range(n - 1)]), out
+
+    _, out = jax.lax.fori_loop(0, m + n - 1, one_tick, (jnp.ones(x.shape[1:]), jnp.zeros_like(x)))
+    return jnp.where(me == n - 1, out, 0)[None]
+
+
+arrays = {"ws": normal("L", "D", "D", spec=P("pp")), "x": normal("M", "B", "D")}
+DIMS = {"P": axis("pp"), "L": 2 * axis("pp"), "M": 5, "B": 3, "D": 20}
+HIDDEN = {"P": axis("pp"), "L": 3 * axis("pp"), "M": 2, "B": 5, "D": 21}
+there = exercise.call(gpipe_forward, **arrays, dims=DIMS, hidden_dims=HIDDEN)
+learns = exercise.call(
+    gpipe_forward, **arrays, wrt=("ws", "x"), cotangent=normal("P", "M", "B", "D", spec=P("pp")),
+    dims=DIMS, hidden_dims=HIDDEN,
+)  # fmt: skip
+
+
+@exercise.number(
+    points=0.5,
+    unit="ms",
+    params={"chip": ["v4p", "v5p"], "P": [4, 8], "M": [6, 30], "T": [2048, 4096], "D": [6144, 8192]},
+    model="lock step: a stage's arithmetic at the peak rate, then a hop of its output at W1, one direction of a link",
+)
+def pipeline_time(chip, P, M, T, D):
+    """{{ M }} micro-batches of {{ T }} tokens go through {{ P }} {{ chip }} chips in a row, each with two layers whose `w` is
+    bfloat16[{{ D }}, {{ D }}]. How long does the way there take, until the last output is made?"""
+    return (M + P - 1) * matmul_time(2 * 2 * T * D**2, chip) + (M + P - 2) * 2 * T * D / CHIPS[chip].ici
+
+
+@exercise.number(
+    points=0.5,
+    unit="TFLOP",
+    params={"P": [4, 6, 8], "M": [5, 12, 24], "T": [1024, 3072], "D": [6144, 8192]},
+    model="one program on all devices, which compute in every tick; matrix products only; 1 TFLOP is 10^12 FLOPs",
+)
+def bubble_flops(P, M, T, D):
+    """{{ P }} devices with three layers each (`w` is bfloat16[{{ D }}, {{ D }}]), {{ M }} micro-batches of {{ T }} tokens. How many TFLOP do
+    all devices together spend on junk?"""
+    return P * (P - 1) * 3 * 2 * T * D**2

@@ -1,0 +1,127 @@
+"""# I2 The way back through a pipeline
+
+I1's pipeline learns. When the last device has all outputs, gradients run the other way: in a tick every device takes
+the gradient that arrives for what it made, and passes the gradient of what it was given to the device before. For
+that it needs the inputs of its stage again, so on the way there each device keeps a *stash* of them.
+
+**Task.** Write one training step as a body for `shard_map` (wrapped for you, with `check_vma=False`). `stage` is
+given, as in I1. The loss is the mean of `(output − y)²` over all M micro-batches together. Return the loss, and the
+device's layers after `w − rate · gradient`. All micro-batches see the same weights.
+
+**Budget.** M + P − 1 ticks there and as many back. Permutes only, and one all-reduce of one number, the loss. In
+memory, beside the arguments: one stash of inputs, one sum of gradients and what a single tick takes.
+
+```
+   tick     0   1   2   3   4   5   6   7   8   9  10  11     P = 3, M = 4
+   pp=0    F0  F1  F2  F3   .   .   .   .  B0  B1  B2  B3
+   pp=1     .  F0  F1  F2  F3   .   .  B0  B1  B2  B3   .
+   pp=2     .   .  F0  F1  F2  F3  B0  B1  B2  B3   .   .
+```
+
+In the dots a device computes, too, on junk. A gradient of junk is masked with `jnp.where`: 0 · NaN is NaN.
+
+**Small case.** `jax.vjp(stage, ws, a)` computes the stage again and returns its output and a function from the
+gradient of the output to those of `ws` and `a`. So a tick of the way back costs three ticks of the way there: again,
+and once for each of the two gradients.
+
+**In real systems** this is GPipe with rematerialization. Devices that keep what is inside their layers skip the
+"again" and pay in memory.
+
+**Read on.** *GPipe: Easy Scaling with Micro-Batch Pipeline Parallelism*.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, axis, like, normal
+from grader.hardware import matmul_time
+
+exercise = Exercise(meshes=[{"pp": 4}, {"pp": 3, "dp": 2}], stars=3, extension=True)
+
+
+@exercise.given
+def stage(ws, a):
+    """The layers of one device: each brings the rows of a[b, D] to length 1, multiplies by its w, and takes tanh."""
+    for w in ws:
+        a = jnp.tanh(a / jnp.linalg.norm(a, axis=-1, keepdims=True) @ w)
+    return a
+
+
+@exercise.body(
+    out_specs=(P(), P("pp")),
+    check_vma=False,
+    hints=[
+        "Which micro-batch is where in tick t, on the way there and on the way back? What must be kept in between?",
+        "There: device s has t - s, and keeps what enters its stage. Back: the last device begins; device s has "
+        "t - (P - 1 - s), takes the input from its stash and adds to one sum of gradients.",
+        "out, pull = jax.vjp(stage, ws, stash[mine]); dws, da = pull(jnp.where(me == n - 1, 2 * (out - y[mine]) / y.size, came))",
+    ],
+)
+def gpipe_step(ws, x, y, *, rate):
+    """One step of gradient descent.
+
+    Args: ws float32[L/P, D, D], the device's layers; x and y float32[M, b, D], all micro-batches; rate a number.
+    Returns: (loss, ws after the step).
+    """
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+
+    def there(tick, carry):
+        held, stash = carry
+        a = jnp.where(me == 0, x[tick], held)
+        stash = stash.at[tick - me].set(a)  # below 0 it counts from the end, and is overwritten; beyond M it is dropped
+        return jax.lax.ppermute(stage(ws, a), "pp", [(s, s + 1) for s in range(n - 1)]), stash
+
+    def back(tick, carry):
+        came, loss, grads = carry
+        mine = tick - (n - 1 - me)
+        useful = (mine >= 0) & (mine < m)
+        out, pull = jax.vjp(stage, ws, stash[mine])
+        error = out - y[mine]
+        dws, da = pull(jnp.where(me == n - 1, 2 * error / y.size, came))
+        loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
+        came = jax.lax.ppermute(da, "pp", [(s + 1, s) for s in range(n - 1)])
+        return came, loss, grads + jnp.where(useful, dws, 0)
+
+    junk, ticks = jnp.ones(x.shape[1:]), m + n - 1
+    _, stash = jax.lax.fori_loop(0, ticks, there, (junk, jnp.zeros_like(x)))
+    _, loss, grads = jax.lax.fori_loop(0, ticks, back, (junk, 0.0, jnp.zeros_like(ws)))
+    return jax.lax.psum(loss, "pp"), ws - rate * grads
+
+
+call = exercise.call(
+    gpipe_step,
+    ws=normal("L", "D", "D", spec=P("pp")),
+    x=normal("M", "B", "D"),
+    y=normal("M", "B", "D"),
+    static={"rate": 0.5},
+    hidden_static={"rate": 0.7},
+    returns=("loss", like("ws")),
+    steps=3,
+    dims={"L": 2 * axis("pp"), "M": 5, "B": 4, "D": 12},
+    hidden_dims={"L": 3 * axis("pp"), "M": 7, "B": 3, "D": 10},
+)
+
+
+@exercise.number(
+    points=0.5,
+    unit="MiB",
+    params={"M": [12, 24, 32], "P": [4, 8], "L": [3, 5], "T": [2048, 3072], "D": [5120, 8192]},
+    model="a stash of inputs of stages and nothing else; 1 MiB is 2^20 bytes",
+)
+def gpipe_stash(M, P, L, T, D):
+    """{{ P }} stages of {{ L }} layers each, {{ M }} micro-batches of {{ T }} tokens, bfloat16[{{ T }}, {{ D }}] between stages. How many
+    MiB is the stash of one device when the way there is done?"""
+    return M * 2 * T * D
+
+
+@exercise.number(
+    points=0.5,
+    unit="ms",
+    params={"chip": ["v4p", "v5p"], "M": [12, 16, 32], "P": [4, 8], "T": [2048, 4096], "D": [6144, 8192]},
+    model="arithmetic at the peak rate and nothing else; the way back computes each stage again",
+)
+def gpipe_step_time(chip, M, P, T, D):
+    """`gpipe_step` on {{ P }} {{ chip }} chips: {{ M }} micro-batches of {{ T }} tokens, each stage three layers whose `w` is
+    bfloat16[{{ D }}, {{ D }}]. How long does a step take?"""
+    return (M + P - 1) * 4 * matmul_time(3 * 2 * T * D**2, chip)

@@ -1,0 +1,120 @@
+"""# I4 Ranks that wait for ever
+
+In JAX all devices run one program, and the compiler sees to it that they meet. Pipelines on GPUs are often written
+rank by rank, with sends, receives and collectives, and nobody sees to it. A rank that waits for what never comes is
+no error: it hangs.
+
+**Task.** Write `run_ranks(programs)`. `programs[r]` is the list of operations of rank r. Return `(order, stuck)`: the
+operations that end, each as `(rank, number in its program)`, in an order in which they can; and the ranks that never
+get to the end of their program, in ascending order. By these rules:
+
+- A rank does its operations one after the other; the next begins when one has ended.
+- `("send", to, name)` ends when its message is received.
+- `("isend", to, name)` ends at once, and its message is on its way. `("wait", name)` ends when the message of this
+  rank's last `isend` of that name is received.
+- `("recv", source, name)` takes the oldest message from `source` that is not received yet, and waits for one. Names
+  do not travel: what `source` calls it does not matter. The messages of a pair keep their order, whether by `send` or
+  `isend`.
+- `("all_reduce", group)` ends, on all ranks of the group together, when each of them is at an `all_reduce` of this
+  group.
+
+What ends together may stand in any order. So may whatever does not wait for each other.
+
+```
+   rank 0   send to 1   recv from 1        both wait for ever: each send
+   rank 1   send to 0   recv from 0        ends when it is received
+
+   rank 0   isend to 1  recv from 1  wait  nobody waits for long
+   rank 1   isend to 0  recv from 0  wait
+```
+
+**Small case.** Ranks 0 and 1 begin with `("all_reduce", (0, 1, 2))`; rank 2 has nothing to do. Then `([], [0, 1])`.
+If rank 2 sent to rank 0 instead, it would be stuck as well: rank 0 is not there to receive. A rank that waits for one
+that is stuck is stuck.
+
+**In real systems** this is a job that looks busy and makes no progress, until a watchdog ends it: with NCCL,
+PyTorch's waits ten minutes unless told otherwise.
+
+**Read on.** CS336, lecture 8, on point-to-point operations; `torch.distributed` in the PyTorch documentation.
+"""
+
+import collections
+
+from grader.exercise import Exercise
+from grader.hardware import GPUS
+
+exercise = Exercise(stars=2, extension=True)
+
+
+@exercise.function(
+    hints=[
+        "What does each rank wait for, the one operation that it is at? Go round until no rank can go on.",
+        "Keep a queue of messages for every pair. A send puts its message in when its rank comes to it, not when it ends; who "
+        "takes a message of a send lets both ranks go on.",
+        "For a recv: queue = queues[source, rank]; if queue: message = queue.pop(0), then end(rank), and end(source) if the "
+        "source is still at that message, so that it was a send.",
+    ]
+)
+def run_ranks(programs):
+    """Run programs of ranks as far as they get.
+
+    Args: programs: for each rank a list of operations, such as [("isend", 1, "a"), ("recv", 1, "b"), ("wait", "a")].
+    Returns: (order, stuck): a list of (rank, number of an operation), and a list of ranks.
+    """
+    at, order, sent, received, last = [0] * len(programs), [], set(), set(), {}
+    queues = collections.defaultdict(list)
+
+    def now(rank):
+        return programs[rank][at[rank]] if at[rank] < len(programs[rank]) else ("finished", None)
+
+    def end(*ranks):
+        for rank in ranks:
+            order.append((rank, at[rank]))
+            at[rank] += 1
+
+    moved = True
+    while moved:
+        before = len(order) + len(sent)
+        for rank in range(len(programs)):
+            kind, what, *name = now(rank)
+            message = (rank, at[rank])
+            if kind.endswith("send") and message not in sent:
+                sent.add(message)
+                queues[rank, what].append(message)
+                last[rank, *name] = message
+            if kind == "isend" or (kind == "wait" and last.get((rank, what)) in received):
+                end(rank)
+            elif kind == "recv" and queues[what, rank]:
+                source, number = taken = queues[what, rank].pop(0)
+                received.add(taken)
+                end(rank)
+                if at[source] == number:
+                    end(source)
+            elif kind == "all_reduce" and all(now(other) == now(rank) for other in what):
+                end(*what)
+        moved = len(order) + len(sent) > before
+    return order, [rank for rank, program in enumerate(programs) if at[rank] < len(program)]
+
+
+@exercise.number(
+    points=0.5,
+    unit="ms",
+    params={"gpu": ["A100", "H100", "B200"], "X": [3, 5, 6, 8], "V": [3, 7, 20]},
+    model="V / W1 for a message, W1 the egress of a GPU; a rank takes part in one message at a time; 1 GB is 10^9 bytes",
+)
+def blocking_ring_time(gpu, X, V):
+    """{{ X }} {{ gpu }} in one node pass arrays of {{ V }} GB round a ring, each to the next rank, by `send` and `recv`. Rank 0 receives
+    first, all others send first. How long does it take until everybody is done?"""
+    return X * V * 1e9 / GPUS[gpu].egress
+
+
+@exercise.number(
+    points=0.5,
+    unit="ms",
+    params={"gpu": ["A100", "H100", "B200"], "X": [4, 6, 8], "Y": [3, 5, 7], "V": [3, 7, 20]},
+    model="as above",
+)
+def alternating_ring_time(gpu, X, Y, V):
+    """The same, but all even ranks send first and all odd ones receive first. It is done on {{ X }} {{ gpu }}, and when they are
+    through on {{ Y }} of them, with {{ V }} GB each time. How long do the two take together?"""
+    return (2 + 3) * V * 1e9 / GPUS[gpu].egress

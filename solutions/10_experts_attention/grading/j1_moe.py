@@ -1,0 +1,456 @@
+"""How J1 is checked, what goes wrong in it, and what else is right."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from grader.exercise import About, array, axis, normal
+from grader.expect import expect_close, expect_only, expect_traffic
+from j1_moe import EXPERTS, TOKENS, exercise, moe, moe_bytes, moe_hides_from
+
+
+@exercise.helper
+def uneven(rng, shape):
+    """Tokens choose by themselves, and some experts are chosen more often than others."""
+    return 1.5 * rng.standard_normal(shape) + rng.standard_normal(shape[1])
+
+
+@exercise.helper
+def small(rng, shape):
+    """Weights that leave tanh some slope."""
+    return rng.standard_normal(shape) / np.sqrt(shape[1])
+
+
+call = exercise.call(
+    moe,
+    x=normal("S", "D", spec=TOKENS),
+    route=array("S", "E", draw=uneven, spec=TOKENS),
+    w=array("E", "D", "F", draw=small, spec=EXPERTS),
+    wrt=("x", "route", "w"),
+    cotangent=normal("S", "F", spec=TOKENS),
+    dims={"S": 6 * axis("dp") * axis("ep"), "E": 2 * axis("ep"), "D": 5, "F": 4},
+    hidden_dims={"S": 11 * axis("dp") * axis("ep"), "E": 3 * axis("ep"), "D": 4, "F": 7},
+    static={"k": 2, "cap": 2},
+    hidden_static={"k": 3, "cap": 4},
+)
+
+
+@exercise.helper
+def kept(seen):
+    """Which of the choices are served, [S, E]."""
+    devices = seen.mesh["dp"] * seen.mesh["ep"]
+    order = np.argsort(-seen.route.astype(np.float64), axis=1, kind="stable")[:, : seen.k]
+    served = np.zeros(seen.route.shape)
+    for tokens in np.split(np.arange(len(order)), devices):
+        room = np.full(seen.route.shape[1], seen.cap)
+        for rank in range(seen.k):
+            for token in tokens:
+                expert = order[token, rank]
+                served[token, expert] = room[expert] > 0
+                room[expert] -= 1
+    return served
+
+
+@exercise.helper
+def due(seen):
+    """The result and the gradients, of whole arrays in float64."""
+    x, route, w, ct = (a.astype(np.float64) for a in (seen.x, seen.route, seen.w, seen.cotangent))
+    gates = np.exp(route - route.max(1, keepdims=True))
+    gates /= gates.sum(1, keepdims=True)
+    served = kept(seen)
+    made = np.tanh(np.einsum("sd,edf->sef", x, w))
+    back = (gates * served)[..., None] * ct[:, None] * (1 - made**2)
+    d_gates = served * np.einsum("sf,sef->se", ct, made)
+    return np.einsum("se,sef->sf", gates * served, made), {
+        "x": np.einsum("sef,edf->sd", back, w),
+        "w": np.einsum("sd,sef->edf", x, back),
+        "route": gates * (d_gates - (gates * d_gates).sum(1, keepdims=True)),
+    }
+
+
+@exercise.check(call, points=2, public=True)
+def moe_value(seen):
+    """moe: the sum over each token's experts, without those that had no room"""
+    expect_close(seen.out, due(seen)[0])
+
+
+@exercise.check(call, points=1, public=True, after=moe_value)
+def moe_gradients(seen):
+    """moe: the gradients of tokens and weights"""
+    for name in ("x", "w"):
+        expect_close(seen.grads[name], due(seen)[1][name])
+
+
+@exercise.check(call, points=1, public=True, after=moe_value)
+def moe_router(seen):
+    """moe: the gradient of the router's scores"""
+    expect_close(seen.grads["route"], due(seen)[1]["route"])
+
+
+@exercise.check(call, points=1, public=True, after=moe_value)
+def moe_traffic(seen):
+    """moe: all-to-alls only, of E · cap rows there and back, forward and backward"""
+    n = seen.mesh["ep"]
+    forward, backward = seen.only(backward=False), seen.only(backward=True)
+    expect_only(forward, "all_to_all")
+    expect_only(backward.only(axis="ep"), "all_to_all")
+    numbers = seen.dims["E"] * seen.cap * (seen.dims["D"] + seen.dims["F"] + 2)
+    for half in (forward, backward):
+        expect_traffic(half, at_most=4 * numbers * (n - 1) / n, axis="ep")
+    expect_traffic(forward, at_most=0, axis="dp")
+
+
+# -- right, in other styles --------------------------------------------------------------------
+
+
+def there(slots):
+    """[E, cap, ...] of a device's own tokens -> [E/N, N cap, ...] of its own experts."""
+    return jax.lax.all_to_all(slots, "ep", split_axis=0, concat_axis=1, tiled=True)
+
+
+def back(made):
+    """The way back of `there`."""
+    return jax.lax.all_to_all(made, "ep", split_axis=1, concat_axis=0, tiled=True)
+
+
+def chosen(route, k):
+    """(gate, expert) of all choices, first ones first, flat."""
+    gates, experts = jax.lax.top_k(jax.nn.softmax(route), k)
+    return gates.T.ravel(), experts.T.ravel()
+
+
+def slots_of(expert, E):
+    """How many choices of the same expert stand before each."""
+    ones = jax.nn.one_hot(expert, E, dtype=int)
+    return (jnp.cumsum(ones, axis=0) * ones).sum(-1) - 1
+
+
+def placed(x, expert, slot, E, cap):
+    """Rows of x, once for each choice, at (expert, slot)."""
+    rows = jnp.tile(x, (len(expert) // len(x), 1))
+    return jnp.zeros((E, cap, x.shape[1]), x.dtype).at[expert, slot].set(rows, mode="drop")
+
+
+def through(here, w):
+    """Rows of each expert multiplied by its weights."""
+    return jnp.tanh(jnp.einsum("ecd,edf->ecf", here, w))
+
+
+def joined(home, gate, expert, slot, tokens):
+    """The sum over the choices of each token; those beyond the slots add nothing."""
+    results = home.at[expert, slot].get(mode="fill", fill_value=0)
+    return (gate[:, None] * results).reshape(-1, tokens, home.shape[-1]).sum(0)
+
+
+@exercise.alternative()
+def one_hot_products(x, route, w, *, k, cap):
+    """A dense mask [tokens, E, cap]; products with it dispatch and combine."""
+    E, left = route.shape[1], jax.nn.softmax(route)
+    used, mask, weight = jnp.zeros(E), 0, 0
+    for _ in range(k):
+        choice = jax.nn.one_hot(jnp.argmax(left, -1), E)
+        before = used + jnp.cumsum(choice, 0) - choice
+        slot = jax.nn.one_hot(jnp.where(choice > 0, before, -1).astype(int), cap)
+        mask = mask + slot
+        weight = weight + slot * jnp.where(choice > 0, jax.nn.softmax(route), 0)[..., None]
+        used, left = used + choice.sum(0), jnp.where(choice > 0, -1, left)
+    home = back(through(there(jnp.einsum("sec,sd->ecd", mask, x)), w))
+    return jnp.einsum("sec,ecf->sf", weight, home)
+
+
+@exercise.alternative()
+def sorted_by_expert(x, route, w, *, k, cap):
+    """A stable sort by expert; a choice's slot is how far it stands behind the first of its expert."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    order = jnp.argsort(expert, stable=True)
+    ranked = expert[order]
+    slot = jnp.arange(len(order)) - jnp.searchsorted(ranked, ranked)
+    token = order % len(x)
+    slots = jnp.zeros((E, cap, x.shape[1])).at[ranked, slot].set(x[token], mode="drop")
+    home = back(through(there(slots), w))
+    fits = (slot < cap)[:, None]
+    rows = jnp.where(fits, home[ranked, jnp.minimum(slot, cap - 1)], 0) * gate[order][:, None]
+    return jnp.zeros((len(x), w.shape[2])).at[token].add(rows)
+
+
+@exercise.alternative()
+def choice_by_choice(x, route, w, *, k, cap):
+    """A loop over the choices, that counts how much room is used; results are added one choice after the other."""
+    gates, experts = jax.lax.top_k(jax.nn.softmax(route), k)
+    E, used = route.shape[1], jnp.zeros(route.shape[1], int)
+    slots, places = jnp.zeros((E, cap + 1, x.shape[1])), []
+    for rank in range(k):
+        expert = experts[:, rank]
+        slot = jnp.minimum(used[expert] + slots_of(expert, E), cap)  # the last one is thrown away
+        slots = slots.at[expert, slot].add(x)
+        places.append((expert, slot))
+        used = used + jnp.bincount(expert, length=E)
+    home = jnp.pad(back(through(there(slots[:, :cap]), w)), ((0, 0), (0, 1), (0, 0)))
+    out = 0
+    for rank, place in enumerate(places):
+        out = out + gates[:, rank, None] * home[place]
+    return out
+
+
+@exercise.alternative()
+def chunks_of_devices(x, route, w, *, k, cap):
+    """all_to_all without tiled=True on [N, E/N, cap, D]; experts in a loop; in two halves of the slots."""
+    (gate, expert), n = chosen(route, k), jax.lax.axis_size("ep")
+    E, slot = route.shape[1], slots_of(expert, route.shape[1])
+    slots = placed(x, expert, slot, E, cap).reshape(n, E // n, cap, -1)
+    halves = []
+    for part in (slots[:, :, : cap // 2], slots[:, :, cap // 2 :]):
+        here = jax.lax.all_to_all(part, "ep", split_axis=0, concat_axis=0)
+        made = jnp.stack([jnp.tanh(here[:, e] @ w[e]) for e in range(E // n)], 1)
+        halves.append(jax.lax.all_to_all(made, "ep", split_axis=0, concat_axis=0))
+    return joined(jnp.concatenate(halves, 2).reshape(E, cap, -1), gate, expert, slot, len(x))
+
+
+@exercise.alternative()
+def weighted_where_the_experts_are(x, route, w, *, k, cap):
+    """Gates travel with the tokens as one number more, and results come back weighted."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    rows = jnp.concatenate([jnp.tile(x, (k, 1)), gate[:, None]], 1)
+    here = there(jnp.zeros((E, cap, rows.shape[1])).at[expert, slot].set(rows, mode="drop"))
+    home = back(through(here[..., :-1], w) * here[..., -1:])
+    return joined(home, jnp.ones_like(gate), expert, slot, len(x))
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+@exercise.misconception(fails=moe_value)
+def second_choice_overwrites(x, route, w, *, k, cap):
+    """You wrote each choice's result over the one before. A token's result is the sum of all its choices."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    home = back(through(there(placed(x, expert, slot, E, cap)), w))
+    results = gate[:, None] * home.at[expert, slot].get(mode="fill", fill_value=0)
+    return results.reshape(k, len(x), -1)[-1]
+
+
+@exercise.misconception(fails=moe_value)
+def first_choice_only(x, route, w, *, k, cap):
+    """You sent each token to one expert. It chooses k."""
+    (gate, expert), E = chosen(route, 1), route.shape[1]
+    slot = slots_of(expert, E)
+    return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_value)
+def gates_left_out(x, route, w, *, k, cap):
+    """You added results without their gates."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    home = back(through(there(placed(x, expert, slot, E, cap)), w))
+    return joined(home, jnp.ones_like(gate), expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_value)
+def gates_of_the_chosen(x, route, w, *, k, cap):
+    """You took the softmax over the chosen experts. Here it is over all of them, and what the others have is not given out again."""
+    scores, experts = jax.lax.top_k(route, k)
+    gate, expert, E = jax.nn.softmax(scores).T.ravel(), experts.T.ravel(), route.shape[1]
+    slot = slots_of(expert, E)
+    return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_value)
+def token_by_token(x, route, w, *, k, cap):
+    """You served all choices of a token before the next token. First choices come first, of all tokens."""
+    gates, experts = jax.lax.top_k(jax.nn.softmax(route), k)
+    E, rows = route.shape[1], jnp.repeat(x, k, axis=0)
+    slot = slots_of(experts.ravel(), E)
+    slots = jnp.zeros((E, cap, x.shape[1])).at[experts.ravel(), slot].set(rows, mode="drop")
+    results = back(through(there(slots), w)).at[experts.ravel(), slot].get(mode="fill", fill_value=0)
+    return (gates.ravel()[:, None] * results).reshape(len(x), k, -1).sum(1)
+
+
+@exercise.misconception(fails=moe_value)
+def room_for_each_rank(x, route, w, *, k, cap):
+    """You gave second choices room of their own: each rank started at slot 0. They come behind the first ones in the same slots."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = jnp.concatenate([slots_of(e, E) for e in jnp.split(expert, k)])
+    return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_value)
+def late_ones_in_the_last_slot(x, route, w, *, k, cap):
+    """You put choices without room into the last slot, over the one that was there. Drop them, and read nothing for them."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = jnp.minimum(slots_of(expert, E), cap - 1)
+    return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_value)
+def late_ones_read_the_last_slot(x, route, w, *, k, cap):
+    """You dropped tokens on the way there and read somebody else's result for them: an index beyond the end is moved to the last."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    home = back(through(there(placed(x, expert, slot, E, cap)), w))
+    return joined(home, gate, expert, jnp.minimum(slot, cap - 1), len(x))
+
+
+@exercise.misconception(fails=moe_value)
+def sent_on_instead_of_back(x, route, w, *, k, cap):
+    """You repeated the way there instead of undoing it: sizes fit, rows are not where they set out. Split what was joined, join what was split."""
+    (gate, expert), E, n = chosen(route, k), route.shape[1], jax.lax.axis_size("ep")
+    slot = slots_of(expert, E)
+    made = through(there(placed(x, expert, slot, E, cap)), w).reshape(E, cap, -1)
+    home = there(made).reshape(E // n, n, cap, -1).reshape(E, cap, -1)
+    return joined(home, gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_value)
+def expert_of_the_whole_numbering(x, route, w, *, k, cap):
+    """You looked up local weights by the expert's number of all E. A device's weights start at 0: take off where its experts begin."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    number = jax.lax.axis_index("ep") * len(w) + jnp.arange(len(w))
+    made = through(there(placed(x, expert, slot, E, cap)), w[jnp.minimum(number, len(w) - 1)])
+    return joined(back(made), gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_value)
+def experts_dealt_out(x, route, w, *, k, cap):
+    """You sent expert e to device e mod N. Here device i has the E/N experts from i · E/N on."""
+    (gate, expert), E, n = chosen(route, k), route.shape[1], jax.lax.axis_size("ep")
+    slot, place = slots_of(expert, E), expert % n * (E // n) + expert // n
+    return joined(back(through(there(placed(x, place, slot, E, cap)), w)), gate, place, slot, len(x))
+
+
+@exercise.misconception(fails=moe_value)
+def slots_of_the_receiver(x, route, w, *, k, cap):
+    """You read results as they lay at the experts, device by device in each expert's rows. Each came home to the slot from which it was sent."""
+    (gate, expert), E, n = chosen(route, k), route.shape[1], jax.lax.axis_size("ep")
+    slot = slots_of(expert, E)
+    home = back(through(there(placed(x, expert, slot, E, cap)), w))
+    return joined(home.reshape(n, E // n, cap, -1).swapaxes(0, 1).reshape(E, cap, -1), gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_value)
+def gate_on_the_way_in(x, route, w, *, k, cap):
+    """You multiplied the tokens by their gates. Experts are not linear: weigh what they return."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    rows = gate[:, None] * jnp.tile(x, (k, 1))
+    slots = jnp.zeros((E, cap, x.shape[1])).at[expert, slot].set(rows, mode="drop")
+    return joined(back(through(there(slots), w)), jnp.ones_like(gate), expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_router)
+def gates_taken_as_given(x, route, w, *, k, cap):
+    """You stopped the gradient of the gates. It is all that the router learns from: which expert it picks has no gradient."""
+    (gate, expert), E = chosen(jax.lax.stop_gradient(route), k), route.shape[1]
+    slot = slots_of(expert, E)
+    return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_router)
+def gate_gradient_twice(x, route, w, *, k, cap):
+    """Your router's gradient has something added that does not change the value: a gate divided by its own stopped copy. Weigh once."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    home = back(through(there(placed(x, expert, slot, E, cap)), w))
+    return joined(home, gate * gate / jax.lax.stop_gradient(gate), expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_gradients)
+def tokens_taken_as_given(x, route, w, *, k, cap):
+    """You stopped the gradient of what is sent. Layers before this one learn through the tokens: their gradients travel the same way back."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    slots = jax.lax.stop_gradient(placed(x, expert, slot, E, cap))
+    return joined(back(through(there(slots), w)), gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_traffic)
+def gathered_tokens(x, route, w, *, k, cap):
+    """You gathered all tokens and summed results over all devices. Send each token to its experts only: two all-to-alls."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot, n, me = slots_of(expert, E), jax.lax.axis_size("ep"), jax.lax.axis_index("ep")
+    every = jax.lax.all_gather(placed(x, expert, slot, E, cap), "ep")  # [N, E, cap, D]
+    mine = jax.lax.dynamic_slice_in_dim(every, me * (E // n), E // n, axis=1)
+    made = jnp.tanh(jnp.einsum("necd,edf->necf", mine, w))
+    home = jax.lax.all_gather(made, "ep", axis=1, tiled=True)[me]
+    return joined(home, gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_traffic)
+def gathered_experts(x, route, w, *, k, cap):
+    """You gathered the weights of all experts: then experts need not have been cut. Move tokens."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    home = through(placed(x, expert, slot, E, cap), jax.lax.all_gather(w, "ep", tiled=True))
+    return joined(home, gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_traffic)
+def room_for_all_tokens(x, route, w, *, k, cap):
+    """You sent room for every token to every expert, and most of it was empty. `cap` rows for each expert is all that goes."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    slot = jnp.where(slot < cap, slot, k * len(x))
+    home = back(through(there(placed(x, expert, slot, E, k * len(x))), w))
+    return joined(home, gate, expert, slot, len(x))
+
+
+@exercise.misconception(of=moe_bytes)
+def bytes_one_way(S, D, k, room, N):
+    """You left out the way back."""
+    return moe_bytes(S=S, D=D, k=k, room=room, N=N) / 2
+
+
+@exercise.misconception(of=moe_bytes)
+def bytes_of_one_choice(S, D, k, room, N):
+    """You sent each token once. It goes to k experts."""
+    return moe_bytes(S=S, D=D, k=k, room=room, N=N) / k
+
+
+@exercise.misconception(of=moe_bytes)
+def bytes_without_room(S, D, k, room, N):
+    """You counted tokens. What is sent is the room for them, filled or not."""
+    return moe_bytes(S=S, D=D, k=k, room=100, N=N)
+
+
+@exercise.misconception(of=moe_bytes)
+def bytes_of_all_slots(S, D, k, room, N):
+    """You counted what a device keeps for its own experts: of N pieces it sends N − 1."""
+    return moe_bytes(S=S, D=D, k=k, room=room, N=N) * N / (N - 1)
+
+
+@exercise.misconception(of=moe_bytes)
+def bytes_of_a_gather(S, D, k, room, N):
+    """You counted an all-gather of the slots. Of its slots a device sends each other one only that one's part, 1/N."""
+    return moe_bytes(S=S, D=D, k=k, room=room, N=N) * N
+
+
+@exercise.misconception(of=moe_hides_from)
+def hides_a_gather(chip, N, matrices):
+    """You took V / W, an all-gather. An all-to-all on a ring takes a quarter of it."""
+    return moe_hides_from(chip=chip, N=N, matrices=matrices) * 4
+
+
+@exercise.misconception(of=moe_hides_from)
+def hides_one_of_the_two(chip, N, matrices):
+    """You hid one all-to-all. Results go back as tokens went there."""
+    return moe_hides_from(chip=chip, N=N, matrices=matrices) / 2
+
+
+@exercise.misconception(of=moe_hides_from)
+def hides_a_devices_part(chip, N, matrices):
+    """You took V for what one device sends. V counts all devices of the ring."""
+    return moe_hides_from(chip=chip, N=N, matrices=matrices) / N
+
+
+@exercise.misconception(of=moe_hides_from)
+def hides_behind_one_matrix(chip, N, matrices):
+    """You counted one matrix. A row goes through each of an expert's."""
+    return moe_hides_from(chip=chip, N=N, matrices=matrices) * matrices
+
+
+exercise.about(
+    moe_bytes, lambda S, D, k, room, N: About(mesh={"ep": N}, arrays=[((N * S, D), ("ep",)), ((128, D), ("ep",))])
+)
+exercise.about(moe_hides_from, lambda chip, N, matrices: About(chip=chip, rings=(N,)))

@@ -1,0 +1,636 @@
+"""How J2 is checked, what goes wrong in it, and what else is right."""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from grader.exercise import About, array, normal
+from grader.expect import expect_close, expect_memory, expect_traffic
+from grader.hardware import matmul_time
+from j2_ring_attention import ROWS, attend, exercise, ring_attn, ring_hides_from, scored, send, stripes_save
+
+
+@exercise.helper
+def spread(rng, shape):
+    """Queries whose scores differ by some units for one head, and by hundreds for the next."""
+    return rng.standard_normal(shape) * np.where(np.arange(shape[1]) % 2, 20, 3)[:, None]
+
+
+@exercise.helper
+def in_order(seen):
+    """Where row t of the arrays stands in the text."""
+    n, T = seen.mesh["cp"], seen.dims["T"]
+    return np.arange(T).reshape(-1, n).T.ravel() if seen.striped else np.arange(T)
+
+
+@exercise.helper
+def attention_of(seen):
+    """Weights [H, T, T] and the result, of whole arrays in float64."""
+    q, k, v = (a.astype(np.float64) for a in (seen.q, seen.k, seen.v))
+    scores = np.einsum("thd,shd->hts", q, k)
+    if seen.causal:
+        scores[:, in_order(seen)[:, None] < in_order(seen)] = -np.inf
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    weights /= weights.sum(-1, keepdims=True)
+    return weights, np.einsum("hts,shd->thd", weights, v)
+
+
+@exercise.helper
+def gradients_of(seen):
+    """Those of the sum of the result times the cotangent, in float64."""
+    q, k, v, ct = (a.astype(np.float64) for a in (seen.q, seen.k, seen.v, seen.cotangent))
+    weights, _ = attention_of(seen)
+    back = np.einsum("thd,shd->hts", ct, v)
+    back = weights * (back - (back * weights).sum(-1, keepdims=True))
+    return {
+        "q": np.einsum("hts,shd->thd", back, k),
+        "k": np.einsum("hts,thd->shd", back, q),
+        "v": np.einsum("hts,thd->shd", weights, ct),
+    }
+
+
+@exercise.helper
+def expect_near(got, due):
+    """Equal within rounding: a score of hundreds is rounded by hundreds of eps, and its weight with it."""
+    expect_close(got, due, terms=1 << 18)
+
+
+@exercise.helper
+def arrays(draw=spread):
+    """q, k and v; the scores of every other head are in the hundreds."""
+    rest = {name: normal("T", "H", "d", spec=ROWS) for name in ("k", "v")}
+    return {"q": array("T", "H", "d", draw=draw, spec=ROWS), **rest}
+
+
+WITH_GRADIENTS = {"wrt": ("q", "k", "v"), "cotangent": normal("T", "H", "d", spec=ROWS)}
+whole = exercise.call(
+    ring_attn, **arrays(), meshes=[{"cp": 8, "tp": 1}], static={"causal": False, "striped": False},
+    dims={"T": 40, "H": 2, "d": 8}, hidden_dims={"T": 56, "H": 3, "d": 11},
+)  # fmt: skip
+blocks = exercise.call(
+    ring_attn, **arrays(), **WITH_GRADIENTS, meshes=[{"cp": 4, "tp": 2}], static={"causal": True, "striped": False},
+    dims={"T": 96, "H": 2, "d": 2}, hidden_dims={"T": 132, "H": 6, "d": 3},
+)  # fmt: skip
+stripes = exercise.call(
+    ring_attn, **arrays(), **WITH_GRADIENTS, meshes=[{"cp": 3, "tp": 2}], static={"causal": True, "striped": True},
+    dims={"T": 24, "H": 2, "d": 6}, hidden_dims={"T": 33, "H": 6, "d": 5},
+)  # fmt: skip
+
+
+@exercise.check(blocks, points=1, public=True)
+def ring_value(seen):
+    """ring_attn: causal attention of a text in blocks"""
+    expect_near(seen.out, attention_of(seen)[1])
+
+
+@exercise.check(whole, points=0.5, public=True, after=ring_value)
+def ring_whole(seen):
+    """ring_attn: attention that is not causal"""
+    expect_near(seen.out, attention_of(seen)[1])
+
+
+@exercise.check(blocks, points=1, public=True, after=ring_value)
+def ring_gradients(seen):
+    """ring_attn: the gradients of q, k and v"""
+    due = gradients_of(seen)
+    for name in "qkv":
+        expect_near(seen.grads[name], due[name])
+
+
+@exercise.check(stripes, points=1, public=True, after=ring_value)
+def ring_stripes(seen):
+    """ring_attn: a text in stripes, its values and gradients"""
+    expect_near(seen.out, attention_of(seen)[1])
+    due = gradients_of(seen)
+    for name in "qkv":
+        expect_near(seen.grads[name], due[name])
+
+
+@exercise.helper
+def block_of(seen):
+    """Numbers of a device's block of q, and of its scores with one block of keys."""
+    rows, heads = seen.dims["T"] // seen.mesh["cp"], seen.dims["H"] // seen.mesh["tp"]
+    return rows * heads * seen.dims["d"], rows * rows * heads, rows
+
+
+@exercise.helper
+def expect_sent(seen, arrays):
+    """So many blocks with a number more for each row, over cp, and nothing over tp."""
+    block, _, rows = block_of(seen)
+    expect_traffic(seen, at_most=4 * arrays * (block + rows), axis="cp")
+    expect_traffic(seen, at_most=0, axis="tp")
+
+
+@exercise.check(whole, points=0.5, after=ring_whole)
+def ring_sent(seen):
+    """ring_attn forward: K and V are sent N - 1 times"""
+    expect_sent(seen, 2 * (seen.mesh["cp"] - 1))
+
+
+@exercise.check(whole, points=0.5, after=ring_whole)
+def ring_held(seen):
+    """ring_attn forward: a device holds what one round needs"""
+    block, scores, _ = block_of(seen)
+    expect_memory(seen, at_most=4 * (12 * block + 4 * scores), by="program")
+
+
+@exercise.check(blocks, points=0.5, after=ring_gradients)
+def ring_back(seen):
+    """ring_attn and its gradients: no more than K, V and gradients N times backward, and no scores are kept"""
+    n = seen.mesh["cp"]
+    expect_sent(seen, 2 * (n - 1) + 4 * n)
+    block, scores, _ = block_of(seen)
+    expect_memory(seen, at_most=4 * (20 * block + 5 * scores), by="program")
+
+
+# -- right, in other styles --------------------------------------------------------------------
+
+
+def start(q):
+    """Largest score, mass and sum of no keys."""
+    T, H, d = q.shape
+    return jnp.full((H, T), -jnp.inf), jnp.zeros((H, T)), jnp.zeros((H, T, d))
+
+
+def fold(state, scores, v):
+    """State with one more block of keys."""
+    top, mass, total = state
+    largest = jnp.maximum(top, scores.max(-1))
+    weights, scale = jnp.exp(scores - largest[..., None]), jnp.exp(top - largest)
+    return largest, mass * scale + weights.sum(-1), total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v)
+
+
+def mean_of(state):
+    """The result, [T, H, d]."""
+    _, mass, total = state
+    return (total / mass[..., None]).swapaxes(0, 1)
+
+
+def around(q, k, v, how, step=None, score=None, checkpoint=None):
+    """All rounds, unrolled; JAX differentiates them, and each is computed again in the backward pass."""
+    step, score, checkpoint = step or fold, score or scored, checkpoint or jax.checkpoint
+    n, state = jax.lax.axis_size("cp"), start(q)
+    for hop in range(n):
+        state = checkpoint(lambda state, q, k, v, hop=hop: step(state, score(q, k, hop, **how), v))(state, q, k, v)
+        k, v = send(k, v) if hop < n - 1 else (k, v)
+    return mean_of(state)
+
+
+def by_hand(q, k, v, how, backward):
+    """The forward pass as it is right, and a backward pass of one's own."""
+
+    def forward(q, k, v):
+        out, lse = attend(q, k, v, **how)
+        return out, (q, k, v, out, lse)
+
+    attention = jax.custom_vjp(lambda q, k, v: attend(q, k, v, **how)[0])
+    attention.defvjp(forward, backward)
+    return attention(q, k, v)
+
+
+def back_through(kept, d_out, k, v, hop, how):
+    """What one round adds to the gradients of q, k and v."""
+    q, _, _, out, lse = kept
+    weights = jnp.exp(scored(q, k, hop, **how) - lse[..., None])
+    mean = jnp.einsum("thd,thd->ht", d_out, out)[..., None]
+    d_scores = weights * (jnp.einsum("thd,shd->hts", d_out, v) - mean)
+    d_q, d_k = jnp.einsum("hts,shd->thd", d_scores, k), jnp.einsum("hts,thd->shd", d_scores, q)
+    return d_q, d_k, jnp.einsum("hts,thd->shd", weights, d_out)
+
+
+@exercise.alternative()
+def rounds_that_jax_differentiates(q, k, v, *, causal, striped):
+    """No backward pass of its own: autodiff, with a checkpoint around each round."""
+    return around(q, k, v, {"causal": causal, "striped": striped})
+
+
+@exercise.alternative()
+def scan_with_packed_keys(q, k, v, *, causal, striped):
+    """A scan over N - 1 rounds and one after it; K and V travel as one array; its round is checkpointed."""
+    n = jax.lax.axis_size("cp")
+
+    @jax.checkpoint
+    def one(state, both, hop):
+        return fold(state, scored(q, both[0], hop, causal, striped), both[1])
+
+    def step(carry, hop):
+        state, both = carry
+        (arriving,) = send(both)
+        return (one(state, both, hop), arriving), None
+
+    (state, both), _ = jax.lax.scan(step, (start(q), jnp.stack([k, v])), jnp.arange(n - 1))
+    return mean_of(one(state, both, n - 1))
+
+
+@exercise.alternative()
+def other_way_round(q, k, v, *, causal, striped):
+    """The ring the other way round: the block of hop h set out h devices behind. The mask as a boolean after the exponential."""
+    n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), q.shape[0]
+    back = [(i, (i - 1) % n) for i in range(n)]
+
+    def places(device):
+        return jnp.arange(rows) * n + device if striped else jnp.arange(rows) + device * rows
+
+    @jax.checkpoint
+    def one(state, k, v, theirs):
+        top, mass, total = state
+        scores = jnp.einsum("thd,shd->hts", q, k)
+        seen = places(me)[:, None] >= places(theirs) if causal else jnp.ones((rows, rows), bool)
+        largest = jnp.maximum(top, jnp.where(seen, scores, -jnp.inf).max(-1))
+        weights = seen * jnp.exp(jnp.where(seen, scores - largest[..., None], 0))
+        scale = jnp.exp(top - largest)
+        return (
+            largest,
+            mass * scale + weights.sum(-1),
+            total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v),
+        )
+
+    state = start(q)
+    for hop in range(n):
+        if hop:
+            k, v = jax.lax.ppermute((k, v), "cp", back)
+        state = one(state, k, v, (me + hop) % n)
+    return mean_of(state)
+
+
+@exercise.alternative()
+def result_and_log_sum_exp(q, k, v, *, causal, striped):
+    """Each round has a softmax of its own, with a finite mask, and results are merged by their log-sum-exp."""
+    n = jax.lax.axis_size("cp")
+
+    @jax.checkpoint
+    def one(out, lse, k, v, hop):
+        scores = jnp.maximum(scored(q, k, hop, causal, striped), -1e30)
+        own, more = jnp.einsum("hts,shd->htd", jax.nn.softmax(scores), v), jax.nn.logsumexp(scores, axis=-1)
+        both = jnp.logaddexp(lse, more)
+        return jnp.exp(lse - both)[..., None] * out + jnp.exp(more - both)[..., None] * own, both
+
+    out, lse = jnp.zeros((q.shape[1], q.shape[0], q.shape[2])), jnp.full((q.shape[1], q.shape[0]), -1e30)
+    for hop in range(n):
+        out, lse = one(out, lse, k, v, hop)
+        k, v = send(k, v) if hop < n - 1 else (k, v)
+    return out.swapaxes(0, 1)
+
+
+@exercise.alternative()
+def unseen_blocks_skipped(q, k, v, *, causal, striped):
+    """A block of which no key is seen is not multiplied: lax.cond."""
+    n, me = jax.lax.axis_size("cp"), jax.lax.axis_index("cp")
+    state = start(q)
+    for hop in range(n):
+
+        @jax.checkpoint
+        def one(state, k, v, hop=hop):
+            return fold(state, scored(q, k, hop, causal, striped), v)
+
+        if causal and not striped:
+            state = jax.lax.cond(hop <= me, one, lambda state, k, v: state, state, k, v)
+        else:
+            state = one(state, k, v)
+        k, v = send(k, v) if hop < n - 1 else (k, v)
+    return mean_of(state)
+
+
+@exercise.alternative()
+def positions_travel_with_keys(q, k, v, *, causal, striped):
+    """The place of each key goes round beside it."""
+    n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), q.shape[0]
+    mine = jnp.arange(rows) * n + me if striped else jnp.arange(rows) + me * rows
+
+    @jax.checkpoint
+    def one(state, k, v, place):
+        scores = jnp.einsum("thd,shd->hts", q, k)
+        return fold(state, jnp.where((place <= mine[:, None]) | (not causal), scores, -jnp.inf), v)
+
+    state, place = start(q), mine
+    for hop in range(n):
+        state = one(state, k, v, place)
+        if hop < n - 1:
+            k, v, place = send(k, v, place)
+    return mean_of(state)
+
+
+@exercise.alternative()
+def back_the_way_it_came(q, k, v, *, causal, striped):
+    """A backward pass that takes the rounds in reverse, from the last block: N - 1 hops for the gradients, too."""
+    how = {"causal": causal, "striped": striped}
+    n = jax.lax.axis_size("cp")
+    back = [(i, (i - 1) % n) for i in range(n)]
+
+    def forward(q, k, v):
+        out, lse = attend(q, k, v, **how)
+        return out, (q, k, v, out, lse)
+
+    def backward(kept, d_out):
+        _, k, v, _, _ = kept
+        k, v = jax.lax.ppermute((k, v), "cp", [(i, (i + n - 1) % n) for i in range(n)])
+        d_q, d_k, d_v = 0, 0, 0
+        for hop in reversed(range(n)):
+            more = back_through(kept, d_out, k, v, hop, how)
+            d_q, d_k, d_v = d_q + more[0], d_k + more[1], d_v + more[2]
+            if hop:
+                k, v, d_k, d_v = jax.lax.ppermute((k, v, d_k, d_v), "cp", back)
+        return d_q, d_k, d_v
+
+    attention = jax.custom_vjp(lambda q, k, v: attend(q, k, v, **how)[0])
+    attention.defvjp(forward, backward)
+    return attention(q, k, v)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+@exercise.misconception(fails=ring_value)
+def never_rescaled(q, k, v, *, causal, striped):
+    """You added sums that were scaled by different maxima. When the maximum grows, multiply mass and sum so far by exp(old - new)."""
+
+    def step(state, scores, v):
+        top, mass, total = state
+        top = jnp.maximum(top, scores.max(-1))
+        weights = jnp.exp(scores - top[..., None])
+        return top, mass + weights.sum(-1), total + jnp.einsum("hts,shd->htd", weights, v)
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, step)
+
+
+@exercise.misconception(fails=ring_value)
+def mass_not_rescaled(q, k, v, *, causal, striped):
+    """You rescaled the sum of v and not the mass. Both were made with the old maximum."""
+
+    def step(state, scores, v):
+        top, mass, total = state
+        largest = jnp.maximum(top, scores.max(-1))
+        weights, scale = jnp.exp(scores - largest[..., None]), jnp.exp(top - largest)
+        return largest, mass + weights.sum(-1), total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v)
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, step)
+
+
+@exercise.misconception(fails=ring_value)
+def no_maximum(q, k, v, *, causal, striped):
+    """You took e^s as it is. Of a score of 100 it is larger than any float32: subtract the largest score so far."""
+
+    def step(state, scores, v):
+        top, mass, total = state
+        weights = jnp.exp(scores)
+        return top, mass + weights.sum(-1), total + jnp.einsum("hts,shd->htd", weights, v)
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, step)
+
+
+@exercise.misconception(fails=ring_value)
+def mean_of_rounds(q, k, v, *, causal, striped):
+    """You averaged the rounds' softmaxes. A block whose keys fit better has more of the mass."""
+
+    def step(state, scores, v):
+        top, mass, total = state
+        own = jnp.einsum("hts,shd->htd", jax.nn.softmax(jnp.maximum(scores, -1e30)), v)
+        seen = (scores.max(-1) > -jnp.inf).astype(own.dtype)
+        return top, mass + seen, total + seen[..., None] * own
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, step)
+
+
+@exercise.misconception(fails=ring_value)
+def masked_by_local_index(q, k, v, *, causal, striped):
+    """You compared rows of blocks. A row's position in the text is what counts: add where its block starts."""
+
+    def masked(q, k, hop, causal, striped):
+        scores = jnp.einsum("thd,shd->hts", q, k)
+        return jnp.where(jnp.tri(len(q), dtype=bool), scores, -jnp.inf) if causal else scores
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
+
+
+@exercise.misconception(fails=ring_value)
+def mask_of_the_next_device(q, k, v, *, causal, striped):
+    """You took the block of hop h for that of device me + h. It was sent on h times: it set out h devices before you."""
+
+    def masked(q, k, hop, causal, striped):
+        return scored(q, k, -hop, causal, striped)
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
+
+
+@exercise.misconception(fails=ring_value)
+def masked_by_zero(q, k, v, *, causal, striped):
+    """You set the scores of unseen keys to 0, whose weight is e^0. It is -inf that weighs nothing, or what is far below every score."""
+
+    def masked(q, k, hop, causal, striped):
+        scores = scored(q, k, hop, causal, striped)
+        return jnp.where(scores == -jnp.inf, 0, scores)
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
+
+
+@exercise.misconception(fails=ring_value)
+def foreign_block_first(q, k, v, *, causal, striped):
+    """You began with a block that came from a neighbour. Of the first device's queries none sees it: -inf - (-inf) is NaN. Begin at home, or guard it."""
+    n, state = jax.lax.axis_size("cp"), start(q)
+    how = {"causal": causal, "striped": striped}
+    for hop in range(1, n + 1):
+        k, v = send(k, v)
+        state = jax.checkpoint(lambda state, q, k, v, hop=hop: fold(state, scored(q, k, hop, **how), v))(state, q, k, v)
+    return mean_of(state)
+
+
+@exercise.misconception(fails=ring_value)
+def softmax_of_nothing(q, k, v, *, causal, striped):
+    """A round of which a query sees no key has no softmax of its own: it comes out as NaN, and 0 times NaN is NaN."""
+
+    def step(state, scores, v):
+        lse, _, total = state
+        own, more = jnp.einsum("hts,shd->htd", jax.nn.softmax(scores), v), jax.nn.logsumexp(scores, axis=-1)
+        both = jnp.logaddexp(lse, more)
+        return both, jnp.ones_like(both), jnp.exp(lse - both)[..., None] * total + jnp.exp(more - both)[..., None] * own
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, step)
+
+
+@exercise.misconception(fails=ring_value)
+def values_stay(q, k, v, *, causal, striped):
+    """You sent the keys round and left the values at home. Weights of a block belong to the values of that block."""
+    n, state = jax.lax.axis_size("cp"), start(q)
+    for hop in range(n):
+        state = fold(state, scored(q, k, hop, causal, striped), v)
+        (k,) = send(k)
+    return mean_of(state)
+
+
+@exercise.misconception(fails=ring_whole)
+def always_causal(q, k, v, *, causal, striped):
+    """You masked without being asked to: with causal=False every query sees all keys."""
+    return around(q, k, v, {"causal": True, "striped": striped})
+
+
+@exercise.misconception(fails=ring_stripes)
+def stripes_as_blocks(q, k, v, *, causal, striped):
+    """You masked stripes as if they were blocks. Row r of device i stands at r · N + i in the text: positions move with the rows."""
+    return around(q, k, v, {"causal": causal, "striped": False})
+
+
+BACK = [ring_gradients, ring_stripes]
+
+
+@exercise.misconception(fails=BACK)
+def home_keys_in_the_backward_pass(q, k, v, *, causal, striped):
+    """Your backward pass used your own keys and values in all rounds. The weights came from those that passed: send them round again."""
+    how = {"causal": causal, "striped": striped}
+
+    def backward(kept, d_out):
+        _, k, v, _, _ = kept
+        d_q, d_k, d_v = 0, 0, 0
+        for hop in range(jax.lax.axis_size("cp")):
+            more = back_through(kept, d_out, k, v, hop, how)
+            d_q = d_q + more[0]
+            d_k, d_v = send(d_k + more[1], d_v + more[2])
+        return d_q, d_k, d_v
+
+    return by_hand(q, k, v, how, backward)
+
+
+def back_around(kept, d_out, how, hops):
+    """The backward pass; sums of gradients are sent on in `hops` of the rounds."""
+    _, k, v, _, _ = kept
+    n, d_q, d_k, d_v = jax.lax.axis_size("cp"), 0, 0, 0
+    for hop in range(n):
+        more = back_through(kept, d_out, k, v, hop, how)
+        d_q, d_k, d_v = d_q + more[0], d_k + more[1], d_v + more[2]
+        k, v = send(k, v) if hop < n - 1 else (k, v)
+        d_k, d_v = send(d_k, d_v) if hop < hops(n) else (d_k, d_v)
+    return d_q, d_k, d_v
+
+
+@exercise.misconception(fails=BACK)
+def gradients_one_hop_short(q, k, v, *, causal, striped):
+    """Your sums of dK and dV stopped one device before home. They need N hops to come back to where they set out."""
+    how = {"causal": causal, "striped": striped}
+    return by_hand(q, k, v, how, lambda kept, d_out: back_around(kept, d_out, how, lambda n: n - 1))
+
+
+@exercise.misconception(fails=BACK)
+def gradients_stay(q, k, v, *, causal, striped):
+    """You added up dK and dV where they were made, while the keys moved on. Each device's sum is of all blocks then: send it with its keys."""
+    how = {"causal": causal, "striped": striped}
+    return by_hand(q, k, v, how, lambda kept, d_out: back_around(kept, d_out, how, lambda n: 0))
+
+
+@exercise.misconception(fails=BACK)
+def weights_taken_as_given(q, k, v, *, causal, striped):
+    """You left out that weights sum to one: dscores is w times (dw minus the mean of dw, weighted by w)."""
+    how = {"causal": causal, "striped": striped}
+
+    def backward(kept, d_out):
+        q, k, v, out, lse = kept
+        return back_around((q, k, v, jnp.zeros_like(out), lse), d_out, how, lambda n: n)
+
+    return by_hand(q, k, v, how, backward)
+
+
+@exercise.misconception(fails=ring_sent)
+def one_hop_too_many(q, k, v, *, causal, striped):
+    """You sent K and V N times. After N - 1 hops everybody has seen them: what is sent then is used by nobody."""
+    how = {"causal": causal, "striped": striped}
+    step = jax.checkpoint(lambda state, k, v, hop: fold(state, scored(q, k, hop, **how), v))
+
+    def one(carry, hop):
+        state, k, v = carry
+        return (step(state, k, v, hop), *send(k, v)), None
+
+    return mean_of(jax.lax.scan(one, (start(q), k, v), jnp.arange(jax.lax.axis_size("cp")))[0][0])
+
+
+@exercise.misconception(fails=ring_held)
+def gathered_keys_and_values(q, k, v, *, causal, striped):
+    """You gathered keys and values: every device held those of the whole text. Work on a block while it passes."""
+    n, me = jax.lax.axis_size("cp"), jax.lax.axis_index("cp")
+    every = jax.lax.all_gather((k, v), "cp")
+    state = start(q)
+    for hop in range(n):
+        k, v = (a[(me - hop) % n] for a in every)
+        state = jax.checkpoint(lambda state, q, k, v, hop=hop: fold(state, scored(q, k, hop, causal, striped), v))(
+            state, q, k, v
+        )
+    return mean_of(state)
+
+
+@exercise.misconception(fails=ring_back)
+def weights_of_all_rounds_kept(q, k, v, *, causal, striped):
+    """JAX kept each round's weights for the backward pass, T/N by T in all. A checkpoint around each round has them made again."""
+    return around(q, k, v, {"causal": causal, "striped": striped}, checkpoint=lambda step: step)
+
+
+@exercise.misconception(fails=ring_back)
+def one_checkpoint_around_all(q, k, v, *, causal, striped):
+    """You put one checkpoint around all rounds: in the backward pass all weights are there at once again. Put one around each."""
+    how = {"causal": causal, "striped": striped}
+    return jax.checkpoint(lambda q, k, v: around(q, k, v, how, checkpoint=lambda step: step))(q, k, v)
+
+
+@exercise.misconception(of=ring_hides_from)
+def hides_with_both_ways(chip, N, Q):
+    """You used both directions of a link. A ring that goes one way uses one of them."""
+    return ring_hides_from(chip=chip, N=N, Q=Q) / 2
+
+
+@exercise.misconception(of=ring_hides_from)
+def hides_on_one_chip(chip, N, Q):
+    """You stopped at the rows of one chip. The text has N times as many."""
+    return ring_hides_from(chip=chip, N=N, Q=Q) / N
+
+
+@exercise.misconception(of=ring_hides_from)
+def hides_with_equal_heads(chip, N, Q):
+    """You sent as many key heads as there are query heads. 8 are sent, and each of them serves several query heads."""
+    return ring_hides_from(chip=chip, N=N, Q=Q) * Q / 8
+
+
+@exercise.misconception(of=ring_hides_from)
+def hides_with_one_product(chip, N, Q):
+    """You counted one product. A round has two: q · k and weights · v."""
+    return ring_hides_from(chip=chip, N=N, Q=Q) * 2
+
+
+@exercise.misconception(of=stripes_save)
+def saved_with_a_full_first_round(chip, T, N, H):
+    """You counted the first round of blocks in full. A query does not see the later half of its own block either."""
+    rows = T // N
+    return matmul_time(4 * 128 * H * (N * rows**2 - N * rows * (rows + 1) / 2), chip)
+
+
+@exercise.misconception(of=stripes_save)
+def saved_against_no_mask_at_all(chip, T, N, H):
+    """You gave the rounds of stripes after the first no work. Each stripe sees half of every other one."""
+    rows = T // N
+    return matmul_time(4 * 128 * H * (N - 1) * rows**2, chip)
+
+
+@exercise.misconception(of=stripes_save)
+def saved_with_one_product(chip, T, N, H):
+    """You counted 2·d FLOPs for each pair. There are two products."""
+    return stripes_save(chip=chip, T=T, N=N, H=H) / 2
+
+
+@exercise.misconception(of=stripes_save)
+def saved_one_head(chip, T, N, H):
+    """You counted one head."""
+    return stripes_save(chip=chip, T=T, N=N, H=H) / H
+
+
+@exercise.misconception(of=stripes_save)
+def saved_by_all(chip, T, N, H):
+    """You added up all devices. They work at the same time: a round takes as long as the busiest."""
+    return stripes_save(chip=chip, T=T, N=N, H=H) * N
+
+
+exercise.about(ring_hides_from, lambda chip, N, Q: About(chip=chip, rings=(N,), heads=(Q, 8)))
+exercise.about(
+    stripes_save,
+    lambda chip, T, N, H: About(
+        chip=chip,
+        rings=(N,),
+        mesh={"cp": N},
+        arrays=[((T, H, 128), ROWS[:1])],
+        most=matmul_time(4 * 128 * H * T * T / N, chip),
+    ),
+)

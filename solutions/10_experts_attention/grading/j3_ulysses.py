@@ -1,0 +1,246 @@
+"""What goes wrong in J3."""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import About
+from grader.hardware import all_gather_time, all_to_all_time, latency
+from j3_ulysses import exercise, rotate, ulysses_bytes, ulysses_time, ulysses_traffic, ulysses_value
+
+
+def to_heads(a):
+    """All heads of some positions -> all positions of some heads."""
+    return jax.lax.all_to_all(a, "x", split_axis=2, concat_axis=1, tiled=True)
+
+
+def to_rows(a):
+    """All positions of some heads -> all heads of some positions."""
+    return jax.lax.all_to_all(a, "x", split_axis=1, concat_axis=2, tiled=True)
+
+
+def attention(q, k, v):
+    """Causal attention of rotated q and k; key head h // groups for query head h."""
+    groups, T = q.shape[2] // k.shape[2], q.shape[1]
+    scores = jnp.einsum("bthd,bshd->bhts", q, jnp.repeat(k, groups, axis=2))
+    weights = jax.nn.softmax(jnp.where(jnp.tri(T, dtype=bool), scores, -jnp.inf))
+    return jnp.einsum("bhts,bshd->bthd", weights, jnp.repeat(v, groups, axis=2))
+
+
+def rotated(q, k):
+    """Both, by their position in the text."""
+    position = jnp.arange(q.shape[1])
+    return rotate(q, position), rotate(k, position)
+
+
+@exercise.alternative()
+def rotated_before_sending(q, k, v):
+    """Each device turns its own rows, by where they stand in the text."""
+    position = jax.lax.axis_index("x") * q.shape[1] + jnp.arange(q.shape[1])
+    q, k = rotate(q, position), rotate(k, position)
+    return to_rows(attention(to_heads(q), to_heads(k), to_heads(v)))
+
+
+@exercise.alternative()
+def sent_in_one_piece(q, k, v):
+    """One all-to-all for q, k and v: what goes to a device stands together."""
+    n, heads = jax.lax.axis_size("x"), [a.shape[2] for a in (q, k, v)]
+    parts = [a.reshape(*a.shape[:2], n, -1, a.shape[3]) for a in (q, k, v)]
+    packed = to_heads(jnp.concatenate(parts, 3).reshape(*q.shape[:2], sum(heads), q.shape[3]))
+    q, k, v = jnp.split(packed, [heads[0] // n, (heads[0] + heads[1]) // n], axis=2)
+    return to_rows(attention(*rotated(q, k), v))
+
+
+@exercise.alternative()
+def untiled(q, k, v):
+    """The all-to-all without tiled=True, with the chunks as a dimension of their own."""
+    n = jax.lax.axis_size("x")
+
+    def there(a):
+        b, t, h, d = a.shape
+        chunks = jax.lax.all_to_all(a.reshape(b, t, n, h // n, d), "x", split_axis=2, concat_axis=1)
+        return chunks.reshape(b, n * t, h // n, d)
+
+    def back(a):
+        b, t, h, d = a.shape
+        chunks = jax.lax.all_to_all(a.reshape(b, n, t // n, h, d), "x", split_axis=1, concat_axis=2)
+        return chunks.reshape(b, t // n, n * h, d)
+
+    return back(attention(*rotated(there(q), there(k)), there(v)))
+
+
+@exercise.alternative()
+def grouped_without_copies(q, k, v):
+    """Query heads as (key head, member): nothing is repeated. A loop over the texts."""
+
+    def one(q, k, v):
+        T = q.shape[0]
+        q = q.reshape(T, k.shape[1], -1, q.shape[2])
+        scores = jnp.einsum("tkgd,skd->kgts", q, k)
+        weights = jax.nn.softmax(jnp.where(jnp.tri(T, dtype=bool), scores, -jnp.inf))
+        return jnp.einsum("kgts,skd->tkgd", weights, v).reshape(T, -1, v.shape[2])
+
+    q, k, v = to_heads(q), to_heads(k), to_heads(v)
+    q, k = rotated(q, k)
+    return to_rows(jax.vmap(one)(q, k, v))
+
+
+@exercise.misconception(fails=ulysses_value)
+def rotated_by_the_block(q, k, v):
+    """You turned by the row of the block. Every block but the first starts later in the text: axis_index('x') times its rows."""
+    q, k = rotated(q, k)
+    return to_rows(attention(to_heads(q), to_heads(k), to_heads(v)))
+
+
+@exercise.misconception(fails=ulysses_value)
+def out_again_on_the_way_back(q, k, v):
+    """You sent the result by the all-to-all of the way out, reshaped. Sizes fit, order does not: back, the rows are cut and the heads joined."""
+    q, k, v = to_heads(q), to_heads(k), to_heads(v)
+    out = attention(*rotated(q, k), v)
+    n, (b, t, h, d) = jax.lax.axis_size("x"), out.shape
+    return to_heads(out.reshape(b, t // n, n * h, d)).reshape(b, t // n, n * h, d)
+
+
+@exercise.misconception(fails=ulysses_value)
+def joined_before_the_texts(q, k, v):
+    """You reshaped what arrived as if the devices came before the texts. With one text it looks right: move the axis next to the rows first."""
+    n = jax.lax.axis_size("x")
+
+    def there(a):
+        b, t, h, d = a.shape
+        chunks = jax.lax.all_to_all(a.reshape(b, t, n, h // n, d), "x", split_axis=2, concat_axis=0)
+        return chunks.reshape(b, n * t, h // n, d)
+
+    return to_rows(attention(*rotated(there(q), there(k)), there(v)))
+
+
+@exercise.misconception(fails=ulysses_value)
+def local_attention(q, k, v):
+    """You attended within each block. A query needs the keys of all earlier blocks: bring whole heads together first."""
+    start = jax.lax.axis_index("x") * q.shape[1]
+    position = start + jnp.arange(q.shape[1])
+    return attention(rotate(q, position), rotate(k, position), v)
+
+
+@exercise.misconception(fails=ulysses_value)
+def not_causal(q, k, v):
+    """Your queries see later positions. Mask where the key's position is larger than the query's."""
+    q, k, v = to_heads(q), to_heads(k), to_heads(v)
+    q, k = rotated(q, k)
+    groups = q.shape[2] // k.shape[2]
+    weights = jax.nn.softmax(jnp.einsum("bthd,bshd->bhts", q, jnp.repeat(k, groups, axis=2)))
+    return to_rows(jnp.einsum("bhts,bshd->bthd", weights, jnp.repeat(v, groups, axis=2)))
+
+
+@exercise.misconception(fails=ulysses_value)
+def key_heads_in_turns(q, k, v):
+    """You gave query head h the key head h % K. Neighbouring query heads share one: h // (Q / K), so repeat each in place."""
+    q, k, v = to_heads(q), to_heads(k), to_heads(v)
+    q, k = rotated(q, k)
+    groups = q.shape[2] // k.shape[2]
+    return to_rows(attention(q, jnp.tile(k, (1, 1, groups, 1)), jnp.tile(v, (1, 1, groups, 1))))
+
+
+@exercise.misconception(fails=ulysses_value)
+def rotated_only_queries(q, k, v):
+    """You turned the queries alone. The angle between the two is what says how far apart they are: turn the keys, too."""
+    q, k, v = to_heads(q), to_heads(k), to_heads(v)
+    return to_rows(attention(rotated(q, k)[0], k, v))
+
+
+@exercise.misconception(fails=ulysses_value)
+def rows_left_where_heads_are(q, k, v):
+    """You returned your heads' rows without sending them back: the first T/N of the positions, of the wrong heads' shape."""
+    q, k, v = to_heads(q), to_heads(k), to_heads(v)
+    out = attention(*rotated(q, k), v)
+    n = jax.lax.axis_size("x")
+    return jnp.tile(out[:, : out.shape[1] // n], (1, 1, n, 1))
+
+
+@exercise.misconception(fails=ulysses_traffic)
+def gathered_the_text(q, k, v):
+    """You gathered whole texts. Each device needs all positions of its own heads only: that is an all-to-all, with 1/N of the bytes."""
+    n, me = jax.lax.axis_size("x"), jax.lax.axis_index("x")
+    q, k, v = (jax.lax.all_gather(a, "x", axis=1, tiled=True) for a in (q, k, v))
+
+    def mine(a):
+        return jax.lax.dynamic_slice_in_dim(a, me * (a.shape[2] // n), a.shape[2] // n, axis=2)
+
+    return to_rows(attention(*rotated(mine(q), mine(k)), mine(v)))
+
+
+@exercise.misconception(fails=ulysses_traffic)
+def repeated_before_sending(q, k, v):
+    """You repeated keys and values before they were sent: Q/K times the bytes. Repeat what has arrived."""
+    groups = q.shape[2] // k.shape[2]
+    q, k, v = to_heads(q), to_heads(jnp.repeat(k, groups, axis=2)), to_heads(jnp.repeat(v, groups, axis=2))
+    return to_rows(attention(*rotated(q, k), v))
+
+
+@exercise.misconception(fails=ulysses_traffic)
+def gathered_on_the_way_back(q, k, v):
+    """You gathered all heads of all positions at the end and kept your rows. The way back is an all-to-all like the way out."""
+    q, k, v = to_heads(q), to_heads(k), to_heads(v)
+    out = jax.lax.all_gather(attention(*rotated(q, k), v), "x", axis=2, tiled=True)
+    rows = out.shape[1] // jax.lax.axis_size("x")
+    return jax.lax.dynamic_slice_in_dim(out, jax.lax.axis_index("x") * rows, rows, axis=1)
+
+
+@exercise.misconception(of=ulysses_bytes)
+def sent_all_of_it(B, T, N):
+    """You counted the piece that a device keeps: of N pieces it sends N − 1."""
+    return 2 * B * T * 128 * 128 / N
+
+
+@exercise.misconception(of=ulysses_bytes)
+def sent_one_way_only(B, T, N):
+    """You left out the way back. The result is as large as q."""
+    return 2 * B * T * 128 * 80 / N * (N - 1) / N
+
+
+@exercise.misconception(of=ulysses_bytes)
+def sent_as_a_gather(B, T, N):
+    """You counted an all-gather, in which every device receives everything. Here each pair exchanges a piece of 1/N²."""
+    return 2 * B * T * 128 * 128 * (N - 1) / N
+
+
+@exercise.misconception(of=ulysses_bytes)
+def sent_all_heads_alike(B, T, N):
+    """You gave keys and values 48 heads. They have 16."""
+    return 2 * B * T * 128 * 192 / N * (N - 1) / N
+
+
+@exercise.misconception(of=ulysses_time)
+def time_as_a_gather(chip, B, T, N):
+    """You took V / W, an all-gather. An all-to-all on a ring takes a quarter of it."""
+    return all_gather_time(2 * B * T * 128 * 128, N, chip)
+
+
+@exercise.misconception(of=ulysses_time)
+def time_one_way_only(chip, B, T, N):
+    """You left out the way back. The result is as large as q."""
+    return all_to_all_time(2 * B * T * 128 * 80, N, chip)
+
+
+@exercise.misconception(of=ulysses_time)
+def time_of_a_block(chip, B, T, N):
+    """You took V for one device's block. V counts the whole array over the ring."""
+    return all_to_all_time(2 * B * T * 128 * 128, N, chip) / N
+
+
+@exercise.misconception(of=ulysses_time)
+def time_of_all_heads_alike(chip, B, T, N):
+    """You gave keys and values 48 heads. They have 16."""
+    return all_to_all_time(2 * B * T * 128 * 192, N, chip)
+
+
+exercise.about(
+    ulysses_bytes,
+    lambda B, T, N: About(mesh={"x": N}, arrays=[((B, T, 48, 128), P(None, "x")), ((B, T, 16, 128), P(None, "x"))]),
+)
+exercise.about(
+    ulysses_time,
+    lambda chip, B, T, N: About(
+        chip=chip, rings=(N,), mesh={"x": N}, arrays=[((B, T, 16, 128), P(None, "x"))], least=4 * latency(N)
+    ),
+)

@@ -1,0 +1,245 @@
+"""What goes wrong in J4."""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import About
+from grader.hardware import all_gather_time, all_reduce_time, hbm_time, latency
+from j4_decode import cache_read_time, decode_traffic, decode_value, exercise, merge_time
+
+
+def scored(q, k, length, empty=-jnp.inf):
+    """Scores of a device's own part, as they are right, and `empty` where nothing is filled."""
+    rows = k.shape[1]
+    position = jax.lax.axis_index("x") * rows + jnp.arange(rows)
+    return jnp.where(position < length[:, None, None], jnp.einsum("bkh,bskh->bks", q, k), empty)
+
+
+@exercise.alternative()
+def merged_by_log_sum_exp(q, k, v, length):
+    """Every device finishes its own softmax; results are gathered with their log-sum-exp, and weighed by it."""
+    scores = scored(q, k, length)
+    top = jnp.maximum(scores.max(-1), -1e30)  # of a device without a filled position
+    weights = jnp.exp(scores - top[..., None])
+    mass = weights.sum(-1)
+    own = jnp.einsum("bks,bskh->bkh", weights, v) / jnp.maximum(mass, 1e-30)[..., None]
+    every, lse = jax.lax.all_gather((own, top + jnp.log(mass)), "x")
+    return jnp.einsum("xbk,xbkh->bkh", jax.nn.softmax(lse, axis=0), every)
+
+
+@exercise.alternative()
+def packed_into_one_sum(q, k, v, length):
+    """Masses travel as one more column of the sums."""
+    scores = scored(q, k, length)
+    weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
+    ones = jnp.ones((*v.shape[:-1], 1), v.dtype)
+    both = jax.lax.psum(jnp.einsum("bks,bskh->bkh", weights, jnp.concatenate([v, ones], -1)), "x")
+    return both[..., :-1] / both[..., -1:]
+
+
+@exercise.alternative()
+def rescaled_after_the_maximum(q, k, v, length):
+    """Local maxima first, for the local sums; they are rescaled when the largest is known. A finite mask."""
+    scores = scored(q, k, length, -1e9)
+    mine = scores.max(-1)
+    weights = jnp.exp(scores - mine[..., None]) * (scores > -1e8)
+    scale = jnp.exp(mine - jax.lax.pmax(mine, "x"))
+    sums = scale[..., None] * jnp.einsum("bks,bskh->bkh", weights, v)
+    sums, mass = jax.lax.psum((sums, scale * weights.sum(-1)), "x")
+    return sums / mass[..., None]
+
+
+@exercise.alternative()
+def head_by_head(q, k, v, length):
+    """vmap over sequences and heads, one query at a time."""
+
+    def one(q, k, v, length):
+        position = jax.lax.axis_index("x") * k.shape[0] + jnp.arange(k.shape[0])
+        scores = jnp.where(position < length, k @ q, -jnp.inf)
+        weights = jnp.exp(scores - jax.lax.pmax(scores.max(), "x"))
+        return jax.lax.psum(weights @ v, "x") / jax.lax.psum(weights.sum(), "x")
+
+    heads = jax.vmap(one, in_axes=(0, 1, 1, None))
+    return jax.vmap(heads)(q, k, v, length)
+
+
+@exercise.misconception(fails=decode_value)
+def mean_of_softmaxes(q, k, v, length):
+    """You averaged the devices' softmaxes. A device whose keys fit better has more of the mass: weigh its result by that."""
+    scores = scored(q, k, length, -1e9)
+    own = jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), v)
+    return jax.lax.pmean(own, "x")
+
+
+@exercise.misconception(fails=decode_value)
+def mean_over_devices_with_keys(q, k, v, length):
+    """You averaged the softmaxes of the devices that have keys. It is the mass that counts, not who has any."""
+    scores = scored(q, k, length, -1e9)
+    own = jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), v)
+    has = (scores.max(-1) > -1e8).astype(own.dtype)[..., None]
+    return jax.lax.psum(has * own, "x") / jax.lax.psum(has, "x")
+
+
+@exercise.misconception(fails=decode_value)
+def each_by_its_own_maximum(q, k, v, length):
+    """You added sums that were scaled by each device's own maximum. Bring them to one scale first: a pmax."""
+    scores = scored(q, k, length, -1e9)
+    weights = jnp.exp(scores - scores.max(-1, keepdims=True)) * (scores > -1e8)
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
+    return sums / mass[..., None]
+
+
+@exercise.misconception(fails=decode_value)
+def no_maximum(q, k, v, length):
+    """You took e^s as it is. Of a score of 100 it is larger than any float32: subtract the largest score first."""
+    weights = jnp.exp(scored(q, k, length))
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
+    return sums / mass[..., None]
+
+
+@exercise.misconception(fails=decode_value)
+def empty_part_is_nan(q, k, v, length):
+    """A device without a filled position has the maximum -inf, and -inf - (-inf) is NaN. No keys, no weight."""
+    scores = scored(q, k, length)
+    mine = scores.max(-1)
+    weights = jnp.exp(scores - mine[..., None])
+    scale = jnp.exp(mine - jax.lax.pmax(mine, "x"))
+    sums = jax.lax.psum(scale[..., None] * jnp.einsum("bks,bskh->bkh", weights, v), "x")
+    return sums / jax.lax.psum(scale * weights.sum(-1), "x")[..., None]
+
+
+@exercise.misconception(fails=decode_value)
+def masked_by_zero(q, k, v, length):
+    """You set the scores of empty positions to 0, whose weight is e^0. It is -inf that weighs nothing."""
+    scores = scored(q, k, length, 0.0)
+    weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
+    return sums / mass[..., None]
+
+
+@exercise.misconception(fails=decode_value)
+def masked_by_local_position(q, k, v, length):
+    """You compared length with the row of the block. A block of x starts at axis_index('x') times its rows."""
+    scores = jnp.where(jnp.arange(k.shape[1]) < length[:, None, None], jnp.einsum("bkh,bskh->bks", q, k), -jnp.inf)
+    weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
+    return sums / mass[..., None]
+
+
+@exercise.misconception(fails=decode_value)
+def nothing_masked(q, k, v, length):
+    """You read the whole cache. Behind `length` it holds keys of somebody else."""
+    scores = jnp.einsum("bkh,bskh->bks", q, k)
+    weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
+    return sums / mass[..., None]
+
+
+@exercise.misconception(fails=decode_value)
+def added_over_heads(q, k, v, length):
+    """You summed over y as well. Its devices have other heads: only the positions are cut, over x."""
+    scores = scored(q, k, length)
+    weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), ("x", "y"))
+    return sums / mass[..., None]
+
+
+@exercise.misconception(fails=decode_value)
+def added_over_sequences(q, k, v, length):
+    """You summed over z as well. Its devices have other sequences: only the positions are cut, over x."""
+    scores = scored(q, k, length)
+    weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), ("x", "z"))
+    return sums / mass[..., None]
+
+
+@exercise.misconception(fails=decode_value)
+def two_bases(q, k, v, length):
+    """You mixed logarithms: log gives base e, and exp2 takes base 2. Keep to one."""
+    scores = scored(q, k, length, -1e9)
+    top = scores.max(-1)
+    mass = jnp.exp(scores - top[..., None]).sum(-1)
+    own = jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), v)
+    lse = top + jnp.log(mass)
+    weight = jnp.exp2(lse - jax.lax.pmax(lse, "x"))[..., None]
+    return jax.lax.psum(weight * own, "x") / jax.lax.psum(weight, "x")
+
+
+@exercise.misconception(fails=decode_traffic)
+def gathered_the_cache(q, k, v, length):
+    """You gathered keys and values. They are most of what the chips hold: send results, which are as small as q."""
+    k, v = (jax.lax.all_gather(a, "x", axis=1, tiled=True) for a in (k, v))
+    scores = jnp.einsum("bkh,bskh->bks", q, k)
+    scores = jnp.where(jnp.arange(k.shape[1]) < length[:, None, None], scores, -jnp.inf)
+    return jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), v)
+
+
+@exercise.misconception(fails=decode_traffic)
+def gathered_the_values(q, k, v, length):
+    """You gathered scores and values and let one softmax do the rest. The values are half of the cache: add up where they lie."""
+    scores = jax.lax.all_gather(scored(q, k, length), "x", axis=2, tiled=True)
+    return jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scores), jax.lax.all_gather(v, "x", axis=1, tiled=True))
+
+
+@exercise.misconception(fails=decode_value)
+def maximum_over_all(q, k, v, length):
+    """You subtracted the largest score of all sequences and heads. Beside a score of 100 the weights of others become 0: each has its own maximum."""
+    scores = scored(q, k, length)
+    weights = jnp.exp(scores - jax.lax.pmax(scores.max(), ("x", "y", "z")))
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
+    return sums / mass[..., None]
+
+
+@exercise.misconception(of=cache_read_time)
+def read_keys_only(chip, B, S, X):
+    """You read the keys and not the values, or the other way round: there are two arrays."""
+    return hbm_time(2 * B / 2 * S / X * 8 / 2 * 128, chip)
+
+
+@exercise.misconception(of=cache_read_time)
+def read_by_positions_only(chip, B, S, X):
+    """You divided by x only. y cuts the heads and z the sequences."""
+    return hbm_time(2 * 2 * B * S / X * 8 * 128, chip)
+
+
+@exercise.misconception(of=cache_read_time)
+def read_uncut(chip, B, S, X):
+    """You left out x: each chip has its part of the positions."""
+    return hbm_time(2 * 2 * B / 2 * S * 8 / 2 * 128, chip)
+
+
+@exercise.misconception(of=merge_time)
+def merged_one_way(chip, B, X):
+    """You used one direction of the links: W is both."""
+    return 2 * all_reduce_time(4 * B * 16 * 129, X, chip)
+
+
+@exercise.misconception(of=merge_time)
+def merged_once(chip, B, X):
+    """You counted one pass. An all-reduce is a reduce-scatter and an all-gather."""
+    return all_gather_time(4 * B * 16 * 129, X, chip)
+
+
+@exercise.misconception(of=merge_time)
+def merged_without_heads(chip, B, X):
+    """You counted one head. Each of the 16 has its own softmax."""
+    return all_reduce_time(4 * B * 129, X, chip)
+
+
+@exercise.misconception(of=merge_time)
+def merged_part(chip, B, X):
+    """You divided by the devices. Each of them has a sum for every sequence and head."""
+    return all_reduce_time(4 * B * 16 * 129, X, chip) / X
+
+
+exercise.about(
+    cache_read_time,
+    lambda chip, B, S, X: About(
+        chip=chip,
+        mesh={"z": 2, "x": X, "y": 2},
+        arrays=[((B, S, 8, 128), P("z", "x", "y", None))],
+        holds=4 * B / 2 * S / X * 4 * 128,
+    ),
+)
+exercise.about(merge_time, lambda chip, B, X: About(chip=chip, rings=(X,), least=2 * latency(X)))

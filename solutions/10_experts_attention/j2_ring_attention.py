@@ -1,0 +1,159 @@
+"""# J2 Ring attention
+
+A text is so long that its positions are cut over the devices of cp, and stay cut in attention too: queries stay at home,
+blocks of keys and values go round a ring, and no device ever has all of them.
+
+**Task.** Write the body `ring_attn(q, k, v, causal=, striped=)`: for each head, the softmax of `q · k` over the positions (not
+scaled), and the mean of the rows of `v` with these weights. With `causal` a query sees its own position and those before it.
+A device has T/N rows: device i those from `i · T/N` on, or with `striped` every N-th, from i on. Each device may have some
+of the heads only (tp); they need nothing of one another.
+
+**Gradients** are asked too. JAX's own will do, with a `jax.checkpoint` around each round, so that no round's weights are
+kept; it keeps K and V of each round. The solution keeps neither: its own backward pass sends K and V round again, and beside
+them the sums of their gradients, until these are home.
+
+**Budget.** Forward, a device sends K and V N − 1 times, and holds twelve blocks as large as its q and four arrays of T/N by
+T/N scores at most. With gradients it sends K, V and their gradients N times more at most, and holds twenty blocks and five
+such arrays. One number more for each row and block sent comes free.
+
+```
+   N = 3, causal, on device 1         so far, for each query and head
+   round 0   q1, k1 v1: half of it    largest score, mass, sum of v
+   round 1   q1, k0 v0: all of it     mass and sum times e^(old - new)
+   round 2   q1, k2 v2: nothing       e^-inf = 0 is added
+```
+
+**Small case.** Scores (1, 2) in round 0: max 2, mass e^-1 + 1 = 1.368. Score 4 in round 1: max 4, and the old mass counts e^-2 of
+what it did: 1.368 · 0.135 + 1 = 1.185. Without that factor it would be 2.368.
+
+**Stripes.** When a text is cut in blocks, the last device has something to do in all rounds and the first in one, yet
+each round waits for the slowest. Of two stripes each query sees about half of the other's keys, in all rounds alike.
+
+**In real systems**: context parallelism for long texts; blocks are folded in as flash attention does it. J3 swaps
+positions for heads instead, which sends less but needs enough heads.
+
+**Read on.** *Ring Attention with Blockwise Transformers for Near-Infinite Context*; *Striped Attention*.
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise
+from grader.hardware import CHIPS, matmul_time
+
+exercise = Exercise(meshes=[{"cp": 4, "tp": 2}, {"cp": 3, "tp": 1}], stars=3)
+ROWS = P("cp", "tp", None)
+
+
+def send(*blocks):
+    """To the next device."""
+    n = jax.lax.axis_size("cp")
+    return (jax.lax.ppermute(a, "cp", [(i, (i + 1) % n) for i in range(n)]) for a in blocks)
+
+
+def scored(q, k, hop, causal, striped):
+    """Scores [H, own, theirs] with the keys that set out `hop` devices before this one, -inf where they are not seen."""
+    n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
+    mine, theirs = (rows * n + i if striped else rows + i * len(q) for i in (me, (me - hop) % n))
+    scores = jnp.einsum("thd,shd->hts", q, k)
+    return jnp.where(theirs <= mine[:, None], scores, -jnp.inf) if causal else scores
+
+
+def attend(q, k, v, causal, striped):
+    """The result [T/N, H, d], and each query's log-sum-exp [H, T/N]."""
+    n = jax.lax.axis_size("cp")
+    top, mass, total = -jnp.inf, 0, 0
+    for hop in range(n):
+        scores = scored(q, k, hop, causal, striped)
+        largest = jnp.maximum(top, scores.max(-1))  # finite from the first round on: a query sees itself
+        weights, scale = jnp.exp(scores - largest[..., None]), jnp.exp(top - largest)
+        mass = mass * scale + weights.sum(-1)
+        total = total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v)
+        top = largest
+        k, v = send(k, v) if hop < n - 1 else (k, v)
+    return (total / mass[..., None]).swapaxes(0, 1), top + jnp.log(mass)
+
+
+def forward(q, k, v, causal, striped):
+    out, lse = attend(q, k, v, causal, striped)
+    return out, (q, k, v, out, lse)
+
+
+def backward(kept, d_out, causal, striped):
+    """With weights w: dv = w d_out, dw = d_out v, dscores = w (dw - the mean of dw weighted by w, which is d_out out)."""
+    q, k, v, out, lse = kept
+    mean = jnp.einsum("thd,thd->ht", d_out, out)[..., None]
+    d_q = d_k = d_v = 0
+    n = jax.lax.axis_size("cp")
+    for hop in range(n):
+        weights = jnp.exp(scored(q, k, hop, causal, striped) - lse[..., None])
+        d_scores = weights * (jnp.einsum("thd,shd->hts", d_out, v) - mean)
+        d_q += jnp.einsum("hts,shd->thd", d_scores, k)
+        d_k += jnp.einsum("hts,thd->shd", d_scores, q)
+        d_v += jnp.einsum("hts,thd->shd", weights, d_out)
+        k, v = send(k, v)
+        d_k, d_v = send(d_k, d_v)  # after N hops they are home
+    return d_q, d_k, d_v
+
+
+@exercise.body(
+    out_specs=ROWS,
+    hints=[
+        "Two sums over the positions, Σ e^s and Σ e^s v, can be made block by block. Of what is the largest score, while you are on the way?",
+        "Carry the largest score, the mass and the sum. A new maximum multiplies both sums by exp(old - new). Mask by the position in the text.",
+        "mass = mass * jnp.exp(top - largest) + jnp.exp(scores - largest[..., None]).sum(-1); whose block is it? (me - hop) % n.",
+    ],
+)
+def ring_attn(q, k, v, *, causal, striped):
+    """Attention of a text whose positions are cut over cp, in blocks or in stripes, and its heads over tp.
+
+    Args: blocks of q, k and v float32[T, H, d] (cp, tp, -). causal: a query sees positions up to its own.
+    Returns: a block of float32[T, H, d] (cp, tp, -).
+    """
+    how = {"causal": causal, "striped": striped}
+    attention = jax.custom_vjp(lambda q, k, v: attend(q, k, v, **how)[0])
+    attention.defvjp(partial(forward, **how), partial(backward, **how))
+    return attention(q, k, v)
+
+
+HOPS = "a hop takes its bytes / W1, one direction of a link; products take FLOPs / C"
+
+
+@exercise.number(
+    points=0.5,
+    unit="",
+    params={"chip": ["v4p", "v5p"], "N": [4, 8, 12, 16], "Q": [32, 48, 64]},
+    model=HOPS,
+    hints=[
+        "What a hop takes grows with T/N, what a round's products take with its square.",
+        "Keys and values of 8 heads are sent; each of Q heads has two products, q · k and weights · v.",
+        "2 * 2 * (T/N) * 8 * d / W1 = 2 * 2 * (T/N)**2 * Q * d / C",
+    ],
+)
+def ring_hides_from(chip, N, Q):
+    """Attention in bfloat16, not causal, on a ring of {{ N }} {{ chip }} chips: {{ Q }} query heads, and 8 key heads that are sent round as 8.
+    How many positions must a text have, over all chips, that no round's hop takes longer than its products?"""
+    return N * 8 / Q * CHIPS[chip].bf16 / CHIPS[chip].ici
+
+
+@exercise.number(
+    points=0.5,
+    unit="ms",
+    params={"chip": ["v4p", "v5p"], "T": [98304, 131072, 196608], "N": [4, 8, 16], "H": [24, 40]},
+    model="4·d FLOPs for each pair of a query and a key that it sees, at C; nothing for other pairs; a round takes as long as its busiest device",
+    hints=[
+        "What does the busiest device do in round 0, and what in the others?",
+        "Blocks: half a block's pairs in round 0, all of them in the others. Stripes: half of them in each round.",
+        "(N - 1) / 2 * (T/N)**2 pairs are saved.",
+    ],
+)
+def stripes_save(chip, T, N, H):
+    """Causal attention of {{ T }} positions with {{ H }} heads of d=128, bfloat16, on a ring of {{ N }} {{ chip }} chips; hops are hidden. How many ms
+    do the rounds take less with stripes than with blocks?"""
+    rows = T // N
+    half = rows * (rows + 1) / 2
+    blocks, stripes = half + (N - 1) * rows**2, N * half
+    return matmul_time(4 * 128 * H * (blocks - stripes), chip)

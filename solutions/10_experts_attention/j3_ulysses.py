@@ -1,0 +1,134 @@
+"""# J3 Ulysses: from positions to heads and back
+
+Attention works on each head alone, and needs all positions of it. Everything around it works on each position alone. When a
+long text is cut by positions, one all-to-all turns "all heads of my positions" into "all positions of my heads", and another
+one turns the result back.
+
+**Task.** Write the body `ulysses(q, k, v)`: causal attention of texts whose positions are cut over x. `rotate` is given; it turns
+queries and keys by their position *in the text*, before they are multiplied. There are more query heads than key heads:
+query head h belongs to key head `h // (Q / K)`. Scores are `q · k`, not scaled. Both numbers of heads can be divided by N.
+
+**Budget.** All-to-alls only. Of q, k, v and the result each device sends (N − 1)/N of its block, once.
+
+```
+            heads                                  heads
+           0 1 2 3                                0 1 2 3
+   x0 rows  . . . .     all-to-all:       rows    a b c d
+   x1 rows  . . . .     cut the heads,    rows    a b c d     x0 has a,
+   x2 rows  . . . .     join the rows     rows    a b c d     x1 has b, ...
+   x3 rows  . . . .                       rows    a b c d
+```
+
+**Small case.** 2 texts of 12 positions, 8 query heads and 4 key heads of 6 numbers, N=4: a block of q is [2, 3, 8, 6], and becomes
+[2, 12, 2, 6]. Its 1152 bytes keep a quarter at home: 864 are sent.
+
+**In real systems**: DeepSpeed-Ulysses. The number of key heads bounds the number of devices; ring attention (J2) has no such
+bound, and sends keys and values N − 1 times.
+
+**Read on.** *DeepSpeed Ulysses: System Optimizations for Enabling Training of Extreme Long Sequence Transformer Models*.
+"""
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise, normal
+from grader.expect import expect_close, expect_only, expect_traffic
+from grader.hardware import all_to_all_time
+
+exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 2, "y": 3}], stars=2, extension=True)
+
+
+@exercise.given
+def rotate(a, position):
+    """Turn pairs of numbers of a[..., T, heads, d] by an angle that grows with position[T]: rotary embedding."""
+    half = a.shape[-1] // 2
+    angle = position[:, None, None] / 10.0 ** jnp.arange(half)
+    cos, sin, first, second = jnp.cos(angle), jnp.sin(angle), a[..., :half], a[..., half:]
+    return jnp.concatenate([first * cos - second * sin, first * sin + second * cos], -1)
+
+
+@exercise.body(
+    out_specs=P(None, "x", None, None),
+    hints=[
+        "Which dimension is cut before attention, and which may be cut during it?",
+        "jax.lax.all_to_all cuts one dimension and joins another; on the way back the two change places.",
+        "swap = lambda a: jax.lax.all_to_all(a, 'x', split_axis=2, concat_axis=1, tiled=True); afterwards T is whole: jnp.arange(T).",
+    ],
+)
+def ulysses(q, k, v):
+    """Causal attention with rotated queries and keys.
+
+    Args: blocks of q float32[B, T, Q, d], of k and v float32[B, T, K, d], all (-, x, -, -).
+    Returns: a block of float32[B, T, Q, d] (-, x, -, -).
+    """
+    q, k, v = (jax.lax.all_to_all(a, "x", split_axis=2, concat_axis=1, tiled=True) for a in (q, k, v))
+    position = jnp.arange(q.shape[1])
+    groups = q.shape[2] // k.shape[2]
+    q, k = rotate(q, position), jnp.repeat(rotate(k, position), groups, axis=2)
+    scores = jnp.einsum("bthd,bshd->bhts", q, k)
+    weights = jax.nn.softmax(jnp.where(position <= position[:, None], scores, -jnp.inf))
+    out = jnp.einsum("bhts,bshd->bthd", weights, jnp.repeat(v, groups, axis=2))
+    return jax.lax.all_to_all(out, "x", split_axis=1, concat_axis=2, tiled=True)
+
+
+ROWS = P(None, "x", None, None)
+call = exercise.call(
+    ulysses,
+    q=normal("B", "T", "Q", "d", spec=ROWS),
+    k=normal("B", "T", "K", "d", spec=ROWS),
+    v=normal("B", "T", "K", "d", spec=ROWS),
+    dims={"B": 2, "T": 12, "Q": 8, "K": 4, "d": 6},
+    hidden_dims={"B": 3, "T": 20, "Q": 36, "K": 12, "d": 10},
+)
+
+
+def attended(q, k, v):
+    """The whole, in float64."""
+    groups, half, position = q.shape[2] // k.shape[2], q.shape[3] // 2, np.arange(q.shape[1])
+    turn = np.exp(1j * position[:, None, None] / 10.0 ** np.arange(half))
+    q, k = ((a[..., :half] + 1j * a[..., half:]) * turn for a in (q.astype(np.float64), k.astype(np.float64)))
+    scores = np.einsum("bthd,bshd->bhts", q, np.repeat(k, groups, axis=2).conj()).real
+    scores[..., position > position[:, None]] = -np.inf
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return np.einsum("bhts,bshd->bthd", weights / weights.sum(-1, keepdims=True), np.repeat(v, groups, axis=2))
+
+
+@exercise.check(call, points=2)
+def ulysses_value(seen):
+    """ulysses: causal attention of whole texts"""
+    expect_close(seen.out, attended(seen.q, seen.k, seen.v))
+
+
+@exercise.check(call, points=1, public=True, after=ulysses_value)
+def ulysses_traffic(seen):
+    """ulysses: all-to-alls only, and each of the four arrays is sent once"""
+    expect_only(seen, "all_to_all")
+    numbers = 2 * seen.q.size + seen.k.size + seen.v.size
+    n = seen.mesh["x"]
+    expect_traffic(seen, at_most=4 * numbers / n * (n - 1) / n)
+
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"B": [2, 3], "T": [24576, 40960], "N": [4, 8, 16]},
+    model="1 MB is 10^6 bytes",
+)
+def ulysses_bytes(B, T, N):
+    """{{ B }} texts of {{ T }} positions on {{ N }} devices; 48 query heads and 16 key heads of 128 bfloat16 numbers. How many MB does
+    each device send in `ulysses`?"""
+    return 2 * B * T * 128 * (2 * 48 + 2 * 16) / N * (N - 1) / N
+
+
+@exercise.number(
+    points=0.5,
+    unit="us",
+    params={"chip": ["v4p", "v5p"], "B": [2, 3], "T": [24576, 40960], "N": [4, 8, 16]},
+    model="ring, bandwidth only: an all-to-all of V bytes in all takes V / (4·W)",
+)
+def ulysses_time(chip, B, T, N):
+    """{{ B }} texts of {{ T }} positions on a ring of {{ N }} {{ chip }} chips; 48 query heads and 16 key heads of 128 bfloat16
+    numbers. How long do the all-to-alls of `ulysses` take, one after the other?"""
+    return all_to_all_time(2 * B * T * 128 * (2 * 48 + 2 * 16), N, chip)

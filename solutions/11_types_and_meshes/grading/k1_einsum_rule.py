@@ -1,0 +1,440 @@
+"""What is checked in K1, and what goes wrong."""
+
+import contextlib
+import itertools
+
+import numpy as np
+
+from grader.exercise import About
+from grader.expect import Failure, expect_outcomes
+from k1_einsum_rule import einsum_rule, elementwise_rule, exercise, pending_bytes, pieces_that_meet
+
+
+@exercise.helper
+def parts(rng, whole, place, devices):
+    """What each device holds of an array of whole numbers, some of them negative."""
+    if place == "R":
+        return [whole] * devices
+    if place == "P":
+        some = [rng.integers(-50, 50, size=whole.shape) for _ in range(devices - 1)]
+        return [*some, whole - sum(some)]
+    return np.split(whole, devices, axis=int(place[2:-1]))
+
+
+@exercise.helper
+def placement_of(held, due):
+    """The placement by which these parts mean the array that is due; None if there is none."""
+    for place in ["R", *(f"S({d})" for d in range(due.ndim)), "P"]:
+        if place == "R":
+            meant = held[0] if all(np.array_equal(part, held[0]) for part in held) else None
+        else:
+            meant = sum(held) if place == "P" else np.concatenate(held, axis=int(place[2:-1]))
+        if meant is not None and np.array_equal(meant, due):
+            return place
+    return None
+
+
+@exercise.helper
+def tried(rng, fn, shapes, placements, devices):
+    """The placement of ``fn`` by trial: draw arrays, cut them, let each device compute, see what it is that comes out."""
+    wholes = [rng.integers(-50, 50, size=shape) for shape in shapes]
+    held = zip(
+        *(parts(rng, whole, place, devices) for whole, place in zip(wholes, placements, strict=True)), strict=True
+    )
+    with contextlib.suppress(ValueError, IndexError):  # parts that do not fit
+        return placement_of([fn(*operands) for operands in held], fn(*wholes))
+    return None
+
+
+@exercise.helper
+def by_einsum(equation, placements, devices=3):
+    """What comes of an einsum of parts, tried out."""
+    lists = equation.partition("->")[0].split(",")
+    sizes = {letter: devices * (2 + i % 3) for i, letter in enumerate(sorted({*"".join(lists)}))}
+    shapes = [[sizes[letter] for letter in letters] for letters in lists]
+    return tried(np.random.default_rng(7), lambda *held: np.einsum(equation, *held), shapes, placements, devices)
+
+
+@exercise.helper
+def by_element(op, placements, devices=3):
+    """What comes of an elementwise function of parts, tried out."""
+    ops = {"triple": lambda x: 3 * x, "add": np.add, "relu": lambda x: np.maximum(x, 0), "add_one": lambda x: x + 1}
+    shapes = [[2 * devices, devices, 4 * devices]] * len(placements)
+    return tried(np.random.default_rng(7), ops[op], shapes, placements, devices)
+
+
+EQUATIONS = [
+    "ij,jk->ik",
+    "ij,jk->ki",
+    "bij,bjk->bik",
+    "i,j->ij",
+    "ij,ij->i",
+    "sbi,io->sbo",
+    "ij,jk,kl->il",
+    "sbh,h->sbh",
+]
+GRAPHS = ["bnef,fh->bneh", "bnef,fh->nebh", "bnef,bnf->bne"]
+MATMUL = "ij,jk->ik"
+
+
+def every_placement(terms):
+    return itertools.product(*(["R", "P", *(f"S({d})" for d in range(len(term)))] for term in terms))
+
+
+def drawn(equations, admit, most=30):
+    """Cases by what comes of them when they are tried: as many of each result as there can be, ``most`` at most."""
+
+    def draw(rng):
+        found = {}
+        for equation in equations:
+            for places in every_placement(equation.split("->")[0].split(",")):
+                case = {"equation": equation, "placements": list(places)}
+                result = by_einsum(**case)
+                if admit(places, result):
+                    found.setdefault((result or "none")[0], []).append(case)
+        return [cases[i] for cases in found.values() for i in rng.permutation(len(cases))[:most]]
+
+    return draw
+
+
+def matmuls(*placements):
+    return [{"equation": MATMUL, "placements": list(places)} for places in placements]
+
+
+placed = exercise.cases(
+    einsum_rule,
+    public=matmuls(("R", "R"), ("S(0)", "R"), ("S(1)", "S(0)")),
+    hidden=drawn(EQUATIONS, lambda places, result: "P" not in places and result),
+)
+graphs = exercise.cases(
+    einsum_rule,
+    public=[{"equation": GRAPHS[0], "placements": [place, "R"]} for place in ("S(0)", "S(1)", "S(2)")],
+    hidden=drawn(GRAPHS, lambda places, result: "P" not in places and result),
+)
+sums = exercise.cases(
+    einsum_rule,
+    public=matmuls(("P", "R")),
+    hidden=drawn([*EQUATIONS, *GRAPHS], lambda places, result: "P" in places and result),
+)
+apart = exercise.cases(
+    einsum_rule,
+    public=matmuls(("S(1)", "R")),
+    hidden=drawn([*EQUATIONS, *GRAPHS], lambda places, result: "P" not in places and not result),
+)
+mixed = exercise.cases(
+    einsum_rule,
+    public=matmuls(("P", "P")),
+    hidden=drawn([*EQUATIONS, *GRAPHS], lambda places, result: "P" in places and not result, most=60),
+)
+ELEMENTWISE = [
+    {"op": op, "placements": list(places)}
+    for op in ("triple", "add", "relu", "add_one")
+    for places in itertools.product(["R", "S(0)", "S(1)", "S(2)", "P"], repeat=2 if op == "add" else 1)
+]
+exact = exercise.cases(
+    elementwise_rule,
+    public=[{"op": "triple", "placements": ["S(1)"]}, {"op": "add", "placements": ["S(0)", "S(0)"]}],
+    hidden=lambda rng: [case for case in ELEMENTWISE if "P" not in case["placements"]],
+)
+of_a_sum = exercise.cases(
+    elementwise_rule,
+    public=[{"op": "triple", "placements": ["P"]}, {"op": "relu", "placements": ["P"]}],
+    hidden=lambda rng: [case for case in ELEMENTWISE if "P" in case["placements"]],
+)
+
+
+@exercise.helper
+def expect_as_tried(seen, trial):
+    """What the rule says is what comes out when arrays are cut and computed part by part."""
+    for args, got, _ in seen.outcomes:
+        if got.value != (due := trial(**args)) and seen.public and isinstance(got.value, str):
+            meant = f"the parts are of placement {due}" if due else "no placement gives the result that is due"
+            call = ", ".join(f"{name}={value!r}" for name, value in args.items())
+            raise Failure(f"for {call} it returned {got.value!r}; computed on three devices, {meant}")
+    expect_outcomes(seen)
+
+
+@exercise.check(placed, points=0.5, public=True)
+def of_shards(seen):
+    """einsum_rule: of whole and cut operands, tried on NumPy parts"""
+    expect_as_tried(seen, by_einsum)
+
+
+@exercise.check(graphs, points=0.5, public=True)
+def of_graphs(seen):
+    """einsum_rule: of a batch with four dimensions, each of which may be cut"""
+    expect_as_tried(seen, by_einsum)
+
+
+@exercise.check(sums, points=0.5, public=True)
+def of_sums(seen):
+    """einsum_rule: of a partial sum"""
+    expect_as_tried(seen, by_einsum)
+
+
+@exercise.check(apart, points=0.5, public=True)
+def no_fit(seen):
+    """einsum_rule: ValueError when parts do not fit"""
+    expect_as_tried(seen, by_einsum)
+
+
+@exercise.check(mixed, points=0.5)
+def no_sum(seen):
+    """einsum_rule: ValueError when an einsum does not pass a partial sum on"""
+    expect_as_tried(seen, by_einsum)
+
+
+@exercise.check(exact, points=0.25, public=True)
+def elementwise_exact(seen):
+    """elementwise_rule: of whole and cut operands"""
+    expect_as_tried(seen, by_element)
+
+
+@exercise.check(of_a_sum, points=0.25, public=True)
+def elementwise_sums(seen):
+    """elementwise_rule: of partial sums of mixed signs"""
+    expect_as_tried(seen, by_element)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+@exercise.misconception(of=einsum_rule, fails=of_sums)
+def partial_dropped(equation, placements):
+    """You forgot that an operand is a partial sum, still to be added up: an einsum, linear in it, passes that on."""
+    if placements.count("P") == 1 and placements.count("R") == len(placements) - 1:
+        return "R"
+    return einsum_rule(equation, placements)
+
+
+@exercise.misconception(of=einsum_rule, fails=no_sum)
+def sums_are_multiplied(equation, placements):
+    """Two sums that are multiplied device by device lose all mixed terms: an einsum is linear in one operand at a time."""
+    if placements.count("P") > 1:
+        return "P"
+    return einsum_rule(equation, placements)
+
+
+@exercise.misconception(of=einsum_rule, fails=no_sum)
+def a_sum_beside_a_cut(equation, placements):
+    """You let a partial sum meet a cut operand. Each device has its own summand and its own part: no summand meets all parts."""
+    if placements.count("P") == 1:
+        return "P"
+    return einsum_rule(equation, placements)
+
+
+@exercise.misconception(of=einsum_rule, fails=[of_shards, of_graphs])
+def contraction_is_whole(equation, placements):
+    """You took a contraction of cut operands as whole. Each device has summed its own terms; those sums are still to be added up."""
+    found = einsum_rule(equation, placements)
+    return "R" if found == "P" and "P" not in placements else found
+
+
+@exercise.misconception(of=einsum_rule, fails=no_fit)
+def one_cut_is_enough(equation, placements):
+    """You looked at one operand's cut. Another that has the letter must be cut along it, too, or the parts do not fit."""
+    if "P" in placements:
+        return einsum_rule(equation, placements)
+    operands, out = equation.split("->")
+    cut = [term[int(place[2:-1])] for term, place in zip(operands.split(","), placements, strict=True) if place != "R"]
+    if not cut:
+        return "R"
+    return f"S({out.index(cut[0])})" if cut[0] in out else "P"
+
+
+@exercise.misconception(of=einsum_rule, fails=no_fit)
+def two_letters_on_one_axis(equation, placements):
+    """You let one mesh axis cut two letters, one in each operand. A device then meets only blocks of its own index: a diagonal."""
+    operands, out = equation.split("->")
+    terms = operands.split(",")
+    try:
+        return einsum_rule(equation, placements)
+    except ValueError:
+        cut = [term[int(place[2:-1])] for term, place in zip(terms, placements, strict=True) if place[0] == "S"]
+        if len(set(cut)) < 2 or "P" in placements:
+            raise
+        return f"S({out.index(cut[0])})" if cut[0] in out else "P"
+
+
+@exercise.misconception(of=einsum_rule, fails=[of_shards, of_graphs])
+def position_kept(equation, placements):
+    """You kept the number of the dimension. Look the letter up: in the output it may stand elsewhere."""
+    found = einsum_rule(equation, placements)
+    return next(place for place in placements if place[0] == "S") if found[0] == "S" else found
+
+
+@exercise.misconception(of=einsum_rule, fails=of_graphs)
+def only_the_first_is_batch(equation, placements):
+    """You took only dimension 0 of a large array for a batch. Every letter that goes through to the output may be cut: b, n and e alike."""
+    terms = equation.split("->")[0].split(",")
+    if any(len(term) > 3 and place in ("S(1)", "S(2)") for term, place in zip(terms, placements, strict=True)):
+        raise ValueError("only the batch can be cut")
+    return einsum_rule(equation, placements)
+
+
+@exercise.misconception(of=elementwise_rule, fails=elementwise_sums)
+def every_op_keeps_a_sum(op, placements):
+    """You let relu and + 1 through. On positive sums relu seems to be linear; try 5 and -3. And each device would add 1."""
+    if len(set(placements)) > 1:
+        raise ValueError("the operands lie differently")
+    return placements[0]
+
+
+@exercise.misconception(of=elementwise_rule, fails=elementwise_sums)
+def one_is_added_once(op, placements):
+    """You let + 1 through. Every device adds it to its summand, so the sum gets N. A bias belongs behind the reduction."""
+    if op == "add_one":
+        return placements[0]
+    return elementwise_rule(op, placements)
+
+
+@exercise.misconception(of=elementwise_rule, fails=elementwise_sums)
+def a_sum_goes_nowhere(op, placements):
+    """You refused all partial sums. What is linear, 3·x or the sum of two partial sums, may be done before the reduction."""
+    if "P" in placements:
+        raise ValueError("reduce first")
+    return elementwise_rule(op, placements)
+
+
+@exercise.misconception(of=elementwise_rule, fails=elementwise_sums)
+def whole_added_to_a_sum(op, placements):
+    """You added a whole array to a partial sum. Every device adds all of it, so the sum gets it N times."""
+    if sorted(placements) == ["P", "R"]:
+        return "P"
+    return elementwise_rule(op, placements)
+
+
+@exercise.misconception(of=elementwise_rule, fails=elementwise_exact)
+def cut_beats_whole(op, placements):
+    """You added a whole array to a part. The shapes differ: somebody has to slice the whole one first."""
+    cuts = {place for place in placements if place != "R"}
+    if "R" in placements and len(cuts) == 1 and "P" not in cuts:
+        return cuts.pop()
+    return elementwise_rule(op, placements)
+
+
+@exercise.misconception(of=pending_bytes)
+def pending_once(**drawn):
+    """You went round once. A ring all-reduce is a reduce-scatter and an all-gather: 2·(N - 1) hops."""
+    return pending_bytes(**drawn) / 2
+
+
+@exercise.misconception(of=pending_bytes)
+def pending_all_chunks(X, **rest):
+    """You counted N hops for each half. The last chunk is where it belongs after N - 1."""
+    return pending_bytes(X=X, **rest) * X / (X - 1)
+
+
+@exercise.misconception(of=pending_bytes)
+def pending_shard(X, **rest):
+    """You reduced 1/N of the result. The cut letter is summed: what each device holds is of full shape."""
+    return pending_bytes(X=X, **rest) / X
+
+
+@exercise.misconception(of=pending_bytes)
+def pending_input(F, H, **rest):
+    """You reduced x. What is pending is the result, which has h in the place of f."""
+    return pending_bytes(F=F, H=H, **rest) * F / H
+
+
+@exercise.misconception(of=pieces_that_meet)
+def all_pieces_meet(X, Y):
+    """You took the two orders for one. ("x", "y") counts i·Y + j, ("y", "x") counts j·X + i: most devices hold other rows than columns."""
+    return X * Y
+
+
+@exercise.misconception(of=pieces_that_meet)
+def diagonal_meets(X, Y):
+    """You took the devices with i = j. The pieces are i·Y + j and j·X + i; with X and Y unequal i = j does not make them equal."""
+    return min(X, Y)
+
+
+@exercise.misconception(of=pieces_that_meet)
+def corners_meet(X, Y):
+    """You found the first device and the last. Others may be between: i·(Y - 1) = j·(X - 1) has more solutions when X - 1 and Y - 1 share a factor."""
+    return 2
+
+
+exercise.about(
+    pending_bytes,
+    lambda B, N, E, F, H, X: About(mesh={"x": X}, arrays=[((B, N, E, F), (None, None, None, "x")), ((F, H), ("x",))]),
+)
+exercise.about(
+    pieces_that_meet,
+    lambda X, Y: About(
+        mesh={"x": X, "y": Y}, arrays=[((3, X * Y), (None, ("x", "y"))), ((X * Y, 5), (("y", "x"), None))]
+    ),
+)
+
+
+# -- other styles ------------------------------------------------------------------------------
+
+
+@exercise.alternative(of=einsum_rule)
+def by_letter(equation, placements):
+    """Goes through the letters of the output and of the sums, and looks at each one's cuts."""
+    inputs, out = equation.split("->")
+    inputs = inputs.split(",")
+    if "P" in placements:
+        others = [place for place in placements if place != "R"]
+        if others != ["P"]:
+            raise ValueError
+        return "P"
+    result = "R"
+    for letter in sorted(set("".join(inputs))):
+        ways = {
+            place == f"S({term.index(letter)})"
+            for term, place in zip(inputs, placements, strict=False)
+            if letter in term
+        }
+        if ways == {True, False}:
+            raise ValueError(letter)
+        if ways == {True}:
+            if result != "R":
+                raise ValueError("two letters on one axis")
+            result = f"S({out.index(letter)})" if letter in out else "P"
+    return result
+
+
+@exercise.alternative(of=einsum_rule)
+def by_trial(equation, placements):
+    """Cuts random arrays, computes on two devices and sees what comes out."""
+    import numpy as np
+
+    rng = np.random.default_rng(0)
+    inputs, out = equation.split("->")
+    inputs = inputs.split(",")
+    sizes = {letter: 2 * (2 + i % 2) for i, letter in enumerate(sorted(set("".join(inputs))))}
+    wholes = [rng.normal(size=[sizes[letter] for letter in term]) for term in inputs]
+    per_device = [[], []]
+    for whole, place in zip(wholes, placements, strict=False):
+        if place == "R":
+            halves = [whole, whole]
+        elif place == "P":
+            first = rng.normal(size=whole.shape)
+            halves = [first, whole - first]
+        else:
+            halves = np.split(whole, 2, axis=int(place[2:-1]))
+        for device, half in zip(per_device, halves, strict=False):
+            device.append(half)
+    one, other = (np.einsum(equation, *operands) for operands in per_device)
+    due = np.einsum(equation, *wholes)
+    if one.shape == due.shape and np.allclose(one, due) and np.allclose(other, due):
+        return "R"
+    for d in range(len(out)):
+        joined = np.concatenate([one, other], axis=d)
+        if joined.shape == due.shape and np.allclose(joined, due):
+            return f"S({d})"
+    if one.shape == due.shape and np.allclose(one + other, due):
+        return "P"
+    raise ValueError("none")
+
+
+@exercise.alternative(of=elementwise_rule)
+def by_linearity(op, placements):
+    """Asks first whether the function is linear."""
+    first, *rest = placements
+    linear = op in ("triple", "add")
+    if any(place != first for place in rest) or (first == "P" and not linear):
+        raise ValueError(f"{op} of {placements}")
+    return first

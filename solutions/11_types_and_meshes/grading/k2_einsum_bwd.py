@@ -1,0 +1,296 @@
+"""What is checked in K2, and what goes wrong."""
+
+import itertools
+
+from grader.exercise import About
+from grader.expect import Failure, expect_outcomes
+from k2_einsum_bwd import columns_to_hide, einsum_bwd, exercise, gradient_bytes, scale_gradients
+
+
+def einsum_rule(equation, placements):
+    """The placement of the output, as in K1; None if there is none."""
+    inputs, out = equation.split("->")
+    inputs, others = inputs.split(","), [place for place in placements if place != "R"]
+    if "P" in others:
+        return "P" if len(others) == 1 else None
+    cut = {term[int(place[2:-1])] for term, place in zip(inputs, placements, strict=True) if place != "R"}
+    if len(cut) > 1 or any(cut & set(term) and place == "R" for term, place in zip(inputs, placements, strict=True)):
+        return None
+    return next((f"S({out.index(letter)})" if letter in out else "P" for letter in cut), "R")
+
+
+EQUATIONS = [
+    "sbi,io->sbo", "sbh,h->sbh", "ij,jk->ki", "bij,bjk->bik", "bnef,fh->nebh", "ij,ij->i", "ij,jk,kl->il", "bqhd,bkhd->bhqk",
+]  # fmt: skip
+SIZES = dict(zip("abcdefghijklmnopqrs", itertools.cycle([12, 24, 36, 60, 84]), strict=False))
+
+
+def every_case():
+    """Every equation with all placements of its operands that fit, the gradients', and the output's."""
+    for equation in EQUATIONS:
+        terms = equation.split("->")[0].split(",")
+        for places in itertools.product(*(["R", "P", *(f"S({d})" for d in range(len(term)))] for term in terms)):
+            case = {"equation": equation, "placements": list(places)}
+            if out := einsum_rule(**case):
+                yield case, [place for _, place in einsum_bwd(**case)], out
+
+
+def drawn(admit, most=40):
+    """Cases that ``admit(placements, those of the gradients, that of the output)`` lets through."""
+
+    def draw(rng):
+        cases = [case for case, found, out in every_case() if admit(case["placements"], found, out)]
+        return [cases[i] for i in rng.permutation(len(cases))[:most]]
+
+    return draw
+
+
+def sized(rng):
+    """Einsums of arrays with sizes, on 2 to 12 devices; half of them with a gradient that is pending."""
+    for admit in (lambda places, found, out: "P" in found, lambda places, found, out: "P" not in found):
+        for case in drawn(admit, most=25)(rng):
+            sizes = dict(zip(SIZES, (12 * rng.integers(1, 9, len(SIZES))).tolist(), strict=True))
+            used = {letter: sizes[letter] for letter in case["equation"] if letter.isalpha()}
+            yield {"gradients": einsum_bwd(**case), "sizes": used, "devices": int(rng.choice([2, 3, 4, 6, 12]))}
+
+
+COLUMNS = {"equation": "sbi,io->sbo", "placements": ["R", "S(1)"]}
+SCALE = {"equation": "sbh,h->sbh", "placements": ["S(0)", "R"]}
+ROWS = {"equation": "ij,jk->ik", "placements": ["S(1)", "S(0)"]}
+turned = exercise.cases(einsum_bwd, public=[COLUMNS, ROWS], hidden=drawn(lambda places, found, out: True))
+settled = exercise.cases(
+    einsum_bwd,
+    public=[{"equation": "ij,jk->ik", "placements": ["R", "R"]}, {"equation": "bij,bjk->bik", "placements": ["S(0)", "S(0)"]}],
+    hidden=drawn(lambda places, found, out: "P" not in [*places, *found, out]),
+)  # fmt: skip
+pending = exercise.cases(
+    einsum_bwd,
+    public=[COLUMNS, SCALE, {"equation": "bij,jk->bik", "placements": ["S(0)", "R"]}],
+    hidden=drawn(lambda places, found, out: "P" in found and "P" not in [*places, out]),
+)
+reduced = exercise.cases(
+    einsum_bwd,
+    public=[ROWS],
+    hidden=drawn(lambda places, found, out: out == "P"),
+)
+volumes = exercise.cases(
+    gradient_bytes,
+    public=[
+        {
+            "gradients": [("sbo,io->sbi", "P"), ("sbi,sbo->io", "S(1)")],
+            "sizes": {"s": 24, "b": 3, "i": 8, "o": 12},
+            "devices": 4,
+        },
+        {"gradients": [("sbh,h->sbh", "S(0)"), ("sbh,sbh->h", "P")], "sizes": {"s": 12, "b": 3, "h": 8}, "devices": 4},
+    ],
+    hidden=sized,
+)
+
+
+@exercise.helper
+def expect_gradients(seen, part):
+    """Of every gradient its equation (``part`` 0) or its placement (1)."""
+    for args, got, want in seen.outcomes:
+        due = [gradient[part] for gradient in want.value]
+        try:
+            found = [(*gradient,)[part] for gradient in got.value]
+            plain = all(len(gradient) == 2 for gradient in got.value)
+        except (TypeError, IndexError):
+            found, plain = None, got.error is not None
+        call = f"for {args['equation']!r} with {args['placements']}"
+        if not plain:
+            raise Failure(
+                f"{call if seen.public else 'for a hidden case'} it returned no list of (equation, placement)"
+            )
+        if found != due:
+            raised = f"raised {got.error}" if got.error else f"gives the gradients {found}"
+            told = f"{call} it {raised}, expected: {due}"
+            raise Failure(told if seen.public else "some gradient of a hidden case is wrong", staff=told)
+
+
+@exercise.check(turned, points=0.75, public=True)
+def bwd_equations(seen):
+    """einsum_bwd: the equations of the gradients"""
+    expect_gradients(seen, 0)
+
+
+@exercise.check(settled, points=0.5, public=True)
+def bwd_settled(seen):
+    """einsum_bwd: gradients that lie as their operands do"""
+    expect_gradients(seen, 1)
+
+
+@exercise.check(pending, points=0.75, public=True)
+def bwd_pending(seen):
+    """einsum_bwd: gradients of whole operands that have met parts"""
+    expect_gradients(seen, 1)
+
+
+@exercise.check(reduced, points=0.5, public=True)
+def bwd_of_sums(seen):
+    """einsum_bwd: gradients where the output, or an operand, is a partial sum"""
+    expect_gradients(seen, 1)
+
+
+@exercise.check(volumes, points=0.5, public=True)
+def bytes_pending(seen):
+    """gradient_bytes: what the all-reduces of the pending gradients send"""
+    expect_outcomes(seen, rtol=1e-9)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+@exercise.misconception(of=einsum_bwd, fails=bwd_equations)
+def letters_not_swapped(equation, placements):
+    """You kept the equation. Swap the letters: the gradient carries those of its operand, and is made of the output's gradient."""
+    return [(equation, place) for _, place in einsum_bwd(equation, placements)]
+
+
+@exercise.misconception(of=einsum_bwd, fails=bwd_equations)
+def output_goes_first(equation, placements):
+    """You put the output's gradient first. It takes the place of the operand, so that each array stays where it was."""
+    operands, out = equation.split("->")
+    terms = operands.split(",")
+    moved = [",".join([out, *terms[:i], *terms[i + 1 :]]) + "->" + term for i, term in enumerate(terms)]
+    return [(eq, place) for eq, (_, place) in zip(moved, einsum_bwd(equation, placements), strict=True)]
+
+
+@exercise.misconception(of=einsum_bwd, fails=[bwd_pending, bwd_of_sums])
+def pending_missed(equation, placements):
+    """You took every gradient as finished. Who else used this operand? Each device has summed over its own part only: "P"."""
+    return [(eq, "R" if place == "P" else place) for eq, place in einsum_bwd(equation, placements)]
+
+
+@exercise.misconception(of=einsum_bwd, fails=bwd_pending)
+def only_the_batch_watched(equation, placements):
+    """You watched the batch only. Any letter that is cut and that the operand lacks makes its gradient pending: a sequence, too, or columns."""
+    terms = equation.split("->")[0].split(",")
+    cut = {term[int(place[2:-1])] for term, place in zip(terms, placements, strict=True) if place[0] == "S"}
+    pending = "P" in [*placements, einsum_rule(equation, placements)] or "b" in cut
+    return [(eq, "R" if place == "P" and not pending else place) for eq, place in einsum_bwd(equation, placements)]
+
+
+@exercise.misconception(of=einsum_bwd, fails=bwd_of_sums)
+def cotangent_of_a_sum_pending(equation, placements):
+    """You took the gradient of a partial sum as a partial sum and reduce it: N times too much. A sum hands its gradient on whole."""
+    if einsum_rule(equation, placements) != "P":
+        return einsum_bwd(equation, placements)
+    return [(eq, "P") for eq, _ in einsum_bwd(equation, placements)]
+
+
+@exercise.misconception(of=einsum_bwd, fails=[bwd_settled, bwd_of_sums])
+def whole_reduced(equation, placements):
+    """You reduce gradients that each device has whole already: that counts them N times. Only where an operand met parts is a sum missing."""
+    return [(eq, "P" if place == "R" else place) for eq, place in einsum_bwd(equation, placements)]
+
+
+@exercise.misconception(of=gradient_bytes, fails=bytes_pending)
+def all_gradients_counted(gradients, sizes, devices):
+    """You counted every gradient. Only those that are pending have to be reduced."""
+    return gradient_bytes([(eq, "P") for eq, _ in gradients], sizes, devices)
+
+
+@exercise.misconception(of=gradient_bytes, fails=bytes_pending)
+def one_way_round(gradients, sizes, devices):
+    """You counted half an all-reduce: it is a reduce-scatter and an all-gather, each of N - 1 hops."""
+    return gradient_bytes(gradients, sizes, devices) // 2
+
+
+@exercise.misconception(of=gradient_bytes, fails=bytes_pending)
+def whole_gradient_each_hop(gradients, sizes, devices):
+    """You sent the whole gradient in each hop. A ring all-reduce sends chunks of 1/N."""
+    return gradient_bytes(gradients, sizes, devices) * devices
+
+
+@exercise.misconception(of=gradient_bytes, fails=bytes_pending)
+def bytes_of_the_terms(gradients, sizes, devices):
+    """You multiplied the sizes of all letters in the equation: those are its products. What is sent has the letters behind the arrow."""
+    every = [("->" + "".join(sorted(set(eq) - set(",->"))), place) for eq, place in gradients]
+    return gradient_bytes(every, sizes, devices)
+
+
+@exercise.misconception(of=columns_to_hide)
+def hidden_one_pass(**drawn):
+    """You are a factor of two too low: an all-reduce is two passes of V / W, and both V and the product count a factor 2."""
+    return columns_to_hide(**drawn) / 2
+
+
+@exercise.misconception(of=columns_to_hide)
+def hidden_one_way(**drawn):
+    """You are a factor of two too high: one direction of the link for both, float32 for bfloat16, or a product without its factor 2."""
+    return columns_to_hide(**drawn) * 2
+
+
+@exercise.misconception(of=columns_to_hide)
+def hidden_per_chip(X, **rest):
+    """You found the features of one chip. Each chip multiplies o / X columns: all chips together have X times as many."""
+    return columns_to_hide(X=X, **rest) / X
+
+
+@exercise.misconception(of=scale_gradients)
+def scales_once(**drawn):
+    """You are a factor of two too low: two norms in each layer, and an all-reduce goes round twice."""
+    return scale_gradients(**drawn) / 2
+
+
+@exercise.misconception(of=scale_gradients)
+def scales_all_chunks(X, **rest):
+    """You let each device send all N chunks twice. Each half of an all-reduce has N - 1 hops."""
+    return scale_gradients(X=X, **rest) * X / (X - 1)
+
+
+@exercise.misconception(of=scale_gradients)
+def scales_cut(X, **rest):
+    """You divided the gradient by the devices once more. The scale is whole: each device holds a partial sum of all of it."""
+    return scale_gradients(X=X, **rest) / X
+
+
+exercise.about(
+    columns_to_hide,
+    lambda chip, X, S, B, I: About(chip=chip, rings=(X,), mesh={"x": X}),
+    published=[2550, 850, 8192, 10200, 12.8],
+)
+exercise.about(scale_gradients, lambda L, H, X: About(mesh={"x": X}, arrays=[((96 * X, 2, H), ("x",))]))
+
+
+# -- other styles ------------------------------------------------------------------------------
+
+
+@exercise.alternative(of=einsum_bwd)
+def by_the_rule_of_k1(equation, placements):
+    """Asks the forward rule again, of the turned equation with the output's gradient in the operand's place."""
+
+    def rule(equation, placements):
+        inputs, out = equation.split("->")
+        if "P" in placements:
+            return "P"
+        for term, place in zip(inputs.split(","), placements, strict=False):
+            if place != "R":
+                letter = term[int(place[2:-1])]
+                return f"S({out.index(letter)})" if letter in out else "P"
+        return "R"
+
+    result = rule(equation, placements)
+    inputs, out = equation.split("->")
+    inputs = inputs.split(",")
+    gradients = ()
+    for i in range(len(inputs)):
+        terms, places = list(inputs), list(placements)
+        terms[i], places[i] = out, "R" if result == "P" else result
+        turned = f"{','.join(terms)}->{inputs[i]}"
+        gradients += ((turned, rule(turned, places)),)
+    return gradients
+
+
+@exercise.alternative(of=gradient_bytes)
+def chunk_by_chunk(gradients, sizes, devices):
+    """Counts chunks and hops, in floats."""
+    total = 0.0
+    for gradient in gradients:
+        if "P" in gradient[1]:
+            chunk = 4.0 / devices
+            for letter in gradient[0][gradient[0].index(">") + 1 :]:
+                chunk *= sizes[letter]
+            total += chunk * (devices - 1) + chunk * (devices - 1)
+    return total

@@ -1,0 +1,392 @@
+"""What is checked in K3, and what goes wrong."""
+
+import math
+
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import About
+from grader.expect import expect_outcomes
+from k3_dtensor import (
+    axes_of,
+    exercise,
+    scattered_gradient,
+    specs_without_a_list,
+    to_dtensor,
+    to_spec,
+)
+
+AXES = ["tp", "dp", "fsdp", "cp"]  # drawn in any order, so that the alphabet is not the mesh's
+
+
+def drawn(rng, count, *, cut, pending=0, one=False, turned=False, spare=False):
+    """Specs whose first dimension is cut by ``cut`` axes, others perhaps by one more, with ``pending`` unreduced.
+
+    Args: one: an axis that cuts has size 1. turned: the axes of the tuple are out of order. spare: the first dimension is uneven.
+    """
+    for _ in range(count):
+        names = [AXES[i] for i in rng.permutation(len(AXES))]
+        mesh = dict(zip(names, rng.permutation([2, 3, 4, 5]).tolist(), strict=True))
+        chosen = [names[i] for i in rng.permutation(len(names))]
+        first = sorted(chosen[:cut], key=names.index)
+        if one:
+            mesh[first[0]] = 1
+        if turned:
+            first = [*first[1:], first[0]]
+        second = chosen[cut : cut + int(rng.integers(0, 5 - cut - pending))][:1]
+        entries = [None, tuple(first), *second]
+        parts = [math.prod(mesh[axis] for axis in axes_of(entry)) for entry in entries]
+        shape = [part * int(rng.integers(1, 7)) for part in parts]
+        if spare:  # the first axis cuts it evenly, all of them do not
+            shape[1] = mesh[first[0]] * (parts[1] // mesh[first[0]] + 1)
+        yield {
+            "spec": P(*entries, unreduced=set(chosen[len(chosen) - pending :]) if pending else set()),
+            "shape": tuple(shape) + ((5,) if rng.integers(2) else ()),
+            "mesh": mesh,
+        }
+
+
+def as_placements(cases):
+    """The same layouts, said by placements."""
+    return [{**{k: v for k, v in case.items() if k != "spec"}, "placements": to_dtensor(**case)} for case in cases]
+
+
+def several(*kinds, back=False):
+    """Cases of each of these kinds."""
+
+    def draw(rng):
+        cases = [case for kind in kinds for case in drawn(rng, 60 // len(kinds), **kind)]
+        return as_placements(cases) if back else cases
+
+    return draw
+
+
+MESH = {"dp": 2, "fsdp": 3, "tp": 4}
+HERE = {"shape": (24, 8), "mesh": MESH}
+
+
+def impossible(rng):
+    """Uneven dimensions, and what no array or mesh has."""
+    yield from drawn(rng, 40, cut=2, spare=True)
+    yield from drawn(rng, 20, cut=3, spare=True)
+    yield {**HERE, "spec": P("cp")}
+    yield {**HERE, "spec": P("dp", unreduced={"cp"})}
+    yield {**HERE, "spec": P("dp", "dp")}
+    yield {**HERE, "spec": P("dp", ("fsdp", "dp"))}
+    yield {**HERE, "spec": P("dp", None, "tp")}
+
+
+def unspoken(rng):
+    """Placements that no spec says."""
+    for case in as_placements([*drawn(rng, 20, cut=1), *drawn(rng, 20, cut=2)]):
+        places, shape = case["placements"], case["shape"]
+        at = next(i for i, place in enumerate(places) if place != "R")
+        for strange in ["P(max)", "P(avg)", f"SS({places[at][2:-1]}, 2)", f"S({len(shape)})"]:
+            yield {**case, "placements": [*places[:at], strange, *places[at + 1 :]]}
+        yield {**case, "placements": [*places, "R"]}
+        yield {**case, "placements": places[:-1]}
+        size = list(case["mesh"].values())[at]
+        cut = int(places[at][2:-1])
+        yield {**case, "shape": (*shape[:cut], shape[cut] * size + 1, *shape[cut + 1 :])}
+
+
+cuts = exercise.cases(
+    to_dtensor,
+    public=[{**HERE, "spec": P(None, "tp")}, {**HERE, "spec": P(("dp", "fsdp"))}, {**HERE, "spec": P("fsdp", "dp")}],
+    hidden=several({"cut": 1}, {"cut": 2}, {"cut": 3}),
+)
+pending = exercise.cases(
+    to_dtensor,
+    public=[{**HERE, "spec": P("fsdp", unreduced={"tp"})}, {**HERE, "spec": P(unreduced={"dp", "tp"})}],
+    hidden=lambda rng: [
+        {**HERE, "spec": P(unreduced=set(MESH))},
+        *several({"cut": 1, "pending": 1}, {"cut": 2, "pending": 2}, {"cut": 2, "pending": 1})(rng),
+    ],
+)
+ones = exercise.cases(
+    to_dtensor,
+    public=[{"spec": P(None, "dp"), "shape": (24, 8), "mesh": {"dp": 1, "tp": 4}}],
+    hidden=several({"cut": 1, "one": True}, {"cut": 2, "one": True}),
+)
+order = exercise.cases(
+    to_dtensor,
+    public=[{**HERE, "spec": P(("fsdp", "dp"))}],
+    hidden=several(
+        {"cut": 2, "turned": True}, {"cut": 3, "turned": True}, {"cut": 2, "one": True, "turned": True}, {"cut": 4, "turned": True}
+    ),
+)  # fmt: skip
+uneven = exercise.cases(
+    to_dtensor, public=[{**HERE, "spec": P(None, ("fsdp", "tp"))}, {**HERE, "spec": P("cp")}], hidden=impossible
+)
+back_cuts = exercise.cases(
+    to_spec,
+    public=[{**HERE, "placements": ["R", "R", "S(1)"]}, {**HERE, "placements": ["S(0)", "S(0)", "R"]}],
+    hidden=several({"cut": 1}, {"cut": 2}, {"cut": 3}, {"cut": 2, "one": True}, back=True),
+)
+back_pending = exercise.cases(
+    to_spec,
+    public=[{**HERE, "placements": ["S(0)", "R", "P"]}],
+    hidden=several({"cut": 1, "pending": 1}, {"cut": 1, "pending": 2}, {"cut": 1, "pending": 3}, back=True),
+)
+back_refused = exercise.cases(
+    to_spec,
+    public=[{**HERE, "placements": ["P(max)", "R", "R"]}, {**HERE, "placements": ["R", "S(1)", "R"]}],
+    hidden=unspoken,
+)
+
+
+@exercise.check(cuts, points=0.5, public=True)
+def dtensor_cuts(seen):
+    """to_dtensor: axes that cut dimensions, alone and several together"""
+    expect_outcomes(seen)
+
+
+@exercise.check(pending, points=0.5, public=True)
+def dtensor_pending(seen):
+    """to_dtensor: axes that are unreduced"""
+    expect_outcomes(seen)
+
+
+@exercise.check(ones, points=0.25, public=True)
+def dtensor_ones(seen):
+    """to_dtensor: an axis of size 1 is an axis like the others"""
+    expect_outcomes(seen)
+
+
+@exercise.check(order, points=0.5, public=True)
+def dtensor_order(seen):
+    """to_dtensor: ValueError where the order of a tuple would be lost"""
+    expect_outcomes(seen)
+
+
+@exercise.check(uneven, points=0.25, public=True)
+def dtensor_refused(seen):
+    """to_dtensor: ValueError for unequal parts and for what array or mesh have not"""
+    expect_outcomes(seen)
+
+
+@exercise.check(back_cuts, points=0.5, public=True)
+def spec_cuts(seen):
+    """to_spec: placements that cut dimensions"""
+    expect_outcomes(seen)
+
+
+@exercise.check(back_pending, points=0.25, public=True)
+def spec_pending(seen):
+    """to_spec: partial sums"""
+    expect_outcomes(seen)
+
+
+@exercise.check(back_refused, points=0.25, public=True)
+def spec_refused(seen):
+    """to_spec: ValueError for what no spec says"""
+    expect_outcomes(seen)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+@exercise.misconception(of=to_dtensor, fails=dtensor_order)
+def silently_reordered(spec, shape, mesh):
+    """You put the axes of a tuple into the mesh's order. That is another layout: shapes agree, and devices hold each other's parts."""
+    entries = [tuple(sorted(axes_of(entry), key=list(mesh).index)) or None for entry in spec.partitions]
+    return to_dtensor(P(*entries, unreduced=set(spec.unreduced)), shape, mesh)
+
+
+@exercise.misconception(of=to_dtensor, fails=[dtensor_cuts, dtensor_pending, dtensor_ones, dtensor_order])
+def alphabet_for_mesh(spec, shape, mesh):
+    """You took the order of the names for the order of the mesh. The mesh's order is that of its axes, as it lists them."""
+    by_name = dict(sorted(mesh.items()))
+    found = dict(zip(by_name, to_dtensor(spec, shape, by_name), strict=True))
+    return [found[axis] for axis in mesh]
+
+
+@exercise.misconception(of=to_dtensor, fails=dtensor_pending)
+def debt_dropped(spec, shape, mesh):
+    """You wrote "R" for an unreduced axis. There each device holds a summand: who reads one as the value is off by all the others."""
+    return ["R" if place == "P" else place for place in to_dtensor(spec, shape, mesh)]
+
+
+@exercise.misconception(of=to_dtensor, fails=dtensor_ones)
+def axis_of_one_dropped(spec, shape, mesh):
+    """You dropped an axis of size 1. It cuts nothing today, but its name belongs to the layout: on the next mesh it has 8 devices."""
+    found = to_dtensor(spec, shape, mesh)
+    return ["R" if size == 1 and place != "P" else place for place, size in zip(found, mesh.values(), strict=True)]
+
+
+@exercise.misconception(of=to_dtensor, fails=dtensor_ones)
+def axis_of_one_left_out(spec, shape, mesh):
+    """You left an axis of size 1 out of the list. There is a placement for every axis of the mesh."""
+    found = to_dtensor(spec, shape, mesh)
+    return [place for place, size in zip(found, mesh.values(), strict=True) if size > 1]
+
+
+@exercise.misconception(of=to_dtensor, fails=dtensor_refused)
+def uneven_accepted(spec, shape, mesh):
+    """You let unequal parts through. JAX's arrays have equal ones; what DTensor pads or leaves shorter has no PartitionSpec."""
+    return to_dtensor(spec, tuple(size * math.prod(mesh.values()) for size in shape), mesh)
+
+
+@exercise.misconception(of=to_dtensor, fails=dtensor_refused)
+def each_axis_divides(spec, shape, mesh):
+    """You looked at each axis alone. Together the axes of a tuple make as many parts as the product of their sizes."""
+    for size, entry in zip(shape, spec.partitions, strict=False):
+        if any(axis not in mesh or size % mesh[axis] for axis in axes_of(entry)):
+            raise ValueError("uneven")
+    wide = tuple(size * math.prod(mesh.values()) for size in shape)
+    return to_dtensor(spec, wide, mesh)
+
+
+@exercise.misconception(of=to_dtensor, fails=[dtensor_cuts, dtensor_pending, dtensor_ones])
+def one_for_each_dimension(spec, shape, mesh):
+    """You went by dimensions. A list of placements has an entry for each axis of the mesh, not for each dimension of the array."""
+    to_dtensor(spec, shape, mesh)
+    return [f"S({dim})" if entry else "R" for dim, entry in enumerate(spec.partitions)]
+
+
+@exercise.misconception(of=to_spec, fails=spec_pending)
+def sum_forgotten(placements, shape, mesh):
+    """You dropped the partial sum: what was a summand passes for the value. Name its axis in unreduced."""
+    return to_spec(["R" if place == "P" else place for place in placements], shape, mesh)
+
+
+@exercise.misconception(of=to_spec, fails=spec_cuts)
+def last_axis_wins(placements, shape, mesh):
+    """You kept one axis for each dimension. Several may cut it; they stand in a tuple, in the mesh's order."""
+    entries = [None] * len(shape)
+    spec = to_spec(placements, shape, mesh)
+    for dim, entry in enumerate(spec.partitions):
+        entries[dim] = axes_of(entry)[-1] if entry else None
+    return P(*entries, unreduced=set(spec.unreduced))
+
+
+@exercise.misconception(of=to_spec, fails=spec_cuts)
+def innermost_first(placements, shape, mesh):
+    """You listed the axes from the innermost out. Placements are carried out from left to right, so the leftmost makes the largest blocks: it comes first."""
+    spec = to_spec(placements, shape, mesh)
+    return P(*[axes_of(entry)[::-1] or None for entry in spec.partitions], unreduced=set(spec.unreduced))
+
+
+@exercise.misconception(of=to_spec, fails=spec_cuts)
+def names_of_one_lost(placements, shape, mesh):
+    """You dropped an axis of size 1 from the spec. Its name stays."""
+    names = [place if size > 1 else "R" for place, size in zip(placements, mesh.values(), strict=True)]
+    return to_spec(names, shape, mesh) if "P" not in placements else to_spec(placements, shape, mesh)
+
+
+@exercise.misconception(of=to_spec, fails=spec_refused)
+def every_partial_a_sum(placements, shape, mesh):
+    """You took a partial maximum, or mean, for a partial sum. `unreduced` means a sum: anything else has no spec."""
+    return to_spec(["P" if place.startswith("P(") else place for place in placements], shape, mesh)
+
+
+@exercise.misconception(of=to_spec, fails=spec_refused)
+def strides_ignored(placements, shape, mesh):
+    """You took a strided shard for a plain one. It cuts the dimension in another order, which the list's order does not tell."""
+    return to_spec([f"S({place[3]})" if place[:2] == "SS" else place for place in placements], shape, mesh)
+
+
+@exercise.misconception(of=to_spec, fails=spec_refused)
+def uneven_spelt(placements, shape, mesh):
+    """You let unequal parts through. DTensor may have them; an array of JAX has not."""
+    return to_spec(placements, tuple(size * math.prod(mesh.values()) for size in shape), mesh)
+
+
+@exercise.misconception(of=to_spec, fails=spec_refused)
+def length_not_asked(placements, shape, mesh):
+    """You took a list that is not as long as the mesh. There is one placement for each axis, no more and no fewer."""
+    padded = [*placements, *["R"] * len(mesh)][: len(mesh)]
+    return to_spec(padded, shape, mesh)
+
+
+@exercise.misconception(of=specs_without_a_list)
+def all_specs(r, k):
+    """You counted all specs. Those whose tuples stand in the mesh's order have a list: one of r + 2 words for each axis."""
+    return specs_without_a_list(r=r, k=k) + (r + 2) ** k
+
+
+@exercise.misconception(of=specs_without_a_list)
+def nothing_pending(r, k):
+    """You left out the unreduced axes. An axis that cuts nothing leaves copies, or is unreduced: two words for each."""
+    return sum(math.perm(k, j) * math.comb(j + r - 1, j) for j in range(k + 1)) - (r + 1) ** k
+
+
+@exercise.misconception(of=specs_without_a_list)
+def all_axes_cut(r, k):
+    """You counted the specs in which all axes cut. Two axes in one tuple are enough to be out of order."""
+    return math.factorial(k) * math.comb(k + r - 1, k) - r**k
+
+
+@exercise.misconception(of=scattered_gradient)
+def in_mesh_order(rows, dim):
+    """You wrote the tuple in the order of the mesh. Each device has scattered the part that it held: the other axis cut first, dp last."""
+    entries = [rows, "tp" if rows == "fsdp" else "fsdp"]
+    entries[dim] = ("dp", entries[dim])
+    return P(*entries)
+
+
+@exercise.misconception(of=scattered_gradient)
+def still_whole_along_dp(rows, dim):
+    """You reduced without scattering. After psum_scatter each device along dp keeps its own half of what it had."""
+    return P(rows, "tp" if rows == "fsdp" else "fsdp")
+
+
+@exercise.misconception(of=scattered_gradient)
+def dp_alone(rows, dim):
+    """You let dp take the place of the axis that had cut this dimension. Both cut it now."""
+    entries = [rows, "tp" if rows == "fsdp" else "fsdp"]
+    entries[dim] = "dp"
+    return P(*entries)
+
+
+exercise.about(specs_without_a_list, lambda r, k: About(mesh={f"x{i}": 2 for i in range(k)}))
+exercise.about(
+    scattered_gradient,
+    lambda rows, dim: About(mesh=MESH | {"dp": 2}, arrays=[((48, 96), scattered_gradient(rows=rows, dim=dim))]),
+)
+
+
+# -- other styles ------------------------------------------------------------------------------
+
+
+@exercise.alternative(of=to_dtensor)
+def axis_by_axis(spec, shape, mesh):
+    """Asks every axis of the mesh where it stands, then compares with the spec made of the answers."""
+    entries = [axes_of(entry) for entry in spec.partitions]
+    named = [axis for axes in entries for axis in axes] + list(spec.unreduced)
+    if len(entries) > len(shape) or len(set(named)) < len(named) or any(axis not in mesh for axis in named):
+        raise ValueError(str(spec))
+    result = []
+    again = [()] * len(entries)
+    for axis in mesh:
+        dims = [dim for dim, axes in enumerate(entries) if axis in axes]
+        result.append(f"S({dims[0]})" if dims else "P" if axis in spec.unreduced else "R")
+        for dim in dims:
+            again[dim] += (axis,)
+    if again != entries:
+        raise ValueError("out of order")
+    for size, axes in zip(shape, entries, strict=False):
+        for axis in axes:
+            size, rest = divmod(size, mesh[axis])
+            if rest:
+                raise ValueError("uneven")
+    return tuple(result)
+
+
+@exercise.alternative(of=to_spec)
+def dimension_by_dimension(placements, shape, mesh):
+    """Goes by dimensions, and gives a single axis without a tuple."""
+    words = ["R", "P"] + [f"S({d})" for d in range(len(shape))]
+    if len(placements) != len(mesh) or not all(place in words for place in placements):
+        raise ValueError(str(placements))
+    entries = []
+    for d, size in enumerate(shape):
+        axes = tuple(axis for axis, place in zip(mesh, placements, strict=False) if place == f"S({d})")
+        for axis in axes:
+            if size % mesh[axis]:
+                raise ValueError("uneven")
+            size //= mesh[axis]
+        entries.append(axes[0] if len(axes) == 1 else axes or None)
+    while entries and entries[-1] is None:
+        entries.pop()
+    unreduced = frozenset(axis for axis, place in zip(mesh, placements, strict=False) if place == "P")
+    return P(*entries, unreduced=unreduced) if unreduced else P(*entries)

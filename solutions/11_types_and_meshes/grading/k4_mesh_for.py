@@ -1,0 +1,443 @@
+"""What is checked in K4, and what goes wrong."""
+
+import itertools
+import math
+
+import numpy as np
+
+from grader.exercise import About
+from grader.expect import Failure, expect_outcomes
+from k4_mesh_for import axes_for, exercise, groups, mesh_for, nodes_of_a_weight, tp_outermost_time
+
+AXES = ["pp", "dp_replicate", "dp_shard", "cp", "tp"]
+
+
+def drawn(rng, count, needed, *, rest=None, near=False):
+    """Strategies that have these axes and perhaps others, in any order.
+
+    Args: rest: one size is -1, or none is; either, unless it is said. near: tp and cp do not fit in a node together.
+    """
+    while count:
+        names = [axis for axis in AXES if axis in needed or rng.integers(2)]
+        sizes = dict(zip(names, rng.choice([2, 3, 4, 6], len(names)).tolist(), strict=True))
+        sizes |= {"tp": int(rng.choice([2, 4, 8]))} if "tp" in sizes else {}
+        sizes |= {"cp": int(rng.choice([2, 4, 8]))} if "cp" in sizes else {}
+        devices = math.prod(sizes.values())
+        if len(names) < 2 or devices % 8 or devices > 768 or (near and sizes["tp"] * sizes["cp"] <= 8):
+            continue
+        count -= 1
+        if rng.integers(2) if rest is None else rest:
+            sizes[names[rng.integers(len(names))]] = -1
+        turned = {names[i]: sizes[names[i]] for i in rng.permutation(len(names))}
+        yield {"strategies": turned, "devices": devices, "node": 8}
+
+
+def no_mesh(rng):
+    """Sizes that do not multiply to the devices, and groups of tp that do not lie in a node."""
+    for case in drawn(rng, 40, ["tp", "dp_shard"]):
+        for more in (8, case["devices"]):
+            wrong = {**case, "devices": case["devices"] + more}
+            try:
+                mesh_for(**wrong)
+            except ValueError:
+                yield wrong
+    for devices, strategies in [
+        (192, {"dp_shard": -1, "tp": 16, "cp": 2}),
+        (96, {"tp": -1, "pp": 2, "cp": 3}),
+        (192, {"cp": 4, "tp": 3, "dp_shard": -1}),
+        (96, {"dp_shard": 4, "tp": 6, "dp_replicate": 4}),
+    ]:
+        yield {"strategies": strategies, "devices": devices, "node": 8}
+
+
+def meshes(rng, count):
+    """Meshes with their axes in any order, unequal sizes."""
+    for _ in range(count):
+        names = [AXES[i] for i in rng.permutation(len(AXES))][: int(rng.integers(3, 6))]
+        yield list(zip(names, rng.choice([2, 3, 4, 5], len(names)).tolist(), strict=True))
+
+
+def fibres(rng):
+    """Meshes, with one axis or several in any order."""
+    for mesh in meshes(rng, 40):
+        names = [axis for axis, _ in mesh]
+        chosen = [names[i] for i in rng.permutation(len(names))][: int(rng.integers(1, 4))]
+        yield {"mesh": mesh, "axes": tuple(chosen)}
+
+
+@exercise.helper
+def nodes_touched(mesh, axis, node):
+    """How many nodes a group over this axis touches, at most; and the distance of its ranks."""
+    names, shape = zip(*mesh, strict=True)
+    ranks = np.arange(math.prod(shape)).reshape(shape)
+    rows = np.moveaxis(ranks, names.index(axis), -1).reshape(-1, dict(mesh)[axis])
+    return max(len(set(row.tolist())) for row in rows // node), math.prod(shape[names.index(axis) + 1 :])
+
+
+@exercise.helper
+def expect_mesh(seen, told):
+    """Each mesh has the axes and sizes that are due; ``told(mesh, due, args)`` says what else is wrong with it, if anything."""
+    for args, got, want in seen.outcomes:
+        call = f"for {args['strategies']} on {args['devices']} devices, nodes of {args['node']}, it "
+        try:
+            mesh = [(str(axis), int(size)) for axis, size in got.value]
+            wrong = (
+                "" if sorted(mesh) == sorted(want.value) else f"returned {got.value}: other axes or sizes than are due"
+            )
+        except (TypeError, ValueError):
+            wrong = f"raised {got.error}" if got.error else f"returned {got.value!r}, no list of (axis, size)"
+        wrong = wrong or told(mesh, want.value, args)
+        if wrong:
+            raise Failure(call + wrong if seen.public else "a hidden mesh is not as it should be", staff=call + wrong)
+
+
+SMALL = {"strategies": {"tp": 4, "cp": 2, "dp_shard": -1}, "devices": 32, "node": 8}
+LARGE = {"strategies": {"dp_shard": 3, "tp": 4, "dp_replicate": 2, "pp": 2}, "devices": 48, "node": 8}
+ODD = {"strategies": {"dp_shard": -1, "pp": 3}, "devices": 15, "node": 5}
+sized = exercise.cases(mesh_for, public=[SMALL, LARGE], hidden=lambda rng: [ODD, *drawn(rng, 60, [])])
+near = exercise.cases(
+    mesh_for,
+    public=[SMALL, {"strategies": {"cp": 4, "tp": 4, "pp": 2, "dp_shard": 3}, "devices": 96, "node": 8}],
+    hidden=lambda rng: [
+        *drawn(rng, 20, ["tp", "dp_shard"]), *drawn(rng, 20, ["tp", "cp", "dp_shard"]),
+        *drawn(rng, 20, ["tp", "cp", "pp"], near=True),
+    ],
+)  # fmt: skip
+inner = exercise.cases(mesh_for, public=[LARGE], hidden=lambda rng: drawn(rng, 40, ["dp_shard", "dp_replicate"]))
+refused = exercise.cases(
+    mesh_for,
+    public=[
+        {"strategies": {"tp": 4, "dp_shard": 3}, "devices": 24, "node": 8},
+        {"strategies": {"tp": 16, "dp_shard": -1}, "devices": 64, "node": 8},
+    ],
+    hidden=no_mesh,
+)
+one_fibre = exercise.cases(
+    groups,
+    public=[
+        {"mesh": [("dp_shard", 3), ("tp", 2)], "axes": ("tp",)},
+        {"mesh": [("dp_shard", 3), ("tp", 2)], "axes": ("dp_shard",)},
+        {"mesh": [("dp_replicate", 2), ("dp_shard", 3), ("cp", 2)], "axes": ("dp_replicate", "cp")},
+    ],
+    hidden=fibres,
+)
+FULL = [("pp", 2), ("dp_replicate", 3), ("dp_shard", 4), ("cp", 2), ("tp", 2)]
+named = exercise.cases(
+    axes_for,
+    public=[{"what": what, "mesh": FULL} for what in ("batch", "loss", "weights")],
+    hidden=lambda rng: [
+        {"what": what, "mesh": mesh} for mesh, what in itertools.product(meshes(rng, 20), ["batch", "loss", "weights"])
+    ],
+)
+
+
+@exercise.check(sized, points=0.25, public=True)
+def mesh_sizes(seen):
+    """mesh_for: an axis for each strategy, with its size"""
+    expect_mesh(seen, lambda mesh, due, args: "")
+
+
+@exercise.check(near, points=0.5, public=True, after=mesh_sizes)
+def mesh_near(seen):
+    """mesh_for: groups of tp in one node, groups of cp in as few as can be"""
+
+    def told(mesh, due, args):
+        for axis in ("tp", "cp"):
+            if axis in dict(mesh):
+                count, least = (nodes_touched(one, axis, args["node"])[0] for one in (mesh, due))
+                if count > least:
+                    return f"returned {mesh}: a group of {axis} touches {count} nodes, and could do with {least}"
+        return ""
+
+    expect_mesh(seen, told)
+
+
+@exercise.check(inner, points=0.25, public=True, after=mesh_sizes)
+def mesh_inner(seen):
+    """mesh_for: dp_shard inside dp_replicate"""
+
+    def told(mesh, due, args):
+        apart = [nodes_touched(mesh, axis, args["node"])[1] for axis in ("dp_shard", "dp_replicate")]
+        return "" if apart[0] < apart[1] else f"returned {mesh}: dp_replicate is inside dp_shard"
+
+    expect_mesh(seen, told)
+
+
+@exercise.check(refused, points=0.25, public=True)
+def mesh_refused(seen):
+    """mesh_for: ValueError where there is no such mesh"""
+    expect_outcomes(seen)
+
+
+@exercise.check(one_fibre, points=0.5, public=True)
+def rank_groups(seen):
+    """groups: the ranks that differ along these axes only"""
+    for args, got, want in seen.outcomes:
+        try:
+            found = sorted(sorted(int(rank) for rank in group) for group in got.value)
+        except (TypeError, ValueError):
+            found = None
+        if found != sorted(sorted(group) for group in want.value):
+            it = f"raised {got.error}" if got.error else f"returned {got.value}"
+            told = f"for the mesh {args['mesh']} and {args['axes']} it {it}, expected: {want.value}"
+            raise Failure(told if seen.public else "the groups of a hidden mesh are wrong", staff=told)
+
+
+@exercise.check(named, points=0.25, public=True)
+def axes_by_name(seen):
+    """axes_for: the axes of batch, loss and weights, by their names"""
+    expect_outcomes(seen)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+@exercise.misconception(of=mesh_for, fails=mesh_near)
+def tp_outermost(strategies, devices, node):
+    """You put tp outermost. Its ranks talk most and are now farthest apart, each in another node: chatty axes live close, so they come last."""
+    mesh = mesh_for(strategies, devices, node)
+    return [axis for axis in mesh if axis[0] == "tp"] + [axis for axis in mesh if axis[0] != "tp"]
+
+
+@exercise.misconception(of=mesh_for, fails=[mesh_near, mesh_inner])
+def in_the_order_given(strategies, devices, node):
+    """You kept the order in which the strategies came. It says nothing; who talks how much decides."""
+    sizes = dict(mesh_for(strategies, devices, node))
+    return [(axis, sizes[axis]) for axis in strategies]
+
+
+@exercise.misconception(of=mesh_for, fails=mesh_near)
+def cp_far_out(strategies, devices, node):
+    """You put cp outside the data axes. It talks in each attention, so it comes right after tp."""
+    mesh = mesh_for(strategies, devices, node)
+    return [axis for axis in mesh if axis[0] == "cp"] + [axis for axis in mesh if axis[0] != "cp"]
+
+
+@exercise.misconception(of=mesh_for, fails=mesh_near)
+def pp_innermost(strategies, devices, node):
+    """You put pp innermost, so that it takes the places inside a node. Stages talk least of all: pp belongs outside tp and cp."""
+    mesh = mesh_for(strategies, devices, node)
+    return [axis for axis in mesh if axis[0] != "pp"] + [axis for axis in mesh if axis[0] == "pp"]
+
+
+@exercise.misconception(of=mesh_for, fails=mesh_inner)
+def replicas_inside(strategies, devices, node):
+    """You put dp_replicate inside dp_shard. Weights are gathered in every layer and gradients reduced once: the shards live closer."""
+    order = ["pp", "dp_shard", "dp_replicate", "cp", "tp"]
+    return sorted(mesh_for(strategies, devices, node), key=lambda axis: order.index(axis[0]))
+
+
+@exercise.misconception(of=mesh_for, fails=mesh_refused)
+def tp_over_nodes(strategies, devices, node):
+    """You let tp reach over nodes. Its groups must lie in one: tp has to divide a node."""
+    return mesh_for(strategies, devices, devices * math.prod(abs(size) for size in strategies.values()))
+
+
+@exercise.misconception(of=mesh_for, fails=mesh_refused)
+def tp_only_smaller(strategies, devices, node):
+    """You asked whether tp is smaller than a node. It must divide it: with tp=3 and nodes of 8 the third group lies in two nodes."""
+    sizes = dict(mesh_for(strategies, devices, devices * math.prod(abs(size) for size in strategies.values())))
+    if sizes.get("tp", 1) > node:
+        raise ValueError("tp is larger than a node")
+    return list(sizes.items())
+
+
+@exercise.misconception(of=mesh_for, fails=mesh_refused)
+def product_not_asked(strategies, devices, node):
+    """You did not ask whether the sizes multiply to the devices: some would have no place in the mesh, or several."""
+    known = math.prod(size for size in strategies.values() if size != -1)
+    return mesh_for({a: devices // known if s == -1 else s for a, s in strategies.items()},
+                    known * (devices // known if -1 in strategies.values() else 1), node)  # fmt: skip
+
+
+@exercise.misconception(of=mesh_for, fails=mesh_sizes)
+def axis_left_negative(strategies, devices, node):
+    """You left -1 in the mesh. It stands for what the others leave: devices divided by their product."""
+    return [(axis, strategies[axis]) for axis, _ in mesh_for(strategies, devices, node)]
+
+
+@exercise.misconception(of=groups, fails=rank_groups)
+def neighbours_in_rank(mesh, axes):
+    """You took consecutive ranks. Only along the last axis are neighbours consecutive; list one group by hand: its ranks differ along one axis only."""
+    sizes = dict(mesh)
+    size = math.prod(sizes[axis] for axis in axes)
+    return np.arange(math.prod(sizes.values())).reshape(-1, size).tolist()
+
+
+@exercise.misconception(of=groups, fails=rank_groups)
+def reshaped_not_moved(mesh, axes):
+    """You reshaped without moving the axes: that groups ranks by number, in strides. Move the group's axes to the end, then make rows."""
+    sizes = dict(mesh)
+    size = math.prod(sizes[axis] for axis in axes)
+    return np.arange(math.prod(sizes.values())).reshape(size, -1).T.tolist()
+
+
+@exercise.misconception(of=groups, fails=rank_groups)
+def first_axis_fastest(mesh, axes):
+    """You numbered the ranks with the first axis fastest. The last one is: the ranks of the last axis are consecutive."""
+    return groups(mesh[::-1], axes)
+
+
+@exercise.misconception(of=groups, fails=rank_groups)
+def the_other_axes(mesh, axes):
+    """You grouped the ranks that agree along these axes. In a group they differ there, and agree along all others."""
+    return groups(mesh, tuple(axis for axis, _ in mesh if axis not in axes))
+
+
+@exercise.misconception(of=groups, fails=rank_groups)
+def one_axis_of_several(mesh, axes):
+    """You took one axis of several. A collective over two axes joins all ranks that differ along either."""
+    return groups(mesh, axes[:1])
+
+
+@exercise.misconception(of=axes_for, fails=axes_by_name)
+def cp_forgotten(what, mesh):
+    """You left cp out. It cuts sequences, so each rank has a part of the loss; and its ranks hold the same weights, which FSDP cuts over them too."""
+    return tuple(axis for axis in axes_for(what, mesh) if axis != "cp")
+
+
+@exercise.misconception(of=axes_for, fails=axes_by_name)
+def cp_reads_other_sequences(what, mesh):
+    """You let each rank of cp read sequences of its own. They share one sequence, cut in parts: the batch is not larger for it."""
+    return axes_for("loss" if what == "batch" else what, mesh)
+
+
+@exercise.misconception(of=axes_for, fails=axes_by_name)
+def first_axis_is_data(what, mesh):
+    """You took axis 0 for the data. Go by the names: here the mesh may begin with pp, or with anything."""
+    return tuple(axis for i, (axis, _) in enumerate(mesh) if i == 0 or (what != "batch" and axis == "cp"))
+
+
+@exercise.misconception(of=axes_for, fails=axes_by_name)
+def replicas_cut_weights(what, mesh):
+    """You cut weights over dp_replicate. Along it they are copies: that is what its name says."""
+    return axes_for("loss" if what == "weights" else what, mesh)
+
+
+@exercise.misconception(of=tp_outermost_time)
+def inside_the_node(**drawn):
+    """You used the 450 GB/s inside a node. With tp outermost every hop leaves it."""
+    return tp_outermost_time(**drawn) * 400 / 450 / 8
+
+
+@exercise.misconception(of=tp_outermost_time)
+def node_for_one(**drawn):
+    """You gave all 400 GB/s of a node to one GPU. Its 8 GPUs are in 8 groups, which talk at the same time: 50 GB/s each."""
+    return tp_outermost_time(**drawn) / 8
+
+
+@exercise.misconception(of=tp_outermost_time)
+def one_pass(**drawn):
+    """You are a factor of two too fast: a bfloat16 has 2 bytes, and an all-reduce is a reduce-scatter and an all-gather."""
+    return tp_outermost_time(**drawn) / 2
+
+
+@exercise.misconception(of=tp_outermost_time)
+def own_part_too(T, **rest):
+    """You let each GPU send its own part, too: (n - 1)/n of the array leaves it in each pass."""
+    return tp_outermost_time(T=T, **rest) * T / (T - 1)
+
+
+@exercise.misconception(of=tp_outermost_time)
+def of_one_layer(L, **rest):
+    """You timed one layer."""
+    return tp_outermost_time(L=L, **rest) / L
+
+
+@exercise.misconception(of=nodes_of_a_weight)
+def without_cp(C, **rest):
+    """You left cp out of the FSDP group: its ranks hold the same weights, so they are cut over it as well."""
+    return nodes_of_a_weight(C=C, **rest) / C
+
+
+@exercise.misconception(of=nodes_of_a_weight)
+def packed(T, **rest):
+    """You packed the group's ranks 8 to a node. tp lies between them: a node has only 8 / tp ranks of one group."""
+    return nodes_of_a_weight(T=T, **rest) / T
+
+
+@exercise.misconception(of=nodes_of_a_weight)
+def replicas_too(R, **rest):
+    """You counted the replicas. Along dp_replicate each group has its own copy of the weight."""
+    return nodes_of_a_weight(R=R, **rest) * R
+
+
+@exercise.misconception(of=nodes_of_a_weight)
+def a_node_for_each(S, C, **rest):
+    """You gave each rank a node of its own. 8 / tp ranks of the group are in each."""
+    return S * C
+
+
+exercise.about(tp_outermost_time, lambda T, L, B, D: About(mesh={"tp": T, "dp_shard": 16}))
+exercise.about(
+    nodes_of_a_weight,
+    lambda P, R, S, C, T: About(mesh={"pp": P, "dp_replicate": R, "dp_shard": S, "cp": C, "tp": T}),
+)
+
+
+# -- other styles ------------------------------------------------------------------------------
+
+
+@exercise.alternative(of=mesh_for)
+def data_outermost(strategies, devices, node):
+    """The data axes outermost and pp inside them; axes of the mesh as lists."""
+    sizes = dict(strategies)
+    for axis in sizes:
+        if sizes[axis] == -1:
+            others = 1
+            for other in sizes:
+                others *= sizes[other] if other != axis else 1
+            sizes[axis] = devices // others
+    total = 1
+    for size in sizes.values():
+        total *= size
+    if total != devices:
+        raise ValueError("no mesh")
+    if "tp" in sizes and node % sizes["tp"] != 0:
+        raise ValueError("tp")
+    order = ["dp_replicate", "dp_shard", "pp", "cp", "tp"]
+    return [[axis, sizes[axis]] for axis in order if axis in sizes]
+
+
+@exercise.alternative(of=mesh_for)
+def cp_innermost(strategies, devices, node):
+    """cp innermost wherever tp and cp fit in a node together; pp second."""
+    sizes = dict(strategies)
+    left = devices
+    for size in sizes.values():
+        if size != -1:
+            if left % size:
+                raise ValueError("no mesh")
+            left //= size
+    for axis in sizes:
+        if sizes[axis] == -1:
+            sizes[axis], left = left, 1
+    if left != 1 or node % sizes.get("tp", 1):
+        raise ValueError("no mesh")
+    order = ["dp_replicate", "pp", "dp_shard", "cp", "tp"]
+    if node % (sizes.get("tp", 1) * sizes.get("cp", 1)) == 0:
+        order = ["dp_replicate", "pp", "dp_shard", "tp", "cp"]
+    return tuple((axis, sizes[axis]) for axis in order if axis in sizes)
+
+
+@exercise.alternative(of=groups)
+def by_coordinates(mesh, axes):
+    """Sorts the ranks by their coordinates along the other axes, without arrays."""
+    found = {}
+    for rank in range(math.prod(size for _, size in mesh)):
+        left, key = rank, []
+        for axis, size in reversed(mesh):
+            left, at = divmod(left, size)
+            key.append(None if axis in axes else at)
+        found.setdefault(tuple(key), []).append(rank)
+    return list(found.values())
+
+
+@exercise.alternative(of=axes_for)
+def by_if(what, mesh):
+    """Goes through the mesh with conditions."""
+    found = []
+    for axis, _ in mesh:
+        if axis == "dp_shard" or (axis == "cp" and what != "batch") or (axis == "dp_replicate" and what != "weights"):
+            found.append(axis)
+    return found

@@ -1,0 +1,325 @@
+"""What is checked in K5, and what goes wrong."""
+
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import About
+from grader.expect import expect_outcomes
+from k5_logical_names import axes_of, bytes_by_rules, exercise, spec_by_rules, spec_of
+
+NAMES = ["batch", "seq", "heads", "embed", "mlp", "vocab"]
+AXES = ["dp", "fsdp", "tp", "cp"]
+ENTRIES = ["dp", "fsdp", "tp", "tp", "cp", ("dp", "fsdp"), ("fsdp", "tp"), ("tp", "cp"), ("cp", "dp"), None]
+
+
+def slipped(names, rules, mesh, *, once=True, by_rule=True, present=True, none=True, first=True, whole=True):
+    """The entries that rules give, with or without each of their clauses; every name in order, without an error for any."""
+    served, taken = {}, set()
+    turns = rules if by_rule else sorted(rules, key=lambda rule: names.index(rule[0]) if rule[0] in names else 99)
+    for name, entry in turns if first else turns[::-1]:
+        axes = axes_of(entry)
+        fitting = tuple(a for a in axes if (a in mesh or not present) and (a not in taken or not once))
+        serves = fitting == axes or (fitting and not whole)
+        if name in names and name not in served and serves and (none or axes):
+            served[name] = fitting
+            taken.update(fitting)
+    return [served.get(name) or None for name in names]
+
+
+CLAUSES = ["once", "by_rule", "present", "none", "first", "whole"]
+
+
+def matters(case):
+    """The clauses without which this case would come out otherwise."""
+    due = slipped(**case)
+    return {clause for clause in CLAUSES if slipped(**case, **{clause: False}) != due}
+
+
+def any_case(rng):
+    """An array with names, rules for all of them and some others, and a mesh."""
+    names = [NAMES[i] for i in rng.permutation(len(NAMES))][: int(rng.integers(2, 5))]
+    rules = [
+        (name, ENTRIES[rng.integers(len(ENTRIES))]) for name in [*NAMES, *names[int(rng.integers(len(names) + 1)) :]]
+    ]
+    mesh = [AXES[i] for i in rng.permutation(len(AXES))][: int(rng.integers(2, 5))]
+    return {
+        "names": (*names, None)[: len(names) + int(rng.integers(2))],
+        "rules": [rules[i] for i in rng.permutation(len(rules))],
+        "mesh": {axis: int(rng.integers(1, 9)) for axis in mesh},
+    }
+
+
+def drawn(*wanted, count=16):
+    """Cases in which exactly these clauses matter; as many of each set."""
+
+    def draw(rng):
+        found = {frozenset(clauses): [] for clauses in wanted}
+        while min(map(len, found.values())) < count:
+            case = any_case(rng)
+            cases = found.get(frozenset(matters(case)))
+            if cases is not None and len(cases) < count:
+                cases.append(case)
+        return [case for cases in found.values() for case in cases]
+
+    return draw
+
+
+def strange(rng):
+    """Arrays with a name that no rule has."""
+    for _ in range(30):
+        case = any_case(rng)
+        lost = case["names"][0]
+        yield {**case, "rules": [(name + "s" * (name == lost), entry) for name, entry in case["rules"]]}
+
+
+RULES = [("batch", ("dp", "fsdp")), ("heads", "tp"), ("embed", "fsdp"), ("seq", "tp"), ("batch", "dp"), ("mlp", "tp")]
+MESH = {"dp": 2, "fsdp": 4, "tp": 3}
+
+
+def example(*names, rules=RULES, mesh=MESH):
+    return {"names": names, "rules": rules, "mesh": mesh}
+
+
+plain = exercise.cases(
+    spec_of, public=[example("embed", "mlp"), example("heads", None, "embed")], hidden=drawn((), count=30)
+)
+once = exercise.cases(
+    spec_of,
+    public=[example("batch", "embed"), example("heads", "mlp")],
+    hidden=drawn(("once",), ("once", "whole", "first")),
+)
+in_order = exercise.cases(
+    spec_of,
+    public=[
+        example("batch", "seq", "heads"),
+        example("seq", "embed", rules=[("seq", "tp"), ("embed", "fsdp"), ("seq", "dp")]),
+    ],
+    hidden=drawn(("once", "by_rule", "first"), ("first",)),
+)
+absent = exercise.cases(
+    spec_of,
+    public=[example("batch", "seq", mesh={"dp": 2, "tp": 3}), example("embed", "mlp", mesh={"dp": 2, "tp": 3})],
+    hidden=drawn(("present",), ("present", "whole")),
+)
+left_whole = exercise.cases(
+    spec_of,
+    public=[example("embed", "mlp", rules=[("embed", None), ("embed", "fsdp"), ("mlp", "tp"), ("embed", "dp")])],
+    hidden=drawn(("none", "first"), count=24),
+)
+unknown = exercise.cases(spec_of, public=[example("embed", "mpl")], hidden=strange)
+
+
+@exercise.check(plain, points=0.25, public=True)
+def by_name(seen):
+    """spec_of: the rule of each dimension's name"""
+    expect_outcomes(seen)
+
+
+@exercise.check(once, points=0.5, public=True)
+def each_axis_once(seen):
+    """spec_of: an axis that is taken, and rules that are skipped for it"""
+    expect_outcomes(seen)
+
+
+@exercise.check(in_order, points=0.5, public=True)
+def rules_in_order(seen):
+    """spec_of: rules are tried from first to last, whatever the order of the dimensions"""
+    expect_outcomes(seen)
+
+
+@exercise.check(absent, points=0.25, public=True)
+def axes_of_the_mesh(seen):
+    """spec_of: a rule with an axis that the mesh has not is skipped"""
+    expect_outcomes(seen)
+
+
+@exercise.check(left_whole, points=0.25, public=True)
+def none_serves(seen):
+    """spec_of: a rule with None leaves the dimension whole, whatever comes later"""
+    expect_outcomes(seen)
+
+
+@exercise.check(unknown, points=0.25, public=True)
+def no_rule(seen):
+    """spec_of: ValueError for a name without a rule"""
+    expect_outcomes(seen)
+
+
+# -- what goes wrong ---------------------------------------------------------------------------
+
+
+def known(names, rules):
+    if {name for name in names if name} - {name for name, _ in rules}:
+        raise ValueError("no rule")
+
+
+@exercise.misconception(fails=[each_axis_once, rules_in_order])
+def axis_used_twice(names, rules, mesh):
+    """You used an axis for two dimensions. JAX refuses such a spec: an axis cuts one dimension of an array at most, so keep track of who took it."""
+    known(names, rules)
+    return P(*slipped(names, rules, mesh, once=False))
+
+
+@exercise.misconception(fails=rules_in_order)
+def dimensions_first(names, rules, mesh):
+    """You went through the dimensions and looked up rules for each. Where two want one axis, the earlier rule gets it, not the earlier dimension."""
+    known(names, rules)
+    return P(*slipped(names, rules, mesh, by_rule=False))
+
+
+@exercise.misconception(fails=axes_of_the_mesh)
+def mesh_not_asked(names, rules, mesh):
+    """You did not look at the mesh. A rule with an axis that it has not is skipped, so that one list serves several meshes."""
+    known(names, rules)
+    return P(*slipped(names, rules, mesh, present=False))
+
+
+@exercise.misconception(fails=none_serves)
+def none_is_no_rule(names, rules, mesh):
+    """You skipped a rule with None. It serves: it says that this dimension stays whole, and later rules for it do not count."""
+    known(names, rules)
+    return P(*slipped(names, rules, mesh, none=False))
+
+
+@exercise.misconception(fails=[each_axis_once, rules_in_order, none_serves])
+def last_rule_wins(names, rules, mesh):
+    """You let a later rule for the same name replace an earlier one, as dict(rules) does. The first that can serve does."""
+    known(names, rules)
+    return P(*slipped(names, rules, mesh, first=False))
+
+
+@exercise.misconception(fails=[each_axis_once, axes_of_the_mesh])
+def part_of_a_rule(names, rules, mesh):
+    """You took what was left of a tuple. A rule serves as a whole or is skipped: half a tuple is another layout than its author meant."""
+    known(names, rules)
+    return P(*slipped(names, rules, mesh, whole=False))
+
+
+@exercise.misconception(fails=no_rule)
+def unknown_is_whole(names, rules, mesh):
+    """You left a dimension whole whose name has no rule. That is how a misspelt name costs all of a model's memory: raise ValueError."""
+    return P(*slipped(names, rules, mesh))
+
+
+@exercise.misconception(fails=[by_name, each_axis_once, rules_in_order, axes_of_the_mesh, none_serves, no_rule])
+def by_position(names, rules, mesh):
+    """You took the first rule for the first dimension, and so on. A rule belongs to the dimension of its name."""
+    return P(*[entry for _, entry in rules[: len(names)]])
+
+
+@exercise.misconception(fails=[each_axis_once, rules_in_order])
+def nothing_left_is_an_error(names, rules, mesh):
+    """You raised an error where no rule could serve. The name has rules, so it is no slip: its dimension stays whole."""
+    spec = spec_of(names, rules, mesh)
+    for name, entry in zip(names, spec, strict=True):
+        entries = [rule for other, rule in rules if other == name]
+        if name and entry is None and None not in entries and all(set(axes_of(rule)) <= set(mesh) for rule in entries):
+            raise ValueError("no rule serves")
+    return spec
+
+
+@exercise.misconception(of=bytes_by_rules)
+def fsdp_used_twice(B, S, E, F, mesh):
+    """You cut x's embed by fsdp, too. Its batch has taken fsdp: an axis cuts one dimension of an array."""
+    dp, fsdp, tp = mesh
+    return 2 * B * S * E / (dp * fsdp * fsdp * tp) + 2 * E * F / (fsdp * tp)
+
+
+@exercise.misconception(of=bytes_by_rules)
+def axes_taken_for_good(B, S, E, F, mesh):
+    """You let the axes that x has taken be taken for w as well. Each array begins anew."""
+    dp, fsdp, tp = mesh
+    return 2 * B * S * E / (dp * fsdp * tp) + 2 * E * F
+
+
+@exercise.misconception(of=bytes_by_rules)
+def seq_left_whole(B, S, E, F, mesh):
+    """You left seq whole, since the rule of mlp comes first. x has no mlp, so nobody in x takes tp before seq."""
+    dp, fsdp, tp = mesh
+    return 2 * B * S * E / (dp * fsdp) + 2 * E * F / (fsdp * tp)
+
+
+@exercise.misconception(of=bytes_by_rules)
+def everything_by_everything(B, S, E, F, mesh):
+    """You divided w by dp. None of its names has a rule with dp: along it, w has copies."""
+    dp, fsdp, tp = mesh
+    return (2 * B * S * E + 2 * E * F) / (dp * fsdp * tp)
+
+
+@exercise.misconception(of=spec_by_rules)
+def later_rule_takes_it(first, weight, mesh):
+    """You gave tp to the dimension of the later rule. Rules are tried from first to last, and what is taken stays taken."""
+    return spec_by_rules(first="seq" if first == "heads" else "heads", weight=weight, mesh=mesh)
+
+
+@exercise.misconception(of=spec_by_rules)
+def nobody_takes_it(first, weight, mesh):
+    """You gave tp to nobody, since two rules want it. The first of them gets it; the other is skipped."""
+    return P(None, ("dp", "fsdp") if "fsdp" in mesh else "dp")
+
+
+@exercise.misconception(of=spec_by_rules)
+def batch_goes_without(first, weight, mesh):
+    """You left the batch whole. It has two rules: the second may serve where the first is skipped."""
+    last = "fsdp" if "fsdp" in mesh else "dp"
+    return P("tp" if first == "seq" else None, None, "tp" if first == "heads" else None, last)
+
+
+exercise.about(
+    bytes_by_rules,
+    lambda B, S, E, F, mesh: About(
+        mesh=dict(zip(("dp", "fsdp", "tp"), mesh, strict=True)),
+        arrays=[((B, S, E), (("dp", "fsdp"), "tp")), ((E, F), ("fsdp", "tp"))],
+    ),
+)
+exercise.about(
+    spec_by_rules,
+    lambda first, weight, mesh: About(
+        mesh={"dp": 2, "fsdp": 3, "tp": 4},
+        arrays=[((12, 12, 12, 12), spec_by_rules(first=first, weight=weight, mesh=mesh))],
+    ),
+)
+
+
+# -- other styles ------------------------------------------------------------------------------
+
+
+@exercise.alternative()
+def again_and_again(names, rules, mesh):
+    """Keeps the entries in a list by dimension, and the free axes instead of those that are taken."""
+    entries, done = [None] * len(names), [name is None for name in names]
+    free = set(mesh)
+    for name in names:
+        if name is not None and not [rule for rule in rules if rule[0] == name]:
+            raise ValueError(name)
+    for name, axes in rules:
+        if name not in names:
+            continue
+        dim = names.index(name)
+        if done[dim]:
+            continue
+        wanted = [axes] if isinstance(axes, str) else list(axes or [])
+        if free.issuperset(wanted):
+            free.difference_update(wanted)
+            done[dim] = True
+            entries[dim] = tuple(wanted) or None
+    while entries and entries[-1] is None:
+        del entries[-1]
+    return P(*entries)
+
+
+@exercise.alternative()
+def recursive(names, rules, mesh):
+    """Applies the first rule and leaves the rest of rules and mesh to itself."""
+    if any(name and name not in dict(rules) for name in names):
+        raise ValueError("no rule")
+
+    def served(waiting, rules, free):
+        if not rules:
+            return {}
+        (name, entry), *later = rules
+        if name in waiting and set(axes_of(entry)) <= free:
+            return {name: entry} | served(waiting - {name}, later, free - set(axes_of(entry)))
+        return served(waiting, later, free)
+
+    found = served({name for name in names if name}, list(rules), set(mesh))
+    return P(*(found.get(name) for name in names))

@@ -1,0 +1,124 @@
+"""# K1 What becomes of an einsum of shards
+
+Along one axis of the mesh an array has a *placement*: what its devices hold, and what they mean by it.
+
+| placement | each of the N devices holds | the array that is meant |
+|---|---|---|
+| `"R"` | all of it | what any one of them holds |
+| `"S(d)"` | its 1/N of dimension d, the others whole | the parts, put together along d |
+| `"P"` | an array of full shape: a *partial sum* | the sum over the devices |
+
+Now every device applies the same function to what it holds, and nobody talks. Is the result again an array with one of
+these placements, the one that is due? Then placements are types, and a program can be checked before it runs.
+
+**Tasks.** `einsum_rule(equation, placements)` is the placement of the result of an einsum, `elementwise_rule(op, placements)`
+that of an elementwise function:
+
+| op | result | op | result |
+|---|---|---|---|
+| `"triple"` | 3·x | `"relu"` | max(x, 0) |
+| `"add"` | x + y | `"add_one"` | x + 1 |
+
+Where there is no placement that is right for all arrays placed so, raise `ValueError`: somebody has to slice, gather or
+reduce first. No operand has a letter twice; each letter is in the output or in two operands or more. x and y have one shape.
+
+```
+   "ij,jk->ik"   S(0), R   ->  S(0)     each its own rows
+                 S(1), S(0) -> P        each its own terms of every sum
+                 P, R      ->  P        (a + a')·b = a·b + a'·b
+                 P, P      ->  none     (a + a')·(b + b') has mixed terms
+                 S(1), R   ->  none     the shapes do not even fit
+```
+
+**Small case.** Two devices hold the partial sums 5 and -3 of the number 2. Tripled: 15 and -9, a partial sum of 6: `"P"`.
+Through relu: 5 and 0, which is neither 2 nor a sum of 2. Plus one: 6 and -2, one too many.
+
+**Checked** against arrays of NumPy, positive and negative numbers mixed, cut in three and computed part by part. One of
+the equations is a batch of graphs, `"bnef,fh->bneh"`: batch, node, edge and embedding may each be cut.
+
+**In real systems** DTensor and JAX's explicit sharding propagate types of this kind through every operation.
+
+**Read on.** E. Z. Yang, "Computing sharding with einsum".
+"""
+
+import math
+
+from grader.exercise import Exercise
+
+exercise = Exercise(stars=2)
+
+
+@exercise.function(
+    hints=[
+        "Which letter is cut? Who else has it, and is it in the output? Sums are another matter: when is an einsum linear in them?",
+        "No P: all operands that have the cut letter must be cut along it, and no other letter. With P: the rest must be R.",
+        "letter = the cut one; return f'S({out.index(letter)})' if letter in out else 'P'",
+    ]
+)
+def einsum_rule(equation, placements):
+    """The placement of an einsum that every device computes from its own parts.
+
+    Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
+    Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
+    """
+    operands, out = equation.split("->")
+    terms = operands.split(",")
+    if "P" in placements:
+        if placements.count("R") < len(placements) - 1:
+            raise ValueError("an einsum is linear in one operand at a time, the others whole")
+        return "P"
+    cut = {term[int(place[2:-1])] for term, place in zip(terms, placements, strict=True) if place != "R"}
+    if not cut:
+        return "R"
+    letter = cut.pop()
+    if cut or any(letter in term and place == "R" for term, place in zip(terms, placements, strict=True)):
+        raise ValueError("the parts do not fit")
+    return f"S({out.index(letter)})" if letter in out else "P"
+
+
+@exercise.function(
+    hints=[
+        "Take two devices and small numbers, one of them negative, as in the small case. What comes out, what is due?",
+        "Whole and cut arrays may go through any of the four, if x and y lie alike. Which ops have f(a + b) = f(a) + f(b)?",
+        "if len(set(placements)) > 1 or ('P' in placements and op in ('relu', 'add_one')): raise ValueError",
+    ]
+)
+def elementwise_rule(op, placements):
+    """The placement of an elementwise function that every device computes from its own parts.
+
+    Args: op is "triple", "add_one", "relu" or "add"; placements is a list with "R", "S(d)" or "P" for each operand.
+    Returns: "R", "S(d)" or "P". Raises ValueError if none of them is right.
+    """
+    places = set(placements)
+    if len(places) > 1:
+        raise ValueError("the operands lie differently")
+    if "P" in places and op in {"relu", "add_one"}:
+        raise ValueError(f"{op} of a sum is not the sum of {op}")
+    return places.pop()
+
+
+@exercise.number(
+    points=0.5,
+    unit="MB",
+    params={"B": [3, 5], "N": [96, 160], "E": [12, 20], "F": [128, 512], "H": [64, 192], "X": [4, 8, 16]},
+    model="a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 MB is 10^6 bytes",
+)
+def pending_bytes(B, N, E, F, H, X):
+    """A batch of graphs, `x[b, n, e, f]`, is float32[{{ B }}, {{ N }}, {{ E }}, {{ F }}] and has placement `S(3)` along a mesh axis of
+    {{ X }} devices; the weights `w[f, h]` are float32[{{ F }}, {{ H }}] with `S(0)`. Each device runs `"bnef,fh->bneh"` on its parts,
+    and a ring all-reduce makes the result whole. How many MB does each device send?"""
+    return 2 * (X - 1) / X * 4 * B * N * E * H
+
+
+@exercise.number(
+    points=0.5,
+    unit="",
+    params={"X": [7, 9, 11, 13, 15, 17, 19, 21], "Y": [10, 13, 16, 19, 22, 25, 28, 31]},
+    where=lambda X, Y: math.gcd(X - 1, Y - 1) > 2 and (X - 1) % (Y - 1) > 0 and (Y - 1) % (X - 1) > 0,
+    model="device (i, j) of the mesh, i along x and j along y; a tuple cuts by its first axis first",
+)
+def pieces_that_meet(X, Y):
+    """A mesh has axes x={{ X }} and y={{ Y }}. In `A[i, j] · B[j, k]` both operands are cut along j by both axes, `A` as
+    `P(None, ("x", "y"))` and `B` as `P(("y", "x"), None)`. On how many of the {{ X * Y }} devices do the columns of `A` and the rows of `B`
+    have the same indices?"""
+    return math.gcd(X - 1, Y - 1) + 1

@@ -1,0 +1,110 @@
+"""# K2 The einsum's gradients, and what is pending in them
+
+An einsum on parts needed no communication (K1). Its backward pass may: where a whole operand has met parts, each device
+knows only its own part's share of that operand's gradient.
+
+**Tasks.** Placements are those of K1: `"R"`, `"S(d)"`, `"P"`, along one mesh axis. In all cases the parts fit: K1's rule has an answer.
+
+1. `einsum_bwd(equation, placements)`: for each operand of a forward einsum, the equation of its gradient and the placement
+   that this gradient has when every device runs that equation on its own parts. The gradient of an einsum is an einsum: the
+   output's gradient takes the operand's place, and the operand's letters become the output. Keep the order of the others.
+2. `gradient_bytes(gradients, sizes, devices)`: from such a list, the bytes that each device sends until every gradient lies as
+   its operand does: what is `"P"` takes a ring all-reduce in float32, nothing else is sent.
+
+The gradient of the *output* is there already. It lies as the output does, except where that is `"P"`: then everybody has
+all of it, for a sum hands its gradient on to each summand unchanged.
+
+```
+   x[s,b,i] R, w[i,o] S(1)      "sbi,io->sbo"   y  is S(2)
+   gradient of x                "sbo,io->sbi"   gx is P      all-reduce
+   gradient of w                "sbi,sbo->io"   gw is S(1)   as w lies
+```
+
+**Small case.** A scale `h` on every row, `"sbh,h->sbh"` with x cut along the sequence (`S(0)`) and the scale whole. Each device
+sums over its own rows: the gradient of the scale is `"P"`, that of x is `S(0)`. On 4 devices with h = 8: chunks of 2
+numbers, 6 hops, 48 bytes from each device.
+
+**In real systems** the first of these all-reduces is what Megatron's tensor parallelism pays in every backward pass; the
+second is the one that is forgotten: everything runs, and each device trains a scale of its own.
+
+**Read on.** *Megatron-LM* and *Reducing Activation Recomputation in Large Transformer Models*; E. Z. Yang, "Computing sharding
+with einsum".
+"""
+
+import math
+
+from grader.exercise import Exercise
+from grader.hardware import CHIPS
+
+exercise = Exercise(stars=2)
+
+
+@exercise.function(
+    hints=[
+        "Which letters does this gradient carry? Those of its operand. And which arrays does it come from?",
+        "The gradients are einsums of parts themselves: K1's rule tells their placements. Is the cut letter in the gradient, or summed?",
+        "turned = [*terms[:i], out, *terms[i + 1:]]; S where the operand has the cut letter, R where all is whole, else ...",
+    ]
+)
+def einsum_bwd(equation, placements):
+    """The gradients of an einsum's operands.
+
+    Args: equation such as "ij,jk->ik"; placements is a list with "R", "S(d)" or "P" for each operand.
+    Returns: a list with (equation, placement) for each operand, such as [("ik,jk->ij", "R"), ("ij,ik->jk", "R")].
+    """
+    operands, out = equation.split("->")
+    terms = operands.split(",")
+    cut = {term[int(place[2:-1])] for term, place in zip(terms, placements, strict=True) if place[0] == "S"}
+    all_whole = set(placements) == {"R"}
+    gradients = []
+    for i, (term, place) in enumerate(zip(terms, placements, strict=True)):
+        lies = next((f"S({term.index(letter)})" for letter in cut if letter in term), "R")
+        turned = ",".join([*terms[:i], out, *terms[i + 1 :]]) + "->" + term
+        gradients.append((turned, lies if place != "R" or all_whole else "P"))
+    return gradients
+
+
+@exercise.function(
+    hints=[
+        "Which gradients are pending? How large is such a gradient on each device?",
+        "It is whole: the product of the sizes of the operand's letters, 4 bytes each. A ring sends 2·(N - 1) chunks of 1/N.",
+        "for each (eq, place) with place == 'P', add 2 * (devices - 1) * 4 * prod(sizes of eq's output letters) / devices",
+    ]
+)
+def gradient_bytes(gradients, sizes, devices):
+    """Bytes that each device sends until every gradient lies as its operand does.
+
+    Args: gradients as einsum_bwd returns them; sizes such as {"i": 8, "j": 12}, of the whole arrays; devices along the axis.
+    """
+    sent = 0
+    for equation, place in gradients:
+        if place == "P":
+            numbers = math.prod(sizes[letter] for letter in equation.split("->")[1])
+            sent += 2 * (devices - 1) * 4 * numbers // devices
+    return sent
+
+
+@exercise.number(
+    points=0.5,
+    unit="",
+    params={"chip": ["v4p", "v5p"], "X": [4, 8, 12, 16], "S": [2048, 4096], "B": [3, 5], "I": [6144, 8192]},
+    model="an all-reduce of V bytes on a ring takes 2·V / W, W both directions of one link; matmuls at the chip's bfloat16 rate",
+)
+def columns_to_hide(chip, X, S, B, I):
+    """`y = einsum("sbi,io->sbo", x, w)` in bfloat16 on a ring of {{ X }} {{ chip }}: x is whole, s={{ S }}, b={{ B }}, i={{ I }}, and w is cut along o.
+    In the backward pass the all-reduce of x's gradient runs while each chip computes its part of w's. From how many output
+    features o (of all chips together) on does it take no longer than that product?"""
+    return 2 * X * CHIPS[chip].bf16 / CHIPS[chip].ici_both
+
+
+@exercise.number(
+    points=0.5,
+    unit="KB",
+    params={"L": [30, 54, 78], "H": [5120, 7168, 9216], "X": [4, 8, 16]},
+    model="a ring all-reduce of N chunks: 2·(N - 1) hops of one chunk; 1 KB is 1000 bytes",
+)
+def scale_gradients(L, H, X):
+    """A model has {{ L }} layers with two norms each, and each norm has a scale `g[h]`, float32[{{ H }}], whole on all devices. Activations
+    `x[s, b, h]` are cut along s over {{ X }} devices, so `"sbh,h->sbh"` leaves the scales' gradients pending. How many KB does each
+    device send in one backward pass to complete them?"""
+    return 2 * (X - 1) / X * 4 * H * 2 * L

@@ -1,0 +1,128 @@
+"""# K3 Two ways to say a layout
+
+JAX says for every *dimension* which axes of the mesh cut it. PyTorch's DTensor says for every *axis of the mesh* what it does: a
+list of placements in the order of the mesh, carried out from left to right.
+
+| | mesh dp=2, fsdp=3, tp=4, array of shape (24, 8) |
+|---|---|
+| JAX | `P(("dp", "fsdp"), None, unreduced={"tp"})` |
+| DTensor | `["S(0)", "S(0)", "P"]` |
+
+`"S(d)"` cuts what is left of dimension d into equal parts, `"R"` leaves copies, `"P"` leaves summands of a partial sum. In a
+tuple the first axis makes the largest blocks. Of a spec, `spec.partitions` has the entries and `spec.unreduced` the axes along which
+sums are pending (a spec that has some refuses to be iterated). `axes_of` is given.
+
+**Tasks.** `to_dtensor(spec, shape, mesh)` returns the list of placements, `to_spec(placements, shape, mesh)` the PartitionSpec. Where one
+language cannot say what the other does, or no array can lie so, raise `ValueError`; never return something near it:
+
+- a tuple whose axes do not stand in the mesh's order: from left to right, the list cannot say it;
+- a dimension that its axes do not cut into equal parts;
+- a dimension that the array has not, an axis that the mesh has not, an axis used twice, a list that is not as long as the mesh;
+- a placement that is none of `"R"`, `"S(d)"`, `"P"`: `"P(max)"` is no sum, and a `"SS(0, 3)"` cuts in strides.
+
+An axis of size 1 is an axis like the others: it keeps its place and its name, for the next mesh may be larger.
+
+```
+   12 rows, dp=2, fsdp=3           ("dp", "fsdp")      ("fsdp", "dp")
+                                   S(0), S(0)          no list says this
+   dp=0, fsdp=0 1 2                01  23  45          01  45  89
+   dp=1, fsdp=0 1 2                67  89  ab          23  67  ab
+```
+
+**Small case.** `P(None, "tp")` on the mesh above is `["R", "R", "S(1)"]`, and back. `P(("fsdp", "dp"))` raises `ValueError`: `["S(0)", "S(0)"]`
+would hand four of the six parts to the wrong devices, and every shape would still be right.
+
+**In real systems** checkpoints are converted between the two. FSDP over tensor parallelism makes such a tuple (tp has cut the
+weight before FSDP does), and DTensor has a strided shard for it.
+
+**Read on.** E. Z. Yang's posts on the two views of sharding; the pages on `PartitionSpec` and on DTensor's placements.
+"""
+
+import math
+
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise
+
+exercise = Exercise(stars=2)
+
+
+@exercise.given
+def axes_of(entry):
+    """None -> (), "x" -> ("x",), ("x", "y") -> ("x", "y")."""
+    return () if entry is None else (entry,) if isinstance(entry, str) else tuple(entry)
+
+
+@exercise.function(
+    hints=[
+        "One placement for each axis of the mesh. What can an entry of the spec say that such a list cannot?",
+        "Start with R everywhere. For each dimension look at the order of its axes and at its size; then write S(d) at each of them.",
+        "order = [list(mesh).index(axis) for axis in axes]; raise ValueError if order != sorted(order) or shape[dim] % parts",
+    ]
+)
+def to_dtensor(spec, shape, mesh):
+    """The placements that say what a PartitionSpec says.
+
+    Args: spec, perhaps with unreduced axes; shape of the whole array; mesh is a dict from axis to size, in the mesh's order.
+    Returns: a list with "R", "S(d)" or "P" for each axis of the mesh. Raises ValueError if no such list says it.
+    """
+    found = dict.fromkeys(mesh, "R")
+    if len(spec.partitions) > len(shape) or not spec.unreduced <= mesh.keys():
+        raise ValueError("more entries than dimensions, or an axis that the mesh has not")
+    found.update(dict.fromkeys(spec.unreduced, "P"))
+    for dim, entry in enumerate(spec.partitions):
+        axes = axes_of(entry)
+        if any(found.get(axis) != "R" for axis in axes):
+            raise ValueError("an axis is used twice, or the mesh has it not")
+        if list(axes) != [axis for axis in mesh if axis in axes]:
+            raise ValueError("placements are carried out in the order of the mesh")
+        if shape[dim] % math.prod(mesh[axis] for axis in axes):
+            raise ValueError("the parts are not equal")
+        found.update(dict.fromkeys(axes, f"S({dim})"))
+    return list(found.values())
+
+
+@exercise.function(
+    hints=[
+        "Collect for each dimension the axes that cut it, in the order of the mesh. Which placements have no place in a spec?",
+        "Besides the dimensions there is one more thing to collect: the axes that are unreduced. And look at the sizes at the end.",
+        "P(*[tuple(axes) or None for axes in cuts], unreduced=pending)",
+    ]
+)
+def to_spec(placements, shape, mesh):
+    """The PartitionSpec that says what a list of placements says; arguments as in to_dtensor. Raises ValueError if there is none."""
+    cuts = {f"S({dim})": [] for dim in range(len(shape))}
+    pending = set()
+    for axis, place in zip(mesh, placements, strict=True):
+        if place == "P":
+            pending.add(axis)
+        elif place in cuts:
+            cuts[place].append(axis)
+        elif place != "R":
+            raise ValueError(f"no spec says {place}")
+    if any(size % math.prod(mesh[axis] for axis in axes) for size, axes in zip(shape, cuts.values(), strict=True)):
+        raise ValueError("the parts are not equal")
+    return P(*map(tuple, cuts.values()), unreduced=pending)  # an empty tuple is None
+
+
+@exercise.number(
+    points=0.5,
+    unit="",
+    params={"r": [2, 3, 4], "k": [3, 4, 5]},
+    model="layouts as specs can say them; tuples that differ in their order are different specs",
+)
+def specs_without_a_list(r, k):
+    """An array of rank {{ r }} lies on a mesh of {{ k }} axes, all larger than 1. Each axis cuts one dimension, or is unreduced, or leaves copies. How
+    many of the PartitionSpecs for it can no list of `"R"`, `"S(d)"`, `"P"` say?"""
+    ordered = (math.perm(k, j) * math.comb(j + r - 1, j) * 2 ** (k - j) for j in range(k + 1))
+    return sum(ordered) - (r + 2) ** k
+
+
+@exercise.spec(points=0.5, axes=["dp", "fsdp", "tp"], params={"rows": ["fsdp", "tp"], "dim": [0, 1]})
+def scattered_gradient(rows, dim):
+    """On a mesh dp=2, fsdp=3, tp=4 the gradient of a weight of shape (48, 96) is `P("{{ rows }}", "{{ "tp" if rows == "fsdp" else "fsdp" }}",
+    unreduced={"dp"})`. In `shard_map` each device calls `jax.lax.psum_scatter(g, "dp", scatter_dimension={{ dim }}, tiled=True)` on what it
+    holds. How does the gradient lie then?"""
+    entries = [rows, "tp" if rows == "fsdp" else "fsdp"]
+    entries[dim] = (entries[dim], "dp")
+    return P(*entries)

@@ -1,0 +1,408 @@
+"""What is asked and checked in L1, and what goes wrong. The texts beside this file are made by `docs/make_hlo.py`."""
+
+import re
+from itertools import product
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from grader.exercise import About
+from grader.expect import expect_outcomes
+from l1_collectives import KINDS, collectives, computations, device_groups, exercise, sent_by_loops, size
+
+HLO = Path(__file__).with_name("hlo")
+
+
+def text(name):
+    return (HLO / f"{name}.txt").read_text()
+
+
+# -- hidden texts: the real ones, with other names, devices, types and rounds ------------------------------
+
+
+def renamed(hlo, rng):
+    """Every name another one: nobody may read what an instruction is from its name."""
+    names = list(dict.fromkeys(re.findall(r"%([\w.-]+)", hlo)))
+    new = {
+        name: f"v{number}.{i}" for i, (name, number) in enumerate(zip(names, rng.permutation(len(names)), strict=True))
+    }
+    return re.sub(r"%([\w.-]+)", lambda name: f"%{new[name[1]]}", hlo)
+
+
+def moved(hlo, rng):
+    """Devices numbered otherwise, where they are listed."""
+    number = rng.permutation(8)
+    places = r"(?<=replica_groups=)\{\{.*?\}\}|(?<=source_target_pairs=)\{\{.*?\}\}"
+    return re.sub(places, lambda found: re.sub(r"\d", lambda n: str(number[int(n[0])]), found[0]), hlo)
+
+
+def retyped(hlo, rng):
+    """f32 for bf16, or f16 for f32."""
+    return hlo.replace("bf16[", "f32[") if rng.integers(2) else hlo.replace("f32[", "f16[")
+
+
+def retimed(hlo, rng):
+    """Loops of other numbers of rounds."""
+    for loop in re.findall(r"^.* while\(.*$", hlo, re.MULTILINE):
+        condition = re.search(r"condition=%([^\s,]+)", loop)[1]
+        rounds = str(rng.integers(3, 40))
+        head = rf"(?s)(\n%{re.escape(condition)} .*?constant\()\d+"
+        hlo = re.sub(head, lambda found, to=rounds: found[1] + to, hlo, count=1)
+        hlo = hlo.replace(loop, re.sub(r'(?<="known_trip_count":\{"n":")\d+', rounds, loop))
+    return hlo
+
+
+def hidden(*names):
+    """Draws: each text as it is, and twice changed."""
+
+    def drawn(rng):
+        for name in names:
+            yield {"hlo": text(name)}
+            for _ in range(2):
+                yield {"hlo": retimed(retyped(moved(renamed(text(name), rng), rng), rng), rng)}
+
+    return drawn
+
+
+def drawn_groups(rng):
+    for shape, dims, order in [
+        ("4,2", "2,4", "1,0"), ("2,4", "4,2", "1,0"), ("4,2", "2,2,2", "0,2,1"), ("2,4", "2,2,2", "1,0,2"),
+        ("4,2", "2,2,2", "2,1,0"), ("4,4", "2,4,2", "1,2,0"), ("2,12", "3,2,4", "1,0,2"), ("8,3", "3,8", "1,0"),
+        ("6,4", "3,2,4", "2,0,1"), ("1,8", "8", ""), ("2,4", "8", ""), ("3,4", "12", ""),
+    ]:  # fmt: skip
+        yield {"text": f"[{shape}]<=[{dims}]" + (f"T({order})" if order else "")}
+    for n in (2, 4):
+        listed = rng.permutation(16).reshape(-1, n).tolist()
+        yield {"text": "{" + ",".join("{" + ",".join(map(str, group)) + "}" for group in listed) + "}"}
+
+
+spelled = exercise.cases(
+    device_groups,
+    public=[{"text": t} for t in ("{{0,4},{1,5}}", "[4,2]<=[2,4]T(1,0)", "[2,4]<=[8]", "[4,3]<=[2,3,2]T(0,2,1)")],
+    hidden=drawn_groups,
+)
+
+
+straight = exercise.cases(
+    collectives,
+    public=[{"hlo": text("step-cpu")}, {"hlo": text("exchange-cpu")}],
+    hidden=hidden("step-cpu-2", "step-cpu-3", "exchange-cpu"),
+)
+looped = exercise.cases(
+    collectives,
+    public=[{"hlo": text("layers-cpu")}, {"hlo": text("layers-tpu")}],
+    hidden=hidden("layers-cpu-2", "layers-tpu-2", "ring-cpu"),
+)
+paired = exercise.cases(collectives, public=[{"hlo": text("ring-tpu")}], hidden=hidden("ring-tpu-2", "exchange-tpu-2"))
+wrapped = exercise.cases(
+    collectives,
+    public=[{"hlo": text("prefetch-tpu")}, {"hlo": text("exchange-tpu")}],
+    hidden=hidden("prefetch-tpu-2", "exchange-tpu"),
+)
+
+
+@exercise.check(spelled, points=0.5, public=True)
+def groups_read(seen):
+    """device_groups: lists, and grids transposed and cut"""
+    expect_outcomes(seen, ints=True)
+
+
+@exercise.check(straight, points=0.5, public=True, after=groups_read)
+def straight_programs(seen):
+    """collectives: programs of CPU without loops, several arrays sent at once"""
+    expect_outcomes(seen, ints=True)
+
+
+@exercise.check(looped, points=0.5, public=True, after=straight_programs)
+def loops(seen):
+    """collectives: loops in loops, of CPU and of TPU"""
+    expect_outcomes(seen, ints=True)
+
+
+@exercise.check(paired, points=0.5, public=True, after=loops)
+def starts_and_dones(seen):
+    """collectives: transfers that are started here and done there"""
+    expect_outcomes(seen, ints=True)
+
+
+@exercise.check(wrapped, points=1, public=True, after=straight_programs)
+def wrappers(seen):
+    """collectives: what stands in computations that fusions call"""
+    expect_outcomes(seen, ints=True)
+
+
+# -- what goes wrong -------------------------------------------------------------------------------------
+
+
+def read(hlo, rounds="all", bytes_of="operands", follow=True, pieces=False, dones=False, by_name=False):
+    """The reader with a slip of its own."""
+    parts, entry = computations(hlo)
+    found = []
+
+    def visit(name, trips):
+        shapes = {result: shape for result, shape, *_ in parts[name]}
+        begins = any("AsyncCollectiveStart" in line[-1] for line in parts[name])
+        for result, shape, opcode, operands, attributes in parts[name]:
+            kind = re.sub(r"[.\d]+$", "", result) if by_name else opcode
+            kind = re.sub("-(start|done)$" if dones else "-start$", "", kind)
+            called = dict(re.findall(r"(condition|body|calls)=%([^\s,]+)", attributes))
+            if opcode == "while":
+                visit(called["body"], inside(trips, loop_of(parts[called["condition"]]), attributes))
+            elif "calls" in called and follow:
+                visit(called["calls"], trips)
+            elif kind in KINDS and (begins or pieces or "chain_id" not in attributes):
+                among = re.search(
+                    r"(?:replica_groups|source_target_pairs)=(\{\{.*?\}\}|\[\S+\](?:T\(\S+?\))?)", attributes
+                )
+                sizes = [size(shapes[o]) for o in operands]
+                counted = {"operands": sum(sizes), "first": sizes[0], "result": size(shape)}[bytes_of]
+                found.append((kind, counted, device_groups(among[1]) if among else [], trips))
+
+    def inside(trips, due, attributes):
+        printed = re.search(r'"known_trip_count":\{"n":"(\d+)"', attributes)
+        known = int(printed[1]) if printed else 1
+        return {"all": trips * due, "one": 1, "innermost": due, "added": trips + due, "printed": trips * known}[rounds]
+
+    visit(entry, 1)
+    return sorted(found)
+
+
+def loop_of(condition):
+    """The number of rounds that a loop's condition allows."""
+    return next(int(line[3][0]) for line in condition if line[2] == "constant")
+
+
+def grid(text, cut, transposed):
+    """Groups by ``transposed(ids, dims, order, shape)``, where the text is a grid."""
+    if text.startswith("{"):
+        return [[int(n) for n in group.split(",")] for group in text[2:-2].split("},{")]
+    shape, dims, order = re.fullmatch(r"\[(.+)\]<=\[(.+?)\](?:T\((.+)\))?", text).groups(default="")
+    shape, dims, order = ([int(n) for n in part.split(",") if n] for part in (shape, dims, order))
+    return transposed(np.arange(cut(dims)), dims, order or list(range(len(dims))), shape).tolist()
+
+
+@exercise.misconception(of=device_groups, fails=groups_read)
+def groups_not_transposed(text):
+    """You cut the devices in their order. T(1,0) transposes the grid first: the groups are its columns."""
+    return grid(text, prod, lambda ids, dims, order, shape: ids.reshape(shape))
+
+
+@exercise.misconception(of=device_groups, fails=groups_read)
+def groups_shape_as_list(text):
+    """You read [4,2] as a group of the devices 4 and 2. It says how many groups there are, and how large each is."""
+    return device_groups(text) if text.startswith("{") else [[int(n) for n in re.findall(r"\d+", text.split("<=")[0])]]
+
+
+@exercise.misconception(of=device_groups, fails=groups_read)
+def groups_of_the_wrong_size(text):
+    """You took [4,2] for groups of 4. There are 4 groups, each of 2 devices."""
+    return grid(text, prod, lambda ids, dims, order, shape: ids.reshape(dims).transpose(order).reshape(-1, shape[0]))
+
+
+@exercise.misconception(of=device_groups, fails=groups_read)
+def groups_transposed_afterwards(text):
+    """You cut first and transposed then. The grid on the right is transposed, and cut into groups afterwards."""
+    return grid(
+        text,
+        prod,
+        lambda ids, dims, order, shape: ids.reshape(shape[::-1]).T if order != sorted(order) else ids.reshape(shape),
+    )
+
+
+@exercise.misconception(of=device_groups, fails=groups_read)
+def groups_order_inverted(text):
+    """You transposed the other way. T(1,2,0) takes dimension 1 of the grid first, as `np.transpose` does; with two dimensions both ways are one."""
+    return grid(
+        text, prod, lambda ids, dims, order, shape: ids.reshape(dims).transpose(np.argsort(order)).reshape(shape)
+    )
+
+
+@exercise.misconception(of=collectives, fails=loops)
+def loop_counted_once(hlo):
+    """You counted a loop's body once. What is in it runs in every round."""
+    return read(hlo, rounds="one")
+
+
+@exercise.misconception(of=collectives, fails=loops)
+def inner_loop_only(hlo):
+    """You counted the rounds of the innermost loop. It runs again in each round of the loop around it."""
+    return read(hlo, rounds="innermost")
+
+
+@exercise.misconception(of=collectives, fails=loops)
+def loops_added(hlo):
+    """You added the rounds of a loop and of those around it. They multiply."""
+    return read(hlo, rounds="added")
+
+
+@exercise.misconception(of=collectives, fails=loops)
+def printed_rounds_only(hlo):
+    """You looked for `known_trip_count`, which TPU does not print. The constant in the loop's condition is always there."""
+    return read(hlo, rounds="printed")
+
+
+@exercise.misconception(of=collectives, fails=[starts_and_dones, wrappers])
+def started_and_done(hlo):
+    """You counted the start and the done. They are one transfer: it begins here and is waited for there."""
+    return read(hlo, dones=True)
+
+
+@exercise.misconception(of=collectives, fails=straight_programs)
+def results_counted(hlo):
+    """You counted results. A gather's result is N times its operand, and a start's result holds operand, result and more."""
+    return read(hlo, bytes_of="result")
+
+
+@exercise.misconception(of=collectives, fails=straight_programs)
+def first_of_a_tuple(hlo):
+    """You counted the first operand. The compiler joins collectives: add up all operands."""
+    return read(hlo, bytes_of="first")
+
+
+@exercise.misconception(of=collectives, fails=wrappers)
+def calls_not_followed(hlo):
+    """You did not look into the computations that fusions call. A collective may stand in one of them: follow `calls=`."""
+    return read(hlo, follow=False)
+
+
+@exercise.misconception(of=collectives, fails=wrappers)
+def every_piece_counted(hlo):
+    """You counted a gather in every fusion that carries it on. One `chain_id` is one gather; it begins beside `AsyncCollectiveStart`."""
+    return read(hlo, pieces=True)
+
+
+@exercise.misconception(of=collectives, fails=straight_programs)
+def kinds_by_name(hlo):
+    """You read the kind from the instruction's name. Names come from the source, or from nowhere: the opcode stands before the parenthesis."""
+    return read(hlo, by_name=True)
+
+
+# -- said otherwise --------------------------------------------------------------------------------------
+
+
+@exercise.alternative(of=device_groups)
+def groups_by_counting(text):
+    """Without arrays: every index of the transposed grid in order, and the device that it stands for."""
+    if "<=" not in text:
+        return [[int(n) for n in group.split(",")] for group in text[2:-2].split("},{")]
+    cut, _, made = text.partition("<=")
+    dims, _, order = made.partition("T")
+    dims = [int(n) for n in dims.strip("[]").split(",")]
+    order = [int(n) for n in order.strip("()").split(",")] if order else list(range(len(dims)))
+    strides = [prod(dims[i + 1 :]) for i in range(len(dims))]
+    ids = [
+        sum(i * strides[d] for i, d in zip(index, order, strict=True))
+        for index in product(*(range(dims[d]) for d in order))
+    ]
+    n = int(cut.strip("[]").split(",")[1])
+    return [ids[i : i + n] for i in range(0, len(ids), n)]
+
+
+@exercise.alternative(of=collectives)
+def collectives_from_callers(hlo):
+    """First how often each computation runs, from the last to the first, as callees are printed before their callers; then one flat pass."""
+    parts, entry = computations(hlo)
+    runs = dict.fromkeys(parts, 0) | {entry: 1}
+    for name in reversed(list(parts)):
+        for *_, opcode, _, attributes in parts[name]:
+            called = dict(re.findall(r"(condition|body|calls)=%([^\s,]+)", attributes))
+            rounds = 1
+            if opcode == "while":
+                known = re.search(r'known_trip_count":\{"n":"(\d+)"', attributes)
+                constants = [line[3][0] for line in parts[called.pop("condition")] if line[2] == "constant"]
+                rounds = int(known[1] if known else constants[0])
+            for one in called.values():
+                runs[one] += runs[name] * rounds
+    found = []
+    for name, lines in parts.items():
+        starts = {o for line in lines if 'target="AsyncCollectiveStart"' in line[4] for o in line[3]}
+        for result, _, opcode, operands, attributes in lines:
+            kind = opcode.replace("-start", "")
+            if kind not in KINDS or not runs[name] or ("chain_id" in attributes and result not in starts):
+                continue
+            among = attributes.split("source_target_pairs=" if kind == "collective-permute" else "replica_groups=")[1]
+            among = among[: among.index("}}") + 2] if among.startswith("{{") else among.split(", ")[0]
+            moved = sum(size(next(s for r, s, *_ in lines if r == o)) for o in operands)
+            found.append([kind, moved, device_groups(among), runs[name]])
+    return sorted(found)
+
+
+@exercise.alternative(of=collectives)
+def collectives_from_results(hlo):
+    """Bytes from results instead of operands: a gather's divided by its group, a scatter's times it; of a start the second part."""
+    parts, entry = computations(hlo)
+    found = []
+    todo = [(entry, 1)]
+    while todo:
+        name, trips = todo.pop()
+        begun = "AsyncCollectiveStart" in str(parts[name])
+        for _, shape, opcode, _, attributes in parts[name]:
+            called = re.search(r"(?:calls|body)=%([\w.-]+)", attributes)
+            if opcode == "while":
+                condition = re.search(r"condition=%([\w.-]+)", attributes)[1]
+                trips_inside = trips * int(*(line[3][0] for line in parts[condition] if line[2] == "constant"))
+                todo.append((called[1], trips_inside))
+            elif called:
+                todo.append((called[1], trips))
+            elif (kind := opcode.removesuffix("-start")) in KINDS and ("chain_id" not in attributes or begun):
+                among = device_groups(re.search(r"(?:groups|pairs)=(\{\{[^ ]*\}\}|\[[^ ]*[\])])", attributes)[1])
+                if opcode != kind:
+                    shape = re.findall(r"\w+\[[\d,]*\]", shape)[1]
+                n = len(among[0])
+                moved = {"all-gather": size(shape) // n, "reduce-scatter": size(shape) * n}.get(kind, size(shape))
+                found.append((kind, moved, among, trips))
+    return sorted(found)
+
+
+# -- the question ----------------------------------------------------------------------------------------
+
+
+@exercise.misconception(of=sent_by_loops)
+def sent_in_one_round(M, L, **line):
+    """You counted one run. It runs in every round of both loops."""
+    return sent_by_loops(M=1, L=1, **line)
+
+
+@exercise.misconception(of=sent_by_loops)
+def sent_in_inner_loop(M, **rest):
+    """You counted the inner loop once. It runs again in each round of the loop around it."""
+    return sent_by_loops(M=1, **rest)
+
+
+@exercise.misconception(of=sent_by_loops)
+def sent_twice(**params):
+    """You counted the start and the done. They are one transfer."""
+    return 2 * sent_by_loops(**params)
+
+
+@exercise.misconception(of=sent_by_loops)
+def sent_in_wrong_groups(G, N, **rest):
+    """You took the first number of the pair for the size of a group. It says how many groups there are; the second is their size."""
+    return sent_by_loops(G=N, N=G, **rest)
+
+
+@exercise.misconception(of=sent_by_loops)
+def sent_own_chunk_once(N, **rest):
+    """You sent the device's own part once. It passes on each of N - 1 parts."""
+    return sent_by_loops(N=2, **rest)
+
+
+@exercise.misconception(of=sent_by_loops)
+def sent_whole_result(N, **rest):
+    """You counted the whole result. One part of it is received last and passed on to nobody: N - 1 parts."""
+    return sent_by_loops(N=N + 1, **rest)
+
+
+@exercise.misconception(of=sent_by_loops)
+def sent_both_sides(N, **rest):
+    """You added what the start's tuple holds, the operand and the result. A device sends N - 1 parts of the operand's size."""
+    return sent_by_loops(N=N + 2, **rest)
+
+
+exercise.about(
+    sent_by_loops,
+    lambda M, L, A, B, G, N: About(
+        mesh={"x": N, "y": G}, arrays=[((A * N, B), ("x", None))], rings=(N,), least=2 * A * B
+    ),
+)

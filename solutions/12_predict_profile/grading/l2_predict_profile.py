@@ -1,0 +1,481 @@
+"""What is asked and checked in L2, and what goes wrong. Clocks are made up: nothing here depends on a machine's speed."""
+
+from collections import defaultdict
+from statistics import linear_regression, mean, median
+
+import numpy as np
+
+from grader.exercise import About
+from grader.expect import expect_outcomes
+from l2_predict_profile import (
+    all_reduce_predicted,
+    durations,
+    exercise,
+    fit,
+    latency_small_from,
+    time_without_compiling,
+)
+
+# -- logs: a clock that goes on, call by call -------------------------------------------------------------
+
+
+def logged(rng, calls):
+    """What a stopwatch sees of ``calls``, each (bytes, cut, whether it waits for the call before it)."""
+    now, free, known, log = float(rng.uniform(1, 9)), 0.0, set(), []
+    for size, cut, waits in calls:
+        called = (free if waits else now) + float(rng.choice([0, 2e-5, 3e-5]))
+        compiling = 0.0 if (size, cut) in known else float(rng.uniform(0.05, 0.4))
+        now = called + compiling + float(rng.uniform(2e-5, 6e-5))
+        run = (size / 3e9 + 2e-4) * float(rng.uniform(1, 1.3)) if cut else float(rng.uniform(1e-5, 4e-5))
+        free = max(now, free) + run
+        known.add((size, cut))
+        log.append(
+            {"bytes": size, "cut": cut, "called": round(called, 7), "returned": round(now, 7), "ready": round(free, 7)}
+        )
+    return {"log": log}  # fmt: skip
+
+
+def sizes_of(rng, count):
+    return [int(n) * 100_000 for n in rng.choice(range(3, 90), count, replace=False)]
+
+
+def waited_for(rng):
+    """Every call waited for; several sizes, one of which is called once."""
+    for _ in range(12):
+        a, b, c = sizes_of(rng, 3)
+        calls = [a] * int(rng.integers(2, 6)) + [b] * int(rng.integers(2, 6)) + [a, c] + [b] * int(rng.integers(1, 3))
+        yield logged(rng, [(size, True, True) for size in calls])
+
+
+def queued(rng):
+    """A warm-up that nobody waits for, and loops that wait at their end only."""
+    for _ in range(12):
+        a, b = sizes_of(rng, 2)
+        warm, many = int(rng.integers(1, 3)), int(rng.integers(2, 5))
+        first = [(a, True, True), *[(a, True, False)] * warm, *[(a, True, True)] * 2]
+        then = [(b, True, True), (b, True, False), (b, True, True), *[(b, True, False)] * many, (b, True, True)]
+        yield logged(rng, [*first, *then, (a, True, False), (a, True, True)])
+
+
+def gathered_again(rng):
+    """``x = gather(x)``: what comes out is whole, and from the second round on nothing moves. And a first call of a whole array of a size."""
+    for _ in range(12):
+        a, b = sizes_of(rng, 2)
+        again = [(a, False, True)] * int(rng.integers(2, 4))
+        fresh = [(b, False, True), (b, True, True), (b, False, True), *[(b, True, True)] * int(rng.integers(1, 4))]
+        yield logged(rng, [(a, True, True), *again, *[(a, True, True)] * 2, *fresh])
+
+
+def times(*rows):
+    """A log of (bytes, cut, called, returned, ready)."""
+    return {"log": [dict(zip(("bytes", "cut", "called", "returned", "ready"), row, strict=True)) for row in rows]}
+
+
+A, B = 4_000_000, 8_000_000
+all_waited_for = exercise.cases(
+    durations,
+    public=[
+        times((A, True, 1.0, 1.3116, 1.312), (A, True, 1.312, 1.3121, 1.3132), (A, True, 1.33, 1.3301, 1.3311)),
+        times(
+            (B, True, 1.0, 1.2, 1.25), (A, True, 1.3, 1.5, 1.51), (A, True, 1.6, 1.601, 1.612), (B, True, 1.7, 1.701, 1.724)
+        ),
+    ],
+    hidden=waited_for,
+)  # fmt: skip
+some_queued = exercise.cases(
+    durations,
+    public=[
+        times((A, True, 1.0, 1.2, 1.21), (A, True, 1.201, 1.202, 1.22), (A, True, 1.203, 1.204, 1.23), (A, True, 1.3, 1.301, 1.31)),
+        times((A, True, 1.0, 1.2, 1.21), (A, True, 1.201, 1.202, 1.22)),
+    ],
+    hidden=queued,
+)  # fmt: skip
+some_whole = exercise.cases(
+    durations,
+    public=[
+        times((A, True, 1.0, 1.2, 1.21), (A, False, 1.3, 1.4, 1.401), (A, False, 1.5, 1.501, 1.502), (A, True, 1.6, 1.601, 1.611))
+    ],
+    hidden=gathered_again,
+)  # fmt: skip
+
+
+# -- measured times -------------------------------------------------------------------------------------
+
+
+def measured_on(rng, N):
+    """A ring of N whose line is known: a little jitter, and one or two calls in each size that something else held up."""
+    alpha, beta = float(rng.uniform(2e-6, 3e-5)), 10 ** float(rng.uniform(9, 11))
+    found = []
+    for times_hops in (0.3, 0.7, 1.3, 2.2, 3.6)[: int(rng.integers(3, 6))]:
+        size = int(N * alpha * beta * times_hops * float(rng.uniform(1, 1.15)))
+        due = (N - 1) * (alpha + size / N / beta)
+        calls = due * (1 + np.abs(rng.normal(0, 0.002, int(rng.integers(5, 9)))))
+        calls[rng.choice(len(calls), int(rng.integers(1, 3)), replace=False)] *= float(rng.uniform(3, 12))
+        found.append((size, [float(f"{seconds:.6g}") for seconds in calls]))
+    return {"measured": found, "devices": N}
+
+
+lines = exercise.cases(
+    fit,
+    public=[
+        {"measured": [(4_000_000, [1.3e-3]), (8_000_000, [2.3e-3])], "devices": 4},
+        {"measured": [(4_000_000, [1.3e-3, 9.1e-3, 1.3e-3]), (8_000_000, [2.3e-3] * 3), (12_000_000, [3.3e-3] * 3)], "devices": 4},
+        {"measured": [(65_536, [2.1e-5, 2.1e-5, 2.1e-5])], "devices": 8},
+    ],
+    hidden=lambda rng: [*(measured_on(rng, int(N)) for N in rng.permutation([2, 3, 4, 6, 8, 3, 4, 6, 8, 16])),
+                        {"measured": measured_on(rng, 4)["measured"][:1], "devices": 4}],
+)  # fmt: skip
+
+
+@exercise.check(all_waited_for, points=0.5, public=True)
+def timed_after_compiling(seen):
+    """durations: each call waited for; the first of each size compiles"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(some_queued, points=0.5, public=True, after=timed_after_compiling)
+def timed_alone(seen):
+    """durations: a warm-up and loops in which nobody waits"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(some_whole, points=0.5, public=True, after=timed_after_compiling)
+def timed_while_moving(seen):
+    """durations: some inputs whole already"""
+    expect_outcomes(seen, rtol=1e-6)
+
+
+@exercise.check(lines, points=1, public=True)
+def fitted(seen):
+    """fit: rings of 2 to 16, with calls that were held up; one size only"""
+    expect_outcomes(seen, rtol=0.05)
+
+
+# -- what goes wrong -------------------------------------------------------------------------------------
+
+
+def kept(log, counts, seconds=lambda call, before: call["ready"] - call["called"]):
+    """Durations of the calls of which ``counts(call, before)`` holds, with those before it."""
+    found = {}
+    for i, call in enumerate(log):
+        if counts(call, log[:i]):
+            found.setdefault(call["bytes"], []).append(seconds(call, log[:i]))
+    return sorted(found.items())
+
+
+def warm(call, before):
+    return any((b["bytes"], b["cut"]) == (call["bytes"], call["cut"]) for b in before)
+
+
+def alone(call, before):
+    return not before or call["called"] >= before[-1]["ready"]
+
+
+@exercise.misconception(of=durations, fails=timed_after_compiling)
+def compiling_timed(log):
+    """You counted first calls. They compile, which takes a hundred times as long: leave out the first of each size and layout."""
+    return kept(log, lambda call, before: call["cut"] and alone(call, before))
+
+
+@exercise.misconception(of=durations, fails=timed_after_compiling)
+def first_of_the_log_only(log):
+    """You left out the first call of the log. Each new size compiles again: leave out the first of each."""
+    return kept(log, lambda call, before: call["cut"] and before and alone(call, before))
+
+
+@exercise.misconception(of=durations, fails=timed_while_moving)
+def compiled_once_for_a_size(log):
+    """You took a size for compiled when it had been called with another layout. A new layout compiles again."""
+    return kept(
+        log,
+        lambda call, before: call["cut"] and alone(call, before) and any(b["bytes"] == call["bytes"] for b in before),
+    )
+
+
+@exercise.misconception(of=durations, fails=timed_after_compiling)
+def dispatch_timed(log):
+    """You timed until the call returned. It returns when the work is queued: wait until the result is ready."""
+    return kept(
+        log,
+        lambda call, before: call["cut"] and warm(call, before) and alone(call, before),
+        lambda call, before: call["returned"] - call["called"],
+    )
+
+
+@exercise.misconception(of=durations, fails=timed_after_compiling)
+def dispatch_left_out(log):
+    """You started the clock when the call had returned. The device may have begun before: start when it is called."""
+    return kept(
+        log,
+        lambda call, before: call["cut"] and warm(call, before) and alone(call, before),
+        lambda call, before: call["ready"] - call["returned"],
+    )
+
+
+@exercise.misconception(of=durations, fails=timed_alone)
+def warm_up_not_awaited(log):
+    """You counted calls that waited for the call before them. Their time is partly that call's: count those that were made when it was ready, not when it had returned."""
+    return kept(log, lambda call, before: call["cut"] and warm(call, before))
+
+
+@exercise.misconception(of=durations, fails=timed_alone)
+def timed_from_a_free_device(log):
+    """You timed queued calls from when the device was free. That leaves out what a call costs before it runs; leave such calls out."""
+    return kept(
+        log,
+        lambda call, before: call["cut"] and warm(call, before),
+        lambda call, before: call["ready"] - max(call["called"], before[-1]["ready"]),
+    )
+
+
+@exercise.misconception(of=durations, fails=timed_while_moving)
+def whole_input_timed(log):
+    """You counted calls whose input was whole already. Nothing moved: as in x = gather(x), from the second round on."""
+    return kept(log, lambda call, before: warm(call, before) and alone(call, before))
+
+
+@exercise.misconception(of=durations, fails=timed_after_compiling)
+def reduced_to_a_median(log):
+    """You returned one number for a size. Return all seconds of it: what to make of them is for `fit`."""
+    return [(size, median(seconds)) for size, seconds in durations(log)]
+
+
+@exercise.misconception(of=durations, fails=timed_after_compiling)
+def sizes_without_seconds(log):
+    """You listed a size of which no call counts. Leave it out: there is nothing to fit a line to."""
+    found = dict.fromkeys(sorted({call["bytes"] for call in log}), ()) | dict(durations(log))
+    return [(size, list(seconds)) for size, seconds in found.items()]
+
+
+def typical(measured, of=median):
+    return [size for size, _ in measured], [of(seconds) for _, seconds in measured]
+
+
+def line(measured, of=median):
+    if len(measured) < 2:
+        raise ValueError("one size says nothing of a slope")
+    return linear_regression(*typical(measured, of))
+
+
+@exercise.misconception(of=fit, fails=fitted)
+def whole_array_crossed(measured, devices):
+    """You let the whole array cross a link. A device has its own part already: (N-1)/N of it crosses."""
+    slope, start = line(measured)
+    return start / (devices - 1), 1 / slope
+
+
+@exercise.misconception(of=fit, fails=fitted)
+def latency_of_all_hops(measured, devices):
+    """You took what an empty gather takes for α. That is N-1 hops: divide."""
+    slope, start = line(measured)
+    return start, (devices - 1) / devices / slope
+
+
+@exercise.misconception(of=fit, fails=fitted)
+def as_many_hops_as_devices(measured, devices):
+    """You counted N hops. After N-1 every part has been everywhere."""
+    slope, start = line(measured)
+    return start / devices, (devices - 1) / devices / slope
+
+
+@exercise.misconception(of=fit, fails=fitted)
+def pieces_for_the_array(measured, devices):
+    """You took V for one device's part. It is the whole array: what crosses a link is (N-1)/N of it, not N-1 times."""
+    slope, start = line(measured)
+    return start / (devices - 1), (devices - 1) / slope
+
+
+@exercise.misconception(of=fit, fails=fitted)
+def seconds_of_a_byte(measured, devices):
+    """You returned seconds per byte. β is bytes per second, one over the slope."""
+    slope, start = line(measured)
+    return start / (devices - 1), slope * devices / (devices - 1)
+
+
+@exercise.misconception(of=fit, fails=fitted)
+def mean_of_all_calls(measured, devices):
+    """You took means. A few calls were held up, and one of them moves a mean: take the median, or the least."""
+    slope, start = line(measured, mean)
+    return start / (devices - 1), (devices - 1) / devices / slope
+
+
+@exercise.misconception(of=fit, fails=fitted)
+def no_latency(measured, devices):
+    """You divided bytes by seconds, as if hops cost nothing. Fit both: the line need not go through zero."""
+    line(measured)
+    sizes, seconds = typical(measured)
+    return 0.0, sizes[-1] * (devices - 1) / devices / seconds[-1]
+
+
+@exercise.misconception(of=fit, fails=fitted)
+def smallest_for_latency(measured, devices):
+    """You took the smallest array for an empty one. Its bytes take time, too: fit a line and see where it starts."""
+    line(measured)
+    sizes, seconds = typical(measured)
+    return seconds[0] / (devices - 1), sizes[-1] * (devices - 1) / devices / (seconds[-1] - seconds[0])
+
+
+@exercise.misconception(of=fit, fails=fitted)
+def one_size_fitted(measured, devices):
+    """You fitted a line through one size. Any line goes through a point: raise a ValueError."""
+    if len(measured) > 1:
+        return fit(measured, devices)
+    (size, seconds), *_ = measured
+    return 0.0, size * (devices - 1) / devices / median(seconds)
+
+
+@exercise.misconception(of=time_without_compiling)
+def compiling_in_the_mean(mean, **rest):
+    """That is the mean, with the first call's compiling in it. A spread larger than the mean says that one run was like no other."""
+    return mean * 1e-3
+
+
+@exercise.misconception(of=time_without_compiling)
+def every_call_a_run(R, L, mean, std):
+    """You took each call for a run. The spread is of the runs' means, and one of these has the slow call in it."""
+    return (mean - std / (R * L - 1) ** 0.5) * 1e-3
+
+
+@exercise.misconception(of=time_without_compiling)
+def spread_by_one_less(R, mean, std, **rest):
+    """You took the spread for one that is divided by R-1. With one odd run, mean and spread are d/R and d·√(R-1)/R above the rest."""
+    return (mean - std / R**0.5) * 1e-3
+
+
+@exercise.misconception(of=all_reduce_predicted)
+def reduced_as_gathered(**params):
+    """That is an all-gather. An all-reduce goes round twice: reduce-scatter, then all-gather."""
+    return all_reduce_predicted(**params) / 2
+
+
+@exercise.misconception(of=all_reduce_predicted)
+def reduced_whole(N, a, b, V):
+    """You sent the whole array round twice. In each round (N-1)/N of it crosses a link."""
+    return 2 * ((N - 1) * a * 1e-6 + V * 1e6 / (b * 1e9))
+
+
+@exercise.misconception(of=all_reduce_predicted)
+def reduced_at_one_latency(N, a, b, V):
+    """You counted α once a round. It is the time of one hop, and each round has N-1."""
+    return 2 * (a * 1e-6 + (N - 1) * V * 1e6 / N / (b * 1e9))
+
+
+@exercise.misconception(of=all_reduce_predicted)
+def reduced_without_latency(N, b, V, **rest):
+    """You counted bytes only. Each of 2·(N-1) hops costs α as well."""
+    return 2 * (N - 1) * V * 1e6 / N / (b * 1e9)
+
+
+@exercise.misconception(of=all_reduce_predicted)
+def reduced_parts(N, a, b, V):
+    """You let every hop carry the whole array. It carries a part, V/N."""
+    return 2 * (N - 1) * (a * 1e-6 + V * 1e6 / (b * 1e9))
+
+
+@exercise.misconception(of=latency_small_from)
+def latency_halved_from(p, **params):
+    """That is where hops and bytes take equally long, half of the time each."""
+    return latency_small_from(p=50, **params)
+
+
+@exercise.misconception(of=latency_small_from)
+def latency_of_a_part(N, **params):
+    """That is one device's part. The whole array is N of them."""
+    return latency_small_from(N=1, **params)
+
+
+@exercise.misconception(of=latency_small_from)
+def latency_against_bytes(N, a, b, p):
+    """You compared hops with bytes. The share is of both together: bytes take (100-p)/p times as long as hops."""
+    return N * a * 1e-6 * b * 1e9 * 100 / p
+
+
+@exercise.misconception(of=latency_small_from)
+def latency_whole_array(N, a, b, p):
+    """You let the whole array cross a link. (N-1)/N of it does, so it may be larger."""
+    return (N - 1) * a * 1e-6 * b * 1e9 * (100 - p) / p
+
+
+exercise.about(
+    time_without_compiling,
+    lambda R, L, mean, std: About(most=mean * 1e-3),
+    published=[9.8],  # a notebook's 27.9 ± 36.2 ms of 5 runs
+)
+exercise.about(all_reduce_predicted, lambda N, a, b, V: About(rings=(N,), least=2 * (N - 1) * a * 1e-6))
+exercise.about(latency_small_from, lambda N, a, b, p: About(rings=(N,)))
+
+
+# -- said otherwise --------------------------------------------------------------------------------------
+
+
+@exercise.alternative(of=durations)
+def durations_by_pairs(log):
+    """Each call with the one before it, the first of each kind by its place; arrays sorted in the end."""
+    first = {}
+    for i, call in enumerate(log):
+        first.setdefault((call["bytes"], call["cut"]), i)
+    found = defaultdict(list)
+    for i, (call, before) in enumerate(zip(log[1:], log, strict=False), 1):
+        if call["cut"] and i != first[call["bytes"], True] and not call["called"] < before["ready"]:
+            found[call["bytes"]].append(call["ready"] - call["called"])
+    return [[size, found[size]] for size in sorted(found)]
+
+
+@exercise.alternative(of=durations)
+def durations_by_latest(log):
+    """By size, with the latest moment at which anything before was ready."""
+
+    def counts(i):
+        call, before = log[i], log[:i]
+        known = [b for b in before if b["bytes"] == call["bytes"] and b["cut"] is call["cut"]]
+        return call["cut"] and known and max(b["ready"] for b in before) <= call["called"]
+
+    sizes = {log[i]["bytes"] for i in range(len(log)) if counts(i)}
+    return [
+        (size, [log[i]["ready"] - log[i]["called"] for i in range(len(log)) if counts(i) and log[i]["bytes"] == size])
+        for size in sorted(sizes)
+    ]
+
+
+@exercise.alternative(of=fit)
+def fit_of_the_least(measured, devices):
+    """The least time of each size, and the two columns of the model solved at once."""
+    if len(measured) <= 1:
+        raise ValueError
+    hops = devices - 1
+    columns = np.array([[hops, hops / devices * size] for size, _ in measured])
+    (alpha, per_byte), *_ = np.linalg.lstsq(columns, np.array([min(seconds) for _, seconds in measured]), rcond=None)
+    return float(alpha), float(1 / per_byte)
+
+
+@exercise.alternative(of=fit)
+def fit_by_sums(measured, devices):
+    """Least squares by hand."""
+    if len(measured) < 2:
+        raise ValueError("two sizes, please")
+    x = [size for size, _ in measured]
+    y = [sorted(seconds)[len(seconds) // 2] for _, seconds in measured]
+    x0, y0 = sum(x) / len(x), sum(y) / len(y)
+    slope = sum((a - x0) * (b - y0) for a, b in zip(x, y, strict=True)) / sum((a - x0) ** 2 for a in x)
+    return (y0 - slope * x0) / (devices - 1), (devices - 1) / devices / slope
+
+
+@exercise.alternative(of=fit)
+def fit_weighed(measured, devices):
+    """Each size weighs by one over its time, so that short ones count as much as long ones."""
+    if len(measured) < 2:
+        raise ValueError("two sizes, please")
+    x = np.array([size * (devices - 1) / devices for size, _ in measured])
+    y = np.array([np.median(seconds) for _, seconds in measured])
+    slope, start = np.polyfit(x, y, 1, w=1 / y)
+    return start / (devices - 1), 1 / slope
+
+
+@exercise.alternative(of=fit)
+def fit_without_outliers(measured, devices):
+    """All calls that took less than twice the least, in one fit."""
+    if len(measured) < 2:
+        raise ValueError("two sizes, please")
+    calls = [(size, t) for size, seconds in measured for t in seconds if t < 2 * min(seconds)]
+    slope, start = np.polyfit([size for size, _ in calls], [t for _, t in calls], 1)
+    return start / (devices - 1), (devices - 1) / (devices * slope)

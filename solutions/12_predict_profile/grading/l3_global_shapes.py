@@ -1,0 +1,279 @@
+"""What is asked and checked in L3, and what goes wrong. The texts in `hlo/` are made by `docs/make_hlo.py`."""
+
+import re
+from itertools import permutations
+from math import prod
+from pathlib import Path
+
+import numpy as np
+
+from grader.exercise import About
+from grader.expect import expect_outcomes
+from l3_global_shapes import axes, exercise, global_shapes, grid, parameters, whole_product
+
+LAYOUTS = Path(__file__).with_name("hlo")
+WIDE, TALL, CUBE = {"x": 2, "y": 4}, {"x": 4, "y": 2}, {"x": 2, "z": 2, "y": 2}
+
+
+def case(name, mesh):
+    return {"hlo": (LAYOUTS / f"{name}.txt").read_text(), "mesh": mesh}
+
+
+def named(mesh, rng):
+    """The same mesh with other names."""
+    names = rng.permutation(["dp", "tp", "pp", "x", "y", "z"])[: len(mesh)].tolist()
+    return dict(zip(names, mesh.values(), strict=True))
+
+
+def larger(hlo, rng):
+    """Parameters with other sizes."""
+    factor = int(rng.integers(2, 9))
+    line = r"(= \w+\[)([\d,]+)(\]\S* parameter\(\d+\), sharding=)"
+
+    def times(sizes):
+        return ",".join(str(int(n) * (factor + i)) for i, n in enumerate(sizes.split(",")))
+
+    return re.sub(line, lambda found: found[1] + times(found[2]) + found[3], hlo)
+
+
+def drawn_texts(*cases):
+    def drawn(rng):
+        for name, mesh in cases:
+            for _ in range(3):
+                one = case(name, named(mesh, rng))
+                yield one | {"hlo": larger(one["hlo"], rng)}
+
+    return drawn
+
+
+def fibres(mesh, over):
+    """The groups that talk over these axes."""
+    ids = np.arange(prod(mesh.values())).reshape(tuple(mesh.values()))
+    last = [i for i, axis in enumerate(mesh) if axis in over]
+    rest = [i for i in range(len(mesh)) if i not in last]
+    return ids.transpose(rest + last).reshape(-1, prod(ids.shape[i] for i in last)).tolist()
+
+
+def drawn_groups(rng):
+    for sizes in ((2, 4), (4, 2), (2, 2, 2), (3, 3), (2, 3, 4), (3, 1, 5)):
+        mesh = named(dict(enumerate(sizes)), rng)
+        for count in range(len(sizes) + 1):
+            over = list(mesh)[: count or None][-count:] if count else []
+            yield {"groups": fibres(mesh, over), "mesh": mesh}
+        for axis in mesh:
+            yield {"groups": fibres(mesh, [axis]), "mesh": mesh}
+        yield {"groups": fibres(mesh, [next(iter(mesh)), list(mesh)[-1]]), "mesh": mesh}
+
+
+grouped = exercise.cases(
+    axes,
+    public=[
+        {"groups": [[0, 4], [1, 5], [2, 6], [3, 7]], "mesh": WIDE},
+        {"groups": [[n] for n in range(8)], "mesh": WIDE},
+        {"groups": [[0, 2], [1, 3], [4, 6], [5, 7]], "mesh": CUBE},
+        {"groups": [[0, 1, 4, 5], [2, 3, 6, 7]], "mesh": CUBE},
+    ],
+    hidden=drawn_groups,
+)
+unequal = exercise.cases(
+    global_shapes,
+    public=[case("layouts-cpu", WIDE), case("layouts-tpu", TALL)],
+    hidden=drawn_texts(("layouts-cpu-2", TALL), ("layouts-cpu", WIDE), ("prefetch-tpu", WIDE), ("layers-tpu-2", TALL)),
+)
+equal = exercise.cases(
+    global_shapes,
+    public=[case("layouts-cube", CUBE)],
+    hidden=drawn_texts(("layouts-tpu-2", CUBE), ("layouts-cube", CUBE)),
+)
+
+
+@exercise.check(grouped, points=0.5, public=True)
+def axes_of_groups(seen):
+    """axes: groups of one axis, of several, of nobody"""
+    expect_outcomes(seen)
+
+
+@exercise.check(unequal, points=1, public=True, after=axes_of_groups)
+def shapes_on_unequal_axes(seen):
+    """global_shapes: programs on two axes of unequal sizes"""
+    expect_outcomes(seen, ints=True)
+
+
+@exercise.check(equal, points=0.5, public=True, after=axes_of_groups)
+def shapes_on_equal_axes(seen):
+    """global_shapes: three axes of the same size, which only their strides tell apart"""
+    expect_outcomes(seen, ints=True)
+
+
+# -- what goes wrong -------------------------------------------------------------------------------------
+
+
+def replaced(hlo, right, shape=None, cut=None):
+    """The right answer with other shapes or other axes."""
+    lines = zip(parameters(hlo), right, strict=True)
+    return [
+        (shape(local, sharding, names) if shape else whole, cut(sharding, names) if cut else names)
+        for (local, sharding), (whole, names) in lines
+    ]
+
+
+def tiles(sharding):
+    """How many parts each dimension of the grid has."""
+    found = re.search(r"devices=([^ }]+)", sharding)
+    return list(grid(found[1]).shape) if found else []
+
+
+@exercise.misconception(of=axes, fails=axes_of_groups)
+def axes_by_size(groups, mesh):
+    """You looked for an axis as large as a group. Two axes may be of one size, and a group may run over several: look at the stride."""
+    size = len(groups[0])
+    return next(([axis] for axis in mesh if mesh[axis] == size), list(mesh) if size > 1 else [])
+
+
+@exercise.misconception(of=axes, fails=axes_of_groups)
+def axes_of_one_device(groups, mesh):
+    """You named an axis for groups of one device. Nobody is there to talk to: no axis."""
+    return axes(groups, mesh) or list(mesh)[-1:]
+
+
+@exercise.misconception(of=axes, fails=axes_of_groups)
+def axes_columns_first(groups, mesh):
+    """You numbered the devices with the first axis running fastest. The mesh numbers them row by row: the last axis runs fastest."""
+    names = axes(groups, dict(reversed(mesh.items())))
+    return [axis for axis in mesh if axis in names]
+
+
+@exercise.misconception(of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes])
+def local_is_whole(hlo, mesh):
+    """You returned the local shapes. A compiled program names what one device holds: multiply by the axes that cut it."""
+    return replaced(hlo, global_shapes(hlo, mesh), shape=lambda local, sharding, names: local)
+
+
+@exercise.misconception(of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes])
+def times_all_devices(hlo, mesh):
+    """You multiplied every cut dimension by the number of devices. Only the axes that cut that dimension count."""
+    n = prod(mesh.values())
+    return replaced(
+        hlo,
+        global_shapes(hlo, mesh),
+        lambda local, sharding, names: [d * n if a else d for d, a in zip(local, names, strict=True)],
+    )
+
+
+@exercise.misconception(of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes])
+def copies_as_a_part(hlo, mesh):
+    """You multiplied by the dimension of copies, too. With `last_tile_dim_replicate` the last dimension of the grid cuts nothing."""
+
+    def shape(local, sharding, names):
+        cut = tiles(sharding)
+        extra = cut[-1] if "replicate" in sharding and cut else 1
+        whole = [d * n for d, n in zip(local, cut, strict=False)] or list(local)
+        return [*whole[:-1], whole[-1] * extra]
+
+    return replaced(hlo, global_shapes(hlo, mesh), shape)
+
+
+@exercise.misconception(of=global_shapes, fails=shapes_on_equal_axes)
+def cut_by_size(hlo, mesh):
+    """You found axes by their sizes. These have one size: what tells them apart is the stride from a device to the next in the grid."""
+
+    def cut(sharding, names):
+        left, found = list(mesh), []
+        for own in names:
+            mine = []
+            for axis in own:
+                pick = next(a for a in left if mesh[a] == mesh[axis])
+                left.remove(pick)
+                mine.append(pick)
+            found.append(mine)
+        return found
+
+    return replaced(hlo, global_shapes(hlo, mesh), cut=cut)
+
+
+@exercise.misconception(of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes])
+def axes_in_mesh_order(hlo, mesh):
+    """You listed the axes of a dimension in the mesh's order. P(("y", "x")) is not P(("x", "y")): the one that changes last along the grid is the outer one."""
+    return replaced(
+        hlo, global_shapes(hlo, mesh), cut=lambda sharding, names: [[a for a in mesh if a in own] for own in names]
+    )
+
+
+@exercise.misconception(of=global_shapes, fails=[shapes_on_unequal_axes, shapes_on_equal_axes])
+def axes_innermost_first(hlo, mesh):
+    """You listed the innermost axis first. A PartitionSpec names the outer one first."""
+    return replaced(hlo, global_shapes(hlo, mesh), cut=lambda sharding, names: [own[::-1] for own in names])
+
+
+@exercise.misconception(of=whole_product)
+def product_of_one_device(X, Y, **rest):
+    """You counted what one device multiplies. Its rows are a part by x, and its K a part by y."""
+    return whole_product(X=1, Y=1, **rest)
+
+
+@exercise.misconception(of=whole_product)
+def product_of_all_devices(Z, X, **rest):
+    """You multiplied by all devices. Those along z do the same product again: the last dimension of the grid is of copies."""
+    return whole_product(Z=1, X=X * Z, **rest)
+
+
+@exercise.misconception(of=whole_product)
+def product_of_rows_only(Y, **rest):
+    """You put the rows together and left K local. The all-reduce over y says that K was cut: each device has a partial sum."""
+    return whole_product(Y=1, **rest)
+
+
+@exercise.misconception(of=whole_product)
+def product_of_contraction_only(X, **rest):
+    """You put K together and left the rows local. The first dimension of the grid cuts them by x."""
+    return whole_product(X=1, **rest)
+
+
+@exercise.misconception(of=whole_product)
+def product_without_additions(**params):
+    """You counted multiplications only. Each has an addition."""
+    return whole_product(**params) / 2
+
+
+exercise.about(
+    whole_product,
+    lambda B, K, F, X, Y, Z: About(
+        mesh={"x": X, "y": Y, "z": Z}, arrays=[((B * X, K * Y), ("x", "y")), ((K * Y, F), ("y", None))]
+    ),
+)
+
+
+# -- said otherwise --------------------------------------------------------------------------------------
+
+
+@exercise.alternative(of=axes)
+def axes_by_stride(groups, mesh):
+    """By arithmetic on numbers: an axis is in it where some device is a multiple of its stride away, within its size."""
+    found, stride = [], 1
+    for axis, size in reversed(mesh.items()):
+        if any(device // stride % size != groups[0][0] // stride % size for device in groups[0]):
+            found.append(axis)
+        stride *= size
+    return found[::-1]
+
+
+@exercise.alternative(of=global_shapes)
+def shapes_by_trial(hlo, mesh):
+    """Every order of axes for each dimension, until one makes the grid's own line."""
+    ids = np.arange(prod(mesh.values())).reshape(tuple(mesh.values()))
+    answer = []
+    for local, sharding in parameters(hlo):
+        names = [[] for _ in local]
+        if sharding != "{replicated}":
+            devices = grid(sharding[len("{devices=") : -1].split(" ")[0])
+            for i in range(len(local)):
+                line = devices[tuple(slice(None) if j == i else 0 for j in range(devices.ndim))].tolist()
+                for n in range(len(mesh) + 1):
+                    for some in permutations(mesh, n):
+                        at = tuple(slice(None) if axis in some else 0 for axis in mesh)
+                        kept = [axis for axis in mesh if axis in some]
+                        made = ids[at].transpose([kept.index(axis) for axis in some]).reshape(-1).tolist()
+                        if made == line and all(mesh[axis] > 1 for axis in some):
+                            names[i] = list(some)
+        answer.append([[d * prod(mesh[a] for a in own) for d, own in zip(local, names, strict=True)], names])
+    return answer

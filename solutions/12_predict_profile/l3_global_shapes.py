@@ -1,0 +1,105 @@
+"""# L3 From one device's program back to the arrays
+
+A profile shows what one device runs: local shapes, numbered devices, no axes. Which array was that, and who shared it?
+
+```
+%h = bf16[72,512] parameter(0), sharding={devices=[2,1,4]<=[8]
+                                         last_tile_dim_replicate}
+%w = bf16[256,40] parameter(1), sharding={devices=[2,4]<=[2,4]}
+%v = bf16[64,40]  parameter(2), sharding={devices=[4,2]<=[2,4]T(1,0)}
+```
+
+`devices=[4,2]<=[2,4]T(1,0)` is a grid of devices, made as the groups of L1 are: its first dimension runs over the 4 parts of the
+array's first dimension, its second over the 2 parts of the next. With `last_tile_dim_replicate` the grid has one dimension more, over
+copies. `{replicated}` has no grid. The mesh numbers its devices row by row: on x=2, y=4, device 5 has x=1, y=1.
+
+**Tasks.** `axes(groups, mesh)` names the axes over which groups of a collective talk, and `global_shapes(hlo, mesh)` finds
+the whole shape of each parameter, and the axes that cut each of its dimensions. Both get `mesh` as `{"x": 2, "y": 4}`, in order, with any
+names; no axis is cut in two, and every group of a collective is alike.
+
+**Small case.** On x=2, y=4: `axes([[0, 4], [1, 5], [2, 6], [3, 7]], mesh)` is `["x"]`, and of eight groups of one device `[]`: they send
+nothing. Above: `h` is [144, 512], rows cut by x; `v` is [256, 80], rows by y and columns by x.
+
+**In real systems**: where X = Y, sizes cannot tell the axes apart, and strides can. The first look at a profile asks this: is it the layout
+that was meant?
+
+**Read on.** *How To Scale Your Model*, "Profiling TPU Programs", worked problems; OpenXLA, "Shardy" and `OpSharding`.
+"""
+
+import re
+from math import prod
+
+import numpy as np
+
+from grader.exercise import Exercise
+
+exercise = Exercise(stars=2, extension=True)
+
+
+@exercise.given
+def parameters(hlo):
+    """(local shape, sharding) of each parameter of the program, such as ([64, 40], "{devices=[4,2]<=[2,4]T(1,0)}")."""
+    line = r"%\S+ = \w+\[([\d,]*)\]\S* parameter\((\d+)\), sharding=(\{[^}]*\})"
+    found = {int(number): (shape, sharding) for shape, number, sharding in re.findall(line, hlo)}
+    return [([int(n) for n in found[i][0].split(",") if n], found[i][1]) for i in sorted(found)]
+
+
+@exercise.function(
+    hints=[
+        "Where is each device on the mesh? In which coordinates do those of one group differ?",
+        "np.unravel_index(5, (2, 4)) is (1, 1): x=1, y=1. Collect the coordinates of a group, one axis after the other.",
+        "places = np.unravel_index(groups[0], tuple(mesh.values())); keep a where len(set(places[i])) > 1, for i, a in enumerate(mesh).",
+    ]
+)
+def axes(groups, mesh):
+    """The names of the axes over which these groups talk, in the mesh's order; an empty list where nobody does."""
+    group, *_ = groups
+    places = np.unravel_index(group, tuple(mesh.values()))
+    return [axis for axis, along in zip(mesh, places, strict=True) if len(set(along.tolist())) > 1]
+
+
+@exercise.function(
+    hints=[
+        "Your `device_groups` of L1 makes the grid, but for its last step. Go along one dimension of it: which axis do neighbours differ in?",
+        "From place 0 to place 1 the innermost axis changes. If it has s devices, the next axis out changes at place s.",
+        "step = 1; while step < len(line): [a] = axes([[line[0], line[step]]], mesh); names.insert(0, a); step *= mesh[a].",
+    ]
+)
+def global_shapes(hlo, mesh):
+    """(whole shape, axes of each dimension) of every parameter, such as ([256, 80], [["y"], ["x"]]).
+
+    Where two axes cut a dimension, the outer one is first: P(("y", "x")) is ["y", "x"]. A dimension that nothing cuts has [].
+    """
+    found = []
+    for local, sharding in parameters(hlo):
+        cut = [[] for _ in local]
+        if "devices=" in sharding:
+            devices = grid(re.search(r"devices=([^ }]+)", sharding)[1])
+            for dimension, names in enumerate(cut):
+                line, *_ = np.moveaxis(devices, dimension, -1).reshape(-1, devices.shape[dimension]).tolist()
+                step = 1
+                while step < len(line):
+                    [axis] = axes([[line[0], line[step]]], mesh)
+                    names.insert(0, axis)
+                    step *= mesh[axis]
+        whole = [n * prod(mesh[axis] for axis in names) for n, names in zip(local, cut, strict=True)]
+        found.append((whole, cut))
+    return found
+
+
+def grid(text):
+    """The array of devices that "[4,2]<=[2,4]T(1,0)" stands for."""
+    shape, dims, order = re.fullmatch(r"\[(.+)\]<=\[(.+?)\](?:T\((.+)\))?", text).groups(default="")
+    shape, dims, order = ([int(n) for n in part.split(",") if n] for part in (shape, dims, order))
+    return np.arange(prod(dims)).reshape(dims).transpose(order or range(len(dims))).reshape(shape)
+
+
+@exercise.number(
+    points=1, unit="GFLOP", model="multiplications and additions of the whole product, each once; those of the all-reduce do not count",
+    params={"B": [96, 160, 224], "K": [512, 768], "F": [1536, 2560], "X": [4, 8], "Y": [16, 32], "Z": [3, 5]},
+)  # fmt: skip
+def whole_product(B, K, F, X, Y, Z):
+    """On a mesh x={{ X }}, y={{ Y }}, z={{ Z }} a profile shows `%d = bf16[{{ B }},{{ F }}] dot(%h, %w)`, where `%h` is `bf16[{{ B }},{{ K }}]` with
+    `sharding={devices=[{{ X }},{{ Y }},{{ Z }}]<=[{{ X * Y * Z }}] last_tile_dim_replicate}`, `%w` is `bf16[{{ K }},{{ F }}]` with `F` whole, and
+    `all-reduce(%d)` over y follows. How many FLOPs has the product of the whole arrays?"""
+    return 2 * B * X * K * Y * F

@@ -1,0 +1,247 @@
+"""# M1 A transformer block on three axes
+
+One mesh, three axes, a job for each: dp cuts the batch, sp the positions of each text, tp the heads and the hidden units.
+
+**Task.** Write two functions of global arrays, each one `jax.shard_map` around all that it does. `norm`, layouts, RATE and LIMIT are given.
+
+- `block(params, x)`: causal attention, then an MLP; each is given `norm` of what comes in, and added to it. Of a head the scores are
+  `q · k / √d`, and a query sees the positions *of the text* up to its own. The MLP is `silu(n @ up) @ down`. Gradients
+  are asked too, from outside: leave `check_vma` on, and JAX finds them.
+- `train_step(params, x, y)`: the loss is the mean of `(block(params, x) − y)²` over all B·T·D numbers. With its gradient g, and |g|
+  = √Σg² over all parameters, each counted once: return `p − RATE · g · min(1, LIMIT / |g|)` for each, the loss, and |g|.
+
+**Budget.** What a device sends; single numbers and padding come free.
+
+| over | forward | backward |
+|---|---|---|
+| tp | two all-reduces of its rows, [B/dp, T/sp, D] | as much again, and of the scales' gradients |
+| sp | what brings it K and V of its heads | twice as much |
+| dp and sp | nothing | one all-reduce of its parameters over both axes |
+
+The clock times `train_step` on v5p:2x2x2, in bfloat16, with B=6, T=8192, D=6400, H=50, d=128, F=25600, and sizes like these. There the program is
+the same as for small arrays, with as many rounds in each loop. It computes nothing more than once again, takes no longer than
+twice its products and all its collectives, and holds at most: parameters three times, its rows twelve times, its hidden units
+five times, and three times its scores, [B/dp, H/tp, T/sp, T].
+
+```
+   x[B_dp, T_sp, D] --> norm, qkv --> q, k, v of own heads    tp cuts H, F
+          |                              k, v: gathered    <-- over sp
+          |                           scores, softmax, out
+          + <--------------------------- summed            <-- over tp
+          +-----------> norm, up, silu, down
+          + <--------------------------- summed            <-- over tp
+
+   gradients of parameters: -----------> summed            <-- over dp, sp
+```
+
+**In time**, as the course's clock lays it out: `train_step` with the sizes above on 2x2x2 v5p chips, an axis of the
+mesh along each; `D` is a product, `k` is other work of the core, `G` is an all-gather, `S` is a reduce-scatter and
+`R` is an all-reduce, times are in us.
+
+```
+the solution: 69,664.54 us, 12 all-reduces, 49% of their time hidden
+         │0                 │20,000            │40,000             │60,000
+compute  k══kD═k─kD═D  k═══D═══  D═══D════ kD═D═k───k══D═══D════DD══D══D══kk
+link dp+                                                                RRRR
+link dp-                                                                RRRR
+link tp+             R·        R·         R                              R·R
+link tp-             R·        R·         R                              R·R
+link sp+    G     G                                               SS    RRRR
+link sp-    G     G                                               SS    RRRR
+```
+
+**Small case.** B=6, T=12, D=10, 6 heads of 3, F=14, float32, dp=tp=sp=2: rows are [3, 6, 10], 720 bytes, of which an all-reduce sends
+2 · 1/2 · 720 = 720; 1440 forward. K is [3, 6, 3, 3], 648 bytes; to gather K and V sends 1296.
+
+**In the questions** a block is in bfloat16, with F = 4·D and H·d = D. Each axis of the mesh is a ring, one axis of a slice of v5p. Each place
+along dp has b texts of T positions, of which a place along sp has T/sp.
+
+**The leaderboard.** A class may have one, of the solutions that pass all checks, by the clock's step time at the sizes above. Who wants to
+be on it sets `leaderboard_name`, by which alone they are shown: letters, digits, blanks, - and _, 30 at most, and nobody's name.
+
+**In real systems**: the mesh of a large run, without pipelines and experts.
+
+**Read on.** *How To Scale Your Model*, "How to Parallelize a Transformer for Training"; Korthikanti et al., *Reducing Activation Recomputation*.
+"""
+
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+from grader.exercise import Exercise
+from grader.hardware import CHIPS, all_gather_time, all_reduce_time, matmul_time
+
+exercise = Exercise(meshes=[{"dp": 2, "tp": 2, "sp": 2}, {"dp": 1, "tp": 2, "sp": 4}], stars=3)
+ROWS = exercise.given(P("dp", "sp"))
+PARAMS = exercise.given(
+    {
+        "before": P(),  # [D], scale of the norm before attention
+        "qkv": P(None, None, "tp"),  # [D, 3, H, d]
+        "out": P("tp"),  # [H, d, D]
+        "between": P(),  # [D], scale of the norm before the MLP
+        "up": P(None, "tp"),  # [D, F]
+        "down": P("tp"),  # [F, D]
+    }
+)
+RATE = exercise.given(0.1)
+LIMIT = exercise.given(7.0)
+leaderboard_name = exercise.given("")  # "": not on the leaderboard
+
+
+@exercise.given
+def norm(x, scale):
+    """Each row of x divided by its root mean square, times scale."""
+    return x * jax.lax.rsqrt(jnp.mean(x**2, axis=-1, keepdims=True)) * scale
+
+
+def attention(q, k, v):
+    """Of a device's own positions and heads, [B/dp, T/sp, H/tp, d], with all positions before them."""
+    k, v = (jax.lax.all_gather(a, "sp", axis=1, tiled=True) for a in (k, v))
+    there = jnp.arange(k.shape[1])
+    here = jax.lax.axis_index("sp") * q.shape[1] + jnp.arange(q.shape[1])
+    scores = jnp.einsum("bthd,bshd->bhts", q, k) / q.shape[-1] ** 0.5
+    weights = jax.nn.softmax(jnp.where(there <= here[:, None], scores, -jnp.inf))
+    return jnp.einsum("bhts,bshd->bthd", weights, v)
+
+
+def on_device(params, x):
+    """The block, of what a device has."""
+    q, k, v = jnp.einsum("btd,dchk->cbthk", norm(x, params["before"]), params["qkv"])
+    x += jax.lax.psum(jnp.einsum("bthk,hkd->btd", attention(q, k, v), params["out"]), "tp")
+    hidden = jax.nn.silu(norm(x, params["between"]) @ params["up"])
+    return x + jax.lax.psum(hidden @ params["down"], "tp")
+
+
+@exercise.task(
+    hints=[
+        "Walk through it for one device: which of its products are parts of a sum, and what does a query need that is elsewhere?",
+        "Gather k and v over sp; mask by axis_index('sp') * T/sp + row; psum over tp behind `out` and behind `down`, and nowhere else.",
+        "x += psum(einsum('bthk,hkd->btd', attention(q, k, v), params['out']), 'tp'); x + psum(silu(norm(x, ...) @ up) @ down, 'tp')",
+    ]
+)
+def block(params, x, *, mesh):
+    """The block's result, in layout ROWS.
+
+    Args: params, float32 arrays in layouts PARAMS; x float32[B, T, D] in layout ROWS.
+    Returns: float32[B, T, D] in layout ROWS.
+    """
+    return jax.shard_map(on_device, mesh=mesh, in_specs=(PARAMS, ROWS), out_specs=ROWS)(params, x)
+
+
+@exercise.task(
+    hints=[
+        "Who has copies of a gradient, who has other parts of it, and who has other rows? With check_vma on, which sums are done for you?",
+        "Divide by all numbers, not by a device's. Of what is cut over tp, squares are summed over tp; copies are counted once.",
+        "norm = sqrt(psum(squares of qkv, out, up and down, 'tp') + squares of before and between); psum(loss, ('dp', 'sp'))",
+    ]
+)
+def train_step(params, x, y, *, mesh):
+    """One step on the mean squared error, with its gradient clipped.
+
+    Args: params, float32 arrays in layouts PARAMS; x, y float32[B, T, D] in layout ROWS.
+    Returns: (new params in layouts PARAMS, the loss, the gradient's norm before clipping), both of all devices.
+    """
+
+    def local(params, x, y):
+        def loss_of(params):
+            return jnp.sum((on_device(params, x) - y) ** 2) / (y.size * mesh.shape["dp"] * mesh.shape["sp"])
+
+        loss, grads = jax.value_and_grad(loss_of)(params)
+        squares = {name: jnp.sum(g**2) for name, g in grads.items()}
+        whole = squares.pop("before") + squares.pop("between")
+        length = jnp.sqrt(jax.lax.psum(sum(squares.values()), "tp") + whole)
+        new = jax.tree.map(lambda p, g: p - RATE * g * jnp.minimum(1, LIMIT / length), params, grads)
+        return new, jax.lax.psum(loss, ("dp", "sp")), length
+
+    specs = {"in_specs": (PARAMS, ROWS, ROWS), "out_specs": (PARAMS, P(), P())}
+    return jax.shard_map(local, mesh=mesh, **specs)(params, x, y)
+
+
+def times_of(chip, dp, sp, tp, b, T, D):
+    """Seconds that a block takes forward and backward, by what they are spent on."""
+    positions, parameters = b * T / sp, 12 * D**2
+    return {
+        "products": matmul_time(3 * positions * (2 * parameters + 4 * T * D) / tp, chip),
+        "rows": 4 * all_reduce_time(2 * positions * D, tp, chip),
+        "keys": 4 * all_gather_time(2 * b * T * D / tp, sp, chip),
+        "gradients": all_reduce_time(2 * parameters / tp, dp * sp, chip, axes=2),
+    }
+
+
+SIZES = {
+    "chip": ["v5p"],
+    "dp": [4, 8],
+    "sp": [4, 16],
+    "tp": [4, 8],
+    "b": [1, 2],
+    "T": [4096, 16384, 49152],
+    "D": [2048, 8192],
+}
+BOOK = "rings: a gather or reduce-scatter of V bytes takes V / W over one axis and V / 2W over two, an all-reduce twice as long; products at the peak rate, with scores of all positions, masked or not"
+
+
+@exercise.table(
+    points=1,
+    params=SIZES,
+    columns={"products": "ms", "rows": "ms", "keys": "ms", "gradients": "ms"},
+    model=BOOK,
+    hints=[
+        "For each: which array, how large is it where it is whole along the axis that talks, and how often does it go?",
+        "Rows [b, T/sp, D], four all-reduces. K and V [b, T, D/tp], two gathers and two reduce-scatters. Parameters 12·D²/tp, once.",
+        "n numbers of parameters take 3 · 2 · n FLOPs for each position; scores and sums of V 3 · 4 · T · D/tp.",
+    ],
+)
+def block_times(chip, dp, sp, tp, b, T, D):
+    """How long does each part of a block take on {{ chip }} with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}? Forward and
+    backward: a chip's products, all that goes over tp (`rows`), K and V and their gradients over sp (`keys`), the parameters'
+    gradients over dp and sp (`gradients`)."""
+    return times_of(chip, dp, sp, tp, b, T, D)
+
+
+@exercise.number(
+    points=0.5,
+    unit="ms",
+    params=SIZES,
+    where=lambda sp, b, T, **_: b * T // sp <= 4096,
+    model=f"{BOOK}; gradients travel beside the backward products, two thirds of all, and nothing else runs beside anything",
+)
+def block_step(chip, dp, sp, tp, b, T, D):
+    """How long does a block take on {{ chip }}, forward and backward, with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}? Products
+    wait for rows, K and V, and these for products; only the parameters' gradients have time, until the backward products are done."""
+    time = times_of(chip, dp, sp, tp, b, T, D)
+    return time["products"] / 3 + time["rows"] + time["keys"] + max(time["products"] * 2 / 3, time["gradients"])
+
+
+@exercise.choice(
+    points=0.5,
+    params=SIZES,
+    options={
+        "products": "the products",
+        "rows": "the rows over tp",
+        "keys": "K and V and their gradients over sp",
+        "gradients": "the parameters' gradients over dp and sp",
+    },
+    model=BOOK,
+)
+def block_bottleneck(chip, dp, sp, tp, b, T, D):
+    """What is the bottleneck on {{ chip }} with dp={{ dp }}, sp={{ sp }}, tp={{ tp }}, b={{ b }}, T={{ T }}, D={{ D }}, when all runs beside all? That is,
+    which of these would have to be faster for the step to be?"""
+    time = times_of(chip, dp, sp, tp, b, T, D)
+    return max(time, key=time.__getitem__)
+
+
+@exercise.number(
+    points=0.5,
+    unit="token",
+    params={"chip": ["v5p"], "T": [4096, 16384, 32768, 40960], "D": [2048, 5120, 6144, 8192]},
+    model=BOOK,
+    hints=[
+        "Both the gradients and the products are cut by tp, so it cancels. Which of the two grows with the positions?",
+        "2 · 2 · 12·D² bytes over 2 W against two thirds of all FLOPs over C.",
+        "24·D² / W = t · (48·D² + 8·T·D) / C",
+    ],
+)
+def block_hides_from(chip, T, D):
+    """On {{ chip }}, how many positions must each place along dp and sp have (b·T/sp), for the parameters' gradients to take no longer than
+    the backward products, with T={{ T }} and D={{ D }}?"""
+    return CHIPS[chip].bf16 / CHIPS[chip].ici_both * 3 * D / (6 * D + T)

@@ -1,0 +1,211 @@
+"""Module 08, H1, H2, H3 and H8: every answer derived a second time, by simulation and by counting.
+
+Bytes and times come from messages moved over wires (``network.py``); buckets are sent one by one beside a backward pass that makes
+gradients bit by bit; memory is counted chip by chip; losses are averaged token by token.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from grader.course.exercises import load_exercise
+from grader.exercise import Exercise, Question
+from grader.hardware import CHIPS, GPUS
+from tests import network
+
+SOLUTIONS = Path(__file__).parents[1] / "solutions"
+NAMES = ["h1_ddp", "h2_buckets", "h3_zero1", "h8_hsdp"]
+EXERCISES: dict[str, Exercise] = {
+    name: load_exercise(SOLUTIONS / "08_training" / f"{name}.py", f"keys_of_{name}", "08_training", 0.02)
+    for name in NAMES
+}
+QUESTIONS = {question.name: question for exercise in EXERCISES.values() for question in exercise.questions.values()}
+BOTH_WAYS, ONE_WAY = "ring whole", "one_way_ring"
+
+
+def moved(collective: str, how: str, n: int, size: float, bandwidth: float = 1.0) -> network.Network:
+    """A network over which this collective has been run."""
+    net = network.Network(bandwidth)
+    getattr(network, collective)(net, how, n, size)
+    return net
+
+
+def seconds(collective: str, n: int, size: float, chip: str) -> float:
+    return moved(collective, BOTH_WAYS, n, size, CHIPS[chip].ici).clock
+
+
+def sent_by_each(collective: str, n: int, size: float) -> float:
+    """What a device sends on a one-way ring, on which all send the same."""
+    return sum(moved(collective, ONE_WAY, n, size).sent.values()) / n
+
+
+# -- one by one --------------------------------------------------------------------------------
+
+
+def averaged(A: int, B: int, a: float, b: float) -> float:
+    """The mean over the tokens of both devices, NaN where there is padding."""
+    losses = np.full((2, 512), np.nan)
+    losses[0, :A], losses[1, :B] = a, b
+    return float(np.nanmean(losses))
+
+
+def training_flops(parameters: float, tokens: int) -> float:
+    """Of one square layer and its gradients: the products that have the batch in them."""
+    width = math.sqrt(parameters)
+    forward = 2 * tokens * width * width
+    of_weights, of_inputs = 2 * width * tokens * width, 2 * tokens * width * width
+    return forward + of_weights + of_inputs
+
+
+def dealt_out(V: int, D: int, L: int, N: int) -> float:
+    """Bytes on the fullest of N chips that take the elements of all tensors in turn, thousands at a time."""
+    tensors = [V * D, *[D * D] * 12 * L]
+    part = math.gcd(*tensors, 1024)
+    moments = [0] * N
+    for k, size in itertools.groupby(sorted(tensors)):
+        parts = k // part * len(list(size))
+        for chip in range(N):
+            moments[chip] += (parts // N + (chip < parts % N)) * part
+    return 2 * sum(tensors) + max(moments) * 2 * 4
+
+
+def bare(size: float, speed: float, overhead: float, n: int, backward: float) -> float:
+    """How much longer than ``backward`` seconds a step takes that sends n buckets, each when it has been made and the link is free."""
+    free = 0.0
+    for k in range(1, n + 1):
+        free = max(free, backward * k / n) + overhead + size / n / speed
+    return free - backward
+
+
+def all_reduce_speed(chip: str) -> float:
+    """Bytes of an array that a long ring of this chip all-reduces in a second."""
+    n = 16
+    return 1e9 / moved("all_reduce", BOTH_WAYS, n, 1e9, CHIPS[chip].ici).clock
+
+
+def bare_on(chip: str, M: int, o: int, n: int) -> float:
+    size, speed = 2e6 * M, all_reduce_speed(chip)
+    return bare(size, speed, o * 1e-6, n, size / speed)
+
+
+def searched(chip: str, M: int, o: int) -> float:
+    """The size of a bucket where the bare time is least, tried finely; ``test_the_link_is_never_idle`` says what that time is."""
+    size, speed = 2e6 * M, all_reduce_speed(chip)
+    buckets = np.geomspace(size / 4000, size, 1_000_001)
+    return float(buckets[np.argmin(buckets / speed + size / buckets * o * 1e-6)])
+
+
+def left_the_node(M: int, R: int, kept: str) -> float:
+    """What one GPU sends along a ring of nodes of the part that a reduce-scatter over eight left it."""
+    size = np.dtype("float32" if kept == "float32" else "float16").itemsize * M * 1e9
+    mine = size - 7 * size / 8
+    return sent_by_each("all_reduce", R, mine)
+
+
+def near_then_far(chip: str, M: int, R: int) -> float:
+    """Eight GPUs scatter in their node; then eight rings over the nodes share each node's egress."""
+    row, size = GPUS[chip], 2e9 * M
+    near = sum(size / 8 for _ in range(7)) / row.egress
+    out_of_a_node = sum(sent_by_each("all_reduce", R, size / 8) for _ in range(8))
+    assert row.node_egress
+    return near + out_of_a_node / row.node_egress
+
+
+KEYS: dict[str, Callable[..., float]] = {
+    "ddp_loss": averaged,
+    "ddp_unhidden": lambda chip, M, T, N: (
+        training_flops(1e6 * M, T) / CHIPS[chip].bf16 + seconds("all_reduce", N, 2e6 * M, chip)
+    ),
+    "best_bucket": searched,
+    "bare_time": bare_on,
+    "zero1_held": dealt_out,
+    "zero1_sending": lambda chip, M, N: (
+        seconds("reduce_scatter", N, 4e6 * M, chip) + seconds("all_gather", N, 2e6 * M, chip)
+    ),
+    "hsdp_far_bytes": left_the_node,
+    "hsdp_time": near_then_far,
+}
+NEAR = {"best_bucket": 1e-5}  # as finely as it is tried
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=lambda q: q.name)
+def test_answer_agrees_with_a_second_derivation(question: Question):
+    for params in question.variants():
+        due = KEYS[question.name](**params)
+        assert question(**params) == pytest.approx(due, rel=NEAR.get(question.name, 1e-9)), params
+
+
+def test_every_second_derivation_has_its_question():
+    assert set(KEYS) == set(QUESTIONS)
+
+
+# -- how large buckets should be ---------------------------------------------------------------
+
+SIZE, SPEED, OVERHEAD = 2e9, 9e10, 5e-5
+
+
+@pytest.mark.parametrize("n", [1, 2, 7, 40, 300])
+def test_the_link_is_never_idle_when_gradients_come_as_fast_as_it_takes_them(n: int):
+    found = bare(SIZE, SPEED, OVERHEAD, n, SIZE / SPEED)
+    assert found == pytest.approx(SIZE / (n * SPEED) + n * OVERHEAD, rel=1e-9)
+
+
+def test_the_best_bucket_is_the_root_of_size_and_speed_and_overhead():
+    """s/(nw) and no have the product so/w, whatever n is: their sum is 2 √(so/w) at least, where both are equal."""
+    best = math.sqrt(SIZE / (SPEED * OVERHEAD))
+    bound = 2 * math.sqrt(SIZE * OVERHEAD / SPEED)
+    sums = {n: bare(SIZE, SPEED, OVERHEAD, n, SIZE / SPEED) for n in range(1, 200)}
+    assert all(found >= bound * (1 - 1e-12) for found in sums.values())
+    least = min(sums, key=sums.__getitem__)
+    assert least in (math.floor(best), math.ceil(best))
+    assert sums[least] == pytest.approx(bound, rel=1e-3)
+    assert SIZE / best == pytest.approx(math.sqrt(SIZE * SPEED * OVERHEAD))
+
+
+@pytest.mark.parametrize("n", [1, 5, 60])
+def test_a_faster_backward_pass_keeps_the_link_busy_after_its_first_bucket(n: int):
+    backward = SIZE / SPEED / 3
+    found = bare(SIZE, SPEED, OVERHEAD, n, backward) + backward
+    assert found == pytest.approx(backward / n + SIZE / SPEED + n * OVERHEAD, rel=1e-9)
+
+
+@pytest.mark.parametrize("n", [1, 5, 60])
+def test_after_a_much_slower_backward_pass_only_the_last_bucket_is_bare(n: int):
+    backward = 2 * (SIZE / SPEED + n * OVERHEAD)
+    assert bare(SIZE, SPEED, OVERHEAD, n, backward) == pytest.approx(OVERHEAD + SIZE / (n * SPEED), rel=1e-9)
+
+
+# -- small cases as the statements tell them ---------------------------------------------------
+
+
+def test_the_buckets_of_the_statement():
+    tensors = [["embed", 40, True], ["norm", 8, False], ["w1", 30, True], ["w2", 20, True], ["embed", 40, True]]
+    buckets = EXERCISES["h2_buckets"].tasks["buckets"].fn
+    assert buckets(tensors=tensors, cap=50) == [["w2", "w1"], ["embed"]]
+
+
+def test_the_padding_of_the_statement():
+    """Three, one and no real row, with sums 6, 8 and 0."""
+    sums, counts = np.array([6, 8, 0]), np.array([3, 1, 0])
+    assert sums.sum() / counts.sum() == 3.5
+    assert np.mean(sums[:2] / counts[:2]) == 5
+
+
+@pytest.mark.parametrize(
+    ("collective", "n", "size", "sent"),
+    [
+        ("all_reduce", 4, 4 * (6 * 16 + 16 * 3), 864),
+        ("reduce_scatter", 4, 4 * 132, 396),
+        ("all_gather", 4, 4 * 24 * 5, 360),
+        ("all_reduce", 2, 4 * 24 * 5 / 4, 120),
+        ("all_reduce", 8, 4 * 24 * 5, 840),
+    ],
+)
+def test_the_small_case_of_a_statement(collective: str, n: int, size: float, sent: int):
+    assert sent_by_each(collective, n, size) == pytest.approx(sent)

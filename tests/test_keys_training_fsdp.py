@@ -1,0 +1,307 @@
+"""H4, H7 and H9: every answer derived a second time.
+
+Bytes are counted in the traced programs or moved over wires (``network.py``); times come from a simulation of what waits for
+what, event by event; what hides behind what is read from the programs of the references.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import pytest
+from jax.sharding import AbstractMesh, AxisType
+from jax.sharding import PartitionSpec as P
+
+from grader.course.exercises import load_exercise
+from grader.exercise import Exercise, Question
+from grader.hardware import CHIPS
+from tests import network
+
+SOLUTIONS = Path(__file__).parents[1] / "solutions" / "08_training"
+EXERCISES: dict[str, Exercise] = {
+    name: load_exercise(SOLUTIONS / f"{name}.py", f"keys_of_{name}", "08_training", 0.02)
+    for name in ["h4_fsdp", "h7_fsdp_tp", "h9_seven_layouts"]
+}
+QUESTIONS = {question.name: question for exercise in EXERCISES.values() for question in exercise.questions.values()}
+TASKS = {task.name: task for exercise in EXERCISES.values() for task in exercise.tasks.values()}
+SCHEMES: dict[int, tuple[P, P]] = TASKS["stack"].fn.__globals__["SCHEMES"]
+
+
+# -- what is sent ------------------------------------------------------------------------------
+
+
+def moved(collective: str, how: str, n: int, size: float, bandwidth: float = 1.0) -> network.Network:
+    net = network.Network(bandwidth)
+    getattr(network, collective)(net, how, n, size)
+    return net
+
+
+def seconds(collective: str, n: int, size: float, chip: str) -> float:
+    return moved(collective, "ring whole", n, size, CHIPS[chip].ici).clock
+
+
+def from_one(collective: str, n: int, size: float) -> float:
+    """Bytes that a device sends on a one-way ring."""
+    sent = set(moved(collective, "one_way_ring", n, size).sent.values())
+    assert len(sent) == 1, "every device sends the same"
+    return sent.pop()
+
+
+def inner(eqn: Any) -> Iterator[Any]:
+    for value in eqn.params.values():
+        for part in value if isinstance(value, tuple | list) else (value,):
+            found = getattr(part, "jaxpr", part)
+            if hasattr(found, "eqns"):
+                yield found
+
+
+def equations(jaxpr: Any) -> Iterator[Any]:
+    """All equations, those of inner programs where these stand; none of ours has loops."""
+    for eqn in jaxpr.eqns:
+        within = list(inner(eqn))
+        yield from (e for j in within for e in equations(j)) if within else [eqn]
+
+
+def traced(
+    fn: Callable, sizes: Mapping[str, int], *shapes: tuple[int, ...], dtype: Any = jnp.float32, **static: Any
+) -> Any:
+    """The program of a task on a mesh of this size, which needs no devices."""
+    mesh = AbstractMesh(tuple(sizes.values()), tuple(sizes), axis_types=(AxisType.Auto,) * len(sizes))
+    arrays = [jax.ShapeDtypeStruct(shape, dtype) for shape in shapes]
+    return jax.make_jaxpr(lambda *a: fn(*a, mesh=mesh, **static))(*arrays).jaxpr
+
+
+def axes_of(eqn: Any) -> tuple[str, ...]:
+    name = eqn.params.get("axis_name", eqn.params.get("axes"))
+    return name if isinstance(name, tuple) else (name,)
+
+
+def sent_bytes(jaxpr: Any, sizes: Mapping[str, int]) -> dict[str, float]:
+    """What a device sends over each axis: the whole of what is gathered, or scattered, but its own part."""
+    total = dict.fromkeys(sizes, 0.0)
+    for eqn in equations(jaxpr):
+        if eqn.primitive.name in ("all_gather", "reduce_scatter"):
+            (axis,) = axes_of(eqn)
+            whole = (eqn.outvars if eqn.primitive.name == "all_gather" else eqn.invars)[0].aval
+            total[axis] += math.prod(whole.shape) * whole.dtype.itemsize * (1 - 1 / sizes[axis])
+    return total
+
+
+def mlp_shapes(B: int, D: int, F: int) -> list[tuple[int, int]]:
+    return [(B, D), (D, F), (F, D)]
+
+
+# -- what takes how long -----------------------------------------------------------------------
+
+
+def simulated(jobs: Sequence[tuple[str, str, float, Sequence[str]]]) -> dict[str, float]:
+    """When each job ends. A job is (name, what it runs on, seconds, what it waits for); each thing runs one job at a time,
+    in the order of the list."""
+    ends: dict[str, float] = {}
+    free: dict[str, float] = {}
+    for name, on, takes, needs in jobs:
+        ends[name] = max([free.get(on, 0.0), *(ends[n] for n in needs)]) + takes
+        free[on] = ends[name]
+    return ends
+
+
+def forward_pass(L: int, gather: float, product: float, *, waits: bool, held: int) -> float:
+    """A stack of layers, of which at most ``held`` are gathered at once."""
+    jobs = []
+    for i in range(L):
+        behind = i - 1 if waits else i - held
+        jobs.append((f"gather {i}", "link", gather, [f"product {behind}"] if behind >= 0 else []))
+        jobs.append((f"product {i}", "core", product, [f"gather {i}", *([f"product {i - 1}"] if i else [])]))
+    return simulated(jobs)[f"product {L - 1}"]
+
+
+def forward_times(chip: str, L: int, D: int, X: int, small: int, large: int) -> dict[str, dict[str, float]]:
+    gather = seconds("all_gather", X, 2 * D * D, chip)
+    products = {name: 2 * (rows // X) * D * D / CHIPS[chip].bf16 for name, rows in (("small", small), ("large", large))}
+    return {
+        how: {name: forward_pass(L, gather, m, waits=how == "waiting", held=2) for name, m in products.items()}
+        for how in ("waiting", "ahead")
+    }
+
+
+def middle_layer(layer: Callable[[int], list[tuple[str, str, float, Sequence[str]]]], layers: int = 40) -> float:
+    """Seconds from the end of a layer's product to the next one's, when the stack is long under way."""
+    ends = simulated([job for i in range(layers) for job in layer(i)])
+    return (ends[f"product {layers - 1}"] - ends[f"product {layers // 2 - 1}"]) / (layers - layers // 2)
+
+
+def exchanged_layer(chip: str, scheme: int, B: int, E: int, X: int) -> float:
+    product = 2 * B * (E // X) * E / CHIPS[chip].bf16
+    kind = {5: "reduce_scatter", 6: "all_gather"}[scheme]
+    travels = seconds(kind, X, 2 * B * E, chip)
+
+    def layer(i: int) -> list[tuple[str, str, float, Sequence[str]]]:
+        before = [f"product {i - 1}"] if i else []
+        if scheme == 6:
+            return [(f"gather {i}", "x", travels, before), (f"product {i}", "core", product, [f"gather {i}"])]
+        arrived = [f"scatter {i - 1}"] if i else []
+        return [(f"product {i}", "core", product, arrived), (f"scatter {i}", "x", travels, [f"product {i}"])]
+
+    return middle_layer(layer)
+
+
+def mixed_layer(chip: str, B: int, E: int, X: int, Y: int) -> float:
+    rows, inner, columns = B // X, E // Y, E
+    product = 2 * rows * inner * columns / CHIPS[chip].bf16
+    gather = seconds("all_gather", X, 2 * inner * columns, chip)
+    scatter = seconds("reduce_scatter", Y, 2 * rows * columns, chip)
+
+    def layer(i: int) -> list[tuple[str, str, float, Sequence[str]]]:
+        return [
+            (f"gather {i}", "x", gather, []),
+            (f"product {i}", "core", product, [f"gather {i}", *([f"scatter {i - 1}"] if i else [])]),
+            (f"scatter {i}", "y", scatter, [f"product {i}"]),
+        ]
+
+    return middle_layer(layer, layers=400)
+
+
+def balanced(F: int, X: int, Y: int) -> float:
+    """The batch at which both axes talk equally long, found by halving."""
+    D, chip = 1024, "v5p"
+    weights = 2 * seconds("all_gather", X, 2 * D * F / Y, chip)
+    low, high = 0.0, 1e9
+    for _ in range(80):
+        B = (low + high) / 2
+        activations = seconds("all_gather", Y, 2 * B * D / X, chip) + seconds("reduce_scatter", Y, 2 * B * D / X, chip)
+        low, high = (low, B) if activations > weights else (B, high)
+    return low
+
+
+def step_bytes(L: int, D: int, X: int) -> float:
+    gathers = 2 * from_one("all_gather", X, 2 * D * D)
+    return L * (gathers + from_one("reduce_scatter", X, 4 * D * D))
+
+
+def mlp_bytes(B: int, D: int, F: int, X: int, Y: int) -> dict[str, float]:
+    sizes = {"x": X, "y": Y}
+    return sent_bytes(traced(TASKS["mlp_2d"].fn, sizes, *mlp_shapes(B, D, F), dtype=jnp.bfloat16), sizes)
+
+
+KEYS: dict[str, Callable[..., Any]] = {
+    "fsdp_forward_times": forward_times,
+    "fsdp_step_bytes": step_bytes,
+    "mlp_2d_bytes": mlp_bytes,
+    "mlp_balance": balanced,
+    "exchange_layer_time": exchanged_layer,
+    "mixed_layer_time": lambda chip, B, L, E, X, Y: sum(mixed_layer(chip, rows, E, X, Y) for rows in (B, L)),
+}
+
+
+def numbers(answer: Any) -> Iterator[tuple[tuple[str, ...], float]]:
+    """The numbers of an answer, with their place in a table."""
+    if not isinstance(answer, Mapping):
+        yield (), float(answer)
+        return
+    for name, part in answer.items():
+        yield from (((name, *place), number) for place, number in numbers(part))
+
+
+@pytest.mark.parametrize("question", QUESTIONS.values(), ids=lambda q: q.name)
+def test_answer_agrees_with_a_second_derivation(question: Question):
+    rel = (
+        1e-2 / 2 if question.name == "mixed_layer_time" else 1e-9
+    )  # 200 layers, of which the first few are still under way
+    for params in question.variants():
+        due, found = dict(numbers(KEYS[question.name](**params))), dict(numbers(question(**params)))
+        assert found == pytest.approx(due, rel=rel), params
+
+
+def test_every_second_derivation_has_its_question():
+    assert set(KEYS) == set(QUESTIONS)
+
+
+@pytest.mark.parametrize(("gather", "product"), [(3.0, 1.0), (1.0, 3.0), (2.0, 2.0)])
+def test_two_gathered_layers_are_enough_and_one_is_not(gather: float, product: float):
+    """The budget of H4: a third layer in flight gains nothing, and with one alone every gather waits."""
+    two = forward_pass(7, gather, product, waits=False, held=2)
+    assert two == forward_pass(7, gather, product, waits=False, held=7) == gather + 6 * max(gather, product) + product
+    one = forward_pass(7, gather, product, waits=False, held=1)
+    assert one == forward_pass(7, gather, product, waits=True, held=7) == 7 * (gather + product)
+
+
+# -- small cases as the statements tell them ---------------------------------------------------
+
+
+def gradient_of(fn: Callable) -> Callable:
+    return lambda ws, x, mesh: jax.grad(lambda ws: fn(ws, x, mesh=mesh))(ws)
+
+
+def test_the_small_case_of_h4():
+    sizes = {"dp": 4}
+    program = traced(gradient_of(TASKS["fsdp_loss"].fn), sizes, (6, 40, 40), (8, 40))
+    assert sent_bytes(program, sizes) == {"dp": 86_400}
+
+
+def test_the_small_case_of_h7():
+    sizes = {"x": 4, "y": 2}
+    assert sent_bytes(traced(TASKS["mlp_2d"].fn, sizes, *mlp_shapes(8, 12, 20)), sizes) == {"x": 2 * 360, "y": 2 * 48}
+
+
+@pytest.mark.parametrize(("scheme", "due"), [(1, (0, 0)), (2, (1728, 0)), (5, (576, 0)), (6, (576, 0)), (7, (864, 96))])
+def test_the_small_case_of_h9(scheme: int, due: tuple[int, int]):
+    sizes = {"x": 4, "y": 2}
+    program = traced(TASKS["stack"].fn, sizes, (8, 24), (1, 24, 24), scheme=scheme)
+    assert sent_bytes(program, sizes) == dict(zip("xy", due, strict=True))
+
+
+# -- what hides behind what, read from the programs ----------------------------------------------
+
+
+def needs(jaxpr: Any) -> list[tuple[Any, set[int]]]:
+    """The equations inside shard_map, each with the indices of all that it needs."""
+    (mapped,) = [eqn for eqn in jaxpr.eqns if eqn.primitive.name == "shard_map"]
+    made: dict[Any, set[int]] = {}
+    found = []
+    for i, eqn in enumerate(mapped.params["jaxpr"].eqns):
+        before = set().union(*(made.get(v, set()) for v in eqn.invars if not hasattr(v, "val")))
+        found.append((eqn, before))
+        made.update(dict.fromkeys(eqn.outvars, before | {i}))
+    return found
+
+
+def beside(found: list[tuple[Any, set[int]]], i: int) -> list[int]:
+    """The products that neither need equation i nor are needed by it."""
+    products = [j for j, (eqn, _) in enumerate(found) if eqn.primitive.name == "dot_general"]
+    return [j for j in products if j not in found[i][1] and i not in found[j][1]]
+
+
+@pytest.mark.parametrize("scheme", range(1, 8))
+def test_what_hides_whole_is_what_the_program_leaves_free(scheme: int):
+    """Of the second of three layers: each collective, in order, and whether a product of another layer can run beside it."""
+    layers = 3
+    found = needs(traced(TASKS["stack"].fn, {"x": 4, "y": 2}, (8, 24), (layers, 24, 24), scheme=scheme))
+    talk = [i for i, (eqn, _) in enumerate(found) if eqn.primitive.name in ("all_gather", "reduce_scatter")]
+    each = len(talk) // layers
+    act, weight = SCHEMES[scheme]
+    told = TASKS["hides_behind"].fn(act=act, weight=weight, hops=False)
+    assert len(told) == each and len(talk) == layers * each
+    for i, (kind, array, axis, place) in zip(talk[each : 2 * each], told, strict=True):
+        eqn, before = found[i]
+        assert (eqn.primitive.name, axes_of(eqn)) == (kind, (axis,))
+        products = sum(found[j][0].primitive.name == "dot_general" for j in before)
+        assert products == {"W": 0, "A": 1, "C": 2}[array], (
+            "W needs no product, A that of the layer before, C its own as well"
+        )
+        assert bool(beside(found, i)) == (place == "other layers")
+
+
+@pytest.mark.parametrize("scheme", [5, 6])
+def test_in_hops_each_hop_has_a_part_of_its_own_product_beside_it(scheme: int):
+    other = EXERCISES["h9_seven_layouts"].alternatives["activations_in_hops"].fn
+    found = needs(traced(other, {"x": 4, "y": 2}, (8, 24), (1, 24, 24), scheme=scheme))
+    hops = [i for i, (eqn, _) in enumerate(found) if eqn.primitive.name == "ppermute"]
+    assert len(hops) == 3
+    assert all(beside(found, i) for i in hops)
+    act, weight = SCHEMES[scheme]
+    assert [c[3] for c in TASKS["hides_behind"].fn(act=act, weight=weight, hops=True)] == ["own product"]
