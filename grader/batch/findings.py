@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields
+from dataclasses import fields, replace
 from typing import Any
 
+from grader.common.dependency import placed
 from grader.common.observation import Collective, Fault, Interval, Observation, Outcome, Sharded
 from grader.exercise import Call, Cases, Quantity, Question
 from grader.judging.plan import Ask
@@ -28,8 +29,18 @@ NOT_ONE = (
 Reply = Fault | tuple[dict[str, Any], list[bytes]]
 
 
-def decoded(ask: Ask, body: dict, blobs: list[bytes], run: Callable[[bytes], tuple[dict, list[bytes]]]) -> Finding:
-    """A reply as a finding; programs are run."""
+def decoded(
+    ask: Ask,
+    body: dict,
+    blobs: list[bytes],
+    run: Callable[[bytes], tuple[dict, list[bytes]]],
+    before: Observation | None = None,
+) -> Finding:
+    """A reply as a finding; programs are run.
+
+    Args:
+        before: what the same program came to with other inputs.
+    """
     try:
         if isinstance(ask.of, Question):
             plain = _plain_raw if isinstance(ask.of.answer, Quantity) else _composed_raw
@@ -39,7 +50,7 @@ def decoded(ask: Ask, body: dict, blobs: list[bytes], run: Callable[[bytes], tup
         program = blobs[0]
     except NOT_ONE:
         return Fault("refused", "the answer is not of the kind that was asked for")
-    return _observation(ask, *run(program))
+    return _observation(ask, *run(program), before)
 
 
 def ended_fault(how: str, what: str, seconds: float) -> Fault:
@@ -140,14 +151,14 @@ def _error_outcome(value: dict) -> Outcome:
     )
 
 
-def _observation(ask: Ask, header: dict, blobs: list[bytes]) -> Finding:
+def _observation(ask: Ask, header: dict, blobs: list[bytes], before: Observation | None) -> Finding:
     """What the runner saw. The runner is ours: what cannot be read here is our fault, never the learner's."""
     if "fault" in header:
         return fault_of(header["fault"])
     if "broken" in header:
         return Fault("broken", f"the grader failed while it ran this program: {str(header['broken'])[:400]}")
     try:
-        seen = _seen(ask, header, blobs)
+        seen = _seen(ask, header, blobs, before)
     except NOT_ONE as error:
         return Fault("broken", f"the grader cannot read its own answer: {type(error).__name__}: {error}")
     assert isinstance(ask.of, Call)
@@ -157,7 +168,7 @@ def _observation(ask: Ask, header: dict, blobs: list[bytes]) -> Finding:
     return seen
 
 
-def _seen(ask: Ask, header: dict, blobs: list[bytes]) -> Observation:
+def _seen(ask: Ask, header: dict, blobs: list[bytes], before: Observation | None) -> Observation:
     devices = math.prod(ask.mesh.values())
     rest = iter(blobs)
     outputs = []
@@ -175,11 +186,14 @@ def _seen(ask: Ask, header: dict, blobs: list[bytes]) -> Observation:
         outputs.append(arrays)
     if len(outputs) != len(ask.inputs):
         raise BadFrame("not one output per run")
-    collectives = [_collective(c) for c in header["collectives"]]
+    if before is not None:
+        return replace(before, outputs=outputs)
+    assert isinstance(ask.of, Call)
+    graph = None if header.get("operations") is None else from_json(header["operations"])
+    collectives = placed([_collective(c) for c in header["collectives"]], graph, cotangents=len(ask.of.pulled))
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
     flags = bool(header["typed"]), bool(header["mapped"]), str(header["program"])
-    graph = header.get("operations")
-    return Observation(outputs, collectives, *numbers, *flags, None if graph is None else from_json(graph))
+    return Observation(outputs, collectives, *numbers, *flags, graph)
 
 
 def _collective(data: dict[str, Any]) -> Collective:

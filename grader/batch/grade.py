@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -163,15 +163,27 @@ class Grader:
                 )
             else:
                 groups.setdefault(source, []).append(name)
-        for source, members in groups.items():
-            asks = [ask for name in members for ask in plans[name]]
-            answered, notes = workers.collect(source, asks, spent)
-            if len(members) > 1:
-                shared += [f"{source.name}: {note}" for note in notes]
-                notes = []
-            for name in members:
-                answers = [a for a in answered if any(a.ask is ask for ask in plans[name])]
-                done[name] = self._report(submission, name, answers, notes, workers, public)
+        judging: list[tuple[str, list[Answered], list[str], Future[list[Result]]]] = []
+
+        def finish() -> None:
+            for name, found, notes, judged in judging:
+                done[name] = self._report(submission, name, found, notes, workers, public, judged.result())
+            judging.clear()
+
+        with ThreadPoolExecutor(1) as pool:  # what one source came to is judged while the next is traced
+            for source, members in groups.items():
+                asks = [ask for name in members for ask in plans[name]]
+                answered, notes = workers.collect(source, asks, spent)
+                finish()
+                if len(members) > 1:
+                    shared += [f"{source.name}: {note}" for note in notes]
+                    notes = []
+                for name in members:
+                    own = {id(ask) for ask in plans[name]}
+                    found = [a for a in answered if id(a.ask) in own]
+                    judged = pool.submit(judge_checks, self.course.exercise(name), found, public=public)
+                    judging.append((name, found, notes, judged))
+            finish()
         return done, shared
 
     def plan(self, name: str, public: bool) -> list[Ask]:
@@ -189,9 +201,11 @@ class Grader:
         notes: list[str],
         workers: Workers | Here,
         public: bool,
+        judged: list[Result] | None = None,
     ) -> ExerciseReport:
+        """``judged``: what ``judge_checks`` says of what was answered, where that is known."""
         exercise = self.course.exercise(name)
-        results = judge_checks(exercise, answered, public=public)
+        results = judge_checks(exercise, answered, public=public) if judged is None else judged
         if self.course.solved:
             results = self._with_hints(exercise, results, answered, workers, public)
         results += [self._judge_answer(exercise, q, answered, submission) for q in exercise.questions.values()]

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from threading import Lock
 
 from grader.batch.findings import Reply, decoded, ended_fault, load_notes, reply_of, run_fault
-from grader.common.observation import Fault
+from grader.common.observation import Fault, Observation
 from grader.course.loading import Course
 from grader.exercise import Call
 from grader.intake.submission import Source
@@ -197,15 +197,15 @@ class Runs:
     def findings(self, asks: list[Ask], body: dict, blobs: list[bytes]) -> dict[Ask, Finding]:
         """What one reply comes to for each of these asks; after a fault, the same for the rest."""
         found: dict[Ask, Finding] = {}
+        before: Finding | None = None
         for ask in asks:
-            fault = next((f for f in found.values() if isinstance(f, Fault)), None)
-            found[ask] = fault or self.hung.get((ask.exercise, ask.task, ask.secret)) or self._one(ask, body, blobs)
-            finding = found[ask]
+            known = before if isinstance(before, Fault) else self.hung.get((ask.exercise, ask.task, ask.secret))
+            found[ask] = before = finding = known or self._one(ask, body, blobs, before)
             if isinstance(finding, Fault) and finding.kind == "timeout":
                 self.hung[ask.exercise, ask.task, ask.secret] = finding
         return found
 
-    def _one(self, ask: Ask, body: dict, blobs: list[bytes]) -> Finding:
+    def _one(self, ask: Ask, body: dict, blobs: list[bytes], before: Finding | None) -> Finding:
         limits = self.workers.limits
         if self.spent.running > limits.total_run_seconds:
             return Fault("timeout", f"all programs together did not finish within {limits.total_run_seconds:g} s")
@@ -216,7 +216,7 @@ class Runs:
             return header, shards
 
         try:
-            return decoded(ask, body, blobs, run)
+            return decoded(ask, body, blobs, run, before if isinstance(before, Observation) else None)
         except WorkerDied as died:
             self.spent.running += limits.run_seconds if died.reason == "timeout" else 0.0
             return run_fault(died, limits.run_seconds)

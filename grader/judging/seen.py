@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 
-from grader.common.dependency import placed
 from grader.common.observation import Fault, Observation, Outcome, Seen, Sharded
 from grader.exercise import Call, Cases, Task
 from grader.expect import laid_out
@@ -58,7 +57,7 @@ def _program(ask: Ask, call: Call, finding: Observation) -> Seen:
         mesh=ask.mesh,
         dims=ask.dims,
         static=ask.static,
-        collectives=placed(finding.collectives, finding.operations, cotangents=len(call.pulled)),
+        collectives=finding.collectives,
         memory=finding.memory,
         flops=finding.flops,
         dot_flops=finding.dot_flops,

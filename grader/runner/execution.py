@@ -30,8 +30,9 @@ from grader.wire.meshes import make_mesh
 from grader.wire.operations import to_json
 from grader.wire.text import one_line, without_marks
 
-# What is kept of earlier programs: bytes of replies, and a number of compiled ones.
-MAX_REMEMBERED = 64 << 20
+# What is kept of earlier programs: bytes of replies (a submission of the whole course comes to half of it, and what is
+# pushed out before it comes again is kept for nothing), and a number of compiled ones.
+MAX_REMEMBERED = 128 << 20
 MAX_COMPILED = 8
 # Code is generated for small inputs and runs a few times: optimizing it takes longer than it saves.
 # Collectives and memory are settled before code generation and stay as they are.
@@ -79,7 +80,7 @@ class Remembered(Generic[T]):
 
 def size_of(reply: Reply) -> int:
     operations = reply[0].get("operations") or {"values": []}
-    return 4096 + 500 * len(operations["values"]) + sum(map(len, reply[1]))
+    return 4096 + 500 * len(operations["values"]) + sum(map(len, set(reply[1])))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -276,7 +277,8 @@ def outputs_of(compiled: Compiled, inputs: list[list[np.ndarray]], steps: Steps)
             runs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
             if step + 1 < steps.count:
                 arguments = steps.arguments_after(out, fresh, count)
-    return {"outputs": runs} | compiled.about, blobs
+    one_of: dict[bytes, bytes] = {}  # devices often hold the same
+    return {"outputs": runs} | compiled.about, [one_of.setdefault(blob, blob) for blob in blobs]
 
 
 def _reason(what: str, error: Exception) -> str:
