@@ -146,9 +146,7 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     def compiled() -> Compiled:
         return _compiled.get(
             key_of(needed, [], program.text.encode()),
-            lambda: compiled_on(
-                make_mesh(ask["mesh"]), program, arguments, costed=found.flops is None or found.dot_flops is None
-            ),
+            lambda: compiled_on(make_mesh(ask["mesh"]), program, arguments, found),
         )
 
     header, blobs = _executed.get(key, lambda: outputs_of(compiled(), inputs, steps))
@@ -193,11 +191,11 @@ def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: 
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
-def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], costed: bool = True) -> Compiled:
+def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], found: facts.Facts) -> Compiled:
     """Compile the one form of a program, with its own collectives marked (see ``hlo.added_by_compiler``).
 
     Args:
-        costed: whether only the compiler knows what it computes.
+        found: what it says itself; of arithmetic that it does not say, only the compiler knows.
     """
     sizes = dict(mesh.shape)
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
@@ -205,9 +203,8 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], co
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         lowered = lowered_stand_in(program, arguments, shardings)
         module = program.parse()
-        ragged.spell_out(module)
+        marked = facts.read(module, sizes, set()).marked if ragged.spell_out(module) else found.marked
         facts.mark(module)
-        marked = facts.read(module, sizes, set()).marked
         lowered._lowering._hlo = module
         on_phase("compiling")
         try:
@@ -217,7 +214,7 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], co
     memory = checked_memory(compiled, mesh.size)
     text = compiled.as_text() or ""
     about = {"memory": memory, "added": [dataclasses.asdict(c) for c in hlo.added_by_compiler(text, sizes, marked)]}
-    if costed:
+    if found.flops is None or found.dot_flops is None:
         cost = hlo.compiled_cost(text)
         about |= {"compiled_flops": dataclasses.asdict(cost.flops), "compiled_dots": dataclasses.asdict(cost.dots)}
     return Compiled(compiled, mesh, shardings, about)

@@ -28,7 +28,7 @@ from grader.runner.groups import (
     senders,
     sent_in_group,
 )
-from grader.runner.hlo import MARK, mark_number
+from grader.runner.hlo import MARK
 from grader.runner.loops import defining, trip_count
 from grader.runner.ragged import groups_of, most_sent, moved_by
 from grader.wire.limits import MAX_NESTED, MAX_STEPS
@@ -43,7 +43,7 @@ class Facts:
         flops: arithmetic operations; None when some lie outside shard_map: only the compiler knows each device's share.
         dot_flops: those of products among them, or None likewise.
         typed: the results' types say how they are sharded, as on Explicit axes only.
-        marked: the collectives by the numbers that ``mark`` gave them.
+        marked: the collectives by the numbers that ``mark`` gives them.
         mapped: there is a ``shard_map``, and no matrix product outside of one, among what the results need.
     """
 
@@ -78,11 +78,14 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
         files: names of the learner's chunks, to find their lines in source locations.
     """
     named = {"func.func": {}, "sdy.mesh": {}}
+    marks: dict[Any, int] = {}
     for op in walk(module.operation):
         if op.name in named:
             named[op.name][op.attributes["sym_name"].value] = op
+        elif kind_of(op):
+            marks[op] = len(marks)  # as ``mark`` counts
     functions, meshes = named["func.func"], {n: op.attributes["mesh"] for n, op in named["sdy.mesh"].items()}
-    reader = _Reader(functions, meshes, mesh, files)
+    reader = _Reader(functions, meshes, mesh, files, marks)
     reader.visit(functions["main"], Interval.of(1))
     main = functions["main"].attributes
     results = list(main["res_attrs"]) if "res_attrs" in main else []
@@ -129,9 +132,14 @@ class _Reader:
     """Walks a program along its calls; ``times`` is the product of the loops around, ``path`` the branches."""
 
     def __init__(
-        self, functions: dict[str, Any], meshes: dict[str, Any], mesh: Mapping[str, int], files: set[str]
+        self,
+        functions: dict[str, Any],
+        meshes: dict[str, Any],
+        mesh: Mapping[str, int],
+        files: set[str],
+        marks: Mapping[Any, int],
     ) -> None:
-        self.functions, self.meshes, self.mesh, self.files = functions, meshes, mesh, files
+        self.functions, self.meshes, self.mesh, self.files, self.marks = functions, meshes, mesh, files, marks
         self.devices = math.prod(mesh.values())
         self.collectives: list[Collective] = []
         self.marked: dict[int, list[Collective]] = {}
@@ -248,9 +256,7 @@ class _Reader:
             groups=tuple(map(tuple, groups)),
         )  # fmt: skip
         self.collectives.append(found)
-        number = mark_number(op.location)
-        if number is not None:
-            self.marked.setdefault(number, []).append(found)
+        self.marked.setdefault(self.marks[op], []).append(found)
 
     def who(self, op: Any, kind: str) -> tuple[Groups, tuple[str, ...], int]:
         """Groups of devices (of a permute: pairs), the axes along which they lie, and how many are in one."""

@@ -12,8 +12,7 @@ import re
 import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
-from typing import Any
+from functools import cached_property, lru_cache
 
 from grader.common.observation import UNKNOWN, Collective, Interval, Path, sum_over_paths, total
 from grader.runner import flops
@@ -36,14 +35,30 @@ BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"br
 
 @dataclass(frozen=True)
 class Instruction:
-    """``%name = shape opcode(operands), attribute=...``; for a constant or a parameter, ``text`` is what it is."""
+    """``%name = shape opcode(operands), attribute=...``; what follows the first parenthesis is taken apart when asked for."""
 
     name: str
     shape: str
     opcode: str
-    operands: list[str]
-    attributes: dict[str, str]
-    text: str = ""
+    rest: str
+
+    @cached_property
+    def text(self) -> str:
+        """Its operands as they are written; of a constant or a parameter, what it is."""
+        return _until(self.rest, ")")[0]
+
+    @cached_property
+    def operands(self) -> list[str]:
+        return [o.split(" ")[-1].lstrip("%") for o in _split(self.text)]
+
+    @cached_property
+    def attributes(self) -> dict[str, str]:
+        return dict(a.split("=", 1) for a in _split(self.rest[len(self.text) + 1 :]) if "=" in a)
+
+    @property
+    def calls(self) -> bool:
+        """Whether it may call a computation: an attribute names something of the program."""
+        return "=%" in self.rest or "={%" in self.rest
 
     @property
     def marks(self) -> list[int]:
@@ -83,10 +98,7 @@ def instruction(line: str) -> Instruction:
     name, _, rest = line.strip().removeprefix("ROOT ").partition(" = ")
     shape, rest = _shape(rest)
     opcode, _, rest = rest.partition("(")
-    inside, rest = _until(rest, ")")
-    operands = [o.split(" ")[-1].lstrip("%") for o in _split(inside)]
-    attributes = dict(a.split("=", 1) for a in _split(rest) if "=" in a)
-    return Instruction(name.lstrip("%"), shape, opcode.strip(), operands, attributes, inside)
+    return Instruction(name.lstrip("%"), shape, opcode.strip(), rest)
 
 
 def _shape(text: str) -> tuple[str, str]:
@@ -98,21 +110,19 @@ def _shape(text: str) -> tuple[str, str]:
     return f"({inside})", rest.lstrip()
 
 
+_MARKS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[()\[\]{},]', re.DOTALL)  # a string, closed or not, is one
+
+
 def _until(text: str, end: str) -> tuple[str, str]:
     """What comes before ``end`` outside of brackets and quotes, and what comes after it."""
     depth = 0
-    quoted = escaped = False
-    for i, char in enumerate(text):
-        if quoted:
-            quoted = char != '"' or escaped
-            escaped = char == "\\" and not escaped
-        elif char == '"':
-            quoted = True
-        elif depth == 0 and char == end:
-            return text[:i], text[i + 1 :]
-        elif char in "([{":
+    for mark in _MARKS.finditer(text):
+        sign = mark[0]
+        if depth == 0 and sign == end:
+            return text[: mark.start()], text[mark.end() :]
+        if sign in "([{":
             depth += 1
-        elif char in ")]}":
+        elif sign in ")]}":
             depth -= 1
     return text, ""
 
@@ -167,7 +177,7 @@ def trip_count(loop: Instruction) -> Interval:
 class Visit:
     """One instruction where it runs: ``times`` in all loops around it, on this ``path`` of branches.
 
-    ``data``: how many of its operands are data of the program, not constants, places or masks.
+    ``data``: how many of its operands are data of the program, not constants, places or masks; 0 where nobody asks.
     """
 
     of: Instruction
@@ -177,15 +187,19 @@ class Visit:
     shapes: Mapping[str, str]
 
 
-def walk(hlo: str) -> Iterator[Visit]:
-    """Every instruction of the compiled program, once for each way that leads to it."""
+def walk(hlo: str, *, costed: bool = True) -> Iterator[Visit]:
+    """Every instruction of the compiled program, once for each way that leads to it.
+
+    Args:
+        costed: whether anybody asks how many operands are data.
+    """
     computations, entry = parse(hlo)
-    return _Walk(computations).computation(entry, Interval.of(1), (), [])
+    return _Walk(computations, costed).computation(entry, Interval.of(1), (), [])
 
 
 class _Walk:
-    def __init__(self, computations: dict[str, Computation]) -> None:
-        self.computations = computations
+    def __init__(self, computations: dict[str, Computation], costed: bool) -> None:
+        self.computations, self.costed = computations, costed
         self.steps = self.cases = 0
 
     def computation(self, name: str, times: Interval, path: Path, given: Sequence[bool]) -> Iterator[Visit]:
@@ -197,16 +211,10 @@ class _Walk:
             if self.steps > MAX_STEPS:
                 raise Refused("the compiled program is too large with every call written out")
             opcode = one.opcode.replace("-", "_")
-            data = sum(o not in known for o in one.operands)
-            calls = list(self.calls(one, opcode, shapes))
-            if opcode == "parameter":
-                number = int(one.text) if one.text.isdigit() else len(given)
-                if number < len(given) and given[number]:
-                    known.add(one.name)
-            elif opcode in flops.GIVEN or (one.operands and not data and (not calls or opcode == "fusion")):
-                known.add(one.name)
+            calls = list(self.calls(one, opcode, shapes)) if one.calls else []
+            data = _data_of(one, opcode, given, known, bool(calls)) if self.costed else 0
             yield Visit(one, times, path, data, shapes)
-            passed = [o in known for o in one.operands] if opcode in ("fusion", "call") else []
+            passed = [o in known for o in one.operands] if self.costed and opcode in ("fusion", "call") else []
             for called, often, branch in calls:
                 yield from self.computation(called, times * often, path + branch, passed)
 
@@ -225,6 +233,18 @@ class _Walk:
             often = applied(one, opcode, named)
             called = one.called("calls", "to_apply", "called_computations", "select", "scatter")
             yield from ((c, often, ()) for c in called)
+
+
+def _data_of(one: Instruction, opcode: str, given: Sequence[bool], known: set[str], calls: bool) -> int:
+    """How many operands are data of the program; where that is none, the result goes to what is ``known`` to be none."""
+    data = sum(o not in known for o in one.operands)
+    if opcode == "parameter":
+        number = int(one.text) if one.text.isdigit() else len(given)
+        if number < len(given) and given[number]:
+            known.add(one.name)
+    elif opcode in flops.GIVEN or (one.operands and not data and (not calls or opcode == "fusion")):
+        known.add(one.name)
+    return data
 
 
 def applied(one: Instruction, opcode: str, named: Mapping[str, str]) -> Interval:
@@ -248,12 +268,6 @@ def applied(one: Instruction, opcode: str, named: Mapping[str, str]) -> Interval
 # -- what the compiler added -------------------------------------------------------------------
 
 
-def mark_number(location: Any) -> int | None:
-    """The number in a location that ``facts.mark`` made."""
-    match = _MARKED.fullmatch(getattr(location, "name_str", ""))
-    return int(match[1]) if match else None
-
-
 def added_by_compiler(
     hlo: str, mesh: Mapping[str, int], marked: Mapping[int, Sequence[Collective]] | None = None
 ) -> list[Collective]:
@@ -267,7 +281,7 @@ def added_by_compiler(
             axes, and runs no more often.
     """
     marked = marked or {}
-    found = [(v.of.marks, c) for v in walk(hlo) for c in [collective(v, mesh)] if c is not None]
+    found = [(v.of.marks, c) for v in walk(hlo, costed=False) for c in [collective(v, mesh)] if c is not None]
     named = [bool(marks) and all(_became(c, marked.get(m, [])) for m in marks) for marks, c in found]
     added = [i for i, by_hand in enumerate(named) if not by_hand]
     for number, source in marked.items():

@@ -92,12 +92,13 @@ def most_sent(op: Any, members: int) -> int:
 # -- spelled out -------------------------------------------------------------------------------
 
 
-def spell_out(module: Any) -> None:
-    """Put what XLA:CPU can run in the place of every ``ragged_all_to_all`` of a module in its one form."""
+def spell_out(module: Any) -> bool:
+    """Put what XLA:CPU can run in the place of every ``ragged_all_to_all`` of a module in its one form; whether it has one."""
     found = [op for op in walk(module.operation) if op.name == CUSTOM and kind_of(op)]
     with module.context:
         for number, op in enumerate(found):
             _spell_out(module, op, f"ragged_{number}")
+    return bool(found)
 
 
 def _spell_out(module: Any, op: Any, name: str) -> None:
