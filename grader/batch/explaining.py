@@ -14,6 +14,7 @@ from grader.common.observation import Fault, Observation, Seen, Sharded, Timing
 from grader.course.config import CourseError
 from grader.course.in_place import reference_in_place
 from grader.course.loading import Course
+from grader.course.naming import only_one
 from grader.declared import fits, nearest
 from grader.exercise import AuthorError, Call, Exercise
 from grader.expect import Failure, laid_out
@@ -39,12 +40,13 @@ def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
     except ValueError:
         several = ", ".join(course.select([name]))
         raise CourseError(f"{name} has several exercises: explain one of {several}") from None
-    except CourseError:
+    except CourseError as error:
         usable, _ = course.usable(course.module_of)
-        for exercise in map(course.exercise, usable):
-            if name in exercise.tasks:
-                return exercise, name
-        raise
+        owners = {task: exercise for exercise in map(course.exercise, usable) for task in exercise.tasks}
+        if not any(name and task.startswith(name) for task in owners):
+            raise error from None
+        task = only_one(name, [*course.module_of, *owners], "exercise")
+        return owners[task], task
 
 
 def reference(exercise: Exercise) -> Source:

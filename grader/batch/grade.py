@@ -223,6 +223,7 @@ class Grader:
             handed_in=name in submission.sources,
             evidence=[_evidence(a) for a in answered if not isinstance(a.ask.of, Question)],
             pseudonym=pseudonym_of(submission.sources[name]) if name in submission.sources else "",
+            extension=exercise.extension,
         )
 
     def ask(self, submission: Submission, name: str) -> list[Answered]:

@@ -205,7 +205,7 @@ def submit(
     from grader.integrations.nbgrader import exchange
 
     found = course_at(course, [work] if work else [], packaged=True)
-    listed = found.module(module)
+    listed = found.module_begun(module)
     place, who = work_in(found, work), student_name(found, student)
     with own_grader(found) as grader:
         ready = submitting.prepare(found, listed.id, place, who, grader)

@@ -106,7 +106,9 @@ def export(
         found = course_at(course)
         names = found.select(only or [])
         gradescope.write_zip(found, names, path, isolation=isolation)
-        say(f"set the assignment to {gradescope.points(found, names):g} points; extensions count on top of them")
+        say(
+            f"set the assignment to {gradescope.points(found, names):g} points; the bonus of extensions counts on top of them"
+        )
     elif to == "csv":
         path = file or folder / "results.csv"
         exports.write_csv(exports.load(folder), path)

@@ -85,6 +85,7 @@ class Evidence(BaseModel):
 class ExerciseReport(BaseModel):
     """The results of one exercise; ``handed_in`` is False where the submission held nothing for it.
 
+    ``extension``: what it earns is a bonus, and the submission's ``points`` are without its points.
     ``evidence`` says what decided them; ``shardlings grade --why`` finds it anew. ``pseudonym`` is what the learner wants to be
     called on a leaderboard: untrusted, and empty for who wants no place there.
     """
@@ -102,6 +103,7 @@ class ExerciseReport(BaseModel):
     handed_in: bool = True
     evidence: list[Evidence] = []
     pseudonym: str = ""
+    extension: bool = False
 
     def for_student(self) -> ExerciseReport:
         """Without what is for staff."""
@@ -113,6 +115,7 @@ class Report(BaseModel):
 
     Attributes:
         isolation: the sandbox tier that was used (sandlock, bwrap or none).
+        points: without those of extensions; ``earned`` is with what they gave (``bonus``).
         fingerprint: SHA-256 over all that the verdicts depend on.
         pending: points of broken checks, which a person must settle.
         notes: what was found in the submission that a person may want to know.
@@ -132,6 +135,11 @@ class Report(BaseModel):
     pending: float
     exercises: list[ExerciseReport]
     notes: list[str] = []
+
+    @property
+    def bonus(self) -> float:
+        """What extensions earned."""
+        return round(sum(e.earned for e in self.exercises if e.extension), 6)
 
     @property
     def broken(self) -> bool:

@@ -16,6 +16,7 @@ from typing import Any
 
 from grader.course.config import PUBLIC, Config, CourseError, Module, read_config
 from grader.course.exercises import load_exercise
+from grader.course.naming import meant_by, only_one
 from grader.declared import nearest
 from grader.exercise import Call, Exercise, Question
 from grader.judging import variants
@@ -44,27 +45,27 @@ class Course:
         return {e: m.id for m in self.config.modules for e in m.exercises}
 
     def module(self, name: str) -> Module:
+        """The module of this id. Raises CourseError."""
         for module in self.config.modules:
             if module.id == name:
                 return module
         raise CourseError(f"no module {name!r}{nearest(name, [m.id for m in self.config.modules])}")
 
-    def select(self, names: list[str]) -> list[str]:
-        """Exercise ids for ids of exercises and modules, and for their beginnings (``c3``, ``03``); all for none.
+    def module_begun(self, name: str) -> Module:
+        """The module of this id, or the only one whose id begins so. Raises CourseError."""
+        return self.module(only_one(name, [m.id for m in self.config.modules], "module"))
 
-        Raises CourseError, with the nearest name, for one that is neither.
+    def select(self, names: list[str]) -> list[str]:
+        """Exercise ids for ids of exercises and modules, and for their beginnings (``c3``, ``03``, ``c3_con``); all for none.
+
+        Raises CourseError, with the nearest name, for one that is neither, and with all for one that could be several.
         """
         module_of = self.module_of
         ids, modules = list(module_of), [m.id for m in self.config.modules]
         chosen: list[str] = []
         for name in names:
-            found = [e for e in ids if name in (e, module_of[e])]
-            if not found and name not in modules:
-                begins = name + "_"
-                found = [e for e in ids if e.startswith(begins) or module_of[e].startswith(begins)]
-                if not found and not any(m.startswith(begins) for m in modules):  # one may be empty
-                    raise CourseError(f"no exercise {name!r}{nearest(name, [*ids, *modules])}")
-            chosen += found
+            meant = meant_by(name, [*ids, *modules], "exercise")
+            chosen += [e for e in ids if e in meant or module_of[e] in meant]
         return [e for e in ids if e in chosen] if names else ids
 
     def asked(self, names: Sequence[str], then: str = "") -> list[str]:

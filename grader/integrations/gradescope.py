@@ -187,11 +187,10 @@ def results_of(report: Report) -> dict[str, Any]:
 def _test(exercise: ExerciseReport, result: Result) -> dict[str, Any]:
     reason = result.reason or (BLOCKED if result.status == "blocked" else "")
     lines = [reason, f"hint: {result.hint}" if result.hint else "", result.where if result.where not in reason else ""]
-    what = f"question {result.name}" if result.kind != "check" else clean(result.label)
     if result.status == "broken":
         lines.insert(0, "pending: the grader itself failed here, a person will look")
     return {
-        "name": f"{exercise.exercise}: {what}",
+        "name": f"{exercise.exercise}: {clean(result.label)}",
         "name_format": "text",
         "score": result.earned,
         "max_score": result.points,

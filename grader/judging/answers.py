@@ -12,6 +12,7 @@ from grader.judging.kinds import Kind, kind_name, kind_of, units_known
 from grader.judging.questions import label_of
 from grader.judging.units import BadAnswer
 
+NOT_ANSWERED = "not answered yet"
 A_NUMBER = "this is the number a known slip leads to"
 AN_ANSWER = "this is the answer a known slip leads to"
 
@@ -40,7 +41,7 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
         return result(status="broken", earned=0, reason=f"the question has no answer of ours: {type_and_text(error)}")
     verdict = functools.partial(result, status="failed", earned=0, expected=kind.shown(want))
     if kind.is_empty(raw):
-        return verdict(reason="not answered yet")
+        return verdict(reason=NOT_ANSWERED)
     try:
         given = kind.read(raw)
     except BadAnswer as error:
@@ -56,20 +57,22 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
 
 
 def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result:
-    """How an answer is read, where the right ones are not at hand."""
+    """How an answer is read, where the right ones are not at hand: ``blocked``, or ``failed`` where none can be like it."""
     kind = kind_of(question, params)
-    try:
-        text = (
-            "not answered yet"
-            if kind.is_empty(raw)
-            else f"read as {kind.read_as(kind.read(raw))}; judged after you submit"
-        )
-    except BadAnswer as error:
-        text = str(error)
-    return Result(
-        kind=kind_name(question), name=question.name, label=label_of(question, params), task=question.name,
-        status="blocked", points=question.points, earned=0, public=False, reason=text,
+    result = functools.partial(
+        Result, kind=kind_name(question), name=question.name, label=label_of(question, params), task=question.name,
+        status="blocked", points=question.points, earned=0, public=False,
     )  # fmt: skip
+    if kind.is_empty(raw):
+        return result(reason=NOT_ANSWERED)
+    try:
+        given = kind.read(raw)
+    except BadAnswer as error:
+        return result(status="failed", reason=str(error))
+    read = f"read as {kind.read_as(given)}"
+    if misfit := kind.misfit(given):
+        return result(status="failed", reason=misfit, actual=read)
+    return result(reason=f"{read}; judged after you submit", actual=read)
 
 
 def wanted(question: Question, fn: Callable[..., Any], params: Mapping[str, Any], kind: Kind | None = None) -> Any:

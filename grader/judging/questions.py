@@ -40,9 +40,15 @@ def render_question(question: Question, params: Mapping[str, Any]) -> str:
 
 
 def label_of(question: Question, params: Mapping[str, Any]) -> str:
-    """The first sentence of the rendered text, or the name where the text cannot be rendered."""
+    """The name of the variable that holds the answer, and what is asked: ``flops: How many FLOPs has ...?``.
+
+    What is asked is the first sentence of the rendered text that is a question, else its first sentence. Where the text
+    cannot be rendered, it is the name alone.
+    """
     try:
         text = " ".join(render_text(question, params).split())
     except jinja2.TemplateError:
         return question.name
-    return re.split(r"(?<=[.?!])\s", text, maxsplit=1)[0] or question.name
+    sentences = re.split(r"(?<=[.?!])\s", text)
+    asked = next((sentence for sentence in sentences if sentence.endswith("?")), sentences[0])
+    return f"{question.name}: {asked}" if asked else question.name

@@ -19,12 +19,24 @@ from grader.reports.inline_styles import INLINE_STYLES
 from grader.reports.leaderboard import Board, milliseconds
 from grader.reports.loglog import Point, draw_plot
 from grader.reports.pictures import describe, pictures
-from grader.reports.points import counted, pending_text, percentage, score, show_percent, tidy
+from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
 from grader.reports.summary import Summary, in_order
 from grader.reports.svg import draw_svg
 from grader.reports.timeline_svg import draw_chart
 from grader.reports.untrusted import clean
-from grader.reports.wording import Audience, count_notes, data_pairs, place_text, reason_text, seen_by, status_word
+from grader.reports.wording import (
+    Audience,
+    count_notes,
+    data_pairs,
+    percent_of,
+    place_text,
+    points_of,
+    reason_text,
+    score_of,
+    seen_by,
+    status_word,
+    worth_of,
+)
 
 
 def render_html(report: Report, *, audience: Audience = "student") -> str:
@@ -89,7 +101,8 @@ def _environment() -> Environment:
     )
     environment.globals.update(word=status_word, reason=reason_text, where=place_text, data_pairs=data_pairs)
     environment.globals.update(pictures=pictures, drawing=draw_svg, describe=describe)
-    environment.globals.update(score=score, percent=percentage, counted=counted, pending_text=pending_text)
+    environment.globals.update(points_of=points_of, percent=percentage, counted=counted, pending_text=pending_text)
+    environment.globals.update(score_of=score_of, percent_of=percent_of, worth_of=worth_of)
     environment.globals.update(page_name=page_name, quote=quote, show_percent=show_percent, notes_of=count_notes)
     environment.filters.update(prose=_prose, tidy=tidy, clean=clean)
     for name in environment.list_templates(extensions=["j2", "css"]):

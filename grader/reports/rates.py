@@ -13,7 +13,10 @@ from grader.reports.points import percentage
 
 
 class AssignmentRate(BaseModel, frozen=True, extra="forbid"):
-    """How a class did on one module: ``mean`` is a percentage of those who handed it in, None without any."""
+    """How a class did on one module, extensions left out: ``mean`` is a percentage of those who handed it in.
+
+    It is None without any, and where all of the module is a bonus.
+    """
 
     module: str
     submissions: int
@@ -67,9 +70,8 @@ def assignment_rates(reports: list[Report], extensions: Collection[str]) -> list
 def _assignment_rate(module: str, reports: list[Report], extensions: Collection[str]) -> AssignmentRate:
     by_student = [[e for e in r.exercises if e.module == module] for r in reports]
     done = [exercises for exercises in by_student if any(e.handed_in for e in exercises)]
-    percents = [
-        percentage(sum(e.earned for e in es), sum(e.points for e in es if e.exercise not in extensions)) for es in done
-    ]
+    required = [[e for e in es if e.exercise not in extensions] for es in done]
+    percents = [percentage(sum(e.earned for e in es), sum(e.points for e in es)) for es in required if es]
     return AssignmentRate(
         module=module,
         submissions=sum(1 for exercises in by_student if exercises),

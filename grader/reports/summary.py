@@ -9,7 +9,6 @@ from pydantic import BaseModel
 
 from grader.common.result import Report
 from grader.reports.attention import Attention, BrokenResult, broken_results, who_needs_a_person
-from grader.reports.points import percentage
 from grader.reports.rates import (
     AssignmentRate,
     CheckRate,
@@ -20,10 +19,11 @@ from grader.reports.rates import (
     count_misconceptions,
     exercise_rates,
 )
+from grader.reports.wording import percent_of
 
 
 class Summary(BaseModel, frozen=True, extra="forbid"):
-    """A class: ``mean`` to ``maximum`` are percentages, None without submissions.
+    """A class: ``mean`` to ``maximum`` are percentages of the points, a bonus left out; None without any.
 
     ``attention`` is who needs a person, ``warnings`` what is wrong with the course itself.
     """
@@ -57,7 +57,7 @@ def summarise(
         warnings: what is wrong with the course.
     """
     ordered = in_order(reports)
-    percents = [percentage(r.earned, r.points) for r in ordered]
+    percents = [percent for r in ordered if (percent := percent_of(r)) is not None]
     return Summary(
         attention=who_needs_a_person(ordered, not_graded or {}, extensions),
         warnings=list(warnings),

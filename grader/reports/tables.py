@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 from grader.common.files import write_atomic
 from grader.common.result import Report
-from grader.reports.points import percentage, tidy
+from grader.reports.points import tidy
 from grader.reports.summary import in_order
 from grader.reports.untrusted import clean
-from grader.reports.wording import count_notes
+from grader.reports.wording import count_notes, percent_of
 
 
 def csv_cell(value: object, limit: int = 500) -> str | int | float:
@@ -33,13 +33,14 @@ def csv_cell(value: object, limit: int = 500) -> str | int | float:
 def write_grades_csv(reports: Iterable[Report], path: str | os.PathLike[str]) -> None:
     """One line per submission, ordered by student; one column per exercise, in course order.
 
-    A cell is empty where a submission has no such exercise.
+    ``earned`` is without what extensions gave, which is the ``bonus``; ``percent`` is empty where there is nothing else to
+    earn. A cell is empty where a submission has no such exercise.
     """
     ordered = in_order(reports)
     names = list(dict.fromkeys(e.exercise for r in ordered for e in r.exercises))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    header = ["student", *names, "earned", "points", "percent", "pending", "notes"]
+    header = ["student", *names, "earned", "points", "percent", "bonus", "pending", "notes"]
     writer.writerow([csv_cell(name) for name in header])
     for report in ordered:
         writer.writerow([csv_cell(value) for value in _grades(report, names)])
@@ -48,6 +49,13 @@ def write_grades_csv(reports: Iterable[Report], path: str | os.PathLike[str]) ->
 
 def _grades(report: Report, names: list[str]) -> list[object]:
     earned = {e.exercise: e.earned for e in report.exercises}
-    percent = percentage(report.earned, report.points)
-    totals = [report.earned, report.points, percent, report.pending, count_notes(report)]
+    percent, required = percent_of(report), round(report.earned - report.bonus, 6)
+    totals = [
+        required,
+        report.points,
+        "" if percent is None else percent,
+        report.bonus,
+        report.pending,
+        count_notes(report),
+    ]
     return [report.student, *(earned.get(name, "") for name in names), *totals]

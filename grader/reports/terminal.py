@@ -15,9 +15,18 @@ from grader.reports.attention import Attention
 from grader.reports.grid import draw_grid
 from grader.reports.paper import Paper
 from grader.reports.pictures import Picture, pictures
-from grader.reports.points import counted, pending_text, percentage, score, short_score, show_percent, tidy
+from grader.reports.points import counted, pending_text, short_score, show_percent
 from grader.reports.summary import Summary
-from grader.reports.wording import Audience, data_pairs, place_text, reason_text, seen_by
+from grader.reports.wording import (
+    Audience,
+    data_pairs,
+    place_text,
+    points_of,
+    reason_text,
+    seen_by,
+    standing_of,
+    worth_of,
+)
 
 _MARKS = {"passed": ("✓", "+"), "failed": ("✗", "x"), "blocked": ("–", "-"), "broken": ("!", "!")}
 _COLOURS = {"passed": "green", "failed": "red", "blocked": "bright_black", "broken": "yellow"}
@@ -31,25 +40,24 @@ def print_report(report: Report, console: Console, *, audience: Audience = "stud
         _print_exercise(paper, exercise, audience)
     for note in report.notes[:50]:
         paper.line(paper.text(f"note: {note}", "italic"))
-    _print_score(paper, report)
+    paper.line(paper.text(standing_of(report), "bold"))
+    _print_pending(paper, report.pending)
 
 
 def print_exercise(exercise: ExerciseReport, console: Console) -> None:
-    """One exercise as its learner reads it, and its score."""
+    """One exercise as its learner reads it, with its score."""
     paper, shown = Paper(console), seen_by("student", exercise)
     _print_exercise(paper, shown, "student")
-    _print_score(paper, shown)
+    _print_pending(paper, shown.pending)
 
 
-def _print_score(paper: Paper, scored: Report | ExerciseReport) -> None:
-    percent = tidy(round(percentage(scored.earned, scored.points), 1))
-    paper.line(paper.text(f"Score: {score(scored.earned, scored.points)} ({percent}%)", "bold"))
-    if scored.pending > 0:
-        paper.line(paper.text(pending_text(scored.pending), "yellow"))
+def _print_pending(paper: Paper, points: float) -> None:
+    if points > 0:
+        paper.line(paper.text(pending_text(points), "yellow"))
 
 
 def _print_exercise(paper: Paper, exercise: ExerciseReport, audience: Audience) -> None:
-    worth = f"  {short_score(exercise.earned, exercise.points)}"
+    worth = f"  {worth_of(exercise)}"
     paper.line(paper.text(exercise.title, "bold", 200), Text(worth, style="bold cyan"))
     if not exercise.handed_in:
         paper.line(paper.text("nothing was handed in for this exercise"), indent=2)
@@ -65,7 +73,7 @@ def _print_result(paper: Paper, result: Result, audience: Audience) -> None:
     colour = _COLOURS[result.status]
     mark = _MARKS[result.status][paper.ascii]
     row = Table.grid(padding=(0, 1, 0, 0))  # a label of several lines hangs beside its mark
-    worth = Text(f"  {short_score(result.earned, result.points)}", style="bright_black")
+    worth = Text(f"  {points_of(result, short_score)}", style="bright_black")
     row.add_row(Text(mark, style=f"bold {colour}"), paper.text(result.label, limit=400).append_text(worth))
     paper.console.print(Padding(row, (0, 0, 0, 2), expand=False))
     if result.status == "passed":

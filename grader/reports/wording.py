@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
 
 from grader.common.result import ExerciseReport, Report, Result
+from grader.reports.points import counted, percentage, score, short_score, show_percent, tidy
 from grader.reports.untrusted import show_data
 
 Audience = Literal["student", "staff"]
@@ -42,3 +44,59 @@ def data_pairs(result: Result) -> list[tuple[str, str]]:
 def count_notes(report: Report) -> int:
     """Those of the submission and of each exercise."""
     return len(report.notes) + sum(len(e.notes) for e in report.exercises)
+
+
+# what was earned
+
+
+def percent_of(report: Report) -> float | None:
+    """How much of its points, a bonus left out; None where there is nothing to earn but a bonus."""
+    return percentage(report.earned - report.bonus, report.points) if report.points > 0 else None
+
+
+def score_of(report: Report) -> str:
+    """``2 / 8``, ``2 / 8 + 1.5 bonus points``; of extensions alone ``1.5 of 4 bonus points``."""
+    bonus = sum(e.points for e in report.exercises if e.extension)
+    if report.points <= 0 and bonus > 0:
+        return f"{tidy(report.bonus)} of {counted(bonus, 'bonus point')}"
+    plain = score(report.earned - report.bonus, report.points)
+    return f"{plain} + {counted(report.bonus, 'bonus point')}" if report.bonus > 0 else plain
+
+
+def worth_of(exercise: ExerciseReport) -> str:
+    """What stands beside its title: ``2/8``, ``bonus 2/8``; where answers were only read, ``3 of 3 checks pass``."""
+    if not_judged(exercise.results):
+        return checked_text(exercise.results)
+    return ("bonus " if exercise.extension else "") + short_score(exercise.earned, exercise.points)
+
+
+def points_of(result: Result, written: Callable[[float, float], str] = score) -> str:
+    """What stands beside its label: what it gave of its points; of what is not judged here, what it is worth."""
+    return counted(result.points, "point") if not_judged([result]) else written(result.earned, result.points)
+
+
+def standing_of(report: Report) -> str:
+    """The last line of a report; what is not judged here counts neither as earned nor as lost."""
+    results = [r for e in report.exercises for r in e.results]
+    if not_judged(results):
+        return checked_text(results)
+    percent = percent_of(report)
+    return f"Score: {score_of(report)}" + ("" if percent is None else f" ({show_percent(percent)})")
+
+
+def not_judged(results: Sequence[Result]) -> list[Result]:
+    """Answers to questions that were only read, or are not there yet: the right ones are not at hand."""
+    return [r for r in results if r.kind != "check" and r.status == "blocked"]
+
+
+def checked_text(results: Sequence[Result]) -> str:
+    """``3 of 3 checks pass; 2 answers read, judged when graded; 1 cannot be right; 1 not answered yet``."""
+    checks = [r for r in results if r.kind == "check"]
+    answers = [r for r in results if r.kind != "check"]
+    read = sum(r.status == "blocked" and r.actual is not None for r in answers)
+    wrong = sum(r.status == "failed" for r in answers)
+    parts = [f"{sum(r.status == 'passed' for r in checks)} of {counted(len(checks), 'check')} pass"] if checks else []
+    parts += [f"{counted(read, 'answer')} read, judged when graded"] if read else []
+    parts += [f"{counted(wrong, 'answer')} cannot be right"] if wrong else []
+    parts += [f"{len(answers) - read - wrong} not answered yet"] if len(answers) > read + wrong else []
+    return "; ".join(parts)

@@ -26,17 +26,21 @@ def test_exercises_are_chosen_by_id_beginning_or_module_in_course_order(course: 
     assert course.select(["01_layout"])[0] == "a1_local_shape"
     assert course.select(["03"]) == course.select(["03_matmuls"])
     assert course.select([]) == list(course.module_of)
-    with pytest.raises(CourseError, match="no exercise 'c'; "):
+    assert course.select(["c3_con"]) == ["c3_contracting"] and course.select(["03_m"]) == course.select(["03"])
+    with pytest.raises(
+        CourseError, match=r"^'c' could be c1_no_communication, c2_one_operand, .*c5_choose: write more of it$"
+    ):
         course.select(["c"])
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("c3_contractin", "no exercise 'c3_contractin'; did you mean 'c3_contracting'?"),
+        ("c3_contractng", "no exercise 'c3_contractng'; did you mean 'c3_contracting'?"),
         ("C3_contracting", "no exercise 'C3_contracting'; did you mean 'c3_contracting'?"),
-        ("02_collective", "no exercise '02_collective'; did you mean '02_collectives'?"),
-        ("c", "no exercise 'c'; there are "),
+        ("02_colectives", "no exercise '02_colectives'; did you mean '02_collectives'?"),
+        ("zz", "no exercise 'zz'; there are "),
+        ("", "no exercise ''; there are "),
     ],
 )
 def test_a_name_that_is_none_gets_the_nearest(course: Course, name: str, message: str) -> None:
@@ -55,8 +59,15 @@ def test_a_beginning_ends_at_an_underscore(tmp_path: Path) -> None:
 
 
 def test_a_module_that_is_none_gets_the_nearest(course: Course) -> None:
-    with pytest.raises(CourseError, match=r"^no module '01_layouts'; did you mean '01_layout'\?$"):
-        course.module("01_layouts")
+    for of in (course.module, course.module_begun):
+        with pytest.raises(CourseError, match=r"^no module '01_layouts'; did you mean '01_layout'\?$"):
+            of("01_layouts")
+
+
+def test_a_module_may_be_named_by_its_beginning(course: Course) -> None:
+    assert course.module_begun("03") == course.module_begun("03_ma") == course.module("03_matmuls")
+    with pytest.raises(CourseError, match=r"^'0' could be 01_layout, 02_collectives, "):
+        course.module_begun("0")
 
 
 def test_a_module_may_have_no_exercise_yet(tmp_path: Path) -> None:

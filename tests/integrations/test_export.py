@@ -181,9 +181,9 @@ def test_the_grader_failing_gives_no_score_and_tells_the_staff_why(
     assert "gradescope.json" not in json.dumps(made)
 
 
-def test_questions_are_tests_by_their_name() -> None:
-    (made,) = gradescope.results_of(report("ada", result(kind="number", name="time")))["tests"]
-    assert made["name"] == "e: question time"
+def test_questions_are_tests_by_their_label() -> None:
+    (made,) = gradescope.results_of(report("ada", result(kind="number", name="time", label="time: How long?")))["tests"]
+    assert made["name"] == "e: time: How long?"
 
 
 @pytest.mark.parametrize(

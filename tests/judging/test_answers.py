@@ -29,7 +29,7 @@ def test_right(raw):
     result = verdict(raw)
     assert (result.status, result.earned, result.points, result.reason, result.hint) == ("passed", 2, 2, "", "")
     assert result.kind == "number" and result.task == result.name == "waiting"
-    assert result.label == "A queue of 559 waits."
+    assert result.label == "waiting: How long?"
 
 
 @pytest.mark.parametrize(

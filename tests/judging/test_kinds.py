@@ -23,6 +23,7 @@ from grader.judging.questions import render_question
 from grader.judging.units import BadAnswer
 from grader.judging.variants import fits_another, params_for
 from grader.learner.answering import composed_answer
+from tests.question import declare
 
 OPTIONS = {
     "gather": "an all-gather of {{ n }} parts",
@@ -223,6 +224,29 @@ def test_a_letter_means_what_the_learner_was_shown() -> None:
         assert read_back(QUESTIONS["sent"], drawn, letter).reason == (
             f"read as {letter}: an all-gather of 2 parts; judged after you submit"
         )
+
+
+@pytest.mark.parametrize(
+    ("value", "status", "reason"),
+    [
+        ("3 MiB", "failed", "a time was asked, you gave an amount of data"),
+        (-4, "failed", "the answer is positive, you gave -4 us"),
+        ("many", "failed", "'many' cannot be read: write one number and a unit, like 28.5 KiB"),
+        ("4 ms", "blocked", "read as 4 ms; judged after you submit"),
+        (None, "blocked", "not answered yet"),
+    ],
+)
+def test_what_no_right_answer_can_be_is_said_without_one(value: Any, status: str, reason: str) -> None:
+    result = read_back(declare()[0], {"n": 2}, value)
+    assert (result.status, result.earned, result.reason) == (status, 0, reason)
+
+
+def test_a_cell_of_a_table_that_cannot_be_right_is_named() -> None:
+    table = read_back(QUESTIONS["costs"], {"n": 2}, [["3 MiB", "5 us"], ["1 MiB", "7 KiB"]])
+    assert (table.status, table.reason) == (
+        "failed",
+        "time of left over: a time was asked, you gave an amount of data",
+    )
 
 
 def test_each_learner_has_an_order_of_their_own_that_stays() -> None:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
-from grader.reports.pages import render_fragment, render_html
-from tests.reports.example_reports import make_report, mixed, printed
+import csv
+import io
+from pathlib import Path
+
+from grader.common.result import Report
+from grader.reports.pages import render_fragment, render_html, render_summary_html
+from grader.reports.summary import summarise
+from grader.reports.tables import write_grades_csv
+from grader.reports.wording import checked_text, percent_of, score_of, standing_of, worth_of
+from tests.reports.example_reports import exercise, make_report, mixed, number, printed, result
 
 
 def test_students_never_see_what_hidden_checks_and_questions_expect() -> None:
@@ -20,3 +28,51 @@ def test_students_see_their_own_layout_and_answer() -> None:
     hidden = render_html(make_report(mixed().exercises[1]))
     assert 'aria-label="yours: array' in hidden
     assert "745.65 us" in hidden
+
+
+def with_bonus(*, required: bool = True) -> Report:
+    """Full marks, and 3 of 4 points of an extension; or the extension alone."""
+    extra = [result("a", points=3), result("b", "failed", points=1)]
+    extension = exercise(extra, exercise="c5_choose", module="04_more", extension=True)
+    parts = [exercise([result("v", points=2)])] if required else []
+    return make_report(*parts, extension, points=2.0 if required else 0.0)
+
+
+def test_a_bonus_is_no_part_of_the_points() -> None:
+    report = with_bonus()
+    assert (report.bonus, percent_of(report), score_of(report)) == (3, 100, "2 / 2 + 3 bonus points")
+    assert standing_of(report) == "Score: 2 / 2 + 3 bonus points (100%)"
+    assert [worth_of(e) for e in report.exercises] == ["2/2", "bonus 3/4"]
+    page = render_html(report)
+    assert "of 2 points, 100%; 3 bonus points" in page and "bonus 3/4" in page and "5 of 2" not in page
+
+
+def test_extensions_alone_have_a_bonus_and_no_percentage(tmp_path: Path) -> None:
+    alone = with_bonus(required=False)
+    assert (percent_of(alone), standing_of(alone)) == (None, "Score: 3 of 4 bonus points")
+    summary = summarise([alone], extensions={"c5_choose"})
+    assert (summary.mean, [a.mean for a in summary.assignments]) == (None, [None])
+    for text in (printed(alone), render_html(alone), render_summary_html(summary, [alone])):
+        assert "/ 0" not in text and "of 0 points" not in text
+    assert "0%" not in printed(alone) and ", 0%" not in render_html(alone)
+    write_grades_csv([alone, with_bonus()], tmp_path / "g.csv")
+    rows = list(csv.DictReader(io.StringIO((tmp_path / "g.csv").read_text())))
+    totals = [[row[name] for name in ("earned", "points", "percent", "bonus")] for row in rows]
+    assert totals == [["0", "0", "", "3"], ["2", "2", "100", "3"]]
+
+
+def test_what_is_not_judged_is_neither_earned_nor_lost() -> None:
+    read = number(status="blocked", reason="read as 3 us; judged after you submit", actual="read as 3 us", hint="")
+    empty = number(status="blocked", reason="not answered yet", actual=None, hint="")
+    misfit = number(reason="a time was asked, you gave an amount of data")
+    done = [result("a"), result("b", "failed"), read]
+    assert checked_text(done) == "1 of 2 checks pass; 1 answer read, judged when graded"
+    assert checked_text([read, read, misfit, empty]) == (
+        "2 answers read, judged when graded; 1 answer cannot be right; 1 not answered yet"
+    )
+    report = make_report(exercise(done))
+    text = printed(report)
+    assert "dimension  1 of 2 checks pass; 1 answer read, judged when graded" in text.replace("\n", " ")
+    assert text.rstrip().splitlines()[-1] == "1 of 2 checks pass; 1 answer read, judged when graded" and "%" not in text
+    assert "take?  1 point\n" in text and "0/1\n    read" not in text
+    assert "1 answer read" in render_fragment(report.exercises[0])

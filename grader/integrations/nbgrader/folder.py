@@ -147,7 +147,7 @@ def in_plain_words(course: Course, name: str) -> str:
     """What an exercise's points are for, as comment lines; of hidden checks only what they are worth."""
     exercise, weight = course.exercise(name), course.weight(name)
     total = round(exercise.points * weight, 6)
-    worth = f"{total:g} points" + (", extra credit" if exercise.extension else "")
+    worth = f"{total:g} points" + (", a bonus" if exercise.extension else "")
     lines = [f"# What {name} is graded on ({worth}), here on your data, later on data you do not see:"]
     public = [c for c in exercise.checks.values() if c.public]
     lines += [f"# {c.points * weight:>5g}  {c.label}" for c in public]

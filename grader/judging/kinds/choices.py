@@ -85,6 +85,9 @@ class ChoiceKind:
     def written(self, want: str) -> str:
         return self.options[want]
 
+    def misfit(self, given: str) -> str:
+        return ""
+
     def why(self, given: str, want: str) -> str:
         return "not right, and no slip we know"
 

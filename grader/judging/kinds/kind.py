@@ -55,6 +55,10 @@ class Kind(Protocol[Want, Given]):
         """An answer as a learner may write it, of which ``read`` makes the same."""
         ...
 
+    def misfit(self, given: Given) -> str:
+        """Why no right answer can be like that, whatever the right one is; '' where one can."""
+        ...
+
     def why(self, given: Given, want: Want) -> str:
         """Why a wrong answer may be wrong."""
         ...

@@ -59,13 +59,23 @@ class QuantityKind:
     def written(self, want: float) -> str:
         return f"{want / unit_of(self.unit)[0]!r} {self.unit}".strip()
 
+    def misfit(self, given: Answer) -> str:
+        if other := self._other_dimension(given):
+            return other
+        if given.value < 0 or (given.value == 0 and not self.zero):
+            return f"the answer is {'not negative' if self.zero else 'positive'}, you gave {given}"
+        return ""
+
     def why(self, given: Answer, want: float) -> str:
-        asked = unit_of(self.unit)[1]
-        if given.dimension != asked:
-            return f"{asked} was asked, you gave {given.dimension}"
+        if other := self._other_dimension(given):
+            return other
         if want == 0:
             return "not right, and no slip we know"
         return _generic_slip(given, want, self.unit, self.rtol)
+
+    def _other_dimension(self, given: Answer) -> str:
+        asked = unit_of(self.unit)[1]
+        return "" if given.dimension == asked else f"{asked} was asked, you gave {given.dimension}"
 
 
 def is_close(got: float, want: float, rtol: float) -> bool:

@@ -63,6 +63,9 @@ class SpecKind:
     def written(self, want: Entries) -> str:
         return self.shown(want)
 
+    def misfit(self, given: Entries) -> str:
+        return ""
+
     def why(self, given: Entries, want: Entries) -> str:
         if [sorted(e) for e in given] == [sorted(e) for e in want]:
             return "the right axes cut each dimension, in another order: the first axis of a tuple is the major one"

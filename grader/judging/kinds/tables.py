@@ -83,6 +83,10 @@ class TableKind:
     def written(self, want: Wants) -> str:
         return self._text(want, lambda kind, number: kind.written(number))
 
+    def misfit(self, given: Givens) -> str:
+        cells = ((place, self.columns[place[1]].misfit(cell)) for place, cell in given.items())
+        return next((f"{_name(*place)}: {wrong}" for place, wrong in cells if wrong), "")
+
     def why(self, given: Givens, want: Wants) -> str:
         wrong = [p for p in want if self.columns[p[1]].distance(given[p], want[p]) is None]
         row, column = wrong[0]

@@ -1,0 +1,37 @@
+"""Names as people type them: in full, or a beginning that says which one is meant."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from grader.course.config import CourseError
+from grader.declared import nearest
+
+
+def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
+    """The name itself; else those whose first words it is (``c3``, ``03``); else the only one that begins so (``c3_con``).
+
+    Args:
+        what: a name is of, for the message.
+
+    Raises:
+        CourseError: there is none, with the nearest; or the beginning is no whole word and of several, with these.
+    """
+    if name in names:
+        return [name]
+    if words := [n for n in names if name and n.startswith(f"{name}_")]:
+        return words
+    begun = [n for n in names if name and n.startswith(name)]
+    if len(begun) > 1:
+        raise CourseError(f"{name!r} could be {', '.join(begun)}: write more of it")
+    if not begun:
+        raise CourseError(f"no {what} {name!r}{nearest(name, names)}")
+    return begun
+
+
+def only_one(name: str, names: Sequence[str], what: str) -> str:
+    """The one that is meant. Raises CourseError where that could be several."""
+    found = meant_by(name, names, what)
+    if len(found) > 1:
+        raise CourseError(f"{name!r} could be {', '.join(found)}: write more of it")
+    return found[0]

@@ -1,0 +1,41 @@
+"""Which name is meant by what people type."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.course.config import CourseError
+from grader.course.naming import meant_by, only_one
+
+NAMES = ["c1_local", "c10_more", "c3_contracting", "d1_ring", "d1_line"]
+
+
+@pytest.mark.parametrize(
+    ("name", "meant"),
+    [
+        ("c1_local", ["c1_local"]),
+        ("c1", ["c1_local"]),  # its first word is whole: c10 is another
+        ("c10", ["c10_more"]),
+        ("c3_c", ["c3_contracting"]),
+        ("c3_contractin", ["c3_contracting"]),
+        ("d1", ["d1_ring", "d1_line"]),
+        ("d1_r", ["d1_ring"]),
+    ],
+)
+def test_a_name_its_first_words_or_a_beginning_of_its_own(name: str, meant: list[str]) -> None:
+    assert meant_by(name, NAMES, "exercise") == meant
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("c", "'c' could be c1_local, c10_more, c3_contracting: write more of it"),
+        ("d1", "'d1' could be d1_ring, d1_line: write more of it"),
+        ("c3_contractng", "no exercise 'c3_contractng'; did you mean 'c3_contracting'?"),
+        ("", "no exercise ''; there are c10_more, c1_local, c3_contracting, d1_line, d1_ring"),
+    ],
+)
+def test_one_that_says_too_little_or_nothing(name: str, message: str) -> None:
+    with pytest.raises(CourseError) as error:
+        only_one(name, NAMES, "exercise")
+    assert str(error.value) == message
