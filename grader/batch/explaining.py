@@ -14,7 +14,6 @@ from grader.common.observation import Fault, Observation, Seen, Sharded, Timing
 from grader.course.config import CourseError
 from grader.course.in_place import reference_in_place
 from grader.course.loading import Course
-from grader.course.naming import only_one
 from grader.declared import fits, nearest
 from grader.exercise import AuthorError, Call, Exercise
 from grader.expect import Failure, laid_out
@@ -30,23 +29,14 @@ MAX_DATA = 64 << 20  # bytes of all arguments of a call that is run
 
 
 def chosen(course: Course, name: str) -> tuple[Exercise, str | None]:
-    """The exercise of this name or beginning; or the one with a task of this name, and the task's name.
+    """The exercise of this name or beginning; or the one with a task of this name or beginning, and the task's name.
 
     Raises CourseError where there is none, or several.
     """
-    try:
-        (only,) = course.asked([name])
-        return course.exercise(only), None
-    except ValueError:
-        several = ", ".join(course.select([name]))
-        raise CourseError(f"{name} has several exercises: explain one of {several}") from None
-    except CourseError as error:
-        usable, _ = course.usable(course.module_of)
-        owners = {task: exercise for exercise in map(course.exercise, usable) for task in exercise.tasks}
-        if not any(name and task.startswith(name) for task in owners):
-            raise error from None
-        task = only_one(name, [*course.module_of, *owners], "exercise")
-        return owners[task], task
+    found, task = course.find(name, lambda exercise: exercise.tasks)
+    if len(found) > 1:
+        raise CourseError(f"{name} has several exercises: explain one of {', '.join(found)}")
+    return course.exercise(found[0]), task
 
 
 def reference(exercise: Exercise) -> Source:

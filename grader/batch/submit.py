@@ -23,11 +23,11 @@ from grader.course.loading import Course
 from grader.intake.reading import read
 from grader.intake.submission import Submission
 from grader.reports.pages import page_name
+from grader.reports.wording import is_unfinished
 
 MANIFEST = "manifest.json"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # so that the same work makes the same file
 ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")  # no person's account
-UNFINISHED = ("not written yet", "not answered yet", "nothing was handed in")
 
 
 @dataclass(frozen=True)
@@ -59,10 +59,7 @@ def prepare(course: Course, module: str, work: Path, student: str, grader: Grade
 
 def missing(report: Report) -> dict[str, list[str]]:
     """Tasks and questions that are not there or not begun, by exercise."""
-    found = {
-        e.exercise: list(dict.fromkeys(r.task for r in e.results if any(word in r.reason for word in UNFINISHED)))
-        for e in report.exercises
-    }
+    found = {e.exercise: list(dict.fromkeys(r.task for r in e.results if is_unfinished(r))) for e in report.exercises}
     return {exercise: tasks for exercise, tasks in found.items() if tasks}
 
 

@@ -19,7 +19,8 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.exercise import Exercise
 from grader.intake.reading import read
-from grader.intake.submission import Source
+from grader.intake.stubs import nothing_written
+from grader.intake.submission import Source, fingerprint
 from grader.reports.explained import Explained, as_data
 from grader.reports.explained_text import print_explained
 from grader.reports.trace import trace_json
@@ -44,11 +45,12 @@ def explain(
     isolation: Isolation = "none",
     course: CourseOption = None,
     student: Student = "",
+    solution: Annotated[bool, typer.Option("--solution", help="the solution's, also where mine is written")] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Explain what a function does: collectives, bytes, memory, FLOPs, shardings. The solution's, or mine with --work.
+    """Explain what a function does: collectives, bytes, memory, FLOPs, shardings.
 
-    Where there are no solutions it is always mine.
+    Mine where I have written any of it, else the solution's where solutions are; the first line says whose.
     """
     found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)
     wanted = explaining.Wanted(sizes_of("--mesh", mesh) or None, sizes_of("--dims", dims), on, profile)
@@ -57,7 +59,7 @@ def explain(
     asks, left_out = explaining.asks_of(found, exercise, explaining.calls_of(exercise, task), wanted)
     for problem in left_out:
         tell("note", f"left out {problem}")
-    solution = work is None and found.solved
+    solution = theirs(found, exercise, work, solution)
     if not solution and tier != "none" and course is None:
         refuse_course_beside(found, work_in(found, work))
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier)
@@ -65,12 +67,34 @@ def explain(
     more = explaining.with_hidden_sizes(asks) if for_author else []
     with own_grader(found, tier) as grader:
         made, notes = explaining.explained(grader, source, [*asks, *more], wanted)
+    tell("note", f"this is {whose(found, exercise, source, solution)}")
     for note in notes:
         tell("note", note)
     shown = made[: len(asks)]
     show(shown, lines_of(made) if for_author else {}, as_json)
     write_trace(trace, shown)
     raise typer.Exit(code_of(shown))
+
+
+def theirs(course: Course, exercise: Exercise, work: Path | None, solution: bool) -> bool:
+    """Whether the solution is explained. Raises CourseError where it is wanted and not here."""
+    if solution and (work is not None or not course.solved):
+        raise CourseError("--solution: " + ("--work says whose it is" if work else "there are no solutions here"))
+    if work is not None or not course.solved:
+        return False
+    place = course.root / "exercises"
+    if solution or not place.is_dir():
+        return True
+    mine = read(place, "me", course.module_of, course.handed_out).sources.get(exercise.id)
+    return mine is None or fingerprint(mine) in course.handed_out or nothing_written(mine)
+
+
+def whose(course: Course, exercise: Exercise, source: Source, solution: bool) -> str:
+    """Whose function is explained, and where it stands."""
+    if solution:
+        return f"the solution's, {course.path_of(exercise.id).relative_to(course.root)}"
+    other = "; --solution explains the solution's" if course.solved else ""
+    return f"yours, {source.name}{other}"
 
 
 def sizes_of(option: str, text: str) -> dict[str, int]:

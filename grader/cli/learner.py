@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from rich.markdown import Markdown
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from grader.batch.grade import Grader
 from grader.batch.here import Here
 from grader.cli.console import UNUSABLE, exit_code, out, points, print_json, say, tell, tell_unusable
 from grader.cli.options import AsJson, CourseOption, Names, Student, Work, course_at, student_name, work_in
+from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.stubs import page
@@ -22,9 +25,15 @@ from grader.intake.reading import read
 from grader.intake.submission import Submission
 from grader.judging.kinds import kind_name
 from grader.judging.questions import render_question
+from grader.reports.overview import print_first_failure, print_overview
+from grader.reports.statement import print_markdown
 from grader.reports.terminal import print_report
 from grader.reports.untrusted import clean
+from grader.reports.wording import is_begun
 from grader.sandbox.tiers import best_tier, environment
+
+LIST_WIDTH = 76
+WITH_SOLUTIONS = "Hidden checks and answers were judged as well, since the solutions are here."
 
 
 def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
@@ -54,19 +63,27 @@ def list_(course: CourseOption = None, as_json: AsJson = False) -> None:
 
 
 def print_list(course: Course, rows: list[dict[str, Any]]) -> None:
-    """Each module with the rows of its exercises."""
+    """Each module with the rows of its exercises; names stand whole, however narrow the terminal."""
     for module in course.config.modules:
         due = f" — due {module.deadline:%Y-%m-%d %H:%M}" if module.deadline else ""
         out.print(f"\n[bold]{module.id}[/bold]  {module.title}{due}", highlight=False)
-        for row in rows:
-            if row["module"] == module.id:
-                extra = "  (extension)" if row["extension"] else ""
-                stars = "*" * row["stars"]
-                out.print(
-                    f"  {row['exercise']:26} {stars:4} {points(row['points']):>11}  {row['title']}{extra}",
-                    highlight=False,
-                    markup=False,
-                )
+        listed = [row for row in rows if row["module"] == module.id]
+        if out.width >= LIST_WIDTH:
+            table = Table.grid(padding=(0, 2, 0, 0))
+            for row in listed:
+                table.add_row(f"  {row['exercise']:26}", f"{'*' * row['stars']:4}", f"{worth(row):>17}", row["title"])
+            out.print(table, highlight=False, markup=False)
+            continue
+        for row in listed:
+            say(f"  {row['exercise']}", style="bold")
+            about = Text(f"{'*' * row['stars']} {worth(row)}  {row['title']}")
+            out.print(Padding(about, (0, 0, 0, 4)), highlight=False)
+
+
+def worth(row: Mapping[str, Any]) -> str:
+    """``2 points``, ``2.5 bonus points``."""
+    amount = points(row["points"])
+    return amount.replace(" ", " bonus ") if row["extension"] else amount
 
 
 def show(
@@ -78,19 +95,21 @@ def show(
 ) -> None:
     """Show an exercise: its statement, my numbers, what is checked, and hints when asked for."""
     found = course_at(course, packaged=True)
-    good, unusable = found.usable(found.module_of)
-    owners = [e for e in good if name in found.exercise(e).questions]
-    chosen = (owners or found.asked([name]))[0]
+    _, unusable = found.usable(found.module_of)
+    several, only = found.find(name, lambda exercise: exercise.questions)
+    if len(several) > 1:
+        raise CourseError(f"{name} has several exercises: show one of {', '.join(several)}")
+    chosen = several[0]
     tell_unusable({e: reason for e, reason in unusable.items() if e != chosen}, "note")
     exercise = found.exercise(chosen)
-    questions = questions_for(found, exercise, student_name(found, student), name if owners else None)
+    questions = questions_for(found, exercise, student_name(found, student), only)
     hints = {t.name: list(t.hints[:hint]) for t in exercise.tasks.values()} if hint else {}
     if as_json:
         checks = [{"label": c.label, "points": c.points} for c in exercise.checks.values()]
         print_json({"exercise": exercise.id, "statement": exercise.statement, "checks": checks,
                     "hidden_points": exercise.hidden_points, "questions": questions, "hints": hints})  # fmt: skip
         return
-    if not owners:
+    if only is None:
         print_statement(exercise, solved=found.solved)
     for question in questions:
         out.print(f"\nQuestion {question['name']} ({points(question['points'])})", style="bold")
@@ -98,7 +117,7 @@ def show(
     for task, texts in hints.items():
         for number, text in enumerate(texts, 1):
             out.print(f"\nHint {number} for {task}: {text}", markup=False, highlight=False)
-    if exercise.tasks and not hints and not owners:
+    if exercise.tasks and not hints and only is None:
         out.print(f"\nStuck? shardlings show {exercise.id} --hint 1", style="dim")
 
 
@@ -119,7 +138,7 @@ def questions_for(course: Course, exercise: Exercise, student: str, only: str | 
 
 def print_statement(exercise: Exercise, *, solved: bool) -> None:
     """What is to be done, and what is checked of it."""
-    out.print(Markdown(page(exercise)))
+    print_markdown(page(exercise), out)
     if exercise.checks:
         out.print("\n[bold]Checked" + ("" if solved else " before you submit") + "[/bold]")
     for check in exercise.checks.values():
@@ -138,7 +157,10 @@ def check(
     student: Student = "",
     as_json: AsJson = False,
 ) -> None:
-    """Check my own work with the public checks. Without isolation: it is your code on your machine."""
+    """Check my own work with the public checks; where the solutions are, with all, and my answers, too.
+
+    Without names: what is begun and what is not, and the first failure. Without isolation: it is your code on your machine.
+    """
     found = course_at(course, [work] if work else [], packaged=True)
     chosen = found.asked(names or [])
     place, tier = work_in(found, work), best_tier(isolation)
@@ -153,14 +175,38 @@ def check(
     if not chosen:
         raise typer.Exit(UNUSABLE)
     with own_grader(found, tier) as grader:
-        graded = grader.grade(submission, chosen, public=True)
+        graded = grader.grade(submission, chosen, public=not found.solved)
     if as_json:
         typer.echo(graded.dumps(), nl=False)
-    else:
+    elif names or len(chosen) == 1:
         print_report(graded, out)
-        if hidden := sum(found.exercise(name).hidden_points * found.weight(name) for name in chosen):
-            out.print(f"Hidden checks decide on {points(hidden)} more when your work is graded.")
+        print_judged(found, chosen)
+    else:
+        print_in_short(found, graded)
     raise typer.Exit(UNUSABLE if unusable else exit_code([graded], student=True))
+
+
+def print_judged(course: Course, names: Sequence[str]) -> None:
+    """What was judged of these exercises, where that is not plain."""
+    if course.solved:
+        out.print(WITH_SOLUTIONS)
+    elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
+        out.print(f"Hidden checks decide on {points(hidden)} more when your work is graded.")
+
+
+def print_in_short(course: Course, graded: Report) -> None:
+    """A line for each exercise that is begun, the first failure, and how to see more."""
+    print_overview(graded, {m.id: m.title for m in course.config.modules}, out)
+    out.print()
+    if failing := print_first_failure(graded, out):
+        out.print()
+        say(
+            f"All of it: shardlings check {failing.exercise}; again whenever you save: shardlings watch {failing.exercise}"
+        )
+    elif waiting := next((e.exercise for e in graded.exercises if not is_begun(e)), None):
+        say(f"Next: shardlings show {waiting}, then shardlings watch {waiting}")
+    if course.solved:
+        out.print(WITH_SOLUTIONS)
 
 
 def refuse_course_beside(course: Course, place: Path) -> None:

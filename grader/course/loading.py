@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import math
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -73,6 +73,24 @@ class Course:
         if found := self.select(list(names)):
             return found
         raise CourseError(f"there is no exercise in {', '.join(names) or 'the course'} yet{then}")
+
+    def find(self, name: str, parts: Callable[[Exercise], Iterable[str]]) -> tuple[list[str], str | None]:
+        """The exercises that a name means; else the one that has a part of this name or beginning, and the part's name.
+
+        Args:
+            parts: the names of an exercise's tasks, or of its questions.
+
+        Raises:
+            CourseError: it means nothing, or could mean several.
+        """
+        try:
+            return self.asked([name]), None
+        except CourseError as error:
+            owners = {part: e for e in self.usable(self.module_of)[0] for part in parts(self.exercise(e))}
+            if not any(name and part.startswith(name) for part in owners):
+                raise error from None
+            part = only_one(name, [*self.module_of, *owners], "exercise")
+            return [owners[part]], part
 
     def path_of(self, exercise: str) -> Path:
         module = self.module_of[exercise]

@@ -69,6 +69,11 @@ def _print_exercise(paper: Paper, exercise: ExerciseReport, audience: Audience) 
     paper.console.print()
 
 
+def print_result(result: Result, console: Console) -> None:
+    """One result as a learner reads it: why it failed, a hint, pictures."""
+    _print_result(Paper(console), result.for_student(), "student")
+
+
 def _print_result(paper: Paper, result: Result, audience: Audience) -> None:
     colour = _COLOURS[result.status]
     mark = _MARKS[result.status][paper.ascii]

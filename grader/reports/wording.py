@@ -12,6 +12,7 @@ from grader.reports.untrusted import show_data
 Audience = Literal["student", "staff"]
 Graded = TypeVar("Graded", Report, ExerciseReport)
 
+UNFINISHED = ("not written yet", "not answered yet", "nothing was handed in")
 BLOCKED = "an earlier check that this one needs did not pass"
 
 
@@ -44,6 +45,25 @@ def data_pairs(result: Result) -> list[tuple[str, str]]:
 def count_notes(report: Report) -> int:
     """Those of the submission and of each exercise."""
     return len(report.notes) + sum(len(e.notes) for e in report.exercises)
+
+
+def is_unfinished(result: Result) -> bool:
+    """Whether nothing was written or answered there yet."""
+    return any(word in result.reason for word in UNFINISHED)
+
+
+def is_begun(exercise: ExerciseReport) -> bool:
+    """Whether there is anything to judge: something passes, fails for what it does, or was read."""
+    return exercise.handed_in and any(
+        r.status in ("passed", "broken") or r.actual is not None or (r.status == "failed" and not is_unfinished(r))
+        for r in exercise.results
+    )
+
+
+def first_failure(exercise: ExerciseReport) -> Result | None:
+    """What to look at first: what fails for what it does, else what is not written yet."""
+    failed = [r for r in exercise.results if r.status in ("failed", "broken")]
+    return min(failed, key=is_unfinished, default=None)
 
 
 # what was earned
@@ -100,3 +120,10 @@ def checked_text(results: Sequence[Result]) -> str:
     parts += [f"{counted(wrong, 'answer')} cannot be right"] if wrong else []
     parts += [f"{len(answers) - read - wrong} not answered yet"] if len(answers) > read + wrong else []
     return "; ".join(parts)
+
+
+def passing_text(results: Sequence[Result]) -> str:
+    """``4 of 7 pass``; where answers were only read, that as well."""
+    if not_judged(results):
+        return checked_text(results)
+    return f"{sum(r.status == 'passed' for r in results)} of {len(results)} pass"

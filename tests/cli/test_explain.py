@@ -102,7 +102,8 @@ def test_the_solution_is_explained_with_the_authors_lines_and_what_a_check_may_s
 
 def test_one_task_on_another_mesh() -> None:
     done = shardlings("explain", "ring_all_gather", "--mesh", "x=6", COLUMNS="40")
-    assert done.returncode == 0 and done.stderr == ""
+    assert done.returncode == 0
+    assert done.stderr == "note: this is the solution's, solutions/05_rings/e1_ring_all_gather.py\n"
     assert "ring_all_gather on x=6 with I=120, J=5" in done.stdout
     assert "5 × permute over x to the next device" in " ".join(done.stdout.split())
     assert "what a check may say" not in done.stdout, "one mesh says little about others"
@@ -114,7 +115,7 @@ def test_a_timeline_on_a_slice_with_sizes_of_a_paper_and_its_trace(tmp_path: Pat
     trace = tmp_path / "e1.json"
     words = ["--mesh", "x=8", "--on", "v5e:2x4", "--dims", "I=65536,J=4096", "--trace", str(trace)]
     done = shardlings("explain", "e1", *words, NO_COLOR="1")
-    assert done.returncode == 0 and done.stderr == f"note: wrote {trace}; open it at https://ui.perfetto.dev\n"
+    assert done.returncode == 0 and done.stderr.endswith(f"\nnote: wrote {trace}; open it at https://ui.perfetto.dev\n")
     told = " ".join(done.stdout.split())
     assert "in time on v5e 2x4, x on slice axes 0 and 1, profile ideal" in told
     assert "not run at these sizes" in told and "link x+ " in told and "permute: " in told
@@ -204,3 +205,19 @@ def test_timing_calls_are_laid_out_where_they_say_and_give_lines_about_time(tmp_
     path.write_text(path.read_text().replace("expect_step_time(seen, at_most=1)", line))
     (checked,) = json.loads(shardlings("explain", "x1", "--json", cwd=tmp_path).stdout)["checks"].values()
     assert line in checked
+
+
+def test_it_says_whose_function_it_explains_mine_first(tmp_path: Path) -> None:
+    """In a clone with solutions: the solution's until something is written, then mine, unless the solution's is asked for."""
+    made_up(tmp_path)
+    shardlings("build", cwd=tmp_path)
+    theirs = "note: this is the solution's, solutions/01_gather/x1_gather.py\n"
+    assert shardlings("explain", "x1", cwd=tmp_path).stderr == theirs
+    stub = tmp_path / "exercises" / "01_gather" / "x1_gather.py"
+    stub.write_text(stub.read_text().replace('raise NotImplementedError("gather")', "return a"))
+    mine = shardlings("explain", "gath", cwd=tmp_path)
+    assert mine.stderr == "note: this is yours, 01_gather/x1_gather.py; --solution explains the solution's\n"
+    assert "no collectives" in mine.stdout
+    assert shardlings("explain", "x1", "--solution", cwd=tmp_path).stderr == theirs
+    wrong = shardlings("explain", "x1", "--solution", cwd=tmp_path / "exercises")
+    assert one_line(wrong) == "shardlings: --solution: there are no solutions here"

@@ -54,7 +54,7 @@ def test_what_learners_are_given_can_be_checked_by_itself(tmp_path: Path) -> Non
         " out_specs=P('x', 'y'))(a, b)"
     )
     text = stub.read_text().replace('raise NotImplementedError("matmul_local")', body)
-    stub.write_text(text.replace("= None  # TODO: your answer", '= "12 MB"'))
+    stub.write_text(text.replace("= None  # TODO: your answer", '= "12 GFLOP"'))
     done = shardlings("check", "c1", "--json", cwd=tmp_path / "exercises")
     results = json.loads(done.stdout)["exercises"][0]["results"]
     assert {r["status"] for r in results if r["kind"] == "check"} == {"passed"}
@@ -100,3 +100,58 @@ def test_an_exercise_that_cannot_be_used_stops_no_other(with_bad: Path) -> None:
     assert checked.returncode == 2 and "X1 Gather  0/" in checked.stdout
     assert [line for line in checked.stderr.splitlines() if "x2_bad" in line] == [f"shardlings: {bad_line(with_bad)}"]
     assert one_line(shardlings("build", cwd=with_bad)) == f"shardlings: {bad_line(with_bad)}"
+
+
+def test_without_names_check_says_what_is_begun_and_the_first_failure(tmp_path: Path) -> None:
+    shutil.copytree(ROOT / "exercises", tmp_path / "exercises")
+    place = tmp_path / "exercises" / "03_matmuls"
+    stub = place / "c1_no_communication.py"
+    stub.write_text(stub.read_text().replace('raise NotImplementedError("matmul_local")', "return a @ b"))
+    done = shardlings("check", cwd=tmp_path / "exercises")
+    assert done.returncode == 1 and len(done.stdout.splitlines()) < 40
+    assert "03_matmuls The four cases of a sharded matmul: 1 of 5 begun\n" in done.stdout
+    assert "  ✗ c1_no_communication 2 of 3 checks pass; 1 not answered yet\n" in done.stdout
+    assert "01_layout Meshes, shardings and local shapes: not begun, 6 exercises\n" in done.stdout
+    assert "the product is not computed inside jax.shard_map" in done.stdout.replace("\n    ", " ")
+    assert "All of it: shardlings check c1_no_communication; again whenever you save: shardlings watch" in done.stdout
+
+
+def test_where_the_solutions_are_hidden_checks_and_answers_are_judged_too(small: Path) -> None:
+    shardlings("build", cwd=small)
+    stub = small / "exercises" / "03_matmuls" / "c1_no_communication.py"
+    text = stub.read_text().replace('raise NotImplementedError("matmul_local")', "return a @ b")
+    stub.write_text(text.replace("= None  # TODO: your answer", '= "12 MB"'))
+    shown = shardlings("check", "c1", cwd=small).stdout
+    assert shown.endswith("Hidden checks and answers were judged as well, since the solutions are here.\n")
+    assert "✓ matmul_local: no collective  1/1" in shown and "hint: You multiplied whole arrays" in shown
+    assert "a number of FLOPs was asked, you gave an amount of data" in shown and "Score: 2.5 / 4 (62.5%)" in shown
+    given = shardlings("check", "c1", cwd=small / "exercises").stdout
+    assert "2 of 3 checks pass; 1 answer cannot be right" not in given and "no collective " not in given
+    assert "a number of FLOPs was asked, you gave an amount of data" in given
+
+
+def test_show_cuts_no_name_however_narrow_the_terminal() -> None:
+    shown = shardlings("show", "a6", COLUMNS="40").stdout
+    assert all(word in shown for word in ("with_sharding_constraint", "jax.typeof(c)", "matmul_explicit"))
+    assert max(map(len, shown.splitlines())) <= 40
+    listed = shardlings("list", COLUMNS="30").stdout
+    assert all(f"\n  {name}\n" in listed for name in find_course(ROOT).module_of)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("show", "c"), "'c' could be c1_no_communication, c2_one_operand,"),
+        (("check", "c"), "'c' could be c1_no_communication, c2_one_operand,"),
+        (("show", "03"), "03 has several exercises: show one of c1_no_communication, c2_one_operand,"),
+        (("show", "flops_per_devic"), ""),
+        (("show", "flops_per_devize"), "no exercise 'flops_per_devize'; there are "),
+        (("submit", "0"), "'0' could be 01_layout, 02_collectives,"),
+    ],
+)
+def test_names_are_taken_by_any_unique_beginning(words: tuple[str, ...], message: str) -> None:
+    done = shardlings(*words)
+    if message:
+        assert one_line(done).startswith(f"shardlings: {message}")
+    else:
+        assert "Question flops_per_device (1 point)" in done.stdout

@@ -1,0 +1,68 @@
+"""How far somebody is in the course, on a terminal: a line for each exercise that is begun, and the first failure in full."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from grader.common.result import ExerciseReport, Report
+from grader.reports.paper import Paper
+from grader.reports.points import counted
+from grader.reports.terminal import print_result
+from grader.reports.wording import first_failure, is_begun, passing_text, seen_by
+
+
+def print_overview(report: Report, titles: Mapping[str, str], console: Console) -> None:
+    """Modules in order, of those not begun one line each.
+
+    Args:
+        titles: of each module, by its id.
+    """
+    paper, shown = Paper(console), seen_by("student", report)
+    for module, title in titles.items():
+        exercises = [e for e in shown.exercises if e.module == module]
+        if exercises:
+            _print_module(paper, f"{module} {title}", exercises)
+    begun = [e for e in shown.exercises if is_begun(e)]
+    done = sum(first_failure(e) is None for e in begun)
+    paper.line(paper.text(f"{done} done, {len(begun)} begun, of {counted(len(shown.exercises), 'exercise')}", "bold"))
+
+
+def _print_module(paper: Paper, heading: str, exercises: list[ExerciseReport]) -> None:
+    begun = [e for e in exercises if is_begun(e)]
+    many = f"{len(begun)} of {len(exercises)} begun" if begun else f"not begun, {counted(len(exercises), 'exercise')}"
+    paper.line(paper.text(heading, "bold" if begun else ""), Text(": "), paper.text(many, "bright_black"))
+    rows = Table.grid(padding=(0, 1, 0, 0))
+    for _ in range(3):
+        rows.add_column(overflow="fold")
+    for exercise in exercises if begun else ():
+        rows.add_row(*_row(paper, exercise))
+    if begun:
+        paper.console.print(Padding(rows, (0, 0, 0, 2), expand=False))
+
+
+def _row(paper: Paper, exercise: ExerciseReport) -> tuple[Text, Text, Text]:
+    if not is_begun(exercise):
+        return Text(" "), paper.text(exercise.exercise, "bright_black"), paper.text("not begun", "bright_black")
+    failing = first_failure(exercise) is not None
+    mark = ("x" if failing else "+") if paper.ascii else ("✗" if failing else "✓")
+    colour = "red" if failing else "green"
+    bonus = "bonus; " if exercise.extension else ""
+    return Text(mark, style=f"bold {colour}"), paper.text(exercise.exercise), paper.text(
+        bonus + passing_text(exercise.results)
+    )  # fmt: skip
+
+
+def print_first_failure(report: Report, console: Console) -> ExerciseReport | None:
+    """The first failure of what is begun, in full; returns its exercise, None where nothing of it fails."""
+    paper = Paper(console)
+    for exercise in filter(is_begun, seen_by("student", report).exercises):
+        if failure := first_failure(exercise):
+            paper.line(paper.text(exercise.title, "bold", 200))
+            print_result(failure, console)
+            return exercise
+    return None
