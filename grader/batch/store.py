@@ -45,7 +45,7 @@ class Folder:
 
     def __init__(self, path: Path, course: Course | None = None) -> None:
         self.path, self.course = path, course
-        self.suspicions = 0  # wrong answers that fit another student's numbers
+        self.suspicions: list[dict[str, Any]] = []  # wrong answers that fit another student's numbers
 
     def __enter__(self) -> Folder:
         import fcntl  # not on Windows, where there is no sandbox to grade in either
@@ -250,7 +250,7 @@ def write_integrity(course: Course, reports: list[Report], folder: Folder) -> No
                         others = _fits(course, questions[result.name], graded.student, str(result.actual), students)
                         if others:
                             found.append({"student": graded.student, "question": result.name, "fits": others})
-    folder.suspicions = len(found)
+    folder.suspicions = found
     with resumable():
         write_atomic(folder.path / "integrity.json", json.dumps(found, indent=2) + "\n")
 

@@ -131,6 +131,7 @@ def finish(
         not_graded=not_graded,
         extensions=frozenset(e for e in course.module_of if e not in unusable and course.exercise(e).extension),
         warnings=[course.seed_problem] if course.seed_problem else [],
+        suspicions=folder.suspicions,
     )
     folder.finish(reports, summary)
     if earlier := sorted({r.student for r in reports} - {r.student for r in graded} - not_graded.keys()):
@@ -147,7 +148,7 @@ def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: b
     to = folder.path
     print_summary(summary, out)
     if folder.suspicions:
-        text = f"{folder.suspicions} wrong answers are right for another student's numbers: {to}/integrity.json"
+        text = f"{len(folder.suspicions)} wrong answers are right for another student's numbers: {to}/integrity.json"
         out.print(text, highlight=False, soft_wrap=True)
     out.print(f"\nReports: {to}/index.html, {to}/grades.csv  (isolation: {tier})", highlight=False, soft_wrap=True)
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 MAX_NOTES = 100
 A_LINK = "is a link and was not followed"
+PASSED_OVER = "is not graded for"
 
 
 def printable(name: str) -> str:

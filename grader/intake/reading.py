@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from grader.common.text import a_few, first_notes, printable
+from grader.common.text import PASSED_OVER, a_few, first_notes, printable
 from grader.intake.decoding import text_of
 from grader.intake.disk import File
 from grader.intake.listing import listing
@@ -175,4 +175,4 @@ def _add_to_digest(digest: Any, name: str, data: bytes) -> None:
 
 def _ignored_note(candidate: _Candidate, instead: Mapping[str, str]) -> str:
     used = list(dict.fromkeys(instead.values()))
-    return f"{candidate.source.name} is not graded for {a_few(list(instead))}: used {a_few(used)}"
+    return f"{candidate.source.name} {PASSED_OVER} {a_few(list(instead))}: used {a_few(used)}"

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Literal
 
 from pydantic import BaseModel
 
 from grader.common.result import Report
-from grader.common.text import A_LINK
+from grader.common.text import A_LINK, PASSED_OVER, a_few
 from grader.reports.points import counted
 from grader.reports.untrusted import clean
 
 ENDED = "XLA ended the process twice"
+Kind = Literal["not graded", "pending", "suspicious", "look", "not found", "handed in again", "late"]
 
 
 class Attention(BaseModel, frozen=True, extra="forbid"):
@@ -19,6 +21,7 @@ class Attention(BaseModel, frozen=True, extra="forbid"):
 
     student: str
     reason: str
+    kind: Kind = "look"
 
 
 class BrokenResult(BaseModel, frozen=True, extra="forbid"):
@@ -33,14 +36,39 @@ class BrokenResult(BaseModel, frozen=True, extra="forbid"):
 
 
 def who_needs_a_person(
-    reports: list[Report], not_graded: Mapping[str, str], extensions: Collection[str]
+    reports: list[Report],
+    not_graded: Mapping[str, str],
+    extensions: Collection[str],
+    suspicions: Iterable[Mapping[str, Any]] = (),
 ) -> list[Attention]:
-    """Who was not graded, whose points are pending, over whose programs XLA ended, and whose work may not have been found."""
-    found = [(student, f"not graded: {reason}") for student, reason in sorted(not_graded.items())]
-    found += [(r.student, _whats_pending(r)) for r in reports if r.pending > 0]
-    found += [(r.student, reason) for r in reports if (reason := ended_xla(r))]
-    found += [(r.student, reason) for r in reports if (reason := _not_found(r, extensions))]
-    return [Attention(student=clean(student, 100), reason=clean(reason, 600)) for student, reason in found]
+    """Who was not graded, whose points are pending, whose answers are right for others, over whose programs XLA ended,
+    whose work may not have been found, and who handed in several versions; in this order.
+    """
+    missing = {r.student: reason for r in reports if (reason := _not_found(r, extensions))}
+    found: dict[Kind, list[tuple[str, str]]] = {
+        "not graded": [(student, f"not graded: {reason}") for student, reason in sorted(not_graded.items())],
+        "pending": [(r.student, _whats_pending(r)) for r in reports if r.pending > 0],
+        "suspicious": [(s["student"], _fits_others(s)) for s in suspicions],
+        "look": [(r.student, ended_xla(r)) for r in reports],
+        "not found": list(missing.items()),
+        "handed in again": [(r.student, _several(r)) for r in reports if r.student not in missing],
+    }
+    return [
+        Attention(student=clean(student, 100), reason=clean(reason, 600), kind=kind)
+        for kind, items in found.items()
+        for student, reason in items
+        if reason
+    ]
+
+
+def _fits_others(suspicion: Mapping[str, Any]) -> str:
+    others = a_few([str(s) for s in suspicion["fits"]])
+    return f"the answer to {suspicion['question']} is wrong, and right for the numbers of {others}"
+
+
+def _several(report: Report) -> str:
+    """Where several files could have been graded, which one was."""
+    return a_few([note for note in report.notes if PASSED_OVER in note], 3)
 
 
 def ended_xla(report: Report) -> str:
@@ -62,7 +90,7 @@ def _not_found(report: Report, extensions: Collection[str]) -> str:
     notes = report.notes if missing else [note for note in report.notes if A_LINK in note]
     if report.exercises and not any(e.handed_in for e in report.exercises):
         return "; ".join(["nothing was found that can be graded", *notes[:3]])
-    lacking = [f"nothing was found for {', '.join(missing)}"] if missing else []
+    lacking = [f"nothing was found for {a_few(missing)}"] if missing else []
     return "; ".join([*lacking, *notes[:3]]) if notes else ""
 
 

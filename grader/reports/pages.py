@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,12 +16,14 @@ from markupsafe import Markup, escape
 
 from grader.clock.timeline import Timeline
 from grader.common.result import ExerciseReport, Report
+from grader.reports.class_page import class_page
+from grader.reports.histogram import answer_histogram, score_histogram
 from grader.reports.inline_styles import INLINE_STYLES
 from grader.reports.leaderboard import Board, milliseconds
 from grader.reports.loglog import Point, draw_plot
 from grader.reports.pictures import describe, pictures
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
-from grader.reports.summary import Summary, in_order
+from grader.reports.summary import Summary
 from grader.reports.svg import draw_svg
 from grader.reports.timeline_svg import draw_chart
 from grader.reports.untrusted import clean
@@ -52,10 +55,19 @@ def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student")
 
 
 def render_summary_html(summary: Summary, reports: Iterable[Report]) -> str:
-    """The class page; it links to each student's page, named by ``page_name``, in the same folder."""
+    """The class page; it links to each student's page, named by ``page_name``, in the same folder.
+
+    Its one script sorts and filters the table of students; the page's policy lets no other run.
+    """
+    shown = class_page(summary, reports)
+    digest = base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode()
     template = _environment().get_template("class.html.j2")
-    ordered = in_order(reports)
-    return template.render(summary=summary, reports=ordered, graded={r.student for r in ordered})
+    return template.render(vars(shown), script=Markup(_script()), script_hash=Markup(f"sha256-{digest}"))
+
+
+@cache
+def _script() -> str:
+    return (Path(__file__).parent / "templates" / "class.js").read_text(encoding="utf-8")
 
 
 def render_leaderboard(board: Board) -> str:
@@ -103,6 +115,7 @@ def _environment() -> Environment:
     environment.globals.update(pictures=pictures, drawing=draw_svg, describe=describe)
     environment.globals.update(points_of=points_of, percent=percentage, counted=counted, pending_text=pending_text)
     environment.globals.update(score_of=score_of, percent_of=percent_of, worth_of=worth_of)
+    environment.globals.update(score_histogram=score_histogram, answer_histogram=answer_histogram)
     environment.globals.update(page_name=page_name, quote=quote, show_percent=show_percent, notes_of=count_notes)
     environment.filters.update(prose=_prose, tidy=tidy, clean=clean)
     for name in environment.list_templates(extensions=["j2", "css"]):

@@ -53,12 +53,13 @@ class CheckRate(BaseModel, frozen=True, extra="forbid"):
 
 
 class MisconceptionCount(BaseModel, frozen=True, extra="forbid"):
-    """How many students have one misconception."""
+    """How many students have one misconception, and who."""
 
     exercise: str
     name: str
     hint: str
     students: int
+    who: list[str]
 
 
 def assignment_rates(reports: list[Report], extensions: Collection[str]) -> list[AssignmentRate]:
@@ -139,4 +140,9 @@ def count_misconceptions(reports: list[Report]) -> list[MisconceptionCount]:
             students[key].add(report.student)
             hints.setdefault(key, result.hint)
     ranked = sorted(students, key=lambda key: (-len(students[key]), key))
-    return [MisconceptionCount(exercise=e, name=n, hint=hints[e, n], students=len(students[e, n])) for e, n in ranked]
+    return [
+        MisconceptionCount(
+            exercise=e, name=n, hint=hints[e, n], students=len(students[e, n]), who=sorted(students[e, n])
+        )
+        for e, n in ranked
+    ]

@@ -22,8 +22,15 @@ def test_who_needs_a_person_heads_the_page_with_the_reason() -> None:
         make_report(exercise([result()]), student="dan", notes=["book.db is a link and was not followed"]),
         make_report(exercise([result()]), student="eli", notes=["c3 (1).py is taken for c3.py"]),
         make_report(exercise([result()]), nothing, student="fay"),
+        make_report(exercise([result()]), student="gus", notes=["c3 (1).py is not graded for c3: used c3.py"]),
     ]
-    summary = summarise(reports, not_graded={"zed": "zed is there twice: <a> and b"}, warnings=["the seed is known"])
+    fits = [{"student": "eli", "question": "ring_time", "fits": ["ann", "bea"]}]
+    summary = summarise(
+        reports,
+        not_graded={"zed": "zed is there twice: <a> and b"},
+        warnings=["the seed is known"],
+        suspicions=fits,
+    )
     found = {a.student: a.reason for a in summary.attention}
     assert found == {
         "zed": "not graded: zed is there twice: <a> and b",
@@ -31,7 +38,11 @@ def test_who_needs_a_person_heads_the_page_with_the_reason() -> None:
         "ann": "nothing was found that can be graded; c3.rar is no .py file",
         "bea": "nothing was found for c3_contracting; x.ipynb is not a notebook; cell 3 of",
         "dan": "book.db is a link and was not followed",
+        "eli": "the answer to ring_time is wrong, and right for the numbers of ann, bea",
+        "gus": "c3 (1).py is not graded for c3: used c3.py",
     }
+    kinds = ["not graded", "pending", "suspicious", *["not found"] * 3, "handed in again"]
+    assert [a.kind for a in summary.attention] == kinds
     page = render_summary_html(summary, reports)
     assert "zed is there twice: &lt;a&gt; and b" in page and "the seed is known" in page
     assert page.index("These need a person") < page.index("<h2>Students")

@@ -43,18 +43,19 @@ def test_the_page_shows_every_result_and_where_it_was_made() -> None:
 def test_pages_nest_and_fetch_nothing(make, audience: Audience) -> None:
     for text in pages(make(), audience):
         page = Nesting(text)
-        assert not {"script", "link", "img", "iframe", "object", "form", "base"} & set(page.tags)
+        assert page.tags.count("script") == ("script-src" in text)  # the class page's own, see test_class_page
+        assert not {"link", "img", "iframe", "object", "form", "base"} & set(page.tags)
         for name, value in page.attributes:
             assert name not in {"src", "srcset", "action", "background"}
             assert not name.startswith("on")
             if name == "href":
                 assert re.fullmatch(r"#[a-z0-9-]+|\./[A-Za-z0-9._-]+\.html", value)
-        assert not re.search(r"url\(|@import|javascript:", text)
+        assert not re.search(r"url\((?!#hatch\))|@import|javascript:", text)
 
 
 def test_untrusted_text_is_escaped_and_stripped_in_pages() -> None:
     for text in pages(evil_report(), "staff"):
-        assert "<script>" not in text
+        assert "<script>" not in text.replace('<script>"use strict";', "")  # ours
         assert "&lt;script&gt;alert(1)&lt;/script&gt;red" in text
         assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]", text)
 

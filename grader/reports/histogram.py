@@ -1,0 +1,100 @@
+"""Bars as SVG pictures: the scores of a class, and its answers to a question."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grader.common.result import Report
+from grader.reports.answers import Answers, Bar
+from grader.reports.points import counted, percentage
+
+WIDTH, HEIGHT = 400.0, 130.0
+_TOP, _GAP = 20.0, 3.0
+
+
+@dataclass(frozen=True)
+class Piece:
+    """A part of a column: ``kind`` is right, slip, other or count, which each have a pattern and a colour."""
+
+    kind: str
+    y: float
+    height: float
+    mark: str = ""
+
+
+@dataclass(frozen=True)
+class Column:
+    """``text`` is told by a browser's tooltip; ``note`` stands above the column, which ends at ``top``."""
+
+    x: float
+    width: float
+    top: float
+    pieces: tuple[Piece, ...]
+    note: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Columns in a frame of ``WIDTH`` by ``HEIGHT``, words below it at x positions, and the same in a sentence."""
+
+    columns: tuple[Column, ...]
+    ticks: tuple[tuple[float, str], ...]
+    alt: str
+
+
+def score_histogram(reports: Sequence[Report]) -> Histogram:
+    """How many have 0 to 10 percent of the points, 10 to 20, and so on; the last holds 100 and what extensions add."""
+    counts = [0] * 10
+    for report in reports:
+        counts[min(9, int(percentage(report.earned, report.points) // 10))] += 1
+    spans = [f"{10 * i} to {10 * i + 10}%" if i < 9 else "90% and more" for i in range(10)]
+    stacks = [[("count", n, "")] for n in counts]
+    texts = [f"{span}: {counted(n, 'student')}" for span, n in zip(spans, counts, strict=True)]
+    ticks = [(WIDTH * i / 10, f"{10 * i}%") for i in range(0, 11, 2)]
+    return _histogram(stacks, texts, ticks, "Scores. " + "; ".join(texts))
+
+
+def answer_histogram(answers: Answers) -> Histogram:
+    """Answers as multiples of the right one, on a logarithmic scale, with the letters of known slips."""
+    stacks = [
+        [("right", bar.right, ""), *(("slip", n, mark) for mark, n in bar.slips), ("other", bar.other, "")]
+        for bar in answers.bars
+    ]
+    texts = [_of_bar(bar) for bar in answers.bars]
+    middles = [(bar.low * bar.high) ** 0.5 for bar in answers.bars]
+    step = WIDTH / max(1, len(stacks))
+    shown = [(step * (i + 0.5), f"×{middle:.2g}") for i, middle in enumerate(middles)][::3]
+    slips = "".join(f"; {counted(len(s.students), 'answer')} by the slip {s.name}" for s in answers.slips)
+    alt = f"{answers.right} of {counted(answers.answered, 'answer')} right{slips}"
+    return _histogram(stacks, texts, shown, alt)
+
+
+def _of_bar(bar: Bar) -> str:
+    slips = "".join(f", {n} of slip {mark}" for mark, n in bar.slips)
+    return f"×{bar.low:.3g} to ×{bar.high:.3g}: {bar.right} right{slips}, {bar.other} other"
+
+
+def _histogram(
+    stacks: Sequence[Sequence[tuple[str, int, str]]],
+    texts: Sequence[str],
+    ticks: Sequence[tuple[float, str]],
+    alt: str,
+) -> Histogram:
+    totals = [sum(n for _, n, _ in stack) for stack in stacks]
+    most, step = max([1, *totals]), WIDTH / max(1, len(stacks))
+    columns = []
+    for i, (stack, text, total) in enumerate(zip(stacks, texts, totals, strict=True)):
+        pieces, y = [], HEIGHT
+        for kind, n, mark in stack:
+            if n:
+                height = (HEIGHT - _TOP) * n / most
+                y -= height
+                pieces.append(Piece(kind, round(y, 1), round(height, 1), mark))
+        letters = "".join(dict.fromkeys(mark for kind, n, mark in stack if n and mark))
+        note = " ".join(filter(None, [str(total) if total else "", letters]))
+        columns.append(
+            Column(round(i * step + _GAP / 2, 1), round(step - _GAP, 1), round(y, 1), tuple(pieces), note, text)
+        )
+    return Histogram(tuple(columns), tuple((round(x, 1), text) for x, text in ticks), alt)

@@ -1,0 +1,85 @@
+"""What a class answered, as multiples of the right answer."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from grader.common.result import Report, Result
+from grader.reports.answers import numeric_answers
+from grader.reports.histogram import HEIGHT, answer_histogram, score_histogram
+from tests.reports.example_reports import exercise, make_report, number, result
+
+
+def right(actual: str = "read as 373 us") -> Result:
+    return number(status="passed", earned=1.0, actual=actual, misconception="", hint="")
+
+
+def wrong(actual: str | None) -> Result:
+    return number(actual=actual, misconception="", hint="")
+
+
+def of(**answers: Result) -> list[Report]:
+    return [make_report(exercise([answer]), student=name) for name, answer in answers.items()]
+
+
+def test_answers_are_counted_by_what_they_are() -> None:
+    (found,) = numeric_answers(
+        of(
+            ann=right(),
+            bea=number(),
+            cat=number(),
+            dan=wrong("read as 0.1 us"),
+            eli=wrong(None),
+            fay=wrong("read as 3 MB"),
+        )
+    )
+    assert (found.right, found.answered, found.silent, found.off_scale) == (1, 5, 1, 1)
+    (slip,) = found.slips
+    assert (slip.mark, slip.name, slip.students) == ("a", "one_way", ("bea", "cat"))
+    assert slip.ratio == pytest.approx(2, rel=1e-3)
+    assert sum(bar.total for bar in found.bars) == 4
+    at_two = next(bar for bar in found.bars if bar.low <= 2 < bar.high)
+    assert at_two.slips == (("a", 2),)
+    at_the_edge = found.bars[0]
+    assert (at_the_edge.other, at_the_edge.right) == (1, 0)  # 3700 times too small
+
+
+def test_only_right_answers_stand_in_the_middle() -> None:
+    (found,) = numeric_answers(
+        of(ann=right("read as 373 us"), bea=wrong("read as 380 us"), cat=wrong("read as 370 us"))
+    )
+    middle = len(found.bars) // 2
+    assert [(bar.right, bar.other) for bar in found.bars[middle - 1 : middle + 2]] == [(0, 1), (1, 0), (0, 1)]
+
+
+@pytest.mark.parametrize("actual", ["read as 0 us", "read as -3 us", "nonsense", "read as 1e999 us", "<b>", ""])
+def test_what_is_no_positive_number_is_off_the_scale(actual: str) -> None:
+    (found,) = numeric_answers(of(ann=wrong(actual)))
+    assert (found.bars, found.off_scale, found.answered) == ((), 1, 1)
+    assert answer_histogram(found).columns == ()
+
+
+def test_choices_checks_and_what_was_not_handed_in_have_no_histogram() -> None:
+    left = make_report(exercise([number()], handed_in=False))
+    choice = make_report(exercise([result(kind="choice"), result("value")]))
+    assert numeric_answers([left, choice]) == []
+
+
+def test_a_picture_says_what_it_shows() -> None:
+    (found,) = numeric_answers(of(ann=right(), bea=number(), cat=number()))
+    drawn = answer_histogram(found)
+    assert drawn.alt == "1 of 3 answers right; 2 answers by the slip one_way"
+    heights = {piece.kind: piece.height for column in drawn.columns for piece in column.pieces}
+    assert heights["slip"] == pytest.approx(2 * heights["right"], abs=0.2)
+    assert all(0 < piece.y < HEIGHT for column in drawn.columns for piece in column.pieces)
+    assert [column.note for column in drawn.columns if column.note] == ["1", "2 a"]
+
+
+def test_scores_of_all_are_in_the_histogram_extras_included() -> None:
+    reports = [make_report(exercise([result()], earned=e), earned=e, points=10) for e in (0, 5, 10, 12)]
+    drawn = score_histogram(reports)
+    assert [column.note for column in drawn.columns] == ["1", *[""] * 4, "1", *[""] * 3, "2"]
+    assert "90% and more: 2 students" in drawn.alt
+    assert not math.isnan(drawn.ticks[-1][0])
