@@ -12,7 +12,7 @@ import sys
 import typer
 
 from grader.authoring.scaffold import ScaffoldError
-from grader.cli import author, explain, learner, predict, staff
+from grader.cli import author, explain, learner, predict, similar, staff
 from grader.cli.console import UNUSABLE, err, tell
 from grader.course.config import CourseError
 from grader.exercise import AuthorError
@@ -41,6 +41,7 @@ COMMANDS = {  # in the order of --help
     "submit": learner.submit,
     "export": staff.export,
     "leaderboard": staff.leaderboard,
+    "similar": similar.similar,
     "mutants": author.mutants,
 }
 for name, command in COMMANDS.items():

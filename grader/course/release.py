@@ -34,6 +34,15 @@ def products(course: Course) -> dict[str, str]:
     return made
 
 
+def handed_out_texts(course: Course, module: str) -> list[str]:
+    """The code that learners are given of one module: stubs, and the cells of its notebook."""
+    names = course.module(module).exercises
+    made = {f"{name}.py": stub_source(course, course.exercise(name)) for name in names}
+    if names:
+        made[f"{module}.ipynb"] = notebook(course, module)
+    return [chunk.text for source in _sources(made) for chunk in source.chunks]
+
+
 def _sources(made: dict[str, str]) -> Iterator[Source]:
     """The stubs and notebooks as they would be read from a submission."""
     for path, text in made.items():

@@ -23,6 +23,7 @@ from grader.reports.leaderboard import Board, milliseconds
 from grader.reports.loglog import Point, draw_plot
 from grader.reports.pictures import describe, pictures
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
+from grader.reports.similar_page import lines
 from grader.reports.summary import Summary
 from grader.reports.svg import draw_svg
 from grader.reports.timeline_svg import draw_chart
@@ -40,6 +41,7 @@ from grader.reports.wording import (
     status_word,
     worth_of,
 )
+from grader.similarity.comparing import LENGTH, Comparison
 
 
 def render_html(report: Report, *, audience: Audience = "student") -> str:
@@ -68,6 +70,17 @@ def render_summary_html(summary: Summary, reports: Iterable[Report]) -> str:
 @cache
 def _script() -> str:
     return (Path(__file__).parent / "templates" / "class.js").read_text(encoding="utf-8")
+
+
+def render_similar(compared: Mapping[str, Comparison], most: int) -> str:
+    """Works that are alike, by module, side by side; for the staff. Names and texts have been through ``clean_code``."""
+    shown = lines(compared, most)
+    pairs = [pair for of in compared.values() for pair in of.pairs]
+    unusual = sum(pair.unusual for pair in pairs) - sum(line.pair.unusual for line in shown)
+    template = _environment().get_template("similar.html.j2")
+    return template.render(
+        compared=compared, lines=shown, left=len(pairs) - len(shown), left_unusual=unusual, length=LENGTH
+    )
 
 
 def render_leaderboard(board: Board) -> str:

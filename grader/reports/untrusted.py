@@ -25,6 +25,14 @@ def clean(text: object, limit: int = 2000) -> str:
     return seen if len(seen) <= limit else seen[: limit - 1] + "…"
 
 
+def clean_code(text: str) -> str:
+    """Code as it may be shown and looked through: its lines and indents stay, what is invisible goes."""
+    lines = text.expandtabs(4).splitlines()
+    return "\n".join(
+        "".join(c for c in _ANSI.sub("", line) if c == " " or unicodedata.category(c) not in _HIDDEN) for line in lines
+    )
+
+
 def show_data(value: Any, limit: int = 300) -> str:
     """Expected or actual data on one line."""
     if isinstance(value, dict):
