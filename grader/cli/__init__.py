@@ -12,7 +12,7 @@ import sys
 import typer
 
 from grader.authoring.scaffold import ScaffoldError
-from grader.cli import author, explain, learner, predict, similar, staff
+from grader.cli import author, explain, learner, pages, predict, similar, staff
 from grader.cli.console import UNUSABLE, err, tell
 from grader.course.config import CourseError
 from grader.exercise import AuthorError
@@ -42,6 +42,7 @@ COMMANDS = {  # in the order of --help
     "export": staff.export,
     "leaderboard": staff.leaderboard,
     "similar": similar.similar,
+    "pages": pages.pages,
     "mutants": author.mutants,
 }
 for name, command in COMMANDS.items():

@@ -1,0 +1,86 @@
+"""The staff's command that writes the pages of a graded class anew, with names or without."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from pydantic import ValidationError
+
+from grader.batch import store
+from grader.cli.console import say
+from grader.cli.options import RosterOption, roster_in
+from grader.common.files import write_atomic
+from grader.common.result import Report
+from grader.course.config import CourseError
+from grader.integrations import export
+from grader.reports.anonymous import Anonymous, assign
+from grader.reports.pages import page_name, render_html, render_summary_html
+from grader.reports.summary import Summary
+
+NAMES = "pseudonyms.json"
+
+
+def pages(
+    folder: Annotated[Path, typer.Argument(metavar="OUT", help="what grade wrote")],
+    anonymous: Annotated[bool, typer.Option("--anonymous", help="with pseudonyms, into OUT/anonymous")] = False,
+    to: Annotated[Path | None, typer.Option("--to", help="with --anonymous: another folder")] = None,
+    roster: RosterOption = None,
+) -> None:
+    """Write the class page and the students' pages anew from the reports; nothing is graded."""
+    if to is not None and not anonymous:
+        raise CourseError("--to is for --anonymous; pages with names stay where grade wrote them")
+    reports, summary = export.load(folder), summary_of(folder)
+    with store.Folder(folder) as kept:
+        if not anonymous:
+            for report in reports:
+                kept.keep(report)
+            kept.finish(reports, summary)
+            say(f"wrote {folder}/index.html and {len(reports)} students' pages")
+            return
+        known = roster_in(roster)
+        others = [text for row in known.rows for text in row.values()] if known else []
+        target = to or folder / "anonymous"
+        write_anonymous(folder, target, reports, summary, others)
+    say(f"wrote {target}/index.html; {folder}/{NAMES} says who is who: keep it to yourself")
+
+
+def summary_of(folder: Path) -> Summary:
+    """Raises CourseError where there is none that this version wrote."""
+    path = folder / "summary.json"
+    try:
+        return Summary.model_validate_json(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValidationError):
+        raise CourseError(f"{path} cannot be read, or is of another version; run shardlings grade again") from None
+
+
+def write_anonymous(folder: Path, target: Path, reports: list[Report], summary: Summary, others: Sequence[str]) -> None:
+    """The pages with pseudonyms; who is who is written first, into ``folder``."""
+    if (target / "reports").exists() or target.resolve() == folder.resolve():
+        raise CourseError(f"{target} holds pages with names; choose another --to")
+    students = [*(r.student for r in reports), *(a.student for a in summary.attention)]
+    kept = names_in(folder / NAMES)
+    names = assign(students, kept)
+    hidden = Anonymous(names, [*kept, *others])
+    with store.resumable():
+        text = json.dumps({pseudonym: s for s, pseudonym in (kept | names).items()}, indent=2, sort_keys=True)
+        write_atomic(folder / NAMES, text + "\n")
+        target.mkdir(parents=True, exist_ok=True)
+        shown = [hidden.report(report) for report in reports]
+        for report in shown:
+            write_atomic(target / page_name(report.student), render_html(report, audience="staff"))
+        write_atomic(target / "index.html", render_summary_html(hidden.summary(summary), shown))
+
+
+def names_in(path: Path) -> dict[str, str]:
+    """Student -> pseudonym, as written before. Raises CourseError for a file that is no such table."""
+    if not path.exists():
+        return {}
+    try:
+        table = json.loads(path.read_text(encoding="utf-8"))
+        return {str(student): str(pseudonym) for pseudonym, student in table.items()}
+    except (ValueError, AttributeError):
+        raise CourseError(f"{path} is damaged; mend it, or remove it to have new pseudonyms drawn") from None

@@ -1,0 +1,110 @@
+"""A class without names: reports and their summary as they may be shown to others.
+
+A name is replaced where it stands for a student. What learners wrote themselves, and what quotes it, may hold names that
+nobody can know: notes are left out, and in all other text that may come from learners every name that is known is covered.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from grader.common.result import ExerciseReport, Report, Result
+from grader.reports.attention import Attention, Kind
+from grader.reports.summary import Summary
+
+COVERED = "[name]"
+_SHORT = 5
+"""Shorter names are covered where they stand alone, longer ones anywhere."""
+_WHY: dict[Kind, str] = {  # what quotes names of files
+    "not graded": "not graded",
+    "not found": "work that may be there was not found",
+    "handed in again": "several versions were handed in",
+}
+
+
+def assign(students: Iterable[str], kept: Mapping[str, str]) -> dict[str, str]:
+    """Student -> pseudonym: the one that is kept, else a new one, drawn so that it says nothing of the name."""
+    names, taken = {}, set(kept.values())
+    missing = []
+    for student in sorted(set(students)):
+        if student in kept:
+            names[student] = kept[student]
+        else:
+            missing.append(student)
+    largest = max(10_000, 20 * (len(taken) + len(missing)))
+    while missing:
+        drawn = f"student-{secrets.randbelow(largest):04}"
+        if drawn not in taken:
+            taken.add(drawn)
+            names[missing.pop()] = drawn
+    return names
+
+
+class Anonymous:
+    """What is said of students, by pseudonyms.
+
+    Args:
+        names: student -> pseudonym, of everybody.
+        others: further names to cover, such as those of a gradebook.
+    """
+
+    def __init__(self, names: Mapping[str, str], others: Iterable[str] = ()) -> None:
+        self._names = names
+        self._pattern = _pattern([*names, *others])
+
+    def report(self, report: Report) -> Report:
+        """Without notes, evidence and the fingerprint, by which a page could be matched with one that bears a name."""
+        exercises = [self._exercise(e) for e in report.exercises]
+        changes = {"student": self._names[report.student], "exercises": exercises, "notes": [], "fingerprint": ""}
+        return report.model_copy(update=changes)
+
+    def summary(self, summary: Summary) -> Summary:
+        return summary.model_copy(
+            update={
+                "attention": [self._attention(item) for item in summary.attention],
+                "misconceptions": [
+                    item.model_copy(update={"who": sorted(self._names[student] for student in item.who)})
+                    for item in summary.misconceptions
+                ],
+                "broken": [
+                    item.model_copy(update={"student": self._names[item.student], "reason": self._covered(item.reason)})
+                    for item in summary.broken
+                ],
+            }
+        )
+
+    def _attention(self, item: Attention) -> Attention:
+        reason = _WHY.get(item.kind) or self._covered(item.reason)
+        return Attention(student=self._names[item.student], reason=reason, kind=item.kind)
+
+    def _exercise(self, exercise: ExerciseReport) -> ExerciseReport:
+        results = [self._result(result) for result in exercise.results]
+        return exercise.model_copy(update={"results": results, "notes": [], "evidence": [], "pseudonym": ""})
+
+    def _result(self, result: Result) -> Result:
+        parts = ("reason", "where", "actual", "staff", "pictures")
+        return result.model_copy(update={part: self._covered(getattr(result, part)) for part in parts})
+
+    def _covered(self, value: Any) -> Any:
+        """Text, or what plain data hold, with names covered."""
+        if isinstance(value, str):
+            return self._pattern.sub(COVERED, value)
+        if isinstance(value, list):
+            return [self._covered(part) for part in value]
+        if isinstance(value, dict):
+            return {self._covered(key): self._covered(part) for key, part in value.items()}
+        return value
+
+
+def _pattern(names: Iterable[str]) -> re.Pattern[str]:
+    """Finds whole names, and their words of three letters or more; the longest first."""
+    whole = {name.strip() for name in names} - {""}
+    words = {word for name in whole for word in re.findall(r"[^\W\d_]{3,}", name)}
+    parts = []
+    for name in sorted(whole | words, key=lambda n: (-len(n), n)):
+        text = re.escape(name)
+        parts.append(text if len(name) >= _SHORT else rf"(?<![^\W_]){text}(?![^\W_])")
+    return re.compile("|".join(parts) or r"(?!)", re.IGNORECASE)

@@ -1,0 +1,72 @@
+"""``shardlings pages``: the class's pages written anew, with names or without."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from grader import cli
+from grader.batch import store
+from grader.cli.pages import NAMES
+from grader.reports.summary import summarise
+from tests.reports.example_reports import a_class
+
+
+@pytest.fixture
+def graded(tmp_path: Path) -> Path:
+    """What grade writes of a class of four, one of whom was not graded."""
+    with store.Folder(tmp_path) as folder:
+        for report in a_class():
+            folder.keep(report)
+        folder.finish(a_class(), summarise(a_class(), not_graded={"zed": "zed.rar is no zip"}))
+    return tmp_path
+
+
+def run(*words: object):
+    return CliRunner().invoke(cli.app, ["pages", *map(str, words)])
+
+
+def texts(folder: Path) -> dict[str, str]:
+    return {path.name: path.read_text() for path in folder.glob("*.html")}
+
+
+def test_pages_are_written_anew_as_they_were(graded: Path) -> None:
+    before = texts(graded) | texts(graded / "students")
+    for path in (*graded.glob("*.html"), *graded.glob("students/*.html")):
+        path.unlink()
+    done = run(graded)
+    assert done.exit_code == 0 and "4 students' pages" in done.stdout
+    assert texts(graded) | texts(graded / "students") == before
+
+
+def test_without_names_the_pages_say_nobodys_and_are_the_same_each_time(graded: Path) -> None:
+    assert run(graded, "--anonymous").exit_code == 0
+    first = texts(graded / "anonymous")
+    table = json.loads((graded / NAMES).read_text())
+    assert sorted(table.values()) == ["bob", "carol", "dan", "zed", "zoe"]
+    assert len(first) == 5
+    for name, page in first.items():
+        for student in ("bob", "carol", "dan", "zed", "zoe"):
+            assert student not in name
+            assert f">{student}<" not in page and f"{student}." not in page
+    assert run(graded, "--anonymous").exit_code == 0
+    assert texts(graded / "anonymous") == first
+    assert not any(NAMES in path.name for path in (graded / "anonymous").iterdir())
+
+
+def test_a_folder_with_names_takes_no_pages_without(graded: Path) -> None:
+    for words in (["--to", graded], ["--to", graded / "anonymous" / ".."]):
+        (graded / "anonymous").mkdir(exist_ok=True)
+        assert "holds pages with names; choose another --to" in str(run(graded, "--anonymous", *words).exception)
+    assert "--to is for --anonymous" in str(run(graded, "--to", "x").exception)
+
+
+def test_a_damaged_table_or_summary_is_one_line(graded: Path) -> None:
+    (graded / NAMES).write_text("[]")
+    assert f"{NAMES} is damaged" in str(run(graded, "--anonymous").exception)
+    (graded / "summary.json").write_text("{}")
+    assert "of another version; run shardlings grade again" in str(run(graded).exception)
+    assert "no reports in" in str(run(graded / "students").exception)

@@ -1,0 +1,79 @@
+"""A class without names: nowhere in what is shown, and the same pseudonyms every time."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from grader.common.result import Report
+from grader.reports.anonymous import COVERED, Anonymous, assign
+from grader.reports.pages import page_name, render_html, render_summary_html
+from grader.reports.summary import summarise
+from tests.reports.example_reports import Nesting, exercise, layout_failure, make_report, result
+
+PEOPLE = ["liddell.alice@uni.edu", "bo", "Straße Jürgen", "max_mustermann", "o'neil-<b>"]
+
+
+def a_class() -> list[Report]:
+    """Everybody's name wherever a learner can put it."""
+    reports = []
+    for name in PEOPLE:
+        says = f"NameError: name '{name}_x' is not defined in {name.upper()}.py, by {name.split()[0]}"
+        bad = layout_failure(reason=says, where=f"{name}.ipynb", actual={name: [name]}, staff=says)
+        lost = result("lost", "broken", reason=says)
+        one = exercise([bad, lost], notes=[says], pseudonym=name)
+        notes = [f"{name}.py is not graded for c3: used c3.py", f"x of {name} is a link and was not followed"]
+        reports.append(make_report(one, student=name, notes=notes, fingerprint="f1f2" * 16))
+    return reports
+
+
+def shown() -> dict[str, str]:
+    """File name -> page."""
+    reports = a_class()
+    suspicions = [{"student": "bo", "question": "q", "fits": PEOPLE[2:]}]
+    summary = summarise(reports, not_graded={"zoe zimmer": "zoe zimmer: unreadable"}, suspicions=suspicions)
+    hidden = Anonymous(assign([*PEOPLE, "zoe zimmer"], {}), ["Carroll, Lewis"])
+    without = [hidden.report(report) for report in reports]
+    pages = {page_name(r.student): render_html(r, audience="staff") for r in without}
+    return pages | {"index.html": render_summary_html(hidden.summary(summary), without)}
+
+
+@pytest.mark.parametrize(
+    "word", ["liddell", "alice", "uni.edu", "Jürgen", "Straße", "mustermann", "neil", "zoe", "zimmer", "f1f2"]
+)
+def test_no_name_is_in_pages_their_names_titles_or_sources(word: str) -> None:
+    for name, page in shown().items():
+        assert word.lower() not in name.lower()
+        assert word.lower() not in page.lower()
+
+
+def test_a_short_name_is_covered_where_it_stands_alone() -> None:
+    hidden = Anonymous({"bo": "student-0001"})
+    report = make_report(exercise([result("a", "failed", reason="bo_c3.py: Bo's carbon about")]), student="bo")
+    (covered,) = hidden.report(report).exercises[0].results
+    assert covered.reason == f"{COVERED}_c3.py: {COVERED}'s carbon about"
+
+
+def test_what_the_course_says_stays() -> None:
+    """Of a student called scatter nothing is known from it: labels and hints are everybody's."""
+    report = make_report(exercise([layout_failure()]), student="scatter")
+    (kept,) = Anonymous({"scatter": "student-0001"}).report(report).exercises[0].results
+    assert (kept.label, kept.hint) == (layout_failure().label, layout_failure().hint)
+
+
+def test_pages_lead_to_each_other() -> None:
+    pages = shown()
+    links = [v for n, v in Nesting(pages["index.html"]).attributes if n == "href" and v.startswith("./")]
+    assert {link.removeprefix("./") for link in links} == set(pages) - {"index.html"}
+
+
+def test_pseudonyms_are_kept_drawn_and_never_shared() -> None:
+    first = assign(["ann", "bea"], {})
+    again = assign(["bea", "cat", "ann"], first)
+    assert {s: again[s] for s in first} == first
+    assert len(set(again.values())) == 3
+    many = assign([f"s{i}" for i in range(2000)], {})
+    assert len(set(many.values())) == 2000
+    assert all(re.fullmatch(r"student-\d{4,5}", name) for name in many.values())
+    assert [many[f"s{i}"] for i in range(2000)] != sorted(many.values())
