@@ -12,7 +12,7 @@ import sys
 import typer
 
 from grader.authoring.scaffold import ScaffoldError
-from grader.cli import author, explain, learner, pages, predict, similar, staff
+from grader.cli import author, explain, learner, pages, predict, publish, similar, staff
 from grader.cli.console import UNUSABLE, err, tell
 from grader.course.config import CourseError
 from grader.exercise import AuthorError
@@ -39,6 +39,8 @@ COMMANDS = {  # in the order of --help
     "new": author.new,
     "doctor": staff.doctor,
     "submit": learner.submit,
+    "start": publish.start,
+    "publish": publish.publish,
     "export": staff.export,
     "leaderboard": staff.leaderboard,
     "similar": similar.similar,

@@ -13,10 +13,8 @@ import json
 import os
 import re
 import sys
-import tomllib
 import traceback
 import zipfile
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -28,11 +26,11 @@ from grader.course.config import CourseError
 from grader.course.finding import find_course
 from grader.course.loading import Course
 from grader.intake.reading import read
+from grader.integrations.package import dependencies, files_below, package_files
 from grader.reports.untrusted import clean
 from grader.reports.wording import BLOCKED
 from grader.sandbox.tiers import NoIsolation, best_tier
 
-PACKAGE = Path(__file__).resolve().parent.parent
 SETTINGS = "gradescope.json"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)
 SETUP = """\
@@ -74,7 +72,7 @@ def write_zip(course: Course, names: list[str], path: Path, *, isolation: str = 
         for name, text in scripts.items():
             _add(archive, name, text.encode(), 0o755)
         _add(archive, SETTINGS, settings.encode())
-        for name, file in sorted({**_package(), **_course(course)}.items()):
+        for name, file in sorted({**package_files(), **_course(course)}.items()):
             _add(archive, name, file.read_bytes())
     path.parent.mkdir(parents=True, exist_ok=True)
     write_atomic(path, buffer.getvalue())
@@ -92,44 +90,23 @@ def _add(archive: zipfile.ZipFile, name: str, data: bytes, mode: int = 0o644) ->
     archive.writestr(info, data, zipfile.ZIP_DEFLATED)
 
 
-def _package() -> dict[str, Path]:
-    return {f"grader/{p.relative_to(PACKAGE)}": p for p in _files(PACKAGE) if "_course" not in p.parts}
-
-
 def _course(course: Course) -> dict[str, Path]:
     found = {"course/course.yaml": course.root / "course.yaml"}
     for part in ("solutions", "exercises"):
-        found |= {f"course/{part}/{p.relative_to(course.root / part)}": p for p in _files(course.root / part)}
+        found |= {f"course/{part}/{p.relative_to(course.root / part)}": p for p in files_below(course.root / part)}
     return found
-
-
-def _files(folder: Path) -> Iterator[Path]:
-    for path in folder.rglob("*"):
-        if path.is_file() and not any(p.startswith((".", "__pycache__")) for p in path.relative_to(folder).parts):
-            yield path
 
 
 def requirements() -> list[str]:
     """What the package needs, at the versions that are installed here."""
     found = []
-    for line in _dependencies():
+    for line in dependencies():
         name = re.split(r"[\s<>=!~;\[]", line, maxsplit=1)[0]
         try:
             found.append(f"{name}=={importlib.metadata.version(name)}")
         except importlib.metadata.PackageNotFoundError:
             found.append(f"'{line}'")
     return [*found, f"jaxlib=={importlib.metadata.version('jaxlib')}"]
-
-
-def _dependencies() -> list[str]:
-    project = PACKAGE.parent / "pyproject.toml"
-    if project.is_file():
-        return tomllib.loads(project.read_text(encoding="utf-8"))["project"]["dependencies"]
-    try:
-        listed = importlib.metadata.requires("shardlings") or []
-    except importlib.metadata.PackageNotFoundError:
-        raise CourseError("cannot find out what shardlings depends on; install it with pip") from None
-    return [line for line in listed if "extra ==" not in line]
 
 
 # -- on Gradescope -----------------------------------------------------------------------------

@@ -1,0 +1,57 @@
+"""GitHub Classroom: what ``shardlings check --json`` said, in the form that its reporter takes points from.
+
+The reporter (``autograding-grading-reporter``) adds up ``score`` of the tests, out of ``max_score``. Questions cannot be judged
+without the course's answers, so they are worth nothing here.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from grader.common.result import ExerciseReport, Report
+from grader.reports.untrusted import clean
+
+
+def results_of(report: Report) -> dict[str, Any]:
+    """One test for each exercise: what its public checks gave. An exercise without any is none."""
+    tests = [_test(exercise) for exercise in report.exercises if _most(exercise)]
+    worst = "error" if report.broken else "pass" if all(t["status"] == "pass" for t in tests) else "fail"
+    most = round(sum(_most(exercise) for exercise in report.exercises), 6)
+    return {"version": 1, "status": worst, "max_score": most, "tests": tests}
+
+
+def _most(exercise: ExerciseReport) -> float:
+    return sum(r.points for r in exercise.results if r.kind == "check")
+
+
+def _test(exercise: ExerciseReport) -> dict[str, Any]:
+    checks = [r for r in exercise.results if r.kind == "check"]
+    status = "error" if any(r.status == "broken" for r in checks) else "fail"
+    missed = [clean(r.label, 80) for r in checks if r.status != "passed"]
+    return {
+        "name": exercise.exercise,
+        "status": status if missed else "pass",
+        "score": round(sum(r.earned for r in checks), 6),
+        "message": "; ".join(missed[:3]),
+        "test_code": "",
+        "filename": "",
+        "line_no": 0,
+        "duration": 0,
+    }
+
+
+def encoded(path: Path) -> str:
+    """The results as the reporter reads them. Where there is no report, an error that is worth nothing."""
+    try:
+        results = results_of(Report.model_validate_json(path.read_text(encoding="utf-8")))
+    except (OSError, ValueError):
+        results = {"version": 1, "status": "error", "max_score": 0, "tests": []}
+    return base64.b64encode(json.dumps(results).encode()).decode()
+
+
+if __name__ == "__main__":
+    print(f"result={encoded(Path(sys.argv[1]))}")

@@ -1,0 +1,75 @@
+"""This package as files: what else runs the grader is given them, wherever it was installed from."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+from grader.course.config import CourseError
+
+PACKAGE = Path(__file__).resolve().parents[1]
+TOOL = """\
+[build-system]
+requires = ["hatchling>=1.26"]
+build-backend = "hatchling.build"
+
+[project]
+name = "shardlings"
+version = {version}
+description = "The commands of the course: list, show, check, submit"
+requires-python = {python}
+dependencies = {dependencies}
+
+[project.scripts]
+shardlings = "grader.cli:main"
+
+[tool.hatch.build.targets.wheel]
+packages = ["grader"]
+"""
+
+
+def package_files() -> dict[str, Path]:
+    """``grader/...`` -> file, of this package without the course that was installed with it."""
+    return {
+        f"grader/{path.relative_to(PACKAGE).as_posix()}": path
+        for path in files_below(PACKAGE)
+        if path.relative_to(PACKAGE).parts[0] != "_course"
+    }
+
+
+def files_below(folder: Path) -> Iterator[Path]:
+    """The files in a folder, without hidden ones and caches."""
+    for path in folder.rglob("*"):
+        if path.is_file() and not any(p.startswith((".", "__pycache__")) for p in path.relative_to(folder).parts):
+            yield path
+
+
+def dependencies() -> list[str]:
+    """What this package needs, as its own project says. Raises CourseError."""
+    if (project := PACKAGE.parent / "pyproject.toml").is_file():
+        return tomllib.loads(project.read_text(encoding="utf-8"))["project"]["dependencies"]
+    try:
+        listed = importlib.metadata.requires("shardlings") or []
+    except importlib.metadata.PackageNotFoundError:
+        raise CourseError("cannot find out what shardlings depends on; install it with pip") from None
+    return [line for line in listed if "extra ==" not in line]
+
+
+def version() -> str:
+    """The version that is installed. Raises CourseError where none is."""
+    try:
+        return importlib.metadata.version("shardlings")
+    except importlib.metadata.PackageNotFoundError:
+        raise CourseError("cannot find out the version of shardlings; install it with pip") from None
+
+
+def project_file() -> str:
+    """A pyproject.toml with which ``package_files`` can be installed from the folder that they are in."""
+    return TOOL.format(
+        version=json.dumps(version()),
+        python=json.dumps(importlib.metadata.metadata("shardlings")["Requires-Python"] or ">=3.11"),
+        dependencies=json.dumps(dependencies(), indent=2),
+    )

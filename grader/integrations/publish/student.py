@@ -1,0 +1,91 @@
+"""What students get: exercises, the tool to check them with, and how to use both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from grader.authoring.leaks import leaks
+from grader.course.config import CourseError
+from grader.course.loading import EXAMPLE_SEED, Course
+from grader.course.release import products
+from grader.integrations.package import package_files, project_file, version
+
+TEMPLATES = Path(__file__).parent / "templates"
+EXERCISES, TOOL = "exercises", "tool"
+IGNORED = ".venv/\n__pycache__/\n.ipynb_checkpoints/\n/*.zip\n"
+
+
+def student_files(course: Course) -> dict[str, str]:
+    """Path -> text of the students' release. Raises CourseError where the course cannot be released, or something leaks."""
+    files = {f"{EXERCISES}/{path}": text for path, text in products(course).items()}
+    files |= common_files(course)
+    files["README.md"] = page(course, "student.md")
+    files[".github/workflows/classroom.yml"] = (TEMPLATES / "classroom.yml").read_text(encoding="utf-8")
+    refuse_leaks(leaking(course, files))
+    return files
+
+
+def common_files(course: Course) -> dict[str, str]:
+    """What is beside the exercises on every branch: the tool, and the course's licence if it has one."""
+    files = {f"{TOOL}/{path}": file.read_text(encoding="utf-8") for path, file in package_files().items()}
+    files |= {f"{TOOL}/pyproject.toml": project_file(), ".gitignore": IGNORED}
+    for name in ("LICENSE", "LICENSE.md", "LICENSE.txt", "COPYING"):
+        if (course.root / name).is_file():
+            files[name] = (course.root / name).read_text(encoding="utf-8", errors="replace")
+    return files
+
+
+def page(course: Course, template: str, **more: str) -> str:
+    """A README, with the names of this course in it. Raises CourseError for a course without an exercise."""
+    first = course.asked([])[0]
+    words = {
+        "@NAME@": course.config.name,
+        "@VERSION@": version(),
+        "@FIRST@": first,
+        "@MODULE@": course.module_of[first],
+        "@MODULES@": _modules(course),
+    } | more
+    text = (TEMPLATES / template).read_text(encoding="utf-8")
+    for word, becomes in words.items():
+        text = text.replace(word, becomes)
+    return text
+
+
+def _modules(course: Course) -> str:
+    rows = [
+        f"| `{module.id}` | {cell(module.title)} | {len(module.exercises)} | "
+        f"{f'{module.deadline:%Y-%m-%d %H:%M}' if module.deadline else ''} |"
+        for module in course.config.modules
+        if module.exercises
+    ]
+    return "\n".join(["| module | | exercises | due |", "|---|---|--:|---|", *rows])
+
+
+def cell(text: str) -> str:
+    """Text as it stands in a table of Markdown."""
+    return " ".join(text.split()).replace("|", "\\|")
+
+
+def leaking(course: Course, files: Mapping[str, str]) -> Iterator[str]:
+    """What students must not get, in what is published.
+
+    The tool is the package that is installed, the same for every course: of the course only its seed could be in it.
+    """
+    made = {path: text for path, text in files.items() if not path.startswith(f"{TOOL}/")}
+    yield from (line.removeprefix(f"{EXERCISES}/") for line in leaks(course, made))
+    yield from seeds(course, {path: text for path, text in files.items() if path not in made})
+
+
+def seeds(course: Course, files: Mapping[str, str]) -> Iterator[str]:
+    """Where the course's secret seed stands; the one of the example is known to everybody."""
+    seed = course.config.seed
+    if len(seed) > 3 and seed != EXAMPLE_SEED:
+        yield from (f"{path} holds the course's seed" for path, text in files.items() if seed in text)
+
+
+def refuse_leaks(found: Iterator[str]) -> None:
+    """Raises CourseError that names what leaks first, and how much does."""
+    if lines := list(found):
+        more = f" (and {len(lines) - 1} more)" if len(lines) > 1 else ""
+        raise CourseError(f"nothing is published: {lines[0]}{more}; see: shardlings verify")
