@@ -18,7 +18,7 @@ INSTALLED := $(VENV)/.installed-$(shell $(PYTHON) -c 'import sys; print("%d.%d" 
 # Elsewhere than on Linux there is no sandbox; the examples are ours, so they may run without one.
 ISOLATION ?= $(if $(filter Linux,$(shell uname -s)),auto,none)
 
-.PHONY: demo test test-fast lint verify install lock bench clean
+.PHONY: demo test test-fast lint verify install lock bench dist clean
 
 install: $(INSTALLED)
 
@@ -56,8 +56,16 @@ lock: install
 	$(BIN)/uv pip compile --universal --no-annotate --no-header --python-version 3.11 --group dev --extra nbgrader \
 	  --upgrade --quiet -o requirements.lock pyproject.toml
 
+# As committed: what somebody wrote into exercises/ is in no package.
+dist: install
+	rm -rf build dist
+	mkdir build
+	git archive HEAD | tar -x -C build
+	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist build
+	$(BIN)/twine check dist/*.whl dist/*.tar.gz
+
 bench: install
 	for file in bench/*.py; do $(BIN)/python $$file; done
 
 clean:
-	rm -rf .venv .venvs graded .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venvs build dist graded .pytest_cache .ruff_cache .hypothesis

@@ -14,6 +14,7 @@ from grader.course.config import CourseError
 from grader.course.finding import PACKAGED, find_course
 from grader.course.loading import Course
 from grader.integrations.export import Roster
+from grader.integrations.package import version
 
 CourseOption = Annotated[Path | None, typer.Option("--course", help="course.yaml or its folder; found by walking up")]
 Isolation = Annotated[str, typer.Option("--isolation", help="auto, sandlock, bwrap or none")]
@@ -43,8 +44,8 @@ def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bo
     need_jax()
     found = find_course(path, handed_in=handed_in, packaged=packaged)
     if path is None and found.root == PACKAGED:
-        which = f"no course.yaml in {Path.cwd()} or above, so this is the course that was installed with shardlings"
-        tell("note", f"{which}; for another go to its folder or pass --course")
+        which = f"no course.yaml in {Path.cwd()} or above, so this is the packaged course, shardlings {version()}"
+        tell("note", f"{which}; to work in it: shardlings start FOLDER; for another go to its folder or pass --course")
     return found
 
 

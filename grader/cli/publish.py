@@ -13,7 +13,7 @@ from grader.cli.options import CourseOption, course_at, need_jax
 from grader.course.config import CourseError
 from grader.course.finding import PACKAGED
 from grader.course.loading import Course, load_course
-from grader.integrations.package import version
+from grader.integrations.package import files_below, version
 from grader.integrations.publish.branch import Repository
 from grader.integrations.publish.folder import write_folder
 
@@ -91,8 +91,7 @@ def start(
     packaged = load_course(PACKAGED / "course.yaml")
     files = {
         f"exercises/{path.relative_to(PACKAGED).as_posix()}": path.read_text(encoding="utf-8")
-        for path in sorted(PACKAGED.rglob("*"))
-        if path.is_file() and "__pycache__" not in path.parts
+        for path in sorted(files_below(PACKAGED))
     }
     write_folder(folder, files)
     first = packaged.asked([])[0]

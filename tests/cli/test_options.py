@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
@@ -62,8 +63,8 @@ def test_the_packaged_course_is_nobodys_work(tmp_path: Path, monkeypatch: pytest
         done = CliRunner().invoke(cli.app, words)
         assert done.exit_code == 0
         assert done.stderr == (
-            f"note: no course.yaml in {tmp_path} or above, so this is the course that was installed with shardlings; "
-            "for another go to its folder or pass --course\n"
+            f"note: no course.yaml in {tmp_path} or above, so this is the packaged course, shardlings {version('shardlings')}; "
+            "to work in it: shardlings start FOLDER; for another go to its folder or pass --course\n"
         )
     shutil.copy(ROOT / "exercises" / "03_matmuls" / "c3_contracting.py", tmp_path)
     assert "not written yet" in CliRunner().invoke(cli.app, ["check"]).output

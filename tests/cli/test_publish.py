@@ -8,7 +8,6 @@ import re
 import shutil
 import subprocess
 import sys
-import sysconfig
 from pathlib import Path
 
 import pytest
@@ -17,6 +16,7 @@ from grader.course.answers import answers
 from grader.course.finding import find_course
 from grader.course.reference import reference_source
 from tests.commands import one_line, shardlings
+from tests.installing import needed_packages
 from tests.made_up import made_up
 from tests.repository import git, repository
 
@@ -105,11 +105,7 @@ def commands(readme: Path) -> list[str]:
 @pytest.fixture
 def offline(tmp_path: Path) -> dict[str, str]:
     """Surroundings in which ``python3 -m venv`` makes an environment that has what is installed here, but for the tool."""
-    packages, python = tmp_path / "packages", tmp_path / "bin" / "python3"
-    packages.mkdir()
-    for entry in Path(sysconfig.get_path("purelib")).iterdir():
-        if "shardlings" not in entry.name:
-            (packages / entry.name).symlink_to(entry)
+    packages, python = needed_packages(tmp_path / "packages"), tmp_path / "bin" / "python3"
     python.parent.mkdir()
     add = f"for at in .venv/lib/python*/site-packages; do echo {packages} > $at/here.pth; done"
     python.write_text(f'#!/bin/sh\n{sys.executable} "$@" && {add}\n')

@@ -1,0 +1,15 @@
+"""What is installed here, for environments that tests make: offline, and in a second."""
+
+from __future__ import annotations
+
+import sysconfig
+from pathlib import Path
+
+
+def needed_packages(folder: Path) -> Path:
+    """A new folder with everything that is installed here but this project, to be named in a ``.pth`` file."""
+    folder.mkdir()
+    for entry in Path(sysconfig.get_path("purelib")).iterdir():
+        if "shardlings" not in entry.name:
+            (folder / entry.name).symlink_to(entry)
+    return folder

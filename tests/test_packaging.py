@@ -1,0 +1,124 @@
+"""The packages that are uploaded: what is in them, and what they do where nothing else of the project is."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tarfile
+import zipfile
+from importlib.metadata import version
+from pathlib import Path
+
+import pytest
+
+from grader.authoring.leaks import leaks
+from grader.course.answers import answers
+from grader.course.finding import find_course
+from grader.course.reference import reference_source
+from grader.course.release import products
+from tests.commands import ROOT
+from tests.installing import needed_packages
+
+pytestmark = pytest.mark.slow
+C1 = "c1_no_communication"
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the wheel and the sdist that it was built from."""
+    place = tmp_path_factory.mktemp("dist")
+    build = ["uv", "build", "--quiet", "--offline", "--no-build-isolation", "--python", sys.executable]
+    run([sys.executable, "-m", *build, "--out-dir", str(place), str(ROOT)])
+    return place
+
+
+def run(command: list[str], **how) -> str:
+    done = subprocess.run(command, capture_output=True, text=True, check=False, **how)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def texts(built: Path) -> dict[str, dict[str, str]]:
+    """Of both packages: path -> text."""
+    (wheel,), (sdist,) = built.glob("*.whl"), built.glob("*.tar.gz")
+    with zipfile.ZipFile(wheel) as archive:
+        found = {"wheel": {name: archive.read(name).decode() for name in archive.namelist()}}
+    with tarfile.open(sdist) as archive:
+        files = {m.name.split("/", 1)[1]: archive.extractfile(m) for m in archive if m.isfile()}
+        found["sdist"] = {name: file.read().decode() for name, file in files.items() if file}
+    return found
+
+
+def test_both_are_fit_to_be_uploaded(built: Path) -> None:
+    said = run([sys.executable, "-m", "twine", "check", "--strict", *map(str, built.glob("shardlings-*"))])
+    assert said.count("PASSED") == 2
+
+
+def test_they_hold_the_students_course_and_no_solution(built: Path) -> None:
+    course = find_course(ROOT)
+    made = products(course)
+    for kind, folder in (("wheel", "grader/_course/"), ("sdist", "exercises/")):
+        packed = texts(built)[kind]
+        own = {name.removeprefix(folder): text for name, text in packed.items() if name.startswith(folder)}
+        assert set(made) <= set(own) and not list(leaks(course, own))
+        assert {name.split("/")[0] for name in own} == {m.id for m in course.config.modules} | {"course.yaml", ".built"}
+        rest = [name for name in packed if not name.startswith(folder)]
+        assert not [
+            n for n in rest if n.startswith(("solutions", "course.yaml", "tests", ".git/")) or "__pycache__" in n
+        ]
+        with_solutions = {n.split("solutions/")[0] for n in packed if "solutions/" in n}
+        assert with_solutions == {"grader/authoring/new_course/"}
+
+
+def test_they_hold_every_file_of_the_package(built: Path) -> None:
+    ours = {p.relative_to(ROOT).as_posix() for p in (ROOT / "grader").rglob("*") if p.is_file()}
+    ours = {p for p in ours if "__pycache__" not in p and not p.startswith("grader/_course/")}
+    for packed in texts(built).values():
+        assert {p for p in packed if p.startswith("grader/") and not p.startswith("grader/_course/")} == ours
+    assert {"grader/reports/templates/class.html.j2", "grader/authoring/new_course/gitignore"} <= ours
+
+
+def test_the_wheel_alone_gives_students_their_commands(built: Path, tmp_path: Path) -> None:
+    run([sys.executable, "-m", "venv", "--without-pip", str(tmp_path / "venv")])
+    python = tmp_path / "venv" / "bin" / "python"
+    (site,) = (tmp_path / "venv" / "lib").glob("python*/site-packages")
+    (site / "here.pth").write_text(str(needed_packages(tmp_path / "packages")))
+    wheel = next(built.glob("*.whl"))
+    run(
+        [
+            sys.executable,
+            "-m",
+            "uv",
+            "pip",
+            "install",
+            "-q",
+            "--offline",
+            "--no-deps",
+            "--python",
+            str(python),
+            str(wheel),
+        ]
+    )
+    shardlings = str(python.with_name("shardlings"))
+    env = {k: v for k, v in os.environ.items() if k not in ("PYTHONPATH", "XLA_FLAGS", "SHARDLINGS_STUDENT")}
+    (tmp_path / "home").mkdir()
+    listed = subprocess.run(
+        [shardlings, "list"], cwd=tmp_path / "home", env=env, capture_output=True, text=True, check=True
+    )
+    assert C1 in listed.stdout
+    assert (
+        f"this is the packaged course, shardlings {version('shardlings')}; to work in it: shardlings start"
+        in listed.stderr
+    )
+    assert "case" in run([shardlings, "show", "c1"], cwd=tmp_path / "home", env=env).lower()
+    run([shardlings, "start", "mine"], cwd=tmp_path / "home", env=env)
+    mine = tmp_path / "home" / "mine"
+    course = find_course(ROOT)
+    exercise = course.exercise(C1)
+    work = reference_source(exercise, answers(course, exercise, "me"))
+    (mine / "exercises" / "03_matmuls" / f"{C1}.py").write_text(work)
+    assert re.search(r"Score: [\d.]+ / ", run([shardlings, "check", "c1"], cwd=mine, env=env))
+    run([shardlings, "submit", "03_matmuls", "--student", "ada"], cwd=mine, env=env)
+    assert (mine / "ada_03_matmuls.zip").is_file()
