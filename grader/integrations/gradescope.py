@@ -26,6 +26,7 @@ from grader.course.config import CourseError
 from grader.course.finding import find_course
 from grader.course.loading import Course
 from grader.intake.reading import read
+from grader.intake.submission import Submission
 from grader.integrations.package import dependencies, files_below, package_files
 from grader.reports.untrusted import clean
 from grader.reports.wording import BLOCKED
@@ -39,9 +40,13 @@ SETUP = """\
 set -euo pipefail
 export DEBIAN_FRONTEND=noninteractive  # Python brings tzdata, which would ask where we are
 apt-get update -qq
-apt-get install -y -qq python3.11 python3.11-venv bubblewrap || apt-get install -y -qq python3 python3-venv bubblewrap
-"$(command -v python3.11 || command -v python3)" -m venv /autograder/venv
-/autograder/venv/bin/pip install --quiet {requirements}
+apt-get install -y -qq python3 python3-venv bubblewrap
+# uv brings the Python that the versions below were chosen for, where the image has another one.
+export UV_PYTHON_INSTALL_DIR=/autograder/python UV_LINK_MODE=copy
+python3 -m venv /autograder/uv
+/autograder/uv/bin/pip install --quiet uv
+/autograder/uv/bin/uv venv --quiet --clear --python {python} /autograder/venv
+/autograder/uv/bin/uv pip install --quiet --python /autograder/venv {requirements}
 """
 RUN = """\
 #!/usr/bin/env bash
@@ -66,7 +71,7 @@ def write_zip(course: Course, names: list[str], path: Path, *, isolation: str = 
     if not course.solved:
         raise CourseError("an autograder needs the solutions; this is what learners are given")
     settings = json.dumps({"exercises": names, "isolation": isolation}, indent=2) + "\n"
-    scripts = {"setup.sh": SETUP.format(requirements=" ".join(requirements())), "run_autograder": RUN}
+    scripts = {"setup.sh": setup_script(), "run_autograder": RUN}
     buffer = io.BytesIO()
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in scripts.items():
@@ -95,6 +100,11 @@ def _course(course: Course) -> dict[str, Path]:
     for part in ("solutions", "exercises"):
         found |= {f"course/{part}/{p.relative_to(course.root / part)}": p for p in files_below(course.root / part)}
     return found
+
+
+def setup_script() -> str:
+    """Installs the Python that runs here, and the versions that are installed here: not every Python can have them."""
+    return SETUP.format(python=f"{sys.version_info[0]}.{sys.version_info[1]}", requirements=" ".join(requirements()))
 
 
 def requirements() -> list[str]:
@@ -130,11 +140,16 @@ def main(root: Path) -> None:
 def graded(root: Path) -> Report:
     settings = json.loads((root / "source" / SETTINGS).read_text(encoding="utf-8"))
     course = find_course(root / "source" / "course")
-    student = student_in(root / "submission_metadata.json")
-    submission = read(root / "submission", student, course.module_of, course.handed_out)
+    submission = submission_in(root, course, settings["exercises"])
     with Grader(course, best_tier(settings["isolation"])) as grader:
         canary.prove(grader, settings["exercises"])
         return grader.grade(submission, settings["exercises"])
+
+
+def submission_in(root: Path, course: Course, names: list[str]) -> Submission:
+    """What was handed in of these exercises; its notes speak of no other module of the course."""
+    own = {name: course.module_of[name] for name in names}
+    return read(root / "submission", student_in(root / "submission_metadata.json"), own, course.handed_out)
 
 
 def student_in(path: Path) -> str:

@@ -18,12 +18,13 @@ from typer.testing import CliRunner
 from grader.cli import app
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.config import CourseError
-from grader.course.loading import Course
+from grader.course.loading import Course, load_course
 from grader.course.reference import reference_source
 from grader.exercise import Task
 from grader.integrations import export, gradescope
 from grader.sandbox.tiers import NoIsolation, best_tier
 from tests import classroom
+from tests.made_up import made_up
 
 MODULE, C1 = "03_matmuls", "c1_no_communication"
 
@@ -228,6 +229,20 @@ def tier() -> str:
         return "none"
 
 
+def test_notes_speak_of_the_modules_of_the_zip(tmp_path: Path) -> None:
+    """Of a course with another module: it is neither looked for, nor is a file of it taken for work."""
+    made_up(tmp_path)
+    config = (tmp_path / "course.yaml").read_text()
+    other = "  - {id: 02_other, title: Other, exercises: [x2_scatter]}\n"
+    (tmp_path / "course.yaml").write_text(config + other)
+    (tmp_path / "submission").mkdir()
+    (tmp_path / "submission" / "x2_scatter.py").write_text("x = 1\n")
+    found = gradescope.submission_in(tmp_path, load_course(tmp_path / "course.yaml"), ["x1_gather"])
+    notes = "\n".join(found.notes)
+    assert "nothing to grade: looked for x1_gather.py, or 01_gather.ipynb" in notes
+    assert "02_other" not in notes and not found.sources
+
+
 @pytest.mark.slow
 def test_the_autograder_zip_works_where_it_is_unpacked(course: Course, tmp_path: Path) -> None:
     """Gradescope's layout, with the Python that runs here in place of the one that setup.sh installs."""
@@ -241,7 +256,8 @@ def test_the_autograder_zip_works_where_it_is_unpacked(course: Course, tmp_path:
         archive.extractall(root / "source")
         modes = {i.filename: i.external_attr >> 16 & 0o777 for i in archive.infolist()}
     assert modes["setup.sh"] == modes["run_autograder"] == 0o755
-    assert "jax==" in (root / "source" / "setup.sh").read_text()
+    setup = (root / "source" / "setup.sh").read_text()
+    assert "jax==" in setup and f"--python {sys.version_info[0]}.{sys.version_info[1]} " in setup
     subprocess.run(["bash", "-n", str(root / "source" / "setup.sh")], check=True)
     shutil.copy(root / "source" / "run_autograder", root)  # as Gradescope does
     whole = reference_source(exercise, classroom.answers(course, exercise, None, None))
