@@ -18,7 +18,7 @@ INSTALLED := $(VENV)/.installed-$(shell $(PYTHON) -c 'import sys; print("%d.%d" 
 # Elsewhere than on Linux there is no sandbox; the examples are ours, so they may run without one.
 ISOLATION ?= $(if $(filter Linux,$(shell uname -s)),auto,none)
 
-.PHONY: demo test test-fast lint verify install lock bench dist clean
+.PHONY: demo test test-fast lint verify docs pictures install lock bench dist clean
 
 install: $(INSTALLED)
 
@@ -52,6 +52,16 @@ verify: install
 	$(BIN)/shardlings verify -j $(PROVERS) --seeds $(SEEDS)
 	$(BIN)/shardlings mutants -j $(PROVERS) --seeds $(SEEDS)
 
+# site/: every link is followed, warnings are errors
+docs: install
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
+	@echo "Open site/index.html"
+
+# Pictures of the documentation and of statements; the report's needs chromium
+pictures: install
+	$(BIN)/python docs/clock_pictures.py
+	$(BIN)/python docs/report_picture.py
+
 lock: install
 	$(BIN)/uv pip compile --universal --no-annotate --no-header --python-version 3.11 --group dev --extra nbgrader \
 	  --upgrade --quiet -o requirements.lock pyproject.toml
@@ -68,4 +78,4 @@ bench: install
 	for file in bench/*.py; do $(BIN)/python $$file; done
 
 clean:
-	rm -rf .venv .venvs build dist graded .pytest_cache .ruff_cache .hypothesis
+	rm -rf .venv .venvs build dist graded site .pytest_cache .ruff_cache .hypothesis

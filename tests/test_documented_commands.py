@@ -1,0 +1,185 @@
+"""The commands of the documentation: each exists with the options that it is given, and a page's blocks are run in their order."""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+
+from grader.cli import app
+from tests.commands import ROOT
+
+ROOTS = ("README.md", "CONTRIBUTING.md", "SECURITY.md", "solutions/README.md", "grader/authoring/new_course/README.md")
+PAGES = [*ROOTS, *sorted(p.relative_to(ROOT).as_posix() for p in (ROOT / "docs").rglob("*.md"))]
+FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+INLINE = re.compile(r"`(shardlings [^`]+)`")
+STARTS = ("$ ", "shardlings ", "nbgrader ", "make ", "pip ")
+
+# Blocks by the page and how they begin: why they are not run here.
+NOT_RUN = {
+    ("README.md", "make demo"): "makes an environment from a package index; .ci/run does",
+    ("README.md", "shardlings list"): "docs/index.md runs them",
+    ("README.md", "shardlings doctor"): "docs/index.md runs them",
+    ("README.md", "shardlings new"): "docs/index.md runs them",
+    ("CONTRIBUTING.md", "shardlings build"): "docs/index.md runs them, and make test would run this test",
+    ("SECURITY.md", "shardlings doctor"): "docs/index.md runs it; with --attack it is tests/test_hostile.py",
+    ("grader/authoring/new_course/README.md", "shardlings new"): "docs/own-course.md runs them",
+    ("docs/leaderboard.md", "$ shardlings grade"): "tests/cli/test_staff.py and tests/reports/test_leaderboard.py have such a class",
+    ("docs/nbgrader.md", "pip install"): "needs a package index; tests/integrations/test_nbgrader.py runs init",
+    ("docs/nbgrader.md", "nbgrader generate"): "tests/integrations/test_nbgrader.py runs a week with a gradebook",
+    ("docs/nbgrader.md", "shardlings submit"): "docs/index.md runs it; tests/batch/test_submit.py has the exchange",
+    ("docs/nbgrader.md", "shardlings export"): "tests/integrations/test_export.py runs them",
+    ("docs/profile.md", "shardlings predict"): "measures this machine for a minute; tests/cli/test_predict.py runs small ones",
+}  # fmt: skip
+# What the prose asks a person to do before a block.
+BEFORE = {
+    ("docs/index.md", "shardlings submit"): "cp examples/submissions/ada/c1_no_communication.py exercises/03_matmuls/",
+    ("docs/own-course.md", "shardlings new course"): "cd ..",
+}
+
+
+def blocks(page: str) -> list[str]:
+    """The page's blocks of commands: without a language, and a command first."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return [body for language, body in FENCED.findall(text) if not language and is_command(body)]
+
+
+def is_command(body: str) -> bool:
+    return body.startswith((*STARTS, "mkdir ", "cp ", "cd "))
+
+
+def table_entry(table: dict[tuple[str, str], str], page: str, block: str) -> str:
+    """What the table has on a block, '' where it has nothing."""
+    return next((text for (where, start), text in table.items() if where == page and block.startswith(start)), "")
+
+
+def lines(page: str) -> Iterator[str]:
+    """Every command ``shardlings ...`` of a block, whole."""
+    for block in blocks(page):
+        for line in block.splitlines():
+            if line.removeprefix("$ ").startswith("shardlings "):
+                yield line.removeprefix("$ ")
+
+
+class Wrong(Exception):
+    """What is wrong with a command of a page."""
+
+
+def parsed(words: list[str], whole: bool) -> None:
+    """Raise Wrong for commands and options that do not exist; of ``whole`` commands also for values and words, too few or too many."""
+    command: Any = typer.main.get_command(app)
+    while words and words[0] in (inner := getattr(command, "commands", {})):
+        command, words = inner[words[0]], words[1:]
+    if words and hasattr(command, "commands") and not words[0].startswith("-"):
+        raise Wrong(f"no command {words[0]}")
+    takes_none = {o: getattr(p, "is_flag", False) for p in command.params for o in (*p.opts, *p.secondary_opts)}
+    takes_none["--help"] = True
+    free, rest = 0, iter(words)
+    for word in rest:
+        name, equals, _ = word.partition("=")
+        if not word.startswith("-"):
+            free += 1
+        elif name not in takes_none:
+            raise Wrong(f"no option {name}")
+        elif not takes_none[name] and not equals and next(rest, None) is None and whole:
+            raise Wrong(f"{name} without its value")
+    room = [p.nargs for p in command.params if p.param_type_name == "argument"]
+    if whole and -1 not in room and free > sum(room):
+        raise Wrong("too many words")
+
+
+def problem(line: str, whole: bool) -> str:
+    """What is wrong with a command, '' for nothing; one in a sentence need not be ``whole``."""
+    try:
+        parsed(shlex.split(line, comments=True)[1:], whole)
+    except Wrong as wrong:
+        return f"{line}: {wrong}"
+    return ""
+
+
+def test_every_command_of_the_pages_exists_with_its_options() -> None:
+    found = [(page, problem(line, True)) for page in PAGES for line in lines(page)]
+    assert len(found) > 30
+    texts = {page: (ROOT / page).read_text(encoding="utf-8") for page in PAGES}
+    found += [(page, problem(line, False)) for page, text in texts.items() for line in INLINE.findall(text)]
+    assert [(page, wrong) for page, wrong in found if wrong] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "wrong"),
+    [
+        ("shardlings gade", "no command gade"),
+        ("shardlings nbgrader int .", "no command int"),
+        ("shardlings grade x --iso none", "no option --iso"),
+        ("shardlings show c3 c4  # twice", "too many words"),
+        ("shardlings grade x --out", "--out without its value"),
+    ],
+)
+def test_a_wrong_command_is_seen(line: str, wrong: str) -> None:
+    assert wrong in problem(line, True)
+
+
+def test_every_block_of_commands_is_run_or_has_a_reason() -> None:
+    stale = [key for key in [*NOT_RUN, *BEFORE] if not any(b.startswith(key[1]) for b in blocks(key[0]))]
+    assert stale == [], "no block begins so any more"
+    skipped = {page for page, _ in NOT_RUN}
+    assert {"docs/index.md", "docs/own-course.md", "docs/explain.md"} <= {*RUN} and "README.md" in skipped
+
+
+RUN = [page for page in PAGES if any(not table_entry(NOT_RUN, page, block) for block in blocks(page))]
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A copy of the course to work in, and ``shardlings`` that is this checkout's."""
+    folder = tmp_path / "checkout"
+    for name in ("solutions", "exercises", "examples"):
+        shutil.copytree(ROOT / name, folder / name, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "course.yaml", folder)
+    (tmp_path / "bin").mkdir()
+    script = tmp_path / "bin" / "shardlings"
+    script.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m grader.cli "$@"\n')
+    script.chmod(0o755)
+    return folder
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("page", RUN)
+def test_a_pages_commands_do_what_they_say(page: str, checkout: Path) -> None:
+    """One shell for all blocks of the page. ``check`` may find failures, and says so with 1."""
+    script = ['shardlings() { command shardlings "$@" || [ $? = 1 ]; }']
+    for block in blocks(page):
+        if not table_entry(NOT_RUN, page, block):
+            script += [table_entry(BEFORE, page, block), *commands(block)]
+    env = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS", "SHARDLINGS_STUDENT")}
+    env |= {"PATH": f"{checkout.parent / 'bin'}{os.pathsep}{env['PATH']}", "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
+    done = subprocess.run(
+        ["bash", "-eu", "-c", "\n".join(script)], cwd=checkout, env=env, capture_output=True, text=True, check=False, timeout=600
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout[-2000:] + done.stderr
+    assert "Traceback" not in done.stderr
+    printed = " ".join(done.stdout.split())
+    for block in blocks(page):
+        shown = [] if table_entry(NOT_RUN, page, block) else outputs(block)
+        assert [line for line in shown if " ".join(line.split()) not in printed] == [], done.stdout
+
+
+def outputs(block: str) -> list[str]:
+    """What a block says is printed below its commands."""
+    return [line for line in block.splitlines() if not line.startswith("$ ")] if block.startswith("$ ") else []
+
+
+def commands(block: str) -> list[str]:
+    """What is typed: lines after ``$`` where the block shows what is printed, else all."""
+    if block.startswith("$ "):
+        return [line.removeprefix("$ ") for line in block.splitlines() if line.startswith("$ ")]
+    return block.splitlines()
