@@ -1,4 +1,4 @@
-"""``check`` and ``explain`` for use inside a notebook, on what its cells have defined."""
+"""``check``, ``explain`` and ``show`` for use inside a notebook, on what its cells have defined."""
 
 from __future__ import annotations
 
@@ -10,12 +10,15 @@ from typing import Any
 from grader.batch import explaining
 from grader.batch.grade import Grader
 from grader.batch.here import Here
+from grader.common.layout import show_spec
 from grader.common.result import Report
 from grader.course.finding import course_around
 from grader.intake.submission import Source, Submission
 from grader.reports.explained import Explained
 from grader.reports.explained_text import print_explained
-from grader.reports.pages import render_fragment, render_timelines
+from grader.reports.grid import draw_grid
+from grader.reports.pages import render_fragment, render_picture, render_timelines
+from grader.reports.pictures import Picture
 from grader.reports.terminal import print_report
 
 
@@ -62,6 +65,37 @@ def explain(
         print_explained(program, Console(), drawn=not drawn)
         if drawn and program.timeline is not None:
             show_html(render_timelines({program.title: program.timeline}))
+
+
+def show(array: Any, title: str = "") -> None:
+    """Draw which part of an array each device of its mesh holds: as a picture in a notebook, else as text.
+
+    Raises TypeError for what is not on a mesh, with what to do.
+    """
+    picture = picture_of(array, title)
+    if in_notebook():
+        show_html(render_picture(picture))
+    else:
+        print("\n".join(draw_grid(picture, 80)))
+
+
+def picture_of(array: Any, title: str = "") -> Picture:
+    """The layout of a JAX array. Raises TypeError for what is not on a mesh."""
+    sharding: Any = getattr(array, "sharding", None)
+    mesh: Any = getattr(sharding, "mesh", None)
+    if not getattr(mesh, "axis_names", ()) or not hasattr(mesh, "devices"):
+        what = type(array).__name__ if sharding is None else type(sharding).__name__
+        raise TypeError(
+            f"show draws arrays that lie on a mesh, and this is a {what}; "
+            "put it there: jax.device_put(a, NamedSharding(mesh, P(...)))"
+        )
+    held = sharding.devices_indices_map(array.shape)
+    slices = [
+        [part.indices(size)[:2] for part, size in zip(held[device], array.shape, strict=True)]
+        for device in mesh.devices.flat
+    ]
+    shown = title or f"{array.dtype} as {show_spec(tuple(sharding.spec))}"
+    return Picture(title=shown, mesh=dict(mesh.shape), shape=list(array.shape), slices=slices)
 
 
 def in_notebook() -> bool:

@@ -205,12 +205,27 @@ def book(path: Path, *cells: str) -> Submission:
             C3,
             'check("c3_contracting")',
         ),
+        (
+            "from grader.notebook import check, explain, show\n" + C1 + "\nshow(P('x'))\nexplain('c1')",
+            'check("c1_no_communication")',
+            C3,
+            'check("c3_contracting")',
+        ),
         (C1, 'check("c1_no_communication")', "from_here = matmul_local\n" + C3, 'check("c3_contracting")'),
         (STUB, 'check("c1_no_communication")', C3, 'check("c3_contracting")', C1),  # written below its check
         (PUT_IN, 'check("c1_no_communication")', "SPECS['in'][:] = [P(None, 'x'), P('x', None)]" + C3),
         (f"jax.set_mesh({MESH})", C1, 'check("c1_no_communication")', "jax.set_mesh(jax.make_mesh((8,), ('d',)))" + C3),
     ],
-    ids=["reused", "short_names", "deleted", "kept_by_another_name", "solved_below", "changed_in_place", "meshes"],
+    ids=[
+        "reused",
+        "short_names",
+        "deleted",
+        "drawn",
+        "kept_by_another_name",
+        "solved_below",
+        "changed_in_place",
+        "meshes",
+    ],
 )
 def test_an_exercise_of_a_notebook_is_graded_as_at_its_check(
     grader: Grader, tmp_path: Path, cells: tuple[str, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Literal, TypeVar, get_args
@@ -54,17 +55,28 @@ class Tolerances(Strict):
 class Config(Strict):
     """All of course.yaml. ``seed`` is secret and absent from what learners are given.
 
-    ``handed_out`` is written by ``build``: fingerprints of untouched stubs and notebooks.
+    ``repository`` is where learners find ``exercises/`` on GitHub; notebooks then open in Colab. ``handed_out`` is written by ``build``: fingerprints of untouched stubs and notebooks.
     """
 
     name: str
     seed: str = ""
+    repository: str = ""
     devices: int = Field(default=8, ge=1, le=512)
     variants: Variants = Variants()
     tolerances: Tolerances = Tolerances()
     limits: Limits = Limits()
     modules: tuple[Module, ...] = Field(min_length=1)
     handed_out: tuple[str, ...] = ()
+
+    @field_validator("repository")
+    @classmethod
+    def _a_folder_on_github(cls, address: str) -> str:
+        if address and not re.fullmatch(r"https://github\.com/[\w.-]+/[\w.-]+/tree(/[\w.-]+)+", address):
+            raise ValueError(
+                "write the address of the folder of learners' files as GitHub shows it, "
+                "https://github.com/OWNER/NAME/tree/BRANCH/exercises"
+            )
+        return address
 
     @field_validator("modules")
     @classmethod

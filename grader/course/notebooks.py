@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
@@ -14,17 +15,71 @@ from grader.course.statements import statements
 from grader.course.stubs import page, question_text, shared_params, stub, stub_imports
 from grader.exercise import Exercise
 
-SETUP = '''\
-# Run this first: it gives you {devices} simulated devices, before JAX is imported.
+SETUP = """\
+# Run this first. Checks run on {devices} devices simulated on the CPU; a TPU or GPU that is here can be used beside them.
+import glob
 import os
+import subprocess
+import sys
 os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count={devices}"
 os.environ["JAX_PLATFORMS"] = "cpu"
+if glob.glob("/dev/accel*") or glob.glob("/dev/vfio/[0-9]*"):
+    os.environ["JAX_PLATFORMS"] = "cpu,tpu"
+elif glob.glob("/dev/nvidia[0-9]*"):
+    os.environ["JAX_PLATFORMS"] = "cpu,cuda"
 try:
     from grader.notebook import check
 except ModuleNotFoundError:
-    raise SystemExit("the course's checks are not installed; run:  %pip install shardlings") from None
+    print("installing what is missing ...")
+    if subprocess.run([sys.executable, "-m", "pip", "install", "--quiet", "shardlings"]).returncode:
+        raise SystemExit("the course's checks cannot be installed here; try:  %pip install shardlings") from None
+    from grader.notebook import check
 import jax
-assert jax.device_count() == {devices}, "JAX was imported before this cell ran: restart the kernel and run this cell first"'''
+try:
+    jax.devices()
+except RuntimeError:
+    jax.config.update("jax_platforms", "cpu")  # the TPU or GPU cannot be used
+assert jax.device_count() == {devices}, "JAX was imported before this cell ran: restart the kernel and run this cell first"
+print("devices for the checks:", jax.device_count(), "simulated")
+for real in ("tpu", "gpu"):
+    try:
+        print("also here, for jax.device_put and jax.make_mesh:", jax.devices(real))
+    except RuntimeError:
+        pass  # there is none"""
+
+BY_HAND_TEXT = """\
+## By hand
+
+A mesh gives names to a grid of devices, and a `PartitionSpec` says which axis cuts which dimension. Change this cell and run it as
+often as you like, with functions of yours as well: it is not graded."""
+
+BY_HAND = """\
+if __name__ == "__main__":  # here, and not where your work is graded
+
+    def by_hand():
+        import numpy as np
+        from jax.sharding import AxisType, NamedSharding
+        from jax.sharding import PartitionSpec as P
+
+        from grader.notebook import show
+
+        axes = {axes}
+        mesh = jax.make_mesh(tuple(axes.values()), tuple(axes), axis_types=(AxisType.Auto,) * len(axes))
+        a = jax.device_put(np.arange({rows} * 12.0).reshape({rows}, 12), NamedSharding(mesh, P("x", {second})))
+        print("a is", a.shape, "and each device holds", a.addressable_shards[0].data.shape)
+        jax.debug.visualize_array_sharding(a)  # JAX's picture: the numbers are devices
+        show(a, "a")  # ours: where the cuts are, and the coordinates of who holds each part
+
+        def sums(block):  # what one device does with its part
+            return jax.lax.psum(block.sum(axis=0), "x")
+
+        total = jax.shard_map(sums, mesh=mesh, in_specs=P("x", {second}), out_specs=P({second}))(a)
+        show(total, "the sum of its rows")
+        np.testing.assert_allclose(total, np.asarray(a).sum(axis=0))
+
+    by_hand()"""
+
+COLAB = "https://colab.research.google.com"
 
 
 def notebook_format() -> ModuleType:
@@ -40,8 +95,10 @@ def notebook(course: Course, module: str) -> str:
     nbformat = notebook_format()
     listed = course.module(module)
     cells = [
-        cell("markdown", f"{module}-intro", f"# {listed.title}\n\nFill in the cells marked `TODO`, run the check below each exercise, hand in this notebook."),
+        cell("markdown", f"{module}-intro", f"# {listed.title}\n\n{badge(course, module)}Fill in the cells marked `TODO`, run the check below each exercise, hand in this notebook."),
         cell("code", f"{module}-setup", SETUP.format(devices=course.config.devices)),
+        cell("markdown", f"{module}-by-hand-text", BY_HAND_TEXT),
+        cell("code", f"{module}-by-hand", by_hand(course.config.devices)),
     ]  # fmt: skip
     for name in listed.exercises:
         cells += _exercise_cells(course, course.exercise(name))
@@ -54,6 +111,22 @@ def notebook(course: Course, module: str) -> str:
     )
     nbformat.validate(book)
     return nbformat.writes(book) + "\n"
+
+
+def badge(course: Course, module: str) -> str:
+    """The link that opens the notebook in Colab; '' where course.yaml does not say where GitHub has it."""
+    if not course.config.repository:
+        return ""
+    path = course.config.repository.removeprefix("https://github.com/").replace("/tree/", "/blob/", 1)
+    there = f"{COLAB}/github/{path}/{module}/{module}.ipynb"
+    return f"[![Open in Colab]({COLAB}/assets/colab-badge.svg)]({there})\n\n"
+
+
+def by_hand(devices: int) -> str:
+    """The cell for trying things: a mesh of all devices, of two axes where they can be unequal."""
+    two = devices % 2 == 0 and devices > 4
+    axes = {"x": devices // 2, "y": 2} if two else {"x": devices}
+    return BY_HAND.format(axes=json.dumps(axes), rows=2 * axes["x"], second='"y"' if two else "None")
 
 
 def _exercise_cells(course: Course, exercise: Exercise) -> Iterator[Any]:

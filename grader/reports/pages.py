@@ -21,7 +21,7 @@ from grader.reports.histogram import answer_histogram, score_histogram
 from grader.reports.inline_styles import INLINE_STYLES
 from grader.reports.leaderboard import Board, milliseconds
 from grader.reports.loglog import Point, draw_plot
-from grader.reports.pictures import describe, pictures
+from grader.reports.pictures import Picture, describe, pictures
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
 from grader.reports.similar_page import lines
 from grader.reports.summary import Summary
@@ -86,6 +86,12 @@ def render_similar(compared: Mapping[str, Comparison], most: int) -> str:
 def render_leaderboard(board: Board) -> str:
     """The page of a leaderboard, for everybody in the class: ranks, the names learners gave themselves, step times."""
     return _environment().get_template("leaderboard.html.j2").render(board=board, milliseconds=milliseconds)
+
+
+def render_picture(picture: Picture) -> str:
+    """A layout as an HTML fragment with inline styles."""
+    template = _environment().get_template("layout.html.j2")
+    return template.render(picture=picture, look=_inline)
 
 
 def render_timelines(timelines: Mapping[str, Timeline]) -> str:

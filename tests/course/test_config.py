@@ -35,6 +35,8 @@ def test_defaults_fill_what_is_left_out(tmp_path: Path) -> None:
         ("name: small\n", "name: small\nvariants: {mode: each}\n", "course.yaml:2: variants.mode: Input should be 'shared' or 'per_student'"),
         ("title: Layout", "title: Layout\n    weight: 0", "course.yaml:5: modules.0.weight: Input should be greater than 0"),
         ("title: Layout", "title: [", "course.yaml:6: not YAML"),
+        ("name: small\n", "name: small\nrepository: https://github.com/who/what\n", "course.yaml:2: repository: write the address of the folder"),
+        ("name: small\n", 'name: small\nrepository: "https://github.com/a/b/tree/m)](x"\n', "course.yaml:2: repository: write the address"),
     ],
 )  # fmt: skip
 def test_a_mistake_is_told_with_line_and_field(tmp_path: Path, was: str, becomes: str, message: str) -> None:

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
+import math
 from pathlib import Path
 
 import nbformat
+import pytest
 
 from grader.course.loading import load_course
-from grader.course.notebooks import cell, notebook
+from grader.course.notebooks import SETUP, by_hand, cell, notebook
+from grader.intake.stubs import nothing_written
+from grader.intake.submission import Chunk, Source
 from tests.made_up import made_up
 
 
@@ -17,12 +22,35 @@ def test_a_notebook_is_valid_with_ids_that_stay(tmp_path: Path) -> None:
     book = nbformat.reads(text, as_version=4)
     nbformat.validate(book)
     assert [c.id for c in book.cells] == [
-        "01_gather-intro", "01_gather-setup", "x1_gather-statement", "x1_gather-given", "x1_gather-gather",
+        "01_gather-intro", "01_gather-setup", "01_gather-by-hand-text", "01_gather-by-hand", "x1_gather-statement", "x1_gather-given", "x1_gather-gather",
         "x1_gather-gather_time-text", "x1_gather-gather_time", "x1_gather-check",
     ]  # fmt: skip
     assert notebook(course, "01_gather") == text
     setup = book.cells[1].source
     assert setup.index("XLA_FLAGS") < setup.index("import jax")
+
+
+def test_a_badge_opens_the_notebook_where_the_course_says_it_is(tmp_path: Path) -> None:
+    assert "colab" not in notebook(made_up(tmp_path), "01_gather").lower()
+    config = tmp_path / "course.yaml"
+    config.write_text(config.read_text() + "repository: https://github.com/who/what/tree/main/exercises\n")
+    intro = nbformat.reads(notebook(load_course(config), "01_gather"), as_version=4).cells[0].source
+    there = "https://colab.research.google.com/github/who/what/blob/main/exercises/01_gather/01_gather.ipynb"
+    assert f"]({there})" in intro
+
+
+@pytest.mark.parametrize("devices", [1, 2, 3, 4, 8, 12])
+def test_the_cell_for_trying_things_has_a_mesh_of_all_devices(devices: int) -> None:
+    text = by_hand(devices)
+    axes = json.loads(text.split("axes = ", 1)[1].splitlines()[0])
+    assert (math.prod(axes.values()) == devices and len(set(axes.values())) == len(axes)) or devices == 4
+    compile(text, "cell", "exec")
+
+
+def test_cells_that_are_nobodys_work_leave_an_untouched_notebook_untouched(tmp_path: Path) -> None:
+    """Of whatever edition: what they do is no definition and no answer."""
+    cells = [SETUP.format(devices=8), by_hand(8), "def gather(a, *, mesh):\n    raise NotImplementedError"]
+    assert nothing_written(Source("notebook", tuple(Chunk(f"cell {i}", c) for i, c in enumerate(cells))))
 
 
 def test_a_notebooks_ids_stay_when_an_exercise_is_added_before(tmp_path: Path) -> None:
