@@ -105,6 +105,11 @@ def files(out: Path) -> dict[str, bytes]:
     return {str(p.relative_to(out)): p.read_bytes() for p in kept}
 
 
+def scores(out: Path) -> dict[str, bytes]:
+    """All but the history of changes, which a first grading has none of."""
+    return {name: data for name, data in files(out).items() if not name.startswith("changes.")}
+
+
 def times(out: Path) -> dict[str, int]:
     return {p.name: p.stat().st_mtime_ns for p in (out / "reports").glob("*.json")}
 
@@ -283,13 +288,16 @@ def test_a_file_that_is_the_learners_to_mend_is_still_theirs(grader: Grader, wor
 
 WALL = {"st_mtime", "st_mtime_ns", "st_ctime", "st_ctime_ns", "st_atime", "getmtime", "getctime", "utcnow", "today", "time_ns"}  # fmt: skip
 DUE = "grading.py"  # without --only it looks which modules are due
+STAMPED = "submit.py"  # says in what is handed in when that was
+LATE = "times.py"  # of files, where a late policy asks for it and the staff has no record
 KEPT = "journal.py"  # when something was predicted is kept beside it, for its author
 
 
 def test_nothing_depends_on_the_clock_or_on_times_of_files() -> None:
     """Durations are measured with time.monotonic; deadlines are nbgrader's, from its timestamp.txt and duedate.
 
-    What is graded where nothing is named may depend on what is due; how it is graded does not.
+    What is graded where nothing is named may depend on what is due; how it is graded does not. What a late policy takes off
+    depends on when work was handed in.
     """
     found = []
     for path in sorted(Path(package.__file__).parent.rglob("*.py")):
@@ -298,7 +306,12 @@ def test_nothing_depends_on_the_clock_or_on_times_of_files() -> None:
                 of = node.value.id if isinstance(node.value, ast.Name) else ""
                 if node.attr in WALL or (of, node.attr) in {("time", "time"), ("datetime", "now"), ("date", "today")}:
                     found.append(f"{path.name}:{node.lineno}: {of}.{node.attr}")
-    assert [re.sub(r":\d+:", ":", one) for one in found] == [f"{DUE}: datetime.now", f"{KEPT}: datetime.now"]
+    assert [re.sub(r":\d+:", ":", one) for one in found] == [
+        f"{STAMPED}: datetime.now",
+        f"{DUE}: datetime.now",
+        f"{LATE}: found.st_mtime",
+        f"{KEPT}: datetime.now",
+    ]
 
 
 def test_a_clock_that_jumped_back_hides_no_change_and_makes_none(
@@ -317,11 +330,11 @@ def test_a_clock_that_jumped_back_hides_no_change_and_makes_none(
     after = times(out)
     assert {n for n in after if after[n] != before[n]} == {"bo.json"}
     assert grade(grader, work, work.parent / "fresh") == {}
-    assert files(out) == files(work.parent / "fresh")
+    assert scores(out) == files(work.parent / "fresh")
     assert Report.loads((out / "reports" / "bo.json").read_text()).earned == 2
 
 
-def test_a_deadline_takes_no_points(grader: Grader, tmp_path: Path) -> None:
+def test_a_deadline_takes_no_points_without_a_late_policy(grader: Grader, tmp_path: Path) -> None:
     """Caused: a deadline long ago. When work was handed in is no affair of the report's."""
     made_up(tmp_path)
     (tmp_path / "course.yaml").write_text(f"{COURSE}    deadline: 2001-01-01\n")
@@ -516,7 +529,9 @@ def test_what_was_broken_is_graded_anew_by_the_same_command(
     assert Report.loads((out / "reports" / "bo.json").read_text()).earned == 2, "the next one is as ever"
     (work / "bo" / f"{NAME}.py").write_text(CLASS["bo"])
     before = times(out)
-    assert grade(grader, work, out) == {} and files(out) == wanted
+    assert grade(grader, work, out) == {} and scores(out) == wanted
+    told = (out / "changes.csv").read_text()
+    assert "ada,x1_gather/value,0,1,1,broken -> passed; the grader itself had failed there" in told
     assert times(out)["cy.json"] == before["cy.json"]
 
 

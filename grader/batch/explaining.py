@@ -151,10 +151,11 @@ def explained(grader: Grader, source: Source, asks: list[Ask], wanted: Wanted) -
     """What each ask comes to; also what stopped the source while it was loaded."""
     with grader.workers() as workers:
         answered, notes = workers.collect(source, asks)
-    return [_explained(answer, wanted) for answer in answered], notes
+    return [facts_of(answer, wanted) for answer in answered], notes
 
 
-def _explained(answer: Answered, wanted: Wanted) -> Explained:
+def facts_of(answer: Answered, wanted: Wanted) -> Explained:
+    """What one ask came to, as facts."""
     ask, seen = answer.ask, answer.finding
     about = (ask.exercise, ask.task, ask.mesh, ask.dims)
     if isinstance(seen, Fault):

@@ -26,6 +26,7 @@ from grader.exercise import Call, Exercise, Misconception, Question
 from grader.expect import laid_out
 from grader.intake.pseudonyms import pseudonym_of
 from grader.intake.submission import Chunk, Source, Submission
+from grader.intake.submission import fingerprint as source_digest
 from grader.judging import answers
 from grader.judging.judge import WRONG_IN_SECRET, judge_checks
 from grader.judging.plan import Ask, plan
@@ -224,7 +225,22 @@ class Grader:
             evidence=[_evidence(a) for a in answered if not isinstance(a.ask.of, Question)],
             pseudonym=pseudonym_of(submission.sources[name]) if name in submission.sources else "",
             extension=exercise.extension,
+            basis={} if public else self._basis(submission, name),
         )
+
+    def _basis(self, submission: Submission, name: str) -> dict[str, str]:
+        """What this exercise is graded with, so that a regrade can say what is another."""
+        source = submission.sources.get(name)
+        parts = {
+            "submission": source_digest(source) if source else "",
+            "course": self.course.digest([name]),
+            "grader": own_digest(),
+            "versions": ", ".join(f"{package} {version}" for package, version in versions().items()),
+            "isolation": self.tier,
+        }
+        return {
+            part: value[:16] if part in ("submission", "course", "grader") else value for part, value in parts.items()
+        }
 
     def ask(self, submission: Submission, name: str) -> list[Answered]:
         """What every ask of one exercise comes to. Raises KeyError when nothing was handed in for it."""

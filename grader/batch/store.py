@@ -5,13 +5,17 @@
     OUT/<student>.html            the page for the staff
     OUT/grades.csv  OUT/summary.json  OUT/index.html
     OUT/integrity.json            wrong answers that fit another student's numbers; for the staff
+    OUT/changes.csv  OUT/changes.html   whose score a regrade changed, and why: all there ever were
+    OUT/overrides.yaml            points given by hand; written by people, read here (``overrides``)
+    OUT/staged/                   of a regrade that is under way, what will replace reports
 
 One folder holds a course's grades: what this run was not asked for (another module, another student) stays as
 it was, and counts. Delete a report to drop it.
 
 A run that was killed at any moment is resumed by running it again: a report whose fingerprint is the
 one this run would give is kept, all others are made anew. So is one with a ``broken`` result: what was
-bad luck may go well now. Neither clocks nor times of files decide anything about a report; which modules are due, and
+bad luck may go well now. What is made anew and would replace a report waits in ``staged/`` until all is graded; then
+the changes are written and told, and only then reports are replaced, one by one, each whole. Neither clocks nor times of files decide anything about a report; which modules are due, and
 so are graded where none was named, is for the clock to say (``assignments``).
 """
 
@@ -28,28 +32,52 @@ from typing import Any
 from pydantic import ValidationError
 
 from grader.batch import canary
+from grader.batch.adjust import Adjustments
+from grader.batch.changes import FILE as CHANGES
+from grader.batch.changes import Change, changes_of, history_csv, read_history, with_these
 from grader.batch.grade import Grader
+from grader.batch.overrides import as_graded
 from grader.common.files import write_atomic
 from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError, Module
 from grader.course.loading import Course
 from grader.intake.submission import Submission, Unreadable, fingerprint
 from grader.judging import variants
-from grader.reports.pages import page_name, render_html, render_summary_html
+from grader.reports.pages import page_name, render, render_html, render_summary_html
 from grader.reports.summary import Summary
 from grader.reports.tables import write_grades_csv
+
+STAGED = "staged"
 
 
 class Folder:
     """One course's grades, locked against a second grader."""
 
-    def __init__(self, path: Path, course: Course | None = None) -> None:
-        self.path, self.course = path, course
+    def __init__(
+        self, path: Path, course: Course | None = None, adjust: Adjustments | None = None, *,
+        when: str = "", dry: bool = False,
+    ) -> None:  # fmt: skip
+        """A folder that is yet to be locked.
+
+        Args:
+            adjust: what is laid over the grader's verdicts.
+            when: the time of this run, for the history of changes.
+            dry: nothing is written, not even the folder.
+        """
+        self.path, self.course, self.when, self.dry = path, course, when, dry
+        self.adjust = adjust or Adjustments()
         self.suspicions: list[dict[str, Any]] = []  # wrong answers that fit another student's numbers
+        self.changes: list[Change] = []
+        self.unread: list[str] = []  # whose report on file could not be read, so that no change can be told
+        self._waiting: dict[str, Report] = {}  # as graded, in place of what is on file
+        self._settled: dict[str, Report] = {}
 
     def __enter__(self) -> Folder:
         import fcntl  # not on Windows, where there is no sandbox to grade in either
 
+        read_history(self.path)
+        if self.dry:
+            return self
         try:
             (self.path / "reports").mkdir(parents=True, exist_ok=True)
             (self.path / "students").mkdir(exist_ok=True)
@@ -66,19 +94,31 @@ class Folder:
         return self
 
     def __exit__(self, *error: object) -> None:
-        self._lock.close()
+        if not self.dry:
+            self._lock.close()
 
     def kept(self, student: str, fingerprint: str, names: Sequence[str]) -> Report | None:
-        """The student's report, when it is whole, still valid, and nothing of ``names`` waits for better luck."""
-        found = self._read(student)
-        if found is None:
-            return None
-        asked = [e for e in found.exercises if e.exercise in names]
-        lucky = not any(r.status == "broken" for e in asked for r in e.results)
-        return found if lucky and found.fingerprint == _fingerprint(fingerprint, self._others(found, names)) else None
+        """The student's report as it was graded, when it is whole, still valid, and nothing of ``names`` waits for better luck.
 
-    def _read(self, student: str) -> Report | None:
-        return report_of(self.path, student)
+        One that a killed regrade left behind will do, and waits again.
+        """
+        there = self._graded(student)
+        wanted = _fingerprint(fingerprint, self._others(there, names))
+        for found in (there, self._staged(student)):
+            if found is not None and found.fingerprint == wanted:
+                asked = [e for e in found.exercises if e.exercise in names]
+                if not any(r.status == "broken" for e in asked for r in e.results):
+                    if found is not there:
+                        self._waiting[student] = found
+                    return found
+        return None
+
+    def _graded(self, student: str) -> Report | None:
+        """What is on file, as it was graded."""
+        return on_file(self.path, student)
+
+    def _staged(self, student: str) -> Report | None:
+        return report_of(self.path, student, STAGED)
 
     def _others(self, found: Report | None, names: Sequence[str]) -> list[ExerciseReport]:
         """What a report holds besides ``names``, of what the course still has."""
@@ -86,20 +126,85 @@ class Folder:
         return [e for e in found.exercises if e.exercise in listed and e.exercise not in names] if found else []
 
     def keep(self, graded: Report) -> Report:
-        """Write a report, with what was graded before and not now; it is returned.
+        """Write a report, with what was graded before and not now; it is returned, as it counts."""
+        whole = self.adjust(self._added_up(graded), report_of(self.path, graded.student))
+        self._write(whole)
+        return whole
 
-        Pages first, the report last: where there is a report, there are its pages.
-        """
-        whole = self._added_up(graded)
+    def _write(self, whole: Report) -> None:
+        """Pages first, the report last: where there is a report, there are its pages."""
         page = page_name(whole.student)
         with resumable():
             write_atomic(self.path / "students" / page, render_html(whole, audience="student"))
             write_atomic(self.path / page, render_html(whole, audience="staff"))
             write_atomic(self.path / "reports" / f"{whole.student}.json", whole.dumps())
+
+    def stage(self, graded: Report) -> Report:
+        """Keep a report that replaces none; put one that does aside, until ``replace``. It is returned as graded."""
+        student = graded.student
+        on_file = self.path / "reports" / f"{student}.json"
+        whole = self._added_up(graded)
+        if on_file.exists() and report_of(self.path, student) is None:
+            self.unread.append(student)
+        if self.dry:
+            self._waiting[student] = whole
+        elif report_of(self.path, student) is None:
+            self.keep(graded)
+        else:
+            with resumable():
+                (self.path / STAGED).mkdir(exist_ok=True)
+                write_atomic(self.path / STAGED / f"{student}.json", whole.dumps())
+            self._waiting[student] = whole
         return whole
 
+    def settle(self) -> dict[str, Report]:
+        """Everybody's report as it will be; ``changes`` says what is another then. Nothing is replaced yet."""
+        on_file = {student: report_of(self.path, student) for student in self._students()}
+        pairs = {
+            student: (self._waiting.get(student) or as_graded(old), old)
+            for student, old in on_file.items()
+            if old is not None
+        }
+        pairs |= {student: (new, None) for student, new in self._waiting.items() if on_file.get(student) is None}
+        self._settled = self.adjust.settle(dict(sorted(pairs.items())))
+        self.changes = [
+            change
+            for student, new in self._settled.items()
+            if (old := pairs[student][1]) is not None
+            for change in changes_of(old, new)
+        ]
+        return self._settled
+
+    def tell_changes(self) -> None:
+        """Write the history of changes, before any report is replaced."""
+        old = read_history(self.path)
+        history = with_these(old, self.changes, self.when)
+        if self.dry or not history:
+            return
+        with resumable():
+            if history != old:
+                write_atomic(self.path / CHANGES, history_csv(history))
+            write_atomic(self.path / "changes.html", render("changes.html.j2", history=history))
+
+    def replace(self) -> None:
+        """Put what was settled in the place of what is on file, report by report."""
+        if self.dry:
+            return
+        for student, new in self._settled.items():
+            old = report_of(self.path, student)
+            if old is None or old.dumps() != new.dumps():
+                self._write(new)
+        with resumable():
+            for path in (self.path / STAGED).glob("*"):
+                path.unlink()
+            if (self.path / STAGED).is_dir():
+                (self.path / STAGED).rmdir()
+
+    def _students(self) -> list[str]:
+        return sorted(path.stem for path in (self.path / "reports").glob("*.json"))
+
     def _added_up(self, graded: Report) -> Report:
-        old = self._read(graded.student)
+        old = self._graded(graded.student)
         others = self._others(old, [e.exercise for e in graded.exercises])
         if self.course is None or old is None or not others:
             return graded
@@ -123,14 +228,18 @@ class Folder:
         )
 
     def reports(self) -> list[Report]:
-        """All that is in the folder, by student."""
-        names = sorted(path.stem for path in (self.path / "reports").glob("*.json"))
-        return [found for name in names if (found := self._read(name)) is not None]
+        """All that is in the folder, by student; when it is not written to, all that would be."""
+        if self.dry:
+            return list(self._settled.values())
+        return [found for name in self._students() if (found := report_of(self.path, name)) is not None]
 
-    def finish(self, reports: list[Report], summary: Summary) -> None:
+    def finish(self, reports: list[Report], summary: Summary, absent: Sequence[str] = ()) -> None:
+        """Write what is said of the class; ``absent``: who is in it and handed in nothing."""
+        if self.dry:
+            return
         text = json.dumps(summary.model_dump(mode="json"), indent=2, sort_keys=True, ensure_ascii=False) + "\n"
         with resumable():
-            write_grades_csv(reports, self.path / "grades.csv")
+            write_grades_csv(reports, self.path / "grades.csv", absent)
             write_atomic(self.path / "summary.json", text)
             write_atomic(self.path / "index.html", render_summary_html(summary, reports))
 
@@ -147,12 +256,18 @@ def _graded_with(old: Report, others: Sequence[ExerciseReport]) -> str:
     return f"{modules}: graded before, with {', '.join(f'{n} {v}' for n, v in old.versions.items())}"
 
 
-def report_of(folder: Path, student: str) -> Report | None:
+def report_of(folder: Path, student: str, among: str = "reports") -> Report | None:
     """The student's report in a folder of reports; None where there is none, or none that can be read."""
     try:
-        return Report.loads((folder / "reports" / f"{student}.json").read_text(encoding="utf-8"))
+        return Report.loads((folder / among / f"{student}.json").read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):
         return None
+
+
+def on_file(folder: Path, student: str) -> Report | None:
+    """The same as it was graded, without what a person and lateness changed."""
+    found = report_of(folder, student)
+    return as_graded(found) if found else None
 
 
 class CannotWrite(CourseError):
@@ -174,25 +289,33 @@ def resumable() -> Iterator[None]:
 Bar = Callable[[int], AbstractContextManager[Callable[[str], None]]]
 
 
+def no_word(changes: Sequence[Change]) -> None:
+    """Tells nobody."""
+
+
 def grade_batch(
-    grader: Grader, folder: Folder, submissions: Mapping[str, Submission], names: list[str], bar: Bar
-) -> tuple[list[Report], dict[str, Exception]]:
-    """Grade every submission whose report is not already there; reports by student, and what could not be graded."""
-    reports: dict[str, Report] = {}
+    grader: Grader, folder: Folder, submissions: Mapping[str, Submission], names: list[str], bar: Bar,
+    announce: Callable[[Sequence[Change]], None] = no_word,
+) -> tuple[list[Report], dict[str, Exception]]:  # fmt: skip
+    """Grade every submission whose report is not already there; reports by student, and what could not be graded.
+
+    ``announce`` gets what changes before any report is replaced.
+    """
+    reports: set[str] = set()
     failures: dict[str, Exception] = {}
     left: dict[str, Callable[[], Submission]] = {}
     with bar(len(submissions)) as advance:
         for student, submission in submissions.items():
-            old = folder.kept(student, grader.fingerprint(submission, names), names)
-            if old is None:
+            if folder.kept(student, grader.fingerprint(submission, names), names) is None:
                 left[student] = lambda one=submission: one
             else:
-                reports[student] = old
+                reports.add(student)
                 advance(student)
 
         def done(student: str, result: Report | Exception) -> None:
             if isinstance(result, Report):
-                reports[student] = folder.keep(result)
+                folder.stage(result)
+                reports.add(student)
             else:
                 failures[student] = result
             advance(student)
@@ -200,8 +323,12 @@ def grade_batch(
         if left:
             canary.prove(grader, names)
         grader.batch(left, names, done)
+    settled = folder.settle()
+    folder.tell_changes()
+    announce(folder.changes)
+    folder.replace()
     write_integrity(grader.course, folder.reports(), folder)
-    return [reports[s] for s in sorted(reports)], failures
+    return [settled[s] for s in sorted(reports)], failures
 
 
 def read_all(jobs: Mapping[str, Callable[[], Submission]]) -> tuple[dict[str, Submission], dict[str, Exception]]:
@@ -251,6 +378,8 @@ def write_integrity(course: Course, reports: list[Report], folder: Folder) -> No
                         if others:
                             found.append({"student": graded.student, "question": result.name, "fits": others})
     folder.suspicions = found
+    if folder.dry:
+        return
     with resumable():
         write_atomic(folder.path / "integrity.json", json.dumps(found, indent=2) + "\n")
 

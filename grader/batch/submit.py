@@ -13,6 +13,7 @@ import json
 import os
 import zipfile
 from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from pathlib import Path
 
 from grader.batch.grade import Grader, versions
@@ -22,10 +23,10 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.intake.reading import read
 from grader.intake.submission import Submission
+from grader.intake.times import MANIFEST
 from grader.reports.pages import page_name
 from grader.reports.wording import is_unfinished
 
-MANIFEST = "manifest.json"
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # so that the same work makes the same file
 ANYBODY = ("codespace", "jovyan", "me", "root", "runner", "student", "ubuntu", "user", "vscode")  # no person's account
 
@@ -75,10 +76,12 @@ def login() -> str:
     return name
 
 
-def write_zip(course: Course, module: str, work: Path, ready: Ready, to: Path, student: str) -> Path:
-    """Write the zip; ``to`` may be a folder. Only the files that would be graded go in."""
+def write_zip(
+    course: Course, module: str, work: Path, ready: Ready, to: Path, student: str, at: datetime | None = None
+) -> Path:
+    """Write the zip; ``to`` may be a folder. Only the files that would be graded go in, and when: ``at``, else now."""
     files = {name: _bytes(work, name) for name in sorted({s.name for s in ready.submission.sources.values()})}
-    manifest = manifest_of(course, module, student, files)
+    manifest = manifest_of(course, module, student, files, at or datetime.now(UTC))
     stem = page_name(f"{student}_{module}").removesuffix(".html")
     target = to / f"{stem}.zip" if to.is_dir() or not to.suffix else to
     buffer = io.BytesIO()
@@ -90,13 +93,17 @@ def write_zip(course: Course, module: str, work: Path, ready: Ready, to: Path, s
     return target
 
 
-def manifest_of(course: Course, module: str, student: str, files: dict[str, bytes]) -> str:
-    """Who handed in what, with which numbers and versions; for people, and never believed."""
+def manifest_of(course: Course, module: str, student: str, files: dict[str, bytes], at: datetime) -> str:
+    """Who handed in what and when, with which numbers and versions; for people.
+
+    Of it only ``submitted`` is ever read, where the course has a late policy and the staff has no record of its own.
+    """
     variants = course.config.variants
     data = {
         "student": student,
         "course": course.config.name,
         "module": module,
+        "submitted": at.astimezone(UTC).isoformat(timespec="seconds"),
         "variant": {"mode": variants.mode, "seed": variants.seed},
         "versions": versions(),
         "files": {name: hashlib.sha256(data).hexdigest() for name, data in files.items()},

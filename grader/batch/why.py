@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from grader.batch.evidence import with_evidence
 from grader.batch.grade import Grader
 from grader.common.observation import Collective, Fault, Observation
 from grader.common.result import Report, Result
@@ -18,6 +19,7 @@ from grader.expect import show_value
 from grader.intake.submission import Submission
 from grader.judging.judge import together, verdicts
 from grader.judging.seen import Answered, Finding
+from grader.reports.appeal import Appeal
 
 
 @dataclass(frozen=True)
@@ -29,12 +31,14 @@ class Why:
         kept: that of the report on file; None without one.
         lines: what was asked, what came of it, run by run.
         differs: what is not as in the report on file, one line each; empty when all is.
+        page: the same with code, inputs, pictures and facts, to be rendered for staff.
     """
 
     result: Result
     kept: Result | None
     lines: list[str]
     differs: list[str]
+    page: Appeal
 
 
 def why(course: Course, tier: str, submission: Submission, where: str, kept: Report | None) -> Why:
@@ -68,7 +72,15 @@ def why(course: Course, tier: str, submission: Submission, where: str, kept: Rep
         differs.append("decided by other programs or inputs than the report on file")
     if kept is not None and kept.versions != report.versions:
         differs.append(f"versions: {kept.versions} on file, {report.versions} now")
-    return Why(result, before, list(laid_open(course, name, check, submission.student, answered)), differs)
+    lines = list(laid_open(course, name, check, submission.student, answered))
+    shown = today.model_copy(
+        update={"results": [result], "points": result.points, "earned": result.earned, "pending": 0.0}
+    )
+    page = Appeal(
+        submission.student, report.course, f"{name}/{check}", shown, lines=lines, differs=differs,
+        on_file=before is not None, versions=report.versions,
+    )  # fmt: skip
+    return Why(result, before, lines, differs, with_evidence(page, course, submission, answered))
 
 
 def fields_that_differ(before: Result, result: Result) -> list[str]:

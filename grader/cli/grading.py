@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
@@ -24,14 +24,26 @@ from grader.cli.console import (
     tell_unusable,
 )
 from grader.cli.options import need_jax, roster_in, solved_course_at
+from grader.cli.regrading import (
+    Rosters,
+    adjustments,
+    announce,
+    keep_roster,
+    names_on_file,
+    of_the_class,
+    rosters,
+    untimed,
+)
+from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.common.text import a_few
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.intake.reading import read
 from grader.intake.students import find_submissions
-from grader.intake.submission import Submission
-from grader.integrations.export import Roster
+from grader.intake.submission import Place, Submission
+from grader.integrations.roster import Roster
+from grader.reports.appeal import render_appeal
 from grader.reports.attention import Attention
 from grader.reports.summary import Summary, summarise
 from grader.reports.terminal import print_attention, print_summary
@@ -45,61 +57,77 @@ class HandedIn:
 
     Attributes:
         students: everybody whose work was found.
+        places: by student, where it is.
         submissions: by student, what could be read.
         not_graded: by student, why their work cannot be graded.
         notes: what the staff is to know of it.
     """
 
     students: list[str]
+    places: dict[str, Place]
     submissions: dict[str, Submission]
     not_graded: dict[str, str]
     notes: list[str]
 
 
-def handed_in(course: Course, paths: list[Path], roster: Roster | None) -> HandedIn:
+def handed_in(course: Course, paths: list[Path], login: Callable[[str], str]) -> HandedIn:
     """Read everybody's work."""
-    found, notes, not_graded = find_submissions(paths, course.module_of, roster.login if roster else str)
+    found, notes, not_graded = find_submissions(paths, course.module_of, login)
     given = course.handed_out
     readers = {s: lambda s=s, p=p: read(p, s, course.module_of, given) for s, p in found}
     submissions, failures = store.read_all(readers)
     unread = {student: str(error) for student, error in failures.items()}
-    return HandedIn([s for s, _ in found], submissions, not_graded | unread, notes)
+    return HandedIn([s for s, _ in found], dict(found), submissions, not_graded | unread, notes)
 
 
 def grade_batch(
     paths: list[Path], to: Path, only: list[str], jobs: int, isolation: str, roster: Path | None, course: Path | None,
-    *, as_json: bool,
+    *, as_json: bool, dry: bool = False,
 ) -> int:  # fmt: skip
-    """Grade everybody's work into the folder ``to``; the exit code."""
+    """Grade everybody's work into the folder ``to``; the exit code. ``dry``: say what would change, write nothing."""
     found = solved_course_at(course, paths)
     found.select(only)  # a wrong name is reported before any work is read
-    tier, known = best_tier(isolation), roster_in(roster)
-    work = handed_in(found, paths, known)
-    notes = list(work.notes)
-    if not only:
-        asked = store.assignments(found, work.submissions.values(), datetime.now().astimezone())
-        only = list(asked)  # where nobody handed in anything: all
-        counts = ", ".join(f"{module} (handed in by {n} of {len(work.students)})" for module, n in asked.items())
-        notes.append(f"graded here: {counts or 'everything'}; --only MODULE names others")
-    if known and (strangers := [s for s in work.students if known.row_of(s) is None]):
-        notes.append(f"not in the roster, graded under the name that is there: {a_few(strangers)}")
-    for note in notes:
-        tell("note", note)
-    names = found.asked(only, ": nothing to grade")
+    tier, known, now = best_tier(isolation), rosters(to, roster_in(roster)), datetime.now().astimezone()
+    work = handed_in(found, paths, names_on_file(to, known.named.login if known.named else str))
+    names = chosen_now(found, work, only, known.named, now)
     unusable = refuse_unusable(found, names)
     if found.seed_problem:
         tell("warning", found.seed_problem)
-    with store.Folder(to, found) as folder, Grader(found, tier, jobs) as grader:
+    adjust = adjustments(found, to, paths, work.places, work.submissions, known)
+    opened = store.Folder(to, found, adjust, when=now.isoformat(timespec="seconds"), dry=dry)
+    with opened as folder, Grader(found, tier, jobs) as grader:
         refuse_on_file(folder, unusable)
         graded, failures = store.grade_batch(
-            grader, folder, work.submissions, names, lambda total: progress(total, quiet=as_json)
+            grader,
+            folder,
+            work.submissions,
+            names,
+            lambda total: progress(total, quiet=as_json),
+            lambda changes: announce(folder, changes, quiet=as_json),
         )
         not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
-        summary = finish(found, folder, graded, not_graded, unusable)
+        if not dry:
+            keep_roster(to, known.plain)
+        summary = finish(found, folder, graded, not_graded, unusable, known)
     print_batch(folder, summary, tier, as_json=as_json)
     for student, reason in not_graded.items():
         tell("shardlings", f"{student} was not graded: {reason}")
     return BROKEN if not_graded else exit_code(graded)
+
+
+def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster | None, now: datetime) -> list[str]:
+    """The exercises to grade: what was asked for, else what is due or handed in; what the staff is to know is told."""
+    notes = list(work.notes)
+    if not only:
+        asked = store.assignments(course, work.submissions.values(), now)
+        only = list(asked)  # where nobody handed in anything: all
+        counts = ", ".join(f"{module} (handed in by {n} of {len(work.students)})" for module, n in asked.items())
+        notes.append(f"graded here: {counts or 'everything'}; --only MODULE names others")
+    if roster and (strangers := [s for s in work.students if roster.row_of(s) is None]):
+        notes.append(f"not in the roster, graded under the name that is there: {a_few(strangers)}")
+    for note in notes:
+        tell("note", note)
+    return course.asked(only, ": nothing to grade")
 
 
 def refuse_unusable(course: Course, names: list[str]) -> Mapping[str, str]:
@@ -122,18 +150,25 @@ def refuse_on_file(folder: store.Folder, unusable: Mapping[str, str]) -> None:
 
 
 def finish(
-    course: Course, folder: store.Folder, graded: list[Report], not_graded: Mapping[str, str], unusable: Mapping[str, str]
+    course: Course, folder: store.Folder, graded: list[Report], not_graded: Mapping[str, str],
+    unusable: Mapping[str, str], known: Rosters,
 ) -> Summary:  # fmt: skip
     """Write what is said of the class, those included who were graded there before."""
     reports = folder.reports()
+    missing = known.plain.without([*(r.student for r in reports), *not_graded]) if known.plain else []
     summary = summarise(
         reports,
         not_graded=not_graded,
         extensions=frozenset(e for e in course.module_of if e not in unusable and course.exercise(e).extension),
         warnings=[course.seed_problem] if course.seed_problem else [],
         suspicions=folder.suspicions,
+        also=of_the_class(known, reports, folder.adjust.problems),
     )
-    folder.finish(reports, summary)
+    folder.finish(reports, summary, missing)
+    if text := untimed(course, reports):
+        tell("note", text)
+    if missing:
+        tell("note", f"in the roster, and handed in nothing (0 in grades.csv): {a_few(missing)}")
     if earlier := sorted({r.student for r in reports} - {r.student for r in graded} - not_graded.keys()):
         who, to = a_few(earlier), folder.path
         tell("note", f"as graded before, and not in these folders: {who}; delete {to}/reports/NAME.json to drop one")
@@ -143,30 +178,37 @@ def finish(
 def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: bool) -> None:
     """The class at a glance, and where to read more."""
     if as_json:
-        print_json(summary.model_dump(mode="json"))
+        changes = [asdict(change) for change in folder.changes]
+        print_json(summary.model_dump(mode="json") | {"changes": changes})
         return
     to = folder.path
     print_summary(summary, out)
     if folder.suspicions:
         text = f"{len(folder.suspicions)} wrong answers are right for another student's numbers: {to}/integrity.json"
         out.print(text, highlight=False, soft_wrap=True)
+    if folder.dry:
+        out.print(f"\nNothing was written to {to}  (isolation: {tier})", highlight=False, soft_wrap=True)
+        return
     out.print(f"\nReports: {to}/index.html, {to}/grades.csv  (isolation: {tier})", highlight=False, soft_wrap=True)
 
 
 def decide_again(
     paths: list[Path], to: Path | None, student: str, check: str, isolation: str, roster: Path | None,
-    course: Path | None, *, as_json: bool,
+    course: Path | None, *, as_json: bool, html: Path | None = None,
 ) -> int:  # fmt: skip
     """One check of one student's work, and the report on file beside it; the exit code."""
     found = solved_course_at(course, paths)
-    known = roster_in(roster)
-    students, _, _ = find_submissions(paths, found.module_of, known.login if known else str)
+    if html is not None and not html.parent.is_dir():
+        raise CourseError(f"there is no folder {html.parent} to write {html.name} into; make it first")
+    known = rosters(to, roster_in(roster)).named
+    login = known.login if known else str
+    students, _, _ = find_submissions(paths, found.module_of, names_on_file(to, login) if to else login)
     if student not in (there := dict(students)):
         raise CourseError(
             f"nobody called {student!r} in {', '.join(map(str, paths))}; there are {a_few(sorted(there))}"
         )
     submission = read(there[student], student, found.module_of, found.handed_out)
-    kept = store.report_of(to, student) if to else None
+    kept = store.on_file(to, student) if to else None
     decided = appeals.why(found, best_tier(isolation), submission, check, kept)
     if as_json:
         print_json(
@@ -174,12 +216,23 @@ def decide_again(
         )
     else:
         print_decision(decided, student)
+    if html is not None:
+        write_page(html, decided)
     if decided.differs:
         tell(
             "shardlings",
             f"the report on file does not hold: {len(decided.differs)} things differ; grade {student} again",
         )
     return BROKEN if decided.differs else 0
+
+
+def write_page(html: Path, decided: appeals.Why) -> None:
+    """Raises CourseError where it cannot be written."""
+    try:
+        write_atomic(html, render_appeal(decided.page))
+    except OSError as error:
+        raise CourseError(f"cannot write {html}: {error.strerror}") from None
+    tell("note", f"wrote {html}; it tells hidden data, for staff only")
 
 
 def print_decision(decided: appeals.Why, student: str) -> None:

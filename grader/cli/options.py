@@ -13,14 +13,18 @@ from grader.cli.console import tell
 from grader.course.config import CourseError
 from grader.course.finding import PACKAGED, find_course
 from grader.course.loading import Course
-from grader.integrations.export import Roster
 from grader.integrations.package import version
+from grader.integrations.roster import Roster
 
 CourseOption = Annotated[Path | None, typer.Option("--course", help="course.yaml or its folder; found by walking up")]
 Isolation = Annotated[str, typer.Option("--isolation", help="auto, sandlock, bwrap or none")]
 Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, max=64)]
 RosterOption = Annotated[
-    Path | None, typer.Option("--roster", help="a gradebook exported from Canvas: who is behind which name")
+    Path | None,
+    typer.Option(
+        "--roster",
+        help="who is in the class: a gradebook exported from Canvas, or a CSV with id,name,email,section,extension",
+    ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="print JSON instead")]
 Student = Annotated[

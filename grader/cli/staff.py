@@ -43,23 +43,35 @@ def grade(
     nbgrader: NbgraderFolder = None,
     again: Annotated[bool, typer.Option("--again", help="with --nbgrader: write unchanged submissions anew")] = False,
     why: Appeal = ("", ""),
+    html: Annotated[
+        Path | None, typer.Option("--html", help="with --why: write it as a page, for staff, to this file")
+    ] = None,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="say whose score would change, by how much and why; write nothing")
+    ] = False,
     roster: RosterOption = None,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Grade submissions with all checks, in a sandbox. Writes a report for each, grades.csv and a summary."""
+    if html is not None and not any(why):
+        raise CourseError("--html goes with --why STUDENT CHECK: it is the page of one check")
+    if dry_run and (nbgrader is not None or any(why)):
+        raise CourseError("--dry-run goes with grading into a folder: grade SUBMISSIONS --out FOLDER --dry-run")
     if any(why):
         student, check = why
         if nbgrader is not None:
             raise CourseError(
                 f"pass the student's folder, not --nbgrader: grade {nbgrader}/submitted/{student} --why ..."
             )
-        raise typer.Exit(decide_again(paths, to, student, check, isolation, roster, course, as_json=as_json))
+        raise typer.Exit(decide_again(paths, to, student, check, isolation, roster, course, as_json=as_json, html=html))
     if nbgrader is not None:
         raise typer.Exit(grade_nbgrader(nbgrader, [str(p) for p in paths], jobs or 0, isolation, again, as_json))
     if to is None:
         raise CourseError("say where the reports go: --out FOLDER")
-    raise typer.Exit(grade_batch(paths, to, only or [], jobs or 1, isolation, roster, course, as_json=as_json))
+    raise typer.Exit(
+        grade_batch(paths, to, only or [], jobs or 1, isolation, roster, course, as_json=as_json, dry=dry_run)
+    )
 
 
 def doctor(

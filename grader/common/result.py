@@ -1,7 +1,7 @@
 """Results, and the Report made of them: what every renderer, gradebook and export reads.
 
-The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no time,
-no path and no address: the same submission, course and versions give the same bytes.
+The JSON form is schema version 1, documented in ``docs/report-schema.md``. A report holds no path, no address and, but for
+when work was handed in where a late policy asks for that, no time: the same submission, course and versions give the same bytes.
 """
 
 from __future__ import annotations
@@ -14,6 +14,39 @@ from pydantic import BaseModel, ConfigDict
 Status = Literal["passed", "failed", "blocked", "broken"]
 
 
+class ByHand(BaseModel):
+    """Points that a person gave in place of the grader's.
+
+    Attributes:
+        by, reason: who, and why.
+        graded: what the grader gives now. was: what it gave when the points were set.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    by: str
+    reason: str
+    graded: float
+    was: float
+
+
+class HandIn(BaseModel):
+    """When a module's work was handed in, where the course has a late policy.
+
+    Attributes:
+        submitted: the time, ISO 8601 in UTC. source: who says so.
+        penalty: points off, never more than the module earned. text: why, in one line; empty when in time.
+    """
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    module: str
+    submitted: str
+    source: str
+    penalty: float = 0.0
+    text: str = ""
+
+
 class Result(BaseModel):
     """The verdict on one check or one question.
 
@@ -21,7 +54,7 @@ class Result(BaseModel):
         kind: check; of a question the kind of its answer.
         status: passed; failed (the learner's); blocked (an earlier check it needs did not pass);
             broken (ours: no points lost, a person must look).
-        points: what it is worth. earned: what it gave, 0 or ``points``.
+        points: what it is worth. earned: what it gave, 0 or ``points``; anything between where a person gave it.
         reason: one line for the learner; empty when passed.
         hint: the matched misconception's hint, else empty.
         misconception: the matched misconception's name, else empty.
@@ -30,6 +63,7 @@ class Result(BaseModel):
             questions is for the staff only.
         staff: what only staff may read; empty where only secret inputs failed.
         pictures: layouts to draw, each {"title", "mesh", "shape", "slices"}.
+        by_hand: who gave these points in the grader's place; ``status`` stays the grader's.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -50,6 +84,12 @@ class Result(BaseModel):
     actual: Any = None
     staff: str = ""
     pictures: list[dict[str, Any]] = []
+    by_hand: ByHand | None = None
+
+    @property
+    def waits(self) -> bool:
+        """Whether its points wait for a person."""
+        return self.status == "broken" and self.by_hand is None
 
     def for_student(self) -> Result:
         """Without what is for staff, and the expected value and its picture unless the check is public."""
@@ -87,7 +127,8 @@ class ExerciseReport(BaseModel):
 
     ``extension``: what it earns is a bonus, and the submission's ``points`` are without its points.
     ``evidence`` says what decided them; ``shardlings grade --why`` finds it anew. ``pseudonym`` is what the learner wants to be
-    called on a leaderboard: untrusted, and empty for who wants no place there.
+    called on a leaderboard: untrusted, and empty for who wants no place there. ``basis``, for staff, says what was graded with what:
+    digests by name, so that a regrade can say which of them is another. ``by_hand``: a person gave points for the exercise as a whole.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -104,10 +145,12 @@ class ExerciseReport(BaseModel):
     evidence: list[Evidence] = []
     pseudonym: str = ""
     extension: bool = False
+    basis: dict[str, str] = {}
+    by_hand: ByHand | None = None
 
     def for_student(self) -> ExerciseReport:
         """Without what is for staff."""
-        return self.model_copy(update={"results": [r.for_student() for r in self.results], "evidence": []})
+        return self.model_copy(update={"results": [r.for_student() for r in self.results], "evidence": [], "basis": {}})
 
 
 class Report(BaseModel):
@@ -119,6 +162,7 @@ class Report(BaseModel):
         fingerprint: SHA-256 over all that the verdicts depend on.
         pending: points of broken checks, which a person must settle.
         notes: what was found in the submission that a person may want to know.
+        hand_ins: by module, where the course has a late policy; ``earned`` is less their penalties.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -135,11 +179,12 @@ class Report(BaseModel):
     pending: float
     exercises: list[ExerciseReport]
     notes: list[str] = []
+    hand_ins: list[HandIn] = []
 
     @property
     def bonus(self) -> float:
-        """What extensions earned."""
-        return round(sum(e.earned for e in self.exercises if e.extension), 6)
+        """What extensions earned; where lateness cost more than the rest, what is left of it."""
+        return round(min(sum(e.earned for e in self.exercises if e.extension), self.earned), 6)
 
     @property
     def broken(self) -> bool:

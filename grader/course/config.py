@@ -52,6 +52,22 @@ class Tolerances(Strict):
     numbers: float = Field(default=0.02, gt=0, lt=0.5)
 
 
+class LatePolicy(Strict):
+    """What work costs that is handed in after its module's deadline; without one, nothing.
+
+    Attributes:
+        grace_minutes: how much later than the deadline is still in time; days are counted from there on.
+        percent_per_day: of what the module earned, for each day that was begun.
+        at_most_percent: of what the module earned, however late.
+        free_days: late days that each student may spend in the whole course, in the order of the deadlines.
+    """
+
+    grace_minutes: float = Field(default=0, ge=0, le=10**6)
+    percent_per_day: float = Field(gt=0, le=100)
+    at_most_percent: float = Field(default=100, gt=0, le=100)
+    free_days: int = Field(default=0, ge=0, le=1000)
+
+
 class Config(Strict):
     """All of course.yaml. ``seed`` is secret and absent from what learners are given.
 
@@ -65,6 +81,7 @@ class Config(Strict):
     variants: Variants = Variants()
     tolerances: Tolerances = Tolerances()
     limits: Limits = Limits()
+    late: LatePolicy | None = None
     modules: tuple[Module, ...] = Field(min_length=1)
     handed_out: tuple[str, ...] = ()
 

@@ -160,8 +160,9 @@ class Course:
         return self.module(self.module_of[exercise]).weight
 
     def digest(self, exercises: list[str]) -> str:
-        """Changes when anything that verdicts depend on changes."""
-        text = self.config.model_dump_json() + "".join(self.exercise(e).digest for e in exercises)
+        """Changes when anything that verdicts depend on changes: deadlines and what lateness costs are no part of them."""
+        told = self.config.model_dump_json(exclude={"late": True, "modules": {"__all__": {"deadline"}}})
+        text = told + "".join(self.exercise(e).digest for e in exercises)
         return hashlib.sha256(text.encode()).hexdigest()
 
 

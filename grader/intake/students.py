@@ -14,6 +14,7 @@ from grader.intake.disk import ARCHIVES, SUFFIXES, entries_of
 from grader.intake.listing import files_in_folder
 from grader.intake.names import Quality, best_match, is_called_final, is_called_old, is_unsigned, looked_for, owner
 from grader.intake.submission import NothingToGrade, Place, Unreadable, paths_of
+from grader.intake.times import STATED
 from grader.wire.text import closest
 
 _STUDENT = re.compile(r"(?!\.)[A-Za-z0-9._@ +-]{1,100}")
@@ -160,7 +161,7 @@ def _tell_others(entries: _InFolder, exercises: Mapping[str, str], notes: list[s
             aside[path.name] = f"{shown} is named after no exercise; {looked_for(exercises)}, or a folder of its own"
         elif suffix in ARCHIVES or not suffix:
             aside[path.name] = f"{shown} is no folder and no .zip; unpack it into a folder of its own"
-        else:
+        elif path.name != STATED:
             passed_over.append(printable(path.name))
     if passed_over:
         notes.append(f"not looked at: {a_few(passed_over)}")

@@ -1,4 +1,4 @@
-"""Graded reports in the formats of others: a long CSV, and a CSV that Canvas imports; and who is who on Canvas.
+"""Graded reports in the formats of others: a long CSV, and a CSV that Canvas imports.
 
 Every text may come from a learner; ``csv_cell`` sees to it that no spreadsheet takes it for a formula.
 """
@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import csv
 import io
-import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -16,9 +15,11 @@ from pydantic import ValidationError
 from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.course.config import CourseError
+from grader.integrations.roster import Roster
 from grader.reports.tables import csv_cell
+from grader.reports.wording import by_hand_text
 
-COLUMNS = ("student", "module", "exercise", "kind", "check", "label", "hidden", "status", "earned", "points", "reason", "misconception")  # fmt: skip
+COLUMNS = ("student", "module", "exercise", "kind", "check", "label", "hidden", "status", "earned", "points", "reason", "misconception", "by_hand")  # fmt: skip
 CANVAS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 CANVAS_OWN = (*CANVAS, "Root Account", "Integration ID")  # about the student, in the order of Canvas's export
 
@@ -37,68 +38,23 @@ def load(folder: Path) -> list[Report]:
     return sorted(reports, key=lambda r: r.student)
 
 
-def write_csv(reports: Iterable[Report], path: Path) -> None:
-    """One line per result."""
+def write_csv(reports: Sequence[Report], path: Path) -> None:
+    """One line per result; then what lateness costs and what a person gave, so that a student's lines add up to the score."""
     lines: list[tuple[object, ...]] = [
         (r.student, e.module, e.exercise, one.kind, one.name, one.label, "no" if one.public else "yes", one.status,
-         one.earned, one.points, one.reason, one.misconception)
+         one.earned, one.points, one.reason, one.misconception, by_hand_text(one.by_hand) if one.by_hand else "")
         for r in reports for e in r.exercises for one in e.results
     ]  # fmt: skip
+    lines += [
+        (r.student, e.module, e.exercise, "by hand", "", e.title, "no", "by hand",
+         round(e.earned - sum(one.earned for one in e.results), 6), 0, "", "", by_hand_text(e.by_hand))
+        for r in reports for e in r.exercises if e.by_hand
+    ]  # fmt: skip
+    lines += [
+        (r.student, one.module, "", "late", "", "handed in late", "no", "late", -one.penalty, 0, one.text, "", "")
+        for r in reports for one in r.hand_ins if one.text
+    ]  # fmt: skip
     _write(path, [COLUMNS, *lines])
-
-
-class Roster:
-    """Who is who on Canvas: a gradebook that was exported there, or any CSV with its first columns.
-
-    Attributes:
-        header: the columns; those of assignments are named "TITLE (NUMBER)" by Canvas.
-        rows: a line per student, by column.
-        points: the line of points possible, where there is one.
-    """
-
-    def __init__(self, path: Path) -> None:
-        try:
-            text = path.read_text(encoding="utf-8-sig")
-        except (OSError, UnicodeDecodeError) as error:
-            raise CourseError(
-                f"the roster {path} cannot be read: {getattr(error, 'strerror', None) or error}"
-            ) from None
-        first = text.split("\n", 1)[0]
-        lines = list(csv.reader(io.StringIO(text), delimiter=";" if first.count(";") > first.count(",") else ","))
-        self.header = [name.strip() for name in lines[0]] if lines else []
-        if "Student" not in self.header or "ID" not in self.header:
-            raise CourseError(
-                f"the roster {path} has no columns Student and ID; export the gradebook on Canvas to get one"
-            )
-        found = [dict(zip(self.header, line, strict=False)) for line in lines[1:]]
-        self.points = next((row for row in found if row["Student"].strip() == "Points Possible"), {})
-        self.rows = [row for row in found if row.get("ID", "").strip() and row["Student"].strip() != "Student, Test"]
-        self._by_name: dict[str, list[dict[str, str]]] = {}
-        for row in self.rows:
-            for column in ("SIS Login ID", "SIS User ID", "ID"):
-                if name := row.get(column, "").strip().lower():
-                    for key in {name, name.split("@")[0]}:
-                        if row not in self._by_name.setdefault(key, []):
-                            self._by_name[key].append(row)
-
-    def row_of(self, student: str) -> dict[str, str] | None:
-        """By login, SIS id, Canvas's number, or as Canvas names downloads: "liddellalice_12_34_...", or "liddellalice_12".
-
-        None for a name that is not in it, and for one that could be two students'.
-        """
-        download = re.match(r"[^\W_]+_(?:late_)?(\d+)(?:$|_\d+(?:_|$))", student.lower())
-        found = self._by_name.get(student.lower()) or (self._by_name.get(download[1]) if download else None)
-        return found[0] if found and len(found) == 1 else None
-
-    def login(self, student: str) -> str:
-        """The name to grade a student under; what is no known student's stays as it is."""
-        row = self.row_of(student) or {}
-        return row.get("SIS Login ID", "").strip() or row.get("ID", "").strip() or student
-
-    def column(self, module: str) -> str:
-        """Canvas's own name of a module's column, where the assignment is there already."""
-        own = [name for name in self.header if re.fullmatch(rf"{re.escape(module)} \(\d+\)", name)]
-        return own[0] if own else module
 
 
 def write_canvas(
@@ -129,9 +85,7 @@ def write_canvas(
     strangers: list[str] = []
     for report in reports:
         asked = {e.module for e in report.exercises}
-        earned = [
-            round(sum(e.earned for e in report.exercises if e.module == m), 6) if m in asked else "" for m in modules
-        ]
+        earned = [_earned_in(report, m) if m in asked else "" for m in modules]
         row = roster.row_of(report.student) if roster else {"Student": report.student, "SIS Login ID": report.student}
         if row is None:
             strangers.append(report.student)
@@ -139,6 +93,12 @@ def write_canvas(
             lines.append((*(row.get(column, "") for column in known), *earned))
     _write(path, lines, keep_first=2)
     return strangers
+
+
+def _earned_in(report: Report, module: str) -> float:
+    """What a module earned, less what lateness cost there."""
+    earned = sum(e.earned for e in report.exercises if e.module == module)
+    return round(earned - sum(one.penalty for one in report.hand_ins if one.module == module), 6)
 
 
 def _write(path: Path, lines: list[tuple[object, ...]], keep_first: int = 1) -> None:

@@ -13,7 +13,7 @@ from grader.reports.points import counted
 from grader.reports.untrusted import clean
 
 ENDED = "XLA ended the process twice"
-Kind = Literal["not graded", "pending", "suspicious", "look", "not found", "handed in again", "late"]
+Kind = Literal["not graded", "pending", "suspicious", "look", "not found", "handed in again", "late", "class"]
 
 
 class Attention(BaseModel, frozen=True, extra="forbid"):
@@ -78,7 +78,7 @@ def ended_xla(report: Report) -> str:
 
 
 def _whats_pending(report: Report) -> str:
-    broken = [(e.exercise, r.reason) for e in report.exercises for r in e.results if r.status == "broken"]
+    broken = [(e.exercise, r.reason) for e in report.exercises for r in e.results if r.waits]
     names = ", ".join(dict.fromkeys(exercise for exercise, _ in broken))
     return f"{counted(report.pending, 'point')} pending in {names}: {broken[0][1]}" if broken else ""
 
@@ -108,5 +108,5 @@ def broken_results(reports: list[Report]) -> list[BrokenResult]:
         for report in reports
         for exercise in report.exercises
         for result in exercise.results
-        if result.status == "broken"
+        if result.waits and exercise.by_hand is None
     ]

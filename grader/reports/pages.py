@@ -30,6 +30,7 @@ from grader.reports.timeline_svg import draw_chart
 from grader.reports.untrusted import clean
 from grader.reports.wording import (
     Audience,
+    by_hand_text,
     count_notes,
     data_pairs,
     percent_of,
@@ -47,7 +48,7 @@ from grader.similarity.comparing import LENGTH, Comparison
 def render_html(report: Report, *, audience: Audience = "student") -> str:
     """One page with nothing outside it: no scripts, no fonts, no images to fetch."""
     template = _environment().get_template("report.html.j2")
-    return template.render(report=seen_by(audience, report), audience=audience, look=_class, heading=2)
+    return template.render(report=seen_by(audience, report), audience=audience, look=class_of, heading=2)
 
 
 def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student") -> str:
@@ -111,7 +112,13 @@ def loglog_svg(points: Sequence[Point], heading: str) -> str:
     return _environment().get_template("loglog.svg.j2").render(plot=draw_plot(points, heading))
 
 
-def _class(name: str) -> Markup:
+def render(template: str, **data: Any) -> str:
+    """A page by the name of its template."""
+    return _environment().get_template(template).render(**data)
+
+
+def class_of(name: str) -> Markup:
+    """What a page looks like: by its style sheet."""
     return Markup('class="{}"').format(name)
 
 
@@ -131,7 +138,7 @@ def _environment() -> Environment:
         keep_trailing_newline=True,
     )
     environment.globals.update(word=status_word, reason=reason_text, where=place_text, data_pairs=data_pairs)
-    environment.globals.update(pictures=pictures, drawing=draw_svg, describe=describe)
+    environment.globals.update(by_hand=by_hand_text, pictures=pictures, drawing=draw_svg, describe=describe)
     environment.globals.update(points_of=points_of, percent=percentage, counted=counted, pending_text=pending_text)
     environment.globals.update(score_of=score_of, percent_of=percent_of, worth_of=worth_of)
     environment.globals.update(score_histogram=score_histogram, answer_histogram=answer_histogram)
@@ -162,7 +169,7 @@ def page_name(student: str) -> str:
 
     Other names keep their safe characters and get a part of their digest, so that no two collide.
     """
-    if re.fullmatch(r"(?!index$)[A-Za-z0-9][A-Za-z0-9._-]{0,99}", student):
+    if re.fullmatch(r"(?!(?i:index|changes|leaderboard)$)[A-Za-z0-9][A-Za-z0-9._-]{0,99}", student):
         return f"{student}.html"
     safe = re.sub(r"[^A-Za-z0-9_-]+", "-", student)[:60].strip("-")
     digest = hashlib.sha256(student.encode("utf-8", "surrogatepass")).hexdigest()[:12]

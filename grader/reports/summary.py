@@ -21,6 +21,7 @@ from grader.reports.rates import (
     count_misconceptions,
     exercise_rates,
 )
+from grader.reports.untrusted import clean
 from grader.reports.wording import percent_of
 
 
@@ -51,6 +52,7 @@ def summarise(
     extensions: Collection[str] = (),
     warnings: Iterable[str] = (),
     suspicions: Iterable[Mapping[str, Any]] = (),
+    also: Iterable[tuple[str, str]] = (),
 ) -> Summary:
     """What a class knows and does not; the same for any order of the reports.
 
@@ -59,11 +61,18 @@ def summarise(
         extensions: exercises that count as extra credit.
         warnings: what is wrong with the course.
         suspicions: wrong answers that are right for others' numbers, as ``integrity.json`` has them.
+        also: (student, why) for others who need a person.
     """
     ordered = in_order(reports)
     percents = [percent for r in ordered if (percent := percent_of(r)) is not None]
     return Summary(
-        attention=who_needs_a_person(ordered, not_graded or {}, extensions, suspicions),
+        attention=[
+            *who_needs_a_person(ordered, not_graded or {}, extensions, suspicions),
+            *(
+                Attention(student=clean(student, 100), reason=clean(reason, 600), kind="class")
+                for student, reason in also
+            ),
+        ],
         warnings=list(warnings),
         assignments=assignment_rates(ordered, extensions),
         submissions=len(ordered),

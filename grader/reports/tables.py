@@ -14,7 +14,7 @@ from grader.common.result import Report
 from grader.reports.points import tidy
 from grader.reports.summary import in_order
 from grader.reports.untrusted import clean
-from grader.reports.wording import count_notes, percent_of
+from grader.reports.wording import count_notes, percent_of, remarks
 
 
 def csv_cell(value: object, limit: int = 500) -> str | int | float:
@@ -30,32 +30,35 @@ def csv_cell(value: object, limit: int = 500) -> str | int | float:
     return "'" + text if first & set("=+-@\t\r") else text
 
 
-def write_grades_csv(reports: Iterable[Report], path: str | os.PathLike[str]) -> None:
+NOTHING = "nothing handed in"
+
+
+def write_grades_csv(reports: Iterable[Report], path: str | os.PathLike[str], absent: Iterable[str] = ()) -> None:
     """One line per submission, ordered by student; one column per exercise, in course order.
 
     ``earned`` is without what extensions gave, which is the ``bonus``; ``percent`` is empty where there is nothing else to
-    earn. A cell is empty where a submission has no such exercise.
+    earn. A cell is empty where a submission has no such exercise. ``remarks``: what lateness cost, and points given by hand.
+
+    Args:
+        absent: who is in the class and handed in nothing: 0 of what others could earn.
     """
     ordered = in_order(reports)
     names = list(dict.fromkeys(e.exercise for r in ordered for e in r.exercises))
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    header = ["student", *names, "earned", "points", "percent", "bonus", "pending", "notes"]
+    header = ["student", *names, "earned", "points", "percent", "bonus", "pending", "notes", "remarks"]
     writer.writerow([csv_cell(name) for name in header])
     for report in ordered:
         writer.writerow([csv_cell(value) for value in _grades(report, names)])
+    most = max((report.points for report in ordered), default=0)
+    for student in sorted(absent):
+        writer.writerow([csv_cell(value) for value in (student, *(0 for _ in names), 0, most, 0.0, 0, 0, 0, NOTHING)])
     write_atomic(path, text.getvalue())
 
 
 def _grades(report: Report, names: list[str]) -> list[object]:
     earned = {e.exercise: e.earned for e in report.exercises}
     percent, required = percent_of(report), round(report.earned - report.bonus, 6)
-    totals = [
-        required,
-        report.points,
-        "" if percent is None else percent,
-        report.bonus,
-        report.pending,
-        count_notes(report),
-    ]
-    return [report.student, *(earned.get(name, "") for name in names), *totals]
+    totals = [required, report.points, "" if percent is None else percent, report.bonus, report.pending]
+    remarked = [count_notes(report), "; ".join(remarks(report))]
+    return [report.student, *(earned.get(name, "") for name in names), *totals, *remarked]

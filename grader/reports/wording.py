@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Literal, TypeVar
 
-from grader.common.result import ExerciseReport, Report, Result
+from grader.common.result import ByHand, ExerciseReport, Report, Result
 from grader.reports.points import counted, percentage, score, short_score, show_percent, tidy
-from grader.reports.untrusted import show_data
+from grader.reports.untrusted import clean, show_data
 
 Audience = Literal["student", "staff"]
 Graded = TypeVar("Graded", Report, ExerciseReport)
@@ -127,3 +127,20 @@ def passing_text(results: Sequence[Result]) -> str:
     if not_judged(results):
         return checked_text(results)
     return f"{sum(r.status == 'passed' for r in results)} of {len(results)} pass"
+
+
+def by_hand_text(of: ByHand) -> str:
+    """``set by hand by Bob: the reason; the grader gave 0``."""
+    return f"set by hand by {clean(of.by, 100)}: {clean(of.reason, 1000)}; the grader gave {tidy(of.graded)}"
+
+
+def remarks(report: Report) -> list[str]:
+    """What lies over the grader's verdicts: what lateness cost, and points that were given by hand."""
+    late = [f"{one.module}: {one.text}" for one in report.hand_ins if one.text]
+    hand = [
+        f"{name}: {by_hand_text(of)}"
+        for e in report.exercises
+        for name, of in ((e.exercise, e.by_hand), *((f"{e.exercise}/{r.name}", r.by_hand) for r in e.results))
+        if of is not None
+    ]
+    return [*late, *hand]

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import zipfile
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -23,6 +24,7 @@ from grader.course.reference import reference_source
 from grader.course.stubs import stub_source
 from grader.intake.reading import read
 from grader.intake.students import find_submissions
+from grader.intake.times import STAMP, handed_in_at
 from tests import classroom
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -74,8 +76,11 @@ def test_the_zip_is_graded_as_the_folder_would_be(course: Course, grader: Grader
 
 def test_the_same_work_makes_the_same_zip(course: Course, grader: Grader, work: Path, tmp_path: Path) -> None:
     ready = submit.prepare(course, MODULE, work, "ada", grader)
-    first = submit.write_zip(course, MODULE, work, ready, tmp_path / "a.zip", "ada").read_bytes()
-    assert submit.write_zip(course, MODULE, work, ready, tmp_path / "b.zip", "ada").read_bytes() == first
+    at = datetime(2026, 11, 1, 12, tzinfo=UTC)
+    first = submit.write_zip(course, MODULE, work, ready, tmp_path / "a.zip", "ada", at).read_bytes()
+    assert submit.write_zip(course, MODULE, work, ready, tmp_path / "b.zip", "ada", at).read_bytes() == first
+    names = sorted({source.name for source in ready.submission.sources.values()})
+    assert handed_in_at(tmp_path / "a.zip", names) == (at, STAMP)
 
 
 def test_the_work_of_other_modules_stays_behind_without_a_word(grader: Grader, work: Path, tmp_path: Path) -> None:

@@ -33,9 +33,20 @@ def test_grades_are_ordered_and_complete(tmp_path: Path) -> None:
     raw = path.read_bytes()
     assert b"\r" not in raw
     assert list(csv.reader(io.StringIO(raw.decode("utf-8")))) == [
-        ["student", "c3_contracting", "c4_hidden", "earned", "points", "percent", "bonus", "pending", "notes"],
-        ["alice", "2", "0", "2", "8", "25", "0", "2", "2"],
-        ["bob", "0.3", "", "0.3", "0.3", "100", "0", "0", "0"],
+        [
+            "student",
+            "c3_contracting",
+            "c4_hidden",
+            "earned",
+            "points",
+            "percent",
+            "bonus",
+            "pending",
+            "notes",
+            "remarks",
+        ],
+        ["alice", "2", "0", "2", "8", "25", "0", "2", "2", ""],
+        ["bob", "0.3", "", "0.3", "0.3", "100", "0", "0", "0", ""],
     ]
     assert [p.name for p in tmp_path.iterdir()] == ["grades.csv"]
 

@@ -1,0 +1,223 @@
+"""What a regrade changes: whose score, by how much, and why. Found, told and written before anything is replaced.
+
+``OUT/changes.csv`` is the whole history, newest last: lines are added and never taken away, so that what a killed
+regrade announced is not lost. ``OUT/changes.html`` shows the same.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import astuple, dataclass, fields
+from pathlib import Path
+
+from grader.common.result import ExerciseReport, HandIn, Report, Result
+from grader.course.config import CourseError
+from grader.reports.points import tidy
+from grader.reports.tables import csv_cell
+from grader.reports.wording import by_hand_text
+
+FILE = "changes.csv"
+TOTAL = "score"
+SAID = {
+    "submission": "another submission",
+    "course": "another course (exercise, checks or course.yaml)",
+    "grader": "another grader",
+    "isolation": "another isolation",
+}
+NOT_SAID = "the report on file does not say what it was graded with"
+FAILED_BEFORE = "the grader itself had failed there"
+FAILS_NOW = "the grader itself failed"
+NOTHING = "the same submission, course and versions: a person should look (--why)"
+
+
+@dataclass(frozen=True)
+class Change:
+    """One line: what is another for one student. ``what`` is EXERCISE/CHECK, EXERCISE, "late MODULE", or "score" for the sum.
+
+    ``before`` and ``after`` are points earned; ``of`` what can be earned now.
+    """
+
+    student: str
+    what: str
+    before: float
+    after: float
+    of: float
+    why: str
+
+    @property
+    def by(self) -> float:
+        return round(self.after - self.before, 6)
+
+    @property
+    def line(self) -> str:
+        """``alice: c3/value 2 -> 0 of 2: another submission``."""
+        return f"{self.student}: {self.what} {tidy(self.before)} -> {tidy(self.after)} of {tidy(self.of)}: {self.why}"
+
+
+def changes_of(old: Report, new: Report) -> list[Change]:
+    """What is another in a student's report, its parts first and their sum last; empty when no score is.
+
+    An exercise that was not on file is no change: it was not graded before.
+    """
+    before = {e.exercise: e for e in old.exercises}
+    after = {e.exercise: e for e in new.exercises}
+    parts: list[Change] = []
+    for name, exercise in after.items():
+        if name in before:
+            parts += _of_exercise(new.student, before[name], exercise)
+    for name, exercise in before.items():
+        if name not in after:
+            parts.append(Change(new.student, name, exercise.earned, 0, 0, "the course has this exercise no more"))
+    parts += _of_hand_ins(old, new)
+    was = round(old.earned + _first_graded(old, new), 6)
+    if not parts and abs(was - new.earned) < 1e-6:
+        return []
+    reasons = "; ".join(dict.fromkeys(change.why for change in parts)) or NOTHING
+    return [*parts, Change(new.student, TOTAL, was, new.earned, new.points, reasons)]
+
+
+def _first_graded(old: Report, new: Report) -> float:
+    """What came from exercises that were not on file, less what lateness costs in modules that were not."""
+    known, modules = {e.exercise for e in old.exercises}, {e.module for e in old.exercises}
+    earned = sum(e.earned for e in new.exercises if e.exercise not in known)
+    return earned - sum(one.penalty for one in new.hand_ins if one.module not in modules)
+
+
+def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) -> Iterator[Change]:
+    why = _why(before, after)
+    old = {r.name: r for r in before.results}
+    new = {r.name: r for r in after.results}
+    found = 0.0
+    for name in dict.fromkeys([*old, *new]):
+        was, now = old.get(name), new.get(name)
+        if _differ(was, now):
+            earned = (was.earned if was else 0.0, now.earned if now else 0.0)
+            found += earned[1] - earned[0]
+            yield Change(
+                student, f"{after.exercise}/{name}", *earned, now.points if now else 0.0, _of_result(was, now, why)
+            )
+    rest = round(after.earned - before.earned - found, 6)
+    if rest or before.by_hand != after.by_hand:
+        text = _hand(before, after) or why
+        yield Change(student, after.exercise, before.earned, after.earned, after.points, text)
+
+
+def _differ(was: Result | None, now: Result | None) -> bool:
+    if was is None or now is None:
+        return True
+    return (was.status, was.earned, was.points, was.by_hand) != (now.status, now.earned, now.points, now.by_hand)
+
+
+def _of_result(was: Result | None, now: Result | None, why: str) -> str:
+    if was is None or now is None:
+        return f"{'new' if was is None else 'no more there'}; {why}"
+    if hand := _hand(was, now):
+        return hand
+    if "broken" in (was.status, now.status):
+        ours = FAILED_BEFORE if was.status == "broken" else FAILS_NOW
+        why = ours if why == NOTHING else f"{ours}; {why}"
+    status = f"{was.status} -> {now.status}; " if was.status != now.status else ""
+    worth = f"worth {tidy(was.points)} -> {tidy(now.points)}; " if was.points != now.points else ""
+    kept = " (set by hand, so its points stay)" if now.by_hand else ""
+    return f"{status}{worth}{why}{kept}"
+
+
+def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
+    """What a person did to it, where that is another than before."""
+    before, after = was.by_hand, now.by_hand
+    same = before is not None and after is not None and (before.by, before.reason) == (after.by, after.reason)
+    if before == after or (same and was.earned == now.earned):
+        return ""
+    if after is not None:
+        return by_hand_text(after)
+    return f"no longer {by_hand_text(before).split(';')[0]}" if before else ""
+
+
+def _why(before: ExerciseReport, after: ExerciseReport) -> str:
+    """Which of the things that decide is another."""
+    if not before.basis or not after.basis:
+        return NOT_SAID
+    differ = [part for part in after.basis if before.basis.get(part) != after.basis[part]]
+    said = [SAID[part] for part in differ if part in SAID]
+    if "versions" in differ:
+        said.append(f"other versions ({before.basis.get('versions', 'unknown')} -> {after.basis['versions']})")
+    return ", ".join(said) or NOTHING
+
+
+def _of_hand_ins(old: Report, new: Report) -> Iterator[Change]:
+    """A penalty that comes with a module's first grading is no change."""
+    before = {one.module: one for one in old.hand_ins}
+    after = {one.module: one for one in new.hand_ins}
+    graded = {e.module for e in old.exercises}
+    for module in dict.fromkeys([*before, *after]):
+        was, now = (table.get(module, HandIn(module=module, submitted="", source="")) for table in (before, after))
+        if was.penalty != now.penalty and module in graded:
+            text = f"{was.text or 'no penalty'} -> {now.text or 'no penalty'}"
+            yield Change(new.student, f"late {module}", -was.penalty, -now.penalty, 0.0, text)
+
+
+# -- the history -------------------------------------------------------------------------------
+
+COLUMNS = ("regrade", "when", *(f.name for f in fields(Change)))
+
+
+@dataclass(frozen=True)
+class Told:
+    """A change as the history has it: in which regrade, counted from 1, and when it was found (ISO 8601, UTC)."""
+
+    regrade: int
+    when: str
+    change: Change
+
+
+def read_history(folder: Path) -> list[Told]:
+    """What was told before. Raises CourseError for a file that is not as it was written: it is evidence."""
+    path = folder / FILE
+    try:
+        lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
+        if tuple(lines[0]) != COLUMNS:
+            raise ValueError
+        return [_told(line) for line in lines[1:]]
+    except FileNotFoundError:
+        return []
+    except (OSError, UnicodeDecodeError, ValueError, LookupError, csv.Error):
+        raise CourseError(
+            f"{path} is not as it was written; mend it or move it away, it is the history of changes"
+        ) from None
+
+
+def _told(line: list[str]) -> Told:
+    regrade, when, student, what, before, after, of, why = line
+    return Told(int(regrade), when, Change(student, what, float(before), float(after), float(of), why))
+
+
+def with_these(history: list[Told], changes: Iterable[Change], when: str) -> list[Told]:
+    """The history with what is new; what its last regrade told already, a killed one's, is not told twice."""
+    last = history[-1].regrade if history else 0
+    known = {_cells(one.change) for one in history if one.regrade == last}
+    new = [change for change in changes if _cells(change) not in known]
+    return [*history, *(Told(last + 1, when, change) for change in new)]
+
+
+def _cells(change: Change) -> tuple[object, ...]:
+    """As a file has them."""
+    return tuple(csv_cell(value) for value in astuple(change))
+
+
+def history_csv(history: Iterable[Told]) -> str:
+    """The file: numbers are numbers, and no text is a formula."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(COLUMNS)
+    writer.writerows((one.regrade, one.when, *_cells(one.change)) for one in history)
+    return text.getvalue()
+
+
+def by_student(changes: Iterable[Change]) -> Mapping[str, list[Change]]:
+    """Those of one student together, the sum last."""
+    found: dict[str, list[Change]] = {}
+    for change in changes:
+        found.setdefault(change.student, []).append(change)
+    return found

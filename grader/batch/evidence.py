@@ -1,0 +1,107 @@
+"""What the page of an appeal shows beside the verdict: the code, the input that failed, and what the programs do."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from grader.batch.explaining import Wanted, facts_of
+from grader.common.observation import Observation
+from grader.common.syntax import parse
+from grader.course.loading import Course
+from grader.exercise import Call, Check
+from grader.intake.submission import Source, Submission
+from grader.judging.judge import Together, together, verdicts
+from grader.judging.plan import Ask, arrays_of
+from grader.judging.seen import Answered
+from grader.reports.appeal import Appeal, Code, Run, Value
+
+SHOWN = 200  # elements of an array; of longer ones the ends
+
+
+def with_evidence(page: Appeal, course: Course, submission: Submission, answered: list[Answered]) -> Appeal:
+    """The page with what is known of the check's answers; a question has its code alone."""
+    name, _, what = page.where.partition("/")
+    source = submission.sources.get(name)
+    if source is None:
+        return page
+    check = course.exercise(name).checks.get(what)
+    tasks = dict.fromkeys(call.task.name for call in check.calls) if check else (what,)
+    code = [Code(chunk.name, 1, chunk.text) for chunk in source.chunks]
+    page = replace(page, functions=[c for task in tasks for c in code_of(source, task)] or code, whole=code)
+    return _with_runs(page, check, answered) if check else page
+
+
+def code_of(source: Source, name: str) -> Iterator[Code]:
+    """Where a function or an answer is written, at the top of a file or cell; the last one holds. Nothing is executed."""
+    found: list[Code] = []
+    for chunk in source.chunks:
+        try:
+            tree = parse(chunk.text)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            continue
+        for node in tree.body:
+            if name in _names(node):
+                lines = re.split(r"\r\n|\r|\n", chunk.text)  # as Python counts them
+                first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
+                found.append(Code(chunk.name, first, "\n".join(lines[first - 1 : node.end_lineno])))
+    yield from found[-1:]
+
+
+def _names(node: ast.stmt) -> set[str]:
+    """What a statement defines."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+        return {node.name}
+    targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+    return {target.id for target in targets if isinstance(target, ast.Name)}
+
+
+def _with_runs(page: Appeal, check: Check, answered: list[Answered]) -> Appeal:
+    groups = together(check, answered)
+    runs: list[Run] = []
+    for group in groups:
+        asked = "; ".join(dict.fromkeys(asked_for(a.ask) for a in group.each))
+        decided = verdicts(group)
+        runs += [Run(asked, group.ask.secret, number, reason) for number, reason in enumerate(decided, 1)]
+        first = next((i for i, reason in enumerate(decided) if reason), None)
+        if first is not None and not page.failed_on and not group.ask.secret:
+            page = _failing(page, group, first, f"{asked}, run {first + 1}: {decided[first]}")
+    programs = [a for group in groups for a in group.each if not a.ask.secret and isinstance(a.ask.of, Call)]
+    once = {a.ask.program: a for a in programs}
+    return replace(page, runs=runs, facts=[facts_of(a, Wanted()) for a in once.values()])
+
+
+def asked_for(ask: Ask) -> str:
+    """``gather on x=4 with I=8, J=3``."""
+    if not isinstance(ask.of, Call):
+        return f"{ask.task}, {len(ask.cases)} cases"
+    sizes = [", ".join(f"{k}={v}" for k, v in table.items()) for table in (ask.mesh, ask.dims)]
+    return f"{ask.task} on {sizes[0]}" + (f" with {sizes[1]}" if sizes[1] else "")
+
+
+def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
+    """With the inputs of this run, and what came back."""
+    inputs: list[Value] = []
+    outputs: list[Value] = []
+    for answer in group.each:
+        steps = answer.ask.of.steps if isinstance(answer.ask.of, Call) else 1
+        if answer.ask.inputs:
+            inputs += _values(answer.ask.inputs[run * steps])
+        if isinstance(answer.finding, Observation) and len(answer.finding.outputs) >= (run + 1) * steps:
+            last = answer.finding.outputs[(run + 1) * steps - 1]
+            outputs += [_value(out.name or f"result {i}", out.value) for i, out in enumerate(last)]
+    return replace(page, failed_on=said, inputs=inputs, outputs=outputs)
+
+
+def _values(inputs: Mapping[str, Any]) -> list[Value]:
+    return [_value(name, array) for name, array in arrays_of(inputs)]
+
+
+def _value(name: str, array: np.ndarray) -> Value:
+    with np.printoptions(precision=5, threshold=SHOWN, edgeitems=3, linewidth=110):
+        return Value(name, f"{array.dtype.name}[{','.join(map(str, array.shape))}]", str(array))

@@ -1,0 +1,105 @@
+"""When everybody's work was handed in: from the staff's ``submitted.csv``, else from what was handed in itself."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from datetime import datetime
+from pathlib import Path
+
+from grader.batch.late import EVERY, Handed
+from grader.common.text import a_few
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.intake.stubs import nothing_written
+from grader.intake.submission import Place, Submission, fingerprint, paths_of
+from grader.intake.times import STATED, handed_in_at
+
+Stated = Mapping[tuple[str, str], Handed]  # by student, and module or EVERY
+COLUMNS = ("student", "time", "module")
+
+
+def stated_in(
+    paths: Iterable[Path], places: Iterable[Place], modules: Sequence[str], login: Callable[[str], str]
+) -> Stated:
+    """What ``submitted.csv`` says in the folders that were named; never one in a student's own folder. Raises CourseError."""
+    own = {os.path.realpath(path) for place in places for path in paths_of(place)}
+    found: dict[tuple[str, str], Handed] = {}
+    for path in paths:
+        file = path / STATED
+        if os.path.realpath(path) not in own and file.is_file() and not file.is_symlink():
+            found |= read_stated(file, modules, login)
+    return found
+
+
+def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] = str) -> dict[tuple[str, str], Handed]:
+    """``student,time[,module]``; of several lines for one the latest time counts. Raises CourseError naming the line."""
+    try:
+        lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8-sig"))))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise CourseError(f"{path} cannot be read: {error}") from None
+    header = [name.strip().lower() for name in lines[0]] if lines else []
+    if not {"student", "time"} <= set(header):
+        raise CourseError(f"{path}:1: no columns student and time; the header is student,time or student,time,module")
+    found: dict[tuple[str, str], Handed] = {}
+    for number, line in enumerate(lines[1:], 2):
+        row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
+        if not any(row.values()):
+            continue
+        module = row.get("module", "") or EVERY
+        if module != EVERY and module not in modules:
+            raise CourseError(f"{path}:{number}: no module {module!r} in the course")
+        try:
+            time = datetime.fromisoformat(row["time"]).astimezone()
+        except (LookupError, ValueError, OverflowError):
+            shown = row.get("time", "")
+            raise CourseError(
+                f"{path}:{number}: no time {shown!r}; write 2026-11-02T23:59 or 2026-11-02 23:59+01:00"
+            ) from None
+        key = (login(row["student"]), module)
+        found[key] = max(found.get(key, Handed(time, STATED)), Handed(time, STATED), key=lambda one: one.time)
+    return found
+
+
+def times_of(
+    course: Course, places: Mapping[str, Place], submissions: Mapping[str, Submission], stated: Stated
+) -> tuple[dict[str, dict[str, Handed]], list[str]]:
+    """By student and module, when what was done was handed in; and what the staff is to know of it.
+
+    Nothing where the course has no late policy. What is as it was handed out counts for nothing.
+    """
+    if course.config.late is None:
+        return {}, []
+    given = course.handed_out
+    times: dict[str, dict[str, Handed]] = {}
+    for student, submission in submissions.items():
+        names: dict[str, list[str]] = {}
+        for exercise, source in submission.sources.items():
+            if fingerprint(source) not in given and not nothing_written(source):
+                names.setdefault(course.module_of[exercise], []).append(source.name)
+        own = {module: _one(places[student], student, module, files, stated) for module, files in names.items()}
+        times[student] = {module: at for module, at in own.items() if at is not None}
+    return times, _notes(times, stated)
+
+
+def _one(place: Place, student: str, module: str, files: list[str], stated: Stated) -> Handed | None:
+    if said := stated.get((student, module)) or stated.get((student, EVERY)):
+        return said
+    found = handed_in_at(place, files)
+    return Handed(*found) if found else None
+
+
+def _notes(times: Mapping[str, Mapping[str, Handed]], stated: Stated) -> list[str]:
+    sources = Counter(at.source for own in times.values() for at in own.values())
+    notes = []
+    if weak := [f"{source} ({n})" for source, n in sources.items() if source != STATED]:
+        notes.append(
+            f"handed in when: by {', '.join(weak)}, which students can set and copying changes; "
+            f"write {STATED} (student,time) into the folder of submissions where that matters"
+        )
+    if strangers := sorted({student for student, _ in stated} - times.keys()):
+        notes.append(f"in {STATED}, and nothing of theirs is here: {a_few(strangers)}")
+    return notes

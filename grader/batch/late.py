@@ -1,0 +1,138 @@
+"""What lateness costs: from a deadline and a time to points off. Arithmetic only; nothing here looks at a clock or a file."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, timedelta
+
+from grader.common.result import HandIn
+from grader.course.config import CourseError, LatePolicy, Module
+from grader.intake.times import STATED
+from grader.reports.points import tidy
+
+DAY = timedelta(days=1)
+EVERY = "*"  # a module's name in an extension that holds for all of them
+_SPAN = re.compile(r"(?:(?P<module>[\w]+)\s*=\s*)?(?P<number>\d{1,4}(?:\.\d{1,3})?)\s*(?P<unit>[dh])")
+
+Extension = Mapping[str, timedelta]
+
+
+@dataclass(frozen=True)
+class Handed:
+    """When work was handed in, with its time zone, and who says so."""
+
+    time: datetime
+    source: str
+
+
+def extension_of(cell: str, where: str, modules: Sequence[str]) -> Extension:
+    """``2d``, ``36h`` or ``03_matmuls=2d; 04_comm_times=12h`` as time by module. Raises CourseError naming ``where``."""
+    found: dict[str, timedelta] = {}
+    for part in filter(None, (part.strip() for part in cell.split(";"))):
+        read = _SPAN.fullmatch(part)
+        if read is None:
+            raise CourseError(
+                f"{where}: no extension {part!r}; write 2d, 36h or {next(iter(modules), 'MODULE')}=2d; ..."
+            )
+        module = read["module"] or EVERY
+        if module != EVERY and module not in modules:
+            raise CourseError(f"{where}: extension for {module!r}, which is no module of the course")
+        if module in found:
+            raise CourseError(f"{where}: two extensions for {'everything' if module == EVERY else module}; write one")
+        found[module] = timedelta(**{"days" if read["unit"] == "d" else "hours": float(read["number"])})
+    return found
+
+
+def days_late(handed: datetime, deadline: datetime, policy: LatePolicy) -> int:
+    """Days that were begun after the deadline and its grace; 0 in time."""
+    over = handed - deadline - timedelta(minutes=policy.grace_minutes)
+    return max(0, -(-over // DAY))
+
+
+def penalised(
+    policy: LatePolicy | None,
+    modules: Sequence[Module],
+    earned: Mapping[str, float],
+    times: Mapping[str, Handed],
+    extension: Extension | None = None,
+) -> list[HandIn]:
+    """The hand-ins of one student with what they cost, in the course's order.
+
+    Free days are spent in the order of the deadlines, on whole days.
+
+    Args:
+        earned: points by module, before any penalty.
+        times: of the modules that were handed in.
+    """
+    free = policy.free_days if policy else 0
+    order = [m for m in modules if m.id in times]
+    found: dict[str, HandIn] = {}
+    for module in sorted(order, key=lambda m: (m.deadline is None, m.deadline.timestamp() if m.deadline else 0)):
+        at = times[module.id]
+        plain = HandIn(
+            module=module.id, submitted=at.time.astimezone(UTC).isoformat(timespec="seconds"), source=at.source
+        )
+        found[module.id] = plain
+        if policy is None or module.deadline is None:
+            continue
+        deadline = due(module.deadline, module.id, extension or {})
+        days = days_late(at.time, deadline, policy)
+        spent = min(days, free)
+        free -= spent
+        if days:
+            one = _penalty(policy, days - spent, earned.get(module.id, 0.0))
+            text = _words(policy, at.time - deadline, days - spent, spent, earned.get(module.id, 0.0), at.source)
+            found[module.id] = plain.model_copy(update={"penalty": one, "text": text})
+    return [found[m.id] for m in order]
+
+
+def due(deadline: datetime, module: str, extension: Extension) -> datetime:
+    """A student's own deadline; an extension for the module goes before one for all. Without a zone, local time."""
+    return deadline.astimezone() + extension.get(module, extension.get(EVERY, timedelta()))
+
+
+def percent_of(policy: LatePolicy, days: int) -> float:
+    """What so many days cost, in percent."""
+    return min(days * policy.percent_per_day, policy.at_most_percent)
+
+
+def _penalty(policy: LatePolicy, days: int, earned: float) -> float:
+    return round(min(max(earned, 0.0), max(earned, 0.0) * percent_of(policy, days) / 100), 6)
+
+
+def _words(policy: LatePolicy, late: timedelta, days: int, spent: int, earned: float, source: str) -> str:
+    """``handed in 26 h late: 2 x 10 % of 8.5 = 1.7 points off (time by submitted.csv)``."""
+    free = f"{spent} late day{'' if spent == 1 else 's'} used" if spent else ""
+    cost = ""
+    if days:
+        capped = policy.at_most_percent < days * policy.percent_per_day
+        share = f"at most {tidy(policy.at_most_percent)} %" if capped else f"{days} x {tidy(policy.percent_per_day)} %"
+        cost = f"{share} of {tidy(earned)} = {tidy(_penalty(policy, days, earned))} points off"
+    return f"handed in {_span(late)} late: {', '.join(filter(None, (free, cost)))} (time by {source})"
+
+
+def _span(late: timedelta) -> str:
+    minutes = -(-late // timedelta(minutes=1))
+    hours, rest = divmod(minutes, 60)
+    return " ".join(filter(None, (f"{hours} h" if hours else "", f"{rest} min" if rest else ""))) or "0 min"
+
+
+def later_of(now: Mapping[str, Handed], before: Sequence[HandIn], same_work: Mapping[str, bool]) -> dict[str, Handed]:
+    """The times that hold, by module: those of this run, and of an earlier one where this run says nothing.
+
+    Work that is as it was then was handed in by then: of two times the earlier holds, since copying files gives them
+    new dates. What the staff's own record says goes before either.
+
+    Args:
+        same_work: modules whose work is what the report on file was made of.
+    """
+    held = {one.module: Handed(datetime.fromisoformat(one.submitted), one.source) for one in before}
+    found = dict(held)
+    for module, at in now.items():
+        old = held.get(module)
+        keep = old is not None and same_work.get(module, False) and at.source != STATED
+        if not keep or (old is not None and old.source != STATED and at.time < old.time):
+            found[module] = at
+    return {module: replace(at, time=at.time.replace(microsecond=0)) for module, at in found.items()}

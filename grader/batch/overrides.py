@@ -1,0 +1,176 @@
+"""``OUT/overrides.yaml``: points that a person gives in the grader's place. Kept over regrades, shown wherever points are.
+
+    overrides:
+      - student: alice
+        check: c3_contracting/value      # or an exercise as a whole: c3_contracting
+        points: 2
+        by: Bob
+        reason: the statement allowed a transposed result
+
+``graded: 0`` may say what the grader gave when the points were set; without it, what it gave when the line was first used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from pydantic import Field, field_validator
+
+from grader.common.result import ByHand, ExerciseReport, Report, Result
+from grader.course.config import CourseError, Strict, read_yaml
+from grader.reports.points import tidy
+
+FILE = "overrides.yaml"
+
+
+class Override(Strict):
+    """One line of the file: ``check`` is EXERCISE/CHECK, or an exercise."""
+
+    student: str = Field(min_length=1)
+    check: str = Field(pattern=r"^\w+(/\w+)?$")
+    points: float = Field(ge=0, allow_inf_nan=False)
+    by: str = Field(min_length=1, max_length=100)
+    reason: str = Field(min_length=1, max_length=1000)
+    graded: float | None = Field(default=None, allow_inf_nan=False)
+
+    @property
+    def exercise(self) -> str:
+        return self.check.split("/")[0]
+
+    @property
+    def where(self) -> str:
+        return f"{self.student} {self.check}"
+
+
+class Overrides(Strict):
+    """All of the file."""
+
+    overrides: tuple[Override, ...] = ()
+
+    @field_validator("overrides", mode="before")
+    @classmethod
+    def _nothing_is_none(cls, listed: object) -> object:
+        return () if listed is None else listed
+
+    @field_validator("overrides")
+    @classmethod
+    def _once(cls, listed: tuple[Override, ...]) -> tuple[Override, ...]:
+        whole = {(o.student, o.exercise) for o in listed if "/" not in o.check}
+        seen: set[str] = set()
+        for one in listed:
+            if one.where in seen:
+                raise ValueError(f"{one.where} is there twice; keep one")
+            if "/" in one.check and (one.student, one.exercise) in whole:
+                raise ValueError(f"{one.student} {one.exercise} is set as a whole and {one.check} too; keep one")
+            seen.add(one.where)
+        return listed
+
+
+def read_overrides(folder: Path) -> tuple[Override, ...]:
+    """Those of a folder of reports; none where there is no such file. Raises CourseError naming the line."""
+    path = folder / FILE
+    if not path.exists():
+        if path.is_symlink():
+            raise CourseError(f"{path} is a link to nothing; mend it or take it away")
+        return ()
+    return read_yaml(path, Overrides).overrides
+
+
+def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]) -> tuple[Report, list[str]]:
+    """The report with the points that a person gave, and one line for each override that needs a person.
+
+    Sums of the report itself are left to the caller.
+
+    Args:
+        graded: as the grader gave it.
+        old: what is on file, which remembers what the grader gave when points were set.
+    """
+    problems: list[str] = []
+    exercises = {e.exercise: e for e in graded.exercises}
+    before = _set_before(old)
+    for one in overrides:
+        exercise = exercises.get(one.exercise)
+        target = _target(exercise, one.check) if exercise else None
+        if exercise is None or target is None:
+            problems.append(f"{one.where}: there is no such check or exercise in the report; the line does nothing")
+        elif one.points > target.points + 1e-9:
+            worth = f"{tidy(one.points)} points, and it is worth {tidy(target.points)}"
+            problems.append(f"{one.where}: {worth}; the line does nothing")
+        else:
+            set_by_hand = _by_hand(one, target.earned, before.get(one.check))
+            exercises[one.exercise] = _with(exercise, target, one.points, set_by_hand)
+            if abs(set_by_hand.was - target.earned) > 1e-9:
+                problems.append(_moved(one, set_by_hand))
+    return graded.model_copy(update={"exercises": list(exercises.values())}), problems
+
+
+def unknown(overrides: Iterable[Override], students: Sequence[str]) -> list[tuple[str, str]]:
+    """By student, the overrides of nobody who has a report."""
+    return [
+        (o.student, f"{o.where}: nobody of that name has a report; the line does nothing")
+        for o in overrides
+        if o.student not in students
+    ]
+
+
+def as_graded(report: Report) -> Report:
+    """As the grader gave it: without points given by hand and without penalties."""
+    if not report.hand_ins and not any(e.by_hand or any(r.by_hand for r in e.results) for e in report.exercises):
+        return report
+    exercises = [_exercise_as_graded(e) for e in report.exercises]
+    return with_sums(report.model_copy(update={"exercises": exercises, "hand_ins": []}))
+
+
+def with_sums(report: Report) -> Report:
+    """With its sums as its exercises and penalties give them."""
+    earned = sum(e.earned for e in report.exercises) - sum(one.penalty for one in report.hand_ins)
+    pending = sum(e.pending for e in report.exercises)
+    return report.model_copy(update={"earned": round(earned, 6), "pending": round(pending, 6)})
+
+
+def _target(exercise: ExerciseReport, check: str) -> ExerciseReport | Result | None:
+    _, slash, name = check.partition("/")
+    return next((r for r in exercise.results if r.name == name), None) if slash else exercise
+
+
+def _set_before(old: Report | None) -> dict[str, ByHand]:
+    found: dict[str, ByHand] = {}
+    for exercise in old.exercises if old else ():
+        if exercise.by_hand:
+            found[exercise.exercise] = exercise.by_hand
+        found |= {f"{exercise.exercise}/{r.name}": r.by_hand for r in exercise.results if r.by_hand}
+    return found
+
+
+def _by_hand(one: Override, graded: float, before: ByHand | None) -> ByHand:
+    """What it gave first is remembered for as long as the line says the same."""
+    same = before is not None and (before.by, before.reason) == (one.by, one.reason)
+    was = one.graded if one.graded is not None else before.was if before is not None and same else graded
+    return ByHand(by=one.by, reason=one.reason, graded=graded, was=was)
+
+
+def _moved(one: Override, of: ByHand) -> str:
+    gave = f"the grader gave {tidy(of.was)} when {tidy(one.points)} was set by hand, and gives {tidy(of.graded)} now"
+    return f"{one.where}: {gave}; look again, then delete the line or write graded: {tidy(of.graded)} into it"
+
+
+def _with(exercise: ExerciseReport, target: ExerciseReport | Result, points: float, by_hand: ByHand) -> ExerciseReport:
+    change = {"earned": points, "by_hand": by_hand}
+    if isinstance(target, ExerciseReport):
+        return exercise.model_copy(update=change | {"pending": 0.0})
+    return _summed(exercise, [r.model_copy(update=change) if r is target else r for r in exercise.results])
+
+
+def _exercise_as_graded(exercise: ExerciseReport) -> ExerciseReport:
+    if exercise.by_hand is None and not any(r.by_hand for r in exercise.results):
+        return exercise
+    results = [
+        r.model_copy(update={"earned": r.by_hand.graded, "by_hand": None}) if r.by_hand else r for r in exercise.results
+    ]
+    return _summed(exercise.model_copy(update={"by_hand": None}), results)
+
+
+def _summed(exercise: ExerciseReport, results: list[Result]) -> ExerciseReport:
+    earned, pending = sum(r.earned for r in results), sum(r.points for r in results if r.waits)
+    return exercise.model_copy(update={"results": results, "earned": round(earned, 6), "pending": round(pending, 6)})

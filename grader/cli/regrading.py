@@ -1,0 +1,140 @@
+"""What ``grade`` lays over the verdicts, and how it tells what a regrade changes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.batch.adjust import Adjustments, none
+from grader.batch.changes import TOTAL, Change, by_student
+from grader.batch.handing_in import stated_in, times_of
+from grader.batch.overrides import read_overrides
+from grader.batch.store import Folder
+from grader.cli.console import say, tell
+from grader.common.files import write_atomic
+from grader.common.result import Report
+from grader.common.text import a_few
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.intake.submission import Place, Submission
+from grader.integrations.roster import Roster
+from grader.reports.points import counted, tidy
+from grader.reports.untrusted import clean
+
+ROSTER = "roster.csv"
+MOST_TOLD = 100  # students; changes.html has all
+
+
+@dataclass(frozen=True)
+class Rosters:
+    """Who is in the class.
+
+    Attributes:
+        named: behind which name a student is; what ``--roster`` names, else what is kept.
+        plain: with extensions, and everybody who is in the class: the one of one's own that was named last, kept in OUT.
+    """
+
+    named: Roster | None
+    plain: Roster | None
+
+
+def rosters(to: Path | None, named: Roster | None) -> Rosters:
+    """The roster that was named, and the one that a folder of reports keeps. Raises CourseError."""
+    if named is not None and named.plain:
+        return Rosters(named, named)
+    kept = Roster(to / ROSTER) if to is not None and (to / ROSTER).is_file() else None
+    return Rosters(named or kept, kept)
+
+
+def keep_roster(to: Path, plain: Roster | None) -> None:
+    """So that an extension holds when the next command names no roster."""
+    if plain is not None and plain.path != to / ROSTER:
+        try:
+            write_atomic(to / ROSTER, plain.path.read_bytes())
+        except OSError as error:
+            raise CourseError(f"cannot write {to / ROSTER}: {error.strerror}") from None
+
+
+def adjustments(
+    course: Course, to: Path, paths: Sequence[Path], places: dict[str, Place], submissions: dict[str, Submission],
+    known: Rosters,
+) -> Adjustments:  # fmt: skip
+    """Overrides, extensions and times. Raises CourseError for a file of them that cannot be read; notes are told."""
+    modules = [m.id for m in course.config.modules]
+    login = names_on_file(to, known.named.login if known.named else str)
+    stated = stated_in(paths, places.values(), modules, login) if course.config.late else {}
+    times, notes = times_of(course, places, submissions, stated)
+    for note in notes:
+        tell("note", note)
+    extension = known.plain.extensions(modules) if known.plain else none
+    if known.plain and known.plain.has_extensions and course.config.late is None:
+        tell("note", "the roster has extensions, and course.yaml has no late policy: they change nothing")
+    return Adjustments(course.config, read_overrides(to), extension, times)
+
+
+def names_on_file(to: Path, login: Callable[[str], str]) -> Callable[[str], str]:
+    """The same names; one that differs from a report's in upper and lower case alone is that student's, as reports are files."""
+    there = {path.stem.lower(): path.stem for path in (to / "reports").glob("*.json")}
+    return lambda name: there.get(login(name).lower(), login(name))
+
+
+def untimed(course: Course, reports: Sequence[Report]) -> str:
+    """Of whom it is not known when they handed in, where that counts; '' for nobody."""
+    due = {m.id for m in course.config.modules if m.deadline is not None} if course.config.late else set()
+    without = [
+        report.student
+        for report in reports
+        if {e.module for e in report.exercises if e.handed_in and e.earned > 0}
+        & due - {h.module for h in report.hand_ins}
+    ]
+    what = "no time of handing in is on file, so nothing is taken off"
+    return f"{what}: {a_few(without)}; grade their folders again" if without else ""
+
+
+def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
+    """Whose score changes, by how much and why; said before anything is replaced."""
+    if folder.unread:
+        tell("warning", f"no change can be told where the report on file could not be read: {a_few(folder.unread)}")
+    groups = by_student(changes)
+    if not groups or quiet:
+        return
+    totals = [change for change in changes if change.what == TOTAL]
+    fallen, risen = (sum(c.by * sign > 0 for c in totals) for sign in (-1, 1))
+    what = "would change" if folder.dry else "changes"
+    kept = len(groups) - fallen - risen
+    say(f"what {what} on file: the scores of {counted(fallen, 'student')} fall, of {risen} rise, of {kept} stay")
+    for student, own in list(groups.items())[:MOST_TOLD]:
+        total = own[-1]
+        sign = "+" if total.by > 0 else ""
+        score = f"{tidy(total.before)} -> {tidy(total.after)} of {tidy(total.of)}"
+        say(f"  {clean(student, 100)}: {score} ({sign}{tidy(total.by)})")
+        for change in own[:-1]:
+            say(
+                f"    {clean(change.what, 200)}: {tidy(change.before)} -> {tidy(change.after)}; {clean(change.why, 600)}"
+            )
+    if len(groups) > MOST_TOLD:
+        say(f"  and {len(groups) - MOST_TOLD} more")
+    if not folder.dry:
+        say(f"written to {folder.path}/changes.html and changes.csv; reports are replaced now")
+
+
+def of_the_class(
+    known: Rosters, reports: Sequence[Report], problems: Sequence[tuple[str, str]]
+) -> list[tuple[str, str]]:
+    """Who needs a person for what lies over the verdicts, or for who they are."""
+    found = [(student, f"override: {problem}") for student, problem in problems]
+    if known.named:
+        found += [
+            (r.student, "handed in, and is not in the roster") for r in reports if known.named.row_of(r.student) is None
+        ]
+    if known.plain:
+        asked = {
+            e.module: sum(x.points for x in r.exercises if x.module == e.module) for r in reports for e in r.exercises
+        }
+        for report in reports:
+            lacking = [module for module in asked if module not in {e.module for e in report.exercises}]
+            if lacking and known.plain.row_of(report.student):
+                worth = f"{tidy(sum(asked[m] for m in lacking))} points, which are not in the score's maximum here"
+                found.append((report.student, f"nothing handed in for {', '.join(lacking)}: {worth}"))
+    return found

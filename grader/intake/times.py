@@ -1,0 +1,96 @@
+"""When work was handed in, as far as what was handed in tells it: a stamp, a zip's own times, a file's date.
+
+All three are the student's to set, so whoever takes points for lateness keeps a record of its own; these are for where
+there is none. Nothing is executed, and nothing that cannot be read is an error.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+import zipfile
+from collections.abc import Iterable
+from datetime import UTC, datetime
+from io import BytesIO
+from pathlib import Path, PurePosixPath
+
+from grader.intake.disk import bytes_of
+from grader.intake.submission import Place, Refused, Unreadable, paths_of
+from grader.wire import limits
+
+STATED = "submitted.csv"  # the staff's own record, beside students' folders
+MANIFEST = "manifest.json"
+MAX_MANIFEST = 1 << 16
+STAMP, ZIPPED, DATED = "the stamp of shardlings submit", "the zip's own times", "the file's date"
+NO_TIME = 1980  # the year of a zip's members that have none
+
+
+def handed_in_at(place: Place, names: Iterable[str]) -> tuple[datetime, str] | None:
+    """When the newest of these sources was handed in, with its time zone, and what says so; None where nothing does.
+
+    Args:
+        place: where the student's work is.
+        names: of the sources, relative to it, as ``reading.read`` names them.
+    """
+    found = [one for name in names for path in paths_of(place) if (one := _time_of(path, name))]
+    return max(found, key=lambda one: one[0], default=None)
+
+
+def _time_of(place: Path, name: str) -> tuple[datetime, str] | None:
+    """Of one source: of a file, of a member of a zip, or of a file or zip in a folder."""
+    if not place.is_dir():
+        if place.suffix.lower() == ".zip":
+            return _in_zip(place, name) or _dated(place)
+        return _dated(place) if place.name == name else None
+    if stamp := _stamped(_manifest_bytes(place / MANIFEST)):
+        return stamp
+    parts = PurePosixPath(name).parts
+    for depth in range(1, len(parts) + 1):
+        file = place.joinpath(*parts[:depth])
+        if file.is_file():
+            inside = "/".join(parts[depth:])
+            return (_in_zip(file, inside) if inside else None) or _dated(file)
+    return None
+
+
+def _in_zip(path: Path, name: str) -> tuple[datetime, str] | None:
+    try:
+        data = bytes_of(path, limits.MAX_READ)
+        if data.count(b"PK\x01\x02") > limits.MAX_ENTRIES:
+            return None
+        with zipfile.ZipFile(BytesIO(data)) as archive:
+            if MANIFEST in archive.namelist():
+                with archive.open(MANIFEST) as file:
+                    if stamp := _stamped(file.read(MAX_MANIFEST)):
+                        return stamp
+            times = [i.date_time for i in archive.infolist() if i.filename.replace("\\", "/") == name]
+        return (datetime(*times[-1]).astimezone(), ZIPPED) if times and times[-1][0] > NO_TIME else None
+    except (Refused, Unreadable):
+        return None
+    except Exception:  # zipfile raises half a dozen types for damaged archives; dates in one may be no dates
+        return None
+
+
+def _manifest_bytes(path: Path) -> bytes:
+    try:
+        return bytes_of(path, MAX_MANIFEST)
+    except (Refused, Unreadable):
+        return b""
+
+
+def _stamped(manifest: bytes) -> tuple[datetime, str] | None:
+    """The time that a manifest states, where it states one with its zone."""
+    try:
+        time = datetime.fromisoformat(json.loads(manifest)["submitted"])
+        return (time.astimezone(UTC), STAMP) if time.tzinfo else None
+    except (ValueError, LookupError, TypeError, OverflowError, RecursionError):
+        return None
+
+
+def _dated(path: Path) -> tuple[datetime, str] | None:
+    try:
+        found = os.lstat(path)
+        return (datetime.fromtimestamp(found.st_mtime, UTC), DATED) if stat.S_ISREG(found.st_mode) else None
+    except (OSError, ValueError, OverflowError):
+        return None

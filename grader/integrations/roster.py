@@ -1,0 +1,119 @@
+"""Who is in the class: a gradebook that Canvas exported, or a plain CSV of one's own, told apart by their header."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
+
+from grader.batch.late import Extension, extension_of
+from grader.course.config import CourseError
+
+PLAIN = ("id", "name", "email", "section", "extension")  # of a roster of one's own; all but id may be missing
+
+
+class Roster:
+    """Who is who: a gradebook of Canvas or any CSV with its first columns, or a plain CSV with a column ``id``.
+
+    The latter's columns are ``PLAIN``; its rows are kept under Canvas's names for them.
+
+    Attributes:
+        plain: whether it is one's own.
+        header: the columns, as Canvas names them; those of assignments are named "TITLE (NUMBER)".
+        rows: a line per student, by column.
+        points: the line of points possible, where there is one.
+    """
+
+    def __init__(self, path: Path) -> None:
+        try:
+            text = path.read_text(encoding="utf-8-sig")
+        except (OSError, UnicodeDecodeError) as error:
+            raise CourseError(
+                f"the roster {path} cannot be read: {getattr(error, 'strerror', None) or error}"
+            ) from None
+        first = text.split("\n", 1)[0]
+        try:
+            lines = list(csv.reader(io.StringIO(text), delimiter=";" if first.count(";") > first.count(",") else ","))
+        except csv.Error as error:
+            raise CourseError(f"the roster {path} is no CSV: {error}") from None
+        header = [name.strip() for name in lines[0]] if lines else []
+        canvas = "Student" in header and "ID" in header
+        self.path, self.plain = path, not canvas and "id" in [name.lower() for name in header]
+        self._extensions: list[tuple[int, str, str]] = []  # line, id, cell
+        if self.plain:
+            header, lines = self._in_canvas_words([name.lower() for name in header], lines[1:])
+        elif canvas:
+            lines = lines[1:]
+        else:
+            raise CourseError(
+                f"the roster {path} has no columns Student and ID, as a gradebook exported from Canvas has, and no column "
+                f"id, as one of your own has: {', '.join(PLAIN)}"
+            )
+        self.header = header
+        found = [dict(zip(self.header, line, strict=False)) for line in lines]
+        self.points = next((row for row in found if row["Student"].strip() == "Points Possible"), {})
+        self.rows = [row for row in found if row.get("ID", "").strip() and row["Student"].strip() != "Student, Test"]
+        self._by_name: dict[str, list[dict[str, str]]] = {}
+        for row in self.rows:
+            for column in ("SIS Login ID", "SIS User ID", "ID", "Email"):
+                if name := row.get(column, "").strip().lower():
+                    for key in {name, name.split("@")[0]}:
+                        if row not in self._by_name.setdefault(key, []):
+                            self._by_name[key].append(row)
+
+    def _in_canvas_words(self, header: list[str], lines: list[list[str]]) -> tuple[list[str], list[list[str]]]:
+        """The columns and rows of a plain roster under Canvas's names. Raises CourseError naming the line."""
+        if unknown := [name for name in header if name not in PLAIN and "extension" in name]:
+            raise CourseError(
+                f"the roster {self.path} has a column {unknown[0]}; the one that is read is called extension"
+            )
+        rows: dict[str, list[str]] = {}
+        for number, line in enumerate(lines, 2):
+            row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
+            if not any(row.values()):
+                continue
+            if not (student := row.get("id", "")):
+                raise CourseError(f"{self.path}:{number}: no id")
+            if student.lower() in rows:
+                raise CourseError(f"{self.path}:{number}: {student} is there twice; keep one line")
+            self._extensions.append((number, student, row.get("extension", "")))
+            cells = [row.get(name, "") for name in ("name", "email", "section")]
+            rows[student.lower()] = [cells[0] or student, student, student, *cells[1:]]
+        return ["Student", "ID", "SIS Login ID", "Email", "Section"], list(rows.values())
+
+    def without(self, students: Iterable[str]) -> list[str]:
+        """The names that all but these are graded under."""
+        there = [self.row_of(student) for student in students]
+        return [row.get("SIS Login ID", "").strip() or row["ID"].strip() for row in self.rows if row not in there]
+
+    @property
+    def has_extensions(self) -> bool:
+        return any(cell for _, _, cell in self._extensions)
+
+    def extensions(self, modules: Sequence[str]) -> Callable[[str], Extension]:
+        """A student's extension. Raises CourseError naming the line of one that cannot be read."""
+        found = {
+            student: extension_of(cell, f"{self.path}:{number}", modules) for number, student, cell in self._extensions
+        }
+        return lambda student: found.get((self.row_of(student) or {}).get("ID", ""), {})
+
+    def row_of(self, student: str) -> dict[str, str] | None:
+        """By login, SIS id, Canvas's number, or as Canvas names downloads: "liddellalice_12_34_...", or "liddellalice_12".
+
+        None for a name that is not in it, and for one that could be two students'.
+        """
+        download = re.match(r"[^\W_]+_(?:late_)?(\d+)(?:$|_\d+(?:_|$))", student.lower())
+        found = self._by_name.get(student.lower()) or (self._by_name.get(download[1]) if download else None)
+        return found[0] if found and len(found) == 1 else None
+
+    def login(self, student: str) -> str:
+        """The name to grade a student under; what is no known student's stays as it is."""
+        row = self.row_of(student) or {}
+        return row.get("SIS Login ID", "").strip() or row.get("ID", "").strip() or student
+
+    def column(self, module: str) -> str:
+        """Canvas's own name of a module's column, where the assignment is there already."""
+        own = [name for name in self.header if re.fullmatch(rf"{re.escape(module)} \(\d+\)", name)]
+        return own[0] if own else module

@@ -1,0 +1,107 @@
+"""The page of one check decided again, for staff: it tells hidden data."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from markupsafe import Markup, escape
+
+from grader.common.result import ExerciseReport
+from grader.reports.explained import Explained
+from grader.reports.explained_text import fact_lines, fault_line
+from grader.reports.pages import class_of, render
+
+MOST_LINES = 2000
+
+
+@dataclass(frozen=True)
+class Code:
+    """A part of what was handed in: the file or cell, the number of its first line, and its text. Untrusted."""
+
+    name: str
+    line: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Value:
+    """An array by name, what it is ("float32[8,3]"), and its values as text."""
+
+    name: str
+    about: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Run:
+    """What was asked once, and what came of it; ``reason`` is empty where it passed."""
+
+    asked: str
+    secret: bool
+    number: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Appeal:
+    """All that the page shows.
+
+    Attributes:
+        exercise: the exercise with this one result; its own points are the result's.
+        functions: the code that was judged; ``whole``: all that was handed in for the exercise.
+        failed_on: the first run on inputs that are no secret and that failed, in words; "" for none.
+        inputs, outputs: of that run.
+        facts: what ``explain`` says of each program on inputs that are no secret.
+        lines: what was found, in full, as ``--why`` prints it.
+        differs: what is not as in the report on file.
+        on_file: whether there is one.
+    """
+
+    student: str
+    course: str
+    where: str
+    exercise: ExerciseReport
+    functions: Sequence[Code] = ()
+    whole: Sequence[Code] = ()
+    failed_on: str = ""
+    inputs: Sequence[Value] = ()
+    outputs: Sequence[Value] = ()
+    facts: Sequence[Explained] = ()
+    runs: Sequence[Run] = ()
+    lines: Sequence[str] = ()
+    differs: Sequence[str] = ()
+    on_file: bool = False
+    versions: dict[str, str] = field(default_factory=dict)
+
+
+def render_appeal(appeal: Appeal) -> str:
+    """One page with nothing outside it."""
+    facts = [
+        (
+            one.title,
+            [("fault", fault_line(one.fault))] if one.fault else [(word, text) for word, _, text in fact_lines(one)],
+        )
+        for one in appeal.facts
+    ]
+    return render(
+        "appeal.html.j2", appeal=appeal, exercise=appeal.exercise, facts=facts, audience="staff", look=class_of, heading=2,
+        code=_code, block=_block,
+    )  # fmt: skip
+
+
+def _code(code: Code) -> Markup:
+    """Its lines with their numbers, escaped."""
+    lines = code.text.split("\n")
+    shown = [f"{at:>4}  {line}" for at, line in enumerate(lines[:MOST_LINES], code.line)]
+    more = [f"      ... and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
+    return _block("\n".join([*shown, *more]))
+
+
+def _block(text: str) -> Markup:
+    """Escaped text of several lines; what does not print, bidirectional overrides among it, is written as its code."""
+    return escape("\n".join("".join(map(_visible, line.expandtabs(4))) for line in text.split("\n")))
+
+
+def _visible(char: str) -> str:
+    return char if char.isprintable() else f"\\u{{{ord(char):x}}}"
