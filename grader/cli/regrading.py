@@ -97,7 +97,11 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
     if folder.unread:
         tell("warning", f"no change can be told where the report on file could not be read: {a_few(folder.unread)}")
     groups = by_student(changes)
-    if not groups or quiet:
+    if quiet:
+        return
+    if not groups:
+        if folder.dry:
+            say("no score on file would change")
         return
     totals = [change for change in changes if change.what == TOTAL]
     fallen, risen = (sum(c.by * sign > 0 for c in totals) for sign in (-1, 1))

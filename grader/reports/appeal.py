@@ -93,14 +93,14 @@ def render_appeal(appeal: Appeal) -> str:
 def _code(code: Code) -> Markup:
     """Its lines with their numbers, escaped."""
     lines = code.text.split("\n")
-    shown = [f"{at:>4}  {line}" for at, line in enumerate(lines[:MOST_LINES], code.line)]
+    shown = [f"{at:>4}  {line.expandtabs(4)}" for at, line in enumerate(lines[:MOST_LINES], code.line)]
     more = [f"      ... and {len(lines) - MOST_LINES} more lines"] if len(lines) > MOST_LINES else []
     return _block("\n".join([*shown, *more]))
 
 
 def _block(text: str) -> Markup:
     """Escaped text of several lines; what does not print, bidirectional overrides among it, is written as its code."""
-    return escape("\n".join("".join(map(_visible, line.expandtabs(4))) for line in text.split("\n")))
+    return escape("\n".join("".join(map(_visible, line)) for line in text.split("\n")))
 
 
 def _visible(char: str) -> str:

@@ -10,6 +10,7 @@ from grader.batch.grade import Grader
 from grader.batch.why import find_check, why
 from grader.course.config import CourseError
 from grader.course.loading import Course
+from grader.reports.appeal import render_appeal
 from tests.batch.test_grade import NAME, RIGHT, TIER, ZEROS, submitted
 from tests.made_up import made_up
 
@@ -32,6 +33,33 @@ def test_a_check_is_decided_again_and_laid_open(course: Course) -> None:
     right = why(course, TIER, submitted(RIGHT), "traffic", None)
     assert (right.result.status, right.kept, right.differs) == ("passed", None, [])
     assert any(line.startswith("  all_gather over x: ") and line.endswith("(line 4)") for line in right.lines)
+
+
+@pytest.mark.slow
+def test_the_page_of_an_appeal_has_code_inputs_facts_and_every_run(course: Course) -> None:
+    text = "def other(): ...\n\n\n" + ZEROS
+    page = why(course, TIER, submitted(text), f"{NAME}/value", None).page
+    (code,) = page.functions
+    assert (
+        (code.name, code.line) == (f"{NAME}.py", 5)
+        and code.text.startswith("def gather(a")
+        and "import" not in code.text
+    )
+    assert page.failed_on.startswith("gather on x=4 with I=8, J=3, run 1: on device (x=0), all values are wrong")
+    assert [(v.name, v.about) for v in (*page.inputs, *page.outputs)] == [
+        ("a", "float32[8,3]"),
+        ("result 0", "float32[8,3]"),
+    ]
+    assert [fact.title for fact in page.facts] == [
+        f"gather on x={x} with {sizes}" for sizes in ("I=8, J=3", "I=1012, J=5") for x in (4, 2)
+    ]
+    assert [(run.secret, run.number) for run in page.runs].count((True, 2)) == 2  # two secret runs on each mesh
+    text = render_appeal(page)
+    assert "For staff only" in text and "secret" in text and "http" not in text.replace("http-equiv", "")
+    question = why(course, TIER, submitted(RIGHT + "\ngather_time = '3 us'\n"), "gather_time", None).page
+    assert [c.text for c in question.functions] == ["gather_time = '3 us'"] and question.runs == ()
+    missing = why(course, TIER, submitted(None), "value", None).page
+    assert missing.functions == () and "Nothing was handed in for this" in render_appeal(missing)
 
 
 @pytest.mark.slow

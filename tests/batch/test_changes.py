@@ -1,0 +1,222 @@
+"""What a regrade changes: found, explained, kept for ever, and nothing where nothing changed."""
+
+from __future__ import annotations
+
+import csv
+import io
+import tempfile
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader.batch.adjust import Adjustments
+from grader.batch.changes import FILE, Change, changes_of, history_csv, read_history, with_these
+from grader.batch.late import Handed
+from grader.batch.overrides import Override
+from grader.batch.store import Folder
+from grader.common.result import Report
+from grader.course.config import Config, CourseError
+from tests.reports.example_reports import EVIL, a_class, evil_report, exercise, make_report, mixed, result
+
+BASIS = {"submission": "s", "course": "c", "grader": "g", "versions": "jax 1", "isolation": "none"}
+LATE = Config.model_validate(
+    {
+        "name": "c",
+        "late": {"percent_per_day": 10},
+        "modules": [{"id": "03_matmuls", "title": "M", "deadline": "2026-11-01T00:00:00+00:00"}],
+    }
+)
+
+
+def one(*results, basis: dict[str, str] | None = None, **changes) -> Report:
+    return make_report(exercise(list(results), basis=BASIS if basis is None else basis), **changes)
+
+
+def lines(old: Report, new: Report) -> list[str]:
+    return [change.line for change in changes_of(old, new)]
+
+
+PASSED, FAILED = result("value", points=2), result("value", "failed", points=2)
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"submission": "t"}, "another submission"),
+        ({"course": "d"}, "another course (exercise, checks or course.yaml)"),
+        ({"grader": "h"}, "another grader"),
+        ({"isolation": "bwrap"}, "another isolation"),
+        ({"versions": "jax 2"}, "other versions (jax 1 -> jax 2)"),
+        ({"submission": "t", "course": "d"}, "another submission, another course (exercise, checks or course.yaml)"),
+        ({}, "the same submission, course and versions: a person should look (--why)"),
+    ],
+)
+def test_a_changed_score_says_which_check_and_what_is_another(changed: dict[str, str], why: str) -> None:
+    assert lines(one(PASSED), one(FAILED, basis=BASIS | changed)) == [
+        f"alice: c3_contracting/value 2 -> 0 of 2: passed -> failed; {why}",
+        f"alice: score 2 -> 0 of 2: passed -> failed; {why}",
+    ]
+
+
+def test_a_report_that_does_not_say_what_it_was_graded_with_says_so() -> None:
+    (first, _) = lines(one(PASSED, basis={}), one(FAILED))
+    assert first.endswith("passed -> failed; the report on file does not say what it was graded with")
+
+
+def test_what_was_broken_blames_nobody() -> None:
+    (first, _) = lines(one(result("value", "broken", points=2)), one(PASSED))
+    assert first == "alice: c3_contracting/value 0 -> 2 of 2: broken -> passed; the grader itself had failed there"
+
+
+def test_checks_and_exercises_that_came_or_went_are_told() -> None:
+    other = result("layout")
+    assert lines(one(PASSED, other), one(PASSED))[0].startswith(
+        "alice: c3_contracting/layout 1 -> 0 of 0: no more there; "
+    )
+    assert lines(one(PASSED), one(PASSED, other))[0].startswith("alice: c3_contracting/layout 0 -> 1 of 1: new; ")
+    gone = make_report(exercise([PASSED], exercise="c1"), exercise([other], exercise="c2"))
+    told = lines(gone, make_report(exercise([PASSED], exercise="c1")))
+    assert told[0] == "alice: c2 1 -> 0 of 0: the course has this exercise no more"
+    assert told[1].startswith("alice: score 3 -> 2 of 2: ")
+
+
+def test_what_was_not_graded_before_is_no_change() -> None:
+    old = make_report(exercise([PASSED], exercise="c1"))
+    new = make_report(exercise([PASSED], exercise="c1"), exercise([PASSED], exercise="e1", module="05_rings"))
+    assert lines(old, new) == []
+
+
+def test_points_by_hand_and_penalties_are_told_with_their_words() -> None:
+    hand = Override(student="alice", check="c3_contracting/value", points=1, by="Bob", reason="oral exam")
+    by_hand = Adjustments(overrides=[hand])(one(FAILED), None)
+    text = "set by hand by Bob: oral exam; the grader gave 0"
+    assert lines(one(FAILED), by_hand)[0] == f"alice: c3_contracting/value 0 -> 1 of 2: {text}"
+    assert (
+        lines(by_hand, one(FAILED))[0]
+        == "alice: c3_contracting/value 1 -> 0 of 2: no longer set by hand by Bob: oral exam"
+    )
+    late = Adjustments(
+        LATE, times={"alice": {"03_matmuls": Handed(datetime(2026, 11, 2, tzinfo=UTC), "submitted.csv")}}
+    )
+    words = "handed in 24 h late: 1 x 10 % of 2 = 0.2 points off (time by submitted.csv)"
+    assert lines(one(PASSED), late(one(PASSED), None)) == [
+        f"alice: late 03_matmuls 0 -> -0.2 of 0: no penalty -> {words}",
+        f"alice: score 2 -> 1.8 of 2: no penalty -> {words}",
+    ]
+
+
+STATUS = st.sampled_from(["passed", "failed", "blocked", "broken"])
+RESULTS = st.lists(st.tuples(STATUS, st.floats(0, 10)), min_size=1, max_size=4)
+TIMES = st.datetimes(datetime(2026, 10, 1), datetime(2027, 1, 1), timezones=st.just(UTC))
+
+
+def drawn(student: str, checks: list[tuple[str, float]]) -> Report:
+    return one(*(result(f"check{i}", status, points=p) for i, (status, p) in enumerate(checks)), student=student)
+
+
+@given(RESULTS, RESULTS)
+def test_every_change_of_a_score_is_told_and_its_parts_add_up(before, after) -> None:
+    old, new = drawn("ada", before), drawn("ada", after)
+    found = changes_of(old, new)
+    if not found:
+        assert (old.earned, old.points) == (new.earned, new.points)
+        return
+    *parts, total = found
+    assert (total.before, total.after) == (pytest.approx(old.earned), new.earned)
+    assert sum(part.by for part in parts) == pytest.approx(total.by, abs=1e-5)
+
+
+@given(RESULTS, st.none() | TIMES, st.none() | st.floats(0, 10))
+@settings(max_examples=40)
+def test_reports_are_the_same_bytes_where_nothing_changed(checks, time, points) -> None:
+    times = {"ada": {"03_matmuls": Handed(time, "the file's date")}} if time else {}
+    hand = [] if points is None else [
+        Override(student="ada", check="c3_contracting/check0", points=points, by="B", reason="r")
+    ]  # fmt: skip
+    with tempfile.TemporaryDirectory() as name:
+        out = Path(name)
+        for _ in range(2):
+            with Folder(out, adjust=Adjustments(LATE, hand, times=times)) as folder:
+                folder.keep(drawn("ada", checks))
+                first = {p: p.read_bytes() for p in out.rglob("*") if p.is_file()}
+                folder.settle()
+                folder.tell_changes()
+                folder.replace()
+                assert folder.changes == []
+        assert {p: p.read_bytes() for p in out.rglob("*") if p.is_file()} == first
+        later = {"ada": {"03_matmuls": Handed(time + timedelta(days=30), "the file's date")}} if time else {}
+        with Folder(out, adjust=Adjustments(LATE, hand, times=later)) as folder:  # the same work, copied: new dates
+            folder.settle()
+            assert folder.changes == []
+
+
+def test_without_policy_and_overrides_a_report_is_what_the_grader_gave(tmp_path: Path) -> None:
+    for plain in (*a_class(), mixed()):
+        with Folder(tmp_path / "out", adjust=Adjustments(LATE.model_copy(update={"late": None}))) as folder:
+            assert folder.keep(plain) == plain
+            assert (tmp_path / "out" / "reports" / f"{plain.student}.json").read_text() == plain.dumps()
+
+
+# -- the history -------------------------------------------------------------------------------
+
+CHANGES = [Change("=ada", "c3/value", 2, 0, 2, f"-why {EVIL}"), Change("=ada", "score", 2, 0, 2, "why")]
+
+
+def test_a_history_is_read_as_it_was_written_and_no_cell_is_a_formula(tmp_path: Path) -> None:
+    text = history_csv(with_these([], CHANGES, "2026"))
+    (tmp_path / FILE).write_text(text)
+    assert not [
+        cell for line in csv.reader(io.StringIO(text)) for cell in line if cell[:1] in "=+-@" and cell[1:2].isalpha()
+    ]
+    again = read_history(tmp_path)
+    assert history_csv(again) == text
+    assert [told.regrade for told in with_these(again, [Change("bo", "score", 1, 0, 2, "w")], "2027")] == [1, 1, 2]
+
+
+def test_what_a_killed_regrade_told_is_not_told_twice_and_never_lost(tmp_path: Path) -> None:
+    told = with_these([], CHANGES, "2026")
+    assert with_these(told, CHANGES[1:], "2027") == told
+    back = with_these(told, [Change("=ada", "score", 0, 2, 2, "why")], "2027")
+    assert len(with_these(back, CHANGES, "2028")) == 5
+
+
+@pytest.mark.parametrize(
+    "text", ["", "a,b\n", "regrade,when,student,what,before,after,of,why\nx,,a,b,1,2,3,w\n", "\xff"]
+)
+def test_a_damaged_history_stops_the_regrade(text: str, tmp_path: Path) -> None:
+    (tmp_path / FILE).write_text(text, encoding="latin-1")
+    with (
+        pytest.raises(CourseError, match=r"changes\.csv is not as it was written; mend it or move it away"),
+        Folder(tmp_path),
+    ):
+        pass
+
+
+def test_a_folder_that_is_not_to_be_written_is_not_even_made(tmp_path: Path) -> None:
+    with Folder(tmp_path / "out", dry=True) as folder:
+        folder.stage(mixed())
+        assert [r.student for r in folder.settle().values()] == ["alice"] == [r.student for r in folder.reports()]
+        folder.tell_changes()
+        folder.replace()
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_report_that_cannot_be_read_is_named_since_its_change_is_not_known(tmp_path: Path) -> None:
+    with Folder(tmp_path) as folder:
+        (tmp_path / "reports" / "alice.json").write_text('{"schema_version": 99}')
+        folder.stage(mixed())
+        assert folder.unread == ["alice"]
+
+
+def test_hostile_text_does_no_harm_on_the_page_of_changes(tmp_path: Path) -> None:
+    evil = evil_report().model_copy(update={"student": "eve"})
+    with Folder(tmp_path, when="2026-11-22") as folder:
+        folder.keep(evil)
+        folder.stage(evil.model_copy(update={"exercises": []}))
+        folder.settle()
+        folder.tell_changes()
+    page = (tmp_path / "changes.html").read_text()
+    assert "<script>" not in page and "eve" in page and "For staff only" in page

@@ -1,0 +1,81 @@
+"""The staff's record of when work was handed in: it goes before all else, and never lies in a student's own folder."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from grader.batch.handing_in import read_stated, stated_in, times_of
+from grader.batch.late import Handed
+from grader.course.config import CourseError
+from grader.course.loading import Course, load_course
+from grader.intake.reading import read
+from grader.intake.times import STATED
+from tests.batch.test_grade import NAME, RIGHT
+from tests.made_up import made_up
+
+MODULE = "01_gather"
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Course:
+    made = made_up(tmp_path / "course")
+    path = made.root / "course.yaml"
+    path.write_text(f"{path.read_text()}late: {{percent_per_day: 10}}\n")
+    return load_course(path)
+
+
+def handed(folder: Path, student: str = "ada") -> Path:
+    place = folder / student
+    place.mkdir(parents=True)
+    (place / f"{NAME}.py").write_text(RIGHT)
+    return place
+
+
+def test_the_record_goes_before_the_files_and_the_latest_line_before_others(course: Course, tmp_path: Path) -> None:
+    place = handed(tmp_path / "work")
+    (tmp_path / "work" / STATED).write_text(
+        "student,time,module\nada,2026-11-02T10:00+00:00,\nada,2026-11-02 12:00+02:00,\nbo,2026-11-03T00:00Z,01_gather\n"
+    )
+    stated = stated_in([tmp_path / "work"], [place], [MODULE], str)
+    work = {"ada": read(place, "ada", course.module_of)}
+    times, notes = times_of(course, {"ada": place}, work, stated)
+    assert times == {"ada": {MODULE: Handed(datetime(2026, 11, 2, 10, tzinfo=UTC), STATED)}}
+    assert notes == [f"in {STATED}, and nothing of theirs is here: bo"]
+    times, (weak,) = times_of(course, {"ada": place}, work, {})
+    assert times["ada"][MODULE].source == "the file's date" and "which students can set" in weak
+
+
+def test_a_record_in_a_students_own_folder_is_the_students(course: Course, tmp_path: Path) -> None:
+    place = handed(tmp_path / "work")
+    (place / STATED).write_text("student,time\nada,2026-01-01T00:00Z\n")
+    assert stated_in([place], [place], [MODULE], str) == {}
+    (tmp_path / "work" / STATED).symlink_to(place / STATED)
+    assert stated_in([tmp_path / "work"], [place], [MODULE], str) == {}
+
+
+def test_without_a_policy_no_time_is_looked_at(course: Course, tmp_path: Path) -> None:
+    place = handed(tmp_path / "work")
+    plain = made_up(tmp_path / "plain")
+    assert times_of(plain, {"ada": place}, {"ada": read(place, "ada", plain.module_of)}, {}) == ({}, [])
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (
+            "who,when\n",
+            r"submitted\.csv:1: no columns student and time; the header is student,time or student,time,module",
+        ),
+        ("", r":1: no columns student and time"),
+        ("student,time\nada,monday\n", r":2: no time 'monday'; write 2026-11-02T23:59 or 2026-11-02 23:59\+01:00"),
+        ("student,time\nada\n", r":2: no time ''"),
+        ("student,time,module\nada,2026-11-02,09_x\n", r":2: no module '09_x' in the course"),
+    ],
+)
+def test_a_record_that_cannot_be_read_is_named(text: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / STATED).write_text(text)
+    with pytest.raises(CourseError, match=said):
+        read_stated(tmp_path / STATED, [MODULE])

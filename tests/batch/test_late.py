@@ -1,0 +1,148 @@
+"""What lateness costs: the arithmetic, for any policy, time and points."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grader.batch.late import EVERY, Handed, days_late, extension_of, later_of, penalised, percent_of
+from grader.common.result import HandIn
+from grader.course.config import CourseError, LatePolicy, Module
+from grader.intake.times import STATED
+
+DUE = datetime(2026, 11, 1, 23, 59, tzinfo=UTC)
+HOUR = timedelta(hours=1)
+MODULES = [Module(id=f"0{i}_m", title="M", deadline=DUE + i * timedelta(days=7)) for i in range(3)]
+POLICIES = st.builds(
+    LatePolicy,
+    grace_minutes=st.integers(0, 120),
+    percent_per_day=st.floats(0.1, 100),
+    at_most_percent=st.floats(0.1, 100),
+    free_days=st.integers(0, 5),
+)
+LATENESS = st.timedeltas(timedelta(days=-30), timedelta(days=400))
+POINTS = st.floats(0, 1000)
+
+
+def policy(**changes: float) -> LatePolicy:
+    return LatePolicy.model_validate({"percent_per_day": 10} | changes)
+
+
+def one(late: timedelta, earned: float, of: LatePolicy | None, extension: str = "") -> HandIn:
+    times = {"00_m": Handed(DUE + late, STATED)}
+    (found,) = penalised(of, MODULES, {"00_m": earned}, times, extension_of(extension, "r.csv:2", ["00_m"]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("late", "changes", "penalty", "text"),
+    [
+        (-HOUR, {}, 0, ""),
+        (0 * HOUR, {}, 0, ""),
+        (26 * HOUR, {}, 1.7, "handed in 26 h late: 2 x 10 % of 8.5 = 1.7 points off (time by submitted.csv)"),
+        (HOUR / 4, {"grace_minutes": 15}, 0, ""),
+        (HOUR / 2, {"grace_minutes": 15}, 0.85, "handed in 30 min late: 1 x 10 % of 8.5 = 0.85 points off (time by submitted.csv)"),
+        (24 * HOUR + HOUR / 4, {"grace_minutes": 15}, 0.85, "handed in 24 h 15 min late: 1 x 10 % of 8.5 = 0.85 points off (time by submitted.csv)"),
+        (24 * 9 * HOUR, {"at_most_percent": 50}, 4.25, "handed in 216 h late: at most 50 % of 8.5 = 4.25 points off (time by submitted.csv)"),
+        (24 * 99 * HOUR, {}, 8.5, "handed in 2376 h late: at most 100 % of 8.5 = 8.5 points off (time by submitted.csv)"),
+        (26 * HOUR, {"free_days": 1}, 0.85, "handed in 26 h late: 1 late day used, 1 x 10 % of 8.5 = 0.85 points off (time by submitted.csv)"),
+        (26 * HOUR, {"free_days": 5}, 0, "handed in 26 h late: 2 late days used (time by submitted.csv)"),
+    ],
+)  # fmt: skip
+def test_days_that_were_begun_cost_a_share_of_what_was_earned(late, changes, penalty, text) -> None:
+    found = one(late, 8.5, policy(**changes))
+    assert (found.penalty, found.text) == (penalty, text)
+
+
+@given(LATENESS, POINTS, POLICIES)
+def test_a_penalty_is_never_negative_and_never_more_than_was_earned_or_the_cap(late, earned, of) -> None:
+    found = one(late, earned, of)
+    assert 0 <= found.penalty <= earned + 1e-6
+    assert found.penalty <= earned * of.at_most_percent / 100 + 1e-6
+    assert bool(found.text) == (days_late(DUE + late, DUE, of) > 0)
+    if late <= timedelta(minutes=of.grace_minutes):
+        assert found.penalty == 0
+
+
+@given(LATENESS, LATENESS, POINTS, POLICIES)
+def test_who_is_later_never_pays_less(first, second, earned, of) -> None:
+    early, late = sorted((first, second))
+    assert one(early, earned, of).penalty <= one(late, earned, of).penalty
+
+
+@given(LATENESS, POINTS, POINTS, POLICIES)
+def test_who_earned_more_never_ends_with_less(late, first, second, of) -> None:
+    less, more = sorted((first, second))
+    assert less - one(late, less, of).penalty <= more - one(late, more, of).penalty + 2e-6
+
+
+@given(LATENESS, POINTS, POLICIES, st.integers(0, 60))
+def test_an_extension_or_a_free_day_never_costs(late, earned, of, days) -> None:
+    plain = one(late, earned, of).penalty
+    assert one(late, earned, of, f"{days}d").penalty <= plain
+    assert one(late, earned, of.model_copy(update={"free_days": of.free_days + days})).penalty <= plain
+
+
+@given(st.lists(LATENESS, min_size=3, max_size=3), POLICIES)
+def test_free_days_are_spent_once_in_the_order_of_the_deadlines(lates, of) -> None:
+    deadlines = {m.id: m.deadline for m in MODULES if m.deadline}
+    times = {name: Handed(at + late, STATED) for (name, at), late in zip(deadlines.items(), lates, strict=True)}
+    found = penalised(of, MODULES[::-1], dict.fromkeys(times, 100.0), times)
+    left = of.free_days
+    for hand_in in sorted(found, key=lambda one: one.module):
+        days = days_late(times[hand_in.module].time, deadlines[hand_in.module], of)
+        paid = max(0, days - left)
+        left -= days - paid
+        assert hand_in.penalty == pytest.approx(percent_of(of, paid), abs=1e-5)
+
+
+@given(LATENESS, POINTS)
+def test_without_a_policy_or_a_deadline_nothing_is_taken(late, earned) -> None:
+    assert one(late, earned, None).penalty == 0
+    free = [Module(id="00_m", title="M")]
+    (found,) = penalised(policy(), free, {"00_m": earned}, {"00_m": Handed(DUE + late, STATED)})
+    assert (found.penalty, found.text) == (0, "")
+
+
+def test_an_extension_of_a_module_goes_before_one_for_all() -> None:
+    assert extension_of("2d; 03_m=36h", "x", ["03_m"]) == {EVERY: timedelta(days=2), "03_m": timedelta(hours=36)}
+    assert extension_of(" ", "x", []) == {}
+    assert one(3 * 24 * HOUR, 10, policy(), "9d; 00_m=1d").penalty == 2
+
+
+@pytest.mark.parametrize(
+    ("cell", "said"),
+    [
+        ("2", r"^r\.csv:7: no extension '2'; write 2d, 36h or 03_m=2d; \.\.\.$"),
+        ("-2d", "no extension '-2d'"),
+        ("99999d", "no extension"),
+        ("04_n=2d", r"^r\.csv:7: extension for '04_n', which is no module of the course$"),
+        ("2d;3d", r"^r\.csv:7: two extensions for everything; write one$"),
+    ],
+)
+def test_an_extension_that_cannot_be_read_is_named(cell: str, said: str) -> None:
+    with pytest.raises(CourseError, match=said):
+        extension_of(cell, "r.csv:7", ["03_m"])
+
+
+def on_file(at: datetime, source: str) -> list[HandIn]:
+    return [HandIn(module="m", submitted=at.isoformat(), source=source)]
+
+
+def test_of_two_times_of_the_same_work_the_earlier_holds_and_the_staffs_record_always() -> None:
+    late, weak = DUE + HOUR, "the file's date"
+
+    def time(now: tuple, then: tuple, same: bool) -> tuple:
+        found = later_of({"m": Handed(*now)}, on_file(*then), {"m": same})["m"]
+        return found.time, found.source
+
+    assert time((late, weak), (DUE, weak), True) == (DUE, weak)  # copied to another machine
+    assert time((late, weak), (DUE, weak), False) == (late, weak)  # handed in again
+    assert time((DUE, weak), (late, weak), True) == (DUE, weak)
+    assert time((DUE, weak), (late, STATED), True) == (late, STATED)
+    assert time((late, STATED), (DUE, weak), True) == (late, STATED)
+    assert time((DUE, STATED), (late, STATED), True) == (DUE, STATED)
+    assert later_of({}, on_file(DUE, weak), {})["m"].time == DUE

@@ -1,0 +1,127 @@
+"""Points that a person gives: read with care, kept over regrades, and told when they no longer fit."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from grader.batch.adjust import Adjustments
+from grader.batch.overrides import FILE, Override, as_graded, overridden, read_overrides, unknown, with_sums
+from grader.common.result import Report
+from grader.course.config import CourseError
+from tests.reports.example_reports import exercise, make_report, result
+
+EXERCISE = "c3_contracting"
+
+
+def graded(*earned: float, status: str = "passed") -> Report:
+    results = [result(f"check{i}", status, points=2.0, earned=e) for i, e in enumerate(earned)]
+    return make_report(exercise(results))
+
+
+def override(check: str = f"{EXERCISE}/check0", points: float = 1, **changes) -> Override:
+    base = {"student": "alice", "check": check, "points": points, "by": "Bob", "reason": "the statement was wrong"}
+    return Override.model_validate(base | changes)
+
+
+def laid_over(report: Report, *overrides: Override, old: Report | None = None) -> tuple[Report, list[str]]:
+    found, problems = overridden(report, old, overrides)
+    return with_sums(found), problems
+
+
+def test_a_check_and_an_exercise_are_set_by_hand_and_the_graders_points_stay_readable() -> None:
+    plain = graded(0, 2)
+    found, problems = laid_over(plain, override(points=1.5))
+    assert (found.earned, problems) == (3.5, [])
+    by_hand = found.exercises[0].results[0].by_hand
+    assert by_hand and (by_hand.by, by_hand.reason, by_hand.graded) == ("Bob", "the statement was wrong", 0)
+    assert as_graded(found) == plain
+    whole, _ = laid_over(plain, override(EXERCISE, 4))
+    assert whole.earned == 4 and whole.exercises[0].by_hand and as_graded(whole) == plain
+
+
+def test_points_that_waited_for_a_person_wait_no_more() -> None:
+    plain = graded(0, status="broken")
+    assert plain.pending == 2
+    found, _ = laid_over(plain, override(points=2))
+    assert (found.earned, found.pending) == (2, 0) and as_graded(found) == plain
+
+
+@pytest.mark.parametrize(
+    ("one", "said"),
+    [
+        (override("c9_other"), "alice c9_other: there is no such check or exercise in the report; the line does nothing"),
+        (override(f"{EXERCISE}/nope"), f"alice {EXERCISE}/nope: there is no such check or exercise in the report; the line does nothing"),
+        (override(points=3), f"alice {EXERCISE}/check0: 3 points, and it is worth 2; the line does nothing"),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit_changes_nothing_and_is_told(one: Override, said: str) -> None:
+    plain = graded(0)
+    assert laid_over(plain, one) == (plain, [said])
+
+
+def test_who_has_no_report_is_told() -> None:
+    (told,) = unknown([override(), override(student="zoe")], ["alice"])
+    assert told == ("zoe", f"zoe {EXERCISE}/check0: nobody of that name has a report; the line does nothing")
+
+
+def test_a_result_that_changed_since_is_told_until_a_person_looked() -> None:
+    first, _ = laid_over(graded(0), override())
+    second, problems = laid_over(graded(2), override(), old=first)
+    wanted = (
+        f"alice {EXERCISE}/check0: the grader gave 0 when 1 was set by hand, and gives 2 now; "
+        "look again, then delete the line or write graded: 2 into it"
+    )
+    assert problems == [wanted] and second.earned == 1  # it still holds
+    assert laid_over(graded(2), override(), old=second)[1] == [wanted]
+    assert laid_over(graded(2), override(graded=2), old=second)[1] == []
+
+
+@given(st.lists(st.sampled_from([0.0, 2.0]), min_size=1, max_size=4), st.data())
+def test_what_was_laid_over_comes_off_again_and_laid_twice_is_laid_once(earned, data) -> None:
+    plain = graded(*earned)
+    chosen = data.draw(st.sets(st.integers(0, len(earned) - 1)))
+    listed = [override(f"{EXERCISE}/check{i}", data.draw(st.floats(0, 2))) for i in chosen]
+    adjust = Adjustments(overrides=listed)
+    once = adjust(plain, None)
+    assert as_graded(once) == plain
+    assert adjust(as_graded(once), once) == once
+    assert 0 <= once.earned <= once.points
+    assert Adjustments()(plain, None) is plain
+
+
+def written(folder: Path, text: str) -> Path:
+    (folder / FILE).write_text(text)
+    return folder
+
+
+LINE = "  - {student: a, check: c3/v, points: 1, by: B, reason: r}\n"
+
+
+def test_a_file_is_read_and_a_folder_without_one_has_none(tmp_path: Path) -> None:
+    assert read_overrides(tmp_path) == ()
+    assert read_overrides(written(tmp_path, "overrides:\n")) == ()
+    (one,) = read_overrides(written(tmp_path, f"overrides:\n{LINE}"))
+    assert (one.student, one.check, one.points, one.by, one.reason) == ("a", "c3/v", 1, "B", "r")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("overrides:\n" + LINE.replace("points", "pionts"), r"overrides\.yaml:2: overrides\.0\.pionts: no such field; did you mean 'points'\?"),
+        ("overrides:\n" + LINE.replace("points: 1", "points: -1"), r"overrides\.yaml:2: overrides\.0\.points: .*greater than or equal to 0"),
+        ("overrides:\n" + LINE.replace("points: 1", "points: .nan"), r"overrides\.yaml:2: overrides\.0\.points: "),
+        ("overrides:\n" + LINE.replace("points: 1", "points: .inf"), r"overrides\.yaml:2: overrides\.0\.points: "),
+        ("overrides:\n" + LINE.replace(", reason: r", ""), r"overrides\.yaml:2: overrides\.0\.reason: Field required"),
+        ("overrides:\n" + LINE + LINE, r"overrides\.yaml:1: overrides: a c3/v is there twice; keep one"),
+        ("overrides:\n" + LINE + LINE.replace("c3/v", "c3"), r"a c3 is set as a whole and c3/v too; keep one"),
+        ("- a\n", r"overrides\.yaml:1: the file: "),
+        ("a: [", r"overrides\.yaml:\d: not YAML"),
+    ],
+)  # fmt: skip
+def test_a_mistake_in_the_file_is_one_line(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(CourseError, match=said):
+        read_overrides(written(tmp_path, text))

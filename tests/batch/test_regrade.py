@@ -1,0 +1,136 @@
+"""A regrade that is killed at any moment: reports are old or new, each whole, and what changes was told before and stays told."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.batch import store
+from grader.batch.changes import FILE, read_history
+from grader.batch.grade import Grader
+from grader.common.result import Report
+from grader.course.loading import Course, load_course
+from grader.intake.submission import Submission
+from grader.reports.summary import summarise
+from tests.batch.test_grade import NAME, RIGHT, ZEROS, submitted
+from tests.made_up import made_up
+from tests.test_unlucky import no_bar
+
+CLASS = {"ada": ZEROS, "bo": RIGHT, "cy": RIGHT}
+REGRADED = {"ada": RIGHT, "bo": ZEROS, "cy": RIGHT}
+WRITES = 2 + 2 + 3 * 2 + 4  # staged; changes; pages and report of each; integrity, grades, summary, index
+
+
+class Killed(BaseException):
+    """As SIGKILL would, but for what it leaves undone in this process."""
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    return made_up(tmp_path_factory.mktemp("course"))
+
+
+@pytest.fixture(scope="module")
+def grader(course: Course) -> Iterator[Grader]:
+    with Grader(course, "none") as made:
+        yield made
+
+
+def grade(grader: Grader, out: Path, texts: dict[str, str], **more) -> store.Folder:
+    work: dict[str, Submission] = {student: submitted(text, student) for student, text in texts.items()}
+    with store.Folder(out, grader.course, when="2026", **more) as folder:
+        reports, failures = store.grade_batch(grader, folder, work, [NAME], no_bar)
+        assert not failures
+        folder.finish(reports, summarise(reports))
+    return folder
+
+
+def reports(out: Path) -> dict[str, Report]:
+    return {p.stem: Report.loads(p.read_text()) for p in (out / "reports").glob("*.json")}
+
+
+def files(out: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*") if p.is_file() and p.name != ".lock"}
+
+
+@pytest.mark.slow
+def test_a_regrade_killed_between_any_two_writes(
+    grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grade(grader, tmp_path / "wanted", CLASS)
+    old = reports(tmp_path / "wanted")
+    grade(grader, tmp_path / "wanted", REGRADED)
+    new, wanted, replace = reports(tmp_path / "wanted"), files(tmp_path / "wanted"), os.replace
+    assert old["ada"].earned < new["ada"].earned and old["bo"].earned > new["bo"].earned and old["cy"] == new["cy"]
+    for last in range(1, WRITES + 1):
+        out, left = tmp_path / f"out{last}", iter(range(1, last + 1))
+        grade(grader, out, CLASS)
+
+        def replace_or_die(source, target, left=left, last=last) -> None:
+            if next(left, last) == last:
+                raise Killed
+            replace(source, target)
+
+        monkeypatch.setattr(os, "replace", replace_or_die)
+        with pytest.raises(Killed):
+            grade(grader, out, REGRADED)
+        monkeypatch.setattr(os, "replace", replace)
+        there = reports(out)
+        assert all(there[student] in (old[student], new[student]) for student in CLASS)
+        replaced = [student for student in CLASS if there[student] != old[student]]
+        told = {one.change.student for one in read_history(out)}
+        assert set(replaced) <= told, "a report was replaced before its change was told"
+        assert told in (set(), {"ada", "bo"})
+        grade(grader, out, REGRADED)
+        assert files(out) == wanted
+
+
+def test_what_a_killed_regrade_graded_is_not_graded_again(
+    grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    grade(grader, tmp_path, CLASS)
+    monkeypatch.setattr(store.Folder, "settle", lambda self: (_ for _ in ()).throw(Killed()))
+    with pytest.raises(Killed):
+        grade(grader, tmp_path, REGRADED)
+    monkeypatch.undo()
+    assert {p.name for p in (tmp_path / "staged").iterdir()} == {"ada.json", "bo.json"}
+    with store.Folder(tmp_path, grader.course) as folder:
+        found = folder.kept("ada", grader.fingerprint(submitted(RIGHT), [NAME]), [NAME])
+        assert found and found.earned == 2 and reports(tmp_path)["ada"].earned == 0
+        other = folder.kept("ada", grader.fingerprint(submitted(RIGHT + "\n"), [NAME]), [NAME])
+        assert other is None, "what was staged is of other work"
+
+
+def test_nothing_is_written_in_a_dry_run_and_all_is_said(grader: Grader, tmp_path: Path) -> None:
+    grade(grader, tmp_path, CLASS)
+    before = files(tmp_path)
+    folder = grade(grader, tmp_path, REGRADED, dry=True)
+    assert files(tmp_path) == before
+    dry = [change.line for change in folder.changes]
+    assert (
+        dry[-1] == "bo: score 2 -> 0 of 3: passed -> failed; another submission; passed -> blocked; another submission"
+    )
+    assert [change.line for change in grade(grader, tmp_path, REGRADED).changes] == dry
+
+
+def test_grading_again_changes_no_byte(grader: Grader, tmp_path: Path) -> None:
+    grade(grader, tmp_path, CLASS)
+    before = files(tmp_path)
+    assert grade(grader, tmp_path, CLASS).changes == [] and files(tmp_path) == before
+    assert FILE not in before
+
+
+def test_a_new_deadline_or_policy_grades_nothing_again(tmp_path: Path, course: Course) -> None:
+    text = (course.root / "course.yaml").read_text()
+    (tmp_path / "solutions").symlink_to(course.root / "solutions")
+
+    def digest(more: str) -> str:
+        (tmp_path / "course.yaml").write_text(text + more)
+        return load_course(tmp_path / "course.yaml").digest([NAME])
+
+    plain = digest("")
+    assert digest("    deadline: 2026-11-01\nlate: {percent_per_day: 10}\n") == plain
+    assert digest("    weight: 2\n") != plain

@@ -1,0 +1,85 @@
+"""A term's grading as a person types it: lateness, extensions, points by hand, what a regrade changes, an appeal's page."""
+
+from __future__ import annotations
+
+import csv
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.commands import GOOD, ROOT, one_line, shardlings
+
+EXERCISE = "c1_no_communication"
+GRADE = ("grade", "class", "--out", "out", "--isolation", "none")
+LATE = "    deadline: 2026-11-01T12:00:00+00:00\nlate: {percent_per_day: 10, grace_minutes: 15}\n"
+
+
+@pytest.fixture
+def term(small: Path) -> Path:
+    """A course with a late policy, a class of three, and its roster."""
+    (small / "course.yaml").write_text((small / "course.yaml").read_text() + LATE)
+    for student in ("ada", "bob", "eve"):
+        (small / "class" / student).mkdir(parents=True)
+        shutil.copy(ROOT / GOOD, small / "class" / student)
+    (small / "class" / "submitted.csv").write_text(
+        "student,time\nada,2026-11-01T12:10Z\nbob,2026-11-02T14:00Z\neve,2026-11-02T14:00Z\n"
+    )
+    (small / "roster.csv").write_text("id,name,email,section,extension\nAda,A,,,\nbob,B,,,\neve,E,,,2d\nzoe,Z,,,\n")
+    return small
+
+
+def grades(term: Path) -> dict[str, dict[str, str]]:
+    with open(term / "out" / "grades.csv", encoding="utf-8", newline="") as file:
+        return {line["student"]: line for line in csv.DictReader(file)}
+
+
+@pytest.mark.slow
+def test_a_term(term: Path) -> None:
+    done = shardlings(*GRADE, "--roster", "roster.csv", cwd=term)
+    assert done.returncode == 0, done.stderr
+    assert "in the roster, and handed in nothing (0 in grades.csv): zoe" in done.stderr
+    first = grades(term)
+    full, of = float(first["Ada"]["earned"]), first["Ada"]["points"]
+    assert [float(first[who]["earned"]) for who in ("Ada", "bob", "eve", "zoe")] == [
+        full,
+        round(0.8 * full, 6),
+        full,
+        0,
+    ]
+    assert f"handed in 26 h late: 2 x 10 % of {full:g}" in first["bob"]["remarks"]
+    assert first["zoe"]["remarks"] == "nothing handed in" and first["zoe"]["points"] == first["bob"]["points"]
+    assert "handed in 26 h late" in (term / "out" / "students" / "bob.html").read_text()
+
+    (term / "out" / "overrides.yaml").write_text(
+        f"overrides:\n  - {{student: bob, check: {EXERCISE}, points: 1, by: Tom, reason: oral exam}}\n"
+    )
+    dry = shardlings(*GRADE, "--dry-run", cwd=term)  # the roster is known: eve's extension holds
+    assert dry.returncode == 0 and grades(term) == first
+    said = f"bob: {0.8 * full:g} -> 0.8 of {of} ({round(0.8 - 0.8 * full, 6):g})"
+    assert (
+        "would change on file: the scores of 1 student fall, of 0 rise, of 0 stay" in dry.stdout and said in dry.stdout
+    )
+    done = shardlings(*GRADE, cwd=term)
+    assert done.stdout.index(said) < done.stdout.index("reports are replaced now")
+    assert grades(term)["bob"]["earned"] == "0.8" and "set by hand by Tom: oral exam" in grades(term)["bob"]["remarks"]
+    assert (term / "out" / "changes.html").is_file()
+    assert "what changes" not in shardlings(*GRADE, cwd=term).stdout
+
+    page = shardlings(*GRADE, "--why", "Ada", "local_value", "--html", "why.html", cwd=term)
+    assert page.returncode == 0, page.stderr
+    assert "For staff only" in (term / "why.html").read_text() and "tells hidden data" in page.stderr
+
+
+def test_what_cannot_be_carried_out_is_one_line(term: Path) -> None:
+    assert "--html goes with --why" in one_line(shardlings(*GRADE, "--html", "x.html", cwd=term))
+    assert "--dry-run goes with" in one_line(shardlings(*GRADE, "--dry-run", "--why", "ada", "x", cwd=term))
+    nowhere = shardlings(*GRADE, "--why", "ada", "local_value", "--html", "no/x.html", cwd=term)
+    assert "there is no folder no to write x.html into; make it first" in one_line(nowhere)
+    (term / "out").mkdir()
+    (term / "out" / "overrides.yaml").write_text("overrides:\n  - {student: bob}\n")
+    assert "overrides.yaml:2: overrides.0.check: Field required" in shardlings(*GRADE, cwd=term).stderr
+    (term / "course.yaml").write_text((term / "course.yaml").read_text().replace("percent_per_day", "percent_a_day"))
+    assert "late.percent_a_day: no such field; did you mean 'percent_per_day'?" in one_line(
+        shardlings(*GRADE, cwd=term)
+    )

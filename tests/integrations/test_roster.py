@@ -1,0 +1,62 @@
+"""Who is in the class, by a gradebook of Canvas or by a CSV of one's own."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from grader.course.config import CourseError
+from grader.integrations.roster import Roster
+
+PLAIN = "id,name,email,section,extension\nalice,Alice L,al@u.edu,A,\nbob,Bob,bob@u.edu,B,01_m=2d\n"
+CANVAS = "Student,ID,SIS User ID,SIS Login ID,Section\n    Points Possible,,,,\nAlice L,7,u7,alice,A\n"
+
+
+def roster(folder: Path, text: str) -> Roster:
+    (folder / "r.csv").write_text(text, encoding="utf-8-sig")
+    return Roster(folder / "r.csv")
+
+
+def test_a_roster_of_ones_own_knows_students_by_id_and_mail(tmp_path: Path) -> None:
+    found = roster(tmp_path, PLAIN)
+    assert found.plain and found.without([]) == ["alice", "bob"] and found.without(["ALICE"]) == ["bob"]
+    assert [found.login(name) for name in ("Alice", "al@u.edu", "al", "zoe")] == ["alice", "alice", "alice", "zoe"]
+    assert found.row_of("zoe") is None
+    extension = found.extensions(["01_m"])
+    assert extension("Bob") == {"01_m": timedelta(days=2)} and extension("alice") == {} == extension("zoe")
+
+
+def test_a_gradebook_of_canvas_is_told_apart_by_its_header(tmp_path: Path) -> None:
+    found = roster(tmp_path, CANVAS)
+    assert not found.plain and found.login("liddell_7_1_2_x") == "alice" and not found.has_extensions
+
+
+@pytest.mark.parametrize(
+    "text",
+    [PLAIN.replace(",", ";"), PLAIN.replace("id,name", "ID,Name"), PLAIN.replace("\n", "\r\n"), PLAIN + "\n,,,,\n"],
+)
+def test_as_spreadsheets_write_it(text: str, tmp_path: Path) -> None:
+    assert roster(tmp_path, text).without([]) == ["alice", "bob"]
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "no columns Student and ID"),
+        ("name,mail\n", r"and no column id, as one of your own has: id, name, email, section, extension$"),
+        ("id\nada\nADA\n", r"r\.csv:3: ADA is there twice; keep one line"),
+        ("id,name\n,Ada\n", r"r\.csv:2: no id"),
+        ("id,extensions\nada,2d\n", "has a column extensions; the one that is read is called extension"),
+        ("id\n" + "x" * 200_000 + "\n", "is no CSV: field larger"),
+    ],
+)
+def test_a_roster_that_cannot_be_read_is_named(text: str, said: str, tmp_path: Path) -> None:
+    with pytest.raises(CourseError, match=said):
+        roster(tmp_path, text)
+
+
+def test_an_extension_that_cannot_be_read_is_named_by_its_line(tmp_path: Path) -> None:
+    with pytest.raises(CourseError, match=r"r\.csv:3: extension for '01_m', which is no module"):
+        roster(tmp_path, PLAIN).extensions(["02_n"])
