@@ -77,6 +77,11 @@ class Grader:
         for worker in self._processes():
             worker.start()
 
+    def retire(self) -> None:
+        """End all processes for good, from another thread: what is being graded comes to nothing, soon."""
+        for worker in self._processes():
+            worker.retire()
+
     def _processes(self) -> list[Worker]:
         return [w for workers in self.hosts if isinstance(workers, Workers) for w in workers.processes]
 

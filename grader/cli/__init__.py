@@ -12,7 +12,7 @@ import sys
 import typer
 
 from grader.authoring.scaffold import ScaffoldError
-from grader.cli import author, explain, learner, pages, predict, publish, similar, staff
+from grader.cli import author, explain, learner, pages, predict, publish, similar, staff, watch
 from grader.cli.console import UNUSABLE, err, tell
 from grader.course.config import CourseError
 from grader.exercise import AuthorError
@@ -30,6 +30,7 @@ COMMANDS = {  # in the order of --help
     "list": learner.list_,
     "show": learner.show,
     "check": learner.check,
+    "watch": watch.watch,
     "explain": explain.explain,
     "predict": predict.predict,
     "profile": predict.profile,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -21,7 +21,7 @@ from grader.exercise import Exercise
 from grader.intake.reading import read
 from grader.intake.stubs import nothing_written
 from grader.intake.submission import Source, fingerprint
-from grader.reports.explained import Explained, as_data
+from grader.reports.explained import Explained, alike, as_data
 from grader.reports.explained_text import print_explained
 from grader.reports.trace import trace_json
 from grader.sandbox.tiers import best_tier
@@ -162,12 +162,6 @@ def show(programs: Sequence[Explained], lines: Mapping[str, Sequence[str]], as_j
             for line in lines[task]:
                 say(f"    {line}")
             out.print()
-
-
-def alike(programs: Iterable[Explained]) -> list[Explained]:
-    """Those of one task; where one fault stops all, the first."""
-    found = list(programs)
-    return found[:1] if found[0].fault is not None and len({p.fault for p in found}) == 1 else found
 
 
 def code_of(programs: Sequence[Explained]) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -78,6 +78,12 @@ class Explained:
         for c in self.collectives:
             groups.setdefault((c.kind, c.axes, c.bytes, c.sent, c.file, c.line, c.shift, c.by_compiler), []).append(c)
         return [(same[0], total(same, lambda c: Interval.of(1))) for same in groups.values()]
+
+
+def alike(programs: Iterable[Explained]) -> list[Explained]:
+    """Those of one task; where one fault stops all, the first."""
+    found = list(programs)
+    return found[:1] if found[0].fault is not None and len({p.fault for p in found}) == 1 else found
 
 
 def show_sizes(sizes: Mapping[str, int]) -> str:

@@ -12,7 +12,7 @@ from rich.text import Text
 from grader.common.result import ExerciseReport, Report
 from grader.reports.paper import Paper
 from grader.reports.points import counted
-from grader.reports.terminal import print_result
+from grader.reports.terminal import mark_of, print_result
 from grader.reports.wording import first_failure, is_begun, passing_text, seen_by
 
 
@@ -37,8 +37,9 @@ def _print_module(paper: Paper, heading: str, exercises: list[ExerciseReport]) -
     many = f"{len(begun)} of {len(exercises)} begun" if begun else f"not begun, {counted(len(exercises), 'exercise')}"
     paper.line(paper.text(heading, "bold" if begun else ""), Text(": "), paper.text(many, "bright_black"))
     rows = Table.grid(padding=(0, 1, 0, 0))
-    for _ in range(3):
-        rows.add_column(overflow="fold")
+    rows.add_column()
+    rows.add_column(min_width=min(max(len(e.exercise) for e in exercises), paper.console.width - 8), overflow="fold")
+    rows.add_column(overflow="fold")
     for exercise in exercises if begun else ():
         rows.add_row(*_row(paper, exercise))
     if begun:
@@ -49,12 +50,9 @@ def _row(paper: Paper, exercise: ExerciseReport) -> tuple[Text, Text, Text]:
     if not is_begun(exercise):
         return Text(" "), paper.text(exercise.exercise, "bright_black"), paper.text("not begun", "bright_black")
     failing = first_failure(exercise) is not None
-    mark = ("x" if failing else "+") if paper.ascii else ("✗" if failing else "✓")
-    colour = "red" if failing else "green"
+    mark = mark_of("failed" if failing else "passed", paper)
     bonus = "bonus; " if exercise.extension else ""
-    return Text(mark, style=f"bold {colour}"), paper.text(exercise.exercise), paper.text(
-        bonus + passing_text(exercise.results)
-    )  # fmt: skip
+    return mark, paper.text(exercise.exercise), paper.text(bonus + passing_text(exercise.results))
 
 
 def print_first_failure(report: Report, console: Console) -> ExerciseReport | None:

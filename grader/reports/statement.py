@@ -13,7 +13,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-BETWEEN = 2  # columns of a terminal between those of a table
+BESIDE = 3  # columns of a terminal that a column of a table takes besides its words
 
 
 class WholeTable(TableElement):
@@ -24,7 +24,7 @@ class WholeTable(TableElement):
         rows = [[cell.content for cell in row.cells] for row in self.body.rows] if self.body else []
         columns = list(zip(names, *rows, strict=True))
         least = [max(map(_longest_word, column)) for column in columns]
-        if sum(least) + BETWEEN * (len(least) + 1) > options.max_width:
+        if sum(least) + BESIDE * len(least) + 1 > options.max_width:
             yield from _stacked(names, rows)
             return
         table = Table(box=box.SIMPLE, pad_edge=False, style="markdown.table.border", collapse_padding=True)

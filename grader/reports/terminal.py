@@ -76,10 +76,9 @@ def print_result(result: Result, console: Console) -> None:
 
 def _print_result(paper: Paper, result: Result, audience: Audience) -> None:
     colour = _COLOURS[result.status]
-    mark = _MARKS[result.status][paper.ascii]
     row = Table.grid(padding=(0, 1, 0, 0))  # a label of several lines hangs beside its mark
     worth = Text(f"  {points_of(result, short_score)}", style="bright_black")
-    row.add_row(Text(mark, style=f"bold {colour}"), paper.text(result.label, limit=400).append_text(worth))
+    row.add_row(mark_of(result.status, paper), paper.text(result.label, limit=400).append_text(worth))
     paper.console.print(Padding(row, (0, 0, 0, 2), expand=False))
     if result.status == "passed":
         return
@@ -94,6 +93,11 @@ def _print_result(paper: Paper, result: Result, audience: Audience) -> None:
     for name, data in data_pairs(result):
         paper.line(paper.text(f"{name + ':':<9} {data}"), indent=4)
     _print_pictures(paper, pictures(result))
+
+
+def mark_of(status: str, paper: Paper) -> Text:
+    """A tick, a cross, or what else says how it went."""
+    return Text(_MARKS[status][paper.ascii], style=f"bold {_COLOURS[status]}")
 
 
 def _print_pictures(paper: Paper, shown: list[Picture]) -> None:

@@ -55,12 +55,18 @@ class Worker:
         self.role, self.tier, self.devices, self.limits = role, tier, devices, limits
         self.process: subprocess.Popen[bytes] | None = None
         self.scratch = ""
+        self._retired = False
         self._phase = "starting"
         self._stderr: Any = None
         self._heard = 0  # length of standard error when the current request was made
 
     def start(self) -> None:
-        """Start the process without waiting until it is ready, so that several start side by side."""
+        """Start the process without waiting until it is ready, so that several start side by side.
+
+        Raises WorkerDied where it was retired.
+        """
+        if self._retired:
+            raise WorkerDied("died", "it was retired", "starting")
         if self.process is not None:
             return
         self.scratch = tempfile.mkdtemp(prefix="shardlings-")
@@ -244,6 +250,14 @@ class Worker:
         with contextlib.suppress(OSError):
             os.rmdir(self.scratch)
         return -code if code < 0 else max(0, code - 128)  # as launchers tell it
+
+    def retire(self) -> None:
+        """End the process from another thread than the one that asks it, which then finds it dead and starts no other."""
+        self._retired = True
+        process = self.process
+        if process is not None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
 
     def __enter__(self) -> Worker:
         return self

@@ -1,0 +1,33 @@
+"""One exercise on a screen that is drawn anew whenever its learner saves: a tick for each check, and the first failure."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from grader.common.result import ExerciseReport
+from grader.reports.paper import Paper
+from grader.reports.terminal import mark_of, print_result
+from grader.reports.wording import first_failure, passing_text, seen_by
+
+
+def print_watched(exercise: ExerciseReport, console: Console) -> None:
+    """Each result in a line, then in full the one to look at first."""
+    paper, shown = Paper(console), seen_by("student", exercise)
+    rows = Table.grid(padding=(0, 1, 0, 0))
+    rows.add_column()
+    rows.add_column(overflow="fold")
+    for result in shown.results:
+        style = "" if result.status in ("passed", "failed") else "bright_black"
+        rows.add_row(mark_of(result.status, paper), paper.text(result.label, style, limit=400))
+    console.print(Padding(rows, (0, 0, 0, 2), expand=False))
+    for note in shown.notes[:5]:
+        paper.line(paper.text(f"note: {note}", "italic"), indent=4)
+    if failure := first_failure(shown):
+        console.print()
+        paper.line(paper.text(failure.task, "bold"), Text(" is to be looked at first:"))
+        print_result(failure, console)
+    console.print()
+    paper.line(paper.text(passing_text(shown.results), "bold"))

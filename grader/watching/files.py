@@ -1,0 +1,78 @@
+"""The learner's files: when they change, which one holds an exercise, and putting one back as it was handed out."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from grader.common.files import write_atomic
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.course.stubs import stub_source
+from grader.intake.submission import Source
+
+SUFFIXES = (".py", ".ipynb")
+STEP = 50  # milliseconds without a change, after which what was saved is looked at
+
+
+@contextlib.contextmanager
+def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
+    """Calls ``saved``, from a thread, after files at this place changed; of several changes at once it is called once."""
+    done = threading.Event()
+    thread = threading.Thread(target=_watch, args=(place, saved, done), daemon=True, name="changes")
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join(2)
+
+
+def _watch(place: Path, saved: Callable[[], None], done: threading.Event) -> None:
+    """The system tells of changes; where it cannot (no more watches, some network folders), files are looked at in turn."""
+    from watchfiles import watch  # no other command needs it
+
+    folder = place if place.is_dir() else place.parent  # editors write a new file and rename it
+    for polling in (None, True):
+        try:
+            for _ in watch(folder, watch_filter=_is_work, step=STEP, stop_event=done, force_polling=polling,
+                           rust_timeout=500, yield_on_timeout=False, raise_interrupt=False):  # fmt: skip
+                saved()
+        except (OSError, RuntimeError):
+            saved()
+        if done.is_set():
+            return
+
+
+def _is_work(_: object, path: str) -> bool:
+    return path.endswith(SUFFIXES) and ".ipynb_checkpoints" not in path
+
+
+def path_of(place: Path, source: Source) -> Path:
+    """The file of a source. Raises CourseError where it lies in an archive."""
+    path = place if place.is_file() else place / source.name
+    if not path.is_file():
+        raise CourseError(f"{source.name} lies in an archive; unpack it")
+    return path
+
+
+def reset(course: Course, exercise: str, path: Path) -> Path:
+    """Put a .py file back as it was handed out; returns where the learner's own is kept. Raises CourseError."""
+    if path.suffix != ".py" or path.stem != exercise:
+        raise CourseError(
+            f"{path.name} holds more than {exercise}, so it is not reset: make the cell or function empty by hand"
+        )
+    stub = stub_source(course, course.exercise(exercise))
+    kept = _unused(path)
+    write_atomic(kept, path.read_bytes())
+    write_atomic(path, stub)
+    return kept
+
+
+def _unused(path: Path) -> Path:
+    """A name beside the file that is nobody's: ``c3_contracting.py.1.backup``, which no command takes for work."""
+    names = (path.with_name(f"{path.name}.{number}.backup") for number in itertools.count(1))
+    return next(name for name in names if not name.exists())

@@ -1,0 +1,155 @@
+"""The loop: something was saved, a key was pressed, a check is done; the screen is drawn anew."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from queue import Empty, SimpleQueue
+from typing import Any
+
+from rich.console import Console
+
+from grader.course.config import CourseError
+from grader.watching.checker import Checker, Done, Work
+from grader.watching.screen import Screen
+from grader.watching.session import Session
+
+STILL = 3.0
+"""Seconds after which a check that is not done is said to be at work."""
+
+
+class Loop:
+    """What is shown and what happens next.
+
+    Args:
+        make: makes a grader.
+    """
+
+    def __init__(self, session: Session, make: Callable[[], Any], console: Console) -> None:
+        self.session, self.screen = session, Screen(session, console)
+        self.events: SimpleQueue[Any] = SimpleQueue()
+        self.checker = Checker(make, self.events.put)
+        self._waiting = ""
+
+    # told from other threads, and from handlers of signals
+
+    def saved(self) -> None:
+        self.events.put(self._saved)
+
+    def pressed(self, key: str) -> None:
+        self.events.put(lambda: self._pressed(key))
+
+    def resized(self) -> None:
+        self.events.put(self.screen.again)
+
+    def run(self, *, anywhere: bool) -> None:
+        """Until somebody quits. ``anywhere``: begin with the first exercise of which something is left to do."""
+        self.session.look()
+        if anywhere and len(self.session.names) > 1:
+            self._ask("start", self.session.check_all())
+        else:
+            self._look()
+        while True:
+            try:
+                event = self.events.get(timeout=STILL if self._waiting else None)
+            except Empty:
+                self.screen.still(self._waiting)
+                self._waiting = ""
+                continue
+            if isinstance(event, Done):
+                self._done(event)
+            elif event() is False:
+                return
+
+    def _saved(self) -> None:
+        if self.session.look():
+            self.screen.question = ""
+            self._check()
+
+    def _look(self) -> None:
+        """What there is of the exercise at hand, after going to it."""
+        self.session.look()
+        self._check()
+
+    def _check(self) -> None:
+        if self.session.source is None:
+            self.screen.nothing()
+        else:
+            self._ask(f"check {self.session.exercise.id}", self.session.check())
+
+    def _ask(self, name: str, work: Work) -> None:
+        self.checker.ask(name, work)
+        self._waiting = name
+        self.screen.checking(name)
+
+    def _done(self, done: Done) -> None:
+        if self.checker.busy:
+            return  # something newer is under way
+        if done.name != "learn":
+            self._waiting = ""
+            self._show(done)
+        if not self.checker.busy and (work := self.session.learn()):  # so that the next hint is there at once
+            self.checker.ask("learn", work)
+
+    def _show(self, done: Done) -> None:
+        value = done.value
+        if done.error is not None:
+            self.screen.failed(done.error)
+        elif done.name == "start":
+            self.session.start(value)
+            self._look()
+        elif done.name == "list":
+            self.screen.progress(value)
+        elif done.name == "explain":
+            self.screen.explained(value)
+        elif value.exercise == self.session.exercise.id and self.session.source is not None:
+            self.session.report = value
+            self.screen.result(done.seconds)
+
+    # keys
+
+    def _pressed(self, key: str) -> bool:
+        """Whether to go on."""
+        if key == "" or (key in "qQ\x04" and not self.screen.question):
+            return False
+        if self.screen.question:
+            self.screen.question = ""
+            self._reset() if key in "yY" else self.screen.again()
+            return True
+        actions = {"h": self._hint, "n": lambda: self._move(1), "p": lambda: self._move(-1), "l": self._list,
+                   "x": self._explain, "r": self._ask_reset}  # fmt: skip
+        actions.get(key.lower(), self.screen.again)()
+        return True
+
+    def _hint(self) -> None:
+        self.session.hint()
+        self.screen.again(hints=True)
+
+    def _move(self, step: int) -> None:
+        if self.session.move(step):
+            self._look()
+        else:
+            self.screen.say("this is the last of them" if step > 0 else "this is the first of them")
+
+    def _list(self) -> None:
+        self._ask("list", self.session.check_all())
+
+    def _explain(self) -> None:
+        try:
+            self._ask("explain", self.session.explain())
+        except CourseError as error:
+            self.screen.say(str(error))
+
+    def _ask_reset(self) -> None:
+        if self.session.source is None:
+            self.screen.say("there is no file to reset")
+            return
+        self.screen.ask(f"put {self.session.source.name} back as it was handed out? yours is kept beside it. y/n")
+
+    def _reset(self) -> None:
+        try:
+            kept = self.session.reset()
+        except (CourseError, OSError) as error:
+            self.screen.say(str(error))
+            return
+        self.screen.news = f"reset; yours is kept as {kept}"
+        self._saved()

@@ -1,0 +1,155 @@
+"""What is seen while work is watched: drawn anew each time on a terminal, line after line elsewhere."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Sequence
+
+from rich.console import Console
+from rich.text import Text
+
+from grader.common.result import Report
+from grader.course.config import CourseError
+from grader.reports.explained import Explained, alike
+from grader.reports.explained_text import print_explained
+from grader.reports.overview import print_overview
+from grader.reports.paper import Paper
+from grader.reports.points import counted
+from grader.reports.watched import print_watched
+from grader.reports.wording import first_failure
+from grader.watching.session import Session
+
+KEYS = "h hint  n next  p previous  l list  x explain  r reset  q quit"
+
+
+class Screen:
+    """Draws.
+
+    Attributes:
+        has_keys: whether there are any to name.
+        news: a line to be shown once, with what is drawn next.
+        question: what waits for y or n.
+    """
+
+    def __init__(self, session: Session, console: Console) -> None:
+        self.session, self.console, self.paper = session, console, Paper(console)
+        self.has_keys, self.news, self.question = False, "", ""
+        self._drawn: Callable[[], None] = self._exercise
+        self._took = ""
+
+    def again(self, *, hints: bool = False) -> None:
+        """The same once more: the terminal has another size, or a hint was asked for."""
+        if hints or (self._drawn != self._exercise and self.session.report is not None):
+            self._drawn = self._exercise
+        self._draw()
+
+    def result(self, seconds: float) -> None:
+        """What came of the exercise at hand."""
+        self._took = f"{time.strftime('%H:%M:%S')}, in {seconds:.1f} s"
+        self._show(self._exercise)
+
+    def nothing(self) -> None:
+        """There is no file of the exercise at hand."""
+        self._show(self._exercise)
+
+    def progress(self, report: Report) -> None:
+        """All exercises that are watched."""
+        titles = {m.id: m.title for m in self.session.course.config.modules}
+        self._show(lambda: print_overview(report, titles, self.console))
+
+    def explained(self, programs: Sequence[Explained]) -> None:
+        """What the learner's function does, on each mesh."""
+
+        def draw() -> None:
+            self._line(f"what your functions in {self.session.exercise.id} do:")
+            for task in dict.fromkeys(p.task for p in programs):
+                for program in alike(p for p in programs if p.task == task):
+                    self.console.print()
+                    print_explained(program, self.console)
+
+        self._show(draw)
+
+    def failed(self, error: Exception) -> None:
+        """The grader itself could not go on."""
+        kind = "" if isinstance(error, CourseError | OSError) else f"the grader itself failed, {type(error).__name__}: "
+        self.say(f"{kind}{error}")
+
+    def checking(self, name: str) -> None:
+        """Something was begun."""
+        if self.console.is_terminal:
+            what = {"start": "looking where you are", "list": "checking all", "explain": "reading your program"}
+            self._line(f"{what.get(name, 'checking')} ...", "bright_black")
+
+    def still(self, name: str) -> None:
+        """It takes long."""
+        if name.startswith("check "):
+            limit = self.session.course.config.limits.trace_seconds
+            self._line(
+                f"still at work; what loops for ever is stopped after {limit:g} s, or when you save again", "yellow"
+            )
+
+    def ask(self, question: str) -> None:
+        """Something to be answered by y or n."""
+        self.question = question
+        self.say(question)
+
+    def say(self, text: str) -> None:
+        """One line below all."""
+        self._line(text, "yellow")
+
+    def _show(self, draw: Callable[[], None]) -> None:
+        self._drawn = draw
+        self._draw()
+
+    def _draw(self) -> None:
+        if self.console.is_terminal:
+            self.console.clear()
+        self._drawn()
+        if self.news:
+            self.say(self.news)
+            self.news = ""
+        if self.has_keys:
+            back = "" if self._drawn == self._exercise else "any other key goes back  "
+            self._line(back + KEYS, "bright_black")
+        if self.question:
+            self.say(self.question)
+
+    def _line(self, text: str, style: str = "") -> None:
+        self.paper.line(self.paper.text(text, style))
+
+    # the exercise at hand
+
+    def _exercise(self) -> None:
+        session, exercise = self.session, self.session.exercise
+        self._line(f"{exercise.title} ({session.position})", "bold")
+        where = session.source.name if session.source else ""
+        function = f", {session.function}" if session.function else ""
+        self._line(f"{exercise.id}{function}: {where or 'no file yet'}", "cyan")
+        self.console.print()
+        if session.source is None:
+            module = session.course.module_of[exercise.id]
+            self._line(f"waiting for {exercise.id}.py or {module}.ipynb in {session.place}")
+        elif session.report is not None:
+            print_watched(session.report, self.console)
+            self._hints()
+            self._outcome()
+        self.console.print()
+
+    def _hints(self) -> None:
+        session = self.session
+        for number, hint in enumerate(session.hints, 1):
+            self._line(f"hint {number} for {session.function}: {hint}", "cyan")
+        if session.hints and not session.hints_left:
+            self._line(f"that was the last hint for {session.function}", "bright_black")
+
+    def _outcome(self) -> None:
+        session = self.session
+        assert session.report is not None
+        if first_failure(session.report) is None:
+            self._line("all that is judged here passes; n goes to the next exercise", "green")
+        if not session.course.solved and (hidden := session.exercise.hidden_points):
+            worth = hidden * session.course.weight(session.exercise.id)
+            self._line(
+                f"hidden checks decide on {counted(worth, 'point')} more when your work is graded", "bright_black"
+            )
+        self.paper.line(Text(f"checked at {self._took}", style="bright_black"))

@@ -1,0 +1,90 @@
+"""Keys from a terminal, as they are pressed; its modes are put back however the program ends."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import select
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+try:
+    import termios
+    import tty
+except ImportError:  # Windows: work is watched, keys are not
+    termios = tty = None
+
+LOOK_SECONDS = 0.2
+ESCAPE = b"\x1b"
+
+
+@contextlib.contextmanager
+def keys(pressed: Callable[[str], None], resized: Callable[[], None]) -> Iterator[bool]:
+    """Calls ``pressed`` with each key, from a thread, and "" when the terminal is gone; ``resized`` when its size changed.
+
+    Yields whether there are keys at all: there are none without a terminal.
+    """
+    fd = _terminal()
+    if fd is None:
+        yield False
+        return
+    before = termios.tcgetattr(fd)  # pyright: ignore[reportOptionalMemberAccess]
+    done = threading.Event()
+    reader = threading.Thread(target=_read, args=(fd, pressed, done), daemon=True, name="keys")
+    try:
+        with _signals(fd, resized):
+            tty.setcbreak(fd)  # pyright: ignore[reportOptionalMemberAccess]
+            reader.start()
+            yield True
+    finally:
+        done.set()
+        with contextlib.suppress(Exception):  # the terminal may be gone
+            termios.tcsetattr(fd, termios.TCSADRAIN, before)  # pyright: ignore[reportOptionalMemberAccess]
+
+
+def _terminal() -> int | None:
+    """Standard input, where that is a terminal."""
+    try:
+        return sys.stdin.fileno() if termios is not None and sys.stdin.isatty() else None
+    except (OSError, ValueError, AttributeError):
+        return None
+
+
+@contextlib.contextmanager
+def _signals(fd: int, resized: Callable[[], None]) -> Iterator[None]:
+    """A new size is told; being ended is an exception, so that modes are put back; whoever comes back has them again."""
+
+    def end(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    def back(*_: Any) -> None:
+        with contextlib.suppress(Exception):
+            tty.setcbreak(fd)  # pyright: ignore[reportOptionalMemberAccess]
+        resized()
+
+    handlers = {signal.SIGWINCH: lambda *_: resized(), signal.SIGCONT: back, signal.SIGTERM: end, signal.SIGHUP: end}
+    before = {number: signal.signal(number, handler) for number, handler in handlers.items()}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _read(fd: int, pressed: Callable[[str], None], done: threading.Event) -> None:
+    while not done.is_set():
+        try:
+            if not select.select([fd], [], [], LOOK_SECONDS)[0]:
+                continue
+            typed = os.read(fd, 64)
+        except OSError:
+            typed = b""
+        if not typed:
+            pressed("")
+            return
+        if not typed.startswith(ESCAPE):  # an arrow or the like is no key of ours
+            for key in typed.decode("utf-8", "ignore"):
+                pressed(key)

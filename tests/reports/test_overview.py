@@ -1,0 +1,65 @@
+"""Where somebody is in the course: what is begun, what passes, what fails first."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from grader.reports.overview import print_first_failure, print_overview
+from tests.reports.example_reports import ascii_console, exercise, layout_failure, make_report, number, result
+
+UNWRITTEN = "line 4: f: not written yet (it raises NotImplementedError)"
+TITLES = {"03_matmuls": "Matmuls", "05_rings": "Rings", "06_more": "Nothing listed yet"}
+
+
+def report():
+    stub = [
+        result("a", "failed", reason=UNWRITTEN),
+        result("b", "blocked"),
+        number(reason="not answered yet", actual=None),
+    ]
+    half = [result("a"), result("b", "failed", reason=UNWRITTEN), layout_failure()]
+    return make_report(
+        exercise([result("a"), result("b")]),
+        exercise(half, exercise="c4_same_axis", title="C4 The same axis"),
+        exercise(stub, exercise="c5_choose", extension=True),
+        exercise(stub, exercise="e1_ring", module="05_rings"),
+    )
+
+
+def shown(width: int = 100) -> str:
+    file = io.StringIO()
+    print_overview(report(), TITLES, Console(file=file, width=width))
+    return file.getvalue()
+
+
+def test_a_line_for_each_exercise_of_a_module_that_is_begun() -> None:
+    assert [line.rstrip() for line in shown().splitlines()] == [
+        "03_matmuls Matmuls: 2 of 3 begun",
+        "  ✓ c3_contracting 2 of 2 pass",
+        "  ✗ c4_same_axis   1 of 3 pass",
+        "    c5_choose      not begun",
+        "05_rings Rings: not begun, 1 exercise",
+        "1 done, 2 begun, of 4 exercises",
+    ]
+
+
+def test_a_narrow_terminal_loses_no_word() -> None:
+    text = shown(24)
+    assert max(map(len, text.splitlines())) <= 24 and "…" not in text
+    assert "c3_contracting" in text
+
+
+def test_the_first_failure_is_what_fails_for_what_it_does() -> None:
+    console, raw = ascii_console()
+    failing = print_first_failure(report(), console)
+    assert failing is not None and failing.exercise == "c4_same_axis"
+    text = raw.getvalue().decode("ascii")
+    assert text.startswith("C4 The same axis\n  x matmul: layout is right  0/1") and "not written" not in text
+    assert "24 x 40 on mesh x=4, y=2" in text and "a.txt" not in text
+
+
+def test_where_nothing_that_is_begun_fails_there_is_none() -> None:
+    console, raw = ascii_console()
+    assert print_first_failure(make_report(exercise([result()])), console) is None and raw.getvalue() == b""

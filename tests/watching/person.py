@@ -1,0 +1,104 @@
+"""Somebody at a terminal: starts a command in one, types, resizes it, and sees what a screen shows."""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import pty
+import select
+import signal
+import struct
+import subprocess
+import sys
+import termios
+import time
+from pathlib import Path
+from typing import Any
+
+import pyte
+
+ROOT = Path(__file__).resolve().parents[2]
+SECONDS = 120
+
+
+class Person:
+    """At a terminal of this size, with a command in it; ``raw`` is every byte that it wrote."""
+
+    def __init__(self, *words: str, cwd: Path, columns: int = 80, lines: int = 60, **env: str) -> None:
+        self.screen = pyte.Screen(columns, lines)
+        self.stream, self.raw = pyte.ByteStream(self.screen), b""
+        self.master, self.terminal = pty.openpty()
+        self._size(columns, lines)
+        self.before: list[Any] = termios.tcgetattr(self.terminal)
+        hidden = ("XLA_FLAGS", "JAX_PLATFORMS", "SHARDLINGS_STUDENT", "COLUMNS", "LINES", "NO_COLOR")
+        clean = {k: v for k, v in os.environ.items() if k not in hidden}
+        self.command = subprocess.Popen(
+            [sys.executable, "-m", "grader.cli", *words], cwd=cwd, stdin=self.terminal, stdout=self.terminal,
+            stderr=self.terminal, start_new_session=True, preexec_fn=self._own,
+            env=clean | {"TERM": "xterm-256color", "PYTHONPATH": str(ROOT), **env},
+        )  # fmt: skip
+
+    def _own(self) -> None:
+        """The terminal is the command's own, so that Ctrl-C and a new size reach it."""
+        fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+
+    def _size(self, columns: int, lines: int) -> None:
+        fcntl.ioctl(self.terminal, termios.TIOCSWINSZ, struct.pack("HHHH", lines, columns, 0, 0))
+
+    def __enter__(self) -> Person:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        if self.command.poll() is None:
+            os.killpg(self.command.pid, signal.SIGKILL)
+            self.command.wait()
+        os.close(self.master)
+        os.close(self.terminal)
+
+    @property
+    def shown(self) -> str:
+        """What is on the screen, without blanks at line ends."""
+        return "\n".join(line.rstrip() for line in self.screen.display).strip("\n")
+
+    def types(self, text: str) -> None:
+        os.write(self.master, text.encode())
+
+    def resizes(self, columns: int, lines: int) -> None:
+        self._size(columns, lines)
+        self.screen.resize(lines, columns)
+
+    def looks(self, seconds: float = 0.1) -> str:
+        """Read what was written meanwhile."""
+        end = time.monotonic() + seconds
+        while (left := end - time.monotonic()) > 0:
+            if select.select([self.master], [], [], left)[0]:
+                try:
+                    data = os.read(self.master, 65536)
+                except OSError:  # nobody writes any more
+                    return self.shown
+                self.raw += data
+                self.stream.feed(data)
+        return self.shown
+
+    def sees(self, *texts: str, seconds: float = SECONDS) -> str:
+        """Wait until all of these are on the screen, line ends being blanks; returns the screen."""
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
+            flat = " ".join(self.looks(0.05).split())
+            if all(text in flat for text in texts):
+                return self.shown
+        raise AssertionError(f"never seen: {texts}\n--- the screen:\n{self.shown}")
+
+    def leaves(self) -> int:
+        """Wait until the command has ended; its exit code."""
+        end = time.monotonic() + SECONDS
+        while self.command.poll() is None and time.monotonic() < end:
+            self.looks(0.05)
+        self.looks(0.2)
+        assert self.command.returncode is not None, self.shown
+        return self.command.returncode
+
+    @property
+    def modes(self) -> list[Any]:
+        """The terminal's."""
+        return termios.tcgetattr(self.terminal)

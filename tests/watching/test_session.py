@@ -1,0 +1,62 @@
+"""What is at hand, the hints that were asked for, and where to begin."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from grader.course.config import CourseError
+from grader.course.loading import load_course
+from grader.watching.session import Session
+from tests.made_up import made_up
+from tests.reports.example_reports import exercise, make_report, number, result
+
+
+@pytest.fixture
+def session(tmp_path: Path) -> Session:
+    """Of a course with one exercise, whose folder holds nothing of the learner's yet."""
+    made_up(tmp_path)
+    (tmp_path / "work").mkdir()
+    return Session(load_course(tmp_path / "course.yaml"), tmp_path / "work", "me", ["x1_gather"])
+
+
+def test_hints_are_of_the_one_function_that_fails_first_and_one_at_a_time(session: Session) -> None:
+    session.hint()
+    assert session.hints == []  # nothing fails yet
+    session.report = exercise(
+        [result("value", "failed", task="gather"), number(name="gather_time", task="gather_time")]
+    )
+    assert (session.function, session.hints, session.hints_left) == ("gather", [], 1)
+    session.hint()
+    session.hint()
+    assert (session.hints, session.hints_left) == (["a nudge"], 0)
+    session.report = exercise([result("value", task="gather"), number(name="gather_time", task="gather_time")])
+    assert (session.function, session.hints, session.hints_left) == ("gather_time", [], 0)
+
+
+def test_only_what_is_new_is_looked_at(session: Session) -> None:
+    assert not session.look() and session.source is None
+    with pytest.raises(CourseError, match="^there is no file of x1_gather to reset$"):
+        session.reset()
+    with pytest.raises(CourseError, match="^there is no file of x1_gather to explain$"):
+        session.explain()
+    file = session.place / "x1_gather.py"
+    file.write_text("gather_time = 3\n")
+    assert session.look() and not session.look() and session.file() == file
+    file.write_text("gather_time = 4\n")
+    assert session.look()
+    file.unlink()
+    assert session.look() and session.source is None and session.report is None
+
+
+def test_one_begins_where_something_is_left_to_do(tmp_path: Path) -> None:
+    made_up(tmp_path)
+    session = Session(load_course(tmp_path / "course.yaml"), tmp_path, "me", ["x1_gather", "x2", "x3"])
+    done = exercise([result()], exercise="x1_gather")
+    left = exercise([result("a", "failed")], exercise="x2")
+    missing = exercise([result("a", "failed")], exercise="x3", handed_in=False)
+    session.start(make_report(done, left, missing))
+    assert session.position == "2 of 3" and session.move(1) and not session.move(1) and session.move(-1)
+    session.start(make_report(done))
+    assert session.position == "1 of 3" and not session.move(-1)
