@@ -23,18 +23,32 @@ class WholeTable(TableElement):
         names = [cell.content for cell in self.header.row.cells] if self.header and self.header.row else []
         rows = [[cell.content for cell in row.cells] for row in self.body.rows] if self.body else []
         columns = list(zip(names, *rows, strict=True))
-        least = [max(map(_longest_word, column)) for column in columns]
-        if sum(least) + BESIDE * len(least) + 1 > options.max_width:
+        widths = _widths(columns, options.max_width - BESIDE * len(columns) - 1)
+        if widths is None:
             yield from _stacked(names, rows)
             return
-        table = Table(box=box.SIMPLE, pad_edge=False, style="markdown.table.border", collapse_padding=True)
-        for name, width in zip(names, least, strict=True):
+        table = Table(box=box.SIMPLE, pad_edge=False, style="markdown.table.border")
+        for name, width in zip(names, widths, strict=True):
             heading = name.copy()
             heading.stylize("markdown.table.header")
-            table.add_column(heading, min_width=width, overflow="fold")
+            table.add_column(heading, width=width, overflow="fold")
         for row in rows:
             table.add_row(*row)
         yield table
+
+
+def _widths(columns: list[tuple[Text, ...]], room: int) -> list[int] | None:
+    """As wide as their longest words at least, and as their lines at most; None where there is no room for words.
+
+    Told to the table, which would cut words rather than lines.
+    """
+    widths = [max(map(_longest_word, column)) for column in columns]
+    wanted = [max(cell.cell_len for cell in column) for column in columns]
+    spare = room - sum(widths)
+    while spare > 0 and widths != wanted:
+        narrow = min((i for i, width in enumerate(widths) if width < wanted[i]), key=widths.__getitem__)
+        widths[narrow], spare = widths[narrow] + 1, spare - 1
+    return None if spare < 0 else widths
 
 
 def _longest_word(cell: Text) -> int:

@@ -37,9 +37,9 @@ def test_hints_are_of_the_one_function_that_fails_first_and_one_at_a_time(sessio
 
 def test_only_what_is_new_is_looked_at(session: Session) -> None:
     assert not session.look() and session.source is None
-    with pytest.raises(CourseError, match="^there is no file of x1_gather to reset$"):
+    with pytest.raises(CourseError, match=r"^there is no file of x1_gather to reset$"):
         session.reset()
-    with pytest.raises(CourseError, match="^there is no file of x1_gather to explain$"):
+    with pytest.raises(CourseError, match=r"^there is no file of x1_gather to explain$"):
         session.explain()
     file = session.place / "x1_gather.py"
     file.write_text("gather_time = 3\n")
