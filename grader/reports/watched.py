@@ -10,7 +10,7 @@ from rich.text import Text
 from grader.common.result import ExerciseReport
 from grader.reports.paper import Paper
 from grader.reports.terminal import mark_of, print_result
-from grader.reports.wording import first_failure, passing_text, seen_by
+from grader.reports.wording import first_failure, not_judged, passing_text, seen_by
 
 
 def print_watched(exercise: ExerciseReport, console: Console) -> None:
@@ -21,7 +21,8 @@ def print_watched(exercise: ExerciseReport, console: Console) -> None:
     rows.add_column(overflow="fold")
     for result in shown.results:
         style = "" if result.status in ("passed", "failed") else "bright_black"
-        rows.add_row(mark_of(result.status, paper), paper.text(result.label, style, limit=400))
+        read = f" ({result.actual})" if not_judged([result]) and result.actual else ""
+        rows.add_row(mark_of(result.status, paper), paper.text(f"{result.label}{read}", style, limit=400))
     console.print(Padding(rows, (0, 0, 0, 2), expand=False))
     for note in shown.notes[:5]:
         paper.line(paper.text(f"note: {note}", "italic"), indent=4)
