@@ -257,7 +257,7 @@ def grade_nbgrader(folder: Path, assignments: list[str], jobs: int, isolation: s
     try:
         from grader.integrations.nbgrader import batch
     except ModuleNotFoundError as missing:
-        raise CourseError(f"{missing.name} is not installed; run: pip install 'shardlings[nbgrader]'") from None
+        raise CourseError(f"{missing.name} is not installed; run: pip install 'nbgrader>=0.9.5'") from None
     asked = "" if isolation == "auto" else isolation
     done = batch.grade(
         folder, assignments[0], lambda total: progress(total, quiet=as_json), jobs=jobs, isolation=asked, again=again

@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-import shutil
-import subprocess
-import sys
 import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-import yaml
 from typer.testing import CliRunner
 
 from grader.batch import submit
@@ -133,33 +128,3 @@ def test_the_command(course: Course, work: Path, tmp_path: Path) -> None:
     done = CliRunner().invoke(app, [*args, "--course", str(course.root)])
     assert done.exit_code == 0, done.output
     assert f"missing in {D1}" in done.output and "upload it as it is" in done.output
-
-
-@pytest.mark.slow
-def test_the_github_classroom_workflow_checks_and_keeps_the_work(course: Course, work: Path, tmp_path: Path) -> None:
-    """Every step that is a shell line, in a repository as a student has it."""
-    repository, commands = tmp_path / "repository", tmp_path / "bin"
-    shutil.copytree(course.root / "exercises", repository / "exercises")
-    shutil.copy(work / f"{C1}.py", repository / "exercises" / MODULE)
-    commands.mkdir()
-    (commands / "shardlings").write_text(f'#!/bin/sh\nexec {sys.executable} -m grader.cli "$@"\n')
-    (commands / "shardlings").chmod(0o755)
-    env = os.environ | {"PATH": f"{commands}{os.pathsep}{os.environ['PATH']}", "PYTHONPATH": str(ROOT)}
-    (job,) = yaml.safe_load((ROOT / "examples" / "github_classroom.yml").read_text())["jobs"].values()
-    steps = {s.get("name", s["run"]): s["run"] for s in job["steps"] if "run" in s}
-    assert steps.pop("pip install shardlings")
-    done = {
-        name: subprocess.run(
-            ["bash", "-e", "-c", text],
-            cwd=repository,
-            env=env | {"SHARDLINGS_STUDENT": "ada"},
-            capture_output=True,
-            text=True,
-        )
-        for name, text in steps.items()
-    }
-    assert done["Public checks"].returncode == 1  # one exercise is still to be written
-    assert "✓ c1_no_communication 3 of 3 checks pass" in done["Public checks"].stdout
-    assert done["Keep the work"].returncode == 0, done["Keep the work"].stderr
-    (found,) = find_submissions([repository / "handed-in"], course.module_of).students
-    assert found == ("ada", repository / "handed-in" / f"ada_{MODULE}.zip")
