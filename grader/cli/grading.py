@@ -266,6 +266,7 @@ def grade_nbgrader(folder: Path, assignments: list[str], jobs: int, isolation: s
         print_json(vars(done))
     else:
         out.print(f"{len(done.graded)} graded, {len(done.kept)} as before  (isolation: {done.tier})", highlight=False)
+        out.print(f"class page, for the staff: {done.page}", highlight=False, soft_wrap=True)
         out.print(f"next: cd {folder} && nbgrader generate_feedback {assignments[0]}", style="dim", soft_wrap=True)
         if done.no_secret:
             outside = f"not through the exchange, so nbgrader release_feedback stops at them: {a_few(done.no_secret)}"

@@ -34,11 +34,9 @@ def pages(
     if to is not None and not anonymous:
         raise CourseError("--to is for --anonymous; pages with names stay where grade wrote them")
     reports, summary = export.load(folder), summary_of(folder)
-    with store.Folder(folder) as kept:
+    with store.Folder(folder):
         if not anonymous:
-            for report in reports:
-                kept.keep(report)
-            kept.finish(reports, summary)
+            write_named(folder, reports, summary)
             say(f"wrote {folder}/index.html and {len(reports)} students' pages")
             return
         known = roster_in(roster)
@@ -55,6 +53,16 @@ def summary_of(folder: Path) -> Summary:
         return Summary.model_validate_json(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):
         raise CourseError(f"{path} cannot be read, or is of another version; run shardlings grade again") from None
+
+
+def write_named(folder: Path, reports: list[Report], summary: Summary) -> None:
+    """The pages that grade writes; reports and tables stay as they are."""
+    with store.resumable():
+        for report in reports:
+            page = page_name(report.student)
+            write_atomic(folder / "students" / page, render_html(report, audience="student"))
+            write_atomic(folder / page, render_html(report, audience="staff"))
+        write_atomic(folder / "index.html", render_summary_html(summary, reports))
 
 
 def write_anonymous(folder: Path, target: Path, reports: list[Report], summary: Summary, others: Sequence[str]) -> None:

@@ -1,21 +1,28 @@
 """A class without names: reports and their summary as they may be shown to others.
 
-A name is replaced where it stands for a student. What learners wrote themselves, and what quotes it, may hold names that
-nobody can know: notes are left out, and in all other text that may come from learners every name that is known is covered.
+A name is replaced where it stands for a student. Of a report numbers are kept, and of all else what is listed here, so that
+what nobody thought of is missing rather than told: notes, times and evidence are. In text that may quote learners every name
+that is known is covered.
 """
 
 from __future__ import annotations
 
 import re
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
+
+from pydantic import BaseModel
 
 from grader.common.result import ExerciseReport, Report, Result
 from grader.reports.attention import Attention, Kind
 from grader.reports.summary import Summary
 
 COVERED = "[name]"
+_OF_REPORT = ("course", "versions", "isolation", "backend")
+_OF_EXERCISE = ("exercise", "module", "title")
+_OF_RESULT = ("kind", "name", "label", "task", "status", "hint", "misconception", "expected")
+_QUOTING = ("reason", "where", "actual", "staff", "pictures")
 _SHORT = 5
 """Shorter names are covered where they stand alone, longer ones anywhere."""
 _WHY: dict[Kind, str] = {  # what quotes names of files
@@ -56,10 +63,10 @@ class Anonymous:
         self._pattern = _pattern([*names, *others])
 
     def report(self, report: Report) -> Report:
-        """Without notes, evidence and the fingerprint, by which a page could be matched with one that bears a name."""
+        """Without the fingerprint, too, by which a page could be matched with one that bears a name."""
         exercises = [self._exercise(e) for e in report.exercises]
-        changes = {"student": self._names[report.student], "exercises": exercises, "notes": [], "fingerprint": ""}
-        return report.model_copy(update=changes)
+        changes = {"student": self._names[report.student], "exercises": exercises, "fingerprint": ""}
+        return Report.model_validate(_listed(report, _OF_REPORT) | changes)
 
     def summary(self, summary: Summary) -> Summary:
         return summary.model_copy(
@@ -82,11 +89,11 @@ class Anonymous:
 
     def _exercise(self, exercise: ExerciseReport) -> ExerciseReport:
         results = [self._result(result) for result in exercise.results]
-        return exercise.model_copy(update={"results": results, "notes": [], "evidence": [], "pseudonym": ""})
+        return ExerciseReport.model_validate(_listed(exercise, _OF_EXERCISE) | {"results": results})
 
     def _result(self, result: Result) -> Result:
-        parts = ("reason", "where", "actual", "staff", "pictures")
-        return result.model_copy(update={part: self._covered(getattr(result, part)) for part in parts})
+        covered = {part: self._covered(getattr(result, part)) for part in _QUOTING}
+        return Result.model_validate(_listed(result, _OF_RESULT) | covered)
 
     def _covered(self, value: Any) -> Any:
         """Text, or what plain data hold, with names covered."""
@@ -97,6 +104,10 @@ class Anonymous:
         if isinstance(value, dict):
             return {self._covered(key): self._covered(part) for key, part in value.items()}
         return value
+
+
+def _listed(model: BaseModel, names: Collection[str]) -> dict[str, Any]:
+    return {name: value for name, value in model if name in names or isinstance(value, bool | int | float)}
 
 
 def _pattern(names: Iterable[str]) -> re.Pattern[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import json
 import os
 import random
@@ -220,6 +221,9 @@ def test_late_penalties_are_the_configured_plugins(course: Course, root: Path) -
     with gradebook_of(root) as gradebook:
         gradebook.update_or_create_assignment(MODULE, duedate="2026-10-31 10:00:00 UTC")
     grade(root)
+    page = (root / ".shardlings" / "pages" / MODULE / "index.html").read_text()
+    assert 'href="./ada.html"' in page and "handed in late by 1 d 0 h" in page
+    assert (root / ".shardlings" / "pages" / MODULE / "ada.html").is_file()
     ours = rows(root)
     assert next(r[2] for r in ours if r[:2] == ("ada", MODULE)) > 0
     nbgrader(root, "autograde", MODULE, "--force")
@@ -677,6 +681,10 @@ def test_all_who_need_a_person_are_named_with_the_reason(course: Course, root: P
         "ivy": [f"not graded: no {MODULE}.ipynb was handed in: a/{MODULE}.ipynb lies too deep; move it up"],
     }
     printed = shardlings(root, "grade", "--nbgrader", ".", MODULE, fails=True)  # as before, and told as before
+    assert "class page, for the staff: " in printed
+    page = (root / ".shardlings" / "pages" / MODULE / "index.html").read_text()
+    for who, reasons in found.items():
+        assert who in page and html.escape(reasons[0], quote=False) in page.replace("&#39;", "'")
     assert "These need a person" in printed and "graded anew over a manual score" in printed
     assert "hal was not graded: handed in without a notebook" in printed
 

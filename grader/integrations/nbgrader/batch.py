@@ -37,8 +37,8 @@ from grader.common.result import Report
 from grader.common.text import printable
 from grader.course.config import CourseError
 from grader.intake.submission import Unreadable
+from grader.integrations.nbgrader import class_page, handed_in
 from grader.integrations.nbgrader import folder as course_folder
-from grader.integrations.nbgrader import handed_in
 from grader.integrations.nbgrader.autograder import KEPT, Work, stamp
 from grader.integrations.nbgrader.gradebook import annotate, save
 from grader.integrations.nbgrader.plugin import METADATA, Session, graded, rebuild
@@ -58,6 +58,8 @@ class Outcome:
     failures: dict[str, str] = field(default_factory=dict)
     pending: list[str] = field(default_factory=list)
     attention: dict[str, list[str]] = field(default_factory=dict)  # who needs a person, and why
+    late: dict[str, float] = field(default_factory=dict)  # seconds, by student
+    page: str = ""  # the class page
     no_secret: list[str] = field(default_factory=list)  # whose feedback `nbgrader release_feedback` cannot release
     tier: str = ""
 
@@ -141,11 +143,13 @@ class _Batch:
         self.session = Session(self.coursedir, self.converter)
         settings = self.session.shardlings
         settings.jobs, settings.isolation = jobs or settings.jobs, isolation or settings.isolation
+        self.reports: dict[str, list[Report]] = {}  # by student, those of their notebooks
         self.late: Any = AssignLatePenalties(parent=self.converter)
         self.late.init_plugin()
 
     def run(self, bar: Bar, again: bool) -> Outcome:
-        outcome = Outcome(tier=self.session.shardlings.tier)
+        settings = self.session.shardlings
+        outcome = Outcome(tier=settings.tier)
         with warnings.catch_warnings(), Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             warnings.simplefilter("ignore")  # SQLAlchemy, on how nbgrader builds its rows
             self.gradebook = gradebook
@@ -174,12 +178,15 @@ class _Batch:
                         outcome.failures[name] = self._whats_there(name)
                     elif not again and self._is_done(student):
                         outcome.kept.append(name)
+                        self.reports[name] = [r for w in student.works.values() if (r := settings.kept(w.fingerprint))]
                     else:
                         left.append(student)
                         continue
                     advance(name)
                 self._grade(left, outcome, advance)
             self._wait_for_a_person(outcome)
+        place = Path(self.coursedir.root, KEPT, "pages", self.assignment)
+        outcome.page = class_page.write(place, settings.loaded, self.reports, outcome.attention, outcome.late)
         return outcome
 
     # what there is
@@ -280,6 +287,8 @@ class _Batch:
             ]
             scored = sorted(ours[g.name] for g in waiting if g.manual_score is not None)
             pending = sorted(ours[g.name] for g in waiting if g.manual_score is None)
+            if submission.total_seconds_late > 0:
+                outcome.late[who] = submission.total_seconds_late
             if scored:
                 outcome.needs_a_person(who, f"graded anew over a manual score of {', '.join(scored)}: look again")
             if pending:
@@ -311,6 +320,7 @@ class _Batch:
                     outcome.needs_a_person(student.name, warning)
             if set(student.reports) == set(student.works):
                 self._record(student)
+                self.reports[student.name] = list(student.reports.values())
                 outcome.graded.append(student.name)
                 if any(r.pending for r in student.reports.values()):
                     outcome.pending.append(student.name)

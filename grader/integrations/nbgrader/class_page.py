@@ -1,0 +1,76 @@
+"""The class page of an assignment that nbgrader keeps, for the staff."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from grader.common.files import write_atomic
+from grader.common.result import Report
+from grader.course.loading import Course
+from grader.reports.attention import Attention, Kind
+from grader.reports.pages import page_name, render_html, render_summary_html
+from grader.reports.summary import summarise
+
+_BEGINS: list[tuple[str, Kind]] = [
+    ("not graded", "not graded"),
+    ("pending", "pending"),
+    ("graded anew", "handed in again"),
+]
+
+
+def write(
+    place: Path,
+    course: Course,
+    reports: Mapping[str, Sequence[Report]],
+    attention: Mapping[str, Sequence[str]],
+    late: Mapping[str, float],
+) -> str:
+    """Write the class page and the page of each student into ``place``; the class page's path.
+
+    Args:
+        reports: by student, those of their notebooks.
+        attention: by student, why a person is needed.
+        late: by student, how many seconds.
+    """
+    place.mkdir(parents=True, exist_ok=True)
+    whole = [_together(student, list(of)) for student, of in sorted(reports.items()) if of]
+    extensions = {e.exercise for r in whole for e in r.exercises if course.exercise(e.exercise).extension}
+    summary = summarise(whole, extensions=extensions, warnings=[course.seed_problem] if course.seed_problem else [])
+    needed = [
+        *(Attention(student=s, reason=why, kind=_kind(why)) for s, reasons in attention.items() for why in reasons),
+        *(Attention(student=s, reason=_how_late(late[s]), kind="late") for s in sorted(late)),
+    ]
+    for report in whole:
+        write_atomic(place / page_name(report.student), render_html(report, audience="staff"))
+    page = place / "index.html"
+    write_atomic(page, render_summary_html(summary.model_copy(update={"attention": needed}), whole))
+    return str(page)
+
+
+def _together(student: str, reports: list[Report]) -> Report:
+    """Several notebooks of one assignment are one report."""
+    first = reports[0]
+    return first.model_copy(
+        update={
+            "student": student,
+            "points": sum(r.points for r in reports),
+            "earned": sum(r.earned for r in reports),
+            "pending": sum(r.pending for r in reports),
+            "exercises": [e for r in reports for e in r.exercises],
+            "notes": list(dict.fromkeys(note for r in reports for note in r.notes)),
+        }
+    )
+
+
+def _kind(reason: str) -> Kind:
+    for begins, kind in _BEGINS:
+        if reason.startswith(begins):
+            return kind
+    return "look"
+
+
+def _how_late(seconds: float) -> str:
+    minutes = max(1, round(seconds / 60))
+    days, hours = minutes // 1440, minutes // 60 % 24
+    return f"handed in late by {days} d {hours} h" if days else f"handed in late by {hours} h {minutes % 60} min"
