@@ -21,7 +21,7 @@ from grader.reports.pages import render_html
 
 ROOT = Path(__file__).resolve().parents[1]
 PICTURE = ROOT / "docs" / "report.png"
-STUDENT, EXERCISE, WIDTH = "xavi", "c4_same_axis_twice", 1000
+STUDENT, EXERCISE, WIDTH = "xavi", "c1_no_communication", 1000
 POLICY = re.compile(r'<meta http-equiv="Content-Security-Policy"[^>]*>')
 MEASURE = "<script>document.title = 'height ' + document.documentElement.scrollHeight</script></body>"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 
@@ -13,7 +14,9 @@ class Failure(Exception):
         expected, actual: data for the renderer (None when there is nothing to show).
         where: device, index or source line.
         staff: one line for staff only, such as the arguments; of secret inputs only ``grade --why`` tells it.
-        layouts: two of ``(mesh, shape, slices)`` to draw, the learner's and the expected one.
+        layouts: ``(mesh, shape, slices)`` to draw, the learner's and, where it differs, the expected one.
+        values: ``(expected, actual)``, some of the values where they first differ; told of public checks on public data alone.
+        wrong: the devices that are marked in the learner's; none where all of them are wrong.
     """
 
     def __init__(
@@ -24,12 +27,16 @@ class Failure(Exception):
         actual: Any = None,
         where: str = "",
         staff: str = "",
-        layouts: tuple[tuple, tuple] | None = None,
+        layouts: Sequence[tuple] = (),
+        wrong: Sequence[int] = (),
+        values: tuple[str, str] = ("", ""),
     ) -> None:
         super().__init__(reason)
         self.staff = staff
         self.reason, self.expected, self.actual, self.where = reason, expected, actual, where
-        self.layouts = layouts
+        self.layouts, self.values = layouts, values
+        count = len(layouts[0][2]) if layouts else 0
+        self.wrong = list(wrong) if len(wrong) < count else []
 
     def about(self, name: str) -> Failure:
         """The same failure, of the result with this name."""

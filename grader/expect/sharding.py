@@ -30,7 +30,8 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
         raise Failure(f"the result has shape {got.shape}, which cannot be sharded {full}", actual=got.shape) from None
     if got.slices == wanted:
         return
-    at = next(i for i, pair in enumerate(zip(got.slices, wanted, strict=True)) if pair[0] != pair[1])
+    wrong = [i for i, pair in enumerate(zip(got.slices, wanted, strict=True)) if pair[0] != pair[1]]
+    at = wrong[0]
     device = show_device(coordinates(got.mesh)[at])
     full = tuple(None if not e else e[0] if len(e) == 1 else e for e in entries(spec, len(got.shape)))
     raise Failure(
@@ -40,6 +41,7 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
         actual=show_spec(got.spec),
         where=device,
         layouts=((got.mesh, got.shape, got.slices), (got.mesh, got.shape, wanted)),
+        wrong=wrong,
     )
 
 

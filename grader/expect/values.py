@@ -10,13 +10,14 @@ import ml_dtypes
 import numpy as np
 
 from grader.common.diagnose import explain
-from grader.common.layout import coordinates, show_device
+from grader.common.layout import Slices, coordinates, show_device
 from grader.common.observation import Sharded
 from grader.expect.failure import Failure
 from grader.expect.trees import leaf_by_leaf
 from grader.wire.frames import dtype_of, is_inexact, wide
 
 AS_ARGUMENTS = "as the arguments"
+SHOWN = 4  # values of a result that is wrong
 COARSE = 0.5  # a tolerance of this part of the largest value lets nearly everything pass
 
 
@@ -50,10 +51,9 @@ def _close(got: Sharded, want: np.ndarray, terms: int, scale: float | None, dtyp
     due, want = _expect_array(got, want, dtype)
     bound = _tolerance(due, terms, scale) * (scale if scale is not None else float(np.max(np.abs(want), initial=0.0)))
     with np.errstate(all="ignore"):
-        for point, where, shard in zip(coordinates(got.mesh), got.slices, got.shards, strict=True):
-            good = np.abs(wide(shard) - want[tuple(slice(a, b) for a, b in where)]) <= bound
-            if not good.all():
-                raise _wrong_values(got, want, point, where, good, bound)
+        pairs = zip(got.slices, got.shards, strict=True)
+        good = [np.abs(wide(shard) - _part(want, where)) <= bound for where, shard in pairs]
+    _all_good(got, want, good, bound, want)
 
 
 def expect_equal(got: Any, want: Any, *, dtype: str | None = AS_ARGUMENTS) -> None:
@@ -64,11 +64,16 @@ def expect_equal(got: Any, want: Any, *, dtype: str | None = AS_ARGUMENTS) -> No
 def _equal(got: Sharded, want: np.ndarray, dtype: str | None) -> None:
     exact = np.asarray(want)
     _, want = _expect_array(got, exact, dtype)
-    for point, where, shard in zip(coordinates(got.mesh), got.slices, got.shards, strict=True):
-        held = shard if shard.dtype.kind in "biu" else wide(shard)  # integers beyond 2**53 are no floats
-        good = held == exact[tuple(slice(a, b) for a, b in where)]
-        if not good.all():
-            raise _wrong_values(got, want, point, where, good, 0.0)
+    pairs = zip(got.slices, map(_held, got.shards), strict=True)
+    _all_good(got, want, [held == _part(exact, where) for where, held in pairs], 0.0, exact)
+
+
+def _held(shard: np.ndarray) -> np.ndarray:
+    return shard if shard.dtype.kind in "biu" else wide(shard)  # integers beyond 2**53 are no floats
+
+
+def _part(whole: np.ndarray, where: Slices) -> np.ndarray:
+    return whole[tuple(slice(a, b) for a, b in where)]
 
 
 def expect_dtype(got: Any, dtype: Any) -> None:
@@ -137,13 +142,36 @@ def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
     return f"each device returns shape {local}, expected {due}{whole}"
 
 
-def _wrong_values(got, want, point, where, good, bound) -> Failure:
-    wrong = int(np.size(good) - np.count_nonzero(good))
-    first = tuple(int(i) for i in np.argwhere(~good)[0]) if good.ndim else ()
+def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: float, due: np.ndarray) -> None:
+    """Raise Failure of the first device that holds wrong values, with some of them, and a picture where others are right.
+
+    Args:
+        want: the reference as float64 or complex128. due: as it is, for integers that no float holds.
+        good: for each device, which of its values are right.
+    """
+    wrong = [device for device, of_device in enumerate(good) if not np.all(of_device)]
+    if not wrong:
+        return
+    at, where = wrong[0], got.slices[wrong[0]]
+    count = int(np.size(good[at]) - np.count_nonzero(good[at]))
+    first = tuple(int(i) for i in np.argwhere(~good[at])[0]) if good[at].ndim else ()
     place = [i + a for i, (a, _) in zip(first, where, strict=True)]
-    if good.size == 1:
+    if good[at].size == 1:
         text = f"the value at {place} is wrong" if place else "the value is wrong"
     else:
-        text = f"{'all' if wrong == good.size else f'{wrong} of {good.size}'} values are wrong, the first at {place}"
-    device = show_device(point)
-    return Failure(f"on device {device}, {text}{explain(got, want, bound)}", where=device)
+        text = f"{'all' if count == good[at].size else f'{count} of {good[at].size}'} values are wrong, the first at {place}"
+    device = show_device(coordinates(got.mesh)[at])
+    raise Failure(
+        f"on device {device}, {text}{explain(got, want, bound)}",
+        where=device,
+        values=(_some(_part(due, where), first), _some(_held(got.shards[at]), first)),
+        layouts=[(got.mesh, got.shape, got.slices)] if len(wrong) < len(good) else [],
+        wrong=wrong,
+    )
+
+
+def _some(values: np.ndarray, first: tuple[int, ...]) -> str:
+    """A few values from the first wrong one on, along the last dimension: ``2.5, -1, nan, ...``."""
+    row = values[first[:-1]][first[-1] :] if first else values.reshape(1)
+    shown = [str(v) if values.dtype.kind in "biu" else f"{v:.5g}" for v in row[:SHOWN].tolist()]
+    return ", ".join([*shown, *(["..."] if len(row) > SHOWN else [])])

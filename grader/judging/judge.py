@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -152,13 +152,12 @@ def verdicts(group: Together) -> list[str]:
 
 def _failed(check: Check, failure: Failure, ask: Ask) -> Result:
     expected, actual = failure.expected, failure.actual
-    pictures = []
     if isinstance(actual, Sharded):
         actual = expected = None
-    if isinstance(failure.layouts, tuple):
-        pictures = [
-            _picture(title, layout) for title, layout in zip(("actual", "expected"), failure.layouts, strict=True)
-        ]
+    if any(failure.values) and check.public and not (ask.hidden or ask.secret):
+        expected, actual = failure.values
+    marked = zip(("actual", "expected"), failure.layouts, (failure.wrong, ()), strict=False)
+    pictures = [_picture(title, layout, wrong) for title, layout, wrong in marked]
     reason = _where(failure.reason, ask, check.every_mesh)
     return _result(
         check,
@@ -172,9 +171,10 @@ def _failed(check: Check, failure: Failure, ask: Ask) -> Result:
     )
 
 
-def _picture(title: str, layout: tuple) -> dict[str, Any]:
+def _picture(title: str, layout: tuple, wrong: Sequence[int]) -> dict[str, Any]:
     mesh, shape, slices = layout
-    return {
+    marks = {"wrong": list(wrong)} if wrong else {}
+    return marks | {
         "title": title,
         "mesh": [[a, n] for a, n in mesh.items()],
         "shape": list(shape),

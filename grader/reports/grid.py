@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from grader.reports.pictures import Picture, blocks, describe, drawn_dims, holders
+from grader.reports.pictures import Block, Picture, blocks, describe, drawn_dims, holders, wrong_mark
 from grader.reports.untrusted import clean
 
 
 def draw_grid(picture: Picture, room: int) -> list[str]:
     """The layout as lines of text: a grid with one-line labels, a tighter grid, or a list."""
     head = [f"{clean(picture.heading, 60)}:", clean(picture.caption, 200)]
-    parts = {(b.rows, b.cols): [clean(w, 40) for w in holders(picture, b.devices)] for b in blocks(picture)}
+    parts = {(b.rows, b.cols): _label(picture, b) for b in blocks(picture)}
     rows, cols = (sorted({key[i] for key in parts}) for i in (0, 1))
     if len(parts) == len(rows) * len(cols) <= 64:
         for separator in (" " if next(iter(parts.values()))[0] == "all" else ", ", None):
@@ -19,6 +19,12 @@ def draw_grid(picture: Picture, room: int) -> list[str]:
                 return head + grid
     listed = [f"{part}: {clean(who, 100)}" for part, who in describe(picture)]
     return head + listed[:16] + ([f"and {len(listed) - 16} more blocks"] if len(listed) > 16 else [])
+
+
+def _label(picture: Picture, block: Block) -> list[str]:
+    """Who holds a block; ✗ where it is wrong."""
+    *words, last = [clean(w, 40) for w in holders(picture, block.devices)]
+    return [*words, f"{last} ✗" if wrong_mark(picture, block) else last]
 
 
 def _grid(rows: list, cols: list, cells: dict[tuple, list[str]], dims: list[int]) -> list[str]:

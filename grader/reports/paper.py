@@ -12,7 +12,9 @@ from rich.text import Text
 
 from grader.reports.untrusted import clean
 
-_ASCII = str.maketrans({"×": "x", "·": "*", "–": "-", "—": "-", "…": "...", "‘": "'", "’": "'", "“": '"', "”": '"'})
+_ASCII = str.maketrans(
+    {"×": "x", "·": "*", "–": "-", "—": "-", "…": "...", "‘": "'", "’": "'", "“": '"', "”": '"', "✗": "X"}
+)
 _LINES = str.maketrans("┌┬┐├┼┤└┴┘─│", "+++++++++-|")
 
 

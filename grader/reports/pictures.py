@@ -14,12 +14,13 @@ from grader.common.result import Result
 
 
 class Picture(BaseModel):
-    """A layout to draw: the part ``(start, stop)`` of every dimension that each device holds."""
+    """A layout to draw: the part ``(start, stop)`` of every dimension that each device holds; ``wrong``: devices to mark."""
 
     title: str
     mesh: dict[str, Annotated[int, Field(ge=1)]]
     shape: list[Annotated[int, Field(ge=1)]]
     slices: list[list[tuple[int, int]]]
+    wrong: list[int] = []
 
     @field_validator("mesh", mode="before")
     @classmethod
@@ -30,6 +31,8 @@ class Picture(BaseModel):
     def _fits(self) -> Picture:
         if math.prod(self.mesh.values()) != len(self.slices) or len(self.slices) > 4096:
             raise ValueError("one entry of `slices` per device, at most 4096 devices")
+        if not set(self.wrong) <= set(range(len(self.slices))):
+            raise ValueError("`wrong` names devices that are not there")
         for part in self.slices:
             for (start, stop), size in zip(part, self.shape, strict=True):
                 if not 0 <= start < stop <= size:
@@ -100,6 +103,12 @@ def blocks(picture: Picture) -> list[Block]:
     return [Block(rows, cols, tuple(devices)) for (rows, cols), devices in sorted(held.items())]
 
 
+def wrong_mark(picture: Picture, block: Block) -> str:
+    """``wrong`` on a block whose holders are, ``1 of 2 wrong`` where some are; else ''."""
+    wrong = len(set(block.devices) & set(picture.wrong))
+    return "" if not wrong else "wrong" if wrong == len(block.devices) else f"{wrong} of {len(block.devices)} wrong"
+
+
 def holders(picture: Picture, devices: tuple[int, ...]) -> list[str]:
     """Who holds a block, one short word per mesh axis: ``["x=1", "y=0..1"]``."""
     points = [coordinates(picture.mesh)[d] for d in devices]
@@ -123,7 +132,7 @@ def describe(picture: Picture) -> list[tuple[str, str]]:
     return [
         (
             "[" + ", ".join(f"{a}:{b}" for a, b in (block.rows, block.cols)[2 - dims :]) + "]",
-            device_names(picture, block.devices),
+            device_names(picture, block.devices) + (f", {mark}" if (mark := wrong_mark(picture, block)) else ""),
         )
         for block in blocks(picture)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from grader.reports.pictures import Block, Picture, blocks, describe, device_names, drawn_dims, holders
+from grader.reports.pictures import Block, Picture, blocks, describe, device_names, drawn_dims, holders, wrong_mark
 from grader.reports.untrusted import clean
 
 # Devices keep their colour from one picture to the next (Okabe and Ito's palette: safe for the
@@ -26,6 +26,7 @@ class Cell:
     colour: str
     lines: list[str]
     text: str
+    wrong: bool = False
 
 
 @dataclass(frozen=True)
@@ -59,7 +60,7 @@ class _Frame:
 def draw_svg(picture: Picture) -> Svg:
     """Place the blocks to scale, large enough for their labels where that is possible."""
     parts = blocks(picture)
-    labels = [_label_lines(picture, b.devices) for b in parts]
+    labels = [_label_lines(picture, b) for b in parts]
     dims = len(drawn_dims(picture))
     row_cuts, col_cuts = (sorted({n for b in parts for n in getattr(b, side)}) for side in ("rows", "cols"))
     frame = _frame(parts, labels, row_cuts[-1], col_cuts[-1], dims)
@@ -101,7 +102,8 @@ def _cell(picture: Picture, frame: _Frame, block: Block, lines: list[str]) -> Ce
         height=round(frame.height * (block.rows[1] - block.rows[0]) / frame.rows, 1),
         colour=PALETTE[block.devices[0] % len(PALETTE)],
         lines=_joined(lines, width),
-        text=device_names(picture, block.devices),
+        text=device_names(picture, block.devices) + (f", {mark}" if (mark := wrong_mark(picture, block)) else ""),
+        wrong=bool(mark),
     )
 
 
@@ -119,12 +121,19 @@ def _size(parts: list[Block], labels: list[list[str]], rows: int, cols: int, fla
 
 def _joined(lines: list[str], room: float) -> list[str]:
     """One device's name on one line, where that fits."""
-    whole = " ".join(lines)
-    return [whole] if whole.startswith("(") and len(whole) * _CHAR + _PAD / 2 <= room else lines
+    *marks, _ = [*(line for line in lines if line.startswith("✗")), ""]
+    whole = " ".join(line for line in lines if line not in marks)
+    return [whole, *marks] if whole.startswith("(") and len(whole) * _CHAR + _PAD / 2 <= room else lines
 
 
-def _label_lines(picture: Picture, devices: tuple[int, ...]) -> list[str]:
-    """A block's label: ``(x=1, y=0)``, or the fixed axes above ``2 devices: y=0..1``."""
+def _label_lines(picture: Picture, block: Block) -> list[str]:
+    """A block's label, and below it whether it is wrong."""
+    mark = wrong_mark(picture, block)
+    return _holder_lines(picture, block.devices) + ([f"✗ {mark}"] if mark else [])
+
+
+def _holder_lines(picture: Picture, devices: tuple[int, ...]) -> list[str]:
+    """``(x=1, y=0)``, or the fixed axes above ``2 devices: y=0..1``."""
     words = [clean(w, 40) for w in holders(picture, devices)]
     if len(devices) == len(picture.slices) > 1:
         return [" ".join(words)]

@@ -199,7 +199,7 @@ def test_of_a_hidden_case_everybody_is_told_the_same(got: Outcome, want: Outcome
         expect_outcomes(seen(outcomes=cases, public=False), ints=True)
     failed = failure.value
     assert failed.reason == "it is wrong for arguments that are not shown here"
-    assert (failed.where, failed.expected, failed.actual, failed.layouts) == ("", None, None, None)
+    assert (failed.where, failed.expected, failed.actual, failed.layouts) == ("", None, None, ())
     assert f"n={case}" in failed.staff
 
 

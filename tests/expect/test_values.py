@@ -120,12 +120,41 @@ def test_a_scalar_is_compared_too() -> None:
 
 
 def test_no_expected_value_is_told() -> None:
-    """A learner who is told it could write it down."""
+    """A learner who is told it could write it down: what is for public data stands apart, and the judge decides."""
     want = np.full((8, 12), 123.456)
     with pytest.raises(Failure) as failure:
         expect_close(sharded(A), want)
     assert "123" not in failure.value.reason
     assert failure.value.expected is None and failure.value.actual is None and failure.value.where == "(x=0, y=0)"
+    assert failure.value.values == ("123.46, 123.46, 123.46, 123.46, ...", failure.value.values[1])
+    assert failure.value.values[1].startswith(f"{A[0, 0]:.5g}"[:5])
+
+
+def test_a_picture_is_drawn_where_some_devices_are_right() -> None:
+    want = np.array(A)
+    want[0, -1] += 1
+    with pytest.raises(Failure) as failure:
+        expect_close(sharded(A, ("x", "y")), want)
+    assert failure.value.wrong == [1] and len(failure.value.layouts) == 1
+    with pytest.raises(Failure) as failure:
+        expect_close(sharded(A, ("x", "y")), want + 1)
+    assert failure.value.wrong == [] and len(failure.value.layouts) == 0
+
+
+@pytest.mark.parametrize(
+    ("got", "want", "shown"),
+    [
+        (np.array(3.0), np.array(2.0), ("2", "3")),
+        (np.array([1.0, np.nan, np.inf]), np.array([1.0, 2.0, 1e-9]), ("2, 1e-09", "nan, inf")),
+        (np.array([1, 2**60 + 1]), np.array([1, 2**60]), ("1152921504606846976", "1152921504606846977")),
+        (np.array([True, False]), np.array([True, True]), ("True", "False")),
+        (np.array([1 + 2j]), np.array([1 - 2j]), ("1-2j", "1+2j")),
+    ],
+)
+def test_some_values_are_kept_for_public_data(got: np.ndarray, want: np.ndarray, shown: tuple[str, str]) -> None:
+    with pytest.raises(Failure) as failure:
+        expect_equal(sharded(got, dtype=got.dtype.name), want)
+    assert failure.value.values == shown
 
 
 def test_an_imaginary_part_never_passes() -> None:

@@ -189,6 +189,22 @@ def test_a_picture_shows_both_layouts() -> None:
     assert result.pictures[0]["mesh"] == [["x", 4], ["y", 2]]
 
 
+def test_values_are_told_on_public_data_alone() -> None:
+    """On hidden sizes, and of hidden checks, a learner would be told what to write down."""
+
+    def wrong(ask: Ask) -> Observation:
+        return observed(ask, 7.0)
+
+    told = judged(an_exercise(), wrong, public=True)["value"]
+    due, got = (float(values.split(",")[0]) for values in (told.expected, told.actual))
+    assert told.status == "failed" and got == pytest.approx(3.5 * due, rel=1e-3)
+    exercise = an_exercise()
+    object.__setattr__(exercise.checks["value"], "public", False)
+    assert judged(exercise, wrong)["value"].expected is None
+    hidden = judged(an_exercise(), lambda ask: wrong(ask) if ask.hidden else observed(ask))["value"]
+    assert (hidden.status, hidden.expected, hidden.actual) == ("failed", None, None)
+
+
 # -- what a check is given
 
 

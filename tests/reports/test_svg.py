@@ -6,6 +6,8 @@ import pytest
 
 from grader.common.result import Report
 from grader.reports.pages import render_html
+from grader.reports.pictures import Picture
+from grader.reports.svg import draw_svg
 from tests.reports.example_reports import Nesting, exercise, layout_failure, make_report, picture, printed
 
 
@@ -29,6 +31,8 @@ def test_arrays_of_any_rank_are_drawn(shape: tuple[int, ...]) -> None:
         {"shape": ["many"]},
         {"shape": [8, 8]},
         {"mesh": {"x": 10**9}},
+        {"wrong": [8]},
+        {"wrong": [-1]},
     ],
 )
 def test_what_cannot_be_drawn_is_left_out(bad: dict) -> None:
@@ -58,3 +62,31 @@ def test_a_picture_is_described_for_those_who_cannot_see_it() -> None:
     alts = [value for name, value in page.attributes if name == "aria-label" and "array" in value]
     assert alts[0].startswith("expected: array 24 × 40 on mesh x=4, y=2. [0:24, 0:10] on 2 devices: x=0, y=0..1;")
     assert alts[1].startswith("yours: array")
+
+
+WRONG = picture("actual", ("x", "y"), (8, 12)) | {"wrong": [0, 3]}
+
+
+def test_wrong_blocks_are_marked_in_page_text_and_words() -> None:
+    """By a sign and an outline, since colours say whose a block is."""
+    report = make_report(exercise([layout_failure(pictures=[WRONG])]))
+    page = Nesting(render_html(report))
+    assert page.text.count("✗ wrong") == 2 and "[0:2, 0:6] on (x=0, y=0), wrong" in dict(page.attributes)["aria-label"]
+    assert printed(report).count("y=0 ✗") + printed(report).count("y=1 ✗") == 2
+
+
+def test_of_one_block_some_holders_may_be_wrong() -> None:
+    shared = picture("actual", ("x", None), (8, 12)) | {"wrong": [1]}
+    assert "✗ 1 of 2 wrong" in render_html(make_report(exercise([layout_failure(pictures=[shared])])))
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 1), (8, 12), (4096, 2)])
+@pytest.mark.parametrize("mesh", [{"x": 2}, {"a_long_axis_name": 4, "y": 2}, {"x": 16, "y": 16}])
+def test_no_label_leaves_its_box(size: tuple[int, int], mesh: dict[str, int]) -> None:
+    axis = next(iter(mesh))
+    rows, cols = size[0] * mesh[axis], size[1]
+    drawn = draw_svg(Picture.model_validate(picture("actual", (axis,), (rows, cols), mesh) | {"wrong": [0]}))
+    for cell in drawn.cells:
+        assert all(len(line) * 6.6 <= cell.width for line in cell.lines)
+        assert len(cell.lines) * 14 <= cell.height
+        assert cell.x + cell.width <= drawn.width and cell.y + cell.height <= drawn.height
