@@ -16,7 +16,11 @@ from markupsafe import Markup, escape
 
 from grader.clock.timeline import Timeline
 from grader.common.result import ExerciseReport, Report
+from grader.reports.arrows import draw_arrows
+from grader.reports.bars import draw_bars
 from grader.reports.class_page import class_page
+from grader.reports.explained import Explained
+from grader.reports.explained_text import collective_text
 from grader.reports.histogram import answer_histogram, score_histogram
 from grader.reports.inline_styles import INLINE_STYLES
 from grader.reports.leaderboard import Board, milliseconds
@@ -95,6 +99,14 @@ def render_picture(picture: Picture) -> str:
     return template.render(picture=picture, look=_inline)
 
 
+def render_arrows(explained: Explained) -> str:
+    """Who sends to whom in a program's collectives, as an HTML fragment with inline styles; '' where none is drawn."""
+    drawn = [draw_arrows(c, explained.mesh, collective_text(c, count)) for c, count in explained.alike[:8]]
+    shown = [picture for picture in drawn if picture is not None]
+    ident = "a" + hashlib.sha256(repr(shown).encode()).hexdigest()[:8] + "-"
+    return _environment().get_template("arrows.html.j2").render(pictures=shown, ident=ident, look=_inline)
+
+
 def render_timelines(timelines: Mapping[str, Timeline]) -> str:
     """Timelines by heading as an HTML fragment with inline styles: a picture on one scale, and what they come to."""
     template = _environment().get_template("timeline.html.j2")
@@ -139,6 +151,7 @@ def _environment() -> Environment:
     )
     environment.globals.update(word=status_word, reason=reason_text, where=place_text, data_pairs=data_pairs)
     environment.globals.update(by_hand=by_hand_text, pictures=pictures, drawing=draw_svg, describe=describe)
+    environment.globals.update(bars_of=draw_bars)
     environment.globals.update(points_of=points_of, percent=percentage, counted=counted, pending_text=pending_text)
     environment.globals.update(score_of=score_of, percent_of=percent_of, worth_of=worth_of)
     environment.globals.update(score_histogram=score_histogram, answer_histogram=answer_histogram)

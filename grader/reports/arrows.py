@@ -1,0 +1,114 @@
+"""Who sends to whom in a collective: the mesh as a grid of devices, with arrows between them.
+
+A reduction, a gather or a scatter is drawn as the ring that its bytes are counted on, a permute as its pairs; an
+all-to-all as a line between any two.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from grader.common.layout import coordinates
+from grader.common.observation import Collective
+from grader.reports.svg import PALETTE
+from grader.reports.untrusted import clean
+
+CHAR, HEIGHT, GAP_X, GAP_Y = 6.7, 26.0, 40.0, 30.0
+MOST = 64  # devices, beyond which arrows tell nothing
+
+
+@dataclass(frozen=True)
+class Device:
+    """A box of the grid: its top left corner, its coordinates on the mesh."""
+
+    x: float
+    y: float
+    label: str
+    colour: str
+
+
+@dataclass(frozen=True)
+class Arrows:
+    """A picture ready to draw. ``paths``: SVG paths from a sender to who receives; ``both``: they go both ways."""
+
+    width: float
+    height: float
+    box: float
+    devices: list[Device]
+    paths: list[str]
+    both: bool
+    caption: str
+    alt: str
+
+
+def draw_arrows(collective: Collective, mesh: Mapping[str, int], caption: str) -> Arrows | None:
+    """Place devices and arrows; None for a mesh that is too large, or where nobody knows who talks."""
+    count = math.prod(mesh.values())
+    pairs = sent_to(collective)
+    if not pairs or count > MOST or not all(0 <= d < count for pair in pairs for d in pair):
+        return None
+    labels = [", ".join(map(str, point.values())) for point in coordinates(mesh)]
+    box = round(max(map(len, labels)) * CHAR + 14, 1)
+    columns = count // next(iter(mesh.values())) if len(mesh) > 1 else count
+    bend = max((_bend(_at(a, columns, box), _at(b, columns, box), box) for a, b in pairs), default=0.0)
+    margin = round(4 + bend / 2, 1)
+    places = [(round(x + margin, 1), round(y + margin, 1)) for x, y in (_at(d, columns, box) for d in range(count))]
+    names = ", ".join(mesh)
+    told = "; ".join(f"({labels[a]}) to ({labels[b]})" for a, b in pairs[:32])
+    return Arrows(
+        width=round(max(x for x, _ in places) + box + margin, 1),
+        height=round(max(y for _, y in places) + HEIGHT + margin, 1),
+        box=box,
+        devices=[Device(x, y, labels[i], PALETTE[i % len(PALETTE)]) for i, (x, y) in enumerate(places)],
+        paths=[_path(places[a], places[b], box) for a, b in pairs],
+        both=collective.kind == "all_to_all",
+        caption=clean(f"{caption}; devices are ({names})", 300),
+        alt=clean(f"{caption}. Devices ({names}): {told}", 2000),
+    )
+
+
+def sent_to(collective: Collective) -> list[tuple[int, int]]:
+    """Senders and receivers, each pair once."""
+    groups = [tuple(group) for group in collective.groups]
+    if collective.kind == "permute":
+        return [(group[0], group[1]) for group in groups if len(group) == 2]
+    if collective.kind in ("all_to_all", "ragged_all_to_all"):
+        return [pair for group in groups for pair in itertools.combinations(group, 2)]
+    closed = collective.kind != "broadcast"
+    rings = [(*group, group[0]) if closed and len(group) > 1 else group for group in groups]
+    return [pair for ring in rings for pair in itertools.pairwise(ring)]
+
+
+def _at(device: int, columns: int, box: float) -> tuple[float, float]:
+    row, column = divmod(device, columns)
+    return column * (box + GAP_X), row * (HEIGHT + GAP_Y)
+
+
+def _bend(start: tuple[float, float], end: tuple[float, float], box: float) -> float:
+    """How far the control point of a curve lies from its line; twice as far as the curve, which clears what it passes."""
+    across, down = round(abs(end[0] - start[0])), round(abs(end[1] - start[1]))
+    if (down == 0 and across <= box + GAP_X + 1) or (across == 0 and down <= HEIGHT + GAP_Y):
+        return 12.0
+    return 0.12 * (across + down) + 1.4 * (HEIGHT if down == 0 else box)
+
+
+def _path(start: tuple[float, float], end: tuple[float, float], box: float) -> str:
+    """A curve from the rim of one box to that of another, bent to its left, so that there and back are two."""
+    a, b = ((x + box / 2, y + HEIGHT / 2) for x, y in (start, end))
+    length = math.dist(a, b) or 1.0
+    bend = _bend(start, end, box) / length
+    control = ((a[0] + b[0]) / 2 + (b[1] - a[1]) * bend, (a[1] + b[1]) / 2 - (b[0] - a[0]) * bend)
+    first, last = _rim(a, control, box), _rim(b, control, box)
+    return "M{:.1f} {:.1f}Q{:.1f} {:.1f} {:.1f} {:.1f}".format(*first, *control, *last)
+
+
+def _rim(centre: tuple[float, float], towards: tuple[float, float], box: float) -> tuple[float, float]:
+    """Where the line from a box's centre leaves it, and 2 further."""
+    dx, dy = towards[0] - centre[0], towards[1] - centre[1]
+    scale = min(box / 2 / abs(dx) if dx else math.inf, HEIGHT / 2 / abs(dy) if dy else math.inf)
+    scale = min(scale, 1.0) if math.isfinite(scale) else 0.0
+    far = math.hypot(dx, dy) or 1.0
+    return centre[0] + dx * scale + 2 * dx / far, centre[1] + dy * scale + 2 * dy / far

@@ -1,0 +1,80 @@
+"""Arrows between the devices that talk."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader.common.observation import Collective, Interval
+from grader.reports.arrows import CHAR, HEIGHT, draw_arrows, sent_to
+from grader.reports.explained import Explained
+from grader.reports.pages import render_arrows
+from tests.reports.example_reports import Nesting
+
+COLUMNS = ((0, 2, 4, 6), (1, 3, 5, 7))
+RING = tuple((i, (i + 1) % 8) for i in range(8))
+
+
+def talk(kind: str, groups: tuple[tuple[int, ...], ...], **more: Any) -> Collective:
+    return Collective(kind, ("x",), 1024, Interval.of(768), groups=groups, **more)
+
+
+@pytest.mark.parametrize(
+    ("kind", "groups", "pairs"),
+    [
+        ("all_reduce", COLUMNS[:1], [(0, 2), (2, 4), (4, 6), (6, 0)]),
+        ("all_gather", ((0, 1),), [(0, 1), (1, 0)]),
+        ("broadcast", COLUMNS[:1], [(0, 2), (2, 4), (4, 6)]),
+        ("permute", RING[:2], [(0, 1), (1, 2)]),
+        ("all_to_all", ((0, 1, 2),), [(0, 1), (0, 2), (1, 2)]),
+        ("all_reduce", ((3,),), []),
+        ("permute", ((1,),), []),
+    ],
+)
+def test_who_sends_to_whom(kind: str, groups: tuple, pairs: list[tuple[int, int]]) -> None:
+    assert [(a, b) for a, b in sent_to(talk(kind, groups)) if a != b] == pairs
+
+
+@settings(deadline=None)
+@given(
+    mesh=st.dictionaries(st.sampled_from(["x", "y", "z"]), st.integers(1, 4), min_size=1),
+    pairs=st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), min_size=1, max_size=20),
+)
+def test_all_of_a_picture_lies_inside_it(mesh: dict[str, int], pairs: list[tuple[int, int]]) -> None:
+    drawn = draw_arrows(talk("permute", tuple(pairs)), mesh, "it")
+    if drawn is None:
+        return
+    for device in drawn.devices:
+        assert device.x >= 0 and device.x + drawn.box <= drawn.width
+        assert device.y >= 0 and device.y + HEIGHT <= drawn.height
+        assert len(device.label) * CHAR <= drawn.box
+    for path in drawn.paths:  # ends lie inside, and so does a curve's middle
+        ax, ay, cx, cy, bx, by = map(float, re.findall(r"-?[\d.]+", path))
+        for x, y in ((ax, ay), (bx, by), ((ax + 2 * cx + bx) / 4, (ay + 2 * cy + by) / 4)):
+            assert -1 <= x <= drawn.width + 1 and -1 <= y <= drawn.height + 1
+
+
+def test_what_is_too_large_or_not_known_is_not_drawn() -> None:
+    assert draw_arrows(talk("permute", RING), {"x": 4}, "") is None
+    assert draw_arrows(talk("all_reduce", ()), {"x": 8}, "") is None
+    assert draw_arrows(talk("permute", RING), {"x": 128}, "") is None
+
+
+def test_a_page_says_what_it_draws_and_escapes_names() -> None:
+    program = Explained("c3", "f", {"<x>": 8}, {}, collectives=[talk("permute", RING, rounds=7, shift=1)] * 1)
+    page = Nesting(render_arrows(program))
+    assert page.tags.count("svg") == 1 and page.tags.count("script") == 0
+    said = dict(page.attributes)["aria-label"]
+    assert said.startswith(
+        "7 × permute over x to the next device: takes 1 KiB of a device, which sends 768 B each time"
+    )
+    assert "Devices (<x>): (0) to (1); (1) to (2)" in said
+    assert "<x>" not in render_arrows(program)
+
+
+def test_a_program_that_does_not_talk_has_no_pictures() -> None:
+    assert render_arrows(Explained("c1", "f", {"x": 8}, {})).strip() == ""

@@ -1,0 +1,69 @@
+"""Bars of what a program costs against its budget."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader.reports.bars import CHAR, LEFT, LONGEST, draw_bars
+from grader.reports.pages import render_html
+from tests.reports.example_reports import Nesting, exercise, layout_failure, make_report
+
+AMOUNTS = st.floats(0, 1e299) | st.integers(0, 10**40)
+
+
+def result(due: Any, got: Any, **more: Any) -> Any:
+    return layout_failure(expected=due, actual=got, pictures=[], **more)
+
+
+@settings(deadline=None)
+@given(due=AMOUNTS, got=AMOUNTS)
+def test_numbers_stay_inside_and_bars_have_one_scale(due: float, got: float) -> None:
+    drawn = draw_bars(result(due, got))
+    if drawn is None:
+        assert due == got
+        return
+    for row in drawn.rows:
+        assert 1 <= row.width <= LONGEST and LEFT + row.width + 6 + len(row.number) * CHAR <= drawn.width + 0.1
+        assert len(row.name) * CHAR <= LEFT - 8
+    assert (drawn.rows[0].width <= drawn.rows[1].width) == (due <= got) or drawn.rows[0].width == drawn.rows[1].width
+
+
+@pytest.mark.parametrize(
+    ("due", "got"),
+    [
+        (None, 3),
+        (3, None),
+        ("3", 4),
+        (True, 2),
+        (float("nan"), 1),
+        (1, float("inf")),
+        (-1, 2),
+        ([1], [2]),
+        (2, 2),
+        (0, 0),
+    ],
+)
+def test_what_is_no_amount_is_not_drawn(due: Any, got: Any) -> None:
+    assert draw_bars(result(due, got)) is None
+
+
+def test_a_page_shows_the_bars_and_says_how_much_it_is() -> None:
+    page = Nesting(render_html(make_report(exercise([result(3840.0, 7680)]))))
+    assert "3,840" in page.text and "7,680 (2 × as much)" in page.text
+    assert ("aria-label", "bars: expected 3,840, yours 7,680 (2 × as much)") in page.attributes
+
+
+def test_students_see_no_budget_of_a_hidden_check() -> None:
+    report = make_report(exercise([result(3840.0, 7680, public=False)]))
+    page = render_html(report)
+    assert "3,840" not in page and "bars:" not in page and "7680" in page
+    assert "3,840" in render_html(report, audience="staff")
+
+
+def test_what_is_for_staff_stands_beside_the_bars() -> None:
+    report = make_report(exercise([result(1, 2, staff="only for them")]))
+    assert "only for them" in render_html(report, audience="staff") and "only for them" not in render_html(report)
