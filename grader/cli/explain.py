@@ -11,6 +11,7 @@ import typer
 
 from grader.authoring.budgets import check_lines
 from grader.batch import explaining
+from grader.batch.begun import is_untouched
 from grader.cli.console import BROKEN, FAILED, out, print_json, say, tell
 from grader.cli.learner import begun_of, own_grader, refuse_course_beside
 from grader.cli.options import AsJson, CourseOption, Isolation, Student, Work, course_at, student_name, work_in
@@ -19,8 +20,7 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.exercise import Exercise
 from grader.intake.reading import read
-from grader.intake.stubs import nothing_written
-from grader.intake.submission import Source, fingerprint
+from grader.intake.submission import Source
 from grader.reports.explained import Explained, alike, as_data
 from grader.reports.explained_text import print_explained
 from grader.reports.trace import trace_json
@@ -86,7 +86,7 @@ def theirs(course: Course, exercise: Exercise, work: Path | None, solution: bool
     if solution or not place.is_dir():
         return True
     mine = read(place, "me", course.module_of, course.handed_out).sources.get(exercise.id)
-    return mine is None or fingerprint(mine) in course.handed_out or nothing_written(mine)
+    return is_untouched(course, mine)
 
 
 def whose(course: Course, exercise: Exercise, source: Source, solution: bool) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -12,9 +13,10 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from grader.batch.begun import graded_if_begun
 from grader.batch.grade import Grader
 from grader.batch.here import Here
-from grader.cli.console import UNUSABLE, exit_code, out, points, print_json, say, tell, tell_unusable
+from grader.cli.console import FAILED, UNUSABLE, exit_code, out, points, print_json, say, tell, tell_unusable
 from grader.cli.options import AsJson, CourseOption, Names, Student, Work, course_at, student_name, work_in
 from grader.common.result import Report
 from grader.course.config import CourseError
@@ -174,16 +176,19 @@ def check(
     tell_unusable(unusable)
     if not chosen:
         raise typer.Exit(UNUSABLE)
+    in_short = not (as_json or names or len(chosen) == 1)
     with own_grader(found, tier) as grader:
-        graded = grader.grade(submission, chosen, public=not found.solved)
-    if as_json:
+        grade = partial(graded_if_begun, grader) if in_short else grader.grade
+        graded = grade(submission, chosen, public=not found.solved)
+    if in_short:
+        print_in_short(found, graded)
+    elif as_json:
         typer.echo(graded.dumps(), nl=False)
-    elif names or len(chosen) == 1:
+    else:
         print_report(graded, out)
         print_judged(found, chosen)
-    else:
-        print_in_short(found, graded)
-    raise typer.Exit(UNUSABLE if unusable else exit_code([graded], student=True))
+    left = any(not e.handed_in for e in graded.exercises)
+    raise typer.Exit(UNUSABLE if unusable else exit_code([graded], student=True) or (FAILED if left else 0))
 
 
 def print_judged(course: Course, names: Sequence[str]) -> None:

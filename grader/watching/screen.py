@@ -125,6 +125,8 @@ class Screen:
         where = session.source.name if session.source else ""
         function = f", {session.function}" if session.function else ""
         self._line(f"{exercise.id}{function}: {where or 'no file yet'}", "cyan")
+        for note in session.notes[:3]:
+            self._line(f"note: {note}", "italic")
         self.console.print()
         if session.source is None:
             module = session.course.module_of[exercise.id]

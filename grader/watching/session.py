@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from grader.batch import explaining
+from grader.batch.begun import graded_if_begun
 from grader.batch.grade import Grader
 from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError
@@ -63,6 +64,12 @@ class Session:
             self.report = None
         return self.source != before
 
+    @property
+    def notes(self) -> list[str]:
+        """What was found while the exercise's file was read."""
+        notes = self._submission.notes if self._submission else ()
+        return [note for note in notes if self.exercise.id in note]
+
     # what is to be done, by a grader
 
     def check(self) -> Work:
@@ -74,7 +81,7 @@ class Session:
         """All that are watched: a Report."""
         submission, public = self._read(), not self.course.solved
         names, _ = self.course.usable(self.names)
-        return lambda grader: grader.grade(submission, names, public=public)
+        return lambda grader: graded_if_begun(grader, submission, names, public=public)
 
     def learn(self) -> Work | None:
         """What one known slip of the exercise at hand does, to find hints by; None when all are known."""
