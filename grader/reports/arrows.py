@@ -17,7 +17,7 @@ from grader.reports.svg import PALETTE
 from grader.reports.untrusted import clean
 
 CHAR, HEIGHT, GAP_X, GAP_Y = 6.7, 26.0, 40.0, 30.0
-MOST = 64  # devices, beyond which arrows tell nothing
+MOST, ARROWS = 64, 256  # devices and arrows, beyond which a picture tells nothing
 
 
 @dataclass(frozen=True)
@@ -48,7 +48,7 @@ def draw_arrows(collective: Collective, mesh: Mapping[str, int], caption: str) -
     """Place devices and arrows; None for a mesh that is too large, or where nobody knows who talks."""
     count = math.prod(mesh.values())
     pairs = sent_to(collective)
-    if not pairs or count > MOST or not all(0 <= d < count for pair in pairs for d in pair):
+    if not 0 < len(pairs) <= ARROWS or count > MOST or not all(0 <= d < count for pair in pairs for d in pair):
         return None
     labels = [", ".join(map(str, point.values())) for point in coordinates(mesh)]
     box = round(max(map(len, labels)) * CHAR + 14, 1)

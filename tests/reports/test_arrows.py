@@ -62,6 +62,7 @@ def test_what_is_too_large_or_not_known_is_not_drawn() -> None:
     assert draw_arrows(talk("permute", RING), {"x": 4}, "") is None
     assert draw_arrows(talk("all_reduce", ()), {"x": 8}, "") is None
     assert draw_arrows(talk("permute", RING), {"x": 128}, "") is None
+    assert draw_arrows(talk("all_to_all", (tuple(range(64)),)), {"x": 64}, "") is None
 
 
 def test_a_page_says_what_it_draws_and_escapes_names() -> None:
