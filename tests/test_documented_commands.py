@@ -161,7 +161,7 @@ def test_a_pages_commands_do_what_they_say(page: str, checkout: Path) -> None:
         if not table_entry(NOT_RUN, page, block):
             script += [table_entry(BEFORE, page, block), *commands(block)]
     env = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS", "SHARDLINGS_STUDENT")}
-    env |= {"PATH": f"{checkout.parent / 'bin'}{os.pathsep}{env['PATH']}", "PYTHONPATH": str(ROOT), "COLUMNS": "80"}
+    env |= {"PATH": f"{checkout.parent / 'bin'}{os.pathsep}{env['PATH']}", "PYTHONPATH": str(ROOT), "COLUMNS": "77"}
     done = subprocess.run(
         ["bash", "-eu", "-c", "\n".join(script)], cwd=checkout, env=env, capture_output=True, text=True, check=False, timeout=600
     )  # fmt: skip
