@@ -22,6 +22,7 @@ BROKEN = {
     "judging": ("grader/judging/judge.py", "import jax"),
     "reports": ("grader/reports/__init__.py", "from grader.course import loading"),
     "profiling": ("grader/profiling/journal.py", "from grader.judging import reading"),
+    "similarity": ("grader/similarity/tokens.py", "from grader.common import result"),
     "nbgrader": ("grader/batch/store.py", "import nbgrader"),
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from pygments.lexers.python import PythonLexer
 from pygments.token import Comment, Name, Number, String, Text
 
 _CLOSING = frozenset(")]}")
@@ -35,6 +34,8 @@ def words(text: str) -> list[Word]:
 
 def _joined(text: str) -> Iterator[Word]:
     """The pieces of a text between quotes are one token."""
+    from pygments.lexers.python import PythonLexer  # not above: commands that compare nothing need not wait for it
+
     pending: Word | None = None
     after = ""
     for start, kind, value in PythonLexer(stripnl=False, ensurenl=False).get_tokens_unprocessed(text):
