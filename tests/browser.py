@@ -88,10 +88,14 @@ class Page:
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
-    def size(self) -> tuple[int, int]:
-        """Of the whole page, in pixels."""
+    def overflow(self) -> int:
+        """By how many pixels the page is wider than its window, without the scroll bar."""
         root = "document.documentElement"
-        return self.value(f"{root}.scrollWidth"), self.value(f"{root}.scrollHeight")
+        return self.value(f"{root}.scrollWidth - {root}.clientWidth")
+
+    def height(self) -> int:
+        """Of the whole page, in pixels."""
+        return self.value("document.documentElement.scrollHeight")
 
     def _until(self, wanted: Any) -> dict[str, Any]:
         while True:

@@ -152,7 +152,7 @@ def test_pages_fit_are_silent_and_fetch_nothing(page: Page, small: Path, width: 
     ):
         page.open(path, width)
         page.value("document.querySelectorAll('details').forEach((d) => { d.open = true })")
-        assert page.size()[0] <= width, path.name
+        assert page.overflow() == 0, path.name
         assert page.told == []
         assert page.asked == [path.as_uri()]
 
@@ -172,8 +172,8 @@ def test_every_text_stands_out_from_its_ground(page: Page, small: Path, dark: bo
 def test_a_class_of_500_has_a_page_of_bounded_height(page: Page, large: Path) -> None:
     for width, most in ((400, 8000), (1440, 5000)):
         page.open(large, width)
-        assert page.size()[0] <= width
-        assert page.size()[1] < most
+        assert page.overflow() == 0
+        assert page.height() < most
 
 
 @browser_only
@@ -219,7 +219,7 @@ def test_students_are_sorted_and_filtered_without_a_server(page: Page, large: Pa
 @pytest.mark.slow
 def test_on_paper_everything_is_unfolded(page: Page, small: Path) -> None:
     page.open(small, 1440)
-    folded = page.size()[1]
+    folded = page.height()
     page.open(small, 1440, media="print")
-    assert page.size()[1] > 2 * folded
+    assert page.height() > 2 * folded
     assert page.value("getComputedStyle(document.querySelector('.scroll')).maxHeight") == "none"
