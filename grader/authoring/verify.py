@@ -11,7 +11,6 @@ what learners are given holds no line of a solution, no hidden check and no seed
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 from grader.authoring import inputs, modes, possible
@@ -21,6 +20,7 @@ from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.authoring.together import tried
 from grader.batch.grade import Grader
 from grader.common.observation import Observation
+from grader.common.pool import pool_of
 from grader.common.result import ExerciseReport, Result
 from grader.course.answers import answer_by, answers
 from grader.course.build import stale
@@ -51,7 +51,7 @@ def verify(
         seeds: with how many seeds the reference and each misconception are tried.
     """
     total = 0
-    with ThreadPoolExecutor(grader.jobs) as pool:
+    with pool_of(grader.jobs) as pool:
         proofs = {name: pool.submit(lambda n=name: list(exercise_problems(course, grader, n, seeds))) for name in names}
         for name, proof in proofs.items():
             problems = proof.result()

@@ -16,10 +16,10 @@ import platform
 import secrets
 import sys
 from collections.abc import Iterable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from grader.batch.grade import Grader, own_digest, versions
+from grader.common.pool import pool_of
 from grader.course.answers import answers
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -48,7 +48,7 @@ def prove(grader: Grader, names: Iterable[str]) -> None:
 
 def examine(grader: Grader, names: list[str]) -> str:
     """Grade the references of these exercises now. Empty, or one line saying what is wrong and what to do."""
-    with ThreadPoolExecutor(grader.jobs) as pool:
+    with pool_of(grader.jobs) as pool:
         problems = {n: p for n, p in zip(names, pool.map(lambda n: _problem(grader, n), names), strict=True) if p}
     if not problems:
         return ""

@@ -7,7 +7,7 @@ import importlib.metadata
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor, as_completed
+from concurrent.futures import Future, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -19,6 +19,7 @@ import grader
 from grader.batch.here import Here
 from grader.batch.workers import Runner, Spent, Workers
 from grader.common.observation import Fault, Observation
+from grader.common.pool import pool_of
 from grader.common.result import Evidence, ExerciseReport, Report, Result
 from grader.course.loading import Course
 from grader.course.reference import reference_source
@@ -176,7 +177,7 @@ class Grader:
                 done[name] = self._report(submission, name, found, notes, workers, public, judged.result())
             judging.clear()
 
-        with ThreadPoolExecutor(1) as pool:  # what one source came to is judged while the next is traced
+        with pool_of(1) as pool:  # what one source came to is judged while the next is traced
             for source, members in groups.items():
                 asks = [ask for name in members for ask in plans[name]]
                 answered, notes = workers.collect(source, asks, spent)
@@ -338,15 +339,11 @@ class Grader:
         report and stops no other.
         """
         load_templates()  # of the reports that ``done`` writes while the other threads read submissions
-        with ThreadPoolExecutor(len(self.hosts)) as pool:
+        with pool_of(len(self.hosts)) as pool:
             running = {pool.submit(lambda read=read: self.grade(read(), names)): s for s, read in jobs.items()}
-            try:
-                for future in as_completed(running):
-                    error = future.exception()
-                    done(running[future], error if isinstance(error, Exception) else future.result())
-            except BaseException:  # stopped, or a report cannot be written: nobody would get the others
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
+            for future in as_completed(running):
+                error = future.exception()
+                done(running[future], error if isinstance(error, Exception) else future.result())
 
 
 def _evidence(answer: Answered) -> Evidence:

@@ -11,6 +11,7 @@ import sys
 
 import typer
 
+from grader import stopping
 from grader.authoring.scaffold import ScaffoldError
 from grader.cli import author, explain, learner, pages, predict, publish, similar, staff, watch
 from grader.cli.console import UNUSABLE, err, tell
@@ -21,7 +22,6 @@ from grader.profiling.process import NotMeasured
 from grader.reports.untrusted import clean
 from grader.sandbox.tiers import NoIsolation
 
-STOPPED = 130
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # these may name no file
 
 app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, rich_markup_mode=None)
@@ -53,14 +53,25 @@ for name, command in COMMANDS.items():
 
 
 def main() -> None:
-    """Run a command; a user's mistake is one line, never a traceback."""
+    """Run a command; a user's mistake is one line, never a traceback. Ctrl-C is one sentence."""
+    stopping.stop_in_order()
+    try:
+        run()
+    except BaseException as end:
+        if stopping.asked() or isinstance(end, KeyboardInterrupt):  # whatever became of it on its way
+            stopping.stop()
+        raise
+
+
+def run() -> None:
+    """Run a command. Raises SystemExit with its code."""
     try:
         app()
     except (CourseError, AuthorError, SubmissionError, NoIsolation, NotMeasured, ScaffoldError) as error:
         tell("shardlings", error)
         sys.exit(UNUSABLE)
     except OSError as error:
-        if error.filename is None and error.errno not in FULL:
+        if stopping.asked() or (error.filename is None and error.errno not in FULL):
             raise
         trouble = f"cannot use {error.filename or 'where the output goes'}: {error.strerror}"
         err.print(
@@ -70,8 +81,3 @@ def main() -> None:
             soft_wrap=True,
         )
         sys.exit(UNUSABLE)
-    except (KeyboardInterrupt, SystemExit) as end:  # newer versions of typer make the second of the first
-        if isinstance(end, SystemExit) and end.code != STOPPED:
-            raise
-        err.print("shardlings: stopped; run the same command again to go on")
-        sys.exit(STOPPED)

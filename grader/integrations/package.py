@@ -24,7 +24,7 @@ requires-python = {python}
 dependencies = {dependencies}
 
 [project.scripts]
-shardlings = "grader.cli:main"
+shardlings = "grader.__main__:main"
 
 [tool.hatch.build.targets.wheel]
 packages = ["grader"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, get_args
 
@@ -13,6 +12,7 @@ from grader.authoring.mutants.grading import Fate, Verdict, judge_mutant, result
 from grader.authoring.mutants.making import Mutant, mutants_of_task, task_module
 from grader.authoring.mutants.together import AT_ONCE, killed_together
 from grader.batch.grade import Grader
+from grader.common.pool import pool_of
 from grader.course.loading import Course
 from grader.exercise import Exercise
 
@@ -77,7 +77,7 @@ def prove(
             step(mutant.task)
         return verdicts
 
-    with ThreadPoolExecutor(grader.jobs) as pool:
+    with pool_of(grader.jobs) as pool:
         running = [(e, [pool.submit(judge_several, some) for some in batches(e)]) for e in exercises]
         proofs = []
         for exercise, jobs in running:

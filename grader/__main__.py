@@ -1,0 +1,17 @@
+"""The command ``shardlings``, and ``python -m grader``."""
+
+from __future__ import annotations
+
+from grader import stopping
+
+
+def main() -> None:
+    """Import the commands, which takes a while, and run the one that was typed."""
+    stopping.stop_at_once()
+    from grader import cli
+
+    cli.main()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,36 @@
+"""Threads whose queued work is given up with the block that wanted it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from grader.common.pool import pool_of
+
+
+@pytest.mark.parametrize("end", [KeyboardInterrupt, ValueError])
+def test_what_is_queued_is_not_done_when_the_work_is_given_up(end: type[BaseException]) -> None:
+    started, go, done = threading.Event(), threading.Event(), []
+
+    def first() -> None:
+        started.set()
+        go.wait()
+        done.append("first")
+
+    with pytest.raises(end), pool_of(1) as pool:
+        running, queued = pool.submit(first), pool.submit(done.append, "second")
+        started.wait()
+        if end is ValueError:  # which waits for what runs
+            go.set()
+        raise end
+    assert queued.cancelled() and done == ([] if end is KeyboardInterrupt else ["first"])
+    go.set()
+    running.result()
+    assert done == ["first"]
+
+
+def test_otherwise_all_is_done() -> None:
+    with pool_of(2) as pool:
+        done = [pool.submit(lambda n=n: n * n) for n in range(5)]
+    assert [d.result() for d in done] == [0, 1, 4, 9, 16]
