@@ -16,7 +16,7 @@ import pytest
 from typer.testing import CliRunner
 
 from grader.cli import app
-from grader.common.result import ExerciseReport, Report, Result
+from grader.common.result import ByHand, ExerciseReport, HandIn, Report, Result
 from grader.course.config import CourseError
 from grader.course.loading import Course, load_course
 from grader.course.reference import reference_source
@@ -68,6 +68,20 @@ def test_csv_has_a_line_per_result(tmp_path: Path) -> None:
     assert tuple(head) == export.COLUMNS
     assert [dict(zip(head, line, strict=True))["hidden"] for line in lines] == ["no", "yes"]
     assert [dict(zip(head, line, strict=True))["earned"] for line in lines] == ["2", "0"]
+
+
+def test_lines_of_a_student_add_up_to_the_score_with_points_by_hand_and_lateness(tmp_path: Path) -> None:
+    hand = ByHand(by="B", reason="oral", graded=2, was=2)
+    late = HandIn(module="01_m", submitted="", source="", penalty=0.3, text="handed in 26 h late")
+    plain = report("ada", result(), result(name="other", status="failed", earned=0))
+    whole = plain.exercises[0].model_copy(update={"earned": 1.0, "by_hand": hand})
+    found = plain.model_copy(update={"exercises": [whole], "hand_ins": [late], "earned": 0.7})
+    export.write_csv([found], tmp_path / "x.csv")
+    lines = [dict(zip(export.COLUMNS, line, strict=True)) for line in table(tmp_path / "x.csv")[1:]]
+    assert sum(float(line["earned"]) for line in lines) == pytest.approx(found.earned)
+    assert [line["kind"] for line in lines] == ["check", "check", "by hand", "late"]
+    export.write_canvas([found], tmp_path / "c.csv")
+    assert table(tmp_path / "c.csv")[2][-1] == "0.7"
 
 
 def test_canvas_has_a_column_per_module_and_points_possible(tmp_path: Path) -> None:

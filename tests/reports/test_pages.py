@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from grader.common.result import Report
+from grader.common.result import ByHand, HandIn, Report
 from grader.reports import pages as pages_module
 from grader.reports.inline_styles import INLINE_STYLES
 from grader.reports.pages import page_name, render_fragment, render_html, render_summary_html
 from grader.reports.summary import summarise
 from grader.reports.wording import Audience
-from tests.reports.example_reports import Nesting, a_class, evil_report, exercise, make_report, mixed, result
+from tests.reports.example_reports import EVIL, Nesting, a_class, evil_report, exercise, make_report, mixed, result
 
 TEMPLATES = Path(pages_module.__file__).parent / "templates"
 
@@ -51,6 +51,23 @@ def test_pages_nest_and_fetch_nothing(make, audience: Audience) -> None:
             if name == "href":
                 assert re.fullmatch(r"#[a-z0-9-]+|\./[A-Za-z0-9._-]+\.html", value)
         assert not re.search(r"url\((?!#hatch\))|@import|javascript:", text)
+
+
+def test_points_by_hand_and_lateness_are_shown_to_everybody_and_are_text() -> None:
+    hand = ByHand(by=EVIL, reason=EVIL, graded=0, was=0)
+    late = HandIn(module="03_matmuls", submitted="", source="", penalty=0.2, text=f"handed in 26 h late {EVIL}")
+    part = exercise([result("value", "failed", earned=0.5, by_hand=hand)], by_hand=hand, earned=0.5)
+    report = make_report(part, hand_ins=[late], earned=0.3)
+    for audience in ("student", "staff"):
+        page = Nesting(render_html(report, audience=audience))
+        assert page.text.count("set by hand by") == 2 and "the grader gave 0" in page.text
+        assert "handed in 26 h late" in page.text and "script" not in page.tags
+    assert "set by hand by" in Nesting(render_fragment(part)).text
+
+
+@pytest.mark.parametrize("name", ["index", "changes", "Changes", "leaderboard"])
+def test_no_student_has_the_name_of_a_page_of_ours(name: str) -> None:
+    assert page_name(name).startswith(f"{name}-")
 
 
 def test_untrusted_text_is_escaped_and_stripped_in_pages() -> None:
