@@ -61,6 +61,8 @@ docs: install
 pictures: install
 	$(BIN)/python docs/clock_pictures.py
 	$(BIN)/python docs/report_picture.py
+	$(BIN)/shardlings grade examples/submissions --out graded -j $(JOBS) --isolation $(ISOLATION)
+	$(BIN)/python docs/class_picture.py graded
 
 lock: install
 	$(BIN)/uv pip compile --universal --no-annotate --no-header --python-version 3.11 --group dev --extra nbgrader \

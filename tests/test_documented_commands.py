@@ -38,6 +38,8 @@ NOT_RUN = {
     ("docs/nbgrader.md", "nbgrader generate"): "tests/integrations/test_nbgrader.py runs a week with a gradebook",
     ("docs/nbgrader.md", "shardlings submit"): "docs/index.md runs it; tests/batch/test_submit.py has the exchange",
     ("docs/nbgrader.md", "shardlings export"): "tests/integrations/test_export.py runs them",
+    ("docs/students.md", "$ shardlings"): "waits for what is typed and saved; tests/watching and tests/cli/test_learner.py do that",
+    ("docs/term.md", "shardlings grade"): "tests/cli/test_grading.py and tests/batch/test_changes.py have a term's classes",
     ("docs/profile.md", "shardlings predict"): "measures this machine for a minute; tests/cli/test_predict.py runs small ones",
 }  # fmt: skip
 # What the prose asks a person to do before a block.

@@ -18,7 +18,7 @@ from jax.sharding import AbstractMesh
 
 from grader.course.exercises import load_exercise
 from grader.exercise import Exercise
-from grader.runner import hlo
+from grader.runner import hlo, hlo_text
 from grader.runner.groups import axis_groups, group_axes
 from tests import network
 
@@ -125,11 +125,11 @@ def test_collectives_are_those_that_the_grader_reads(name: str):
 
 @pytest.mark.parametrize("name", [n for n in TEXTS if n.startswith("layers-cpu") or n == "ring-cpu"])
 def test_conditions_say_what_cpu_prints(name: str):
-    parts, _ = hlo.parse(TEXTS[name])
+    parts, _ = hlo_text.parse(TEXTS[name])
     loops = [one for lines in parts.values() for one in lines if one.opcode == "while"]
     for loop in loops:
         constants = [one.text for one in parts[loop.called("condition")[0]] if one.opcode == "constant"]
-        assert [hlo.trip_count(loop).most] == [int(n) for n in constants]
+        assert [hlo_text.trip_count(loop).most] == [int(n) for n in constants]
     assert len(loops) == (2 if name.startswith("layers") else 1)
 
 

@@ -28,7 +28,7 @@ from grader.runner.groups import (
     senders,
     sent_in_group,
 )
-from grader.runner.hlo import MARK
+from grader.runner.hlo_text import MARK
 from grader.runner.loops import defining, trip_count
 from grader.runner.ragged import groups_of, most_sent, moved_by
 from grader.wire.limits import MAX_NESTED, MAX_STEPS

@@ -6,23 +6,18 @@ prints how often a loop runs where it knows; anything else may run any number of
 
 from __future__ import annotations
 
-import json
 import math
 import re
-import secrets
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
 
 from grader.common.observation import UNKNOWN, Collective, Interval, Path, sum_over_paths, total
 from grader.runner import flops
 from grader.runner.admission import RAGGED, Refused
 from grader.runner.flops import FREE, Cost
 from grader.runner.groups import Groups, axis_groups, cyclic_shift, group_axes, permute_axes, senders, sent_in_group
+from grader.runner.hlo_text import Computation, Instruction, dtype_name, hlo_bytes, parse, shapes, trip_count, until
 from grader.wire.limits import MAX_STEPS
-
-MARK = f"by_hand_{secrets.token_hex(8)}"  # not to be guessed: names that a learner chose can show up in a line, too
-_MARKED = re.compile(rf"{MARK}_(\d+)_")
 
 KINDS = {
     "all-reduce": "all_reduce", "all-gather": "all_gather", "reduce-scatter": "reduce_scatter",
@@ -31,143 +26,6 @@ KINDS = {
 }  # fmt: skip
 # What a collective of the source may have become. CPU has no reduce-scatter of its own: it adds up everything.
 BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"broadcast", "permute"}}
-
-
-@dataclass(frozen=True)
-class Instruction:
-    """``%name = shape opcode(operands), attribute=...``; what follows the first parenthesis is taken apart when asked for."""
-
-    name: str
-    shape: str
-    opcode: str
-    rest: str
-
-    @cached_property
-    def text(self) -> str:
-        """Its operands as they are written; of a constant or a parameter, what it is."""
-        return _until(self.rest, ")")[0]
-
-    @cached_property
-    def operands(self) -> list[str]:
-        return [o.split(" ")[-1].lstrip("%") for o in _split(self.text)]
-
-    @cached_property
-    def attributes(self) -> dict[str, str]:
-        return dict(a.split("=", 1) for a in _split(self.rest[len(self.text) + 1 :]) if "=" in a)
-
-    @property
-    def calls(self) -> bool:
-        """Whether it may call a computation: an attribute names something of the program."""
-        return "=%" in self.rest or "={%" in self.rest
-
-    @property
-    def marks(self) -> list[int]:
-        """The numbers of the source's collectives that this became a part of."""
-        return [int(n) for n in _MARKED.findall(self.attributes.get("metadata", ""))]
-
-    def called(self, *names: str) -> list[str]:
-        """The computations that these attributes name."""
-        return [c for n in names for c in re.findall(r"%?([^\s,%{}]+)", self.attributes.get(n, ""))]
-
-
-Computation = list[Instruction]
-
-
-# -- the text ----------------------------------------------------------------------------------
-
-
-@lru_cache(1)  # for both who ask
-def parse(hlo: str) -> tuple[dict[str, Computation], str]:
-    """Computations by name, and the name of the first to run ('' when there is none)."""
-    found: dict[str, Computation] = {}
-    entry, current = "", None
-    for line in hlo.splitlines():
-        if line.startswith(("%", "ENTRY ")) and line.endswith("{") and " -> " in line:
-            name = line.removeprefix("ENTRY ").lstrip("%").split(" ")[0]
-            entry = name if line.startswith("ENTRY ") else entry
-            current = found.setdefault(name, [])
-        elif line.startswith("}"):
-            current = None
-        elif current is not None and " = " in line:
-            current.append(instruction(line))
-    return found, entry
-
-
-def instruction(line: str) -> Instruction:
-    """One line of a computation."""
-    name, _, rest = line.strip().removeprefix("ROOT ").partition(" = ")
-    shape, rest = _shape(rest)
-    opcode, _, rest = rest.partition("(")
-    return Instruction(name.lstrip("%"), shape, opcode.strip(), rest)
-
-
-def _shape(text: str) -> tuple[str, str]:
-    """The shape in front, and what follows: ``f32[2,8]{1,0}``, or a tuple of such in parentheses."""
-    if not text.startswith("("):
-        shape, _, rest = text.partition(" ")
-        return shape, rest
-    inside, rest = _until(text[1:], ")")
-    return f"({inside})", rest.lstrip()
-
-
-_MARKS = re.compile(r'"(?:[^"\\]|\\.)*+"?|[()\[\]{},]', re.DOTALL)  # a string, closed or not, is one
-
-
-def _until(text: str, end: str) -> tuple[str, str]:
-    """What comes before ``end`` outside of brackets and quotes, and what comes after it."""
-    depth = 0
-    for mark in _MARKS.finditer(text):
-        sign = mark[0]
-        if depth == 0 and sign == end:
-            return text[: mark.start()], text[mark.end() :]
-        if sign in "([{":
-            depth += 1
-        elif sign in ")]}":
-            depth -= 1
-    return text, ""
-
-
-def _split(text: str) -> Iterator[str]:
-    """Parts between commas outside of brackets and quotes. ``replica_groups=mesh[...], device_ids=(...) {...}`` is two."""
-    while text.strip(" ,"):
-        part, text = _until(text.lstrip(" ,"), ",")
-        yield part.strip()
-
-
-def shapes(text: str) -> list[tuple[str, list[int]]]:
-    """Element type and dimensions of each array in a shape."""
-    return [(n, [int(d) for d in dims.split(",") if d]) for n, dims in re.findall(r"(\w+)\[([\d,<=]*)\]", text)]
-
-
-def dtype_name(element: str) -> str:
-    """NumPy's name of an element type: ``bf16`` is bfloat16, ``s32`` int32, ``f8e4m3fn`` float8_e4m3fn."""
-    if element == "pred":
-        return "bool"
-    match = re.fullmatch(r"(bf|f|s|u|c)(\d+)(e\w+)?", element)
-    if match is None:
-        return element
-    kind = {"bf": "bfloat", "f": "float", "s": "int", "u": "uint", "c": "complex"}[match[1]]
-    return f"{kind}{match[2]}" + (f"_{match[3]}" if match[3] else "")
-
-
-def hlo_bytes(shape: str) -> int:
-    """Bytes of an HLO shape such as ``f32[16,24]``, or of all in a tuple."""
-    size = 0
-    for name, dims in shapes(shape):
-        digits = re.search(r"\d+", name)
-        bits = 8 if name == "pred" else int(digits[0]) if digits else 32
-        size += math.prod(dims) * max(bits, 8) // 8
-    return size
-
-
-def trip_count(loop: Instruction) -> Interval:
-    """What XLA says of a loop."""
-    try:
-        config = json.loads(loop.attributes.get("backend_config", "{}"))
-        config = json.loads(config) if isinstance(config, str) else config
-        return Interval.of(int(config["known_trip_count"]["n"]))
-    except (ValueError, KeyError, TypeError):
-        return UNKNOWN
 
 
 # -- along the calls ---------------------------------------------------------------------------
@@ -357,7 +215,7 @@ def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Gr
         return [list(range(devices))] if text in ("", "{}") else None
     if match := re.match(r"\(\[([\d,]+)\](?:T\(([\d,]+)\))?\)", attributes.get("device_ids", "")):
         ids = iota(match[1], match[2]).reshape(-1)
-    inside, chosen = _until(text.removeprefix("mesh["), "]")
+    inside, chosen = until(text.removeprefix("mesh["), "]")
     sizes = {n: int(s) for n, s in re.findall(_AXIS + r"=(\d+)", inside)}
     parts = re.findall(_AXIS + r"(?::\((\d+)\)(\d+))?", chosen or attributes.get("device_ids", ""))
     try:

@@ -19,7 +19,7 @@ from jax.sharding import PartitionSpec as P
 from grader.common.observation import UNKNOWN, Collective, Interval, Seen, total
 from grader.exercise import Array, normal
 from grader.expect import Failure, expect_collectives, expect_no_collectives
-from grader.runner import admission, execution, facts, groups, hlo
+from grader.runner import admission, execution, facts, groups, hlo, hlo_text
 
 MESH = {"x": 4, "y": 2}
 BLOCK = normal(8, 16, spec=("x", "y"))  # 2 x 8 floats, 64 bytes, on each device
@@ -731,7 +731,7 @@ def test_groups_that_no_mesh_has_are_refused(axes: list[str], which: str) -> Non
 
 
 def groups_in(attributes: str, mesh: dict[str, int]) -> groups.Groups | None:
-    return hlo.replica_groups(hlo.instruction(f"%r = f32[] all-reduce(%a), {attributes}").attributes, mesh)
+    return hlo.replica_groups(hlo_text.instruction(f"%r = f32[] all-reduce(%a), {attributes}").attributes, mesh)
 
 
 @given(meshes, st.data())
@@ -777,7 +777,7 @@ def test_groups_may_be_half_an_axis():
     [("f32[16,24]", 1536), ("bf16[3]", 6), ("pred[8]", 8), ("s4[8]", 8), ("f32[]", 4), ("c64[2]", 16), ("u8[5]", 5)],
 )
 def test_sizes_in_the_compilers_text(shape: str, size: int) -> None:
-    assert hlo.hlo_bytes(shape) == size
+    assert hlo_text.hlo_bytes(shape) == size
 
 
 def program(*lines: str, more: str = "") -> str:
