@@ -8,8 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import pytest
+from hypothesis import settings
 
 from grader.common.schemas import without_uris
+
+settings.register_profile("no clock")  # no test depends on how fast the machine is
+settings.load_profile("no clock")
 
 DEVICES = 8
 os.environ["JAX_PLATFORMS"] = "cpu"

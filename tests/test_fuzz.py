@@ -28,8 +28,8 @@ from grader.wire import frames as wire
 from grader.wire.frames import BadFrame
 from tests.wire.streams import reader
 
-FEW = settings(max_examples=60, deadline=None)
-MANY = settings(max_examples=300, deadline=None)
+FEW = settings(max_examples=60)
+MANY = settings(max_examples=300)
 plain = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),

@@ -20,10 +20,11 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals")
 
 
 def started(code: str, cwd: Path) -> subprocess.Popen[str]:
-    """A process in a group of its own, as a terminal has it."""
+    """A process in a group of its own, as a terminal has it; the tests themselves may run where Ctrl-C is ignored."""
     return subprocess.Popen(
         [sys.executable, "-c", textwrap.dedent(code)], cwd=cwd, env=os.environ | {"PYTHONPATH": str(ROOT)},
         stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import select
 import signal
 import sys
@@ -18,7 +19,7 @@ except ImportError:  # Windows: work is watched, keys are not
     termios = tty = None
 
 LOOK_SECONDS = 0.2
-ESCAPE = b"\x1b"
+ARROW = re.compile(rb"\x1b(?:[\[O][0-9;?]*[ -/]*[@-~]?|.)?", re.DOTALL)  # or the like: no key of ours
 
 
 @contextlib.contextmanager
@@ -85,6 +86,5 @@ def _read(fd: int, pressed: Callable[[str], None], done: threading.Event) -> Non
         if not typed:
             pressed("")
             return
-        if not typed.startswith(ESCAPE):  # an arrow or the like is no key of ours
-            for key in typed.decode("utf-8", "ignore"):
-                pressed(key)
+        for key in ARROW.sub(b"", typed).decode("utf-8", "ignore"):
+            pressed(key)

@@ -96,7 +96,7 @@ def test_a_count_that_cannot_be_read_has_no_line() -> None:
     assert check_lines(unknown) == []
 
 
-@settings(deadline=None, max_examples=40)
+@settings(max_examples=40)
 @given(
     factor=st.integers(1, 64),
     above=st.sets(st.sampled_from("IJK")),

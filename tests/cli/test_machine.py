@@ -18,15 +18,15 @@ ROOT = Path(__file__).resolve().parents[2]
 
 
 def test_a_jax_that_is_too_old_gets_the_command_that_mends_it() -> None:
-    assert jax_problem("0.4.38") == "JAX 0.4.38 is too old; pip install 'jax>=0.10.1'"
+    assert jax_problem("0.4.38") == "JAX 0.4.38 is too old; pip install 'jax>=0.10.2'"
     assert jax_problem("0.10.2") == ""
 
 
 def test_a_jax_that_nobody_tested_is_named_and_is_no_obstacle() -> None:
     line = jax_line("0.13.0")
     assert not line.ok and not line.needed and not jax_problem("0.13.0")
-    assert line.detail == "0.13.0 is newer than what was tested; pip install 'jax>=0.10.1,<0.13'"
-    assert jax_line("0.12.0.1").ok and jax_line("0.10.1").ok
+    assert line.detail == "0.13.0 is newer than what was tested; pip install 'jax>=0.10.2,<0.13'"
+    assert jax_line("0.12.0.1").ok and jax_line("0.10.2").ok
     assert jax_line("0.10.0").needed and not jax_line("0.10.0").ok
 
 

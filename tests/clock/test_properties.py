@@ -23,8 +23,8 @@ from tests.clock.test_closed_forms import FORMS, LAYERS, RING, fsdp, gather_firs
 
 ROOT = Path(__file__).parents[2]
 N = 4
-QUICK = settings(deadline=None, max_examples=40)
-MANY = settings(deadline=None, max_examples=300)
+QUICK = settings(max_examples=40)
+MANY = settings(max_examples=300)
 RESOURCES = (COMPUTE, "x+", "x-")
 
 

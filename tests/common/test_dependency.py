@@ -141,14 +141,14 @@ def compare(graph: Dependency, watch: Watch) -> None:
             assert (other in may) == (source in graph.before(other))
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=60, suppress_health_check=CALM)
 @given(STEPS)
 def test_what_was_waited_for_is_read_of_drawn_programs(body: Step) -> None:
     compare(*both(lambda *state: body(state)))
 
 
 @pytest.mark.slow
-@settings(max_examples=1000, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=1000, suppress_health_check=CALM)
 @given(STEPS)
 def test_what_was_waited_for_is_read_of_very_many_drawn_programs(body: Step) -> None:
     compare(*both(lambda *state: body(state)))
@@ -163,7 +163,7 @@ def loops(inner: st.SearchStrategy[Step]) -> st.SearchStrategy[Step]:
     )
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=CALM)
+@settings(max_examples=60, suppress_health_check=CALM)
 @given(st.recursive(SIMPLE, loops, max_leaves=7))
 def test_without_branches_nothing_is_read_that_was_not_waited_for(body: Step) -> None:
     graph, watch = both(lambda *state: body(state))

@@ -178,7 +178,7 @@ def test_noise_is_not_explained() -> None:
     assert explain(sharded(RNG.standard_normal((8, 8)), ("x", None)), A, BOUND) == ""
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40)
 @given(st.integers(0, 1 << 32), st.sampled_from(["scaled", "zero", "nan", "rolled", "transposed", "noise", "replica"]))
 def test_no_expected_value_is_told(seed: int, kind: str) -> None:
     """Numbers in a guess are sizes, places and ratios."""

@@ -31,7 +31,7 @@ def layouts(draw: st.DrawFn) -> tuple[tuple[int, ...], tuple, dict[str, int]]:
 
 
 @given(layouts())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_slices_are_those_of_jax(devices: int, layout: tuple) -> None:
     import jax
     from jax.sharding import AxisType, NamedSharding, PartitionSpec
@@ -46,7 +46,7 @@ def test_slices_are_those_of_jax(devices: int, layout: tuple) -> None:
 
 
 @given(layouts())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_spec_is_read_back_from_the_slices(layout: tuple) -> None:
     """Up to axes of size 1 and trailing None, which cut nothing."""
     shape, spec, mesh = layout
@@ -84,7 +84,7 @@ def test_specs_are_shown_as_they_are_typed() -> None:
 
 
 @given(layouts())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_every_element_is_held_by_as_many_devices_as_the_unused_axes_have(layout: tuple) -> None:
     shape, spec, mesh = layout
     held = np.zeros(shape, int)
@@ -95,7 +95,7 @@ def test_every_element_is_held_by_as_many_devices_as_the_unused_axes_have(layout
 
 
 @given(layouts())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_the_spec_that_is_read_is_the_shortest(layout: tuple) -> None:
     """No axis of size 1, no None at the end, and the axes of the true spec in their order."""
     shape, spec, mesh = layout
@@ -106,7 +106,7 @@ def test_the_spec_that_is_read_is_the_shortest(layout: tuple) -> None:
 
 
 @given(layouts(), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 def test_two_devices_that_change_places_have_no_spec(layout: tuple, data: st.DataObject) -> None:
     """Unless they hold the same, or the whole is a layout of other axes by chance."""
     shape, spec, mesh = layout

@@ -74,7 +74,7 @@ def test_dtype_is_named() -> None:
     assert reason(expect_dtype, sharded(A), "bfloat16") == "the result is float32, expected bfloat16"
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     st.sampled_from(["float32", "bfloat16", "float16"]),
     st.sampled_from([(), ("x",), (None, "y"), (("x", "y"),)]),

@@ -85,7 +85,7 @@ STATEMENTS = [
 PYTHON = st.lists(st.sampled_from(STATEMENTS)).map("\n".join)
 
 
-@hypothesis_settings(deadline=None, max_examples=500)
+@hypothesis_settings(max_examples=500)
 @given(PIECES | st.text(max_size=60))
 def test_line_numbers_stay(text: str):
     changed, left_out = neutralise(text)
@@ -93,7 +93,6 @@ def test_line_numbers_stay(text: str):
     assert left_out or changed == text
 
 
-@hypothesis_settings(deadline=None)
 @given(PYTHON)
 def test_python_is_not_changed(text: str):
     ast.parse(text)

@@ -167,7 +167,7 @@ ANYTHING = st.one_of(
 )
 
 
-@hypothesis_settings(deadline=None, max_examples=400)
+@hypothesis_settings(max_examples=400)
 @given(name=st.sampled_from(["c3_contracting.py", "03_matmuls.ipynb", "c3_contracting.zip"]), content=ANYTHING)
 def test_any_bytes_are_read_or_noted(name: str, content: bytes, tmp_path_factory: pytest.TempPathFactory):
     path = write(tmp_path_factory.getbasetemp() / "any" / name, content)

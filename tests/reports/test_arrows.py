@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.common.observation import Collective, Interval
@@ -39,7 +39,6 @@ def test_who_sends_to_whom(kind: str, groups: tuple, pairs: list[tuple[int, int]
     assert [(a, b) for a, b in sent_to(talk(kind, groups)) if a != b] == pairs
 
 
-@settings(deadline=None)
 @given(
     mesh=st.dictionaries(st.sampled_from(["x", "y", "z"]), st.integers(1, 4), min_size=1),
     pairs=st.lists(st.tuples(st.integers(0, 63), st.integers(0, 63)), min_size=1, max_size=20),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from grader.reports.bars import CHAR, LEFT, LONGEST, draw_bars
@@ -19,7 +19,6 @@ def result(due: Any, got: Any, **more: Any) -> Any:
     return layout_failure(expected=due, actual=got, pictures=[], **more)
 
 
-@settings(deadline=None)
 @given(due=AMOUNTS, got=AMOUNTS)
 def test_numbers_stay_inside_and_bars_have_one_scale(due: float, got: float) -> None:
     drawn = draw_bars(result(due, got))

@@ -14,7 +14,7 @@ from grader.wire.operations import KINDS
 from tests.timelines import US, looped, ring, span, timeline
 
 
-@settings(deadline=None, max_examples=60)
+@settings(max_examples=60)
 @given(rounds=st.integers(1, 10**6), each=st.integers(1, 10**9), head=st.integers(0, 10**6), width=st.floats(20, 2000))
 def test_the_scale_goes_from_left_to_right_and_ends_at_the_width(
     rounds: int, each: int, head: int, width: float

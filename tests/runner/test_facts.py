@@ -23,7 +23,7 @@ from grader.runner import admission, execution, facts, groups, hlo, hlo_text
 
 MESH = {"x": 4, "y": 2}
 BLOCK = normal(8, 16, spec=("x", "y"))  # 2 x 8 floats, 64 bytes, on each device
-TRACED = settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+TRACED = settings(max_examples=15, suppress_health_check=[HealthCheck.function_scoped_fixture])
 IMPORTS = """\
 from functools import partial
 import jax

@@ -90,7 +90,7 @@ def arguments(sizes: np.ndarray, each: int, seed: int = 0) -> list[np.ndarray]:
     return [operand, output, starts, sizes, to, expected]
 
 
-@settings(max_examples=20, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.data(), st.sampled_from(MESHES), st.sampled_from([1, 2]))
 def test_what_runs_is_what_the_documentation_says_and_facts_hold(data: Any, where: Any, each: int) -> None:
     """Run here by blocks; by the interpreter slice by slice, as JAX's documentation says, which also counts the bytes."""

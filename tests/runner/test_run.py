@@ -205,7 +205,7 @@ def test_other_inputs_are_run_anew(traced: Callable) -> None:
     assert first != second
 
 
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=8, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.permutations(["x", "y", None]), st.sampled_from([(4, 2), (2, 4), (8, 1)]))
 def test_layouts_are_read_from_the_devices(ran: Callable, spec: list, sizes: tuple[int, int]) -> None:
     mesh = dict(zip("xy", sizes, strict=True))

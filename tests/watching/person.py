@@ -39,7 +39,8 @@ class Person:
         )  # fmt: skip
 
     def _own(self) -> None:
-        """The terminal is the command's own, so that Ctrl-C and a new size reach it."""
+        """The terminal is the command's own, so that Ctrl-C and a new size reach it, whatever these tests were started with."""
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         fcntl.ioctl(0, termios.TIOCSCTTY, 0)
 
     def _size(self, columns: int, lines: int) -> None:

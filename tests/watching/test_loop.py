@@ -176,6 +176,7 @@ def test_without_a_terminal_lines_follow_each_other(clone: Path) -> None:
     with subprocess.Popen(
         command, cwd=clone, env=os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"}, text=True,
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as watching:  # fmt: skip
         assert watching.stdout is not None and watching.stderr is not None
         seen = until(watching.stdout, "checked at")

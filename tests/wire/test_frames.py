@@ -20,7 +20,7 @@ from grader.wire import frames as wire
 from grader.wire.frames import BadFrame, NotPlain, decode, encode
 from tests.wire.streams import reader
 
-MANY = settings(max_examples=200, deadline=None)
+MANY = settings(max_examples=200)
 specs = st.lists(st.none() | st.just("x") | st.just(("y", "z")), max_size=3, unique=True).map(lambda e: P(*e))
 pending = st.sets(st.sampled_from(["u", "v"])).map(lambda axes: P(None, "x", unreduced=frozenset(axes)))
 hashable = (

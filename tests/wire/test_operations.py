@@ -96,7 +96,7 @@ plain = st.recursive(
 )
 
 
-@settings(deadline=None, max_examples=300)
+@settings(max_examples=300)
 @given(plain)
 def test_anything_is_a_program_or_refused(data: Any) -> None:
     with pytest.raises(BadFrame):
