@@ -183,8 +183,14 @@ class Report(BaseModel):
 
     @property
     def bonus(self) -> float:
-        """What extensions earned; where lateness cost more than the rest, what is left of it."""
-        return round(min(sum(e.earned for e in self.exercises if e.extension), self.earned), 6)
+        """What extensions earned, less their share of what lateness cost in their module."""
+        left = 0.0
+        for module in dict.fromkeys(e.module for e in self.exercises if e.extension):
+            earned = sum(e.earned for e in self.exercises if e.module == module)
+            extra = sum(e.earned for e in self.exercises if e.module == module and e.extension)
+            penalty = sum(one.penalty for one in self.hand_ins if one.module == module)
+            left += extra - (penalty * extra / earned if earned > 0 else 0.0)
+        return round(min(left, self.earned), 6)
 
     @property
     def broken(self) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 
 from pydantic import BaseModel
 
-from grader.common.result import ExerciseReport, Report, Result
+from grader.common.result import ExerciseReport, HandIn, Report, Result
 from grader.reports.attention import Attention, Kind
 from grader.reports.summary import Summary
 
@@ -65,7 +65,8 @@ class Anonymous:
     def report(self, report: Report) -> Report:
         """Without the fingerprint, too, by which a page could be matched with one that bears a name."""
         exercises = [self._exercise(e) for e in report.exercises]
-        changes = {"student": self._names[report.student], "exercises": exercises, "fingerprint": ""}
+        costs = [HandIn(module=one.module, submitted="", source="", penalty=one.penalty) for one in report.hand_ins]
+        changes = {"student": self._names[report.student], "exercises": exercises, "fingerprint": "", "hand_ins": costs}
         return Report.model_validate(_listed(report, _OF_REPORT) | changes)
 
     def summary(self, summary: Summary) -> Summary:

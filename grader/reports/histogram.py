@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from grader.common.result import Report
 from grader.reports.answers import Answers, Bar
-from grader.reports.points import counted, percentage
+from grader.reports.points import counted
+from grader.reports.wording import percent_of
 
 WIDTH, HEIGHT = 400.0, 130.0
 _TOP, _GAP = 20.0, 3.0
@@ -45,10 +46,11 @@ class Histogram:
 
 
 def score_histogram(reports: Sequence[Report]) -> Histogram:
-    """How many have 0 to 10 percent of the points, 10 to 20, and so on; the last holds 100 and what extensions add."""
+    """How many have 0 to 10 percent of the points, 10 to 20, and so on, a bonus left out; the last holds 100."""
     counts = [0] * 10
     for report in reports:
-        counts[min(9, int(percentage(report.earned, report.points) // 10))] += 1
+        if (percent := percent_of(report)) is not None:
+            counts[min(9, int(percent // 10))] += 1
     spans = [f"{10 * i} to {10 * i + 10}%" if i < 9 else "90% and more" for i in range(10)]
     stacks = [[("count", n, "")] for n in counts]
     texts = [f"{span}: {counted(n, 'student')}" for span, n in zip(spans, counts, strict=True)]

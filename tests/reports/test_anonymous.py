@@ -6,10 +6,11 @@ import re
 
 import pytest
 
-from grader.common.result import Report
+from grader.common.result import HandIn, Report
 from grader.reports.anonymous import COVERED, Anonymous, assign
 from grader.reports.pages import page_name, render_html, render_summary_html
 from grader.reports.summary import summarise
+from grader.reports.wording import score_of
 from tests.reports.example_reports import Nesting, exercise, layout_failure, make_report, result
 
 PEOPLE = ["liddell.alice@uni.edu", "bo", "Straße Jürgen", "max_mustermann", "o'neil-<b>"]
@@ -60,6 +61,16 @@ def test_what_the_course_says_stays() -> None:
     report = make_report(exercise([layout_failure()]), student="scatter")
     (kept,) = Anonymous({"scatter": "student-0001"}).report(report).exercises[0].results
     assert (kept.label, kept.hint) == (layout_failure().label, layout_failure().hint)
+
+
+def test_scores_are_the_same_and_no_time_is_told() -> None:
+    late = HandIn(module="03_matmuls", submitted="2026-11-02T14:00:00+00:00", source="s", penalty=1, text="14 h late")
+    extra = exercise([result("a", points=2)], exercise="c5_choose", extension=True)
+    report = make_report(exercise([result("v", points=2)]), extra, points=2, earned=3, hand_ins=[late], student="ada")
+    shown = Anonymous({"ada": "student-0001"}).report(report)
+    assert score_of(shown) == score_of(report) == "1.5 / 2 + 1.5 bonus points"
+    assert shown.hand_ins == [HandIn(module="03_matmuls", submitted="", source="", penalty=1)]
+    assert "14 h" not in render_html(shown, audience="staff")
 
 
 def test_pages_lead_to_each_other() -> None:

@@ -77,9 +77,10 @@ def test_a_picture_says_what_it_shows() -> None:
     assert [column.note for column in drawn.columns if column.note] == ["1", "2 a"]
 
 
-def test_scores_of_all_are_in_the_histogram_extras_included() -> None:
-    reports = [make_report(exercise([result()], earned=e), earned=e, points=10) for e in (0, 5, 10, 12)]
-    drawn = score_histogram(reports)
+def test_scores_of_all_are_in_the_histogram_and_a_bonus_is_not() -> None:
+    bonus = exercise([result()], exercise="c5_choose", earned=4, extension=True)
+    reports = [make_report(exercise([result()], earned=e), bonus, earned=e + 4, points=10) for e in (0, 5, 10, 12)]
+    drawn = score_histogram([*reports, make_report(bonus, earned=4, points=0)])
     assert [column.note for column in drawn.columns] == ["1", *[""] * 4, "1", *[""] * 3, "2"]
     assert "90% and more: 2 students" in drawn.alt
     assert not math.isnan(drawn.ticks[-1][0])

@@ -6,7 +6,7 @@ import csv
 import io
 from pathlib import Path
 
-from grader.common.result import Report
+from grader.common.result import HandIn, Report
 from grader.reports.pages import render_fragment, render_html, render_summary_html
 from grader.reports.summary import summarise
 from grader.reports.tables import write_grades_csv
@@ -59,6 +59,18 @@ def test_extensions_alone_have_a_bonus_and_no_percentage(tmp_path: Path) -> None
     rows = list(csv.DictReader(io.StringIO((tmp_path / "g.csv").read_text())))
     totals = [[row[name] for name in ("earned", "points", "percent", "bonus")] for row in rows]
     assert totals == [["0", "0", "", "3"], ["2", "2", "100", "3"]]
+
+
+def test_lateness_takes_its_share_of_a_bonus_and_of_the_rest() -> None:
+    """Who hands in a bonus late never has a smaller percentage than who leaves it out."""
+    late = HandIn(module="04_more", submitted="2026-11-02T14:00:00+00:00", source="s", penalty=1.5, text="late")
+    apart = with_bonus().model_copy(update={"earned": 3.5, "hand_ins": [late]})
+    assert (apart.bonus, percent_of(apart), score_of(apart)) == (1.5, 100, "2 / 2 + 1.5 bonus points")
+    exercises = [e.model_copy(update={"module": "04_more"}) for e in apart.exercises]
+    both = apart.model_copy(update={"exercises": exercises})  # 2 and a bonus of 3, less 30 %
+    assert (both.bonus, percent_of(both), score_of(both)) == (2.1, 70, "1.4 / 2 + 2.1 bonus points")
+    alone = apart.model_copy(update={"exercises": exercises[1:], "points": 0.0, "earned": 1.5})
+    assert (alone.bonus, percent_of(alone), score_of(alone)) == (1.5, None, "1.5 of 4 bonus points")
 
 
 def test_what_is_not_judged_is_neither_earned_nor_lost() -> None:
