@@ -70,7 +70,7 @@ def changes_of(old: Report, new: Report) -> list[Change]:
     for name, exercise in before.items():
         if name not in after:
             parts.append(Change(new.student, name, exercise.earned, 0, 0, "the course has this exercise no more"))
-    parts += _of_hand_ins(old, new)
+    parts += [*_of_bonuses(old, new), *_of_hand_ins(old, new)]
     was = round(old.earned + _first_graded(old, new), 6)
     if not parts and abs(was - new.earned) < 1e-6:
         return []
@@ -102,6 +102,17 @@ def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) ->
     if rest or before.by_hand != after.by_hand:
         text = _hand(before, after) or why
         yield Change(student, after.exercise, before.earned, after.earned, after.points, text)
+
+
+def _of_bonuses(old: Report, new: Report) -> Iterator[Change]:
+    """What counts as a bonus now, or no more: the same points make another percentage. Old reports did not say what does."""
+    if abs(sum(e.points for e in old.exercises if not e.extension) - old.points) > 1e-6:
+        return
+    before = {e.exercise: e.extension for e in old.exercises}
+    for e in new.exercises:
+        if before.get(e.exercise, e.extension) != e.extension:
+            text = "counts as a bonus now" if e.extension else "counts as a bonus no more"
+            yield Change(new.student, e.exercise, e.earned, e.earned, e.points, text)
 
 
 def _differ(was: Result | None, now: Result | None) -> bool:

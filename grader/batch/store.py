@@ -115,7 +115,20 @@ class Folder:
 
     def _graded(self, student: str) -> Report | None:
         """What is on file, as it was graded."""
-        return on_file(self.path, student)
+        found = on_file(self.path, student)
+        return self._as_extensions_are_now(found) if found else None
+
+    def _as_extensions_are_now(self, report: Report) -> Report:
+        """What is a bonus is for the course to say, not for the day of grading; older reports do not say it at all."""
+        if self.course is None:
+            return report
+        listed = [e.exercise for e in report.exercises if e.exercise in self.course.module_of]
+        extension = {name: self.course.exercise(name).extension for name in listed}
+        if all(extension.get(e.exercise, e.extension) == e.extension for e in report.exercises):
+            return report
+        marked = [e.model_copy(update={"extension": extension.get(e.exercise, e.extension)}) for e in report.exercises]
+        points = round(sum(e.points for e in marked if not e.extension), 6)
+        return report.model_copy(update={"exercises": marked, "points": points})
 
     def _staged(self, student: str) -> Report | None:
         return report_of(self.path, student, STAGED)
@@ -161,7 +174,7 @@ class Folder:
         """Everybody's report as it will be; ``changes`` says what is another then. Nothing is replaced yet."""
         on_file = {student: report_of(self.path, student) for student in self._students()}
         pairs = {
-            student: (self._waiting.get(student) or as_graded(old), old)
+            student: (self._waiting.get(student) or self._as_extensions_are_now(as_graded(old)), old)
             for student, old in on_file.items()
             if old is not None
         }
@@ -215,7 +228,7 @@ class Folder:
         order = list(self.course.module_of)
         exercises = sorted([*graded.exercises, *others], key=lambda e: order.index(e.exercise))
         before = [] if old.versions == graded.versions else [_graded_with(old, others)]
-        counted = sum(e.points for e in others if not self.course.exercise(e.exercise).extension)
+        counted = sum(e.points for e in others if not e.extension)
         return graded.model_copy(
             update={
                 "fingerprint": _fingerprint(graded.fingerprint, others),

@@ -89,6 +89,14 @@ def test_what_was_not_graded_before_is_no_change() -> None:
     assert lines(old, new) == []
 
 
+def test_what_becomes_a_bonus_is_told() -> None:
+    """The same points, and another percentage."""
+    plain, bonus = (make_report(exercise([PASSED], extension=e), points=0.0 if e else 2.0) for e in (False, True))
+    assert lines(plain, bonus)[0] == "alice: c3_contracting 2 -> 2 of 2: counts as a bonus now"
+    assert lines(bonus, plain)[0] == "alice: c3_contracting 2 -> 2 of 2: counts as a bonus no more"
+    assert lines(plain.model_copy(update={"points": 0.0}), bonus) == []  # of a version that did not say so
+
+
 def test_points_by_hand_and_penalties_are_told_with_their_words() -> None:
     hand = Override(student="alice", check="c3_contracting/value", points=1, by="Bob", reason="oral exam")
     by_hand = Adjustments(overrides=[hand])(one(FAILED), None)

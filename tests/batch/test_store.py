@@ -113,6 +113,30 @@ def test_modules_add_up_in_one_folder(tmp_path: Path, two: Course) -> None:
         assert folder.kept("ada", "of 01", ["x1_gather"]) is None
 
 
+def with_a_bonus(two: Course) -> Course:
+    """The second module's exercise is an extension."""
+    path = two.path_of("y1_more")
+    path.write_text(path.read_text().replace("exercise = Exercise(", "exercise = Exercise(extension=True, "))
+    return find_course(two.root)
+
+
+def test_what_is_a_bonus_is_what_the_course_says_now(tmp_path: Path, two: Course) -> None:
+    """Also of a report that is older than its field, and of a student who is not graded now."""
+    course = with_a_bonus(two)
+    for student in ("ada", "bob"):
+        old = part_of(student, course, "y1_more").model_copy(update={"points": 0.0})
+        with Folder(tmp_path) as folder:
+            folder.keep(old)
+    with Folder(tmp_path, course) as folder:
+        folder.stage(part_of("ada", course, "x1_gather", fingerprint="of 01"))
+        settled = folder.settle()
+        totals = {s: (r.points, r.earned, r.bonus) for s, r in settled.items()}
+        assert totals == {"ada": (2, 2, 1), "bob": (0, 1, 1)}
+        assert folder.changes == []  # no score is another: what was not said is said now
+        folder.replace()
+        assert folder.kept("ada", "of 01", ["x1_gather"]) == settled["ada"]
+
+
 def test_what_was_graded_with_other_versions_says_so(tmp_path: Path, two: Course) -> None:
     with Folder(tmp_path / "out", two) as folder:
         folder.keep(part_of("ada", two, "y1_more").model_copy(update={"versions": {"jax": "0.1"}}))
