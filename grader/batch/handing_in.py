@@ -59,6 +59,8 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
             raise CourseError(
                 f"{path}:{number}: no time {shown!r}; write 2026-11-02T23:59 or 2026-11-02 23:59+01:00"
             ) from None
+        if not row.get("student"):
+            raise CourseError(f"{path}:{number}: no student")
         key = (login(row["student"]), module)
         found[key] = max(found.get(key, Handed(time, STATED)), Handed(time, STATED), key=lambda one: one.time)
     return found

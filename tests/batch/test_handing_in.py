@@ -72,6 +72,8 @@ def test_without_a_policy_no_time_is_looked_at(course: Course, tmp_path: Path) -
         ("", r":1: no columns student and time"),
         ("student,time\nada,monday\n", r":2: no time 'monday'; write 2026-11-02T23:59 or 2026-11-02 23:59\+01:00"),
         ("student,time\nada\n", r":2: no time ''"),
+        ("time,student\n2026-11-02\n", r":2: no student"),
+        ("student,time\n,2026-11-02\n", r":2: no student"),
         ("student,time,module\nada,2026-11-02,09_x\n", r":2: no module '09_x' in the course"),
     ],
 )
