@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -62,7 +62,7 @@ def adjustments(
 ) -> Adjustments:  # fmt: skip
     """Overrides, extensions and times. Raises CourseError for a file of them that cannot be read; notes are told."""
     modules = [m.id for m in course.config.modules]
-    login = names_on_file(to, known.named.login if known.named else str)
+    login = names_on_file(to, known.named.login if known.named else str, submissions)
     stated = stated_in(paths, places.values(), modules, login) if course.config.late else {}
     times, notes = times_of(course, places, submissions, stated)
     for note in notes:
@@ -73,9 +73,13 @@ def adjustments(
     return Adjustments(course.config, read_overrides(to), extension, times)
 
 
-def names_on_file(to: Path, login: Callable[[str], str]) -> Callable[[str], str]:
-    """The same names; one that differs from a report's in upper and lower case alone is that student's, as reports are files."""
-    there = {path.stem.lower(): path.stem for path in (to / "reports").glob("*.json")}
+def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = ()) -> Callable[[str], str]:
+    """The same names; one that differs from a report's in upper and lower case alone is that student's, as reports are files.
+
+    Args:
+        here: whose reports are yet to be written.
+    """
+    there = {name.lower(): name for name in (*here, *(path.stem for path in (to / "reports").glob("*.json")))}
     return lambda name: there.get(login(name).lower(), login(name))
 
 
@@ -133,9 +137,10 @@ def of_the_class(
             (r.student, "handed in, and is not in the roster") for r in reports if known.named.row_of(r.student) is None
         ]
     if known.plain:
-        asked = {
-            e.module: sum(x.points for x in r.exercises if x.module == e.module) for r in reports for e in r.exercises
-        }
+        asked: dict[str, float] = {}  # by module, without its bonus: that is no duty
+        for report in reports:
+            own = [e for e in report.exercises if not e.extension]
+            asked |= {e.module: sum(x.points for x in own if x.module == e.module) for e in own}
         for report in reports:
             lacking = [module for module in asked if module not in {e.module for e in report.exercises}]
             if lacking and known.plain.row_of(report.student):

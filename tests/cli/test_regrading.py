@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from grader.cli.regrading import Rosters, names_on_file, of_the_class
+from grader.integrations.roster import Roster
 from tests.commands import GOOD, ROOT, one_line, shardlings
+from tests.reports.example_reports import exercise, make_report, result
 
 EXERCISE = "c1_no_communication"
 GRADE = ("grade", "class", "--out", "out", "--isolation", "none")
@@ -83,3 +86,22 @@ def test_what_cannot_be_carried_out_is_one_line(term: Path) -> None:
     assert "late.percent_a_day: no such field; did you mean 'percent_per_day'?" in one_line(
         shardlings(*GRADE, cwd=term)
     )
+
+
+def test_a_name_in_another_case_is_the_same_student_also_in_the_first_run(tmp_path: Path) -> None:
+    assert names_on_file(tmp_path, str, ["ada"])("Ada") == "ada"
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "ADA.json").touch()
+    assert names_on_file(tmp_path, str)("Ada") == "ADA"
+
+
+def test_who_leaves_out_a_bonus_needs_no_person(tmp_path: Path) -> None:
+    (tmp_path / "roster.csv").write_text("id\nada\nbob\n")
+    roster = Roster(tmp_path / "roster.csv")
+    plain = exercise([result("v", points=2)])
+    more = exercise([result("w", points=3)], exercise="d1_more", module="04_more")
+    bonus = exercise([result("x", points=4)], exercise="d2_bonus", module="04_more", extension=True)
+    ada, bob = make_report(plain, student="ada"), make_report(plain, bonus, student="bob")
+    assert of_the_class(Rosters(roster, roster), [ada, bob], []) == []
+    (told,) = of_the_class(Rosters(roster, roster), [ada, make_report(plain, more, bonus, student="bob")], [])
+    assert told == ("ada", "nothing handed in for 04_more: 3 points, which are not in the score's maximum here")
