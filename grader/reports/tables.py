@@ -51,8 +51,11 @@ def write_grades_csv(reports: Iterable[Report], path: str | os.PathLike[str], ab
     for report in ordered:
         writer.writerow([csv_cell(value) for value in _grades(report, names)])
     most = max((report.points for report in ordered), default=0)
+    percent = 0.0 if most or not ordered else ""
     for student in sorted(absent):
-        writer.writerow([csv_cell(value) for value in (student, *(0 for _ in names), 0, most, 0.0, 0, 0, 0, NOTHING)])
+        writer.writerow(
+            [csv_cell(value) for value in (student, *(0 for _ in names), 0, most, percent, 0, 0, 0, NOTHING)]
+        )
     write_atomic(path, text.getvalue())
 
 

@@ -55,6 +55,8 @@ def test_extensions_alone_have_a_bonus_and_no_percentage(tmp_path: Path) -> None
     for text in (printed(alone), render_html(alone), render_summary_html(summary, [alone])):
         assert "/ 0" not in text and "of 0 points" not in text
     assert "0%" not in printed(alone) and ", 0%" not in render_html(alone)
+    write_grades_csv([alone], tmp_path / "g.csv", ["zoe"])
+    assert (tmp_path / "g.csv").read_text().splitlines()[-1] == "zoe,0,0,0,,0,0,0,nothing handed in"
     write_grades_csv([alone, with_bonus()], tmp_path / "g.csv")
     rows = list(csv.DictReader(io.StringIO((tmp_path / "g.csv").read_text())))
     totals = [[row[name] for name in ("earned", "points", "percent", "bonus")] for row in rows]
