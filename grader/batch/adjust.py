@@ -12,6 +12,7 @@ from grader.batch.late import Extension, Handed, later_of, penalised
 from grader.batch.overrides import Override, overridden, unknown, with_sums
 from grader.common.result import Report
 from grader.course.config import Config
+from grader.course.loading import Course
 
 
 def none(student: str) -> Extension:
@@ -67,6 +68,21 @@ class Adjustments:
             whole = whole.model_copy(update={"hand_ins": hand_ins})
         changed = bool(whole.hand_ins) or whole.exercises != graded.exercises
         return (with_sums(whole) if changed else graded), problems
+
+
+def as_extensions_are(report: Report, course: Course | None) -> Report:
+    """What is a bonus is for the course to say, not for the day of grading; older reports do not say it at all."""
+    if course is None:
+        return report
+    extension = {
+        e.exercise: course.exercise(e.exercise).extension if e.exercise in course.module_of else e.extension
+        for e in report.exercises
+    }
+    if all(extension[e.exercise] == e.extension for e in report.exercises):
+        return report
+    marked = [e.model_copy(update={"extension": extension[e.exercise]}) for e in report.exercises]
+    points = round(sum(e.points for e in marked if not e.extension), 6)
+    return report.model_copy(update={"exercises": marked, "points": points})
 
 
 def _same_work(graded: Report, old: Report | None) -> dict[str, bool]:

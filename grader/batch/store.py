@@ -32,7 +32,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from grader.batch import canary
-from grader.batch.adjust import Adjustments
+from grader.batch.adjust import Adjustments, as_extensions_are
 from grader.batch.changes import FILE as CHANGES
 from grader.batch.changes import Change, changes_of, history_csv, read_history, with_these
 from grader.batch.grade import Grader
@@ -116,19 +116,7 @@ class Folder:
     def _graded(self, student: str) -> Report | None:
         """What is on file, as it was graded."""
         found = on_file(self.path, student)
-        return self._as_extensions_are_now(found) if found else None
-
-    def _as_extensions_are_now(self, report: Report) -> Report:
-        """What is a bonus is for the course to say, not for the day of grading; older reports do not say it at all."""
-        if self.course is None:
-            return report
-        listed = [e.exercise for e in report.exercises if e.exercise in self.course.module_of]
-        extension = {name: self.course.exercise(name).extension for name in listed}
-        if all(extension.get(e.exercise, e.extension) == e.extension for e in report.exercises):
-            return report
-        marked = [e.model_copy(update={"extension": extension.get(e.exercise, e.extension)}) for e in report.exercises]
-        points = round(sum(e.points for e in marked if not e.extension), 6)
-        return report.model_copy(update={"exercises": marked, "points": points})
+        return as_extensions_are(found, self.course) if found else None
 
     def _staged(self, student: str) -> Report | None:
         return report_of(self.path, student, STAGED)
@@ -174,7 +162,7 @@ class Folder:
         """Everybody's report as it will be; ``changes`` says what is another then. Nothing is replaced yet."""
         on_file = {student: report_of(self.path, student) for student in self._students()}
         pairs = {
-            student: (self._waiting.get(student) or self._as_extensions_are_now(as_graded(old)), old)
+            student: (self._waiting.get(student) or as_extensions_are(as_graded(old), self.course), old)
             for student, old in on_file.items()
             if old is not None
         }
@@ -242,7 +230,7 @@ class Folder:
 
     def reports(self) -> list[Report]:
         """All that is in the folder, by student; when it is not written to, all that would be."""
-        if self.dry:
+        if self.dry and self._settled:
             return list(self._settled.values())
         return [found for name in self._students() if (found := report_of(self.path, name)) is not None]
 

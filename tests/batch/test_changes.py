@@ -134,7 +134,7 @@ def test_every_change_of_a_score_is_told_and_its_parts_add_up(before, after) -> 
         assert (old.earned, old.points) == (new.earned, new.points)
         return
     *parts, total = found
-    assert (total.before, total.after) == (pytest.approx(old.earned), new.earned)
+    assert (total.before, total.after) == (pytest.approx(old.earned, abs=1e-6), new.earned)
     assert sum(part.by for part in parts) == pytest.approx(total.by, abs=1e-5)
 
 

@@ -137,6 +137,13 @@ def test_what_is_a_bonus_is_what_the_course_says_now(tmp_path: Path, two: Course
         assert folder.kept("ada", "of 01", ["x1_gather"]) == settled["ada"]
 
 
+def test_a_dry_run_knows_what_is_on_file_from_the_start(tmp_path: Path) -> None:
+    with Folder(tmp_path) as folder:
+        folder.keep(a_report("ada"))
+    with Folder(tmp_path, dry=True) as folder:
+        assert folder.reports() == [a_report("ada")]
+
+
 def test_what_was_graded_with_other_versions_says_so(tmp_path: Path, two: Course) -> None:
     with Folder(tmp_path / "out", two) as folder:
         folder.keep(part_of("ada", two, "y1_more").model_copy(update={"versions": {"jax": "0.1"}}))
