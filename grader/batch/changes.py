@@ -36,7 +36,7 @@ NOTHING = "the same submission, course and versions: a person should look (--why
 class Change:
     """One line: what is another for one student. ``what`` is EXERCISE/CHECK, EXERCISE, "late MODULE", or "score" for the sum.
 
-    ``before`` and ``after`` are points earned; ``of`` what can be earned now.
+    ``before`` and ``after`` are points earned; ``of`` what can be earned now, a bonus included.
     """
 
     student: str
@@ -75,7 +75,8 @@ def changes_of(old: Report, new: Report) -> list[Change]:
     if not parts and abs(was - new.earned) < 1e-6:
         return []
     reasons = "; ".join(dict.fromkeys(change.why for change in parts)) or NOTHING
-    return [*parts, Change(new.student, TOTAL, was, new.earned, new.points, reasons)]
+    most = round(new.points + sum(e.points for e in new.exercises if e.extension), 6)
+    return [*parts, Change(new.student, TOTAL, was, new.earned, most, reasons)]
 
 
 def _first_graded(old: Report, new: Report) -> float:

@@ -10,7 +10,7 @@ from datetime import UTC, datetime, timedelta
 from grader.common.result import HandIn
 from grader.course.config import CourseError, LatePolicy, Module
 from grader.intake.times import STATED
-from grader.reports.points import tidy
+from grader.reports.points import counted, tidy
 
 DAY = timedelta(days=1)
 EVERY = "*"  # a module's name in an extension that holds for all of them
@@ -109,7 +109,7 @@ def _words(policy: LatePolicy, late: timedelta, days: int, spent: int, earned: f
     if days:
         capped = policy.at_most_percent < days * policy.percent_per_day
         share = f"at most {tidy(policy.at_most_percent)} %" if capped else f"{days} x {tidy(policy.percent_per_day)} %"
-        cost = f"{share} of {tidy(earned)} = {tidy(_penalty(policy, days, earned))} points off"
+        cost = f"{share} of {tidy(earned)} = {counted(_penalty(policy, days, earned), 'point')} off"
     return f"handed in {_span(late)} late: {', '.join(filter(None, (free, cost)))} (time by {source})"
 
 

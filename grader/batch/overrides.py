@@ -107,8 +107,12 @@ def overridden(graded: Report, old: Report | None, overrides: Iterable[Override]
 
 def unknown(overrides: Iterable[Override], students: Sequence[str]) -> list[tuple[str, str]]:
     """By student, the overrides of nobody who has a report."""
+    other_case = {student.lower(): f" (there is {student})" for student in students}
     return [
-        (o.student, f"{o.where}: nobody of that name has a report; the line does nothing")
+        (
+            o.student,
+            f"{o.where}: nobody of that name has a report{other_case.get(o.student.lower(), '')}; the line does nothing",
+        )
         for o in overrides
         if o.student not in students
     ]

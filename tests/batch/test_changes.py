@@ -94,6 +94,7 @@ def test_what_becomes_a_bonus_is_told() -> None:
     plain, bonus = (make_report(exercise([PASSED], extension=e), points=0.0 if e else 2.0) for e in (False, True))
     assert lines(plain, bonus)[0] == "alice: c3_contracting 2 -> 2 of 2: counts as a bonus now"
     assert lines(bonus, plain)[0] == "alice: c3_contracting 2 -> 2 of 2: counts as a bonus no more"
+    assert lines(plain, bonus)[1] == "alice: score 2 -> 2 of 2: counts as a bonus now"
     assert lines(plain.model_copy(update={"points": 0.0}), bonus) == []  # of a version that did not say so
 
 

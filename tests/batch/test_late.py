@@ -48,6 +48,7 @@ def one(late: timedelta, earned: float, of: LatePolicy | None, extension: str = 
         (24 * HOUR + HOUR / 4, {"grace_minutes": 15}, 0.85, "handed in 24 h 15 min late: 1 x 10 % of 8.5 = 0.85 points off (time by submitted.csv)"),
         (24 * 9 * HOUR, {"at_most_percent": 50}, 4.25, "handed in 216 h late: at most 50 % of 8.5 = 4.25 points off (time by submitted.csv)"),
         (24 * 99 * HOUR, {}, 8.5, "handed in 2376 h late: at most 100 % of 8.5 = 8.5 points off (time by submitted.csv)"),
+        (HOUR, {"percent_per_day": 100 / 8.5}, 1, "handed in 1 h late: 1 x 11.7647 % of 8.5 = 1 point off (time by submitted.csv)"),
         (26 * HOUR, {"free_days": 1}, 0.85, "handed in 26 h late: 1 late day used, 1 x 10 % of 8.5 = 0.85 points off (time by submitted.csv)"),
         (26 * HOUR, {"free_days": 5}, 0, "handed in 26 h late: 2 late days used (time by submitted.csv)"),
     ],

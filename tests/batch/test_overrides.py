@@ -66,6 +66,8 @@ def test_what_does_not_fit_changes_nothing_and_is_told(one: Override, said: str)
 def test_who_has_no_report_is_told() -> None:
     (told,) = unknown([override(), override(student="zoe")], ["alice"])
     assert told == ("zoe", f"zoe {EXERCISE}/check0: nobody of that name has a report; the line does nothing")
+    (told,) = unknown([override(student="ALICE")], ["alice"])
+    assert "nobody of that name has a report (there is alice); the line does nothing" in told[1]
 
 
 def test_a_result_that_changed_since_is_told_until_a_person_looked() -> None:
