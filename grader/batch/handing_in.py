@@ -6,7 +6,7 @@ import csv
 import io
 import os
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 
@@ -67,11 +67,15 @@ def read_stated(path: Path, modules: Sequence[str], login: Callable[[str], str] 
 
 
 def times_of(
-    course: Course, places: Mapping[str, Place], submissions: Mapping[str, Submission], stated: Stated
-) -> tuple[dict[str, dict[str, Handed]], list[str]]:
+    course: Course, places: Mapping[str, Place], submissions: Mapping[str, Submission], stated: Stated,
+    modules: Collection[str],
+) -> tuple[dict[str, dict[str, Handed]], list[str]]:  # fmt: skip
     """By student and module, when what was done was handed in; and what the staff is to know of it.
 
     Nothing where the course has no late policy. What is as it was handed out counts for nothing.
+
+    Args:
+        modules: those that are graded now. Of others, what is here may be newer than what was graded.
     """
     if course.config.late is None:
         return {}, []
@@ -80,8 +84,9 @@ def times_of(
     for student, submission in submissions.items():
         names: dict[str, list[str]] = {}
         for exercise, source in submission.sources.items():
-            if fingerprint(source) not in given and not nothing_written(source):
-                names.setdefault(course.module_of[exercise], []).append(source.name)
+            module = course.module_of[exercise]
+            if module in modules and fingerprint(source) not in given and not nothing_written(source):
+                names.setdefault(module, []).append(source.name)
         own = {module: _one(places[student], student, module, files, stated) for module, files in names.items()}
         times[student] = {module: at for module, at in own.items() if at is not None}
     return times, _notes(times, stated)

@@ -93,7 +93,7 @@ def grade_batch(
     unusable = refuse_unusable(found, names)
     if found.seed_problem:
         tell("warning", found.seed_problem)
-    adjust = adjustments(found, to, paths, work.places, work.submissions, known)
+    adjust = adjustments(found, to, paths, work.places, work.submissions, known, names)
     opened = store.Folder(to, found, adjust, when=now.isoformat(timespec="seconds"), dry=dry)
     with opened as folder, Grader(found, tier, jobs) as grader:
         refuse_on_file(folder, unusable)

@@ -58,13 +58,13 @@ def keep_roster(to: Path, plain: Roster | None) -> None:
 
 def adjustments(
     course: Course, to: Path, paths: Sequence[Path], places: dict[str, Place], submissions: dict[str, Submission],
-    known: Rosters,
+    known: Rosters, names: Sequence[str],
 ) -> Adjustments:  # fmt: skip
-    """Overrides, extensions and times. Raises CourseError for a file of them that cannot be read; notes are told."""
+    """Overrides, extensions, and times of what is graded now (``names``). Raises CourseError for a file of them that cannot be read; notes are told."""
     modules = [m.id for m in course.config.modules]
     login = names_on_file(to, known.named.login if known.named else str, submissions)
     stated = stated_in(paths, places.values(), modules, login) if course.config.late else {}
-    times, notes = times_of(course, places, submissions, stated)
+    times, notes = times_of(course, places, submissions, stated, {course.module_of[name] for name in names})
     for note in notes:
         tell("note", note)
     extension = known.plain.extensions(modules) if known.plain else none

@@ -41,10 +41,11 @@ def test_the_record_goes_before_the_files_and_the_latest_line_before_others(cour
     )
     stated = stated_in([tmp_path / "work"], [place], [MODULE], str)
     work = {"ada": read(place, "ada", course.module_of)}
-    times, notes = times_of(course, {"ada": place}, work, stated)
+    times, notes = times_of(course, {"ada": place}, work, stated, [MODULE])
     assert times == {"ada": {MODULE: Handed(datetime(2026, 11, 2, 10, tzinfo=UTC), STATED)}}
     assert notes == [f"in {STATED}, and nothing of theirs is here: bo"]
-    times, (weak,) = times_of(course, {"ada": place}, work, {})
+    assert times_of(course, {"ada": place}, work, stated, ["02_more"])[0] == {"ada": {}}  # not graded now
+    times, (weak,) = times_of(course, {"ada": place}, work, {}, [MODULE])
     assert times["ada"][MODULE].source == "the file's date" and "which students can set" in weak
 
 
@@ -59,7 +60,7 @@ def test_a_record_in_a_students_own_folder_is_the_students(course: Course, tmp_p
 def test_without_a_policy_no_time_is_looked_at(course: Course, tmp_path: Path) -> None:
     place = handed(tmp_path / "work")
     plain = made_up(tmp_path / "plain")
-    assert times_of(plain, {"ada": place}, {"ada": read(place, "ada", plain.module_of)}, {}) == ({}, [])
+    assert times_of(plain, {"ada": place}, {"ada": read(place, "ada", plain.module_of)}, {}, [MODULE]) == ({}, [])
 
 
 @pytest.mark.parametrize(
