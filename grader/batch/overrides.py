@@ -34,6 +34,20 @@ class Override(Strict):
     reason: str = Field(min_length=1, max_length=1000)
     graded: float | None = Field(default=None, allow_inf_nan=False)
 
+    @field_validator("student", mode="before")
+    @classmethod
+    def _is_text(cls, student: object) -> object:
+        if isinstance(student, int | float):  # YAML takes 0123 for 83
+            raise ValueError('put a name that is a number into quotes, as in student: "0123"')
+        return student
+
+    @field_validator("points", "graded", mode="before")
+    @classmethod
+    def _is_a_number(cls, points: object) -> object:
+        if isinstance(points, bool):  # YAML's yes would be 1
+            raise ValueError("points are a number")
+        return points
+
     @property
     def exercise(self) -> str:
         return self.check.split("/")[0]

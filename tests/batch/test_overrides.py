@@ -115,6 +115,8 @@ def test_a_file_is_read_and_a_folder_without_one_has_none(tmp_path: Path) -> Non
     [
         ("overrides:\n" + LINE.replace("points", "pionts"), r"overrides\.yaml:2: overrides\.0\.pionts: no such field; did you mean 'points'\?"),
         ("overrides:\n" + LINE.replace("points: 1", "points: -1"), r"overrides\.yaml:2: overrides\.0\.points: .*greater than or equal to 0"),
+        ("overrides:\n" + LINE.replace("points: 1", "points: yes"), r"overrides\.yaml:2: overrides\.0\.points: points are a number"),
+        ("overrides:\n" + LINE.replace("student: a", "student: 0123"), r"overrides\.yaml:2: overrides\.0\.student: put a name that is a number into quotes"),
         ("overrides:\n" + LINE.replace("points: 1", "points: .nan"), r"overrides\.yaml:2: overrides\.0\.points: "),
         ("overrides:\n" + LINE.replace("points: 1", "points: .inf"), r"overrides\.yaml:2: overrides\.0\.points: "),
         ("overrides:\n" + LINE.replace(", reason: r", ""), r"overrides\.yaml:2: overrides\.0\.reason: Field required"),
