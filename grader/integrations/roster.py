@@ -74,6 +74,8 @@ class Roster:
             row = {name: cell.strip() for name, cell in zip(header, line, strict=False)}
             if not any(row.values()):
                 continue
+            if any(cell.strip() for cell in line[len(header) :]):
+                raise CourseError(f"{self.path}:{number}: more cells than columns; quote what has a separator in it")
             if not (student := row.get("id", "")):
                 raise CourseError(f"{self.path}:{number}: no id")
             if student.lower() in rows:

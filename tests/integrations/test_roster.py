@@ -49,6 +49,10 @@ def test_as_spreadsheets_write_it(text: str, tmp_path: Path) -> None:
         ("id\nada\nADA\n", r"r\.csv:3: ADA is there twice; keep one line"),
         ("id,name\n,Ada\n", r"r\.csv:2: no id"),
         ("id,extensions\nada,2d\n", "has a column extensions; the one that is read is called extension"),
+        (
+            "id;extension\nada;01_m=2d; 02_n=12h\n",
+            r"r\.csv:2: more cells than columns; quote what has a separator in it",
+        ),
         ("id\n" + "x" * 200_000 + "\n", "is no CSV: field larger"),
     ],
 )
