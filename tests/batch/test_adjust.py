@@ -1,0 +1,72 @@
+"""Bonus, lateness and points by hand on one student: whatever they are, the numbers add up and none is negative."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from grader.batch.adjust import Adjustments
+from grader.batch.late import Handed
+from grader.batch.overrides import Override, as_graded
+from grader.common.result import Report
+from grader.course.config import Config
+from grader.reports.wording import percent_of
+from tests.reports.example_reports import exercise, make_report, result
+
+MODULES = ("01_a", "02_b", "03_c")
+SHARE = st.sampled_from([0.0, 0.1, 1 / 3, 0.5, 1.0])
+EXERCISES = st.lists(
+    st.tuples(st.sampled_from(MODULES), st.booleans(), st.booleans(), st.floats(0, 10).map(lambda p: round(p, 4))),
+    min_size=1,
+    max_size=6,
+)
+BY_HAND = st.lists(st.tuples(st.integers(0, 5), st.booleans(), SHARE), max_size=4, unique_by=lambda one: one[0])
+
+
+def drawn(parts: list[tuple[str, bool, bool, float]]) -> Report:
+    """Exercises as (module, is an extension, passes, points)."""
+    exercises = [
+        exercise(
+            [result("v", "passed" if passes else "failed", points=points)],
+            exercise=f"e{i}", module=module, extension=extension,
+        )
+        for i, (module, extension, passes, points) in enumerate(parts)
+    ]  # fmt: skip
+    points = round(sum(e.points for e in exercises if not e.extension), 6)
+    return make_report(*exercises, points=points, earned=round(sum(e.earned for e in exercises), 6))
+
+
+@given(EXERCISES, BY_HAND, st.lists(st.integers(0, 20), min_size=3, max_size=3), st.integers(0, 3), st.integers(1, 100))
+@settings(deadline=None)
+def test_numbers_add_up_and_none_is_negative(parts, by_hand, days, free, cost) -> None:
+    modules = [{"id": m, "title": m, "deadline": "2026-11-01T00:00:00+00:00"} for m in MODULES]
+    late = {"percent_per_day": cost, "free_days": free}
+    config = Config.model_validate({"name": "c", "modules": modules, "late": late})
+    graded = drawn(parts)
+    overrides = [
+        Override(
+            student="alice",
+            check=f"e{i}{'' if whole else '/v'}",
+            points=round(share * parts[i][3], 6),
+            by="B",
+            reason="r",
+        )
+        for i, whole, share in by_hand
+        if i < len(parts)
+    ]
+    times = {m: Handed(datetime(2026, 11, 1 + late, tzinfo=UTC), "s") for m, late in zip(MODULES, days, strict=True)}
+    whole = Adjustments(config, overrides, times={"alice": times})(graded, None)
+
+    required = whole.earned - whole.bonus
+    assert 0 <= whole.bonus <= sum(e.points for e in whole.exercises if e.extension) + 1e-6
+    assert 0 <= required <= whole.points + 1e-6
+    percent = percent_of(whole)
+    assert percent is None or 0 <= percent <= 100.01
+    without = drawn([part for part in parts if not part[1]])  # who leaves out all that is a bonus
+    plain = Adjustments(config, times={"alice": times})(without, None)
+    if not overrides:
+        assert required == pytest.approx(plain.earned, abs=1e-5)
+    assert as_graded(whole) == graded
