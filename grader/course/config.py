@@ -122,10 +122,34 @@ def read_yaml(path: Path, model: type[Model]) -> Model:
         mark = getattr(error, "problem_mark", None)
         at = f":{mark.line + 1}" if mark else ""
         raise CourseError(f"{path}{at}: not YAML: {getattr(error, 'problem', error)}") from None
+    if twice := _key_twice(text):
+        raise CourseError(f"{path}:{twice.start_mark.line + 1}: {twice.value} is there twice; keep one")
     try:
         return model.model_validate(data)
     except ValidationError as error:
         raise CourseError(_first_problem(path, text, model, error)) from None
+
+
+def _key_twice(text: str) -> yaml.ScalarNode | None:
+    """A key that a mapping has already; YAML's loader would drop what the first one says without a word."""
+    root = yaml.compose(text, Loader=yaml.SafeLoader)
+    left, visited = [root] if root else [], set()
+    while left:
+        node = left.pop()
+        if id(node) in visited:  # aliases may lead back
+            continue
+        visited.add(id(node))
+        if isinstance(node, yaml.SequenceNode):
+            left += node.value
+        elif isinstance(node, yaml.MappingNode):
+            keys: set[str] = set()
+            for key, value in node.value:
+                left.append(value)
+                if isinstance(key, yaml.ScalarNode):
+                    if key.value in keys:
+                        return key
+                    keys.add(key.value)
+    return None
 
 
 def _first_problem(path: Path, text: str, model: type[BaseModel], error: ValidationError) -> str:
