@@ -15,6 +15,8 @@ from grader.reports.points import counted
 from grader.reports.terminal import mark_of, print_result
 from grader.reports.wording import first_failure, is_begun, passing_text, seen_by
 
+NOTES = 10
+
 
 def print_overview(report: Report, titles: Mapping[str, str], console: Console) -> None:
     """Modules in order, of those not begun one line each.
@@ -27,6 +29,8 @@ def print_overview(report: Report, titles: Mapping[str, str], console: Console) 
         exercises = [e for e in shown.exercises if e.module == module]
         if exercises:
             _print_module(paper, f"{module} {title}", exercises)
+    for note in shown.notes[:NOTES]:  # a file that could not be read looks like one that was not begun
+        paper.line(paper.text(f"note: {note}", "italic"))
     begun = [e for e in shown.exercises if is_begun(e)]
     done = sum(first_failure(e) is None for e in begun)
     paper.line(paper.text(f"{done} done, {len(begun)} begun, of {counted(len(shown.exercises), 'exercise')}", "bold"))
@@ -38,8 +42,11 @@ def _print_module(paper: Paper, heading: str, exercises: list[ExerciseReport]) -
     paper.line(paper.text(heading, "bold" if begun else ""), Text(": "), paper.text(many, "bright_black"))
     rows = Table.grid(padding=(0, 1, 0, 0))
     rows.add_column()
-    rows.add_column(min_width=min(max(len(e.exercise) for e in exercises), paper.console.width - 8), overflow="fold")
-    rows.add_column(overflow="fold")
+    names = min(max(len(e.exercise) for e in exercises), paper.console.width - 8)
+    rows.add_column(min_width=names, overflow="fold")
+    rows.add_column(
+        max_width=paper.console.width - names - 5, overflow="fold"
+    )  # else the table is too wide, and is cut
     for exercise in exercises if begun else ():
         rows.add_row(*_row(paper, exercise))
     if begun:

@@ -7,6 +7,7 @@ import io
 from rich.console import Console
 
 from grader.reports.overview import print_first_failure, print_overview
+from grader.reports.wording import passing_text
 from tests.reports.example_reports import ascii_console, exercise, layout_failure, make_report, number, result
 
 UNWRITTEN = "line 4: f: not written yet (it raises NotImplementedError)"
@@ -49,6 +50,27 @@ def test_a_narrow_terminal_loses_no_word() -> None:
     text = shown(24)
     assert max(map(len, text.splitlines())) <= 24 and "…" not in text
     assert "c3_contracting" in text
+
+
+def test_at_no_width_is_a_word_cut() -> None:
+    results = [result("a"), result("b"), number(reason="read as 3 us", actual=None, status="passed")]
+    report = make_report(exercise(results, exercise="c1_no_communication"))
+    outcome = "".join(passing_text(results).split())
+    for width in range(28, 100):
+        file = io.StringIO()
+        print_overview(report, TITLES, Console(file=file, width=width))
+        assert outcome in "".join(file.getvalue().replace("c1_no_communication", "").split()), width
+
+
+def test_what_could_not_be_read_is_told() -> None:
+    """Else a file in another encoding is said to be not begun."""
+    told = report().model_copy(update={"notes": ["c4_same_axis.py is not UTF-8 text (line 1); save it as UTF-8"]})
+    file = io.StringIO()
+    print_overview(told, TITLES, Console(file=file, width=100))
+    assert file.getvalue().splitlines()[-2:] == [
+        "note: c4_same_axis.py is not UTF-8 text (line 1); save it as UTF-8",
+        "1 done, 2 begun, of 4 exercises",
+    ]
 
 
 def test_the_first_failure_is_what_fails_for_what_it_does() -> None:
