@@ -5,11 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from grader.course.config import CourseError
-from grader.declared import nearest
+from grader.declared import near
+
+MANY = 20
+"""Names that one line may list; of more the first are, and where to find the others."""
 
 
 def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
     """The name itself; else those whose first words it is (``c3``, ``03``); else the only one that begins so (``c3_con``).
+
+    ``C3``, as titles have it, is ``c3``.
 
     Args:
         what: a name is of, for the message.
@@ -19,14 +24,22 @@ def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
     """
     if name in names:
         return [name]
-    if words := [n for n in names if name and n.startswith(f"{name}_")]:
+    typed = name.lower()
+    if words := [n for n in names if name and n.lower().startswith(f"{typed}_")]:
         return words
-    begun = [n for n in names if name and n.startswith(name)]
+    begun = [n for n in names if name and n.lower().startswith(typed)]
     if len(begun) > 1:
         raise CourseError(f"{name!r} could be {', '.join(begun)}: write more of it")
     if not begun:
-        raise CourseError(f"no {what} {name!r}{nearest(name, names)}")
+        raise CourseError(f"no {what} {name!r}{near(name, names) or _some(names)}")
     return begun
+
+
+def _some(names: Sequence[str]) -> str:
+    """``; there are a, b``, of very many the first."""
+    listed = sorted(names)
+    more = f" and {len(listed) - MANY} more: shardlings list" if len(listed) > MANY else ""
+    return f"; there are {', '.join(listed[:MANY])}{more}"
 
 
 def only_one(name: str, names: Sequence[str], what: str) -> str:
