@@ -148,7 +148,8 @@ class Screen:
         session = self.session
         assert session.report is not None
         if first_failure(session.report) is None:
-            self._line("all that is judged here passes; n goes to the next exercise", "green")
+            further = "; n goes to the next exercise" if session.has(1) and self.has_keys else ""
+            self._line(f"all that is judged here passes{further}", "green")
         if not session.course.solved and (hidden := session.exercise.hidden_points):
             worth = hidden * session.course.weight(session.exercise.id)
             self._line(

@@ -47,9 +47,13 @@ class Session:
         """``3 of 5``."""
         return f"{self._at + 1} of {len(self.names)}"
 
+    def has(self, step: int) -> bool:
+        """Whether there is a next (1) or a previous (-1) exercise."""
+        return 0 <= self._at + step < len(self.names)
+
     def move(self, step: int) -> bool:
         """To the next or the previous exercise; False where there is none."""
-        return 0 <= self._at + step < len(self.names) and self.go_to(self.names[self._at + step])
+        return self.has(step) and self.go_to(self.names[self._at + step])
 
     def go_to(self, name: str) -> bool:
         """To this exercise."""
