@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -190,7 +191,7 @@ def new(
         if folder is None:
             raise scaffold.ScaffoldError("say where the course goes: shardlings new course FOLDER")
         scaffold.new_course(folder)
-        go = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
+        go = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
         say(f"wrote a course to {folder}; next: {go}shardlings build && shardlings verify")
         return
     if folder is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
@@ -86,7 +87,8 @@ def start(
     need_jax()
     if not (PACKAGED / "course.yaml").is_file():
         raise CourseError(
-            "no course was installed with this shardlings: it runs from a checkout, whose exercises/ are the course"
+            "no course was installed with this shardlings: work in the folder that you were given, or in a checkout; "
+            "its exercises/ are the course"
         )
     packaged = load_course(PACKAGED / "course.yaml")
     files = {
@@ -96,5 +98,5 @@ def start(
     write_folder(folder, files)
     first = packaged.asked([])[0]
     say(f"wrote the packaged course, {packaged.config.name} {version()}, to {folder}/exercises")
-    go = "" if folder.resolve() == Path.cwd() else f"cd {folder} && "
+    go = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
     say(f"next: {go}shardlings show {first}, and write exercises/{packaged.module_of[first]}/{first}.py")

@@ -33,6 +33,7 @@ def test_new_course_says_what_comes_next(tmp_path: Path) -> None:
     done = shardlings("new", "course", "own", cwd=tmp_path)
     assert done.stdout == "wrote a course to own; next: cd own && shardlings build && shardlings verify\n"
     (tmp_path / "empty").mkdir()
+    assert "next: cd 'my own' && " in shardlings("new", "course", "my own", cwd=tmp_path).stdout
     done = shardlings("new", "course", ".", cwd=tmp_path / "empty")
     assert done.stdout == "wrote a course to .; next: shardlings build && shardlings verify\n"
     line = one_line(shardlings("new", "course", "own", cwd=tmp_path))

@@ -81,7 +81,9 @@ def test_start_copies_the_packaged_course_and_says_which(tmp_path: Path, monkeyp
     from grader.cli import app, publish
 
     monkeypatch.setattr(publish, "PACKAGED", tmp_path / "none")
-    assert "no course was installed with this shardlings" in str(CliRunner().invoke(app, ["start", "x"]).exception)
+    assert "no course was installed with this shardlings: work in the folder that you were given, or in a" in str(
+        CliRunner().invoke(app, ["start", "x"]).exception
+    )
     made_up(tmp_path / "course")
     assert shardlings("build", cwd=tmp_path / "course").returncode == 0
     monkeypatch.setattr(publish, "PACKAGED", tmp_path / "course" / "exercises")
@@ -90,6 +92,7 @@ def test_start_copies_the_packaged_course_and_says_which(tmp_path: Path, monkeyp
     assert re.match(
         r"wrote the packaged course, small \d+\.\d+\S*, to mine/exercises\nnext: cd mine && shardlings show x1_g", said
     )
+    assert "\nnext: cd 'my own' && shardlings show" in CliRunner().invoke(app, ["start", "my own"]).output
     listed = shardlings("list", cwd=tmp_path / "mine")
     assert "x1_gather" in listed.stdout and listed.stderr == ""
 
