@@ -62,7 +62,7 @@ def step_memory(seen):
     micro, weights = 4 * d["B"] * d["D"], 4 * d["D"] ** 2 * layers
     stash, tick = (
         layers * d["M"] * micro,
-        4 * weights + 10 * micro,
+        4 * weights + 12 * micro,
     )  # a tick's own gradients, the sum, what comes of both
     expect_memory(seen, at_most=2 * d["M"] * micro + weights + stash + tick + weights, by="program")
 
