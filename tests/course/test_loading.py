@@ -37,7 +37,6 @@ def test_exercises_are_chosen_by_id_beginning_or_module_in_course_order(course: 
     ("name", "message"),
     [
         ("c3_contractng", "no exercise 'c3_contractng'; did you mean 'c3_contracting'?"),
-        ("C3_contracting", "no exercise 'C3_contracting'; did you mean 'c3_contracting'?"),
         ("02_colectives", "no exercise '02_colectives'; did you mean '02_collectives'?"),
         ("zz", "no exercise 'zz'; there are "),
         ("", "no exercise ''; there are "),
