@@ -38,7 +38,7 @@ import jax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import About, Exercise, normal
-from grader.expect import expect_close, expect_collectives
+from grader.expect import expect_close, expect_collectives, expect_spec
 from grader.hardware import all_gather_time, latency
 
 exercise = Exercise(meshes=[{{"x": 4, "y": 2}}, {{"x": 2, "y": 4}}, {{"x": 8}}])
@@ -53,13 +53,13 @@ def {name}_gather(a, *, mesh):
         mesh: the device mesh; it has an axis 'x'.
 
     Returns:
-        float32[I, J] sharded P(None, None).
+        float32[I, J], whole on every device.
     """
 
     def local(a):
         return jax.lax.all_gather(a, "x", axis=0, tiled=True)
 
-    return jax.shard_map(local, mesh=mesh, in_specs=P("x", None), out_specs=P(None, None), check_vma=False)(a)
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", None), out_specs=P(), check_vma=False)(a)
 
 
 gathered = exercise.call(
@@ -75,8 +75,9 @@ def {name}_value(seen):
 
 @exercise.check(gathered, points=1, after={name}_value)
 def {name}_traffic(seen):
-    """one all-gather over x and no other collective"""
+    """one all-gather over x and no other collective; the result is whole on every device"""
     expect_collectives(seen, all_gather={{"x": 1}})
+    expect_spec(seen.out, P())
 
 
 @exercise.misconception(fails={name}_value)
@@ -84,7 +85,7 @@ def {name}_kept_local(a, *, mesh):
     """Each device kept its own block: nothing was gathered."""
     return jax.shard_map(
         lambda a: jax.numpy.tile(a, (mesh.shape["x"], 1)),
-        mesh=mesh, in_specs=P("x", None), out_specs=P(None, None), check_vma=False,
+        mesh=mesh, in_specs=P("x", None), out_specs=P(), check_vma=False,
     )(a)
 
 
@@ -97,7 +98,7 @@ def {name}_summed(a, *, mesh):
         start = jax.lax.axis_index("x") * a.shape[0]
         return jax.lax.psum(jax.lax.dynamic_update_slice_in_dim(whole, a, start, 0), "x")
 
-    return jax.shard_map(local, mesh=mesh, in_specs=P("x", None), out_specs=P(None, None), check_vma=False)(a)
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x", None), out_specs=P(), check_vma=False)(a)
 
 
 @exercise.number(

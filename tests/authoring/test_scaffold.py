@@ -232,5 +232,6 @@ def test_the_page_on_own_courses_leads_to_a_graded_submission(tmp_path: Path) ->
     assert done.returncode == 0, done.stdout + done.stderr
     assert "4 exercises, 10 misconceptions: nothing to mend\n" in done.stdout
     assert "1 exercise, 3 misconceptions: nothing to mend\n" in done.stdout
+    assert "15 mutants, 15 killed (100.0%)\n" in done.stdout
     grades = (tmp_path / "empty" / "mycourse" / "graded" / "grades.csv").read_text().splitlines()
     assert grades[1].startswith("ada,2,2,2,100,")
