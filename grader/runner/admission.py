@@ -9,6 +9,7 @@ from functools import cache
 from typing import Any
 
 from jax.interpreters import mlir
+from jaxlib.mlir import ir
 
 from grader.wire.frames import dtype_of
 from grader.wire.limits import MAX_ARRAY, MAX_NESTED, MAX_OPS
@@ -76,7 +77,8 @@ def walk(op: Any) -> Iterator[Any]:
         yield current
         if len(stack) > MAX_NESTED:
             raise Refused(f"the program is nested more than {MAX_NESTED} levels deep")
-        stack.append(inner for region in current.regions for block in region for inner in block)
+        if len(regions := current.regions):
+            stack.append(inner for region in regions for block in region for inner in block)
 
 
 def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]:
@@ -155,8 +157,6 @@ def array_bytes(kind: Any) -> int:
 
 def shaped(kind: Any) -> tuple[tuple[int, ...], str]:
     """Shape and dtype's name of an array type. Raises Refused for what is no array of fixed shape."""
-    from jaxlib.mlir import ir
-
     try:
         array = ir.RankedTensorType(kind)
     except ValueError:
@@ -184,8 +184,6 @@ def element_names() -> dict[str, str]:
 
 def place_of(location: Any, files: set[str]) -> tuple[str, int] | None:
     """The file and the innermost line of the learner's own source, which is in these files, in a location."""
-    from jaxlib.mlir import ir
-
     stack = [location]
     while stack:
         at = stack.pop()

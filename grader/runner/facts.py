@@ -15,6 +15,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy, stablehlo
+
 from grader.common.observation import NOTHING, UNKNOWN, Collective, Interval, Path
 from grader.runner import flops
 from grader.runner.admission import RAGGED, Refused, array_bytes, callee_of, kind_of, place_of, shaped, walk
@@ -61,8 +64,6 @@ def mark(module: Any) -> None:
     What the compiled program has beyond them the compiler added: ``hlo.added_by_compiler``. All else gets no place: what
     source was called must not matter.
     """
-    from jaxlib.mlir import ir
-
     with module.context:
         number, unknown = itertools.count(), ir.Location.unknown()
         for op in walk(module.operation):
@@ -192,24 +193,23 @@ class _Reader:
         return any(result in self.needed for result in op.results)
 
     def arithmetic(self, op: Any, times: Interval) -> None:
-        operands = list(op.operands)
+        operands, regions = list(op.operands), list(op.regions)
         data = [o for o in operands if o not in self.given]
         dialect, _, name = op.name.partition(".")
-        if name in flops.GIVEN or (operands and not data and not list(op.regions)):
+        if name in flops.GIVEN or (operands and not data and not regions):
             self.given.update(op.results)
-        if dialect in ("stablehlo", "chlo"):
+        if dialect in ("stablehlo", "chlo") and name not in flops.NONE:
             cost = cost_of(op, len(data)) * times
             self.cost += cost
             if self.share > 1:
                 self.auto += cost
                 self.beside |= bool(cost.dots.most) and self.needs(op)
-        for region, applied in zip(op.regions, applications(op), strict=True):
-            self.region(region, times * applied)
+        if regions:
+            for region, applied in zip(regions, applications(op), strict=True):
+                self.region(region, times * applied)
 
     def manual_computation(self, op: Any, times: Interval) -> None:
         """The body of a shard_map, in which arrays are a device's own along the axes that are manual."""
-        from jaxlib.mlir.dialects import sdy
-
         before = self.manual, self.share
         axes: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
         self.manual |= set(axes)
@@ -277,36 +277,32 @@ class _Reader:
 
 
 def _shape(value: Any) -> list[int]:
-    return list(value.type.shape) if hasattr(value.type, "shape") else []
+    return list(getattr(value.type, "shape", ()))
 
 
 def _is_complex(value: Any) -> bool:
-    from jaxlib.mlir import ir
-
     return isinstance(getattr(value.type, "element_type", None), ir.ComplexType)
 
 
 def cost_of(op: Any, data: int) -> Cost:
     """The arithmetic of one operation, regions left out. ``data``: how many operands are data of the program."""
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import stablehlo
-
-    name, results = op.name.partition(".")[2], list(op.results)
+    name, results, operands = op.name.partition(".")[2], list(op.results), list(op.operands)
     shape = _shape(results[0]) if results else []
-    operands = [_shape(o) for o in op.operands]
-    is_complex = any(_is_complex(v) for v in (*results, *op.operands))
+    is_complex = any(map(_is_complex, results)) or any(map(_is_complex, operands))
     if name == "dot_general":
         dims = stablehlo.DotDimensionNumbers(op.attributes["dot_dimension_numbers"]).lhs_contracting_dimensions
-        return flops.dot(shape, math.prod(operands[0][d] for d in dims), is_complex)
+        left = _shape(operands[0])
+        return flops.dot(shape, math.prod(left[d] for d in dims), is_complex)
     if name in ("dot", "ragged_dot"):
-        return flops.dot(shape, operands[0][-1], is_complex)
+        return flops.dot(shape, _shape(operands[0])[-1], is_complex)
     if name == "convolution":
         kernel = stablehlo.ConvDimensionNumbers(op.attributes["dimension_numbers"]).kernel_output_feature_dimension
-        return flops.dot(shape, math.prod(operands[1]) // max(operands[1][kernel], 1), is_complex)
+        taps = _shape(operands[1])
+        return flops.dot(shape, math.prod(taps) // max(taps[kernel], 1), is_complex)
     if name == "fft":
-        return flops.fft(math.prod(operands[0]), math.prod(op.attributes["fft_length"]))
+        return flops.fft(math.prod(_shape(operands[0])), math.prod(op.attributes["fft_length"]))
     if name in ("cholesky", "triangular_solve"):
-        return flops.solve(math.prod(shape), shape[-1] if name == "cholesky" else operands[0][-1])
+        return flops.solve(math.prod(shape), shape[-1] if name == "cholesky" else _shape(operands[0])[-1])
     index = not shape and results and isinstance(getattr(results[0].type, "element_type", None), ir.IntegerType)
     return flops.elementwise(name, shape, is_complex, 0 if index else data)
 

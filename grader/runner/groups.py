@@ -10,6 +10,8 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from jaxlib.mlir.dialects import sdy, stablehlo
+
 from grader.common.observation import Interval
 
 Groups = list[list[int]]
@@ -130,8 +132,6 @@ def replica_groups(attribute: Any, meshes: Mapping[str, Any], devices: int) -> G
         attribute: dense numbers (JAX 0.10), or axes of a mesh (0.12), which may be parts of axes.
         meshes: the module's ``sdy.mesh`` attributes by name.
     """
-    from jaxlib.mlir.dialects import sdy, stablehlo
-
     if not stablehlo.ReplicaGroupMeshAxesAttr.isinstance(attribute):
         return numbers(attribute)
     named: Any = stablehlo.ReplicaGroupMeshAxesAttr(attribute)
@@ -155,8 +155,6 @@ def replica_groups(attribute: Any, meshes: Mapping[str, Any], devices: int) -> G
 
 
 def _part(reference: Any) -> AxisPart:
-    from jaxlib.mlir.dialects import stablehlo
-
     axis: Any = stablehlo.AxisRefAttr(reference)
     if axis.sub_axis_info is None:
         return axis.name, 1, None

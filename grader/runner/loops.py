@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import stablehlo
+
 
 def trip_count(loop: Any) -> int | None:
     """Rounds of a counting loop ``for i in range(constant, constant)``; None when it is not one."""
-    from jaxlib.mlir.dialects import stablehlo
-
     condition, body = (next(iter(region)) for region in loop.regions)
     *_, result = list(condition)
     compared = defining(result.operands[0])
@@ -34,8 +35,6 @@ def trip_count(loop: Any) -> int | None:
 
 def _compares_as_typed(compared: Any) -> bool:
     """Whether integers are compared with the sign that their type has."""
-    from jaxlib.mlir.dialects import stablehlo
-
     if "compare_type" not in compared.attributes:
         return True
     unsigned = getattr(compared.operands[0].type.element_type, "is_unsigned", False)
@@ -79,8 +78,6 @@ def _constant(value: Any) -> int | None:
 
 def _carried(argument: Any) -> Any:
     """What a loop was given for an argument that its body returns as it is; None for other arguments."""
-    from jaxlib.mlir import ir
-
     argument = ir.BlockArgument(argument)
     loop = argument.owner.owner.operation
     if loop.name != "stablehlo.while":
@@ -93,8 +90,6 @@ def _carried(argument: Any) -> Any:
 
 
 def _number(elements: Any) -> int | None:
-    from jaxlib.mlir import ir
-
     if not isinstance(elements, ir.DenseIntElementsAttr) or len(elements) != 1:
         return None
     try:
@@ -105,8 +100,6 @@ def _number(elements: Any) -> int | None:
 
 def _holds(kind: Any, number: int) -> bool:
     """Whether an integer scalar type can hold a number."""
-    from jaxlib.mlir import ir
-
     element = getattr(kind, "element_type", None)
     if not isinstance(element, ir.IntegerType) or list(kind.shape):
         return False

@@ -9,7 +9,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from grader.runner.admission import CUSTOM, RAGGED, array_bytes, callee_of, kind_of, place_of, shaped, walk
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy, stablehlo
+
+from grader.runner.admission import CUSTOM, RAGGED, array_bytes, callee_of, kind_of, place_of, shaped
 from grader.runner.facts import cost_of
 from grader.runner.flops import ELEMENTWISE
 from grader.runner.groups import group_axes, numbers, permute_axes
@@ -53,9 +56,8 @@ class _Reader:
 
     def __init__(self, module: Any, mesh: Mapping[str, int], files: set[str]) -> None:
         named: dict[str, dict[str, Any]] = {"func.func": {}, "sdy.mesh": {}}
-        for op in walk(module.operation):
-            if op.name in named:
-                named[op.name][op.attributes["sym_name"].value] = op
+        for op in (o.operation for o in module.body.operations):
+            named[op.name][op.attributes["sym_name"].value] = op
         self.functions = named["func.func"]
         self.meshes = {name: op.attributes["mesh"] for name, op in named["sdy.mesh"].items()}
         self.mesh, self.files = dict(mesh), files
@@ -78,15 +80,11 @@ class _Reader:
 
     def asked(self, main: Any) -> list[Layout]:
         """How each argument of main is laid out: the form says it as it was asked."""
-        from jaxlib.mlir import ir
-
         about = [ir.DictAttr(a) for a in main.attributes["arg_attrs"]]
         return [self.layout(a["sdy.sharding"]) for a in about]
 
     def layout(self, sharding: Any) -> Layout:
         """The axes of more than one device that cut each dimension."""
-        from jaxlib.mlir.dialects import sdy
-
         dims = [sdy.DimensionShardingAttr(d) for d in sdy.TensorShardingAttr(sharding).dimension_shardings]
         names = [[sdy.AxisRefAttr(a) for a in d.axes] for d in dims]
         if any(a.sub_axis_info is not None for axes in names for a in axes):
@@ -164,8 +162,6 @@ class _Reader:
 
     def shard_map(self, op: Any, env: Env, operands: tuple[int, ...]) -> list[Operation]:
         """The body of a shard_map in its place, between what cuts the arrays and what makes them whole."""
-        from jaxlib.mlir.dialects import sdy
-
         before, block = self.manual, op.regions[0].blocks[0]
         named: Any = sdy.ManualAxesAttr(op.attributes["manual_axes"])
         axes = set(named) & self.real
@@ -287,8 +283,6 @@ def _without(layout: Layout, axes: set[str]) -> Layout:
 
 def _passes(op: Any) -> int:
     """How often the matrix unit, which multiplies bfloat16, goes over 32-bit operands."""
-    from jaxlib.mlir.dialects import stablehlo
-
     narrow = all(shaped(o.type)[1] not in ("float32", "float64", "complex64", "complex128") for o in op.operands)
     if narrow or "precision_config" not in op.attributes:
         return 1
@@ -302,8 +296,6 @@ def _sorted_together(op: Any) -> int:
 
 def _number(op: Any) -> int | None:
     """The integer that a constant without dimensions is."""
-    from jaxlib.mlir import ir
-
     shape, dtype = shaped(op.results[0].type)
     if shape or not dtype.lstrip("u").startswith(("int", "bool")):
         return None

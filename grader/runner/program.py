@@ -15,9 +15,11 @@ from functools import cache
 from typing import Any
 
 from jax.interpreters import mlir
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo  # noqa: F401  they teach their operations to Python
 
 from grader.runner import ragged
-from grader.runner.admission import CUSTOM, Refused, admitted, check_functions, place_of, shaped, walk
+from grader.runner.admission import CUSTOM, Refused, admitted, check_functions, kind_of, place_of, shaped, walk
 from grader.wire.limits import MAX_ARRAY, MAX_PROGRAM, MAX_PROGRAM_TEXT, MAX_RESULTS
 
 MAGIC = b"ML\xefR"
@@ -46,11 +48,13 @@ class Program:
     places: tuple[tuple[str, int] | None, ...]
     results: tuple[tuple[tuple[int, ...], str], ...]
 
+    def module(self) -> Any:
+        """A module of its own, in a context of its own; of where the learner wrote its operations it says nothing."""
+        return ir.Module.parse(self.text, _context())
+
     def parse(self) -> Any:
         """A module of its own, in a context of its own; its operations lie where the learner wrote them."""
-        from jaxlib.mlir import ir
-
-        module = ir.Module.parse(self.text, _context())
+        module = self.module()
         with module.context:
             for op, place in zip(walk(module.operation), self.places, strict=True):
                 if place is not None:
@@ -88,9 +92,6 @@ def canonical(
 def _canonical(
     code: bytes, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]], files: set[str], most: int
 ) -> Program:
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo  # noqa: F401  they teach their operations to Python
-
     context = _context()
     with context, ir.Location.unknown(context):
         context.emit_error_diagnostics = True  # else what MLIR says of the bytes becomes a str, and it may not be text
@@ -101,13 +102,13 @@ def _canonical(
         meshes = _meshes(module, mesh)
         for op in operations:
             ragged.clean(op, math.prod(mesh.values()), files) if op.name == CUSTOM else _clean(op, mesh)
-        _rename(module, meshes)
+        _rename(module, meshes, operations)
         main = _signature(module, mesh, arguments)
         module.operation.verify()
         text: Any = module.operation.get_asm(enable_debug_info=False)
         if len(text) > MAX_PROGRAM_TEXT:
             raise Refused(f"the program is {len(text):,} characters long; {MAX_PROGRAM_TEXT:,} are the limit")
-        places = tuple(place_of(op.location, files) for op in walk(module.operation))
+        places = tuple(place_of(op.location, files) for op in operations)
         return Program(text, places, _results(main))
 
 
@@ -128,8 +129,6 @@ def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
 
     It may have no other, save one without axes.
     """
-    from jaxlib.mlir.dialects import sdy
-
     found: dict[str, list[Any]] = {OWN: [], "empty_mesh": []}
     for op in (o.operation for o in module.body.operations):
         if op.name != "sdy.mesh":
@@ -155,8 +154,6 @@ def _show(mesh: Mapping[str, int]) -> str:
 
 def _clean(op: Any, mesh: Mapping[str, int]) -> None:
     """Keep what defines the operation and the few notes that mean something; drop all else."""
-    from jaxlib.mlir import ir
-
     defining = FUNCTION if op.name == "func.func" else _defining(op.name, type(op.opview))
     for name in _names(op):
         if op.name == "builtin.module" or name in IDLE or name not in (NOTES if "." in name else defining):
@@ -187,8 +184,6 @@ def _written(op: Any, name: str) -> str:
 @cache
 def _defining(name: str, view: type) -> set[str]:
     """The attributes that an operation's definition names: the properties that its class has beyond all others'."""
-    from jaxlib.mlir import ir
-
     return {n for n in dir(view) if n not in dir(ir.OpView)} | ({"name"} if name == "stablehlo.composite" else set())
 
 
@@ -198,17 +193,12 @@ def _names(op: Any) -> list[str]:
 
 def _describe_mesh(op: Any, mesh: Mapping[str, int]) -> None:
     """StableHLO's own words for the mesh, which its collectives refer to since JAX 0.12."""
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import sdy
-
     if sdy.MeshAttr(op.attributes["mesh"]).axes:
         axes = ", ".join(f'{{name = "{axis}", size = {size} : i64}}' for axis, size in mesh.items())
         op.attributes["stablehlo.mesh"] = ir.Attribute.parse(f"{{axes = [{axes}]}}")
 
 
 def _keep_shardings(function: Any, name: str) -> None:
-    from jaxlib.mlir import ir
-
     if name in function.attributes:
         kept = [
             {"sdy.sharding": about["sdy.sharding"]} if "sdy.sharding" in about else {}
@@ -219,8 +209,6 @@ def _keep_shardings(function: Any, name: str) -> None:
 
 def _signature(module: Any, mesh: Mapping[str, int], arguments: Sequence[Mapping[str, Any]]) -> Any:
     """Give main the arguments that were asked for, sharded as asked. Returns main."""
-    from jaxlib.mlir import ir
-
     module.operation.attributes["sym_name"] = ir.StringAttr.get("program")
     i32 = ir.IntegerType.get_signless(32)
     module.operation.attributes["mhlo.num_partitions"] = ir.IntegerAttr.get(i32, math.prod(mesh.values()))
@@ -251,11 +239,8 @@ def _cut(entry: Any) -> tuple[str, ...]:
     return (entry,) if isinstance(entry, str) else tuple(entry["tuple"])
 
 
-def _rename(module: Any, meshes: Sequence[tuple[Any, str]]) -> None:
+def _rename(module: Any, meshes: Sequence[tuple[Any, str]], operations: Sequence[Any]) -> None:
     """Functions, meshes and channels by number: what they were called decides nothing, and is written nowhere."""
-    from jaxlib.mlir import ir
-    from jaxlib.mlir.dialects import stablehlo
-
     functions = [o.operation for o in module.body.operations if o.operation.name == "func.func"]
     named = [(op, f"f{number}") for number, op in enumerate(functions) if not _is_main(op)] + list(meshes)
     for aside in ("_", ""):  # in two rounds, so that no new name meets an old one
@@ -264,13 +249,11 @@ def _rename(module: Any, meshes: Sequence[tuple[Any, str]]) -> None:
             if old != name:
                 ir.SymbolTable.replace_all_symbol_uses(old, new, module.operation)
                 ir.SymbolTable.set_symbol_name(op, new)
-    for number, op in enumerate((o for o in walk(module.operation) if "channel_handle" in o.attributes), 1):
+    for number, op in enumerate((o for o in operations if kind_of(o) and "channel_handle" in o.attributes), 1):
         op.attributes["channel_handle"] = stablehlo.ChannelHandle.get(number, 1)
 
 
 def _results(main: Any) -> tuple[tuple[tuple[int, ...], str], ...]:
-    from jaxlib.mlir import ir
-
     results = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).results
     if len(results) > MAX_RESULTS:
         raise Refused(f"the program has more than {MAX_RESULTS} results")

@@ -18,6 +18,7 @@ from typing import Any
 
 import jax
 from jax import lax
+from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
 from grader.runner.admission import CUSTOM, RAGGED, Refused, array_bytes, kind_of, place_of, shaped, walk
@@ -30,8 +31,6 @@ API = 4  # in which backend_config is a dictionary
 
 def clean(op: Any, devices: int, files: set[str]) -> None:
     """Write it anew: groups, and nothing beside them. Raises Refused where it is not what JAX makes of the function."""
-    from jaxlib.mlir import ir
-
     try:
         groups = numbers(ir.DenseIntElementsAttr(ir.DictAttr(op.attributes[CONFIG])["replica_groups"]))
     except (KeyError, ValueError, TypeError):
@@ -72,8 +71,6 @@ def groups_of(op: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None
 
 
 def _groups(op: Any) -> Groups:
-    from jaxlib.mlir import ir
-
     return numbers(ir.DictAttr(op.attributes[CONFIG])["replica_groups"])
 
 
@@ -102,8 +99,6 @@ def spell_out(module: Any) -> bool:
 
 
 def _spell_out(module: Any, op: Any, name: str) -> None:
-    from jaxlib.mlir import ir
-
     operand, output, starts, send, to, expected = op.operands
     rows, members = output.type.shape[0], len(_groups(op)[0])
     before = _added(module, partial(laid_out, rows=rows), f"{name}_before", [operand, starts, send, to])
@@ -139,8 +134,6 @@ def _spell_out(module: Any, op: Any, name: str) -> None:
 
 def _added(module: Any, fn: Callable, name: str, operands: Sequence[Any]) -> Any:
     """A private function of the module, lowered from ``fn`` for operands of these types."""
-    from jaxlib.mlir import ir
-
     arrays = [jax.ShapeDtypeStruct(s, dtype_of(d)) for s, d in (shaped(o.type) for o in operands)]
     made = ir.Module.parse(jax.jit(fn).lower(*arrays).as_text(), module.context)
     (main,) = made.body.operations

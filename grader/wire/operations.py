@@ -129,6 +129,10 @@ class Operations:
 
 # -- as JSON -----------------------------------------------------------------------------------
 
+USUAL = {
+    "flops": 0, "precision": 1, "length": 0, "number": None, "rounds": None, "manual": True, "file": None, "line": None,
+}  # fmt: skip
+
 
 def to_json(program: Operations) -> dict[str, Any]:
     return {
@@ -144,11 +148,9 @@ def _body_to_json(body: Body) -> list[Any]:
 
 def _operation_to_json(op: Operation) -> dict[str, Any]:
     """Only what is not as usual."""
+    about = vars(op)
     found: dict[str, Any] = {"name": op.name, "in": list(op.operands), "out": list(op.results)}
-    usual = {"flops": 0, "precision": 1, "length": 0, "number": None, "rounds": None, "file": None, "line": None}
-    found |= {name: getattr(op, name) for name, value in usual.items() if getattr(op, name) != value}
-    if not op.manual:
-        found["manual"] = False
+    found |= {name: about[name] for name, value in USUAL.items() if about[name] != value}
     if op.communication is not None:
         c = op.communication
         found["communication"] = [c.kind, [list(group) for group in c.groups], list(c.axes), c.bytes]
