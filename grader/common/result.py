@@ -62,7 +62,7 @@ class Result(BaseModel):
         expected, actual: plain JSON for the renderers; ``expected`` of hidden checks and of
             questions is for the staff only.
         staff: what only staff may read; empty where only secret inputs failed.
-        pictures: layouts to draw, each {"title", "mesh", "shape", "slices"}.
+        pictures: layouts to draw, each {"title", "mesh", "shape", "slices"}, and timelines, {"title", "timeline"}.
         by_hand: who gave these points in the grader's place; ``status`` stays the grader's.
     """
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
 from grader.common.layout import show_device
-from grader.common.observation import Fault, Sharded
+from grader.common.observation import Fault, Observation, Sharded
 from grader.common.result import Result
 from grader.exercise import Call, Check, Exercise
-from grader.expect import Failure, show_value
+from grader.expect import Failure, laid_out, show_value
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, seen_of
 
@@ -21,6 +21,7 @@ WRONG_IN_SECRET = (
     "right on all inputs that can be shown, wrong on hidden ones: what it does depends on more than it should"
 )
 BROKEN_IN_SECRET = "the grader failed on hidden inputs; a person must look"
+MAX_SPANS = 1000  # of a timeline that a report holds
 
 
 def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
@@ -31,7 +32,18 @@ def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) 
             continue
         before = [results[name] for name in check.after if name in results]
         results[check.name] = _blocked(check, before) or judge_check(check, answered, public=public)
-    return list(results.values())
+    return _drawn_once(results.values())
+
+
+def _drawn_once(results: Iterable[Result]) -> list[Result]:
+    """Several checks look at one timeline: the first that fails shows it."""
+    drawn: list[dict[str, Any]] = []
+    found = []
+    for result in results:
+        left = [picture for picture in result.pictures if picture not in drawn]
+        drawn += [picture for picture in left if "timeline" in picture]
+        found.append(result if left == result.pictures else result.model_copy(update={"pictures": left}))
+    return found
 
 
 def _blocked(check: Check, before: list[Result]) -> Result | None:
@@ -111,7 +123,7 @@ def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result
             try:
                 group.judged(seen)
             except Failure as failure:
-                return _failed(check, failure, group.ask)
+                return _failed(check, failure, group)
             except Exception as error:  # an author's mistake must not cost a learner points
                 return _result(check, "broken", f"the check itself failed: {type(error).__name__}: {error}")
     return None
@@ -150,7 +162,8 @@ def verdicts(group: Together) -> list[str]:
     return decided
 
 
-def _failed(check: Check, failure: Failure, ask: Ask) -> Result:
+def _failed(check: Check, failure: Failure, group: Together) -> Result:
+    ask = group.ask
     expected, actual = failure.expected, failure.actual
     if isinstance(actual, Sharded):
         actual = expected = None
@@ -158,6 +171,8 @@ def _failed(check: Check, failure: Failure, ask: Ask) -> Result:
         expected, actual = failure.values
     marked = zip(("actual", "expected"), failure.layouts, (failure.wrong, ()), strict=False)
     pictures = [_picture(title, layout, wrong) for title, layout, wrong in marked]
+    if check.public:
+        pictures += [drawn for answer in group.each if (drawn := _timeline_picture(answer))]
     reason = _where(failure.reason, ask, check.every_mesh)
     return _result(
         check,
@@ -180,6 +195,18 @@ def _picture(title: str, layout: tuple, wrong: Sequence[int]) -> dict[str, Any]:
         "shape": list(shape),
         "slices": [[list(p) for p in s] for s in slices],
     }
+
+
+def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
+    """What is timed, in time and at the sizes that learners see; None where it cannot be laid out or nobody could tell its bars apart."""
+    ask, seen = answer.ask, answer.finding
+    if not (isinstance(ask.of, Call) and ask.of.timing and isinstance(seen, Observation)) or ask.hidden or ask.secret:
+        return None
+    try:
+        timeline = laid_out(seen.operations, ask.of.timing)
+    except Failure:
+        return None
+    return {"title": "actual timeline", "timeline": asdict(timeline)} if len(timeline.spans) <= MAX_SPANS else None
 
 
 def _plain(value: Any) -> Any:

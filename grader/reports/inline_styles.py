@@ -31,6 +31,7 @@ INLINE_STYLES = {
     "datum": "margin:0",
     "pictures": "display:flex;flex-wrap:wrap;gap:1em 2em;margin:.75em 0",
     "picture": "margin:0;min-width:0;max-width:100%;overflow-x:auto",
+    "picture timeline": "margin:0;min-width:0;max-width:100%;overflow-x:auto",
     "picture-title": "font-size:.9em",
     "picture-caption": "font-size:.8em;opacity:.8",
     "holders": "font-size:.8em",

@@ -15,7 +15,7 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from grader.clock.timeline import Timeline
-from grader.common.result import ExerciseReport, Report
+from grader.common.result import ExerciseReport, Report, Result
 from grader.reports.arrows import draw_arrows
 from grader.reports.bars import draw_bars
 from grader.reports.class_page import class_page
@@ -25,12 +25,12 @@ from grader.reports.histogram import answer_histogram, score_histogram
 from grader.reports.inline_styles import INLINE_STYLES
 from grader.reports.leaderboard import Board, milliseconds
 from grader.reports.loglog import Point, draw_plot
-from grader.reports.pictures import Picture, describe, pictures
+from grader.reports.pictures import Picture, describe, pictures, timelines_of
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
 from grader.reports.similar_page import lines
 from grader.reports.summary import Summary
 from grader.reports.svg import draw_svg
-from grader.reports.timeline_svg import draw_chart
+from grader.reports.timeline_svg import Chart, draw_chart
 from grader.reports.untrusted import clean
 from grader.reports.wording import (
     Audience,
@@ -113,6 +113,11 @@ def render_timelines(timelines: Mapping[str, Timeline]) -> str:
     return template.render(chart=draw_chart(timelines), standalone=False, look=_inline)
 
 
+def _charts_of(result: Result) -> list[Chart]:
+    """The timelines of a result, each ready to draw."""
+    return [draw_chart({"your program in time": timeline}) for timeline in timelines_of(result)]
+
+
 def timelines_svg(timelines: Mapping[str, Timeline], width: float = 760.0) -> str:
     """The same picture alone, as an SVG file on white."""
     template = _environment().get_template("timeline.svg.j2")
@@ -151,7 +156,7 @@ def _environment() -> Environment:
     )
     environment.globals.update(word=status_word, reason=reason_text, where=place_text, data_pairs=data_pairs)
     environment.globals.update(by_hand=by_hand_text, pictures=pictures, drawing=draw_svg, describe=describe)
-    environment.globals.update(bars_of=draw_bars)
+    environment.globals.update(bars_of=draw_bars, charts_of=_charts_of)
     environment.globals.update(points_of=points_of, percent=percentage, counted=counted, pending_text=pending_text)
     environment.globals.update(score_of=score_of, percent_of=percent_of, worth_of=worth_of)
     environment.globals.update(score_histogram=score_histogram, answer_histogram=answer_histogram)

@@ -14,9 +14,10 @@ from grader.common.result import ExerciseReport, Report, Result
 from grader.reports.attention import Attention
 from grader.reports.grid import draw_grid
 from grader.reports.paper import Paper
-from grader.reports.pictures import Picture, pictures
+from grader.reports.pictures import Picture, pictures, timelines_of
 from grader.reports.points import counted, pending_text, short_score, show_percent
 from grader.reports.summary import Summary
+from grader.reports.timeline_text import print_timeline
 from grader.reports.wording import (
     Audience,
     data_pairs,
@@ -93,6 +94,8 @@ def _print_result(paper: Paper, result: Result, audience: Audience) -> None:
     for name, data in data_pairs(result):
         paper.line(paper.text(f"{name + ':':<9} {data}"), indent=4)
     _print_pictures(paper, pictures(result))
+    for timeline in timelines_of(result):
+        print_timeline(timeline, paper.console)
 
 
 def mark_of(status: str, paper: Paper) -> Text:

@@ -7,14 +7,18 @@ from typing import Any
 
 import numpy as np
 import pytest
+from jax import lax
+from jax.sharding import PartitionSpec as P
 
 from grader.common.observation import Fault, Observation, Outcome
 from grader.common.result import Result
 from grader.exercise import Exercise, integers, normal
-from grader.expect import Failure, expect_close, expect_outcomes
+from grader.expect import Failure, expect_close, expect_outcomes, expect_step_time
 from grader.judging.judge import BROKEN_IN_SECRET, WRONG_IN_SECRET, judge_checks
 from grader.judging.plan import SECRET_RUNS, Ask, plan
 from grader.judging.seen import Answered, reference_outcome
+from grader.reports.pictures import timelines_of
+from tests.clock.programs import read
 from tests.seen import sharded
 
 
@@ -53,6 +57,56 @@ def an_exercise() -> Exercise:
         expect_outcomes(seen, rtol=1e-9)
 
     return exercise
+
+
+def timed_exercise(public: bool) -> Exercise:
+    """Two checks of one program that is laid out in time, and fail."""
+    exercise = Exercise(meshes=[{"x": 8}])
+
+    @exercise.task
+    def gather(a, *, mesh):
+        """All of a."""
+
+    sizes, hidden = {"I": 1 << 14, "J": 1 << 12}, {"I": 1 << 15, "J": 1 << 12}
+    call = exercise.timing(gather, on="v5e:2x4", a=normal("I", "J"), dims=sizes, hidden_dims=hidden)
+
+    for number in (1, 2):
+
+        def fails(seen):
+            """in time"""
+            expect_step_time(seen, at_most=1e-9)
+
+        fails.__name__ = f"fails_{number}"
+        exercise.check(call, points=1, public=public)(fails)
+
+    return exercise
+
+
+def timed_failures(public: bool, answers: Callable[[Ask], bool]) -> list[Result]:
+    """Both results, where only the asks that ``answers`` takes were asked: a gather, then a product."""
+    exercise = timed_exercise(public)
+    program = read(gathered_product, [((1 << 14, 4096), P("x", None)), ((4096, 4096), P())], P())
+    asks = [ask for ask in plan(exercise, public=False, seed="s") if answers(ask)]
+    found = [Answered(ask, Observation([], [], 0, operations=program)) for ask in asks]
+    return judge_checks(exercise, found, public=False)
+
+
+def gathered_product(a, w):
+    return lax.all_gather(a, "x", axis=0, tiled=True) @ w
+
+
+def test_a_failure_in_time_shows_the_timeline_once_at_the_sizes_that_learners_see() -> None:
+    first, second = timed_failures(True, lambda ask: True)
+    assert first.status == second.status == "failed"
+    assert [picture["title"] for picture in first.pictures] == ["actual timeline"] and second.pictures == []
+    (timeline,) = timelines_of(first)
+    assert timeline.collectives[0].kind == "all_gather" and timeline.step > 0
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_hidden_sizes_and_hidden_checks_show_no_timeline(public: bool) -> None:
+    for result in timed_failures(public, lambda ask: ask.hidden):
+        assert result.status == "failed" and result.pictures == []
 
 
 def observed(ask: Ask, factor: float = 2.0, *collectives: object) -> Observation:

@@ -2,15 +2,23 @@
 
 from __future__ import annotations
 
+import io
+import json
 import xml.etree.ElementTree as ET
+from dataclasses import asdict
+from typing import Any
 
 import pytest
+from rich.console import Console
 
 from grader.clock.timeline import COMPUTE
-from grader.reports.pages import render_timelines, timelines_svg
+from grader.common.result import Result
+from grader.reports.pages import render_fragment, render_html, render_timelines, timelines_svg
+from grader.reports.pictures import timelines_of
+from grader.reports.terminal import print_exercise
 from grader.reports.timeline_svg import LOOKS, draw_chart
 from grader.reports.timelines import LETTERS
-from tests.reports.example_reports import Nesting
+from tests.reports.example_reports import Nesting, exercise, layout_failure, make_report
 from tests.timelines import looped, ring, span, timeline
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -72,3 +80,24 @@ def test_words_of_a_program_are_only_text() -> None:
 def test_many_bars_stay_a_small_picture() -> None:
     spans = [span("x+", "permute", k, k + 1, k) for k in range(20_000)]
     assert len(timelines_svg({"": timeline(*spans)})) < 20_000
+
+
+def failed_in_time(**more: Any) -> Result:
+    picture = {"title": "actual timeline", "timeline": json.loads(json.dumps(asdict(ring(2))))}
+    return layout_failure(pictures=[picture], **more)
+
+
+def test_a_report_shows_the_timeline_of_a_failure_on_a_page_in_a_notebook_and_on_a_terminal() -> None:
+    one = exercise([failed_in_time()])
+    for fragment in (render_html(make_report(one)), render_fragment(one)):
+        page = Nesting(fragment)
+        assert "your program in time" in page.text and "permute: " in page.text
+    screen = Console(file=io.StringIO(), width=100)
+    print_exercise(one, screen)
+    assert "link x+" in screen.file.getvalue() and "in time on v5e 2x4" in screen.file.getvalue()  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("broken", [{}, None, {"chip": 3}, {"chip": "v5e", "shape": "2x4"}])
+def test_what_is_no_timeline_is_not_drawn(broken: Any) -> None:
+    result = layout_failure(pictures=[{"title": "actual timeline", "timeline": broken}])
+    assert timelines_of(result) == [] and "in time" not in render_html(make_report(exercise([result])))
