@@ -17,7 +17,14 @@ from grader.intake.submission import Source, Submission
 from grader.reports.explained import Explained
 from grader.reports.explained_text import print_explained
 from grader.reports.grid import draw_grid
-from grader.reports.pages import render_arrows, render_fragment, render_picture, render_timelines
+from grader.reports.pages import (
+    render_arrows,
+    render_fragment,
+    render_picture,
+    render_roofline,
+    render_rounds,
+    render_timelines,
+)
 from grader.reports.pictures import Picture
 from grader.reports.terminal import print_report
 
@@ -65,8 +72,12 @@ def explain(
         print_explained(program, Console(), drawn=not drawn)
         if drawn and program.collectives:
             show_html(render_arrows(program))
+        if drawn and program.journeys:
+            show_html(render_rounds(program))
         if drawn and program.timeline is not None:
             show_html(render_timelines({program.title: program.timeline}))
+        if drawn and (roofline := program.roofline) is not None:
+            show_html(render_roofline(roofline))
 
 
 def show(array: Any, title: str = "") -> None:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 
 from grader.batch.grade import Grader
 from grader.clock import ASYNCHRONOUS, Slice, Timeline, live_memory, placed
+from grader.common.journeys import journeys
 from grader.common.layout import entries
 from grader.common.observation import Fault, Observation, Seen, Sharded, Timing
 from grader.course.config import CourseError
@@ -172,6 +173,7 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
         traffic=Seen(ask.mesh, collectives=seen.collectives).traffic,
         memory=seen.memory,
         live=live_memory(seen.operations) if seen.operations else None,
+        journeys=journeys(seen.operations) if seen.operations else (),
         flops=seen.flops,
         dot_flops=seen.dot_flops,
         timeline=timeline,

@@ -9,8 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.clock import Memory, Timeline
+from grader.common.journeys import Journey
 from grader.common.layout import show_spec
 from grader.common.observation import NOTHING, Collective, Fault, Interval, total
+from grader.reports.roofline import Roofline, roofline_of
 
 
 @dataclass(frozen=True)
@@ -39,6 +41,7 @@ class Explained:
         ran: whether it was compiled and run; else there are no results and XLA says nothing of its memory.
         memory: bytes of temporaries per device, by XLA. live: all that is held at once, by liveness.
         flops, dot_flops: arithmetic of one device; that of products among it.
+        journeys: what its permutes pass on from round to round.
         timeline: the program laid out in time, where that was asked for; ``untimed``: why it cannot be.
     """
 
@@ -55,6 +58,7 @@ class Explained:
     dot_flops: Interval = NOTHING
     ran: bool = True
     live: Memory | None = None
+    journeys: Sequence[Journey] = ()
     timeline: Timeline | None = None
     untimed: str = ""
     fault: Fault | None = None
@@ -70,6 +74,11 @@ class Explained:
         """Arithmetic besides products; products written out count twice in ``dot_flops``, so it may be nothing."""
         least, most = self.flops.least - self.dot_flops.least, self.flops.most - self.dot_flops.most
         return Interval(max(0, min(least, most)), max(0, most) if not math.isnan(most) else math.inf)
+
+    @property
+    def roofline(self) -> Roofline | None:
+        """The program on the rooflines of the chip that it is laid out on, where it is and computes anything."""
+        return roofline_of(self.timeline, sum(sent.most for sent in self.traffic.values())) if self.timeline else None
 
     @property
     def alike(self) -> list[tuple[Collective, Interval]]:
@@ -107,7 +116,9 @@ def as_data(explained: Explained) -> dict[str, Any]:
             "live": dataclasses.asdict(explained.live) if explained.live else None,
         },
         "flops": {"products": _interval(explained.dot_flops), "others": _interval(explained.other_flops)},
+        "journeys": [dataclasses.asdict(journey) for journey in explained.journeys],
         "timeline": _timeline(explained.timeline) if explained.timeline else None,
+        "roofline": [dataclasses.asdict(p) for p in roofline.points] if (roofline := explained.roofline) else None,
         "untimed": explained.untimed or None,
     }
 

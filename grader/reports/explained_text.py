@@ -14,6 +14,8 @@ from grader.common.observation import Collective, Fault, Interval
 from grader.expect.costs import show_bytes
 from grader.reports.explained import Explained, Placed
 from grader.reports.paper import Paper
+from grader.reports.roofline import roofline_text
+from grader.reports.rounds import MOST_JOURNEYS, rounds_of, rounds_text
 from grader.reports.timeline_text import print_timeline
 from grader.reports.timelines import place
 
@@ -28,10 +30,26 @@ def print_explained(explained: Explained, console: Console, *, drawn: bool = Tru
     for word, style, text in fact_lines(explained):
         label = Text(paper.fit(f"{word:9} "), style="bright_black")
         paper.line(label, paper.text(text, style), indent=2)
+    if drawn:
+        _print_rounds(explained, paper)
     if explained.timeline is not None and drawn:
         print_timeline(explained.timeline, console)
+        if (roofline := explained.roofline) is not None:
+            for line in roofline_text(roofline):
+                paper.line(paper.text(line), indent=2)
     elif explained.untimed:
         paper.line(paper.text(f"not laid out in time: {explained.untimed}", "yellow"), indent=2)
+
+
+def _print_rounds(explained: Explained, paper: Paper) -> None:
+    """A table for each of the first journeys."""
+    for journey in explained.journeys[:MOST_JOURNEYS]:
+        rounds = rounds_of(journey, explained.mesh)
+        if rounds is not None:
+            caption, *lines = rounds_text(rounds)
+            paper.line(paper.text(caption, "bold"), indent=2)
+            for line in lines:
+                paper.console.print(Text(paper.fit(f"  {line}")), no_wrap=True, crop=True)
 
 
 def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:

@@ -27,6 +27,8 @@ from grader.reports.leaderboard import Board, milliseconds
 from grader.reports.loglog import Point, draw_plot
 from grader.reports.pictures import Picture, describe, pictures, timelines_of
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
+from grader.reports.roofline import Roofline, draw_roofline
+from grader.reports.rounds import MOST_JOURNEYS, draw_rounds, rounds_of
 from grader.reports.similar_page import lines
 from grader.reports.summary import Summary
 from grader.reports.svg import draw_svg
@@ -105,6 +107,18 @@ def render_arrows(explained: Explained) -> str:
     shown = [picture for picture in drawn if picture is not None]
     ident = "a" + hashlib.sha256(repr(shown).encode()).hexdigest()[:8] + "-"
     return _environment().get_template("arrows.html.j2").render(pictures=shown, ident=ident, look=_inline)
+
+
+def render_rounds(explained: Explained) -> str:
+    """What goes round the rings of a program, as an HTML fragment with inline styles; '' where nothing does."""
+    found = [rounds_of(journey, explained.mesh) for journey in explained.journeys[:MOST_JOURNEYS]]
+    drawn = [draw_rounds(rounds) for rounds in found if rounds is not None]
+    return _environment().get_template("rounds.html.j2").render(pictures=drawn, look=_inline)
+
+
+def render_roofline(roofline: Roofline) -> str:
+    """A program on the rooflines of its chip, as an HTML fragment with inline styles."""
+    return _environment().get_template("roofline.html.j2").render(plot=draw_roofline(roofline), look=_inline)
 
 
 def render_timelines(timelines: Mapping[str, Timeline]) -> str:

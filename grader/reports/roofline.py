@@ -1,0 +1,182 @@
+"""A program on the rooflines of its chip: how fast its products and its step compute, against how much they compute per byte."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from grader.clock.timeline import Span, Timeline
+from grader.hardware import CHIPS, Chip
+from grader.reports.svg import PALETTE
+from grader.reports.timelines import place
+from grader.reports.untrusted import clean
+
+LEFT, TOP, WIDTH, HEIGHT = 84.0, 20.0, 430.0, 230.0
+MOST = 12  # products that are shown
+
+
+@dataclass(frozen=True)
+class Point:
+    """One thing that computes.
+
+    Attributes:
+        what: with its line. per: "HBM byte" or "byte sent".
+        intensity: FLOPs per byte. rate: FLOP/s over all the time that it takes.
+    """
+
+    what: str
+    per: str
+    intensity: float
+    rate: float
+
+
+@dataclass(frozen=True)
+class Roofline:
+    """A program's points, and the roofs: FLOP/s at most, and bytes/s of HBM and of a ring's link both ways."""
+
+    chip: Chip
+    points: tuple[Point, ...]
+
+    @property
+    def roofs(self) -> dict[str, float]:
+        return {"HBM byte": self.chip.hbm_bw, "byte sent": self.chip.ici_both}
+
+    def bound(self, point: Point) -> str:
+        """What the point cannot be faster for."""
+        if point.intensity >= self.chip.bf16 / self.roofs[point.per]:
+            return "arithmetic"
+        return "HBM" if point.per == "HBM byte" else "links"
+
+
+def roofline_of(timeline: Timeline, sent: float) -> Roofline | None:
+    """Each product of another line or size once, then the step.
+
+    Args:
+        sent: bytes that a device sends in the step; 0 or no number where there is nothing to say of it.
+    Returns None where nothing computes, or the chip is none of the table's.
+    """
+    chip = CHIPS.get(timeline.chip)
+    products: dict[tuple, Span] = {}
+    for span in timeline.spans:
+        if span.kind == "product" and span.flops and span.bytes and span.duration:
+            products.setdefault((span.file, span.line, span.what, span.flops, span.bytes), span)
+    if chip is None or not products:
+        return None
+    found = [
+        Point(_name(s), "HBM byte", s.flops / s.bytes, s.flops / s.duration * 1e12)
+        for s in list(products.values())[:MOST]
+    ]
+    if 0 < sent < math.inf and timeline.flops and timeline.step:
+        found.append(Point("the whole step", "byte sent", timeline.flops / sent, timeline.flops / timeline.step * 1e12))
+    return Roofline(chip, tuple(found))
+
+
+def _name(span: Span) -> str:
+    where = place(span.file, span.line)
+    return clean(f"{span.what}{', ' if where else ''}{where}", 80)
+
+
+def roofline_text(roofline: Roofline) -> list[str]:
+    """The picture in words."""
+    chip = roofline.chip
+    ridges = {per: chip.bf16 / bandwidth for per, bandwidth in roofline.roofs.items()}
+    lines = [
+        f"on the rooflines of {chip.name}: {show_rate(chip.bf16)} from {ridges['HBM byte']:,.0f} FLOPs per HBM byte on, "
+        f"and from {ridges['byte sent']:,.0f} per byte sent (one ring, both ways)"
+    ]
+    for point in roofline.points:
+        part = point.rate / chip.bf16
+        lines.append(
+            f"{point.what}: {_short(point.intensity)} FLOPs per {point.per}, bounded by {roofline.bound(point)}; "
+            f"{show_rate(point.rate)}, {part:.0%} of the peak"
+        )
+    return lines
+
+
+def show_rate(rate: float) -> str:
+    """``197 TFLOP/s``."""
+    for unit, size in (("PFLOP/s", 1e15), ("TFLOP/s", 1e12), ("GFLOP/s", 1e9), ("MFLOP/s", 1e6), ("kFLOP/s", 1e3)):
+        if rate >= 0.9995 * size:
+            return f"{rate / size:.3g} {unit}"
+    return f"{rate:.3g} FLOP/s"
+
+
+def _short(value: float) -> str:
+    return f"{value:,.0f}" if value >= 10 else f"{value:.2g}"
+
+
+@dataclass(frozen=True)
+class Mark:
+    """A point: a circle of a product, a square of the step; ``number`` is in the legend, too."""
+
+    x: float
+    y: float
+    square: bool
+    number: int
+    colour: str
+    text: str
+
+
+@dataclass(frozen=True)
+class RooflineSvg:
+    """The picture ready to draw. ``roofs``: an SVG path, whether it is dashed, and its name with a place for it."""
+
+    width: float
+    height: float
+    left: float
+    top: float
+    right: float
+    bottom: float
+    xs: list[tuple[float, str]]
+    ys: list[tuple[float, str]]
+    roofs: list[tuple[str, bool, str, float]]
+    marks: list[Mark]
+    lines: list[str]
+    alt: str
+
+
+def draw_roofline(roofline: Roofline) -> RooflineSvg:
+    """Both axes are logarithmic, with room for every point and both ridges."""
+    peak, text = roofline.chip.bf16, roofline_text(roofline)
+    ridges = [peak / bandwidth for bandwidth in roofline.roofs.values()]
+    x_low, x_high = _decades([p.intensity for p in roofline.points] + [ridges[0] / 30, ridges[1] * 3])
+    y_low, y_high = _decades([p.rate for p in roofline.points] + [peak / 100, peak * 1.2])
+
+    def x(value: float) -> float:
+        return round(LEFT + WIDTH * (math.log10(value) - x_low) / (x_high - x_low), 1)
+
+    def y(value: float) -> float:
+        return round(TOP + HEIGHT * (y_high - math.log10(value)) / (y_high - y_low), 1)
+
+    roofs = []
+    for number, (per, bandwidth) in enumerate(roofline.roofs.items()):
+        start = max(10.0**x_low, 10.0**y_low / bandwidth)
+        path = f"M{x(start)} {y(start * bandwidth)}L{x(peak / bandwidth)} {y(peak)}H{LEFT + WIDTH}"
+        name = {"HBM byte": "roof of HBM", "byte sent": "roof of a ring's links"}[per]
+        roofs.append((path, bool(number), name, TOP + HEIGHT + 54 + 18 * number))
+    return RooflineSvg(
+        width=LEFT + WIDTH + 24,
+        height=TOP + HEIGHT + 86,
+        left=LEFT,
+        top=TOP,
+        right=LEFT + WIDTH,
+        bottom=TOP + HEIGHT,
+        xs=[(x(10.0**n), f"{10**n:,}" if n >= 0 else f"{10.0**n:g}") for n in _ticks(x_low, x_high)],
+        ys=[(y(10.0**n), show_rate(10.0**n)) for n in _ticks(y_low, y_high)],
+        roofs=roofs,
+        marks=[
+            Mark(x(p.intensity), y(p.rate), p.per == "byte sent", i + 1, PALETTE[i % len(PALETTE)], line)
+            for i, (p, line) in enumerate(zip(roofline.points, text[1:], strict=True))
+        ],
+        lines=[text[0], *(f"{i}. {line}" for i, line in enumerate(text[1:], 1))],
+        alt=clean("; ".join(text), 2000),
+    )
+
+
+def _decades(values: Sequence[float]) -> tuple[int, int]:
+    return math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
+
+
+def _ticks(low: int, high: int) -> range:
+    return range(low, high + 1, math.ceil((high - low) / 8))

@@ -1,0 +1,155 @@
+"""What goes round a ring, round by round: for each device of it, where what it holds set out from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from grader.common.journeys import Journey
+from grader.common.layout import coordinates
+from grader.reports.svg import PALETTE
+from grader.reports.untrusted import clean
+
+CHAR, ROW = 6.7, 22.0
+MOST_JOURNEYS = 4  # of a program that are shown
+DEVICES, FIRST = 16, 16  # drawn side by side; rounds, beyond which all but the last are left out
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """A journey as a table.
+
+    Attributes:
+        caption: what it is of. devices: names of the columns.
+        rows: what a round is called, its line (None where none is), and the column from which each device's part set out; None: zeros.
+        left: how many rounds before the last are not among them.
+    """
+
+    caption: str
+    devices: list[str]
+    rows: list[tuple[str, int | None, tuple[int | None, ...]]]
+    left: int
+
+
+def rounds_of(journey: Journey, mesh: Mapping[str, int]) -> Rounds | None:
+    """The journey on one ring where all do alike, else on all devices; None where those are too many to be read."""
+    points = coordinates(mesh)
+    ring = _one_ring(journey, points)
+    shown = ring or list(range(len(points)))
+    if len(shown) > DEVICES:
+        return None
+    named = journey.axes if ring else tuple(mesh)
+    devices = [",".join(str(points[d][axis]) for axis in named) for d in shown]
+    column = {device: at for at, device in enumerate(shown)}
+    held = [tuple(None if (source := h[d]) is None else column[source] for d in shown) for h in journey.holds]
+    names = ["at first", *(f"round {i}" for i in range(1, len(held)))]
+    rows = list(zip(names, (None, *journey.lines), held, strict=True))
+    left = max(0, len(rows) - FIRST - 2)
+    over = " and ".join(journey.axes)
+    more = "" if len(shown) == len(points) else ", one of the rings, which are alike"
+    return Rounds(
+        caption=clean(
+            f"round by round over {over}{more}: the device ({', '.join(named)}) from which each one's part set out; "
+            "a sum picks up more on its way",
+            300,
+        ),
+        devices=devices,
+        rows=rows if not left else [*rows[: FIRST + 1], rows[-1]],
+        left=left,
+    )
+
+
+def _one_ring(journey: Journey, points: Sequence[Mapping[str, int]]) -> list[int] | None:
+    """The devices where the mesh's other axes are at 0, if what they do is what all others do."""
+    where = {tuple(p.items()): i for i, p in enumerate(points)}
+    others = [axis for axis in points[0] if axis not in journey.axes]
+
+    def first(device: int) -> int:
+        return where[tuple({**points[device], **dict.fromkeys(others, 0)}.items())]
+
+    ring = [d for d in range(len(points)) if first(d) == d]
+    for held in journey.holds:
+        for device, source in enumerate(held):
+            alike = held[first(device)]
+            if (None if source is None else first(source)) != alike:
+                return None
+            if source is not None and any(points[source][axis] != points[device][axis] for axis in others):
+                return None
+    return ring
+
+
+def rounds_text(rounds: Rounds) -> list[str]:
+    """The table as lines of text, the caption first."""
+    margin = max(len(_name(name, line)) for name, line, _ in rounds.rows) + 2
+    width = max(map(len, rounds.devices)) + 2
+    lines = [rounds.caption, " " * margin + "".join(name.rjust(width) for name in rounds.devices).rstrip()]
+    for at, (name, line, held) in enumerate(rounds.rows):
+        if rounds.left and at == len(rounds.rows) - 1:
+            lines.append(f"  … {rounds.left} more")
+        cells = ("0s" if source is None else rounds.devices[source] for source in held)
+        lines.append(_name(name, line).ljust(margin) + "".join(cell.rjust(width) for cell in cells).rstrip())
+    return lines
+
+
+def _name(name: str, line: int | None) -> str:
+    return name if line is None else f"{name}, line {line}"
+
+
+@dataclass(frozen=True)
+class Cell:
+    """What one device holds; no colour: zeros."""
+
+    x: float
+    y: float
+    text: str
+    colour: str
+
+
+@dataclass(frozen=True)
+class RoundsSvg:
+    """The table ready to draw: heads of columns and names of rows with their places."""
+
+    width: float
+    height: float
+    cell: float
+    heads: list[tuple[float, str]]
+    names: list[tuple[float, str]]
+    left: float
+    cells: list[Cell]
+    caption: str
+    alt: str
+
+
+def draw_rounds(rounds: Rounds) -> RoundsSvg:
+    """A row for each round, a column for each device; what set out from one device keeps its colour."""
+    cell = round(max(26.0, max(map(len, rounds.devices)) * CHAR + 12), 1)
+    names = [_name(name, line) for name, line, _ in rounds.rows]
+    if rounds.left:
+        names[-1] = f"… {names[-1]}"
+    left = round(max(map(len, names)) * CHAR + 10, 1)
+    tops = [ROW * (i + 1) for i in range(len(names))]
+    cells = [
+        Cell(
+            round(left + cell * column, 1),
+            y,
+            "0s" if source is None else rounds.devices[source],
+            "" if source is None else PALETTE[source % len(PALETTE)],
+        )
+        for y, (_, _, held) in zip(tops, rounds.rows, strict=True)
+        for column, source in enumerate(held)
+    ]
+    told = "; ".join(
+        f"{name}: {', '.join('zeros' if s is None else rounds.devices[s] for s in held)}"
+        for name, _, held in rounds.rows
+    )
+    return RoundsSvg(
+        width=round(left + cell * len(rounds.devices) + 2, 1),
+        height=ROW * (len(names) + 1) + 2,
+        cell=cell,
+        heads=[(round(left + cell * (i + 0.5), 1), name) for i, name in enumerate(rounds.devices)],
+        names=[(y, name) for y, name in zip(tops, names, strict=True)],
+        left=left,
+        cells=cells,
+        caption=rounds.caption,
+        alt=clean(f"{rounds.caption}. {told}", 2000),
+    )
