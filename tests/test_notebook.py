@@ -188,5 +188,6 @@ def test_explain_draws_the_timeline_below_the_cell(monkeypatch: pytest.MonkeyPat
     space: dict = {"jax": jax, "P": P}
     exec(SOLVED, space)
     notebook.explain("c1", space, mesh={"x": 8, "y": 1}, dims={"I": 4096, "J": 4096, "K": 4096}, on="v5e:2x4")
-    (picture,) = shown
+    picture, roofline = shown
     assert picture.startswith("<figure") and picture.count("<svg") == 1 and "step " in picture
+    assert "roof of HBM" in roofline
