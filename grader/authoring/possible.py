@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from grader.common.layout import entries
-from grader.exercise import About, Choice, Quantity, Question, Table
+from grader.exercise import About, Choice, Quantity, Question, Table, Written
 from grader.hardware import CHIPS, slice_problem
 from grader.judging.kinds import kind_of
 from grader.judging.units import show, unit_of
@@ -27,6 +27,8 @@ CHOOSES = re.compile(r"\bmax\(|\bmin\(|\b(longer|slower|cheaper|faster) (one|lev
 
 def question_problems(question: Question) -> Iterator[str]:
     """What cannot be, over every draw: one line each, told with the first draw it shows in."""
+    if isinstance(question.answer, Written):
+        return
     if question.about is None and not isinstance(question.answer, Choice):
         yield f"{question.name}: nothing says what it is about; add exercise.about({question.name}, ...)"
         return

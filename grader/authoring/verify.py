@@ -38,6 +38,8 @@ from grader.judging.problems import question_problems
 from grader.judging.seen import Answered, Finding
 
 LEAST_HINTS = 1
+RIGHT = ("passed", "waiting")
+"""What becomes of a right answer; what is written in words waits for a person."""
 AT_ONCE = 12
 PICTURE_WIDTH = 76
 
@@ -140,7 +142,7 @@ def reference_problems(
     graded, shown, found = grader.graded_and_public(submission, exercise.id)
     for report in (shown, graded):
         for result in report.results:
-            if result.status != "passed":
+            if result.status not in RIGHT:
                 yield f"the reference does not pass {result.name}: {result.reason}"
         for note in report.notes:
             yield f"the reference does not load: {note}"
@@ -233,7 +235,7 @@ def _alternative(
 ) -> Iterator[str]:
     who = f"the alternative {text.by.name}"
     graded, shown, _ = grader.graded_and_public(_submission(exercise.id, text.text), exercise.id, known)
-    failed = {r.name: r.reason for r in (*shown.results, *graded.results) if r.status != "passed"}
+    failed = {r.name: r.reason for r in (*shown.results, *graded.results) if r.status not in RIGHT}
     yield from (f"{who} does not pass {name}: {reason}" for name, reason in failed.items())
     yield from _unlucky(grader, exercise, text.text, [text.by.of.name], seeds, who)
 

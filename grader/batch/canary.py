@@ -83,7 +83,7 @@ def _problem(grader: Grader, name: str) -> str:
         report = grader.grade(Submission(STUDENT, {name: source}, (), ""), [name]).exercises[0]
     except Exception as error:  # our own, whatever it is: no submission may meet it
         return f"cannot be graded here ({type(error).__name__}: {error})"
-    short = next((r for r in report.results if r.status != "passed"), None)
+    short = next((r for r in report.results if r.status not in ("passed", "waiting")), None)
     if short is None and report.results:
         return ""
     why = f" ({short.name}: {short.reason or short.status})" if short else ""

@@ -224,7 +224,7 @@ class Grader:
             title=exercise.title,
             points=_sum(r.points for r in results),
             earned=_sum(r.earned for r in results),
-            pending=_sum(r.points for r in results if r.status == "broken"),
+            pending=_sum(r.points for r in results if r.waits),
             results=results,
             notes=notes,
             handed_in=name in submission.sources,

@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from pydantic import BaseModel, ConfigDict
 
-Status = Literal["passed", "failed", "blocked", "broken"]
+Status = Literal["passed", "failed", "blocked", "broken", "waiting"]
 
 
 class ByHand(BaseModel):
@@ -53,7 +53,7 @@ class Result(BaseModel):
     Attributes:
         kind: check; of a question the kind of its answer.
         status: passed; failed (the learner's); blocked (an earlier check it needs did not pass);
-            broken (ours: no points lost, a person must look).
+            broken (ours: no points lost, a person must look); waiting (a person gives its points).
         points: what it is worth. earned: what it gave, 0 or ``points``; anything between where a person gave it.
         reason: one line for the learner; empty when passed.
         hint: the matched misconception's hint, else empty.
@@ -68,7 +68,7 @@ class Result(BaseModel):
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    kind: Literal["check", "number", "spec", "choice", "table"]
+    kind: Literal["check", "number", "spec", "choice", "table", "written"]
     name: str
     label: str
     task: str
@@ -89,7 +89,7 @@ class Result(BaseModel):
     @property
     def waits(self) -> bool:
         """Whether its points wait for a person."""
-        return self.status == "broken" and self.by_hand is None
+        return self.status in ("broken", "waiting") and self.by_hand is None
 
     def for_student(self) -> Result:
         """Without what is for staff, and the expected value and its picture unless the check is public."""
@@ -160,7 +160,7 @@ class Report(BaseModel):
         isolation: the sandbox tier that was used (sandlock, bwrap or none).
         points: without those of extensions; ``earned`` is with what they gave (``bonus``).
         fingerprint: SHA-256 over all that the verdicts depend on.
-        pending: points of broken checks, which a person must settle.
+        pending: points that a person must settle: of broken checks, and of answers that a person reads.
         notes: what was found in the submission that a person may want to know.
         hand_ins: by module, where the course has a late policy; ``earned`` is less their penalties.
     """

@@ -12,7 +12,7 @@ from grader.common import syntax
 from grader.exercise import Exercise
 
 TASKS = {"task", "body", "function"}
-QUESTIONS = {"number", "spec", "choice", "table"}
+QUESTIONS = {"number", "spec", "choice", "table", "written"}
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from grader.exercise import draws
 from grader.exercise.arguments import Array, array, axis, integers, normal
 from grader.exercise.declarations import Alternative, Call, Cases, Check, Misconception, Task
 from grader.exercise.exercise import Exercise
-from grader.exercise.questions import About, Choice, Quantity, Question, Spec, Table, larger
+from grader.exercise.questions import About, Choice, Quantity, Question, Spec, Table, Written, larger
 from grader.exercise.results import like
 
 __all__ = [
@@ -30,6 +30,7 @@ __all__ = [
     "Spec",
     "Table",
     "Task",
+    "Written",
     "array",
     "axis",
     "draws",

@@ -1,4 +1,4 @@
-"""The questions of an Exercise: numbers, PartitionSpecs, choices and tables, and what they are about."""
+"""The questions of an Exercise: numbers, PartitionSpecs, choices, tables, texts, and what they are about."""
 
 from __future__ import annotations
 
@@ -93,6 +93,26 @@ class Asks:
         """
         answer = questions.table(columns, rows, rtol)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)
+
+    @declared.spelt("exercise.written")
+    def written(
+        self,
+        *,
+        points: float,
+        rubric: str,
+        params: Mapping[str, Sequence[Any]] = NOTHING,
+        where: Callable[..., bool] | None = None,
+        hints: Sequence[str] = (),
+    ) -> Callable[[Callable[..., str]], Question]:
+        """A question that is answered in words, which a person reads: its points are pending until one gives them.
+
+        Its function returns a good answer, for who grades.
+
+        Args:
+            rubric: what gets which points, for who grades; no learner gets it.
+        """
+        answer = questions.written(rubric)
+        return self._ask(answer, points=points, params=params, model="", where=where, hints=hints)
 
     def _ask(self, answer: Answer, **options: Any) -> Callable[[Callable[..., Any]], Question]:
         made = questions.declared_question(answer, **options)

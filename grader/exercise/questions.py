@@ -90,7 +90,14 @@ class Table:
     rtol: float | None = None
 
 
-Answer = Quantity | Spec | Choice | Table
+@dataclass(frozen=True)
+class Written:
+    """A text that a person reads. ``rubric``: what it gets points for; for who grades, and nobody else."""
+
+    rubric: str
+
+
+Answer = Quantity | Spec | Choice | Table | Written
 
 
 @dataclass(eq=False)
@@ -205,6 +212,12 @@ def table(columns: Any, rows: Any, rtol: Any) -> Table:
         if len({plain_name(name) for name in every}) < len(every) or not all(plain_name(name) for name in every):
             raise AuthorError(f"{word} has names that cannot be told apart: {', '.join(every)}")
     return Table(units, names, declared.rtol(rtol))
+
+
+def written(rubric: Any) -> Written:
+    if not isinstance(rubric, str) or not rubric.strip():
+        raise AuthorError(f"rubric is {declared.a(rubric)}, not a text that says what gets which points")
+    return Written(inspect.cleandoc(rubric))
 
 
 def plain_name(name: str) -> str:

@@ -28,6 +28,7 @@ from grader.course.loading import Course
 from grader.intake.reading import read
 from grader.intake.submission import Submission
 from grader.integrations.package import dependencies, files_below, package_files
+from grader.reports.points import pending_text
 from grader.reports.untrusted import clean
 from grader.reports.wording import BLOCKED
 from grader.sandbox.tiers import NoIsolation, best_tier
@@ -164,8 +165,8 @@ def student_in(path: Path) -> str:
 def results_of(report: Report) -> dict[str, Any]:
     """A report as Gradescope wants it: one test per result; hidden ones show once grades are published."""
     notes = [*report.notes, *(f"{e.exercise}: {n}" for e in report.exercises for n in e.notes)]
-    pending = f"{report.pending:g} points are pending: the grader itself failed there, a person will look"
-    lines = [f"note: {clean(n)}" for n in dict.fromkeys(notes)] + ([pending] if report.pending else [])
+    pending = [pending_text(report.pending)] if report.pending else []
+    lines = [f"note: {clean(n)}" for n in dict.fromkeys(notes)] + pending
     return {
         "score": round(min(max(report.earned, 0.0), sum(e.points for e in report.exercises)), 6),
         "output": "\n".join(lines),
@@ -181,6 +182,8 @@ def _test(exercise: ExerciseReport, result: Result) -> dict[str, Any]:
     lines = [reason, f"hint: {result.hint}" if result.hint else "", result.where if result.where not in reason else ""]
     if result.status == "broken":
         lines.insert(0, "pending: the grader itself failed here, a person will look")
+    if result.status == "waiting":
+        lines.insert(0, "pending")
     return {
         "name": f"{exercise.exercise}: {clean(result.label)}",
         "name_format": "text",

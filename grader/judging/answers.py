@@ -7,11 +7,12 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from grader.common.result import Result
-from grader.exercise import Misconception, Question
+from grader.exercise import Misconception, Question, Written
 from grader.judging.kinds import Kind, kind_name, kind_of, units_known
 from grader.judging.questions import label_of
 from grader.judging.units import BadAnswer
 
+BY_A_PERSON = "a person reads this answer and gives its points"
 NOT_ANSWERED = "not answered yet"
 A_NUMBER = "this is the number a known slip leads to"
 AN_ANSWER = "this is the answer a known slip leads to"
@@ -46,6 +47,8 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
         given = kind.read(raw)
     except BadAnswer as error:
         return verdict(reason=str(error))
+    if isinstance(question.answer, Written):
+        return verdict(status="waiting", reason=BY_A_PERSON, actual=given, staff=f"rubric: {question.answer.rubric}")
     verdict = functools.partial(verdict, actual=f"read as {kind.read_as(given)}")
     if kind.distance(given, want) is not None:
         return verdict(status="passed", earned=question.points)

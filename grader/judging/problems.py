@@ -16,7 +16,13 @@ from grader.judging.units import BadAnswer
 VARIANT_CAP = 4000
 """Variants of one question that ``question_problems`` looks at."""
 
-OF_KIND = {"number": "finite positive value", "spec": "PartitionSpec", "choice": "option", "table": "table of numbers"}
+OF_KIND = {
+    "number": "finite positive value",
+    "spec": "PartitionSpec",
+    "choice": "option",
+    "table": "table of numbers",
+    "written": "text",
+}
 
 
 def question_problems(question: Question, misconceptions: Iterable[Misconception]) -> Iterator[str]:

@@ -7,13 +7,15 @@ from typing import Any, Literal
 
 from pydantic import BaseModel
 
-from grader.common.result import Report
+from grader.common.result import ExerciseReport, Report, Result
 from grader.common.text import A_LINK, PASSED_OVER, a_few
 from grader.reports.points import counted
 from grader.reports.untrusted import clean
 
 ENDED = "XLA ended the process twice"
-Kind = Literal["not graded", "pending", "suspicious", "look", "not found", "handed in again", "late", "class"]
+Kind = Literal[
+    "not graded", "pending", "by hand", "suspicious", "look", "not found", "handed in again", "late", "class"
+]
 
 
 class Attention(BaseModel, frozen=True, extra="forbid"):
@@ -25,7 +27,7 @@ class Attention(BaseModel, frozen=True, extra="forbid"):
 
 
 class BrokenResult(BaseModel, frozen=True, extra="forbid"):
-    """A result a person must look at, because the grader failed."""
+    """A result a person must look at: the grader failed, or the answer is in words."""
 
     student: str
     exercise: str
@@ -41,13 +43,14 @@ def who_needs_a_person(
     extensions: Collection[str],
     suspicions: Iterable[Mapping[str, Any]] = (),
 ) -> list[Attention]:
-    """Who was not graded, whose points are pending, whose answers are right for others, over whose programs XLA ended,
-    whose work may not have been found, and who handed in several versions; in this order.
+    """Who was not graded, whose points are pending, whose words are to be read, whose answers are right for others, over
+    whose programs XLA ended, whose work may not have been found, and who handed in several versions; in this order.
     """
     missing = {r.student: reason for r in reports if (reason := _not_found(r, extensions))}
     found: dict[Kind, list[tuple[str, str]]] = {
         "not graded": [(student, f"not graded: {reason}") for student, reason in sorted(not_graded.items())],
         "pending": [(r.student, _whats_pending(r)) for r in reports if r.pending > 0],
+        "by hand": [(r.student, _to_be_read(r)) for r in reports if r.pending > 0],
         "suspicious": [(s["student"], _fits_others(s)) for s in suspicions],
         "look": [(r.student, ended_xla(r)) for r in reports],
         "not found": list(missing.items()),
@@ -78,9 +81,22 @@ def ended_xla(report: Report) -> str:
 
 
 def _whats_pending(report: Report) -> str:
-    broken = [(e.exercise, r.reason) for e in report.exercises for r in e.results if r.waits]
-    names = ", ".join(dict.fromkeys(exercise for exercise, _ in broken))
-    return f"{counted(report.pending, 'point')} pending in {names}: {broken[0][1]}" if broken else ""
+    broken = [(e, r) for e, r in _waiting(report) if r.status == "broken"]
+    names = ", ".join(dict.fromkeys(exercise.exercise for exercise, _ in broken))
+    points = counted(round(sum(r.points for _, r in broken), 6), "point")
+    return f"{points} pending in {names}: {broken[0][1].reason}" if broken else ""
+
+
+def _to_be_read(report: Report) -> str:
+    """The answers in words whose points nobody has given yet."""
+    found = [(e, r) for e, r in _waiting(report) if r.status == "waiting"]
+    points = counted(round(sum(r.points for _, r in found), 6), "point")
+    return f"{points} to be given by hand: {a_few([f'{e.exercise}/{r.name}' for e, r in found])}" if found else ""
+
+
+def _waiting(report: Report) -> list[tuple[ExerciseReport, Result]]:
+    """What waits for a person."""
+    return [(e, r) for e in report.exercises if e.by_hand is None for r in e.results if r.waits]
 
 
 def _not_found(report: Report, extensions: Collection[str]) -> str:

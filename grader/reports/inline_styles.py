@@ -20,6 +20,7 @@ INLINE_STYLES = {
     "pill failed": _PILL + "background:#fde0dd;color:#9b1c13",
     "pill blocked": _PILL + "background:#e4e6ea;color:#454b54",
     "pill broken": _PILL + "background:#fdeec2;color:#6b4a00",
+    "pill waiting": _PILL + "background:#fdeec2;color:#6b4a00",
     "tag": "font-size:.75em;opacity:.75;border:1px solid;border-radius:3px;padding:0 .35em;margin-left:.4em",
     "label": "font-weight:600",
     "reason": "margin:.25em 0",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-PENDING = "{} pending: the grader itself failed there, a person will look"
+PENDING = "{} pending: a person will look"
 
 
 def tidy(number: float) -> int | float:

@@ -109,7 +109,7 @@ def check_rates(reports: list[Report]) -> list[CheckRate]:
     """In the order in which the reports have them."""
     groups: dict[tuple[str, str, bool], list[Result]] = defaultdict(list)  # a check may have a hidden twin
     for _, exercise, result in _results(reports):
-        if exercise.handed_in:
+        if exercise.handed_in and result.kind != "written":
             groups[exercise.exercise, result.name, result.public].append(result)
     return [_check_rate(exercise, group) for (exercise, _, _), group in groups.items()]
 

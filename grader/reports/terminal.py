@@ -29,8 +29,14 @@ from grader.reports.wording import (
     worth_of,
 )
 
-_MARKS = {"passed": ("✓", "+"), "failed": ("✗", "x"), "blocked": ("–", "-"), "broken": ("!", "!")}
-_COLOURS = {"passed": "green", "failed": "red", "blocked": "bright_black", "broken": "yellow"}
+_MARKS = {
+    "passed": ("✓", "+"),
+    "failed": ("✗", "x"),
+    "blocked": ("–", "-"),
+    "broken": ("!", "!"),
+    "waiting": ("…", "?"),
+}
+_COLOURS = {"passed": "green", "failed": "red", "blocked": "bright_black", "broken": "yellow", "waiting": "cyan"}
 
 
 def print_report(report: Report, console: Console, *, audience: Audience = "student") -> None:

@@ -23,6 +23,8 @@ def seen_by(audience: Audience, graded: Graded) -> Graded:
 
 def status_word(result: Result, audience: Audience) -> str:
     """Students read what a broken check means for them: its points are pending."""
+    if result.status == "waiting":
+        return "by hand" if result.by_hand else "pending"
     return "pending" if result.status == "broken" and audience == "student" else result.status
 
 
@@ -39,6 +41,9 @@ def place_text(result: Result) -> str:
 def data_pairs(result: Result) -> list[tuple[str, str]]:
     """Expected and actual data as text, where a failed result has any."""
     pairs = (("expected", result.expected), ("yours", result.actual), ("for staff", result.staff or None))
+    if result.status == "waiting":  # the text is there to be read
+        named = zip(("a good answer", "yours", "for staff"), (data for _, data in pairs), strict=True)
+        return [(name, show_data(data, 4000)) for name, data in named if data is not None]
     return [(name, show_data(data)) for name, data in pairs if result.status == "failed" and data is not None]
 
 
@@ -55,7 +60,9 @@ def is_unfinished(result: Result) -> bool:
 def is_begun(exercise: ExerciseReport) -> bool:
     """Whether there is anything to judge: something passes, fails for what it does, or was read."""
     return exercise.handed_in and any(
-        r.status in ("passed", "broken") or r.actual is not None or (r.status == "failed" and not is_unfinished(r))
+        r.status in ("passed", "broken", "waiting")
+        or r.actual is not None
+        or (r.status == "failed" and not is_unfinished(r))
         for r in exercise.results
     )
 

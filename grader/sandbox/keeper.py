@@ -110,7 +110,7 @@ def keep(asks: int, send: Send, child: Child) -> None:
     header, (source, *later) = frames.read_frame(reader(asks))
     scratch = header["scratch"]
     stages = Stages(to_child, frames.pack(header) + source, list(zip(header["counts"], later, strict=True)))
-    ended = relay(out, pid, header["limits"], scratch, stages, send)
+    ended = relay(out, pid, header["limits"], scratch, stages, send, asks)
     used = cpu_seconds(pid)
     clean = _kill_all(pid) and empty(scratch)
     send({"end": ended, "cpu": used, "clean": clean}, [])
@@ -126,6 +126,10 @@ def _begin(child: Child, inlet: int, outlet: int) -> None:
         child(read, stream, about["limits"]["trace_seconds"])
 
 
+class AloneError(Exception):
+    """Who asked is gone, killed before it could end us: nobody waits for an answer."""
+
+
 class Inlet:
     """The frames of a child, read within its bounds: the bytes of all of them, its folder, its threads, its time.
 
@@ -133,17 +137,21 @@ class Inlet:
         out: the end of a pipe to read from.
         limits: ``trace_seconds`` for each frame, ``total_seconds`` for all.
         stages: what the child is given meanwhile.
+        asks: where requests come from; there is none while one is answered, so it only ever says that who asked is gone.
     """
 
-    def __init__(self, out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages) -> None:
+    def __init__(
+        self, out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages, asks: int | None = None
+    ) -> None:
         self._out, self._pid, self._scratch, self._stages = out, pid, scratch, stages
+        self._ins = [out] if asks is None else [out, asks]
         self._received, self._looked = 0, time.monotonic()
         self._in_all, self._each = Allowance(pid, limits["total_seconds"]), limits["trace_seconds"] + GRACE_SECONDS
 
     def frame(self) -> tuple[dict[str, Any], bytes]:
         """The next frame: its header, and all of it as it came (made anew, its header could outgrow what one may have).
 
-        Raises TimeoutError, EOFError and BadFrame, which says ``flood``, ``disk`` or ``threads`` where it is one of these.
+        Raises AloneError, TimeoutError, EOFError and BadFrame, which says ``flood``, ``disk`` or ``threads`` where it is one of these.
         """
         self._this_one, self._raw = Allowance(self._pid, self._each), bytearray()
         body, _ = frames.read_frame(self._read, max_header=MAX_ANSWER_HEADER, max_blobs=MAX_ANSWER)
@@ -156,7 +164,10 @@ class Inlet:
         data = bytearray()
         while len(data) < n:
             self._look()
-            readable, writable, _ = select.select([self._out], self._stages.writable, [], LOOK_SECONDS)
+            ready, writable, _ = select.select(self._ins, self._stages.writable, [], LOOK_SECONDS)
+            if ready and ready != [self._out]:
+                raise AloneError
+            readable = bool(ready)
             if (self._stages.begun or not readable) and (self._this_one.over or self._in_all.over):
                 raise TimeoutError
             if writable:
@@ -183,12 +194,16 @@ class Inlet:
                 raise frames.BadFrame("threads")
 
 
-def relay(out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages, send: Send) -> str:
-    """Pass the child's frames on; says how it ended: done, timeout, flood, disk, threads, garbage or what it died of."""
-    inlet, stray = Inlet(out, pid, limits, scratch, stages), 0
+def relay(
+    out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages, send: Send, asks: int | None = None
+) -> str:
+    """Pass the child's frames on; says how it ended: done, timeout, flood, disk, threads, garbage, alone or what it died of."""
+    inlet, stray = Inlet(out, pid, limits, scratch, stages, asks), 0
     while True:
         try:
             body, raw = inlet.frame()
+        except AloneError:
+            return "alone"
         except TimeoutError:
             return "timeout"
         except EOFError:

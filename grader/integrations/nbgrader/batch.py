@@ -322,7 +322,7 @@ class _Batch:
                 self._record(student)
                 self.reports[student.name] = list(student.reports.values())
                 outcome.graded.append(student.name)
-                if any(r.pending for r in student.reports.values()):
+                if any(r.broken for r in student.reports.values()):
                     outcome.pending.append(student.name)
                 advance(student.name)
 

@@ -83,6 +83,8 @@ def _line(result: Result) -> str:
     label = f"question {result.name}" if result.kind != "check" else result.label
     if result.status == "broken":
         return escaped(f"{label}: pending, the grader itself failed here and a person will look")
+    if result.status == "waiting":
+        return escaped(f"{label}: {result.reason}")
     hint = f" Hint: {result.hint}" if result.hint else ""
     return escaped(f"{label}: {result.reason or BLOCKED}.{hint}")
 

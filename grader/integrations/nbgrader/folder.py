@@ -22,7 +22,7 @@ from grader.course.build import stale
 from grader.course.config import PUBLIC, CourseError
 from grader.course.loading import Course
 from grader.course.public import HEADER
-from grader.exercise import Exercise, Question
+from grader.exercise import Exercise, Question, Written
 
 OUR_CHECK = "from grader.integrations.nbgrader.check import check"
 CONFIG = '''\
@@ -62,9 +62,15 @@ def solution_cells(exercise: Exercise) -> dict[str, str]:
 
 
 def cell_points(course: Course, exercise: str) -> float:
-    """What an exercise's check cell is worth; an extension is worth nothing and earns extra credit."""
+    """What an exercise's check cell is worth, without what a person reads; an extension is worth nothing and earns extra credit."""
     found = course.exercise(exercise)
-    return 0.0 if found.extension else round(found.points * course.weight(exercise), 6)
+    by_hand = sum(question.points for question in written_questions(found))
+    return 0.0 if found.extension else round((found.points - by_hand) * course.weight(exercise), 6)
+
+
+def written_questions(exercise: Exercise) -> list[Question]:
+    """Those that a person reads: their cells are graded by hand, in the formgrader."""
+    return [question for question in exercise.questions.values() if isinstance(question.answer, Written)]
 
 
 def init(course: Course, folder: Path) -> list[str]:
@@ -122,6 +128,10 @@ def source_notebook(course: Course, module: str) -> str:
     for name in course.module(module).exercises:
         exercise = course.exercise(name)
         roles |= {ident: _marks(ident, solution=True) for ident in solution_cells(exercise).values()}
+        for question in written_questions(exercise):
+            worth = 0.0 if exercise.extension else round(question.points * course.weight(name), 6)
+            ident = cell_name(name, question.name)
+            roles[ident] = _marks(ident, solution=True, points=worth)
         roles[check_cell(name)] = _marks(check_cell(name), points=cell_points(course, name))
     for cell in notebook.cells:
         cell.source = cell.source.replace("from grader.notebook import check", OUR_CHECK)
@@ -139,7 +149,7 @@ def source_notebook(course: Course, module: str) -> str:
 def _marks(ident: str, *, solution: bool = False, points: float | None = None) -> dict[str, Any]:
     graded = {} if points is None else {"points": points}
     grade = points is not None
-    return {"schema_version": 3, "grade_id": ident, "grade": grade, "solution": solution, "locked": grade,
+    return {"schema_version": 3, "grade_id": ident, "grade": grade, "solution": solution, "locked": grade and not solution,
             "task": False} | graded  # fmt: skip
 
 
@@ -159,6 +169,8 @@ def in_plain_words(course: Course, name: str) -> str:
 
 
 def _asked(question: Question) -> str:
+    if isinstance(question.answer, Written):
+        return f"question {question.name}, read by a person"
     return (
         f"question {question.name}, within {100 * question.rtol:g}%" if question.rtol else f"question {question.name}"
     )

@@ -67,7 +67,7 @@ def annotate(submitted: Any, autograder: Shardlings, work: Work, report: Report)
             continue
         if autograder.loaded.exercise(exercise.exercise).extension:
             grade.extra_credit = exercise.earned
-        if exercise.pending:
+        if any(result.status == "broken" for result in exercise.results):
             grade.needs_manual_grade = True
 
 

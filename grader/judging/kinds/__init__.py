@@ -5,21 +5,28 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from grader.exercise import Choice, Quantity, Question, Spec, Table
+from grader.exercise import Choice, Quantity, Question, Spec, Table, Written
 from grader.judging.kinds.choices import LETTERS, ChoiceKind
 from grader.judging.kinds.kind import Kind
 from grader.judging.kinds.quantities import QuantityKind
 from grader.judging.kinds.specs import SpecKind
 from grader.judging.kinds.tables import TableKind
+from grader.judging.kinds.written import WrittenKind
 from grader.judging.units import unit_of
 
 __all__ = ["Kind", "heading", "kind_name", "kind_of", "units_known"]
-Name = Literal["number", "spec", "choice", "table"]
-NAMES: dict[type, Name] = {Quantity: "number", Spec: "spec", Choice: "choice", Table: "table"}
+Name = Literal["number", "spec", "choice", "table", "written"]
+NAMES: dict[type, Name] = {
+    Quantity: "number",
+    Spec: "spec",
+    Choice: "choice",
+    Table: "table",
+    Written: "written",
+}
 
 
 def kind_name(question: Question) -> Name:
-    """``number``, ``spec``, ``choice`` or ``table``: as reports name it, and the word that declares it."""
+    """``number``, ``spec``, ``choice``, ``table`` or ``written``: as reports name it, and the word that declares it."""
     return NAMES[type(question.answer)]
 
 
@@ -34,6 +41,8 @@ def heading(question: Question) -> str:
             return f"one of {', '.join(LETTERS[: len(options)])}"
         case Table(columns=columns):
             return ", ".join(columns)
+        case Written():
+            return "in your own words"
 
 
 def units_known(question: Question) -> None:
@@ -64,3 +73,5 @@ def kind_of(question: Question, drawn: Mapping[str, Any]) -> Kind[Any, Any]:
             )
         case Choice(options=options):
             return ChoiceKind.drawn(options, drawn)
+        case Written():
+            return WrittenKind()

@@ -1,0 +1,150 @@
+"""An answer in words, all the way: from what a learner is given to the points that a person gives."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import yaml
+
+from grader.batch.grade import Grader
+from grader.batch.overrides import Override, overridden, with_sums
+from grader.batch.workers import Workers
+from grader.cli.console import exit_code
+from grader.common.result import Report
+from grader.course.build import build
+from grader.course.loading import Course, load_course
+from grader.course.stubs import stub_source
+from grader.declared import AuthorError
+from grader.exercise import Exercise
+from grader.intake.submission import Chunk, Source, Submission
+from grader.integrations.gradescope import results_of
+from grader.integrations.nbgrader import folder
+from grader.integrations.nbgrader.cells import comment
+from grader.reports.attention import broken_results, who_needs_a_person
+from grader.reports.pages import render_html
+from grader.reports.rates import check_rates
+from grader.reports.terminal import print_report
+from tests.made_up import made_up
+from tests.reports.example_reports import Nesting
+from tests.test_documented import DOCS, FENCED, course_of
+
+NAME = "written_0"
+TEXT = next(text for text in FENCED.findall((DOCS / "checks" / "answers.md").read_text()) if "exercise.written" in text)
+SECRETS = ("A device needs all rows", "1 point")
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    made = Workers(made_up(tmp_path_factory.mktemp("course")), "none")
+    yield made
+    made.close()
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    made = course_of(tmp_path_factory.mktemp("written"), NAME, TEXT)
+    build(made)
+    return made
+
+
+def graded(course: Course, workers: Workers, answer: str, *, public: bool = False) -> Report:
+    source = Source(f"{NAME}.py", (Chunk(f"{NAME}.py", f"why_it_waits = {answer}\n"),))
+    grader = Grader(course, "none", here=cast(Any, workers))
+    return grader.grade(Submission("ada", {NAME: source}, (), ""), [NAME], public=public)
+
+
+def by_bob(points: float) -> Override:
+    return Override(student="ada", check=f"{NAME}/why_it_waits", points=points, by="Bob", reason="no word of waiting")
+
+
+def test_learners_get_the_question_and_neither_rubric_nor_answer(course: Course) -> None:
+    stub = stub_source(course, course.exercise(NAME))
+    assert "# Question why_it_waits [in your own words]" in stub and "a person reads it" in stub
+    for path in (course.root / "exercises").rglob("*"):
+        text = path.read_text() if path.is_file() else ""
+        assert not any(secret in text for secret in SECRETS), path
+    given = load_course(course.root / "exercises" / "course.yaml").exercise(NAME)
+    assert given.points == 2 and given.questions["why_it_waits"].hints
+
+
+def test_words_wait_for_a_person_who_alone_sees_the_rubric(course: Course, workers: Workers) -> None:
+    report = graded(course, workers, "'''It <b>waits</b>\n for B.'''")
+    (result,) = report.exercises[0].results
+    assert (result.kind, result.status, result.earned, report.pending) == ("written", "waiting", 0, 2)
+    staff, own = (Nesting(render_html(report, audience=who)).text for who in ("staff", "student"))
+    assert "It <b>waits</b> for B." in own and "a person reads this answer" in own and "pending" in own
+    assert all(secret in staff and secret not in own for secret in SECRETS)
+    assert exit_code([report]) == 0 and not report.broken
+
+
+@pytest.mark.parametrize(("answer", "reason"), [("None", "not answered yet"), ("'  '", "not answered yet"), ("3", "this is no text: write your answer between quotes")])  # fmt: skip
+def test_what_is_no_text_needs_no_person(course: Course, workers: Workers, answer: str, reason: str) -> None:
+    report = graded(course, workers, answer)
+    assert [(r.status, r.reason) for r in report.exercises[0].results] == [("failed", reason)] and report.pending == 0
+
+
+def test_a_person_gives_parts_of_its_points(course: Course, workers: Workers) -> None:
+    report = graded(course, workers, "'It waits.'")
+    found, problems = overridden(report, None, [by_bob(1.5)])
+    found = with_sums(found)
+    assert (found.earned, found.pending, problems) == (1.5, 0, [])
+    assert "by hand" in Nesting(render_html(found)).text and "set by hand by Bob" in render_html(found)
+    assert who_needs_a_person([found], {}, []) == [] and broken_results([found]) == []
+    _, problems = overridden(report, None, [by_bob(3)])
+    assert problems == [f"ada {NAME}/why_it_waits: 3 points, and it is worth 2; the line does nothing"]
+
+
+def test_the_class_page_names_whose_words_are_to_be_read(course: Course, workers: Workers) -> None:
+    report = graded(course, workers, "'It waits.'")
+    (found,) = who_needs_a_person([report], {}, [])
+    assert (found.kind, found.reason) == ("by hand", f"2 points to be given by hand: {NAME}/why_it_waits")
+    assert [b.name for b in broken_results([report])] == ["why_it_waits"] and check_rates([report]) == []
+
+
+def test_without_the_solutions_it_is_read_back(course: Course, workers: Workers) -> None:
+    released = load_course(course.root / "exercises" / "course.yaml")
+    (result,) = graded(released, workers, "'It waits.'", public=True).exercises[0].results
+    assert (result.status, result.reason) == ("blocked", "read as a text of 2 words; judged after you submit")
+
+
+def test_a_terminal_gradescope_and_a_comment_say_that_it_is_pending(
+    course: Course, workers: Workers, capsys: pytest.CaptureFixture
+) -> None:
+    from rich.console import Console
+
+    report = graded(course, workers, "'It waits.'")
+    print_report(report, Console(width=100))
+    shown = capsys.readouterr().out
+    assert (
+        "a person reads this answer" in shown
+        and "1 point: every" not in shown
+        and "2 points are pending: a person will look" in shown
+    )
+    (test,) = results_of(report)["tests"]
+    assert test["output"].splitlines() == ["pending", "a person reads this answer and gives its points"]
+    assert "a person reads this answer" in (comment(report.exercises[0], "why_it_waits") or "")
+
+
+def test_nbgrader_grades_its_cell_by_hand_and_the_check_cell_is_worth_the_rest(course: Course) -> None:
+    module = course.config.modules[0].id
+    cells = json.loads(folder.source_notebook(course, module))["cells"]
+    marks = {c["id"]: c["metadata"]["nbgrader"] for c in cells if "nbgrader" in c["metadata"]}
+    own, check = (marks[folder.cell_name(NAME, name)] for name in ("why_it_waits", "check"))
+    assert own["grade"] and own["solution"] and not own["locked"] and own["points"] == 2
+    assert check["grade"] and not check["solution"] and check["points"] == 0
+
+
+@pytest.mark.parametrize("rubric", ["", "  ", 3])
+def test_a_rubric_is_asked_of_authors(rubric: Any) -> None:
+    with pytest.raises(AuthorError, match="not a text that says what gets which points"):
+        Exercise().written(points=1, rubric=rubric)
+
+
+def test_the_example_of_overrides_in_the_documents_is_one(tmp_path: Path) -> None:
+    block = (DOCS / "term.md").read_text().split("```yaml\noverrides:")[1].split("```")[0]
+    (line,) = yaml.safe_load(f"overrides:{block}")["overrides"]
+    assert Override(**line).points == 2
