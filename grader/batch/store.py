@@ -37,7 +37,7 @@ from grader.batch.changes import FILE as CHANGES
 from grader.batch.changes import Change, changes_of, history_csv, read_history, with_these
 from grader.batch.grade import Grader
 from grader.batch.overrides import as_graded
-from grader.common.files import write_atomic
+from grader.common.files import clear_left_behind, write_atomic
 from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError, Module
 from grader.course.loading import Course
@@ -91,6 +91,8 @@ class Folder:
             raise CourseError(
                 f"another grader is writing to {self.path}; wait for it or choose another --out"
             ) from None
+        for place in ("", "reports", "students", STAGED):
+            clear_left_behind(self.path / place)
         return self
 
     def __exit__(self, *error: object) -> None:

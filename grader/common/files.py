@@ -4,8 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
+import time
 from pathlib import Path
+
+_TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{16}")
+AT_WORK = 60.0
+"""Seconds after which nobody is still writing a file."""
 
 
 def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
@@ -13,7 +19,7 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
 
     Text is written as UTF-8 with its line ends as they are; half a surrogate pair, which has no
     UTF-8, becomes ``?``. The folder must exist. A process killed in the middle leaves at most a file
-    named ``.tmp-*``, which nothing reads. An OSError names ``path``, also when the disk is full.
+    named ``.tmp-*``, which nothing reads (``clear_left_behind``). An OSError names ``path``, also when the disk is full.
     """
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     target = Path(path)
@@ -30,3 +36,13 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
         if isinstance(error, OSError) and error.errno:  # a full disk names no file, others our temporary one
             raise OSError(error.errno, error.strerror, str(target)) from error
         raise
+
+
+def clear_left_behind(folder: str | os.PathLike[str]) -> None:
+    """Delete what killed writers left in this folder, not below it: files of our own naming, untouched for a minute."""
+    with contextlib.suppress(OSError), os.scandir(folder) as found:
+        for entry in found:
+            if _TEMPORARY.fullmatch(entry.name) and entry.is_file(follow_symlinks=False):
+                with contextlib.suppress(OSError):
+                    if time.time() - entry.stat(follow_symlinks=False).st_mtime > AT_WORK:
+                        os.unlink(entry.path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from datetime import UTC, datetime
 from pathlib import Path
@@ -161,3 +162,17 @@ def test_an_assignment_is_graded_where_anybody_handed_it_in_or_it_is_due(two: Co
     text = (two.root / "course.yaml").read_text()
     (two.root / "course.yaml").write_text(text.replace("id: 02_more,", "id: 02_more, deadline: 2026-10-31 12:00:00,"))
     assert assignments(find_course(two.root), [handed_in()], now) == {"02_more": 0}
+
+
+def test_who_locks_a_folder_clears_what_a_killed_run_left(tmp_path: Path) -> None:
+    with Folder(tmp_path) as folder:
+        left = [tmp_path / place / (".tmp-" + "0" * 16) for place in ("", "reports", "students")]
+        for path in left:
+            path.write_text("half")
+            os.utime(path, (0, 0))
+        with pytest.raises(CourseError, match="another grader"), Folder(tmp_path):
+            pass
+        assert all(path.exists() for path in left), "they are those of the run that holds it"
+        folder.keep(a_report("ada"))
+    with Folder(tmp_path) as folder:
+        assert not any(path.exists() for path in left) and folder.kept("ada", "f", ["e"])

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from grader.common.files import write_atomic
+from grader.common.files import AT_WORK, clear_left_behind, write_atomic
 
 
 def test_text_is_utf8_with_its_own_line_ends(tmp_path: Path) -> None:
@@ -76,3 +76,20 @@ def test_a_link_is_replaced_not_followed(tmp_path: Path) -> None:
 def test_the_folder_must_exist(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         write_atomic(tmp_path / "none" / "a", "x")
+
+
+def test_what_a_killed_writer_left_is_cleared_and_nothing_else_is(tmp_path: Path) -> None:
+    old = tmp_path.stat().st_mtime - 2 * AT_WORK
+    ours = tmp_path / (".tmp-" + "0a" * 8)
+    others = [tmp_path / name for name in (".tmp-notes", ".tmp-" + "0a" * 9, "grades.csv")]
+    at_work, deeper, link = (tmp_path / name for name in (".tmp-" + "b" * 16, "reports", ".tmp-" + "c" * 16))
+    deeper.mkdir()
+    others.append(deeper / ours.name)
+    for path in (ours, at_work, *others):
+        path.write_text("half")
+        os.utime(path, (old, old))
+    os.utime(at_work)
+    link.symlink_to(others[0])
+    clear_left_behind(tmp_path)
+    assert not ours.exists() and all(path.exists() for path in (at_work, link, *others))
+    clear_left_behind(tmp_path / "none")

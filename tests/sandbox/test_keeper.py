@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
+import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -11,7 +15,8 @@ import pytest
 from grader.sandbox.keeper import Stages, relay
 from grader.sandbox.worker import Worker
 from grader.wire.frames import pack
-from tests.sandbox.submissions import answers, call, staged
+from tests.commands import ROOT
+from tests.sandbox.submissions import WORKING, answers, call, staged
 
 HIDDEN = "hidden-" * 4
 
@@ -122,3 +127,41 @@ def test_the_first_word_of_a_child_is_read_before_anything_is_held_against_it(
     assert sent == [{"from": "child"}] and ended in ("disk", "timeout")
     os.close(out)
     os.close(inlet)
+
+
+def test_a_keeper_whose_asker_is_gone_waits_for_nothing(tmp_path: Path) -> None:
+    out, child = os.pipe()
+    asks, asker = os.pipe()
+    inlet, to_child = os.pipe()
+    os.close(asker)
+    limits = {"trace_seconds": 1e6, "total_seconds": 1e6}
+    stages = Stages(to_child, b"", [])
+    assert relay(out, os.getpid(), limits, str(tmp_path), stages, lambda header, blobs: None, asks) == "alone"
+    for end in (out, child, asks, inlet):
+        os.close(end)
+
+
+KILLED = """
+import os, signal, sys
+from grader.sandbox.limits import Limits
+from grader.sandbox.worker import Worker
+worker = Worker("trace", sys.argv[1], 8, Limits(trace_seconds=9999, total_seconds=9999))
+frames = worker.trace({"name": "s", "chunks": [["s", "import time\\ntime.sleep(99999)"]]}, [])
+next(frames)
+print(worker.process.pid, flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+@pytest.mark.parametrize("tier", WORKING)
+def test_what_sleeps_for_ever_dies_with_a_grader_that_is_killed(tier: str) -> None:
+    """Caused: SIGKILL to the grader while learner code sleeps; nothing is told to stop."""
+    done = subprocess.run([sys.executable, "-c", KILLED, tier], cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == -signal.SIGKILL, done.stderr
+    worker = int(done.stdout)
+    for _ in range(600):
+        if not Path(f"/proc/{worker}").exists():
+            return
+        time.sleep(0.1)
+    os.kill(worker, signal.SIGKILL)
+    raise AssertionError("it lives on")
