@@ -10,7 +10,9 @@ from pathlib import Path
 import nbformat
 import pytest
 
-from grader.course.notebooks import SETUP
+from grader.course.loading import load_course
+from grader.course.notebooks import SETUP, setup
+from tests.made_up import made_up
 
 ROOT = Path(__file__).resolve().parent.parent
 SOLVED = """
@@ -91,9 +93,11 @@ def shown_in(output: nbformat.NotebookNode) -> str:
     return output["text"] if output["output_type"] == "stream" else output["data"]["text/html"]
 
 
-def run_setup(folder: Path, before: str = "", after: str = "", **env: str) -> subprocess.CompletedProcess[str]:
+def run_setup(
+    folder: Path, before: str = "", after: str = "", course: str = "", **env: str
+) -> subprocess.CompletedProcess[str]:
     """A notebook's first cell, in a process without the course's package where ``env`` says so."""
-    text = f"{before}\n{SETUP.format(devices=8)}\n{after}"
+    text = f"{before}\n{SETUP.format(devices=8, course=course)}\n{after}"
     return subprocess.run(
         [sys.executable, "-c", text], cwd=folder, env=os.environ | env, capture_output=True, text=True, check=False
     )
@@ -115,7 +119,68 @@ def test_the_first_cell_installs_what_is_missing_or_says_how(tmp_path: Path) -> 
     done = run_setup(tmp_path, MISSING)
     assert "ran -m pip install --quiet shardlings" in done.stdout
     assert done.returncode == 1 and "Traceback" not in done.stderr
-    assert done.stderr.strip() == "the course's checks cannot be installed here; try:  %pip install shardlings"
+    assert done.stderr.strip() == (
+        "the course's checks cannot be installed here; open this notebook in the folder that you were given, with its tool/, "
+        "or try:  %pip install shardlings"
+    )
+
+
+@pytest.mark.parametrize(("tool", "at"), [("tool", "../../tool"), (".", "../..")], ids=["student branch", "checkout"])
+def test_the_first_cell_installs_the_tool_that_lies_beside_the_course(tmp_path: Path, tool: str, at: str) -> None:
+    """Where ``publish`` puts it, or in a checkout; the index is asked only where that fails."""
+    module = tmp_path / "exercises" / "01_layout"
+    module.mkdir(parents=True)
+    (tmp_path / tool / "grader").mkdir(parents=True)
+    (tmp_path / tool / "grader" / "notebook.py").touch()
+    done = run_setup(module, MISSING)
+    ran = [line for line in done.stdout.splitlines() if line.startswith("ran")]
+    assert ran == [f"ran -m pip install --quiet {at}", "ran -m pip install --quiet shardlings"], done.stderr
+    done = run_setup(module, MISSING.replace("words, 1)", "words, 0)") + INSTALLED)
+    assert done.stdout.count("ran ") == 1, "what is installed is installed once"
+
+
+# After the installation the import works.
+INSTALLED = """
+run = subprocess.run
+def found(words, **options):
+    builtins.__import__ = own
+    return run(words, **options)
+subprocess.run = found
+"""
+
+
+def test_a_notebook_that_was_opened_alone_fetches_its_course(tmp_path: Path) -> None:
+    """Caused: no course above, as in Colab; git is ours, and makes the folder that it would."""
+    repository = "https://github.com/who/what/tree/main/exercises"
+    config = made_up(tmp_path / "course").root / "course.yaml"
+    config.write_text(config.read_text() + f"repository: {repository}\n")
+    cell = setup(load_course(config))
+    cloned = "subprocess.run = lambda words, **o: print('ran', *words[1:]) or os.makedirs('what/exercises')"
+    (alone := tmp_path / "content").mkdir()
+    text = f"import os, subprocess\n{cloned}\n{cell}\nprint(os.getcwd())"
+    for command in (["ran clone --quiet --depth 1 --branch main https://github.com/who/what what"], []):
+        done = subprocess.run([sys.executable, "-c", text], cwd=alone, capture_output=True, text=True, env=os.environ | {"PYTHONPATH": str(ROOT)})  # fmt: skip
+        lines = done.stdout.splitlines()
+        assert [line for line in lines if line.startswith("ran")] == command, done.stderr
+        assert lines[-1] == str((alone / "what" / "exercises").resolve())
+
+
+@pytest.mark.parametrize(
+    ("files", "platforms"),
+    [((), "cpu"), (("/dev/accel0",), "cpu,tpu"), (("/dev/vfio/0",), "cpu,tpu"), (("/dev/nvidia0",), "cpu,cuda")],
+    ids=["none", "TPU", "TPU v5 and later", "GPU"],
+)
+def test_the_first_cell_chooses_by_the_devices_that_are_there(tmp_path: Path, files: tuple, platforms: str) -> None:
+    """Caused: files of devices, as the drivers make them; JAX is not started on what is not there."""
+    (tmp_path / "jax.py").write_text(
+        "import os\nprint(os.environ['JAX_PLATFORMS'], os.environ['XLA_FLAGS'])\nraise SystemExit"
+    )
+    (tmp_path / "grader").mkdir()
+    (tmp_path / "grader" / "__init__.py").touch()
+    (tmp_path / "grader" / "notebook.py").write_text("check = None")
+    there = f"import fnmatch, glob\nglob.glob = lambda at: fnmatch.filter({list(files)!r}, at)"
+    done = run_setup(tmp_path, there, PYTHONPATH="")
+    assert done.stdout.split() == [platforms, "--xla_force_host_platform_device_count=8"], done.stderr
 
 
 def test_the_first_cell_takes_simulated_devices_where_a_real_one_cannot_be_used(tmp_path: Path) -> None:

@@ -86,7 +86,7 @@ def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
 class no_bar:
     """Shows nothing."""
 
-    def __init__(self, total: int) -> None: ...
+    def __init__(self, total: int, what: str) -> None: ...
 
     def __enter__(self) -> Callable[[str], None]:
         return lambda who: None

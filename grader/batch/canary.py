@@ -15,7 +15,7 @@ import os
 import platform
 import secrets
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from grader.batch.grade import Grader, own_digest, versions
@@ -31,25 +31,43 @@ STUDENT = "canary"
 MOST_REMEMBERED = 2000
 
 
+Step = Callable[[str], None]
+
+
+def no_word(name: str) -> None:
+    """Says nothing of what is done."""
+
+
 class CanaryFailed(CourseError):
     """A reference does not get full marks here; the message says what is wrong and what to do."""
 
 
-def prove(grader: Grader, names: Iterable[str]) -> None:
-    """Grade the references of these exercises, unless that went well here before. Raises CanaryFailed."""
+def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
+    """Exercises whose references did not get full marks here before."""
     known = remembered()
-    left = {name: key for name in names if (key := key_of(grader, name)) not in known}
+    return [name for name in names if key_of(grader, name) not in known]
+
+
+def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
+    """Grade the references of these exercises, unless that went well here before. Raises CanaryFailed.
+
+    ``step`` is called with each that is done.
+    """
+    left = unproved(grader, names)
     if not left:
         return
-    if problem := examine(grader, list(left)):
+    if problem := examine(grader, left, step):
         raise CanaryFailed(problem)
-    remember([*known, *left.values()])
+    remember([*remembered(), *(key_of(grader, name) for name in left)])
 
 
-def examine(grader: Grader, names: list[str]) -> str:
+def examine(grader: Grader, names: list[str], step: Step = no_word) -> str:
     """Grade the references of these exercises now. Empty, or one line saying what is wrong and what to do."""
+    problems: dict[str, str] = {}
     with pool_of(grader.jobs) as pool:
-        problems = {n: p for n, p in zip(names, pool.map(lambda n: _problem(grader, n), names), strict=True) if p}
+        for name, problem in zip(names, pool.map(lambda n: _problem(grader, n), names), strict=True):
+            step(name)
+            problems |= {name: problem} if problem else {}
     if not problems:
         return ""
     name, problem = next(iter(problems.items()))

@@ -289,7 +289,8 @@ def resumable() -> Iterator[None]:
         ) from error
 
 
-Bar = Callable[[int], AbstractContextManager[Callable[[str], None]]]
+Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
+"""Shows how many of so many are done; the text says what of."""
 
 
 def no_word(changes: Sequence[Change]) -> None:
@@ -307,13 +308,16 @@ def grade_batch(
     reports: set[str] = set()
     failures: dict[str, Exception] = {}
     left: dict[str, Callable[[], Submission]] = {}
-    with bar(len(submissions)) as advance:
-        for student, submission in submissions.items():
-            if folder.kept(student, grader.fingerprint(submission, names), names) is None:
-                left[student] = lambda one=submission: one
-            else:
-                reports.add(student)
-                advance(student)
+    for student, submission in submissions.items():
+        if folder.kept(student, grader.fingerprint(submission, names), names) is None:
+            left[student] = lambda one=submission: one
+        else:
+            reports.add(student)
+    unproved = canary.unproved(grader, names) if left else []
+    if unproved:
+        with bar(len(unproved), "trying the solutions first") as step:
+            canary.prove(grader, unproved, step)
+    with bar(len(left), "grading") as advance:
 
         def done(student: str, result: Report | Exception) -> None:
             if isinstance(result, Report):
@@ -323,8 +327,6 @@ def grade_batch(
                 failures[student] = result
             advance(student)
 
-        if left:
-            canary.prove(grader, names)
         grader.batch(left, names, done)
     settled = folder.settle()
     folder.tell_changes()

@@ -18,6 +18,7 @@ from grader.course import build as builder
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.course.sources import write_sources
+from grader.reports.points import counted
 from grader.reports.untrusted import clean
 from grader.sandbox.tiers import best_tier
 
@@ -83,6 +84,7 @@ def verify(
 
     def proven(name: str, problems: list[str]) -> None:
         problems_of[name] = problems
+        step(name)
         if not as_json:
             out.print(f"{'✗' if problems else '✓'} {name}", highlight=False)
             for problem in problems:
@@ -91,7 +93,11 @@ def verify(
             for line in judged_modes(found.exercise(name)) if usable else ():
                 say(f"    {line}")
 
-    with Grader(found, best_tier(isolation), min(jobs, len(chosen) or 1)) as grader:
+    jobs = min(jobs, len(chosen) or 1)
+    with (
+        Grader(found, best_tier(isolation), jobs) as grader,
+        progress(len(chosen) + 1, "proving", quiet=as_json, console=out) as step,
+    ):
         count = verifier.verify(found, grader, chosen, proven, seeds)
     if as_json:
         print_json(problems_of)
@@ -100,11 +106,6 @@ def verify(
         what = f"{counted(len(chosen), 'exercise')}, {counted(slips, 'misconception')}"
         out.print(f"{what}: {counted(count, 'problem') if count else 'nothing to mend'}")
     raise typer.Exit(FAILED if count else 0)
-
-
-def counted(number: int, what: str) -> str:
-    """``1 exercise``, ``2 exercises``."""
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def mutants(
@@ -126,7 +127,7 @@ def mutants(
     chosen, unusable = found.usable(chosen)
     tell_unusable(unusable)
     total = sum(len(mutants_of(found.exercise(n))) for n in chosen)
-    with Grader(found, best_tier(isolation), jobs) as grader, progress(total, quiet=as_json) as step:
+    with Grader(found, best_tier(isolation), jobs) as grader, progress(total, "trying mutants", quiet=as_json) as step:
         proofs = proving.prove(grader, chosen, listed, step, seeds)
     others = list(proving.course_problems(found, proofs, listed))
     if as_json:

@@ -9,7 +9,15 @@ from typing import Any
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    SpinnerColumn,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from grader.common.result import Report
 from grader.reports.untrusted import clean
@@ -46,18 +54,31 @@ def print_json(data: Any) -> None:
 
 
 @contextlib.contextmanager
-def progress(total: int, *, quiet: bool) -> Iterator[Any]:
-    """A bar with the time left; yields a function to call after each submission."""
+def progress(total: int, what: str = "grading", *, quiet: bool, console: Console = err) -> Iterator[Any]:
+    """A bar that says what is done, with the time left; yields a function to call after each submission or exercise.
+
+    Args:
+        console: where results are printed meanwhile, if any are: the bar stays below them.
+    """
     columns = (
-        TextColumn("grading"),
-        BarColumn(),
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
         MofNCompleteColumn(),
-        TimeRemainingColumn(),
+        TimeRemainingColumn(elapsed_when_finished=True),
         TextColumn("{task.fields[who]}"),
     )
-    with Progress(*columns, console=err, disable=quiet, transient=True) as bar:
-        task = bar.add_task("grading", total=total, who="")
+    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
+        task = bar.add_task(what, total=total, who="")
         yield lambda who: bar.update(task, advance=1, who=clean(who, 40))
+
+
+@contextlib.contextmanager
+def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
+    """Says what is done, and for how long by now, where nobody can say how much is left."""
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    with Progress(*columns, console=err, disable=quiet or not err.is_terminal, transient=True) as bar:
+        bar.add_task(what, total=None)
+        yield
 
 
 def exit_code(reports: list[Report], *, student: bool = False) -> int:

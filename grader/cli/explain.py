@@ -12,7 +12,7 @@ import typer
 from grader.authoring.budgets import check_lines
 from grader.batch import explaining
 from grader.batch.begun import is_untouched
-from grader.cli.console import BROKEN, FAILED, out, print_json, say, tell
+from grader.cli.console import BROKEN, FAILED, busy, out, print_json, say, tell
 from grader.cli.learner import begun_of, own_grader, refuse_course_beside
 from grader.cli.options import AsJson, CourseOption, Isolation, Student, Work, course_at, student_name, work_in
 from grader.common.files import write_atomic
@@ -65,7 +65,7 @@ def explain(
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier)
     for_author = solution and not mesh and not dims  # one mesh or size says little about others
     more = explaining.with_hidden_sizes(asks) if for_author else []
-    with own_grader(found, tier) as grader:
+    with own_grader(found, tier) as grader, busy("tracing and reading, some seconds", quiet=as_json):
         made, notes = explaining.explained(grader, source, [*asks, *more], wanted)
     tell("note", f"this is {whose(found, exercise, source, solution)}")
     for note in notes:

@@ -102,7 +102,7 @@ def grade_batch(
             folder,
             work.submissions,
             names,
-            lambda total: progress(total, quiet=as_json),
+            lambda total, what: progress(total, what, quiet=as_json),
             lambda changes: announce(folder, changes, quiet=as_json),
         )
         not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
@@ -260,7 +260,12 @@ def grade_nbgrader(folder: Path, assignments: list[str], jobs: int, isolation: s
         raise CourseError(f"{missing.name} is not installed; run: pip install 'nbgrader>=0.9.5'") from None
     asked = "" if isolation == "auto" else isolation
     done = batch.grade(
-        folder, assignments[0], lambda total: progress(total, quiet=as_json), jobs=jobs, isolation=asked, again=again
+        folder,
+        assignments[0],
+        lambda total, what: progress(total, what, quiet=as_json),
+        jobs=jobs,
+        isolation=asked,
+        again=again,
     )
     if as_json:
         print_json(vars(done))

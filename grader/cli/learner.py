@@ -16,7 +16,7 @@ from rich.text import Text
 from grader.batch.begun import graded_if_begun
 from grader.batch.grade import Grader
 from grader.batch.here import Here
-from grader.cli.console import FAILED, UNUSABLE, exit_code, out, points, print_json, say, tell, tell_unusable
+from grader.cli.console import FAILED, UNUSABLE, busy, exit_code, out, points, print_json, say, tell, tell_unusable
 from grader.cli.options import AsJson, CourseOption, Names, Student, Work, course_at, student_name, work_in
 from grader.common.result import Report
 from grader.course.config import CourseError
@@ -28,6 +28,7 @@ from grader.intake.submission import Submission
 from grader.judging.kinds import kind_name
 from grader.judging.questions import render_question
 from grader.reports.overview import print_first_failure, print_overview
+from grader.reports.points import counted
 from grader.reports.statement import print_markdown
 from grader.reports.terminal import print_report
 from grader.reports.untrusted import clean
@@ -177,7 +178,8 @@ def check(
     if not chosen:
         raise typer.Exit(UNUSABLE)
     in_short = not (as_json or names or len(chosen) == 1)
-    with own_grader(found, tier) as grader:
+    doing = f"checking {counted(len(chosen), 'exercise')}, a second or more for each"
+    with own_grader(found, tier) as grader, busy(doing, quiet=as_json):
         grade = partial(graded_if_begun, grader) if in_short else grader.grade
         graded = grade(submission, chosen, public=not found.solved)
     if in_short:
@@ -258,7 +260,7 @@ def submit(
     found = course_at(course, [work] if work else [], packaged=True)
     listed = found.module_begun(module)
     place, who = work_in(found, work), student_name(found, student)
-    with own_grader(found) as grader:
+    with own_grader(found) as grader, busy(f"checking {listed.id}, some seconds"):
         ready = submitting.prepare(found, listed.id, place, who, grader)
     print_report(ready.report, out)
     print_missing(ready.missing)

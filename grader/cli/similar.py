@@ -8,7 +8,7 @@ from typing import Annotated
 
 import typer
 
-from grader.cli.console import print_json, say, tell
+from grader.cli.console import print_json, progress, say, tell
 from grader.cli.options import AsJson, CourseOption, RosterOption, roster_in, solved_course_at
 from grader.common.files import write_atomic
 from grader.common.text import a_few
@@ -47,10 +47,12 @@ def similar(
             submissions.append(read(place, student, found.module_of, found.handed_out))
         except Unreadable as error:
             tell("note", f"{student} is left out: {error}")
-    compared = {
-        module: compare(works, handed_out_texts(found, module), own_texts(found, module, names))
-        for module, works in works_by_module(found, submissions, names).items()
-    }
+    compared = {}
+    by_module = works_by_module(found, submissions, names)
+    with progress(len(by_module), "comparing", quiet=as_json) as step:
+        for module, works in by_module.items():
+            compared[module] = compare(works, handed_out_texts(found, module), own_texts(found, module, names))
+            step(module)
     write_atomic(file, render_similar(compared, most))
     if as_json:
         print_json({module: as_data(of) for module, of in compared.items()})

@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from grader.cli import machine
-from grader.cli.console import FAILED, out, print_json, say, tell
+from grader.cli.console import FAILED, busy, out, print_json, say, tell
 from grader.cli.grading import decide_again, grade_batch, grade_nbgrader
 from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, RosterOption, course_at, roster_in
 from grader.common.files import write_atomic
@@ -90,7 +90,8 @@ def doctor(
         found = course_at(course)
     except CourseError:
         found = None
-    lines = machine.examine(found.config.devices if found else 8, found, isolation)
+    with busy("looking at this machine, and grading some solutions: half a minute", quiet=as_json):
+        lines = machine.examine(found.config.devices if found else 8, found, isolation)
     if found and found.seed_problem:
         lines.append(machine.Line("seed", False, found.seed_problem))
     if as_json:

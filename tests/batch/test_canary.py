@@ -214,7 +214,7 @@ def batch(grader: Grader, out: Path) -> list[str]:
 
 
 class silent:
-    def __init__(self, total: int) -> None: ...
+    def __init__(self, total: int, what: str) -> None: ...
 
     def __enter__(self) -> Callable[[str], None]:
         return lambda who: None

@@ -10,7 +10,7 @@ import nbformat
 import pytest
 
 from grader.course.loading import load_course
-from grader.course.notebooks import SETUP, by_hand, cell, notebook
+from grader.course.notebooks import by_hand, cell, notebook, setup
 from grader.intake.stubs import nothing_written
 from grader.intake.submission import Chunk, Source
 from tests.made_up import made_up
@@ -49,7 +49,9 @@ def test_the_cell_for_trying_things_has_a_mesh_of_all_devices(devices: int) -> N
 
 def test_cells_that_are_nobodys_work_leave_an_untouched_notebook_untouched(tmp_path: Path) -> None:
     """Of whatever edition: what they do is no definition and no answer."""
-    cells = [SETUP.format(devices=8), by_hand(8), "def gather(a, *, mesh):\n    raise NotImplementedError"]
+    config = made_up(tmp_path).root / "course.yaml"
+    config.write_text(config.read_text() + "repository: https://github.com/who/what/tree/main/exercises\n")
+    cells = [setup(load_course(config)), by_hand(8), "def gather(a, *, mesh):\n    raise NotImplementedError"]
     assert nothing_written(Source("notebook", tuple(Chunk(f"cell {i}", c) for i, c in enumerate(cells))))
 
 

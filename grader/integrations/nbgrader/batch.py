@@ -46,7 +46,7 @@ from grader.integrations.nbgrader.repair import Known
 from grader.reports.attention import ended_xla
 
 FROM_EXCHANGE = ("timestamp.txt", "submission_secret.txt")  # written by `nbgrader submit`
-Bar = Callable[[int], AbstractContextManager[Callable[[str], None]]]
+Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 
 @dataclass
@@ -161,7 +161,7 @@ class _Batch:
                 if notebooks
             ):
                 self.session.shardlings.grader.warm()  # while submissions are read: somebody was never graded
-            with bar(len(places)) as advance:
+            with bar(len(places), "grading") as advance:
                 left: list[_Student] = []
                 for name, place in places.items():
                     outcome.needs_a_person(name, *handed_in.odd_files(self._folder(name)))

@@ -178,6 +178,6 @@ def _asked(question: Question) -> str:
 
 def texts_given(course: Course) -> frozenset[str]:
     """The code cells learners are given that are nobody's work: they are not graded again and again."""
-    setup = notebooks.SETUP.format(devices=course.config.devices)
+    setup = notebooks.setup(course)
     ours = setup.replace("from grader.notebook import check", OUR_CHECK)
     return frozenset(text.strip() for text in (setup, ours, notebooks.by_hand(course.config.devices)))

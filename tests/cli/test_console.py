@@ -1,0 +1,46 @@
+"""What long commands say while they work."""
+
+from __future__ import annotations
+
+import io
+
+import pytest
+from rich.console import Console
+
+from grader.cli import console
+
+
+def terminal(wide: int = 100) -> Console:
+    return Console(file=io.StringIO(), force_terminal=True, width=wide, color_system=None)
+
+
+def shown(on: Console) -> str:
+    return on.file.getvalue()  # type: ignore[attr-defined]
+
+
+def test_a_bar_says_what_is_done_of_how_many_and_for_whom() -> None:
+    on = terminal()
+    with console.progress(2, "trying the solutions first", quiet=False, console=on) as step:
+        step("c1_no_\x1b[31mcommunication")
+        step("c2")
+    text = shown(on)
+    assert "trying the solutions first" in text and "2/2" in text and "c2" in text and "\x1b[31m" not in text
+
+
+def test_what_has_no_steps_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    on = terminal()
+    monkeypatch.setattr(console, "err", on)
+    with console.busy("checking 3 exercises"):
+        pass
+    assert "checking 3 exercises" in shown(on) and "0:00:00" in shown(on)
+
+
+@pytest.mark.parametrize("quiet", [True, False])
+def test_nothing_is_drawn_where_nobody_looks(monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
+    on = terminal() if quiet else Console(file=io.StringIO(), force_terminal=False)
+    monkeypatch.setattr(console, "err", on)
+    with console.progress(1, quiet=quiet, console=on) as step, console.busy("checking", quiet=True):
+        step("ada")
+    with console.busy("checking", quiet=quiet):
+        pass
+    assert shown(on) == ""
