@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import errno
 import sys
+from typing import Any
 
 import typer
+from typer.core import TyperGroup
 
 from grader import stopping
 from grader.authoring.scaffold import ScaffoldError
@@ -24,7 +26,21 @@ from grader.sandbox.tiers import NoIsolation
 
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # these may name no file
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, help=__doc__, rich_markup_mode=None)
+VALUE_ERROR = "Value error, "
+
+
+class Commands(TyperGroup):
+    """The commands; what is said of a wrong option is without the word that pydantic puts before it."""
+
+    def invoke(self, ctx: typer.Context) -> Any:
+        try:
+            return super().invoke(ctx)
+        except typer.BadParameter as error:
+            error.message = error.message.removeprefix(VALUE_ERROR)
+            raise
+
+
+app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, help=__doc__, rich_markup_mode=None)
 app.add_typer(staff.nbgrader, name="nbgrader")
 COMMANDS = {  # in the order of --help
     "list": learner.list_,

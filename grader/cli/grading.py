@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -272,7 +273,11 @@ def grade_nbgrader(folder: Path, assignments: list[str], jobs: int, isolation: s
     else:
         out.print(f"{len(done.graded)} graded, {len(done.kept)} as before  (isolation: {done.tier})", highlight=False)
         out.print(f"class page, for the staff: {done.page}", highlight=False, soft_wrap=True)
-        out.print(f"next: cd {folder} && nbgrader generate_feedback {assignments[0]}", style="dim", soft_wrap=True)
+        out.print(
+            f"next: cd {shlex.quote(str(folder))} && nbgrader generate_feedback {assignments[0]}",
+            style="dim",
+            soft_wrap=True,
+        )
         if done.no_secret:
             outside = f"not through the exchange, so nbgrader release_feedback stops at them: {a_few(done.no_secret)}"
             tell("note", f"{outside}; hand them feedback/STUDENT/{assignments[0]}/ yourself")

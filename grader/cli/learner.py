@@ -99,12 +99,15 @@ def show(
     """Show an exercise: its statement, my numbers, what is checked, and hints when asked for."""
     found = course_at(course, packaged=True)
     _, unusable = found.usable(found.module_of)
-    several, only = found.find(name, lambda exercise: exercise.questions)
+    several, only = found.find(name, lambda exercise: [*exercise.questions, *exercise.tasks])
     if len(several) > 1:
         raise CourseError(f"{name} has several exercises: show one of {', '.join(several)}")
     chosen = several[0]
     tell_unusable({e: reason for e, reason in unusable.items() if e != chosen}, "note")
     exercise = found.exercise(chosen)
+    if only in exercise.tasks:  # a function is told of where its exercise is
+        tell("note", f"{only} is a function of {chosen}")
+        only = None
     questions = questions_for(found, exercise, student_name(found, student), only)
     hints = {t.name: list(t.hints[:hint]) for t in exercise.tasks.values()} if hint else {}
     if as_json:

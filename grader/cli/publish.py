@@ -87,8 +87,8 @@ def start(
     need_jax()
     if not (PACKAGED / "course.yaml").is_file():
         raise CourseError(
-            "no course was installed with this shardlings: work in the folder that you were given, or in a checkout; "
-            "its exercises/ are the course"
+            "this shardlings came without a course to copy: go to the folder that you were given, or to your clone of the "
+            "course, and begin there with: shardlings list"
         )
     packaged = load_course(PACKAGED / "course.yaml")
     files = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -180,7 +181,9 @@ def nbgrader_init(
         say(f"{folder}/{path}")
     out.print(f"{len(changed)} files written" if changed else f"{folder} is current")
     if changed:
-        out.print(f"next: cd {folder} && nbgrader generate_assignment MODULE", style="dim", soft_wrap=True)
+        out.print(
+            f"next: cd {shlex.quote(str(folder))} && nbgrader generate_assignment MODULE", style="dim", soft_wrap=True
+        )
 
 
 @nbgrader.command("scan")

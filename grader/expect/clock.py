@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from grader.clock import CollectiveTime, Timeline, Untimed, timeline
 from grader.common.observation import Seen, Timing
+from grader.expect.costs import told_apart
 from grader.expect.failure import Failure
 from grader.wire.operations import KINDS, Operations
 
@@ -103,8 +104,9 @@ def expect_hidden(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | Non
     if share.part >= at_least * possible:
         return
     worst = max(found, key=lambda c: (c.exposed, -c.number))
+    part, due = told_apart(_percent, share.part, at_least * possible, 0)
     raise Failure(
-        f"{_bare(worst)}; {share.part:.0%} of all {kind} time lies under kernels, {at_least * possible:.0%} is due",
+        f"{_bare(worst)}; {part} of all {kind} time lies under kernels, {due} is due",
         expected=round(at_least * possible, 4),
         actual=round(share.part, 4),
         where=_place(worst.file, worst.line),
@@ -118,9 +120,10 @@ def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> No
         return
     worst = max(line.collectives, key=lambda c: (c.exposed, -c.number), default=None)
     bare = f"; {_bare(worst)}" if worst and worst.exposed else ""
+    step, budget = told_apart(show_time, line.step, round(at_most * 1e12), 5)
     where = f"{line.chip}:{'x'.join(map(str, line.shape))}"
     raise Failure(
-        f"the step takes {show_time(line.step)} on {where}, the budget is {show_time(round(at_most * 1e12))}: "
+        f"the step takes {step} on {where}, the budget is {budget}: "
         f"kernels take {show_time(line.busy)}, the core is idle for {show_time(line.idle)}{bare}",
         expected=at_most,
         actual=line.step / 1e12,
@@ -153,12 +156,17 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
     wasted = 1 - useful / spent if spent else 0.0
     if wasted <= at_most + 1e-9:
         return
+    thrown, most = told_apart(_percent, wasted, at_most)
     raise Failure(
-        f"{wasted:.1%} of the arithmetic is thrown away, at most {at_most:.1%} is due: {devices} devices spend "
+        f"{thrown} of the arithmetic is thrown away, at most {most} is due: {devices} devices spend "
         f"{spent:.4g} FLOPs on matrix products, {useful:.4g} are needed; does a stage compute in more ticks than it must?",
         expected=at_most,
         actual=round(wasted, 6),
     )
+
+
+def _percent(part: float, digits: int) -> str:
+    return f"{part:.{digits}%}"
 
 
 def _bare(c: CollectiveTime) -> str:
@@ -179,9 +187,9 @@ def _place(file: str | None, line: int | None) -> str:
     return f"{cell}line {line}" if line else ""
 
 
-def show_time(picoseconds: int) -> str:
-    """``298.97 us``: the unit that leaves one to three digits before the point."""
+def show_time(picoseconds: float, digits: int = 5) -> str:
+    """``298.97 us``: the unit that leaves one to three digits before the point, with so many digits in all."""
     for unit, size in (("s", 10**12), ("ms", 10**9), ("us", 10**6), ("ns", 10**3)):
         if picoseconds >= size:
-            return f"{picoseconds / size:.5g} {unit}"
+            return f"{picoseconds / size:.{digits}g} {unit}"
     return f"{picoseconds} ps"

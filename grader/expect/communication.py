@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from grader.common.observation import NOTHING, Collective, Interval, Seen, total
-from grader.expect.costs import show_bytes
+from grader.expect.costs import show_bytes, told_apart
 from grader.expect.failure import Failure
 from grader.wire.frames import dtype_of
 
@@ -80,8 +80,9 @@ def expect_traffic(seen: Seen, *, at_most: float, axis: str | None = None) -> No
         worst = max(counted, key=lambda c: (c.sent * c.rounds).most, default=None)
         who = "each device sends" if sent.exact else "a device sends up to"
         over = f" over {axis}" if axis else ""
+        most, budget = told_apart(show_bytes, sent.most, at_most)
         raise Failure(
-            f"{who} {show_bytes(sent.most)}{over}{_part(seen)}, the budget is {show_bytes(at_most)}"
+            f"{who} {most}{over}{_part(seen)}, the budget is {budget}"
             + (f"; most of it by {_line(worst)}{worst.kind} over {_axes(worst)}" if worst else ""),
             expected=at_most,
             actual=sent.most,

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import re
+from collections.abc import Callable
 from typing import Literal, get_args
 
 from grader.clock import Memory, live_memory
 from grader.common.observation import Seen
 from grader.expect.failure import Failure
 
+MOST_DIGITS = 15
 Reckoner = Literal["compiler", "program", "clock"]
 
 
@@ -29,8 +32,9 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler") -> N
         raise ValueError('a timing call is never compiled: say by="clock" or by="program"')
     if not seen.memory <= at_most:
         raise Failure(
-            f"the program needs {show_bytes(seen.memory)} of temporary memory per device, "
-            f"the budget is {show_bytes(at_most)}",
+            "the program needs {} of temporary memory per device, the budget is {}".format(
+                *told_apart(show_bytes, seen.memory, at_most)
+            ),
             expected=at_most,
             actual=seen.memory,
         )
@@ -47,8 +51,9 @@ def _expect_live(memory: Memory, at_most: float) -> None:
     if memory.peak <= at_most:
         return
     parts = {"arguments": memory.arguments, "results": memory.results, "temporaries": memory.temporaries}
+    peak, budget = told_apart(show_bytes, memory.peak, at_most)
     raise Failure(
-        f"the program holds {show_bytes(memory.peak)} per device at once, the budget is {show_bytes(at_most)}: at "
+        f"the program holds {peak} per device at once, the budget is {budget}: at "
         f"{memory.at or 'its start'} {', '.join(f'{show_bytes(n)} of {name}' for name, n in parts.items())}",
         expected=at_most,
         actual=memory.peak,
@@ -98,12 +103,25 @@ def _show_number(n: float) -> str:
     return f"{int(n):,}" if math.isfinite(n) else str(n)
 
 
-def show_bytes(n: float) -> str:
-    """``1.5 KiB``: powers of 1024, at most one decimal."""
+def told_apart(show: Callable[[float, int], str], one: float, other: float, digits: int = 1) -> tuple[str, str]:
+    """Both amounts with so many digits, or as many more as tell them apart.
+
+    Args:
+        show: what writes an amount with so many digits.
+    """
+    while True:
+        shown = show(one, digits), show(other, digits)
+        if len({re.sub(r"\.0+(?!\d)", "", text) for text in shown}) == 2 or one == other or digits >= MOST_DIGITS:
+            return shown
+        digits += 1
+
+
+def show_bytes(n: float, digits: int = 1) -> str:
+    """``1.5 KiB``: powers of 1024, at most one decimal, or so many."""
     if not math.isfinite(n):
         return str(n)
     for unit in ("B", "KiB", "MiB", "GiB"):
         if n < 1024 or unit == "GiB":
-            return f"{n:.0f} {unit}" if unit == "B" or n == int(n) else f"{n:.1f} {unit}"
+            return f"{n:.0f} {unit}" if unit == "B" or n == int(n) else f"{n:.{digits}f} {unit}"
         n /= 1024
     raise AssertionError

@@ -26,6 +26,12 @@ def test_show_prints_statement_numbers_and_hints_on_request() -> None:
     assert "Hint 2" not in shown
 
 
+def test_show_of_a_function_shows_its_exercise_and_says_which_it_is() -> None:
+    done = shardlings("show", "matmul_all_reduce")
+    assert done.returncode == 0 and "C3 Both operands cut" in done.stdout
+    assert done.stderr.splitlines() == ["note: matmul_all_reduce is a function of c3_contracting"]
+
+
 def test_check_exits_with_1_while_work_is_unfinished(tmp_path: Path) -> None:
     shutil.copy(ROOT / "exercises" / "03_matmuls" / "c1_no_communication.py", tmp_path)
     done = shardlings("check", "--work", str(tmp_path))

@@ -81,8 +81,9 @@ def test_start_copies_the_packaged_course_and_says_which(tmp_path: Path, monkeyp
     from grader.cli import app, publish
 
     monkeypatch.setattr(publish, "PACKAGED", tmp_path / "none")
-    assert "no course was installed with this shardlings: work in the folder that you were given, or in a" in str(
-        CliRunner().invoke(app, ["start", "x"]).exception
+    assert (
+        "this shardlings came without a course to copy: go to the folder that you were given, or to your clone"
+        in str(CliRunner().invoke(app, ["start", "x"]).exception)
     )
     made_up(tmp_path / "course")
     assert shardlings("build", cwd=tmp_path / "course").returncode == 0
@@ -167,3 +168,11 @@ def grade_zip(repo: Path, zipped: Path) -> None:
     assert done.returncode == 0, done.stderr
     (report,) = [json.loads(p.read_text()) for p in (repo / "graded" / "reports").glob("*.json")]
     assert report["earned"] == report["points"] == 3
+
+
+def test_what_is_said_of_a_branch_that_there_is_not_is_our_own_words(tmp_path: Path) -> None:
+    done = shardlings("publish", "--branch", "main", cwd=tmp_path)
+    assert done.returncode == 2
+    assert done.stderr.splitlines()[-1].endswith(
+        "Invalid value for '--branch': 'main' is not one of 'student', 'solutions'."
+    )

@@ -13,7 +13,9 @@ from grader.expect import (
     expect_memory,
     expect_traffic,
     show_bytes,
+    show_time,
 )
+from grader.expect.costs import told_apart
 from tests.seen import collective, reason, seen
 
 
@@ -24,6 +26,27 @@ def test_memory_and_flops_have_budgets() -> None:
     )
     expect_flops(seen(flops=20, dot_flops=10), at_most=10)
     assert "each device spends 1,100 FLOPs" in reason(expect_flops, seen(flops=1100, dot_flops=1100), at_most=1000)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "shown"),
+    [
+        (2048, 1024, ("2 KiB", "1 KiB")),
+        (12_700, 12_680, ("12.40 KiB", "12.38 KiB")),
+        (2048, 2049, ("2 KiB", "2.001 KiB")),
+        (1 << 30, (1 << 30) + 1, ("1 GiB", "1.000000001 GiB")),
+        (5, 5, ("5 B", "5 B")),
+        (1e300, math.inf, (show_bytes(1e300), "inf")),
+    ],
+)
+def test_two_amounts_have_as_many_digits_as_tell_them_apart(one: float, other: float, shown: tuple[str, str]) -> None:
+    assert told_apart(show_bytes, one, other) == shown
+
+
+def test_a_budget_that_is_missed_by_little_is_told_as_missed() -> None:
+    told = reason(expect_memory, seen(memory=12_700), at_most=12_699)
+    assert "needs 12.402 KiB of temporary memory per device, the budget is 12.401 KiB" in told
+    assert told_apart(show_time, 298_970_001, 298_970_000, 5) == ("298.970001 us", "298.97 us")
 
 
 def test_other_arithmetic_has_a_budget_of_its_own() -> None:

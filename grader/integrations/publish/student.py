@@ -53,13 +53,14 @@ def page(course: Course, template: str, **more: str) -> str:
 
 
 def _modules(course: Course) -> str:
-    rows = [
-        f"| `{module.id}` | {cell(module.title)} | {len(module.exercises)} | "
-        f"{f'{module.deadline:%Y-%m-%d %H:%M}' if module.deadline else ''} |"
-        for module in course.config.modules
-        if module.exercises
-    ]
-    return "\n".join(["| module | | exercises | due |", "|---|---|--:|---|", *rows])
+    listed = [module for module in course.config.modules if module.exercises]
+    dated = any(module.deadline for module in listed)
+    rows = []
+    for module in listed:
+        due = f" {module.deadline:%Y-%m-%d %H:%M} |" if module.deadline else "  |"
+        rows.append(f"| `{module.id}` | {cell(module.title)} | {len(module.exercises)} |{due if dated else ''}")
+    heads = ["| module | | exercises |", "|---|---|--:|"]
+    return "\n".join([heads[0] + " due |" * dated, heads[1] + "---|" * dated, *rows])
 
 
 def cell(text: str) -> str:

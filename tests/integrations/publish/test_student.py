@@ -12,6 +12,7 @@ import yaml
 from grader.authoring.leaks import secret_lines
 from grader.course.config import CourseError
 from grader.course.finding import find_course
+from grader.course.loading import load_course
 from grader.course.release import products
 from grader.integrations.publish import student
 from grader.integrations.publish.student import leaking, student_files
@@ -76,7 +77,7 @@ def test_the_courses_own_release_leaks_nothing() -> None:
 
 def test_its_readme_names_this_course(files: dict[str, str]) -> None:
     readme = files["README.md"]
-    assert readme.startswith("# small\n") and "| `01_gather` | Gather | 1 |  |" in readme
+    assert readme.startswith("# small\n") and "| `01_gather` | Gather | 1 |\n" in readme and " due |" not in readme
     assert "shardlings check x1_gather\n" in readme and "@" not in readme
     assert "exercises/01_gather/x1_gather.py" in files and "exercises/01_gather/01_gather.ipynb" in files
     assert max(map(len, readme.splitlines())) <= 125
@@ -90,3 +91,14 @@ def test_its_workflow_is_sound_yaml_whose_steps_name_what_is_there(files: dict[s
     assert re.findall(r"steps\.(\w+)\.outputs", str(report["env"])) == [checks["id"]]
     assert list(report["env"]) == [f"{checks['id'].upper()}_RESULTS"]
     assert "python -m grader.integrations.classroom" in checks["run"]
+
+
+def test_a_readme_says_when_modules_are_due_where_any_is(tmp_path: Path) -> None:
+    config = made_up(tmp_path).root / "course.yaml"
+    config.write_text(
+        config.read_text().replace("    title: Gather", "    title: Gather\n    deadline: 2026-11-30 23:59:00+00:00")
+    )
+    readme = student_files(load_course(config))["README.md"]
+    assert (
+        "| module | | exercises | due |\n|---|---|--:|---|\n| `01_gather` | Gather | 1 | 2026-11-30 23:59 |" in readme
+    )
