@@ -101,7 +101,7 @@ def _problem(grader: Grader, name: str) -> str:
         report = grader.grade(Submission(STUDENT, {name: source}, (), ""), [name]).exercises[0]
     except Exception as error:  # our own, whatever it is: no submission may meet it
         return f"cannot be graded here ({type(error).__name__}: {error})"
-    short = next((r for r in report.results if r.status not in ("passed", "waiting")), None)
+    short = next((r for r in report.results if r.status not in ("passed", "waiting") and not r.unjudged), None)
     if short is None and report.results:
         return ""
     why = f" ({short.name}: {short.reason or short.status})" if short else ""
@@ -113,13 +113,17 @@ def _problem(grader: Grader, name: str) -> str:
 
 def _environment(grader: Grader) -> str:
     found = versions()
-    return f"Python {platform.python_version()}, jax {found['jax']}, jaxlib {found['jaxlib']}, isolation {grader.tier}"
+    return (
+        f"Python {platform.python_version()}, jax {found['jax']}, jaxlib {found['jaxlib']}, isolation {grader.tier}"
+        + (f", {grader.backend}" if grader.devices else "")
+    )
 
 
 def key_of(grader: Grader, name: str) -> str:
     """SHA-256 over all that a verdict on this exercise depends on, and where it was reached."""
     host = [*platform.uname(), platform.python_version(), sys.prefix]
     parts = [grader.course.digest([name]), name, versions(), own_digest(), grader.tier, host]
+    parts += [grader.devices.text] if grader.devices else []
     return digest_of(parts)
 
 

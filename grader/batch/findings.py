@@ -168,7 +168,8 @@ def _observation(ask: Ask, header: dict, blobs: list[bytes], before: Observation
     return seen
 
 
-def _seen(ask: Ask, header: dict, blobs: list[bytes], before: Observation | None) -> Observation:
+def outputs_of(ask: Ask, header: dict, blobs: list[bytes]) -> list[list[Sharded]]:
+    """The results of each run. Raises BadFrame, and what else takes an answer apart, for what is none."""
     devices = math.prod(ask.mesh.values())
     rest = iter(blobs)
     outputs = []
@@ -186,6 +187,11 @@ def _seen(ask: Ask, header: dict, blobs: list[bytes], before: Observation | None
         outputs.append(arrays)
     if len(outputs) != len(ask.inputs):
         raise BadFrame("not one output per run")
+    return outputs
+
+
+def _seen(ask: Ask, header: dict, blobs: list[bytes], before: Observation | None) -> Observation:
+    outputs = outputs_of(ask, header, blobs)
     if before is not None:
         return replace(before, outputs=outputs)
     assert isinstance(ask.of, Call)

@@ -16,6 +16,7 @@ from queue import LifoQueue
 from typing import Any
 
 import grader
+from grader.batch.devices import Devices
 from grader.batch.here import Here
 from grader.batch.workers import Runner, Spent, Workers
 from grader.common.observation import Fault, Observation
@@ -53,13 +54,19 @@ class Grader:
         tier: isolation of the workers, see ``sandbox``.
         jobs: how many submissions are graded at a time.
         here: takes the place of workers in one's own notebook.
+        devices: those that programs are run on beside the simulated ones; they are closed with the workers.
     """
 
-    def __init__(self, course: Course, tier: str, jobs: int = 1, *, here: Here | Workers | None = None) -> None:
-        self.course, self.tier, self.jobs = course, tier, jobs
+    def __init__(
+        self, course: Course, tier: str, jobs: int = 1, *, here: Here | Workers | None = None,
+        devices: Devices | None = None,
+    ) -> None:  # fmt: skip
+        self.course, self.tier, self.jobs, self.devices = course, tier, jobs, devices
         self._free: LifoQueue[Workers | Here] = LifoQueue()  # what runs already is taken first
         runners = [Runner(course, tier) for _ in range(jobs)]
-        self.hosts: list[Workers | Here] = [here] if here else [Workers(course, tier, runners) for _ in range(jobs)]
+        self.hosts: list[Workers | Here] = (
+            [here] if here else [Workers(course, tier, runners, devices) for _ in range(jobs)]
+        )
         for workers in self.hosts:
             self._free.put(workers)
         self._known: dict[Any, Known] = {}
@@ -72,6 +79,8 @@ class Grader:
     def __exit__(self, *error: object) -> None:
         for worker in self._processes():
             worker.kill()
+        if self.devices:
+            self.devices.close()
 
     def warm(self) -> None:
         """Start all workers without waiting for them."""
@@ -94,6 +103,11 @@ class Grader:
         finally:
             self._free.put(workers)
 
+    @property
+    def backend(self) -> str:
+        """Where programs run: ``cpu``; with other devices beside the simulated ones, theirs."""
+        return self.devices.text if self.devices else "cpu"
+
     # one submission
 
     def grade(self, submission: Submission, names: list[str], *, public: bool = False) -> Report:
@@ -107,14 +121,22 @@ class Grader:
             course=self.course.config.name,
             versions=versions(),
             isolation=self.tier,
-            backend="cpu",
+            backend=self.backend,
             fingerprint=self.fingerprint(submission, names, public=public),
             points=_sum(e.points for e in counted),
             earned=_sum(e.earned for e in exercises),
             pending=_sum(e.pending for e in exercises),
             exercises=exercises,
-            notes=[*submission.notes, *notes],
+            notes=[*submission.notes, *notes, *self._notes(exercises)],
         )
+
+    def _notes(self, exercises: Iterable[ExerciseReport]) -> list[str]:
+        """What is to be known of a report that other devices than simulated ones decided on."""
+        if self.devices is None:
+            return []
+        results = [r for e in exercises for r in e.results]
+        every, seen = sum(r.points for r in results), sum(r.points for r in results if not r.unjudged)
+        return [f"{self.devices.text}: judged {_sum([seen]):g} of {_sum([every]):g} points here"]
 
     def graded_and_public(
         self, submission: Submission, name: str, known: Iterable[Answered] = ()
@@ -149,6 +171,7 @@ class Grader:
             own_digest(),
             self.tier,
             public,
+            *([self.devices.text] if self.devices else []),
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
@@ -243,7 +266,7 @@ class Grader:
             "grader": own_digest(),
             "versions": ", ".join(f"{package} {version}" for package, version in versions().items()),
             "isolation": self.tier,
-        }
+        } | ({"backend": self.devices.text} if self.devices else {})
         return {
             part: value[:16] if part in ("submission", "course", "grader") else value for part, value in parts.items()
         }
@@ -315,7 +338,8 @@ class Grader:
             if left := [a for a in asks if a.same not in known.findings]:
                 name = f"{exercise.id}.py"
                 source = Source(name, (Chunk(name, reference_source(exercise, {}, slip)),))
-                known.findings |= {a.ask.same: a.finding for a in workers.collect(source, left)[0]}
+                simulated = workers.without_devices() if isinstance(workers, Workers) else workers
+                known.findings |= {a.ask.same: a.finding for a in simulated.collect(source, left)[0]}
             return [Answered(a, known.findings[a.same]) for a in asks]
 
     def knows(self, exercise: Exercise, slip: Misconception, found: list[Answered]) -> None:

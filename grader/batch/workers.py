@@ -10,9 +10,10 @@ import zlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 
+from grader.batch.devices import Devices
 from grader.batch.findings import Reply, decoded, ended_fault, load_notes, reply_of, run_fault
 from grader.common.observation import Fault, Observation
 from grader.course.loading import Course
@@ -59,10 +60,15 @@ class Spent:
 
 
 class Workers:
-    """A tracer of its own and runners that all share, used by one submission at a time."""
+    """A tracer of its own and runners that all share, used by one submission at a time.
 
-    def __init__(self, course: Course, tier: str, runners: Sequence[Runner] = ()) -> None:
-        self.limits = course.config.limits
+    ``devices``: those that programs are run on beside the simulated ones, for their values.
+    """
+
+    def __init__(
+        self, course: Course, tier: str, runners: Sequence[Runner] = (), devices: Devices | None = None
+    ) -> None:
+        self.limits, self.devices = course.config.limits, devices
         self.tracer = Worker("trace", tier, course.config.devices, course.config.limits)
         self.runners = runners or [Runner(course, tier)]
 
@@ -74,6 +80,12 @@ class Workers:
         """The same tracer, with one of the runners for all that is asked."""
         one = copy(self)
         one.runners = [self.runners[number]]
+        return one
+
+    def without_devices(self) -> Workers:
+        """The same, where simulated devices will do."""
+        one = copy(self)
+        one.devices = None
         return one
 
     def close(self) -> None:
@@ -216,7 +228,11 @@ class Runs:
             return header, shards
 
         try:
-            return decoded(ask, body, blobs, run, before if isinstance(before, Observation) else None)
+            seen = decoded(ask, body, blobs, run, before if isinstance(before, Observation) else None)
+            devices = self.workers.devices
+            if devices is None or not isinstance(seen, Observation) or not seen.outputs:
+                return seen
+            return replace(seen, elsewhere=devices.outputs(ask, ask.for_tracer(self.files), blobs[0], seen))
         except WorkerDied as died:
             self.spent.running += limits.run_seconds if died.reason == "timeout" else 0.0
             return run_fault(died, limits.run_seconds)

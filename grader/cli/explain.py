@@ -13,6 +13,7 @@ from grader.authoring.budgets import check_lines
 from grader.batch import explaining
 from grader.batch.begun import is_untouched
 from grader.cli.console import BROKEN, FAILED, busy, out, print_json, say, tell
+from grader.cli.devices import BackendOption, Processes, devices_at
 from grader.cli.learner import begun_of, own_grader, refuse_course_beside
 from grader.cli.options import AsJson, CourseOption, Isolation, Student, Work, course_at, student_name, work_in
 from grader.common.files import write_atomic
@@ -43,6 +44,8 @@ def explain(
     trace: Trace = None,
     work: Work = None,
     isolation: Isolation = "none",
+    backend: BackendOption = "cpu",
+    processes: Processes = 1,
     course: CourseOption = None,
     student: Student = "",
     solution: Annotated[bool, typer.Option("--solution", help="the solution's, also where mine is written")] = False,
@@ -65,7 +68,8 @@ def explain(
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier)
     for_author = solution and not mesh and not dims  # one mesh or size says little about others
     more = explaining.with_hidden_sizes(asks) if for_author else []
-    with own_grader(found, tier) as grader, busy("tracing and reading, some seconds", quiet=as_json):
+    devices = devices_at(backend, processes, found, tier)
+    with own_grader(found, tier, devices) as grader, busy("tracing and reading, some seconds", quiet=as_json):
         made, notes = explaining.explained(grader, source, [*asks, *more], wanted)
     tell("note", f"this is {whose(found, exercise, source, solution)}")
     for note in notes:

@@ -24,6 +24,7 @@ from grader.cli.console import (
     tell,
     tell_unusable,
 )
+from grader.cli.devices import devices_at
 from grader.cli.options import need_jax, roster_in, solved_course_at
 from grader.cli.regrading import (
     Rosters,
@@ -83,9 +84,12 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str]) ->
 
 def grade_batch(
     paths: list[Path], to: Path, only: list[str], jobs: int, isolation: str, roster: Path | None, course: Path | None,
-    *, as_json: bool, dry: bool = False,
+    *, as_json: bool, dry: bool = False, backend: str = "cpu", processes: int = 1,
 ) -> int:  # fmt: skip
-    """Grade everybody's work into the folder ``to``; the exit code. ``dry``: say what would change, write nothing."""
+    """Grade everybody's work into the folder ``to``; the exit code. ``dry``: say what would change, write nothing.
+
+    ``backend``, ``processes``: where programs run beside the simulated devices, see ``devices_at``.
+    """
     found = solved_course_at(course, paths)
     found.select(only)  # a wrong name is reported before any work is read
     tier, known, now = best_tier(isolation), rosters(to, roster_in(roster)), datetime.now().astimezone()
@@ -96,7 +100,8 @@ def grade_batch(
         tell("warning", found.seed_problem)
     adjust = adjustments(found, to, paths, work.places, work.submissions, known, names)
     opened = store.Folder(to, found, adjust, when=now.isoformat(timespec="seconds"), dry=dry)
-    with opened as folder, Grader(found, tier, jobs) as grader:
+    devices = devices_at(backend, processes, found, tier)
+    with opened as folder, Grader(found, tier, jobs, devices=devices) as grader:
         refuse_on_file(folder, unusable)
         graded, failures = store.grade_batch(
             grader,

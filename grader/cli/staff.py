@@ -10,6 +10,7 @@ import typer
 
 from grader.cli import machine
 from grader.cli.console import FAILED, busy, out, print_json, say, tell
+from grader.cli.devices import BackendOption, Processes
 from grader.cli.grading import decide_again, grade_batch, grade_nbgrader
 from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, RosterOption, course_at, roster_in
 from grader.common.files import write_atomic
@@ -51,6 +52,8 @@ def grade(
         bool, typer.Option("--dry-run", help="say whose score would change, by how much and why; write nothing")
     ] = False,
     roster: RosterOption = None,
+    backend: BackendOption = "cpu",
+    processes: Processes = 1,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -59,6 +62,8 @@ def grade(
         raise CourseError("--html goes with --why STUDENT CHECK: it is the page of one check")
     if dry_run and (nbgrader is not None or any(why)):
         raise CourseError("--dry-run goes with grading into a folder: grade SUBMISSIONS --out FOLDER --dry-run")
+    if (backend, processes) != ("cpu", 1) and (nbgrader is not None or any(why)):
+        raise CourseError("--backend and --processes go with grading into a folder: grade SUBMISSIONS --out FOLDER")
     if any(why):
         student, check = why
         if nbgrader is not None:
@@ -71,7 +76,19 @@ def grade(
     if to is None:
         raise CourseError("say where the reports go: --out FOLDER")
     raise typer.Exit(
-        grade_batch(paths, to, only or [], jobs or 1, isolation, roster, course, as_json=as_json, dry=dry_run)
+        grade_batch(
+            paths,
+            to,
+            only or [],
+            jobs or 1,
+            isolation,
+            roster,
+            course,
+            as_json=as_json,
+            dry=dry_run,
+            backend=backend,
+            processes=processes,
+        )
     )
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -12,6 +12,26 @@ import numpy as np
 
 from grader.common.layout import Slices, spec_of
 from grader.wire.operations import Operations
+
+
+class NotHere(Exception):
+    """A check looked at values that no device here holds; the message says why."""
+
+
+@dataclass(frozen=True)
+class Unseen(Sequence[Any]):
+    """In the place of shards that nobody has: whoever looks at them learns ``why`` instead. Raises NotHere."""
+
+    why: str
+
+    def __getitem__(self, index: Any) -> Any:
+        raise NotHere(self.why)
+
+    def __iter__(self) -> Iterator[Any]:
+        raise NotHere(self.why)
+
+    def __len__(self) -> int:
+        raise NotHere(self.why)
 
 
 @dataclass(frozen=True)
@@ -25,17 +45,20 @@ class Sharded:
         per_device: the task is a body, so what a device holds is what the learner returned.
         name: what it is called where a call has several results, such as ``step 2: grads['w1']``.
         step: of a call of several steps, from 1 on: what it was computed from is a result too, from 2 on.
+
+    ``factors``: the epsilon of what factors of products are rounded to where it was computed (``wire.backends``).
     """
 
     shape: tuple[int, ...]
     dtype: np.dtype
     mesh: Mapping[str, int]
     slices: list[Slices]
-    shards: list[np.ndarray]
+    shards: Sequence[np.ndarray]
     due: np.dtype | None = None
     per_device: bool = False
     name: str = ""
     step: int = 1
+    factors: float = 0.0
 
     @cached_property
     def value(self) -> np.ndarray:
@@ -229,6 +252,9 @@ class Observation:
         mapped: there is a ``shard_map``, and no matrix product outside of one, among what the results need.
         program: SHA-256 of the program in its one form.
         operations: what depends on what, calls written out; None for a program of too many.
+        elsewhere: the outputs as devices hold them on which it was run as well, with products as these devices make them and
+            then, where that is another, as float32 has them; where it was not run, their shards are ``Unseen``. None where
+            it was run on simulated ones alone.
     """
 
     outputs: list[list[Sharded]]
@@ -240,6 +266,7 @@ class Observation:
     mapped: bool = False
     program: str = ""
     operations: Operations | None = None
+    elsewhere: Sequence[list[list[Sharded]]] | None = None
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict
+from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
 
 Status = Literal["passed", "failed", "blocked", "broken", "waiting"]
 
@@ -64,6 +64,8 @@ class Result(BaseModel):
         staff: what only staff may read; empty where only secret inputs failed.
         pictures: layouts to draw, each {"title", "mesh", "shape", "slices"}, and timelines, {"title", "timeline"}.
         by_hand: who gave these points in the grader's place; ``status`` stays the grader's.
+        unjudged: it is right on simulated devices, and what it is on those that were asked for could not be seen; written
+            only where that is so.
     """
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -85,11 +87,17 @@ class Result(BaseModel):
     staff: str = ""
     pictures: list[dict[str, Any]] = []
     by_hand: ByHand | None = None
+    unjudged: bool = False
+
+    @model_serializer(mode="wrap")
+    def _without_what_is_usual(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
+        data = handler(self)
+        return data if data.get("unjudged") else {name: value for name, value in data.items() if name != "unjudged"}
 
     @property
     def waits(self) -> bool:
-        """Whether its points wait for a person."""
-        return self.status in ("broken", "waiting") and self.by_hand is None
+        """Whether its points wait: for a person, or for devices."""
+        return (self.status in ("broken", "waiting") or self.unjudged) and self.by_hand is None
 
     def for_student(self) -> Result:
         """Without what is for staff, and the expected value and its picture unless the check is public."""
@@ -148,6 +156,11 @@ class ExerciseReport(BaseModel):
     basis: dict[str, str] = {}
     by_hand: ByHand | None = None
 
+    @property
+    def unjudged(self) -> float:
+        """Points that could not be judged, for want of devices."""
+        return round(sum(r.points for r in self.results if r.unjudged and r.waits), 6)
+
     def for_student(self) -> ExerciseReport:
         """Without what is for staff."""
         return self.model_copy(update={"results": [r.for_student() for r in self.results], "evidence": [], "basis": {}})
@@ -160,7 +173,8 @@ class Report(BaseModel):
         isolation: the sandbox tier that was used (sandlock, bwrap or none).
         points: without those of extensions; ``earned`` is with what they gave (``bonus``).
         fingerprint: SHA-256 over all that the verdicts depend on.
-        pending: points that a person must settle: of broken checks, and of answers that a person reads.
+        backend: where programs ran: ``cpu``, or beside the simulated devices of that on ``gpu: 1 x NVIDIA H200``.
+        pending: points that a person must settle, of broken checks and of answers that a person reads, and of unjudged checks.
         notes: what was found in the submission that a person may want to know.
         hand_ins: by module, where the course has a late policy; ``earned`` is less their penalties.
     """
@@ -191,6 +205,11 @@ class Report(BaseModel):
             penalty = sum(one.penalty for one in self.hand_ins if one.module == module)
             left += extra - (penalty * extra / earned if earned > 0 else 0.0)
         return round(min(left, self.earned), 6)
+
+    @property
+    def unjudged(self) -> float:
+        """Points that could not be judged, for want of devices."""
+        return round(sum(e.unjudged for e in self.exercises), 6)
 
     @property
     def broken(self) -> bool:

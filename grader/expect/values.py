@@ -18,6 +18,7 @@ from grader.wire.frames import dtype_of, is_inexact, wide
 
 AS_ARGUMENTS = "as the arguments"
 SHOWN = 4  # values of a result that is wrong
+FACTORS = 4
 COARSE = 0.5  # a tolerance of this part of the largest value lets nearly everything pass
 
 
@@ -34,7 +35,9 @@ def expect_close(
     The bound follows from the due dtype's epsilon and the number of terms summed per element:
     ``eps * (4 + 2*sqrt(terms)) * max|want|`` (random-walk growth of rounding errors). 16-bit types
     accumulate in float32; what is rounded to them is at most a sum over devices, 8 terms.
-    Nothing of it comes from what was returned.
+    Nothing of it comes from what was returned. Where factors of products are rounded to less than the due dtype
+    (``Sharded.factors``), the bound is at least FACTORS times their epsilon, however many terms there are: errors grow as the
+    sum does. One product comes to half an epsilon, chains of a few to three; what is further off is looked at in float32.
 
     Args:
         got: an output array, or a tree of them.
@@ -49,7 +52,9 @@ def expect_close(
 
 def _close(got: Sharded, want: np.ndarray, terms: int, scale: float | None, dtype: str | None) -> None:
     due, want = _expect_array(got, want, dtype)
-    bound = _tolerance(due, terms, scale) * (scale if scale is not None else float(np.max(np.abs(want), initial=0.0)))
+    bound = _tolerance(due, terms, scale, got.factors) * (
+        scale if scale is not None else float(np.max(np.abs(want), initial=0.0))
+    )
     with np.errstate(all="ignore"):
         pairs = zip(got.slices, got.shards, strict=True)
         good = [np.abs(wide(shard) - _part(want, where)) <= bound for where, shard in pairs]
@@ -97,12 +102,13 @@ def one_array(got: Any) -> None:
     raise Failure(f"the result should be one array, not {kind}")
 
 
-def _tolerance(due: np.dtype, terms: int, scale: float | None) -> float:
+def _tolerance(due: np.dtype, terms: int, scale: float | None, factors: float) -> float:
     """The tolerance as a part of the largest value."""
     if not is_inexact(due):
         return 0.0
     rounded = terms if due.itemsize >= 4 else min(terms, 8)
     part = float(ml_dtypes.finfo(due).eps) * (4 + 2 * math.sqrt(rounded))
+    part = max(part, FACTORS * factors if due.name not in ("float64", "complex128") else 0.0)
     if scale is None and part >= COARSE:
         raise ValueError(f"{due.name} is so coarse that wrong values would pass: use expect_equal, or give a scale")
     return part

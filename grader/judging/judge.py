@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from grader.common.layout import show_device
-from grader.common.observation import Fault, Observation, Sharded
+from grader.common.observation import Fault, NotHere, Observation, Sharded
 from grader.common.result import Result
 from grader.exercise import Call, Check, Exercise
 from grader.expect import Failure, laid_out, show_value
@@ -48,6 +48,8 @@ def _drawn_once(results: Iterable[Result]) -> list[Result]:
 
 def _blocked(check: Check, before: list[Result]) -> Result | None:
     for result in before:
+        if result.unjudged:  # right on simulated devices, so that what follows from it can be told
+            continue
         if result.status == "broken":
             return _result(check, "broken", f"waits for {result.name!r}, which the grader could not judge")
         if result.status != "passed":
@@ -76,9 +78,12 @@ class Together:
         with np.errstate(all="ignore"):
             self.check.fn(*seen)
 
-    def seen(self, *, public: bool) -> Iterator[tuple[Any, ...]]:
+    def seen(self, *, public: bool, elsewhere: int | None = None) -> Iterator[tuple[Any, ...]]:
         """What the check's function gets, run by run."""
-        by_call = [zip(*(seen_of(a, public=public) for a in answers), strict=True) for answers in self.answers]
+        by_call = [
+            zip(*(seen_of(a, public=public, elsewhere=elsewhere) for a in answers), strict=True)
+            for answers in self.answers
+        ]
         for of_run in zip(*by_call, strict=True):
             yield tuple(list(meshes) if self.check.every_mesh else meshes[0] for meshes in of_run)
 
@@ -104,7 +109,12 @@ def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Resu
     if not looked_at:
         return _result(check, "broken", "the grader asked nothing for this check")
     shown, secret = ([t for t in looked_at if t.ask.secret == late] for late in (False, True))
-    return _verdict(check, shown, public=public) or _secret_verdict(check, secret) or _result(check, "passed")
+    return (
+        _verdict(check, shown, public=public)
+        or _secret_verdict(check, secret)
+        or _verdict_elsewhere(check, looked_at, public=public)
+        or _result(check, "passed")
+    )
 
 
 def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
@@ -143,6 +153,44 @@ def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
             except Exception:
                 return _result(check, "broken", BROKEN_IN_SECRET)
     return None
+
+
+def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
+    """Of a check that passes on simulated devices: what fails on those that were asked for as well, or cannot be told.
+
+    A check that looks at no value is told by the program, and needs no device. Where products as the devices make them are too
+    coarse for it (a sum near 0 before a relu), those of float32 decide. Secret inputs say no more than ever.
+    """
+    unseen = ""
+    for group in looked_at:
+        tries = max(len(a.finding.elsewhere or ()) if isinstance(a.finding, Observation) else 0 for a in group.each)
+        failure = None
+        for attempt in range(tries):
+            try:
+                for seen in group.seen(public=public, elsewhere=attempt):
+                    group.judged(seen)
+            except Failure as one:
+                failure = failure or one
+                continue
+            except NotHere as why:
+                unseen = unseen or str(why)
+            except Exception as error:
+                what = (
+                    BROKEN_IN_SECRET
+                    if group.ask.secret
+                    else f"the check failed on real devices: {type(error).__name__}: {error}"
+                )
+                return _result(check, "broken", what)
+            failure = None
+            break
+        if failure is not None and group.ask.secret:
+            return _result(check, "failed", WRONG_IN_SECRET)
+        if failure is not None:
+            failed = _failed(check, failure, group.ask)
+            return failed.model_copy(
+                update={"reason": f"right on simulated devices, wrong on real ones: {failed.reason}"}
+            )
+    return _result(check, "blocked", f"{unseen}; right on simulated devices", unjudged=True) if unseen else None
 
 
 def verdicts(group: Together) -> list[str]:

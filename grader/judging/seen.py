@@ -31,7 +31,8 @@ class Answered:
     finding: Finding
 
 
-def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
+def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> Iterable[Seen]:
+    """What a check sees of one answer, run by run; ``elsewhere``: its results in this one of ``Observation.elsewhere``."""
     ask, finding = answer.ask, answer.finding
     if isinstance(ask.of, Cases):
         assert isinstance(finding, list)
@@ -44,7 +45,10 @@ def seen_of(answer: Answered, *, public: bool) -> Iterable[Seen]:
         yield program
         return
     steps: list[Seen] = []
-    for inputs, outputs in zip(ask.inputs, finding.outputs, strict=True):
+    found = finding.outputs
+    if elsewhere is not None and finding.elsewhere:
+        found = finding.elsewhere[min(elsewhere, len(finding.elsewhere) - 1)]
+    for inputs, outputs in zip(ask.inputs, found, strict=True):
         steps.append(_seen_of_step(ask, program, inputs, outputs, steps))
         if len(steps) == ask.of.steps:
             yield steps[0] if len(steps) == 1 else replace(steps[-1], inputs=steps[0].inputs, steps=steps)

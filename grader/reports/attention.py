@@ -124,5 +124,5 @@ def broken_results(reports: list[Report]) -> list[BrokenResult]:
         for report in reports
         for exercise in report.exercises
         for result in exercise.results
-        if result.waits and exercise.by_hand is None
+        if result.waits and not result.unjudged and exercise.by_hand is None
     ]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 PENDING = "{} pending: a person will look"
+UNJUDGED = "{} not judged: right on simulated devices, and there are not the devices here to see more"
 
 
 def tidy(number: float) -> int | float:
@@ -40,6 +41,7 @@ def counted(number: float, noun: str) -> str:
     return f"{tidy(number)} {noun}" + ("" if number == 1 else "s")
 
 
-def pending_text(points: float) -> str:
-    """What is said of points that are pending."""
-    return PENDING.format(f"{counted(points, 'point')} {'is' if points == 1 else 'are'}")
+def pending_text(points: float, unjudged: float = 0.0) -> str:
+    """What is said of points that are pending, some of them perhaps for want of devices."""
+    parts = [(text, n) for text, n in ((PENDING, points - unjudged), (UNJUDGED, unjudged)) if n > 0]
+    return "; ".join(text.format(f"{counted(n, 'point')} {'is' if n == 1 else 'are'}") for text, n in parts)

@@ -48,19 +48,19 @@ def print_report(report: Report, console: Console, *, audience: Audience = "stud
     for note in report.notes[:50]:
         paper.line(paper.text(f"note: {note}", "italic"))
     paper.line(paper.text(standing_of(report), "bold"))
-    _print_pending(paper, report.pending)
+    _print_pending(paper, report)
 
 
 def print_exercise(exercise: ExerciseReport, console: Console) -> None:
     """One exercise as its learner reads it, with its score."""
     paper, shown = Paper(console), seen_by("student", exercise)
     _print_exercise(paper, shown, "student")
-    _print_pending(paper, shown.pending)
+    _print_pending(paper, shown)
 
 
-def _print_pending(paper: Paper, points: float) -> None:
-    if points > 0:
-        paper.line(paper.text(pending_text(points), "yellow"))
+def _print_pending(paper: Paper, graded: Report | ExerciseReport) -> None:
+    if graded.pending > 0:
+        paper.line(paper.text(pending_text(graded.pending, graded.unjudged), "yellow"))
 
 
 def _print_exercise(paper: Paper, exercise: ExerciseReport, audience: Audience) -> None:

@@ -87,6 +87,9 @@ def score_of(report: Report) -> str:
     if report.points <= 0 and bonus > 0:
         return f"{tidy(report.bonus)} of {counted(bonus, 'bonus point')}"
     plain = score(report.earned - report.bonus, report.points)
+    if report.unjudged > 0:
+        seen = sum(e.points - e.unjudged for e in report.exercises if not e.extension)
+        plain += f", of which {tidy(seen)} could be judged here"
     return f"{plain} + {counted(report.bonus, 'bonus point')}" if report.bonus > 0 else plain
 
 
@@ -107,7 +110,7 @@ def standing_of(report: Report) -> str:
     results = [r for e in report.exercises for r in e.results]
     if not_judged(results):
         return checked_text(results)
-    percent = percent_of(report)
+    percent = None if report.unjudged > 0 else percent_of(report)  # it would look like a grade
     return f"Score: {score_of(report)}" + ("" if percent is None else f" ({show_percent(percent)})")
 
 

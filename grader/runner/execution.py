@@ -19,15 +19,17 @@ from typing import Any, Generic, TypeVar
 import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
+from jaxlib.mlir import ir
 
 from grader.common.observation import UNKNOWN
 from grader.runner import facts, hlo, operations, ragged
-from grader.runner.admission import Refused
+from grader.runner.admission import Refused, walk
 from grader.runner.program import Program, canonical
 from grader.runner.steps import Steps
+from grader.wire.backends import BACKENDS, CPU
 from grader.wire.frames import decode, dtype_of, pack_array, unpack_array
 from grader.wire.limits import MAX_ARRAY, MAX_COLLECTIVES, MAX_MEMORY, MAX_OUTPUT, MAX_PAPER_ARRAY
-from grader.wire.meshes import make_mesh
+from grader.wire.meshes import make_mesh, mesh_on
 from grader.wire.operations import to_json
 from grader.wire.text import one_line, without_marks
 
@@ -43,6 +45,8 @@ QUICKLY: dict[str, Any] = {
     "xla_cpu_use_fusion_emitters": False,  # each fusion would be taken through MLIR, with a context of its own; until 0.11
     "xla_cpu_parallel_codegen_split_count": 1,  # and each part of the program through LLVM
 }
+PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # whose factors a device may round
+HIGHEST = "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]"
 NOT_KNOWN = re.compile(r"No such compile option: '(\w+)'")
 
 Reply = tuple[dict[str, Any], list[bytes]]
@@ -131,6 +135,36 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
         return _fault("compile", str(error)), []
 
 
+def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
+    """The outputs alone of a program whose facts are known, on the devices of this process and those it was joined to.
+
+    What they do with it decides nothing but values: an optimizer of theirs may add collectives, or take memory, as it likes.
+
+    Args:
+        exact: matrix products are those of float32, whatever they were asked to be.
+
+    Returns:
+        As ``execute``, without facts; ``devices`` that are held here, positions on the mesh; and whether it has ``products``.
+    """
+    arguments = ask["args"] + ask["cotangents"]
+    try:
+        program = canonical(code, ask["mesh"], arguments, set(ask["files"]))
+        steps = Steps.of(ask)
+        steps.check(program, arguments)
+        key = key_of(ask | {"steps": steps}, [], program.text.encode())
+        mesh = mesh_on(jax.devices(), ask["mesh"])
+        here = [n for n, device in enumerate(mesh.devices.flat) if device.process_index == jax.process_index()]
+        if not here:  # the mesh ends before the devices of this process begin
+            return {"outputs": [], "devices": [], "products": False}, []
+        compiled = _compiled.get(f"{key} {exact}", lambda: compiled_elsewhere(mesh, program, arguments, exact))
+        header, blobs = outputs_of(compiled, inputs, steps)
+    except Refused as error:
+        return _fault("refused", str(error), error.line, error.file), []
+    except CannotRun as error:
+        return _fault("compile", str(error)), []
+    return header | {"devices": here}, blobs
+
+
 def _fault(kind: str, message: str, line: int | None = None, file: str = "") -> dict[str, Any]:
     return {"fault": {"kind": kind, "message": message, "line": line, "file": file, "type": ""}}
 
@@ -207,12 +241,7 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
         module = program.module()
         marked = facts.read(module, sizes, set()).marked if ragged.spell_out(module) else found.marked
         facts.mark(module)
-        lowered = standing_in(module, program, arguments, shardings)
-        on_phase("compiling")
-        try:
-            compiled = quickly(lowered)
-        except Exception as error:  # many kinds, by the pass of XLA that refuses
-            raise CannotRun(_reason("XLA cannot compile it", error)) from error
+        compiled = compiled_for(program, module, arguments, shardings, quickly)
     memory = checked_memory(compiled, mesh.size)
     text = compiled.as_text() or ""
     about = {"memory": memory, "added": [dataclasses.asdict(c) for c in hlo.added_by_compiler(text, sizes, marked)]}
@@ -220,6 +249,39 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
         cost = hlo.compiled_cost(text)
         about |= {"compiled_flops": dataclasses.asdict(cost.flops), "compiled_dots": dataclasses.asdict(cost.dots)}
     return Compiled(compiled, mesh, shardings, about)
+
+
+def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, Any]], exact: bool) -> Compiled:
+    """Compile the one form of a program for an accelerator, or for several processes, as anybody's program is compiled there."""
+    shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
+    with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
+        module = program.module()
+        if jax.default_backend() == CPU.platform:  # others have a ragged all-to-all of their own
+            ragged.spell_out(module)
+        products = [op for op in walk(module.operation) if op.name in PRODUCTS]
+        if exact:
+            with module.context:
+                for op in products:
+                    op.attributes["precision_config"] = ir.Attribute.parse(HIGHEST)
+        compiled = compiled_for(program, module, arguments, shardings, lambda lowered: lowered.compile())
+    checked_memory(compiled, mesh.size)
+    return Compiled(compiled, mesh, shardings, {"products": bool(products)})
+
+
+def compiled_for(
+    program: Program,
+    module: Any,
+    arguments: list[dict[str, Any]],
+    shardings: list[NamedSharding],
+    compile_: Callable[[Any], Any],
+) -> Any:
+    """The executable of ``module``, which is the program's. Raises CannotRun."""
+    lowered = standing_in(module, program, arguments, shardings)
+    on_phase("compiling")
+    try:
+        return compile_(lowered)
+    except Exception as error:  # many kinds, by the pass of XLA that refuses
+        raise CannotRun(_reason("XLA cannot compile it", error)) from error
 
 
 def quickly(lowered: Any) -> Any:
@@ -235,7 +297,8 @@ def quickly(lowered: Any) -> Any:
 
 def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
     """A module as JAX has it when it has lowered a function itself: so it places arguments and assembles results as ever."""
-    key = repr((arguments, program.results, [list(s.mesh.shape.items()) for s in shardings]))
+    meshes = [(list(s.mesh.shape.items()), s.mesh.devices.flat[0].platform) for s in shardings]
+    key = repr((arguments, program.results, meshes))
     lowered = copy(_stand_ins.get(key, lambda: lowered_stand_in(program, arguments, shardings)))
     lowered._lowering = copy(lowered._lowering)
     lowered._lowering._hlo = module
@@ -276,7 +339,7 @@ def outputs_of(compiled: Compiled, inputs: list[list[np.ndarray]], steps: Steps)
         fresh, count = iter(values), len(compiled.shardings)
         arguments = [next(fresh) for _ in range(count)]
         for step in range(steps.count):
-            placed = [jax.device_put(v, s) for v, s in zip(arguments, compiled.shardings, strict=True)]
+            placed = [_placed(v, s) for v, s in zip(arguments, compiled.shardings, strict=True)]
             try:
                 out = jax.block_until_ready(compiled.call(*placed))
             except Exception as error:  # XLA's own, and what its runtime raises
@@ -286,6 +349,13 @@ def outputs_of(compiled: Compiled, inputs: list[list[np.ndarray]], steps: Steps)
                 arguments = steps.arguments_after(out, fresh, count)
     one_of: dict[bytes, bytes] = {}  # devices often hold the same
     return {"outputs": runs} | compiled.about, [one_of.setdefault(blob, blob) for blob in blobs]
+
+
+def _placed(value: Any, sharding: NamedSharding) -> Any:
+    """An argument on the devices; of several processes each lays out what its own hold."""
+    if sharding.is_fully_addressable or isinstance(value, jax.Array):
+        return jax.device_put(value, sharding)
+    return jax.make_array_from_callback(value.shape, sharding, lambda index: value[index])
 
 
 def _reason(what: str, error: Exception) -> str:
@@ -302,14 +372,30 @@ def runs() -> bool:
     return bool(np.asarray(total(placed))[0] == mesh.size)
 
 
+def look() -> dict[str, Any]:
+    """Which devices there are: those of all processes that this one was joined to."""
+    try:
+        found = jax.devices()
+    except Exception as error:  # of many kinds, by what is missing
+        return {"problem": one_line(error) or f"{jax.config.jax_platforms} is nothing that this JAX knows"}  # type: ignore[attr-defined]
+    return {"platform": found[0].platform, "kind": found[0].device_kind, "count": len(found)}
+
+
+def join(address: str, processes: int, number: int) -> None:
+    """Make this process one of several whose devices are one mesh; they find each other at this address."""
+    if jax.config.jax_platforms == BACKENDS["cpu"].platform:  # type: ignore[attr-defined]
+        jax.config.update("jax_cpu_collectives_implementation", "gloo")
+    jax.distributed.initialize(address, processes, number)
+
+
 def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
-    """Shape, dtype, and per device (in mesh order) the slice it holds and its data."""
+    """Shape, dtype, and per device of this process (in mesh order) the slice it holds and its data."""
     held = sum(shard.data.nbytes for shard in leaf.addressable_shards)
     if held + sum(map(len, blobs)) > MAX_OUTPUT:
         raise Refused("the results are larger than 64 MiB over all devices and runs")
     shards = {s.device: s for s in leaf.addressable_shards}
     places, about = [], {"shape": list(leaf.shape), "dtype": leaf.dtype.name}
-    for device in mesh.devices.flat:
+    for device in mesh.local_devices:
         shard = shards.get(device)
         if shard is None:
             raise Refused("the result does not live on all devices of the mesh")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from grader.runner import execution
@@ -14,16 +15,26 @@ Send = Callable[[dict[str, Any], list[bytes]], None]
 
 
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
-    """Run one program, or, asked for ``ours``, one of our own; what is the learner's, ``execute`` says in its answer."""
+    """Run one program, or, asked for ``ours``, one of our own; what is the learner's, ``execute`` says in its answer.
+
+    Beside them: ``join`` other processes, ``look`` at the devices, and the ``values`` alone of a program,
+    as its devices make them or ``exact``.
+    """
     if header.get("ours"):
         send({"runs": execution.runs()}, [])
         return
+    if joined := header.get("join"):
+        execution.join(*joined)
+    if header.get("look"):
+        send({"found": execution.look()}, [])
+        return
+    run = partial(execution.values, exact=header["exact"]) if "exact" in header else execution.execute
     program, *rest = blobs
     execution.on_phase = lambda phase: send({"phase": phase}, [])
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])  # ends this process, whatever it is doing
     before = time.process_time()
     try:
-        answer, out = execution.execute(header["ask"], program, execution.unpack_inputs(header, rest))
+        answer, out = run(header["ask"], program, execution.unpack_inputs(header, rest))
     except Exception as error:  # ours
         answer, out = {"broken": f"{type(error).__name__}: {without_marks(one_line(error))[:300]}"}, []
     signal.setitimer(signal.ITIMER_PROF, 0)

@@ -2,7 +2,8 @@
 
 A process of its own, because the sandbox's supervisor lives in whoever starts it, and because as
 subreaper it gets, and kills, whatever escapes from the sandbox's process group.
-Run as ``launcher.py SCRATCH READABLE MEMORY_MIB PROCESSES THREADS COMMAND...``; imports nothing of this package.
+Run as ``launcher.py WRITABLE READABLE MEMORY_MIB PROCESSES THREADS COMMAND...``, the scratch folder first of what is
+writable, 0 for no limit of memory; imports nothing of this package.
 """
 
 from __future__ import annotations
@@ -22,7 +23,9 @@ PR_SET_CHILD_SUBREAPER = 36
 CAP_DAC_READ_SEARCH = 2
 
 
-def main(scratch: str, readable: list[str], memory_mib: int, processes: int, threads: int, command: list[str]) -> int:
+def main(
+    writable: list[str], readable: list[str], memory_mib: int, processes: int, threads: int, command: list[str]
+) -> int:
     from sandlock import Sandbox
     from sandlock.sandbox import StdioMode
 
@@ -32,11 +35,11 @@ def main(scratch: str, readable: list[str], memory_mib: int, processes: int, thr
     drop_capabilities()
     sandbox = Sandbox(
         fs_readable=readable,
-        fs_writable=[scratch, "/dev/null"],
+        fs_writable=[*writable, "/dev/null"],
         max_processes=processes,
-        max_memory=f"{memory_mib}M",
+        max_memory=f"{memory_mib}M" if memory_mib else None,
         no_coredump=True,
-        cwd=scratch,
+        cwd=writable[0],
     )
     process = sandbox.popen(command, stdin=StdioMode.INHERIT, stdout=StdioMode.INHERIT, stderr=StdioMode.INHERIT)
 
@@ -121,5 +124,5 @@ def descendants() -> list[int]:
 
 
 if __name__ == "__main__":
-    scratch, paths, *numbers = sys.argv[1:6]
-    sys.exit(main(scratch, paths.split(":"), *map(int, numbers), command=sys.argv[6:]))
+    writable, readable, *numbers = sys.argv[1:6]
+    sys.exit(main(writable.split(":"), readable.split(":"), *map(int, numbers), command=sys.argv[6:]))

@@ -8,7 +8,8 @@ trace: imports JAX, starts no backend (a fork is sound only until one exists), a
     changes another or a file that it cannot write; what it deletes only seems to be gone, so that it counts. It can neither
     signal nor read its keeper, which hands out the asks in stages and keeps its limits. What it leaves, running or written,
     is ended and deleted; where that fails, the worker ends as well, and with it its sandbox.
-run: admits, compiles and executes programs, one after another; learner Python never comes here.
+run: admits, compiles and executes programs, one after another; learner Python never comes here. One that was given an
+    accelerator has no limit of memory (0).
 
 Every answer is a frame with ``from``: ``child`` is untrusted (it passed through learner hands),
 ``worker`` is ours.
@@ -40,7 +41,8 @@ def main(role: str, memory_mib: int, readable: str = "") -> None:
         if readable:
             landlock(readable.split(":"))
     else:
-        cap(resource.RLIMIT_AS, memory_mib << 20)
+        if memory_mib:
+            cap(resource.RLIMIT_AS, memory_mib << 20)
         room = importlib.import_module("grader.runner.serve")
 
     gc.collect()

@@ -17,8 +17,9 @@ import sys
 from functools import cache
 from pathlib import Path
 
-from grader.sandbox import needs
+from grader.sandbox import drivers, needs
 from grader.sandbox.filters import ARCHITECTURES
+from grader.wire.backends import CPU, Backend
 from grader.wire.limits import MAX_PROCESSES, MAX_THREADS, STUCK_SECONDS
 
 TIERS = ("sandlock", "bwrap", "none")
@@ -81,11 +82,13 @@ def best_tier(asked: str = "auto") -> str:
     )
 
 
-def environment(devices: int, stuck_seconds: float = STUCK_SECONDS) -> dict[str, str]:
+def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, backend: Backend = CPU) -> dict[str, str]:
     """What a worker's environment holds, and nothing else.
 
     Args:
+        devices: how many are simulated.
         stuck_seconds: of wall time; devices that wait for each other longer are ended by XLA.
+        backend: whose devices it is to find.
     """
     flags = f"--xla_force_host_platform_device_count={devices}"
     if stuck_seconds < STUCK_SECONDS:
@@ -93,13 +96,13 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS) -> dict[str,
     return {
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",
-        "JAX_PLATFORMS": "cpu",
+        "JAX_PLATFORMS": backend.platform,
         "XLA_FLAGS": flags,
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "MALLOC_ARENA_MAX": "4",  # else a process of many threads, on many processors, reserves more than it may
         "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # macOS: we fork before there is a backend
-    }
+    } | drivers.settings(backend)
 
 
 def package(role: str) -> list[str]:
@@ -107,21 +110,22 @@ def package(role: str) -> list[str]:
     return [str(PACKAGE / "__init__.py"), *(str(PACKAGE / room) for room in ROOMS[role])]
 
 
-def command(tier: str, role: str, scratch: str, memory_mib: int) -> list[str]:
-    """The command line that starts a worker."""
+def command(tier: str, role: str, scratch: str, memory_mib: int, backend: Backend = CPU) -> list[str]:
+    """The command line that starts a worker; one with an accelerator's driver has no limit of addresses (0)."""
     python = [sys.executable, "-P", "-s", "-B"]
     command = [*python, str(HERE / "start.py"), ":".join(ROOMS[role]), role, str(memory_mib)]
     if tier == "none":
         return command
     if tier == "sandlock":  # what learner code may read is less than what a start takes
         command += [":".join(needs.readable())] if role == "trace" else []
-        readable = ":".join([*needs.listable(), *package(role)])
+        readable = ":".join([*needs.listable(), *package(role), *drivers.readable(backend)])
+        writable = ":".join([scratch, *drivers.writable(backend)])
         most = [str(memory_mib), str(MAX_PROCESSES), str(MAX_THREADS)]
-        return [*python, str(HERE / "launcher.py"), scratch, readable, *most, *command]
-    return [*_bwrap(scratch, package(role)), *command]
+        return [*python, str(HERE / "launcher.py"), writable, readable, *most, *command]
+    return [*_bwrap(scratch, package(role), backend), *command]
 
 
-def _bwrap(scratch: str, package: list[str]) -> list[str]:
+def _bwrap(scratch: str, package: list[str], backend: Backend) -> list[str]:
     """Nothing can be written but the scratch folder, which is emptied after each submission."""
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
                "--proc", "/proc", "--dev", "/dev"]  # fmt: skip
@@ -134,6 +138,10 @@ def _bwrap(scratch: str, package: list[str]) -> list[str]:
             command += ["--symlink", os.readlink(path), path]
         elif not path.startswith(("/dev", "/proc")) and Path(path).parent != library:
             command += ["--ro-bind", path, path]
+    for path in drivers.readable(backend):
+        command += ["--ro-bind", path, path] if path != "/proc" else []
+    for path in drivers.writable(backend):
+        command += ["--dev-bind", path, path]
     command += ["--bind", scratch, scratch, "--chdir", scratch]
     for mount in (*holes, "/proc", "/dev", "/"):
         command += ["--remount-ro", mount]

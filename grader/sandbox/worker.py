@@ -20,6 +20,7 @@ from grader.sandbox.limits import Limits
 from grader.sandbox.scratch import empty
 from grader.sandbox.tiers import command, environment
 from grader.wire import frames
+from grader.wire.backends import CPU, Backend
 from grader.wire.limits import GONE_SECONDS, MAX_STDERR, START_SECONDS
 
 # Launchers die with the *thread* that started them (PR_SET_PDEATHSIG): this one lives as long as we do.
@@ -45,14 +46,18 @@ class WorkerDied(Exception):
 class Worker:
     """A worker process of one role, started when first needed and again after it died.
 
+    Args:
+        devices: how many it simulates.
+        backend: whose devices it finds; only where programs run this is another than the CPU.
+
     Attributes:
         process: None until it is started, and when it has ended.
         scratch: the folder that it may write to.
         ready: whether it can be asked.
     """
 
-    def __init__(self, role: str, tier: str, devices: int, limits: Limits) -> None:
-        self.role, self.tier, self.devices, self.limits = role, tier, devices, limits
+    def __init__(self, role: str, tier: str, devices: int, limits: Limits, backend: Backend = CPU) -> None:
+        self.role, self.tier, self.devices, self.limits, self.backend = role, tier, devices, limits, backend
         self.process: subprocess.Popen[bytes] | None = None
         self.scratch = ""
         self._retired = False
@@ -71,13 +76,15 @@ class Worker:
             return
         self.scratch = tempfile.mkdtemp(prefix="shardlings-")
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed in kill()
+        memory = self.limits.memory_mib if self.backend is CPU else 0
+        settings = environment(self.devices, self.limits.stuck_seconds, self.backend)
         self.process = _starter.submit(
             subprocess.Popen,
-            command(self.tier, self.role, self.scratch, self.limits.memory_mib),
+            command(self.tier, self.role, self.scratch, memory, self.backend),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=self._stderr,
-            env=environment(self.devices, self.limits.stuck_seconds) | {"HOME": self.scratch, "TMPDIR": self.scratch},
+            env=settings | {"HOME": self.scratch, "TMPDIR": self.scratch},
             cwd=self.scratch,
             start_new_session=True,
         ).result()
@@ -150,11 +157,13 @@ class Worker:
             if "end" in header:
                 return
 
-    def run_program(self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]]) -> tuple[dict, list[bytes]]:
-        """One program's facts and outputs, and the ``cpu`` seconds that it took."""
+    def run_program(
+        self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]], **more: Any
+    ) -> tuple[dict, list[bytes]]:
+        """One program's facts and outputs, and the ``cpu`` seconds that it took; ``more``: of the request."""
         packed = [[frames.pack_array(a) for a in one] for one in inputs]
         about = [[about for about, _ in one] for one in packed]
-        header = {"ask": ask, "inputs": about, "seconds": self.limits.run_seconds}
+        header = {"ask": ask, "inputs": about, "seconds": self.limits.run_seconds} | more
         self.await_ready()
         self.send(b"!" + frames.pack(header, [program, *(data for one in packed for _, data in one)]))
         deadline = time.monotonic() + backstop(self.limits.run_seconds)
@@ -163,6 +172,18 @@ class Worker:
             if "phase" not in header:
                 return header, blobs
             self._phase = header["phase"]
+
+    def look(self, joined: Sequence[Any] = ()) -> dict[str, Any]:
+        """The devices that it finds, or the ``problem`` that keeps it from them.
+
+        Args:
+            joined: where it is one of several processes: address, how many, its number.
+
+        Raises WorkerDied.
+        """
+        self.await_ready()
+        self.send(b"!" + frames.pack({"look": True, "join": list(joined)}))
+        return self.receive(time.monotonic() + START_SECONDS)[0].get("found", {})
 
     def runs(self) -> bool:
         """Whether a fresh worker runs a program of our own, on all devices."""

@@ -1,0 +1,171 @@
+"""What one device of this machine says of the course: values of every reference on it, and how long products take.
+
+    python bench/devices.py [gpu|tpu] [--only EXERCISE] [--out measured.json]
+
+Values: each call of each reference is asked once more on a mesh of ones (axes of size 1), which one device can run, and its
+checks are judged there with the tolerance of the device's arithmetic. Such a mesh proves no sharding, so nobody is graded by it: it
+is arithmetic that is tried. "worst" is the largest error as a part of what is let pass. A call whose reference needs neighbours
+(a ring of 3 has none with itself) is left out where it fails on a simulated device too.
+
+Times: ``a @ b``, twenty calls in a row and one wait, the median of seven such rounds.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import platform
+import subprocess
+import sys
+from collections import Counter
+from contextlib import suppress
+from datetime import date
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from grader.batch.devices import Devices, NoDevices
+from grader.batch.grade import Grader
+from grader.course.finding import find_course
+from grader.course.loading import Course
+from grader.course.reference import reference_source
+from grader.declared import AuthorError
+from grader.exercise import Call, Exercise
+from grader.expect import values
+from grader.intake.submission import Chunk, Source
+from grader.judging.judge import judge_checks
+from grader.judging.plan import OPEN_SEED, Ask, inputs_of, rng
+from grader.wire.backends import backend_of
+
+ROOT = Path(__file__).resolve().parent.parent
+SHAPES = [
+    *((n, n, n, d) for d in ("bfloat16", "float32") for n in (1024, 2048, 4096, 8192)),
+    (16384, 16384, 16384, "bfloat16"),
+    (1024, 8192, 4096, "bfloat16"),  # one step of a ring of eight over [8192, 8192] @ [8192, 32768]
+    (8192, 8192, 4096, "bfloat16"),  # all of a device's product in it
+]
+TIMING = """
+import json, statistics, sys, time
+import jax, jax.numpy as jnp
+found = []
+for m, k, n, dtype in json.loads(sys.argv[1]):
+    for precision in (None, "highest") if dtype == "float32" else (None,):
+        a = jax.random.normal(jax.random.key(0), (m, k), dtype)
+        b = jax.random.normal(jax.random.key(1), (k, n), dtype)
+        product = jax.jit(lambda a, b: jnp.matmul(a, b, precision=precision))
+        jax.block_until_ready([product(a, b) for _ in range(3)])
+        rounds = []
+        for _ in range(7):
+            begun = time.perf_counter()
+            for _ in range(20):
+                c = product(a, b)
+            jax.block_until_ready(c)
+            rounds.append((time.perf_counter() - begun) / 20)
+        low, typical, high = statistics.quantiles(rounds, n=4)
+        found.append({"m": m, "k": k, "n": n, "dtype": dtype, "precision": precision or "default", "seconds": typical,
+                      "spread": (high - low) / typical, "tflops": 2 * m * k * n / typical / 1e12})
+device = jax.devices()[0]
+print(json.dumps({"device": device.device_kind, "platform": device.platform, "jax": jax.__version__, "matmuls": found}))
+"""
+
+
+def asks_of(exercise: Exercise) -> list[Ask]:
+    """Every call on a mesh of ones, with public and with hidden sizes; what cannot be cut so is left out."""
+    asks = []
+    for call in dict.fromkeys(c for check in exercise.checks.values() for c in check.calls):
+        if not isinstance(call, Call) or call.timing:
+            continue
+        mesh = dict.fromkeys(call.meshes[0], 1)
+        for hidden in (False, True):
+            dims, static = call.sizes(mesh, hidden=hidden), call.keywords(hidden=hidden)
+            with suppress(AuthorError, ValueError):
+                inputs = list(inputs_of(call, mesh, dims, static, rng(OPEN_SEED, exercise.id)))
+                asks.append(
+                    Ask(
+                        call,
+                        mesh,
+                        dims,
+                        inputs,
+                        static=static,
+                        check_vma=call.task.modes[0],
+                        hidden=hidden,
+                        exercise=exercise.id,
+                    )
+                )
+    return asks
+
+
+def judged(course: Course, grader: Grader, names: list[str]) -> dict[str, Any]:
+    """Of every check on meshes of ones: whether it passes, and what became of it on the device."""
+    counts, wrong, worst = Counter(), [], {}
+    plain = values._close
+
+    def close(got: Any, want: Any, terms: int, scale: float | None, dtype: str | None) -> None:
+        if got.factors:
+            with suppress(Exception):
+                whole = values.wide(np.asarray(want))
+                largest = scale if scale is not None else float(np.max(np.abs(whole), initial=0.0))
+                error = float(np.max(np.abs(values.wide(got.value) - whole), initial=0.0))
+                bound = values._tolerance(got.due, terms, scale, got.factors) * largest
+                worst[name] = max(worst.get(name, 0.0), error / bound)
+        plain(got, want, terms, scale, dtype)
+
+    values._close = close
+    for name in names:
+        exercise = course.exercise(name)
+        asks = asks_of(exercise)
+        if not asks:
+            continue
+        source = Source(f"{name}.py", (Chunk(f"{name}.py", reference_source(exercise, {})),))
+        with grader.workers() as workers:
+            answered, _ = workers.collect(source, asks)
+        asked = {id(ask.of) for ask in asks}
+        for result in judge_checks(exercise, answered, public=False):
+            if not all(id(call) in asked for call in exercise.checks[result.name].calls):
+                continue
+            kind = "passed" if result.status == "passed" else "not run there" if result.unjudged else "left out"
+            if "wrong on real ones" in result.reason:
+                kind = "wrong"
+            counts[kind] += 1
+            if kind in ("wrong", "not run there"):
+                wrong.append(f"{name}/{result.name}: {result.reason}")
+    values._close = plain
+    return {"checks": dict(counts), "problems": wrong, "worst": {n: round(w, 4) for n, w in sorted(worst.items())}}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser()
+    parser.add_argument("backend", nargs="?", default="cpu")
+    parser.add_argument("--only", action="append", default=[])
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--isolation", default="none")
+    asked = parser.parse_args()
+    backend, course = backend_of(asked.backend), find_course(ROOT)
+    try:
+        devices = Devices(backend, asked.isolation, course.config.limits, 1, tell=lambda text: print(f"note: {text}"))
+    except NoDevices as error:
+        sys.exit(f"devices: {error}")
+    with Grader(course, "none", devices=devices) as grader:
+        found = judged(course, grader, course.asked(asked.only))
+    print(f"{devices.text}: {found['checks']}")
+    for line in found["problems"]:
+        print(f"  {line}")
+    print("worst:", ", ".join(f"{name} {ratio:.0%}" for name, ratio in found["worst"].items()) or "-")
+    shapes = SHAPES if asked.backend != "cpu" else [(512, 512, 512, "float32"), (1024, 1024, 1024, "float32")]
+    done = subprocess.run([sys.executable, "-c", TIMING, json.dumps(shapes)], capture_output=True, text=True)
+    if done.returncode:
+        sys.exit(f"devices: nothing was timed: {done.stderr.strip().splitlines()[-1]}")
+    timed = json.loads(done.stdout.splitlines()[-1])
+    for one in timed["matmuls"]:
+        size = f"{one['m']} x {one['k']} x {one['n']}"
+        print(
+            f"  {size:22} {one['dtype']:9} {one['precision']:8} {one['seconds'] * 1e3:9.4f} ms {one['tflops']:8.2f} TFLOP/s, spread {one['spread']:.0%}"
+        )
+    if asked.out:
+        about = {"date": date.today().isoformat(), "host": platform.machine(), "values": found}
+        asked.out.write_text(json.dumps(timed | about, indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main()
