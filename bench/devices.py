@@ -1,6 +1,6 @@
 """What one device of this machine says of the course: values of every reference on it, and how long products take.
 
-    python bench/devices.py [gpu|tpu] [--only EXERCISE] [--out measured.json]
+    python bench/devices.py [gpu|tpu] [--only EXERCISE] [--no-times] [--out measured.json]
 
 Values: each call of each reference is asked once more on a mesh of ones (axes of size 1), which one device can run, and its
 checks are judged there with the tolerance of the device's arithmetic. Such a mesh proves no sharding, so nobody is graded by it: it
@@ -139,6 +139,7 @@ def main() -> None:
     parser.add_argument("backend", nargs="?", default="cpu")
     parser.add_argument("--only", action="append", default=[])
     parser.add_argument("--out", type=Path)
+    parser.add_argument("--no-times", action="store_true")
     parser.add_argument("--isolation", default="none")
     asked = parser.parse_args()
     backend, course = backend_of(asked.backend), find_course(ROOT)
@@ -152,6 +153,8 @@ def main() -> None:
     for line in found["problems"]:
         print(f"  {line}")
     print("worst:", ", ".join(f"{name} {ratio:.0%}" for name, ratio in found["worst"].items()) or "-")
+    if asked.no_times:
+        return
     shapes = SHAPES if asked.backend != "cpu" else [(512, 512, 512, "float32"), (1024, 1024, 1024, "float32")]
     done = subprocess.run([sys.executable, "-c", TIMING, json.dumps(shapes)], capture_output=True, text=True)
     if done.returncode:

@@ -9,18 +9,28 @@ from __future__ import annotations
 
 import contextlib
 import math
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
+from pathlib import Path
+from typing import Any, cast
 from unittest import mock
+
+import numpy as np
 
 from grader.batch.devices import gathered
 from grader.batch.findings import outputs_of
+from grader.batch.grade import Grader
 from grader.common.observation import Observation, Sharded
+from grader.course.answers import answers
+from grader.course.finding import find_course
+from grader.course.reference import reference_source
+from grader.expect import values
+from grader.intake.submission import Chunk, Source, Submission
 from grader.judging.plan import Ask
 from grader.runner import execution
 from grader.runner.admission import walk
-from grader.wire.backends import Backend
+from grader.wire.backends import BACKENDS, Backend
 
 PRODUCTS = {"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"}
 
@@ -39,11 +49,11 @@ class Emulated:
         self, ask: Ask, request: dict[str, Any], program: bytes, seen: Observation
     ) -> list[list[list[Sharded]]]:
         with self.rounding():
-            usual = self.values(ask, request, program, exact=False)
+            usual = self.once(ask, request, program, exact=False)
         found = [[[replace(array, factors=self.backend.factors) for array in run] for run in usual]]
-        return [*found, self.values(ask, request, program, exact=True)]
+        return [*found, self.once(ask, request, program, exact=True)]
 
-    def values(self, ask: Ask, request: dict[str, Any], program: bytes, *, exact: bool) -> list[list[Sharded]]:
+    def once(self, ask: Ask, request: dict[str, Any], program: bytes, *, exact: bool) -> list[list[Sharded]]:
         header, blobs = execution.values(request, program, ask.arrays(), exact)
         assert "fault" not in header, header
         return outputs_of(ask, *gathered([(header, blobs)], math.prod(ask.mesh.values())))
@@ -78,3 +88,35 @@ class Emulated:
                             bits = (ir.IntegerAttr.get(i32, 8), ir.IntegerAttr.get(i32, mantissa))
                             op.operands[at] = stablehlo.reduce_precision(factor, *bits)
                 self.rounded += 1
+
+
+def sweep(backend: Backend, asked: list[str]) -> int:
+    """Grade these references; how many checks do not pass."""
+    course, emulated, failing = find_course(Path(__file__).resolve().parents[1]), Emulated(backend), 0
+    plain, off = values._close, [0.0]
+
+    def close(got: Sharded, want: Any, terms: int, scale: float | None, dtype: str | None) -> None:
+        if got.factors:
+            whole = values.wide(np.asarray(want))
+            largest = scale if scale is not None else float(np.max(np.abs(whole), initial=0.0))
+            pairs = zip(got.shards, got.slices, strict=True)
+            error = max(float(np.max(np.abs(values.wide(s) - values._part(whole, at)), initial=0.0)) for s, at in pairs)
+            off[0] = max(off[0], error / largest / backend.factors if largest else 0.0)
+        plain(got, want, terms, scale, dtype)
+
+    with mock.patch.object(values, "_close", close), Grader(course, "none", devices=cast(Any, emulated)) as grader:
+        for name in course.asked(asked):
+            off[0], before = 0.0, emulated.rounded
+            text = reference_source(course.exercise(name), answers(course, course.exercise(name), "canary"))
+            source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
+            report = grader.grade(Submission("canary", {name: source}, (), ""), [name]).exercises[0]
+            if count := emulated.rounded - before:
+                print(f"{name:24} {off[0]:7.2f} eps, {count} products", flush=True)
+            for result in (r for r in report.results if r.status != "passed"):
+                failing += 1
+                print(f"  {result.name} {result.status}: {result.reason}", flush=True)
+    return failing
+
+
+if __name__ == "__main__":
+    sys.exit(min(sweep(BACKENDS[sys.argv[1]], sys.argv[2:]), 1))

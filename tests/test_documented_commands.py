@@ -41,6 +41,7 @@ NOT_RUN = {
     ("docs/nbgrader.md", "shardlings export"): "tests/integrations/test_export.py runs them",
     ("docs/students.md", "$ shardlings"): "waits for what is typed and saved; tests/watching and tests/cli/test_learner.py do that",
     ("docs/term.md", "shardlings grade"): "tests/cli/test_grading.py and tests/batch/test_changes.py have a term's classes",
+    ("docs/devices.md", "shardlings doctor"): "needs an accelerator; tests/batch/test_devices.py runs several processes",
     ("docs/profile.md", "shardlings predict"): "measures this machine for a minute; tests/cli/test_predict.py runs small ones",
 }  # fmt: skip
 # What the prose asks a person to do before a block.

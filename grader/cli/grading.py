@@ -115,7 +115,8 @@ def grade_batch(
         if not dry:
             keep_roster(to, known.plain)
         summary = finish(found, folder, graded, not_graded, unusable, known)
-    print_batch(folder, summary, tier, as_json=as_json)
+    where = tier if devices is None else f"{tier}; values on {devices.text}"
+    print_batch(folder, summary, where, as_json=as_json)
     for student, reason in not_graded.items():
         tell("shardlings", f"{student} was not graded: {reason}")
     return BROKEN if not_graded else exit_code(graded)
@@ -182,7 +183,7 @@ def finish(
 
 
 def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: bool) -> None:
-    """The class at a glance, and where to read more."""
+    """The class at a glance, and where to read more; ``tier``: how confined, and where programs ran besides."""
     if as_json:
         changes = [asdict(change) for change in folder.changes]
         print_json(summary.model_dump(mode="json") | {"changes": changes})

@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.batch import canary
+from grader.batch.devices import Devices, NoDevices
 from grader.batch.grade import Grader
 from grader.course.config import CourseError
 from grader.course.loading import Course
+from grader.sandbox import drivers
 from grader.sandbox.limits import Limits
 from grader.sandbox.tiers import TIERS, NoIsolation, available, best_tier
 from grader.sandbox.worker import Worker, WorkerDied
+from grader.wire.backends import BACKENDS, CPU, Backend
 
 # As pyproject.toml says. .ci/run proves the oldest, and the newest below the bound that each Python can have.
 OLDEST_JAX, UNTESTED_JAX = (0, 10, 2), (0, 13)
@@ -65,7 +68,7 @@ def examine(devices: int, course: Course | None = None, isolation: str = "auto")
     lines.append(jax_line())
     usable = not jax_problem()
     if usable:
-        lines.append(count_devices(devices))
+        lines += [count_devices(devices), *map(accelerator, (b for b in BACKENDS.values() if b is not CPU))]
     for tier in TIERS[:2]:
         trouble = available(tier)
         lines.append(Line(f"isolation {tier}", not trouble, trouble or "works"))
@@ -111,6 +114,21 @@ def count_devices(devices: int) -> Line:
         else f"{found} simulated devices, the course asks for {devices}"
     )
     return Line("devices", found >= devices, text, needed=True)
+
+
+def accelerator(backend: Backend) -> Line:
+    """Whether programs can be run on such devices here. Where none can be, JAX is not asked, which may take it minutes."""
+    name = f"backend {backend.name}"
+    if not drivers.packages(backend):
+        return Line(name, False, f"JAX has no driver for it; on a machine that has one: {backend.install}")
+    if not drivers.present(backend):
+        return Line(name, False, "its driver's package is installed, and there is no such device")
+    try:
+        devices = Devices(backend, "none", Limits(), 1)
+    except NoDevices as error:
+        return Line(name, False, str(error))
+    devices.close()
+    return Line(name, True, f"{devices.count} x {devices.kind}; --backend {backend.name} runs programs on it")
 
 
 def attack(tier: str, jobs: int) -> int:

@@ -42,6 +42,7 @@ class Explained:
         memory: bytes of temporaries per device, by XLA. live: all that is held at once, by liveness.
         flops, dot_flops: arithmetic of one device; that of products among it.
         journeys: what its permutes pass on from round to round.
+        elsewhere: what became of it on other devices than simulated ones; empty where none were asked for.
         timeline: the program laid out in time, where that was asked for; ``untimed``: why it cannot be.
     """
 
@@ -59,6 +60,7 @@ class Explained:
     ran: bool = True
     live: Memory | None = None
     journeys: Sequence[Journey] = ()
+    elsewhere: str = ""
     timeline: Timeline | None = None
     untimed: str = ""
     fault: Fault | None = None
@@ -106,21 +108,25 @@ def as_data(explained: Explained) -> dict[str, Any]:
     data |= {"mesh": dict(explained.mesh), "dims": dict(explained.dims)}
     if explained.fault is not None:
         return data | {"fault": dataclasses.asdict(explained.fault)}
-    return data | {
-        "arguments": [_array(a) for a in explained.arguments],
-        "results": [_array(r) for r in explained.results],
-        "collectives": [_collective(c) for c in explained.collectives],
-        "traffic": {axes: _interval(sent) for axes, sent in explained.traffic.items()},
-        "memory": {
-            "xla": explained.memory if explained.ran else None,
-            "live": dataclasses.asdict(explained.live) if explained.live else None,
-        },
-        "flops": {"products": _interval(explained.dot_flops), "others": _interval(explained.other_flops)},
-        "journeys": [dataclasses.asdict(journey) for journey in explained.journeys],
-        "timeline": _timeline(explained.timeline) if explained.timeline else None,
-        "roofline": [dataclasses.asdict(p) for p in roofline.points] if (roofline := explained.roofline) else None,
-        "untimed": explained.untimed or None,
-    }
+    return (
+        data
+        | {
+            "arguments": [_array(a) for a in explained.arguments],
+            "results": [_array(r) for r in explained.results],
+            "collectives": [_collective(c) for c in explained.collectives],
+            "traffic": {axes: _interval(sent) for axes, sent in explained.traffic.items()},
+            "memory": {
+                "xla": explained.memory if explained.ran else None,
+                "live": dataclasses.asdict(explained.live) if explained.live else None,
+            },
+            "flops": {"products": _interval(explained.dot_flops), "others": _interval(explained.other_flops)},
+            "journeys": [dataclasses.asdict(journey) for journey in explained.journeys],
+            "timeline": _timeline(explained.timeline) if explained.timeline else None,
+            "roofline": [dataclasses.asdict(p) for p in roofline.points] if (roofline := explained.roofline) else None,
+            "untimed": explained.untimed or None,
+        }
+        | ({"elsewhere": explained.elsewhere} if explained.elsewhere else {})
+    )
 
 
 def _timeline(timeline: Timeline) -> dict[str, Any]:

@@ -67,6 +67,8 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
         yield "sends", "", f"{bytes_text(sent)} from a device over {axes}"
     if explained.ran:
         yield "memory", "", f"{show_bytes(explained.memory)} of temporaries on a device (XLA's figure)"
+    if explained.elsewhere:
+        yield "runs", "", explained.elsewhere
     if explained.live is not None:
         yield "holds", "", live_text(explained.live)
     yield "FLOPs", "", f"{explained.dot_flops} in products, {explained.other_flops} others, on a device"

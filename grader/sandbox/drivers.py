@@ -25,41 +25,48 @@ class Driver:
     fixed: tuple[tuple[str, str], ...] = ()
 
 
+SHARED = "/dev/shm"  # memory that is shared with the driver's helpers
 EVERY = ("/proc", "/sys", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/passwd", "/etc/hosts")
 DRIVERS = {
     "gpu": Driver(
         packages=("jax_plugins", "nvidia", *(f"jax_cuda{n}_{part}" for n in (12, 13) for part in ("plugin", "pjrt"))),
         read=(*EVERY, "/usr/lib*/libcuda*", "/usr/lib*/libnvidia*", "/usr/lib/*/libcuda*", "/usr/lib/*/libnvidia*",
               "/usr/local/nvidia", "/usr/local/cuda*", "/etc/nvidia*", "/opt/cuda"),
-        write=("/dev/nvidia*", "/dev/nvidia-caps/*", "/dev/shm"),
+        write=("/dev/nvidia*", "/dev/nvidia-caps/*", SHARED),
         settings=("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE"),
         fixed=(("XLA_PYTHON_CLIENT_PREALLOCATE", "false"),),
     ),
     "tpu": Driver(
         packages=("libtpu",),
         read=(*EVERY, "/etc/resolv.conf", "/etc/nsswitch.conf"),
-        write=("/dev/accel*", "/dev/vfio", "/dev/vfio/*", "/dev/shm", "/tmp/libtpu_lockfile", "/tmp/tpu_logs"),
+        write=("/dev/accel*", "/dev/vfio", "/dev/vfio/*", SHARED, "/tmp/libtpu_lockfile", "/tmp/tpu_logs"),
         settings=("LIBTPU_INIT_ARGS", "TPU_*"),
     ),
 }  # fmt: skip
 
 
+def packages(backend: Backend) -> list[str]:
+    """Where the driver's side of JAX is installed; nothing where it is not."""
+    driver = DRIVERS.get(backend.name)
+    specs = [importlib.util.find_spec(name) for name in driver.packages] if driver else []
+    return [place for spec in specs if spec for place in spec.submodule_search_locations or ()]
+
+
 def readable(backend: Backend) -> list[str]:
     """What of it there is here, for reading."""
     driver = DRIVERS.get(backend.name)
-    if driver is None:
-        return []
-    packages = []
-    for name in driver.packages:
-        spec = importlib.util.find_spec(name)
-        packages += list(spec.submodule_search_locations or []) if spec else []
-    return [*packages, *_there(driver.read)]
+    return [*packages(backend), *_there(driver.read)] if driver else []
 
 
 def writable(backend: Backend) -> list[str]:
     """What of it there is here, for writing: the devices."""
     driver = DRIVERS.get(backend.name)
     return _there(driver.write) if driver else []
+
+
+def present(backend: Backend) -> bool:
+    """Whether there is such a device at all, as far as files tell."""
+    return any(path.startswith("/dev/") and path != SHARED for path in writable(backend))
 
 
 def settings(backend: Backend) -> dict[str, str]:

@@ -1,0 +1,81 @@
+"""Tolerances of a device's own arithmetic: right work passes where products are rounded, and wrong work does not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+from grader.batch.grade import Grader
+from grader.common.observation import Sharded
+from grader.common.result import Result
+from grader.course.answers import answers
+from grader.course.finding import find_course
+from grader.course.reference import reference_source
+from grader.exercise import Misconception
+from grader.expect import Failure, expect_close, values
+from grader.intake.submission import Chunk, Source, Submission
+from grader.wire.backends import BACKENDS
+from tests.commands import ROOT
+from tests.emulation import Emulated
+
+# One product; gradients through relus, whose masks flip. The whole course: python -m tests.emulation tpu
+CASES = [("tpu", "c3_contracting"), ("tpu", "h2_buckets"), ("gpu", "c3_contracting")]
+
+
+@pytest.fixture(scope="module")
+def grader() -> Iterator[Grader]:
+    with Grader(find_course(ROOT), "none") as made:
+        yield made
+
+
+def graded(grader: Grader, name: str, emulated: Emulated, slip: Misconception | None = None) -> dict[str, Result]:
+    exercise = grader.course.exercise(name)
+    text = reference_source(exercise, answers(grader.course, exercise, "ada"), slip)
+    source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
+    workers: Any = grader.hosts[0].without_devices()  # type: ignore[union-attr]
+    workers.devices = emulated
+    judge = Grader(grader.course, "none", here=workers)
+    return {r.name: r for r in judge.grade(Submission("ada", {name: source}, (), ""), [name]).exercises[0].results}
+
+
+@pytest.mark.parametrize(("backend", "name"), CASES)
+def test_references_pass_with_products_as_a_tpu_and_a_gpu_make_them(
+    grader: Grader, name: str, backend: str, devices: int
+) -> None:
+    emulated = Emulated(BACKENDS[backend])
+    results = graded(grader, name, emulated)
+    assert {n: r.reason for n, r in results.items() if r.status != "passed"} == {}
+    assert emulated.rounded > 0
+
+
+def test_a_misconception_fails_there_as_it_does_on_simulated_devices(grader: Grader, devices: int) -> None:
+    """The wide tolerance is never the only one: what passes has passed the narrow one before."""
+    slip = grader.course.exercise("c3_contracting").misconceptions["psum_then_slice"]
+    results = graded(grader, "c3_contracting", Emulated(BACKENDS["tpu"]), slip)
+    assert {n for n, r in results.items() if r.status == "failed"} == set(slip.fails)
+
+
+def sharded(value: np.ndarray, factors: float) -> Sharded:
+    return Sharded(value.shape, value.dtype, {"x": 1}, [((0, value.size),)], [value], value.dtype, factors=factors)
+
+
+@pytest.mark.parametrize(("backend", "off", "good"), [("tpu", 2.0**-6, True), ("tpu", 2.0**-4, False), ("gpu", 2.0**-9, True),
+                                                      ("gpu", 2.0**-6, False), ("cpu", 2.0**-9, False)])  # fmt: skip
+def test_what_is_let_pass_follows_from_what_factors_are_rounded_to(backend: str, off: float, good: bool) -> None:
+    want = np.array([1.0, -0.5, 0.25])
+    got = sharded((want + off).astype(np.float32), BACKENDS[backend].factors)
+    if good:
+        expect_close(got, want)
+    else:
+        with pytest.raises(Failure, match="values are wrong"):
+            expect_close(got, want)
+
+
+def test_float64_is_never_judged_by_rounded_factors() -> None:
+    want = np.array([1.0, 2.0])
+    with pytest.raises(Failure):
+        expect_close(sharded(want + 1e-6, BACKENDS["tpu"].factors), want)
+    assert values.FACTORS * BACKENDS["tpu"].factors == 2.0**-5
