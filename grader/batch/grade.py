@@ -6,7 +6,7 @@ import hashlib
 import importlib.metadata
 import json
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -18,7 +18,9 @@ from typing import Any
 import grader
 from grader.batch.devices import Devices
 from grader.batch.here import Here
-from grader.batch.workers import Runner, Spent, Workers
+from grader.batch.memory import Memory, lasting
+from grader.batch.workers import Collected, Runner, Spent, Workers
+from grader.common.cache import Cache
 from grader.common.observation import Fault, Observation
 from grader.common.pool import pool_of
 from grader.common.result import Evidence, ExerciseReport, Report, Result
@@ -55,22 +57,28 @@ class Grader:
         jobs: how many submissions are graded at a time.
         here: takes the place of workers in one's own notebook.
         devices: those that programs are run on beside the simulated ones; they are closed with the workers.
+        cache: where what depends on bytes alone is remembered over runs; of isolated workers only: without isolation
+            learner code could write there itself. What other devices do depends on more, and is not remembered.
+        fresh: nothing of it is used; what is found to be another is never used again.
     """
 
     def __init__(
         self, course: Course, tier: str, jobs: int = 1, *, here: Here | Workers | None = None,
-        devices: Devices | None = None,
+        devices: Devices | None = None, cache: Cache | None = None, fresh: bool = False,
     ) -> None:  # fmt: skip
         self.course, self.tier, self.jobs, self.devices = course, tier, jobs, devices
+        about = [own_digest(), versions(), tier, course.config.devices, course.config.limits.model_dump()]
+        self.memory = Memory(cache, about, fresh=fresh) if cache and tier != "none" and devices is None else None
         self._free: LifoQueue[Workers | Here] = LifoQueue()  # what runs already is taken first
         runners = [Runner(course, tier) for _ in range(jobs)]
         self.hosts: list[Workers | Here] = (
-            [here] if here else [Workers(course, tier, runners, devices) for _ in range(jobs)]
+            [here] if here else [Workers(course, tier, runners, devices, self.memory) for _ in range(jobs)]
         )
         for workers in self.hosts:
             self._free.put(workers)
         self._known: dict[Any, Known] = {}
         self._plans: dict[tuple[str, bool], list[Ask]] = {}
+        self._digests: dict[tuple[str, ...], str] = {}
         self._lock = threading.Lock()
 
     def __enter__(self) -> Grader:
@@ -165,7 +173,7 @@ class Grader:
         parts = [
             submission.student,
             submission.digest,
-            self.course.digest(names),
+            self._digest(names),
             names,
             versions(),
             own_digest(),
@@ -174,6 +182,12 @@ class Grader:
             *([self.devices.text] if self.devices else []),
         ]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def _digest(self, names: Sequence[str]) -> str:
+        """The course's, of these exercises; a course stays as it was loaded."""
+        if tuple(names) not in self._digests:
+            self._digests[tuple(names)] = self.course.digest(list(names))
+        return self._digests[tuple(names)]
 
     def _grade_sources(
         self, submission: Submission, names: list[str], workers: Workers | Here, public: bool
@@ -187,34 +201,90 @@ class Grader:
         for name in names:
             source = submission.sources.get(name)
             if source is None:
-                fault = Fault("missing", "nothing was handed in for this exercise")
-                done[name] = self._report(
-                    submission, name, [Answered(a, fault) for a in plans[name]], [], workers, public
-                )
+                key = self._verdict_key(submission, name, plans[name], dict.fromkeys(plans[name], b"nothing"), public)
+                if (known := self._remembered(submission, name, key, [], public)) is None:
+                    fault = Fault("missing", "nothing was handed in for this exercise")
+                    found = [Answered(a, fault) for a in plans[name]]
+                    known = self._remember(key, found, self._report(submission, name, found, [], workers, public))
+                done[name] = known
             else:
                 groups.setdefault(source, []).append(name)
-        judging: list[tuple[str, list[Answered], list[str], Future[list[Result]]]] = []
+        judging: list[tuple[str, bytes | None, list[Answered], list[str], Future[list[Result]]]] = []
 
         def finish() -> None:
-            for name, found, notes, judged in judging:
-                done[name] = self._report(submission, name, found, notes, workers, public, judged.result())
+            for name, key, found, notes, judged in judging:
+                report = self._report(submission, name, found, notes, workers, public, judged.result())
+                done[name] = self._remember(key, found, report)
             judging.clear()
 
         with pool_of(1) as pool:  # what one source came to is judged while the next is traced
             for source, members in groups.items():
                 asks = [ask for name in members for ask in plans[name]]
-                answered, notes = workers.collect(source, asks, spent)
+                recalled = workers.recall(source, asks, spent) if isinstance(workers, Workers) else None
+                if recalled is not None:
+                    keys = {n: self._verdict_key(submission, n, plans[n], recalled.came_to, public) for n in members}
+                    known = {n: self._remembered(submission, n, keys[n], [], public) for n in members}
+                    if all(known.values()):
+                        done |= {name: report for name, report in known.items() if report is not None}
+                        spent.tracing += recalled.cpu
+                        continue
+                if isinstance(workers, Workers):
+                    collected = workers.collected(source, asks, spent, recalled)
+                else:
+                    collected = Collected(*workers.collect(source, asks, spent))
+                answered, notes = collected.answered, collected.notes
                 finish()
                 if len(members) > 1:
                     shared += [f"{source.name}: {note}" for note in notes]
                     notes = []
                 for name in members:
+                    key = self._verdict_key(submission, name, plans[name], collected.came_to, public)
+                    if (same := self._remembered(submission, name, key, notes, public)) is not None:
+                        done[name] = same
+                        continue
                     own = {id(ask) for ask in plans[name]}
                     found = [a for a in answered if id(a.ask) in own]
                     judged = pool.submit(judge_checks, self.course.exercise(name), found, public=public)
-                    judging.append((name, found, notes, judged))
+                    judging.append((name, key, found, notes, judged))
             finish()
         return done, shared
+
+    # what was judged before
+
+    def _verdict_key(
+        self, submission: Submission, name: str, asks: Sequence[Ask], came_to: Mapping[Ask, bytes] | None, public: bool
+    ) -> bytes | None:
+        """Over what the asks of an exercise came to and all that judges it; None where nothing is remembered."""
+        if self.memory is None or came_to is None:
+            return None
+        own = submission.student if self.course.config.variants.mode == "per_student" else ""
+        about = json.dumps([name, self._digest([name]), public, own, self.course.solved])
+        return self.memory.key(b"verdict", about.encode(), *(came_to[ask] for ask in asks))
+
+    def _remembered(
+        self, submission: Submission, name: str, key: bytes | None, notes: list[str], public: bool
+    ) -> ExerciseReport | None:
+        """A verdict that was reached before, as this submission's."""
+        found = self.memory.verdict(key) if self.memory and key else None
+        if found is None:
+            return None
+        source = submission.sources.get(name)
+        whose = {
+            "notes": notes,
+            "handed_in": source is not None,
+            "pseudonym": pseudonym_of(source) if source else "",
+            "basis": {} if public else self._basis(submission, name),
+        }
+        return found.model_copy(update=whose)
+
+    def _remember(self, key: bytes | None, answered: list[Answered], report: ExerciseReport) -> ExerciseReport:
+        """Unless something ended by time or memory: of the submission, or of what hints come from."""
+        with self._lock:
+            compared = [known for (exercise, _), known in self._known.items() if exercise == report.exercise]
+        findings = [a.finding for a in answered] + [f for known in compared for f in list(known.findings.values())]
+        if self.memory and key and all(map(lasting, findings)):
+            self.memory.keep_verdict(key, report.model_copy(update={"notes": [], "pseudonym": "", "basis": {}}))
+        return report
 
     def plan(self, name: str, public: bool) -> list[Ask]:
         """The same for everybody, so drawn once."""
@@ -262,7 +332,7 @@ class Grader:
         source = submission.sources.get(name)
         parts = {
             "submission": source_digest(source) if source else "",
-            "course": self.course.digest([name]),
+            "course": self._digest([name]),
             "grader": own_digest(),
             "versions": ", ".join(f"{package} {version}" for package, version in versions().items()),
             "isolation": self.tier,

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import time
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from threading import Lock
 
 from grader.batch.devices import Devices
 from grader.batch.findings import Reply, decoded, ended_fault, load_notes, reply_of, run_fault
+from grader.batch.memory import Digest, Forgotten, Memory, Recalled, digest_of
 from grader.common.observation import Fault, Observation
 from grader.course.loading import Course
 from grader.exercise import Call
@@ -59,16 +61,27 @@ class Spent:
     running: float = 0.0
 
 
+@dataclass(frozen=True)
+class Collected:
+    """What all that was asked of a source came to; ``came_to``: by ask, as far as keys go; None: it is not remembered."""
+
+    answered: list[Answered]
+    notes: list[str]
+    came_to: Mapping[Ask, bytes] | None = None
+
+
 class Workers:
     """A tracer of its own and runners that all share, used by one submission at a time.
 
-    ``devices``: those that programs are run on beside the simulated ones, for their values.
+    ``devices``: those that programs are run on beside the simulated ones, for their values. ``memory``: what is known of
+    earlier runs.
     """
 
     def __init__(
-        self, course: Course, tier: str, runners: Sequence[Runner] = (), devices: Devices | None = None
-    ) -> None:
-        self.limits, self.devices = course.config.limits, devices
+        self, course: Course, tier: str, runners: Sequence[Runner] = (), devices: Devices | None = None,
+        memory: Memory | None = None,
+    ) -> None:  # fmt: skip
+        self.limits, self.devices, self.memory = course.config.limits, devices, memory
         self.tracer = Worker("trace", tier, course.config.devices, course.config.limits)
         self.runners = runners or [Runner(course, tier)]
 
@@ -100,35 +113,62 @@ class Workers:
         Only the arguments of secret cases go to learner code late, when all that is reported of it has come in; a secret ask of a
         call is answered by the program that the open one came to.
         """
+        spent = spent or Spent()
+        found = self.collected(source, asks, spent, self.recall(source, asks, spent))
+        return found.answered, found.notes
+
+    def collected(self, source: Source, asks: list[Ask], spent: Spent, recalled: Recalled | None = None) -> Collected:
+        """The same, with what was remembered of it, and what it comes to as far as keys go."""
+        if recalled is not None:
+            with suppress(Forgotten):
+                return self._collect(source, asks, spent, recalled)
+        return self._collect(source, asks, spent)
+
+    def recall(self, source: Source, asks: list[Ask], spent: Spent) -> Recalled | None:
+        """What the source was traced to before; None where it must be traced, or there is no time left for that."""
+        if self.memory is None or spent.tracing > self.limits.total_seconds:
+            return None
+        return self.memory.recall(source, asks, traced_of(asks))
+
+    def _collect(self, source: Source, asks: list[Ask], spent: Spent, recalled: Recalled | None = None) -> Collected:
         files = [c.name for c in source.chunks]
-        traced = [a for a in asks if not (a.secret and isinstance(a.of, Call))]
+        traced = traced_of(asks)
+        before = spent.tracing
         repeats: dict[tuple, list[Ask]] = {}
         for ask in asks:
             if ask.secret and isinstance(ask.of, Call):
                 repeats.setdefault((ask.exercise, ask.program), []).append(ask)
         with ThreadPoolExecutor(1) as pool:  # programs run while the next ones are traced
             runs: dict[int, Future[dict[Ask, Finding]]] = {}
-            spent = spent or Spent()
-            runs_of = Runs(self, files, spent)
+            keys = self.memory.asked(source, asks, traced).inputs if self.memory else {}
+            runs_of = Runs(self, files, spent, keys)
 
             def on_reply(i: int, reply: Reply) -> None:
                 if not isinstance(reply, Fault):
                     again = repeats.get((traced[i].exercise, traced[i].program), [])
                     runs[i] = pool.submit(runs_of.findings, [traced[i], *again], *reply)
 
-            ends = dict(source.ends)
-            requests = [a.for_tracer(files) | {"after": ends.get(a.exercise)} for a in traced]
-            replies, notes = self._trace(source, requests, _open(traced), on_reply, spent)
+            if recalled is not None:
+                replies, notes, came_to = recalled.replies, recalled.notes, recalled.came_to
+                for i, reply in enumerate(replies):
+                    on_reply(i, reply)
+            else:
+                ends = dict(source.ends)
+                requests = [a.for_tracer(files) | {"after": ends.get(a.exercise)} for a in traced]
+                replies, notes = self._trace(source, requests, _open(traced), on_reply, spent)
+                cpu = spent.tracing - before
+                came_to = self.memory.keep(source, asks, traced, replies, notes, cpu) if self.memory else None
             found: dict[Ask, Finding] = {}
             for i, (ask, reply) in enumerate(zip(traced, replies, strict=True)):
                 if isinstance(reply, Fault):
                     found[ask] = reply
                 else:
                     found |= runs[i].result()
+            spent.tracing += recalled.cpu if recalled else 0.0
         for again in repeats.values():
             first = next(a for a in traced if (a.exercise, a.program) == (again[0].exercise, again[0].program))
             found = dict.fromkeys(again, found[first]) | found  # a fault stands for all
-        return [Answered(ask, found[ask]) for ask in asks], notes
+        return Collected([Answered(ask, found[ask]) for ask in asks], notes, came_to)
 
     def _trace(
         self, source: Source, asks: list[dict], first: int, on_reply: Callable[[int, Reply], None], spent: Spent
@@ -202,8 +242,11 @@ class Workers:
 class Runs:
     """The programs of one source: what hangs is not tried again and again."""
 
-    def __init__(self, workers: Workers, files: list[str], spent: Spent) -> None:
-        self.workers, self.files, self.spent = workers, files, spent
+    def __init__(
+        self, workers: Workers, files: list[str], spent: Spent, keys: Mapping[Ask, bytes] | None = None
+    ) -> None:
+        """``keys``: of each ask, by which what programs come to is remembered."""
+        self.workers, self.files, self.spent, self.keys = workers, files, spent, keys or {}
         self.hung: dict[tuple, Fault] = {}  # a task whose program hangs on one mesh is not run on the next
 
     def findings(self, asks: list[Ask], body: dict, blobs: list[bytes]) -> dict[Ask, Finding]:
@@ -223,6 +266,17 @@ class Runs:
             return Fault("timeout", f"all programs together did not finish within {limits.total_run_seconds:g} s")
 
         def run(program: bytes) -> tuple[dict, list[bytes]]:
+            memory = self.workers.memory
+            if memory is None:
+                return ran(program)
+            digest = digest_of(program)
+            if (known := memory.ran(self.keys[ask], digest)) is not None:
+                return known
+            header, shards = ran(memory.program(digest) if isinstance(program, Digest) else program)
+            memory.keep_run(self.keys[ask], digest, header, shards)
+            return header, shards
+
+        def ran(program: bytes) -> tuple[dict, list[bytes]]:
             header, shards = self.workers.runner_of(ask).run_or_try_again(ask.for_tracer(self.files), program, ask)
             self.spent.running += header.get("cpu", 0.0)
             return header, shards
@@ -236,6 +290,11 @@ class Runs:
         except WorkerDied as died:
             self.spent.running += limits.run_seconds if died.reason == "timeout" else 0.0
             return run_fault(died, limits.run_seconds)
+
+
+def traced_of(asks: list[Ask]) -> list[Ask]:
+    """Those that go to the tracer: not secret ones of calls, which repeat a program with other inputs."""
+    return [a for a in asks if not (a.secret and isinstance(a.of, Call))]
 
 
 def _open(asks: list[Ask]) -> int:

@@ -13,6 +13,7 @@ import typer
 from grader.batch import store
 from grader.batch import why as appeals
 from grader.batch.grade import Grader
+from grader.batch.memory import remembered
 from grader.cli.console import (
     BROKEN,
     UNUSABLE,
@@ -84,11 +85,12 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str]) ->
 
 def grade_batch(
     paths: list[Path], to: Path, only: list[str], jobs: int, isolation: str, roster: Path | None, course: Path | None,
-    *, as_json: bool, dry: bool = False, backend: str = "cpu", processes: int = 1,
+    *, as_json: bool, dry: bool = False, backend: str = "cpu", processes: int = 1, remember: bool = True,
 ) -> int:  # fmt: skip
     """Grade everybody's work into the folder ``to``; the exit code. ``dry``: say what would change, write nothing.
 
     ``backend``, ``processes``: where programs run beside the simulated devices, see ``devices_at``.
+    ``remember``: use what was found in earlier runs, and keep what is found in this one.
     """
     found = solved_course_at(course, paths)
     found.select(only)  # a wrong name is reported before any work is read
@@ -101,7 +103,11 @@ def grade_batch(
     adjust = adjustments(found, to, paths, work.places, work.submissions, known, names)
     opened = store.Folder(to, found, adjust, when=now.isoformat(timespec="seconds"), dry=dry)
     devices = devices_at(backend, processes, found, tier)
-    with opened as folder, Grader(found, tier, jobs, devices=devices) as grader:
+    with (
+        opened as folder,
+        remembered(remember) as cache,
+        Grader(found, tier, jobs, devices=devices, cache=cache) as grader,
+    ):
         refuse_on_file(folder, unusable)
         graded, failures = store.grade_batch(
             grader,

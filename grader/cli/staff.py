@@ -51,6 +51,9 @@ def grade(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="say whose score would change, by how much and why; write nothing")
     ] = False,
+    no_store: Annotated[
+        bool, typer.Option("--no-store", help="remember nothing over runs, and use nothing of it; see SHARDLINGS_CACHE")
+    ] = False,
     roster: RosterOption = None,
     backend: BackendOption = "cpu",
     processes: Processes = 1,
@@ -72,7 +75,8 @@ def grade(
             )
         raise typer.Exit(decide_again(paths, to, student, check, isolation, roster, course, as_json=as_json, html=html))
     if nbgrader is not None:
-        raise typer.Exit(grade_nbgrader(nbgrader, [str(p) for p in paths], jobs or 0, isolation, again, as_json))
+        folder, of = nbgrader, [str(p) for p in paths]
+        raise typer.Exit(grade_nbgrader(folder, of, jobs or 0, isolation, again, as_json, remember=not no_store))
     if to is None:
         raise CourseError("say where the reports go: --out FOLDER")
     raise typer.Exit(
@@ -88,6 +92,7 @@ def grade(
             dry=dry_run,
             backend=backend,
             processes=processes,
+            remember=not no_store,
         )
     )
 

@@ -1,0 +1,179 @@
+"""Classes of 10 to 10,000: time a submission, the parent's memory, the class page's size; then what a regrade costs.
+
+    python bench/load.py [--students 10 100 1000] [--module 03_matmuls] [--duplicates 0.2] [--jobs 2] [--without] [--json FILE]
+    python bench/load.py --make FOLDER --students 1000
+
+A class is made by seed from the course's solutions, known slips and stubs, each as somebody else would have typed it; a
+stated share hands in what somebody before them did, byte for byte. Every class is graded by the command, from its start:
+first with an empty store, then unchanged, then with the tolerance of one check changed (in a copy of the course); with
+``--without`` once more without a store, and what both wrote is compared byte for byte.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:1] = [str(ROOT), str(ROOT / "tests")]
+os.environ.setdefault("JAX_PLATFORMS", "cpu")
+
+import classroom  # noqa: E402
+
+from grader.course.answers import answers  # noqa: E402
+from grader.course.finding import find_course  # noqa: E402
+from grader.course.loading import Course  # noqa: E402
+from grader.course.reference import reference_source  # noqa: E402
+from grader.exercise import Task  # noqa: E402
+
+# The command, and at its end the most memory that its process held, in MiB.
+COMMAND = """
+import resource, sys
+from grader.cli import app
+told = sys.argv.pop(1)
+try:
+    app()
+finally:
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, file=open(told, "w"))
+"""
+CHECKED = "    expect_close(seen.out, seen.a @ seen.b)"  # of which one gets another tolerance
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run of the command: its wall seconds, and the most memory that its process held (MiB)."""
+
+    seconds: float
+    parent_mib: float
+
+
+def make(course: Course, module: str, students: int, duplicates: float, to: Path) -> None:
+    """``students`` folders below ``to``, the same ones every time."""
+    rng = random.Random(f"load {students} {duplicates}")
+    texts: dict[tuple[str, str], str] = {}
+    made: list[Path] = []
+    for number in range(students):
+        place = to / f"student{number:05}"
+        if made and rng.random() < duplicates:
+            shutil.copytree(rng.choice(made), place)
+            continue
+        place.mkdir(parents=True)
+        for name, choice in classroom.drawn(course, module, number).items():
+            if choice != classroom.LEFT:
+                if (name, choice) not in texts:
+                    texts[name, choice] = _work(course, name, choice)
+                (place / f"{name}.py").write_text(f"# take {rng.randrange(10**9)}\n{texts[name, choice]}")
+        made.append(place)
+
+
+def _work(course: Course, name: str, choice: str) -> str:
+    exercise = course.exercise(name)
+    slip = exercise.misconceptions.get(choice)
+    found = answers(course, exercise, "load")
+    if slip is not None and not isinstance(slip.of, Task):
+        found |= classroom.answers(course, exercise, slip, None)
+    return reference_source(exercise, found, slip if slip and isinstance(slip.of, Task) else None)
+
+
+def graded(course: Path, module: str, work: Path, out: Path, store: Path | None, jobs: int, *more: str) -> Measured:
+    """One ``grade``, from its start to its end; ``store``: where it remembers."""
+    words = [
+        "grade", str(work), "--only", module, "--course", str(course / "course.yaml"), "--out", str(out), "-j", str(jobs),
+        "--json", *more, *([] if store else ["--no-store"]),
+    ]  # fmt: skip
+    env = os.environ | {"SHARDLINGS_CACHE": str(store or "off"), "PYTHONPATH": str(ROOT)}
+    with tempfile.TemporaryDirectory() as place:
+        told = Path(place, "mib")
+        start = time.perf_counter()
+        done = subprocess.run(
+            [sys.executable, "-c", COMMAND, str(told), *words], cwd=ROOT, env=env, capture_output=True, text=True
+        )
+        seconds = time.perf_counter() - start
+        if done.returncode:
+            sys.exit(f"grade ended with {done.returncode}: {done.stderr[-2000:]}")
+        return Measured(seconds, float(told.read_text()))
+
+
+def another_tolerance(course: Path, module: str) -> str:
+    """Changes the tolerance of one check; its exercise."""
+    path = next(p for p in sorted((course / "solutions" / module).glob("*.py")) if CHECKED in p.read_text())
+    path.write_text(path.read_text().replace(CHECKED, CHECKED.replace(")", ", terms=2048)"), 1))
+    return path.stem
+
+
+def reports_of(out: Path) -> dict[str, bytes]:
+    """Every file of a folder of reports that another run must write alike."""
+    left_out = (".lock", "changes.csv", "changes.html")  # the clock's, and of one folder's history
+    return {str(p.relative_to(out)): p.read_bytes() for p in out.rglob("*") if p.is_file() and p.name not in left_out}
+
+
+def one_class(module: str, students: int, duplicates: float, jobs: int, place: Path, without: bool) -> dict[str, Any]:
+    """Every run over one class; what it took."""
+    course, work, out, store = place / "course", place / "work", place / "out", place / "store"
+    for part in ("solutions", "exercises"):
+        shutil.copytree(ROOT / part, course / part)
+    shutil.copy(ROOT / "course.yaml", course)
+    make(find_course(course), module, students, duplicates, work)
+    runs = {"first": graded(course, module, work, out, store, jobs)}
+    runs["unchanged"] = graded(course, module, work, out, store, jobs)
+    changed = another_tolerance(course, module)
+    runs["another tolerance"] = graded(course, module, work, out, store, jobs)
+    found: dict[str, Any] = {"students": students, "duplicates": duplicates, "changed": changed}
+    if without:
+        runs["without a store"] = graded(course, module, work, place / "again", None, jobs)
+        found["equal without a store"] = reports_of(out) == reports_of(place / "again")
+    found |= {
+        "seconds": {what: run.seconds for what, run in runs.items()},
+        "parent_mib": {what: run.parent_mib for what, run in runs.items()},
+        "store_mib": sum(p.stat().st_size for p in store.iterdir()) / 2**20,
+        "class_page_mib": (out / "index.html").stat().st_size / 2**20,
+    }
+    return found
+
+
+def show(found: dict[str, Any]) -> None:
+    students, first = found["students"], found["seconds"]["first"]
+    print(f"{students} students, {found['duplicates']:.0%} duplicates; changed: one tolerance of {found['changed']}")
+    for what, seconds in found["seconds"].items():
+        print(
+            f"  {what:18} {seconds:8.2f} s  {seconds / students:7.4f} s a submission  {first / seconds:6.1f}x  "
+            f"parent {found['parent_mib'][what]:5.0f} MiB"
+        )
+    print(f"  store {found['store_mib']:.1f} MiB, class page {found['class_page_mib']:.2f} MiB", end="")
+    print(f", equal without a store: {found['equal without a store']}" if "equal without a store" in found else "")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--students", type=int, nargs="+", default=[10, 100])
+    parser.add_argument("--module", default="03_matmuls")
+    parser.add_argument("--duplicates", type=float, default=0.2)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--without", action="store_true", help="grade once more without a store, and compare")
+    parser.add_argument("--make", type=Path, help="only make the first class, in this folder")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    if args.make:
+        make(find_course(ROOT), args.module, args.students[0], args.duplicates, args.make)
+        return
+    every = []
+    for students in args.students:
+        with tempfile.TemporaryDirectory() as place:
+            every.append(one_class(args.module, students, args.duplicates, args.jobs, Path(place), args.without))
+        show(every[-1])
+    if args.json:
+        args.json.write_text(json.dumps(every, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

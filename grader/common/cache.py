@@ -1,0 +1,178 @@
+"""Bytes by key in one SQLite file, bounded: what was worked out before, for whoever works it out again.
+
+Losing any of it costs time and nothing else. So whatever is wrong with the file ends nothing: what is not as it was written is
+as if it had never been there, and a file that is no database gives way to a new one. Several processes may use one file: all
+read at once, one writes at a time, and what cannot be written soon is left out. A process that is killed leaves it whole.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import os
+import sqlite3
+import threading
+import time
+from pathlib import Path
+
+FORM = "1"  # of the table; a file of another form is left alone
+MAX_WAITING = 8 << 20  # bytes that are put together into one transaction
+WAIT_SECONDS = 5.0  # for another process that writes
+DAY = 86400
+TABLE = """
+CREATE TABLE IF NOT EXISTS kept (
+  key BLOB PRIMARY KEY, digest BLOB NOT NULL, used INTEGER NOT NULL, size INTEGER NOT NULL, value BLOB NOT NULL
+);
+CREATE INDEX IF NOT EXISTS by_use ON kept (used, size);
+"""
+
+
+class Cache:
+    """Bytes by key. Any thread may use it.
+
+    Args:
+        folder: where its file lies; it is made, for its owner alone.
+        most: bytes that are kept; what was not used for longest goes first.
+    """
+
+    def __init__(self, folder: Path, most: int) -> None:
+        self.path, self.most = folder / f"kept-{FORM}.sqlite", most
+        self._lock = threading.RLock()
+        self._waiting: dict[bytes, bytes] = {}  # put, and not yet written
+        self._held = 0
+        self._used: set[bytes] = set()  # read, and not on this day before
+        self._today = int(time.time() // DAY)  # decides what goes first, and nothing else
+        self._size: int | None = None
+        self._file: sqlite3.Connection | None = None
+        self._open()
+
+    def get(self, key: bytes) -> bytes | None:
+        """What was put there; None where it is not, or not as it was written."""
+        with self._lock:
+            if key in self._waiting:
+                return self._waiting[key]
+            try:
+                row = (
+                    self._file
+                    and self._file.execute("SELECT digest, used, value FROM kept WHERE key = ?", (key,)).fetchone()
+                )
+            except sqlite3.Error as error:
+                self._failed(error)
+                return None
+            if not row:
+                return None
+            digest, used, value = row
+            if not isinstance(value, bytes) or digest != _digest(key, value):
+                self.drop(key)
+                return None
+            if used != self._today:
+                self._used.add(key)
+            return value
+
+    def put(self, key: bytes, value: bytes) -> None:
+        """Keep it, unless it is too large a part of all that may be kept."""
+        if len(value) > self.most // 8:
+            return
+        with self._lock:
+            self._waiting[key] = value
+            self._held += len(value) + 100
+            if self._held > min(MAX_WAITING, self.most):
+                self.write()
+
+    def drop(self, key: bytes) -> None:
+        """As if it had never been put there."""
+        with self._lock:
+            self._waiting.pop(key, None)
+            with contextlib.suppress(sqlite3.Error):
+                if self._file:
+                    self._file.execute("DELETE FROM kept WHERE key = ?", (key,))
+
+    def write(self) -> None:
+        """Write what waits, in one transaction, and let go what is too much."""
+        with self._lock:
+            waiting, used = self._waiting, self._used
+            self._waiting, self._used, self._held = {}, set(), 0
+            if not (self._file and (waiting or used)):
+                return
+            rows = [(k, _digest(k, v), self._today, len(k) + len(v) + 100, v) for k, v in waiting.items()]
+            try:
+                with self._transaction() as file:
+                    file.executemany("INSERT OR REPLACE INTO kept VALUES (?, ?, ?, ?, ?)", rows)
+                    file.executemany("UPDATE kept SET used = ? WHERE key = ?", [(self._today, key) for key in used])
+                    self._shrink(file, sum(row[3] for row in rows))
+            except sqlite3.Error as error:
+                self._failed(error)
+
+    def close(self) -> None:
+        self.write()
+        with self._lock:
+            file, self._file = self._file, None
+            if file:
+                with contextlib.suppress(sqlite3.Error):
+                    file.close()
+
+    def __enter__(self) -> Cache:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    @contextlib.contextmanager
+    def _transaction(self):
+        assert self._file is not None
+        self._file.execute("BEGIN IMMEDIATE")
+        try:
+            yield self._file
+            self._file.execute("COMMIT")
+        except BaseException:
+            with contextlib.suppress(sqlite3.Error):
+                self._file.execute("ROLLBACK")
+            raise
+
+    def _shrink(self, file: sqlite3.Connection, added: int) -> None:
+        """Down to nine tenths of what may be kept, where it is more; others write, too, so it is counted now and then."""
+        if self._size is None or self._size + added > self.most:
+            self._size = file.execute("SELECT coalesce(sum(size), 0) FROM kept").fetchone()[0]
+        else:
+            self._size += added
+        if self._size <= self.most:
+            return
+        going, left = [], self._size
+        for row, size in file.execute("SELECT rowid, size FROM kept ORDER BY used, rowid"):
+            if left <= self.most * 9 // 10:
+                break
+            going.append((row,))
+            left -= size
+        file.executemany("DELETE FROM kept WHERE rowid = ?", going)
+        self._size = left
+
+    def _open(self) -> None:
+        try:
+            self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            os.close(os.open(self.path, os.O_RDWR | os.O_CREAT, 0o600))
+            self._file = sqlite3.connect(self.path, timeout=WAIT_SECONDS, isolation_level=None, check_same_thread=False)
+            for line in ("journal_mode = WAL", "synchronous = NORMAL", f"journal_size_limit = {MAX_WAITING}"):
+                self._file.execute(f"PRAGMA {line}")
+            self._file.executescript(TABLE)
+        except OSError:
+            self._file = None
+        except sqlite3.Error as error:
+            self._failed(error)
+
+    def _failed(self, error: sqlite3.Error) -> None:
+        """Go on without; a file that is no database is taken away, so that the next one is."""
+        file, self._file = self._file, None
+        if isinstance(error, sqlite3.OperationalError) and file:  # locked, full, not writable: it is whole
+            self._file = file
+            return
+        with contextlib.suppress(sqlite3.Error):
+            if file:
+                file.close()
+        if not isinstance(error, sqlite3.OperationalError):
+            for end in ("", "-wal", "-shm"):
+                with contextlib.suppress(OSError):
+                    os.unlink(f"{self.path}{end}")
+
+
+def _digest(key: bytes, value: bytes) -> bytes:
+    return hashlib.blake2b(value, key=key[:64], digest_size=16).digest()
