@@ -29,7 +29,7 @@ class Adjustments:
         overrides: of all students.
         extension: a student's.
         times: by student and module, when work of this run was handed in.
-        problems: (student, one line) for each override that needs a person; found anew by ``settle``.
+        problems: (student, one line) for each override that needs a person; found anew after ``begin``.
     """
 
     config: Config | None = None
@@ -47,13 +47,14 @@ class Adjustments:
         """
         return self._adjusted(graded, old)[0]
 
-    def settle(self, reports: Mapping[str, tuple[Report, Report | None]]) -> dict[str, Report]:
-        """All of a folder, each as the grader gave it and as it is on file. Fills ``problems``."""
-        self.problems = unknown(self.overrides, list(reports))
-        settled = {}
-        for student, (graded, old) in reports.items():
-            settled[student], problems = self._adjusted(graded, old)
-            self.problems += [(student, problem) for problem in problems]
+    def begin(self, students: Sequence[str]) -> None:
+        """All reports of a folder are about to be settled."""
+        self.problems = unknown(self.overrides, students)
+
+    def settle(self, graded: Report, old: Report | None) -> Report:
+        """The same, and ``problems`` has what a person must look at."""
+        settled, problems = self._adjusted(graded, old)
+        self.problems += [(graded.student, problem) for problem in problems]
         return settled
 
     def _adjusted(self, graded: Report, old: Report | None) -> tuple[Report, list[str]]:

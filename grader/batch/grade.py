@@ -59,16 +59,15 @@ class Grader:
         devices: those that programs are run on beside the simulated ones; they are closed with the workers.
         cache: where what depends on bytes alone is remembered over runs; of isolated workers only: without isolation
             learner code could write there itself. What other devices do depends on more, and is not remembered.
-        fresh: nothing of it is used; what is found to be another is never used again.
     """
 
     def __init__(
         self, course: Course, tier: str, jobs: int = 1, *, here: Here | Workers | None = None,
-        devices: Devices | None = None, cache: Cache | None = None, fresh: bool = False,
+        devices: Devices | None = None, cache: Cache | None = None,
     ) -> None:  # fmt: skip
         self.course, self.tier, self.jobs, self.devices = course, tier, jobs, devices
         about = [own_digest(), versions(), tier, course.config.devices, course.config.limits.model_dump()]
-        self.memory = Memory(cache, about, fresh=fresh) if cache and tier != "none" and devices is None else None
+        self.memory = Memory(cache, about) if cache and tier != "none" and devices is None else None
         self._free: LifoQueue[Workers | Here] = LifoQueue()  # what runs already is taken first
         runners = [Runner(course, tier) for _ in range(jobs)]
         self.hosts: list[Workers | Here] = (

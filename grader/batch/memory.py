@@ -97,11 +97,10 @@ class Memory:
     Args:
         cache: where it is kept.
         about: all that everything depends on, beside what the methods are given; JSON.
-        fresh: nothing is recalled; what is found to be another is never recalled again.
     """
 
-    def __init__(self, cache: Cache, about: Any, *, fresh: bool = False) -> None:
-        self.cache, self.fresh = cache, fresh
+    def __init__(self, cache: Cache, about: Any) -> None:
+        self.cache = cache
         self._about = json.dumps([FORM, about, surroundings()]).encode()
         self._asked: dict[Any, Asked] = {}
         self._at_hand: OrderedDict[bytes, Ran] = OrderedDict()
@@ -137,16 +136,13 @@ class Memory:
         return self._asked[known]
 
     def _source_key(self, source: Source, asked: Asked) -> bytes:
-        text = json.dumps([source.name, [[c.name, c.text] for c in source.chunks]])
-        return self.key(b"source", text.encode(), asked.key)
+        return self.key(b"source", _text(source), asked.key)
 
     def recall(self, source: Source, asks: Sequence[Ask], traced: Sequence[Ask]) -> Recalled | None:
         """What it was traced to when it was asked the very same."""
-        if self.fresh:
-            return None
         asked = self.asked(source, asks, traced)
         told = _told(self.cache.get(self._source_key(source, asked)))
-        if not told or len(told["replies"]) != len(traced):
+        if told is None or self._distrusted(source):
             return None
         replies: list[Reply] = [
             Fault(**one["fault"]) if "fault" in one else (one["body"], [Digest.fromhex(d) for d in one["programs"]])
@@ -172,17 +168,22 @@ class Memory:
                 own = {digest_of(code): code for code in reply[1][:1] if isinstance(ask.of, Call)}
                 wire.append({"body": reply[0], "programs": [d.hex() for d in own]})
                 programs |= own
-        told = {"replies": wire, "notes": notes, "cpu": cpu}
         before = _told(self.cache.get(key))
         if before is not None and _json(before["replies"]) != _json(wire):
-            told = {"replies": [], "notes": [], "cpu": 0.0}  # it does something else each time
-            programs = {}
-        elif self.fresh:
+            self.distrust(source)
+        if self._distrusted(source):
             return None
-        self.cache.put(key, zlib.compress(_json(told).encode(), 1))
+        self.cache.put(key, zlib.compress(_json({"replies": wire, "notes": notes, "cpu": cpu}).encode(), 1))
         for digest, code in programs.items():
             self.cache.put(self.key(b"program", digest), zlib.compress(code, 1))
-        return _came_to(asked, asks, traced, wire) if told["replies"] else None
+        return _came_to(asked, asks, traced, wire)
+
+    def distrust(self, source: Source) -> None:
+        """It was found to do something else each time: it is never remembered again."""
+        self.cache.put(self.key(b"distrusted", _text(source)), b"")
+
+    def _distrusted(self, source: Source) -> bool:
+        return self.cache.get(self.key(b"distrusted", _text(source))) is not None
 
     def program(self, digest: bytes) -> bytes:
         """Raises Forgotten."""
@@ -195,8 +196,6 @@ class Memory:
 
     def ran(self, ask: bytes, digest: bytes) -> Ran | None:
         """What the runner said of a program, asked this; ``ask``: of ``Asked.inputs``."""
-        if self.fresh:
-            return None
         key = self.key(b"run", ask, digest)
         with self._lock:
             if key in self._at_hand:
@@ -211,7 +210,7 @@ class Memory:
 
     def keep_run(self, ask: bytes, digest: bytes, header: dict[str, Any], blobs: list[bytes]) -> None:
         """Remember what the runner said; faults are found anew."""
-        if self.fresh or "outputs" not in header or "broken" in header or "fault" in header:
+        if "outputs" not in header or "broken" in header or "fault" in header:
             return
         about = {k: v for k, v in header.items() if k not in ("outputs", "cpu", "blobs")}
         facts = zlib.compress(frames.pack(about), 1)
@@ -240,8 +239,6 @@ class Memory:
 
     def verdict(self, key: bytes) -> ExerciseReport | None:
         """An exercise's part of a report, but for what depends on whose it is."""
-        if self.fresh:
-            return None
         with self._lock:
             if key in self._verdicts:
                 self._verdicts.move_to_end(key)
@@ -257,7 +254,7 @@ class Memory:
 
     def keep_verdict(self, key: bytes, report: ExerciseReport) -> None:
         """Remember it; what is broken is decided anew, and so is what would not come back as it is."""
-        if self.fresh or any(r.status == "broken" for r in report.results):
+        if any(r.status == "broken" for r in report.results):
             return
         text = _json(report.model_dump(mode="json"))
         try:
@@ -342,6 +339,10 @@ def _frame(data: bytes) -> Ran:
 def _json(value: Any) -> str:
     """Its keys in their order: a report keeps it."""
     return json.dumps(value)
+
+
+def _text(source: Source) -> bytes:
+    return json.dumps([source.name, [[c.name, c.text] for c in source.chunks]]).encode()
 
 
 def digest_of(program: bytes) -> bytes:

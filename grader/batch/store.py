@@ -23,7 +23,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
@@ -37,7 +39,7 @@ from grader.batch.changes import FILE as CHANGES
 from grader.batch.changes import Change, changes_of, history_csv, read_history, with_these
 from grader.batch.grade import Grader
 from grader.batch.overrides import as_graded
-from grader.common.files import clear_left_behind, write_atomic
+from grader.common.files import clear_left_behind, make_lasting, write_atomic
 from grader.common.result import ExerciseReport, Report
 from grader.course.config import CourseError, Module
 from grader.course.loading import Course
@@ -46,8 +48,11 @@ from grader.judging import variants
 from grader.reports.pages import page_name, render, render_html, render_summary_html
 from grader.reports.summary import Summary
 from grader.reports.tables import write_grades_csv
+from grader.reports.wording import Audience
 
 STAGED = "staged"
+AUDIENCES: tuple[Audience, ...] = ("student", "staff")
+WRITERS = 16
 
 
 class Folder:
@@ -69,8 +74,13 @@ class Folder:
         self.suspicions: list[dict[str, Any]] = []  # wrong answers that fit another student's numbers
         self.changes: list[Change] = []
         self.unread: list[str] = []  # whose report on file could not be read, so that no change can be told
-        self._waiting: dict[str, Report] = {}  # as graded, in place of what is on file
-        self._settled: dict[str, Report] = {}
+        self._waiting: dict[
+            str, Report | None
+        ] = {}  # whose report, as graded, will replace one; None: it lies in staged/
+        self._due: dict[
+            str, bool
+        ] = {}  # whose report will be another, and whether what lies in staged/ is it, its pages as they are
+        self._class: list[Report] | None = None
 
     def __enter__(self) -> Folder:
         import fcntl  # not on Windows, where there is no sandbox to grade in either
@@ -111,7 +121,7 @@ class Folder:
                 asked = [e for e in found.exercises if e.exercise in names]
                 if not any(r.status == "broken" for e in asked for r in e.results):
                     if found is not there:
-                        self._waiting[student] = found
+                        self._waiting[student] = found if self.dry else None
                     return found
         return None
 
@@ -130,53 +140,77 @@ class Folder:
 
     def keep(self, graded: Report) -> Report:
         """Write a report, with what was graded before and not now; it is returned, as it counts."""
-        whole = self.adjust(self._added_up(graded), report_of(self.path, graded.student))
+        on_file = report_of(self.path, graded.student)
+        whole = self.adjust(self._added_up(graded, on_file), on_file)
         self._write(whole)
         return whole
 
-    def _write(self, whole: Report) -> None:
-        """Pages first, the report last: where there is a report, there are its pages."""
-        page = page_name(whole.student)
+    def _write(self, whole: Report, old: Report | None = None) -> None:
+        """Pages first, the report last: where there is a report, there are its pages.
+
+        Args:
+            old: what is on file: pages that show the same stay.
+        """
+        self._class = None
         with resumable():
-            write_atomic(self.path / "students" / page, render_html(whole, audience="student"))
-            write_atomic(self.path / page, render_html(whole, audience="staff"))
+            if old is None or not self._shown(whole, old):
+                for page, audience in zip(self._pages(whole.student), AUDIENCES, strict=True):
+                    write_atomic(page, render_html(whole, audience=audience))
             write_atomic(self.path / "reports" / f"{whole.student}.json", whole.dumps())
+
+    def _pages(self, student: str) -> tuple[Path, Path]:
+        page = page_name(student)
+        return self.path / "students" / page, self.path / page
+
+    def _shown(self, new: Report, old: Report) -> bool:
+        """Whether the pages that are there show the new report as well."""
+        return shows_the_same(new, old) and all(page.is_file() for page in self._pages(new.student))
 
     def stage(self, graded: Report) -> Report:
         """Keep a report that replaces none; put one that does aside, until ``replace``. It is returned as graded."""
         student = graded.student
-        on_file = self.path / "reports" / f"{student}.json"
-        whole = self._added_up(graded)
-        if on_file.exists() and report_of(self.path, student) is None:
+        on_file = report_of(self.path, student)
+        whole = self._added_up(graded, on_file)
+        if on_file is None and (self.path / "reports" / f"{student}.json").exists():
             self.unread.append(student)
         if self.dry:
-            self._waiting[student] = whole
-        elif report_of(self.path, student) is None:
-            self.keep(graded)
+            self._waiting[student], self._class = whole, None
+        elif on_file is None:
+            self._write(self.adjust(whole, None))
         else:
             with resumable():
                 (self.path / STAGED).mkdir(exist_ok=True)
-                write_atomic(self.path / STAGED / f"{student}.json", whole.dumps())
-            self._waiting[student] = whole
+                # Lost with the machine, it is graded again.
+                write_atomic(self.path / STAGED / f"{student}.json", whole.dumps(), lasting=False)
+            self._waiting[student] = None
         return whole
 
-    def settle(self) -> dict[str, Report]:
-        """Everybody's report as it will be; ``changes`` says what is another then. Nothing is replaced yet."""
-        on_file = {student: report_of(self.path, student) for student in self._students()}
-        pairs = {
-            student: (self._waiting.get(student) or as_extensions_are(as_graded(old), self.course), old)
-            for student, old in on_file.items()
-            if old is not None
-        }
-        pairs |= {student: (new, None) for student, new in self._waiting.items() if on_file.get(student) is None}
-        self._settled = self.adjust.settle(dict(sorted(pairs.items())))
-        self.changes = [
-            change
-            for student, new in self._settled.items()
-            if (old := pairs[student][1]) is not None
-            for change in changes_of(old, new)
-        ]
-        return self._settled
+    def settle(self) -> None:
+        """Find whose report will be another; ``changes`` says what is another then. Nothing is replaced yet."""
+        students = sorted({*self._students(), *self._waiting})
+        self.adjust.begin(students)
+        self.changes, self._due = [], {}
+        for student in students:
+            old = report_of(self.path, student)
+            graded = self._as_graded(student, old)
+            if graded is None:
+                continue
+            new = self.adjust.settle(graded, old)
+            if old is not None:
+                self.changes += changes_of(old, new)
+            if old is None or old.dumps() != new.dumps():
+                staged = student in self._waiting and new is graded
+                self._due[student] = staged and old is not None and self._shown(new, old)
+
+    def _as_graded(self, student: str, old: Report | None) -> Report | None:
+        """What will stand in a student's report before anything is laid over it; None where none can be read.
+
+        Args:
+            old: what is on file.
+        """
+        if student in self._waiting:
+            return self._waiting[student] or self._staged(student)
+        return as_extensions_are(as_graded(old), self.course) if old is not None else None
 
     def tell_changes(self) -> None:
         """Write the history of changes, before any report is replaced."""
@@ -193,10 +227,19 @@ class Folder:
         """Put what was settled in the place of what is on file, report by report."""
         if self.dry:
             return
-        for student, new in self._settled.items():
+        self._class = None
+        ready = [student for student, as_it_lies in self._due.items() if as_it_lies]
+        with resumable(), ThreadPoolExecutor(WRITERS) as pool:  # a disk writes many as fast as one
+            for _ in pool.map(make_lasting, (self.path / STAGED / f"{student}.json" for student in ready)):
+                pass
+        for student, as_it_lies in self._due.items():
+            if as_it_lies:
+                with resumable():
+                    os.replace(self.path / STAGED / f"{student}.json", self.path / "reports" / f"{student}.json")
+                continue
             old = report_of(self.path, student)
-            if old is None or old.dumps() != new.dumps():
-                self._write(new)
+            if (graded := self._as_graded(student, old)) is not None:
+                self._write(self.adjust(graded, old), old)
         with resumable():
             for path in (self.path / STAGED).glob("*"):
                 path.unlink()
@@ -206,8 +249,9 @@ class Folder:
     def _students(self) -> list[str]:
         return sorted(path.stem for path in (self.path / "reports").glob("*.json"))
 
-    def _added_up(self, graded: Report) -> Report:
-        old = self._graded(graded.student)
+    def _added_up(self, graded: Report, on_file: Report | None) -> Report:
+        """With what was graded before and not now."""
+        old = as_extensions_are(as_graded(on_file), self.course) if on_file else None
         others = self._others(old, [e.exercise for e in graded.exercises])
         if self.course is None or old is None or not others:
             return graded
@@ -231,10 +275,20 @@ class Folder:
         )
 
     def reports(self) -> list[Report]:
-        """All that is in the folder, by student; when it is not written to, all that would be."""
-        if self.dry and self._settled:
-            return list(self._settled.values())
-        return [found for name in self._students() if (found := report_of(self.path, name)) is not None]
+        """All that is in the folder, by student, as the class page needs them; when it is not written to, all that would be."""
+        if self._class is None:
+            alike: dict[Any, ExerciseReport] = {}
+            self._class = [of_a_class(report, alike) for report in self.each()]
+        return self._class
+
+    def each(self) -> Iterator[Report]:
+        """The same one by one, whole."""
+        for name in sorted({*self._students(), *(self._waiting if self.dry else ())}):
+            found = report_of(self.path, name)
+            if self.dry and (graded := self._as_graded(name, found)) is not None:
+                found = self.adjust(graded, found)
+            if found is not None:
+                yield found
 
     def finish(self, reports: list[Report], summary: Summary, absent: Sequence[str] = ()) -> None:
         """Write what is said of the class; ``absent``: who is in it and handed in nothing."""
@@ -257,6 +311,36 @@ def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
 def _graded_with(old: Report, others: Sequence[ExerciseReport]) -> str:
     modules = ", ".join(dict.fromkeys(e.module for e in others))
     return f"{modules}: graded before, with {', '.join(f'{n} {v}' for n, v in old.versions.items())}"
+
+
+def of_a_class(report: Report, alike: dict[Any, ExerciseReport]) -> Report:
+    """Without what the class page has no need of; what many have alike is there once.
+
+    Args:
+        alike: what there is already.
+    """
+
+    def one_of(e: ExerciseReport) -> ExerciseReport:
+        key = (
+            id(e.results), e.exercise, e.points, e.earned, e.pending, e.handed_in, e.extension, e.pseudonym, e.by_hand,
+            tuple(e.notes),
+        )  # fmt: skip
+        if key not in alike:  # and holds its results, so that nothing else gets their id
+            alike[key] = e.model_copy(update={"evidence": [], "basis": {}})
+        return alike[key]
+
+    return report.model_copy(update={"exercises": [one_of(e) for e in report.exercises]})
+
+
+def shows_the_same(report: Report, other: Report) -> bool:
+    """Whether the pages of both are the same."""
+
+    def shown(of: Report) -> Report:
+        drawn_by = [{"grader": e.basis.get("grader", "")} for e in of.exercises]
+        exercises = [e.model_copy(update={"basis": b}) for e, b in zip(of.exercises, drawn_by, strict=True)]
+        return of.model_copy(update={"fingerprint": "", "exercises": exercises})
+
+    return all(e.basis for e in report.exercises) and shown(report).dumps() == shown(other).dumps()
 
 
 def report_of(folder: Path, student: str, among: str = "reports") -> Report | None:
@@ -328,12 +412,13 @@ def grade_batch(
             advance(student)
 
         grader.batch(left, names, done)
-    settled = folder.settle()
+    folder.settle()
     folder.tell_changes()
     announce(folder.changes)
     folder.replace()
-    write_integrity(grader.course, folder.reports(), folder)
-    return [settled[s] for s in sorted(reports)], failures
+    everybody = folder.reports()
+    write_integrity(grader.course, everybody, folder)
+    return [report for report in everybody if report.student in reports], failures
 
 
 def read_all(jobs: Mapping[str, Callable[[], Submission]]) -> tuple[dict[str, Submission], dict[str, Exception]]:

@@ -1,6 +1,6 @@
 """For appeals: one check of one submission, decided again from scratch and laid open, beside what its report says.
 
-Fresh workers are started, so nothing that was remembered takes part. What is shown is for the staff: it tells hidden data.
+Fresh workers are started, so nothing that was remembered takes part; work that comes out another way is not remembered again. What is shown is for the staff: it tells hidden data.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from grader.batch.evidence import with_evidence
 from grader.batch.grade import Grader
+from grader.batch.memory import remembered
 from grader.common.observation import Collective, Fault, Observation
 from grader.common.result import Report, Result
 from grader.course.config import CourseError
@@ -72,6 +73,10 @@ def why(course: Course, tier: str, submission: Submission, where: str, kept: Rep
         differs.append("decided by other programs or inputs than the report on file")
     if kept is not None and kept.versions != report.versions:
         differs.append(f"versions: {kept.versions} on file, {report.versions} now")
+    if differs and name in submission.sources:
+        with remembered() as cache:
+            if memory := Grader(course, tier, cache=cache).memory:
+                memory.distrust(submission.sources[name])
     lines = list(laid_open(course, name, check, submission.student, answered))
     shown = today.model_copy(
         update={"results": [result], "points": result.points, "earned": result.earned, "pending": 0.0}

@@ -155,7 +155,8 @@ def refuse_unusable(course: Course, names: list[str]) -> Mapping[str, str]:
 
 def refuse_on_file(folder: store.Folder, unusable: Mapping[str, str]) -> None:
     """Grades are added to those on file, and what these count for is not known of an exercise that cannot be used."""
-    for name in dict.fromkeys(e.exercise for r in folder.reports() for e in r.exercises):
+    on_file = folder.each() if unusable else ()
+    for name in dict.fromkeys(e.exercise for r in on_file for e in r.exercises):
         if name in unusable:
             raise CourseError(
                 f"{folder.path} holds grades of {name}, which cannot be used; mend it or choose another --out"
@@ -262,7 +263,16 @@ def print_decision(decided: appeals.Why, student: str) -> None:
         say(indent + clean(line))
 
 
-def grade_nbgrader(folder: Path, assignments: list[str], jobs: int, isolation: str, again: bool, as_json: bool) -> int:
+def grade_nbgrader(
+    folder: Path,
+    assignments: list[str],
+    jobs: int,
+    isolation: str,
+    again: bool,
+    as_json: bool,
+    *,
+    remember: bool = True,
+) -> int:
     """Grade an nbgrader assignment into its gradebook; the exit code."""
     need_jax()
     if len(assignments) != 1:
@@ -273,13 +283,9 @@ def grade_nbgrader(folder: Path, assignments: list[str], jobs: int, isolation: s
         raise CourseError(f"{missing.name} is not installed; run: pip install 'nbgrader>=0.9.5'") from None
     asked = "" if isolation == "auto" else isolation
     done = batch.grade(
-        folder,
-        assignments[0],
-        lambda total, what: progress(total, what, quiet=as_json),
-        jobs=jobs,
-        isolation=asked,
-        again=again,
-    )
+        folder, assignments[0], lambda total, what: progress(total, what, quiet=as_json), jobs=jobs, isolation=asked,
+        again=again, remember=remember,
+    )  # fmt: skip
     if as_json:
         print_json(vars(done))
     else:

@@ -13,6 +13,7 @@ import os
 import sqlite3
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
 
 FORM = "1"  # of the table; a file of another form is left alone
@@ -42,7 +43,7 @@ class Cache:
         self._held = 0
         self._used: set[bytes] = set()  # read, and not on this day before
         self._today = int(time.time() // DAY)  # decides what goes first, and nothing else
-        self._size: int | None = None
+        self._size = most  # not known: it is counted when something is written
         self._file: sqlite3.Connection | None = None
         self._open()
 
@@ -118,7 +119,7 @@ class Cache:
         self.close()
 
     @contextlib.contextmanager
-    def _transaction(self):
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         assert self._file is not None
         self._file.execute("BEGIN IMMEDIATE")
         try:
@@ -130,16 +131,14 @@ class Cache:
             raise
 
     def _shrink(self, file: sqlite3.Connection, added: int) -> None:
-        """Down to nine tenths of what may be kept, where it is more; others write, too, so it is counted now and then."""
-        if self._size is None or self._size + added > self.most:
-            self._size = file.execute("SELECT coalesce(sum(size), 0) FROM kept").fetchone()[0]
-        else:
-            self._size += added
+        """Down to nine tenths of what may be kept, where it is more; others write, too, and are counted when it seems full."""
+        self._size += added
         if self._size <= self.most:
             return
-        going, left = [], self._size
+        going, left = [], int(file.execute("SELECT coalesce(sum(size), 0) FROM kept").fetchone()[0])
+        enough = self.most if left <= self.most else self.most * 9 // 10
         for row, size in file.execute("SELECT rowid, size FROM kept ORDER BY used, rowid"):
-            if left <= self.most * 9 // 10:
+            if left <= enough:
                 break
             going.append((row,))
             left -= size

@@ -14,12 +14,15 @@ AT_WORK = 60.0
 """Seconds after which nobody is still writing a file."""
 
 
-def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
+def write_atomic(path: str | os.PathLike[str], content: str | bytes, *, lasting: bool = True) -> None:
     """Write the whole file or leave the old one untouched.
 
     Text is written as UTF-8 with its line ends as they are; half a surrogate pair, which has no
     UTF-8, becomes ``?``. The folder must exist. A process killed in the middle leaves at most a file
     named ``.tmp-*``, which nothing reads (``clear_left_behind``). An OSError names ``path``, also when the disk is full.
+
+    Args:
+        lasting: also where the machine ends before the disk has it; without that, the file may be empty then.
     """
     data = content.encode("utf-8", "replace") if isinstance(content, str) else content
     target = Path(path)
@@ -27,8 +30,9 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes) -> None:
     try:
         with open(temporary, "xb") as file:  # not tempfile: its files are readable by their owner only
             file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
+            if lasting:
+                file.flush()
+                os.fsync(file.fileno())
         os.replace(temporary, target)
     except BaseException as error:
         with contextlib.suppress(OSError):
@@ -46,3 +50,9 @@ def clear_left_behind(folder: str | os.PathLike[str]) -> None:
                 with contextlib.suppress(OSError):
                     if time.time() - entry.stat(follow_symlinks=False).st_mtime > AT_WORK:
                         os.unlink(entry.path)
+
+
+def make_lasting(path: Path) -> None:
+    """Have the disk hold a file that was written without."""
+    with open(path, "rb") as file:
+        os.fsync(file.fileno())

@@ -9,15 +9,91 @@ from grader.intake.submission import Source
 
 # Names by which code gets at chance, the clock, the machine or an object's address, and those by which it gets at any name.
 NAMES = frozenset(
-    "random randint shuffle urandom getrandbits secrets uuid uuid1 uuid4 default_rng rand randn SystemRandom "
-    "time time_ns perf_counter perf_counter_ns monotonic monotonic_ns process_time thread_time datetime today now clock sleep "
-    "timeit resource id hash repr __hash__ __repr__ tempfile open io pathlib Path os sys platform socket subprocess signal gc "
-    "weakref inspect traceback ctypes threading multiprocessing concurrent asyncio atexit faulthandler tracemalloc psutil "
-    "getattr vars globals locals dir eval exec compile __import__ importlib builtins operator attrgetter methodcaller pickle "
-    "breakpoint input process_index devices live_arrays memory_stats".split()
+    [
+        "random",
+        "randint",
+        "shuffle",
+        "urandom",
+        "getrandbits",
+        "secrets",
+        "uuid",
+        "uuid1",
+        "uuid4",
+        "default_rng",
+        "rand",
+        "randn",
+        "SystemRandom",
+        "time",
+        "time_ns",
+        "perf_counter",
+        "perf_counter_ns",
+        "monotonic",
+        "monotonic_ns",
+        "process_time",
+        "thread_time",
+        "datetime",
+        "today",
+        "now",
+        "clock",
+        "sleep",
+        "timeit",
+        "resource",
+        "id",
+        "hash",
+        "repr",
+        "__hash__",
+        "__repr__",
+        "tempfile",
+        "open",
+        "io",
+        "pathlib",
+        "Path",
+        "os",
+        "sys",
+        "platform",
+        "socket",
+        "subprocess",
+        "signal",
+        "gc",
+        "weakref",
+        "inspect",
+        "traceback",
+        "ctypes",
+        "threading",
+        "multiprocessing",
+        "concurrent",
+        "asyncio",
+        "atexit",
+        "faulthandler",
+        "tracemalloc",
+        "psutil",
+        "getattr",
+        "vars",
+        "globals",
+        "locals",
+        "dir",
+        "eval",
+        "exec",
+        "compile",
+        "__import__",
+        "importlib",
+        "builtins",
+        "operator",
+        "attrgetter",
+        "methodcaller",
+        "pickle",
+        "breakpoint",
+        "input",
+        "process_index",
+        "devices",
+        "live_arrays",
+        "memory_stats",
+    ]
 )
 SEEDED = {"random"}  # of jax: ``jax.random`` has no state
-PLAIN = frozenset("__name__ __doc__ __init__ __call__ __post_init__ __enter__ __exit__ __wrapped__ __file__".split())
+PLAIN = frozenset(
+    ["__name__", "__doc__", "__init__", "__call__", "__post_init__", "__enter__", "__exit__", "__wrapped__", "__file__"]
+)
 
 
 def repeatable(source: Source) -> bool:

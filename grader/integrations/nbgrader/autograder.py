@@ -12,6 +12,7 @@ import os
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Future
+from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -23,6 +24,7 @@ from traitlets.config import LoggingConfigurable
 
 from grader.batch import canary
 from grader.batch.grade import Grader
+from grader.batch.memory import remembered
 from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.course.config import CourseError
@@ -68,6 +70,8 @@ class Shardlings(LoggingConfigurable):
         self._coming: dict[str, Future[Report]] = {}
         self._stopped = False
         self._proved: set[str] = set()
+        self.remember = True  # over runs, see ``batch.memory``
+        self._remembering = ExitStack()
 
     @cached_property
     def loaded(self) -> Course:
@@ -88,7 +92,8 @@ class Shardlings(LoggingConfigurable):
         """The workers, started when they are first needed."""
         with self._lock:
             if self._grader is None:
-                self._grader = Grader(self.loaded, self.tier, self.jobs)
+                cache = self._remembering.enter_context(remembered(self.remember))
+                self._grader = Grader(self.loaded, self.tier, self.jobs, cache=cache)
             return self._grader
 
     def close(self) -> None:
@@ -97,6 +102,7 @@ class Shardlings(LoggingConfigurable):
             if self._grader is not None:
                 self._grader.__exit__()
                 self._grader = None
+                self._remembering.close()
 
     # one notebook
 

@@ -92,19 +92,22 @@ def _not_understood(student: _Student, known: dict[str, list[Known]]) -> list[st
 
 
 def grade(
-    folder: Path, assignment: str, bar: Bar, *, jobs: int = 0, isolation: str = "", again: bool = False
-) -> Outcome:
+    folder: Path, assignment: str, bar: Bar, *, jobs: int = 0, isolation: str = "", again: bool = False,
+    remember: bool = True,
+) -> Outcome:  # fmt: skip
     """Grade what is new or changed in ``submitted/*/<assignment>/``.
 
     Args:
         jobs: submissions graded at a time; 0: as nbgrader_config.py says.
         isolation: empty: as nbgrader_config.py says.
         again: also what is as it was (reports are still kept; the rows are written anew).
+        remember: use what was found in earlier runs, and keep what is found in this one.
     """
     if not (folder / "nbgrader_config.py").is_file():
         raise CourseError(f"{folder} has no nbgrader_config.py; make it with: shardlings nbgrader init {folder}")
     with _locked(folder.resolve()):
         batch = _Batch(folder.resolve(), assignment, jobs, isolation)
+        batch.session.shardlings.remember = remember
         try:
             return batch.run(bar, again)
         except (SQLAlchemyError, InvalidEntry) as error:  # nbgrader makes the second of the first
