@@ -15,7 +15,7 @@ import os
 import platform
 import secrets
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from grader.batch.grade import Grader, own_digest, versions
@@ -51,21 +51,29 @@ def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
 def prove(grader: Grader, names: Iterable[str], step: Step = no_word) -> None:
     """Grade the references of these exercises, unless that went well here before. Raises CanaryFailed.
 
-    ``step`` is called with each that is done.
+    They are traced and run, whatever is remembered of them. Only where that went well before, and what is asked of them is as
+    it was, another check is judged on what is remembered. ``step`` is called with each that is done.
     """
     left = unproved(grader, names)
     if not left:
         return
-    if problem := examine(grader, left, step):
+    known, ran = remembered(), {name: ran_key(grader, name) for name in left}
+    if problem := examine(grader, left, step, [name for name, key in ran.items() if key in known]):
         raise CanaryFailed(problem)
-    remember([*remembered(), *(key_of(grader, name) for name in left)])
+    new = [*(key_of(grader, name) for name in left), *ran.values()]
+    remember([*dict.fromkeys([*remembered(), *new])])
 
 
-def examine(grader: Grader, names: list[str], step: Step = no_word) -> str:
-    """Grade the references of these exercises now. Empty, or one line saying what is wrong and what to do."""
+def examine(grader: Grader, names: list[str], step: Step = no_word, ran: Collection[str] = ()) -> str:
+    """Grade the references of these exercises now. Empty, or one line saying what is wrong and what to do.
+
+    Args:
+        ran: those that may be judged on what is remembered.
+    """
     problems: dict[str, str] = {}
     with pool_of(grader.jobs) as pool:
-        for name, problem in zip(names, pool.map(lambda n: _problem(grader, n), names), strict=True):
+        graded = pool.map(lambda n: _problem(grader, n, fresh=n not in ran), names)
+        for name, problem in zip(names, graded, strict=True):
             step(name)
             problems |= {name: problem} if problem else {}
     if not problems:
@@ -92,13 +100,13 @@ def one_of_each_kind(course: Course) -> list[str]:
     return chosen
 
 
-def _problem(grader: Grader, name: str) -> str:
+def _problem(grader: Grader, name: str, *, fresh: bool) -> str:
     """What keeps the reference from full marks."""
     try:
         exercise = grader.course.exercise(name)
         text = reference_source(exercise, answers(grader.course, exercise, STUDENT))
         source = Source(f"{name}.py", (Chunk(f"{name}.py", text),))
-        report = grader.grade(Submission(STUDENT, {name: source}, (), ""), [name]).exercises[0]
+        report = grader.grade(Submission(STUDENT, {name: source}, (), ""), [name], fresh=fresh).exercises[0]
     except Exception as error:  # our own, whatever it is: no submission may meet it
         return f"cannot be graded here ({type(error).__name__}: {error})"
     short = next((r for r in report.results if r.status not in ("passed", "waiting") and not r.unjudged), None)
@@ -121,10 +129,18 @@ def _environment(grader: Grader) -> str:
 
 def key_of(grader: Grader, name: str) -> str:
     """SHA-256 over all that a verdict on this exercise depends on, and where it was reached."""
+    return digest_of([grader.course.digest([name]), name, *_here(grader)])
+
+
+def ran_key(grader: Grader, name: str) -> str:
+    """The same over what is asked of it, and not over what judges the answers."""
+    asks = [[ask.for_tracer([]), ask.digest, ask.secret] for ask in grader.plan(name, False)]
+    return digest_of(["ran", asks, name, *_here(grader)])
+
+
+def _here(grader: Grader) -> list[object]:
     host = [*platform.uname(), platform.python_version(), sys.prefix]
-    parts = [grader.course.digest([name]), name, versions(), own_digest(), grader.tier, host]
-    parts += [grader.devices.text] if grader.devices else []
-    return digest_of(parts)
+    return [versions(), own_digest(), grader.tier, host, *([grader.devices.text] if grader.devices else [])]
 
 
 def digest_of(value: object) -> str:

@@ -117,10 +117,15 @@ class Grader:
 
     # one submission
 
-    def grade(self, submission: Submission, names: list[str], *, public: bool = False) -> Report:
-        """Grade these exercises of one submission; ``public``: only what learners may see."""
+    def grade(self, submission: Submission, names: list[str], *, public: bool = False, fresh: bool = False) -> Report:
+        """Grade these exercises of one submission.
+
+        Args:
+            public: only what learners may see.
+            fresh: nothing that is remembered takes part.
+        """
         with self.workers() as workers:
-            done, notes = self._grade_sources(submission, names, workers, public)
+            done, notes = self._grade_sources(submission, names, workers, public, fresh)
         exercises = [done[name] for name in names]
         counted = [e for e in exercises if not self.course.exercise(e.exercise).extension]
         return Report(
@@ -189,7 +194,7 @@ class Grader:
         return self._digests[tuple(names)]
 
     def _grade_sources(
-        self, submission: Submission, names: list[str], workers: Workers | Here, public: bool
+        self, submission: Submission, names: list[str], workers: Workers | Here, public: bool, fresh: bool
     ) -> tuple[dict[str, ExerciseReport], list[str]]:
         """Exercises that share a source (a notebook) share one process, and what stopped it is noted once."""
         plans = {name: self.plan(name, public) for name in names}
@@ -219,7 +224,7 @@ class Grader:
         with pool_of(1) as pool:  # what one source came to is judged while the next is traced
             for source, members in groups.items():
                 asks = [ask for name in members for ask in plans[name]]
-                recalled = workers.recall(source, asks, spent) if isinstance(workers, Workers) else None
+                recalled = workers.recall(source, asks, spent) if isinstance(workers, Workers) and not fresh else None
                 if recalled is not None:
                     keys = {n: self._verdict_key(submission, n, plans[n], recalled.came_to, public) for n in members}
                     known = {n: self._remembered(submission, n, keys[n], [], public) for n in members}
@@ -228,7 +233,7 @@ class Grader:
                         spent.tracing += recalled.cpu
                         continue
                 if isinstance(workers, Workers):
-                    collected = workers.collected(source, asks, spent, recalled)
+                    collected = workers.collected(source, asks, spent, recalled, fresh=fresh)
                 else:
                     collected = Collected(*workers.collect(source, asks, spent))
                 answered, notes = collected.answered, collected.notes
@@ -237,7 +242,8 @@ class Grader:
                     shared += [f"{source.name}: {note}" for note in notes]
                     notes = []
                 for name in members:
-                    key = self._verdict_key(submission, name, plans[name], collected.came_to, public)
+                    came_to = None if fresh else collected.came_to
+                    key = self._verdict_key(submission, name, plans[name], came_to, public)
                     if (same := self._remembered(submission, name, key, notes, public)) is not None:
                         done[name] = same
                         continue

@@ -117,12 +117,18 @@ class Workers:
         found = self.collected(source, asks, spent, self.recall(source, asks, spent))
         return found.answered, found.notes
 
-    def collected(self, source: Source, asks: list[Ask], spent: Spent, recalled: Recalled | None = None) -> Collected:
-        """The same, with what was remembered of it, and what it comes to as far as keys go."""
+    def collected(
+        self, source: Source, asks: list[Ask], spent: Spent, recalled: Recalled | None = None, *, fresh: bool = False
+    ) -> Collected:
+        """The same, with what was remembered of it, and what it comes to as far as keys go.
+
+        Args:
+            fresh: nothing that is remembered takes part.
+        """
         if recalled is not None:
             with suppress(Forgotten):
                 return self._collect(source, asks, spent, recalled)
-        return self._collect(source, asks, spent)
+        return self._collect(source, asks, spent, fresh=fresh)
 
     def recall(self, source: Source, asks: list[Ask], spent: Spent) -> Recalled | None:
         """What the source was traced to before; None where it must be traced, or there is no time left for that."""
@@ -130,7 +136,9 @@ class Workers:
             return None
         return self.memory.recall(source, asks, traced_of(asks))
 
-    def _collect(self, source: Source, asks: list[Ask], spent: Spent, recalled: Recalled | None = None) -> Collected:
+    def _collect(
+        self, source: Source, asks: list[Ask], spent: Spent, recalled: Recalled | None = None, *, fresh: bool = False
+    ) -> Collected:
         files = [c.name for c in source.chunks]
         traced = traced_of(asks)
         before = spent.tracing
@@ -141,7 +149,7 @@ class Workers:
         with ThreadPoolExecutor(1) as pool:  # programs run while the next ones are traced
             runs: dict[int, Future[dict[Ask, Finding]]] = {}
             keys = self.memory.asked(source, asks, traced).inputs if self.memory else {}
-            runs_of = Runs(self, files, spent, keys)
+            runs_of = Runs(self, files, spent, keys, fresh=fresh)
 
             def on_reply(i: int, reply: Reply) -> None:
                 if not isinstance(reply, Fault):
@@ -243,10 +251,16 @@ class Runs:
     """The programs of one source: what hangs is not tried again and again."""
 
     def __init__(
-        self, workers: Workers, files: list[str], spent: Spent, keys: Mapping[Ask, bytes] | None = None
-    ) -> None:
-        """``keys``: of each ask, by which what programs come to is remembered."""
-        self.workers, self.files, self.spent, self.keys = workers, files, spent, keys or {}
+        self, workers: Workers, files: list[str], spent: Spent, keys: Mapping[Ask, bytes] | None = None,
+        *, fresh: bool = False,
+    ) -> None:  # fmt: skip
+        """Nothing ran yet.
+
+        Args:
+            keys: of each ask, by which what programs come to is remembered; of others it is not.
+            fresh: nothing that is remembered takes part.
+        """
+        self.workers, self.files, self.spent, self.keys, self.fresh = workers, files, spent, keys or {}, fresh
         self.hung: dict[tuple, Fault] = {}  # a task whose program hangs on one mesh is not run on the next
 
     def findings(self, asks: list[Ask], body: dict, blobs: list[bytes]) -> dict[Ask, Finding]:
@@ -267,10 +281,10 @@ class Runs:
 
         def run(program: bytes) -> tuple[dict, list[bytes]]:
             memory = self.workers.memory
-            if memory is None:
+            if memory is None or ask not in self.keys:
                 return ran(program)
             digest = digest_of(program)
-            if (known := memory.ran(self.keys[ask], digest)) is not None:
+            if not self.fresh and (known := memory.ran(self.keys[ask], digest)) is not None:
                 return known
             header, shards = ran(memory.program(digest) if isinstance(program, Digest) else program)
             memory.keep_run(self.keys[ask], digest, header, shards)

@@ -16,7 +16,7 @@ import pytest
 from grader.batch import canary, store
 from grader.batch.canary import CanaryFailed
 from grader.batch.grade import Grader
-from grader.batch.workers import Workers
+from grader.batch.workers import Collected, Workers
 from grader.common.observation import Fault
 from grader.course.finding import find_course
 from grader.course.loading import Course, load_course
@@ -186,19 +186,19 @@ def test_what_failed_is_not_remembered(broken: Grader, graded: list[str], memory
 def test_a_reader_of_ours_that_fails_stops_the_batch(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on JAX 0.12, whose replica groups could not be read."""
 
-    def unreadable(self: Workers, source: Any, asks: list[Any], spent: Any = None) -> Any:
-        return [Answered(ask, Fault("broken", "replica groups cannot be read")) for ask in asks], []
+    def unreadable(self: Workers, source: Any, asks: list[Any], *_: Any, **__: Any) -> Collected:
+        return Collected([Answered(ask, Fault("broken", "replica groups cannot be read")) for ask in asks], [])
 
-    monkeypatch.setattr(Workers, "collect", unreadable)
+    monkeypatch.setattr(Workers, "collected", unreadable)
     with pytest.raises(CanaryFailed, match=r"gets \d of 3 points here \(value: .*replica groups cannot be read"):
         canary.prove(grader, [NAME])
 
 
 def test_an_error_of_ours_stops_the_batch(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(self: Workers, source: Any, asks: list[Any], spent: Any = None) -> Any:
+    def fails(self: Workers, *_: Any, **__: Any) -> Collected:
         raise KeyError("sdy.mesh")
 
-    monkeypatch.setattr(Workers, "collect", fails)
+    monkeypatch.setattr(Workers, "collected", fails)
     with pytest.raises(CanaryFailed, match=r"x1_gather cannot be graded here \(KeyError: 'sdy.mesh'\)"):
         canary.prove(grader, [NAME])
 
@@ -268,7 +268,7 @@ def test_gradescope_shows_it_to_the_staff_and_gives_no_score(
 def settings_of(grader: Grader, root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """What nbgrader is plugged into, with this grader."""
     autograder = pytest.importorskip("grader.integrations.nbgrader.autograder")
-    monkeypatch.setattr(autograder, "Grader", lambda *_: grader)
+    monkeypatch.setattr(autograder, "Grader", lambda *_, **__: grader)
     settings = autograder.Shardlings(root=str(root))
     settings.loaded, settings.tier = grader.course, grader.tier
     return settings
