@@ -440,9 +440,10 @@ class Grader:
         load_templates()  # of the reports that ``done`` writes while the other threads read submissions
         with pool_of(len(self.hosts)) as pool:
             running = {pool.submit(lambda read=read: self.grade(read(), names)): s for s, read in jobs.items()}
-            for future in as_completed(running):
-                error = future.exception()
-                done(running[future], error if isinstance(error, Exception) else future.result())
+            for future in as_completed(list(running)):
+                student, error = running.pop(future), future.exception()  # a report that is done with is not held
+                done(student, error if isinstance(error, Exception) else future.result())
+                del future
 
 
 def _evidence(answer: Answered) -> Evidence:

@@ -53,6 +53,7 @@ from grader.reports.wording import Audience
 STAGED = "staged"
 AUDIENCES: tuple[Audience, ...] = ("student", "staff")
 WRITERS = 16
+MOST_HELD = 32 << 20
 
 
 class Folder:
@@ -392,9 +393,14 @@ def grade_batch(
     reports: set[str] = set()
     failures: dict[str, Exception] = {}
     left: dict[str, Callable[[], Submission]] = {}
-    for student, submission in submissions.items():
-        if folder.kept(student, grader.fingerprint(submission, names), names) is None:
-            left[student] = lambda one=submission: one
+    for student in submissions:
+        try:
+            fingerprint = grader.fingerprint(submissions[student], names)
+        except Unreadable as error:  # it could be read before
+            failures[student] = error
+            continue
+        if folder.kept(student, fingerprint, names) is None:
+            left[student] = lambda student=student: submissions[student]
         else:
             reports.add(student)
     unproved = canary.unproved(grader, names) if left else []
@@ -421,15 +427,48 @@ def grade_batch(
     return [report for report in everybody if report.student in reports], failures
 
 
-def read_all(jobs: Mapping[str, Callable[[], Submission]]) -> tuple[dict[str, Submission], dict[str, Exception]]:
+class Works(Mapping[str, Submission]):
+    """Submissions by student. So many are held as take MOST_HELD characters; the others are read again when they are needed.
+
+    Work that is exchanged between two readings is graded as it was read last, and its report says so by its fingerprint.
+    """
+
+    def __init__(self, readers: Mapping[str, Callable[[], Submission]]) -> None:
+        self._readers = dict(readers)
+        self._held: dict[str, Submission] = {}
+        self._size = 0
+
+    def __getitem__(self, student: str) -> Submission:
+        """Raises Unreadable."""
+        if student in self._held:
+            return self._held[student]
+        found = self._readers[student]()
+        size = sum(len(c.text) for source in set(found.sources.values()) for c in source.chunks)
+        if self._size + size <= MOST_HELD:
+            self._held[student] = found
+            self._size += size
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._readers)
+
+    def __len__(self) -> int:
+        return len(self._readers)
+
+    def leave_out(self, student: str) -> None:
+        del self._readers[student]
+
+
+def read_all(jobs: Mapping[str, Callable[[], Submission]]) -> tuple[Works, dict[str, Exception]]:
     """The submissions by student, and what cannot be read."""
-    found: dict[str, Submission] = {}
+    found = Works(jobs)
     failures: dict[str, Exception] = {}
-    for student, read in jobs.items():
+    for student in jobs:
         try:
-            found[student] = read()
+            found[student]
         except Unreadable as error:
             failures[student] = error
+            found.leave_out(student)
     return found, failures
 
 

@@ -68,7 +68,7 @@ class HandedIn:
 
     students: list[str]
     places: dict[str, Place]
-    submissions: dict[str, Submission]
+    submissions: Mapping[str, Submission]
     not_graded: dict[str, str]
     notes: list[str]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -57,7 +57,7 @@ def keep_roster(to: Path, plain: Roster | None) -> None:
 
 
 def adjustments(
-    course: Course, to: Path, paths: Sequence[Path], places: dict[str, Place], submissions: dict[str, Submission],
+    course: Course, to: Path, paths: Sequence[Path], places: dict[str, Place], submissions: Mapping[str, Submission],
     known: Rosters, names: Sequence[str],
 ) -> Adjustments:  # fmt: skip
     """Overrides, extensions, and times of what is graded now (``names``). Raises CourseError for a file of them that cannot be read; notes are told."""
