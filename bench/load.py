@@ -36,7 +36,7 @@ from grader.course.loading import Course  # noqa: E402
 from grader.course.reference import reference_source  # noqa: E402
 from grader.exercise import Task  # noqa: E402
 
-# The command, and at its end the most memory that its process held, in MiB.
+# The command, and at its end the CPU seconds of all its processes and the most memory that its own held, in MiB.
 COMMAND = """
 import resource, sys
 from grader.cli import app
@@ -44,16 +44,25 @@ told = sys.argv.pop(1)
 try:
     app()
 finally:
-    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024, file=open(told, "w"))
+    own, workers = (resource.getrusage(of) for of in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    cpu = sum(one.ru_utime + one.ru_stime for one in (own, workers))
+    print(cpu, own.ru_maxrss / 1024, file=open(told, "w"))
 """
 CHECKED = "    expect_close(seen.out, seen.a @ seen.b)"  # of which one gets another tolerance
 
 
 @dataclass(frozen=True)
 class Measured:
-    """One run of the command: its wall seconds, and the most memory that its process held (MiB)."""
+    """One run of the command.
+
+    Attributes:
+        seconds: of wall time.
+        cpu: seconds of all its processes; on a machine with other work they say more.
+        parent_mib: the most memory that its own process held.
+    """
 
     seconds: float
+    cpu: float
     parent_mib: float
 
 
@@ -101,7 +110,7 @@ def graded(course: Path, module: str, work: Path, out: Path, store: Path | None,
         seconds = time.perf_counter() - start
         if done.returncode:
             sys.exit(f"grade ended with {done.returncode}: {done.stderr[-2000:]}")
-        return Measured(seconds, float(told.read_text()))
+        return Measured(seconds, *map(float, told.read_text().split()))
 
 
 def another_tolerance(course: Path, module: str) -> str:
@@ -134,6 +143,7 @@ def one_class(module: str, students: int, duplicates: float, jobs: int, place: P
         found["equal without a store"] = reports_of(out) == reports_of(place / "again")
     found |= {
         "seconds": {what: run.seconds for what, run in runs.items()},
+        "cpu": {what: run.cpu for what, run in runs.items()},
         "parent_mib": {what: run.parent_mib for what, run in runs.items()},
         "store_mib": sum(p.stat().st_size for p in store.iterdir()) / 2**20,
         "class_page_mib": (out / "index.html").stat().st_size / 2**20,
@@ -142,12 +152,12 @@ def one_class(module: str, students: int, duplicates: float, jobs: int, place: P
 
 
 def show(found: dict[str, Any]) -> None:
-    students, first = found["students"], found["seconds"]["first"]
+    students, first, cpu = found["students"], found["seconds"]["first"], found["cpu"]
     print(f"{students} students, {found['duplicates']:.0%} duplicates; changed: one tolerance of {found['changed']}")
     for what, seconds in found["seconds"].items():
         print(
             f"  {what:18} {seconds:8.2f} s  {seconds / students:7.4f} s a submission  {first / seconds:6.1f}x  "
-            f"parent {found['parent_mib'][what]:5.0f} MiB"
+            f"CPU {cpu[what]:7.1f} s {cpu['first'] / cpu[what]:6.1f}x  parent {found['parent_mib'][what]:5.0f} MiB"
         )
     print(f"  store {found['store_mib']:.1f} MiB, class page {found['class_page_mib']:.2f} MiB", end="")
     print(f", equal without a store: {found['equal without a store']}" if "equal without a store" in found else "")
