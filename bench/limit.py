@@ -1,0 +1,169 @@
+"""The limit: what a class costs where nothing is done but tracing, lowering, running and judging, and how near to it we are.
+
+    python bench/limit.py [--students 60] [--module 03_matmuls] [--duplicates 0.2] [--rounds 3] [--json FILE]
+
+By hand: one warm process without isolation, pipes, files or reports. Every distinct source is loaded, traced and lowered once,
+every distinct program is read, compiled and run once, every distinct result judged once. Ours: ``shardlings grade`` over the
+same class, from its start, less what a run costs in which nothing is left to do. Both in CPU seconds of all processes, so
+that other work on the machine counts little; rounds alternate, the middle one of each is shown.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:1] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "bench")]
+
+import load  # noqa: E402
+
+from grader.batch import findings  # noqa: E402
+from grader.batch.workers import traced_of  # noqa: E402
+from grader.common.observation import Observation  # noqa: E402
+from grader.course.finding import find_course  # noqa: E402
+from grader.course.loading import Course  # noqa: E402
+from grader.exercise import Call  # noqa: E402
+from grader.intake.reading import read  # noqa: E402
+from grader.intake.submission import Source  # noqa: E402
+from grader.judging.judge import judge_checks  # noqa: E402
+from grader.judging.plan import Ask, plan  # noqa: E402
+from grader.judging.seen import Answered, Finding  # noqa: E402
+from grader.learner.answering import answer  # noqa: E402
+from grader.learner.loading import load as loaded  # noqa: E402
+from grader.learner.surroundings import share_ir_context  # noqa: E402
+from grader.learner.tolerance import tolerant_jax  # noqa: E402
+from grader.runner import execution  # noqa: E402
+
+SECONDS = 3600.0
+
+
+class ByHand:
+    """Everything once. ``spent``: CPU seconds by what they went into; ``done``: how often."""
+
+    def __init__(self, course: Course, names: list[str]) -> None:
+        self.course = course
+        self.plans = {n: plan(course.exercise(n), public=False, seed=f"{course.config.seed}/hidden") for n in names}
+        self.spent: Counter[str] = Counter()
+        self.done: Counter[str] = Counter()
+        self.known: dict[tuple[str, tuple], list[Finding]] = {}
+        self.judged: set[Any] = set()
+
+    @contextmanager
+    def timed(self, what: str) -> Iterator[None]:
+        start = time.process_time()
+        yield
+        self.spent[what] += time.process_time() - start
+        self.done[what] += 1
+
+    def source(self, name: str, source: Source) -> None:
+        """One distinct source of one exercise."""
+        asks = self.plans[name]
+        with tolerant_jax():
+            with self.timed("load"):
+                program = loaded({"name": source.name, "chunks": [[c.name, c.text] for c in source.chunks]}, SECONDS)
+            traced, replies = traced_of(asks), []
+            for ask in traced:
+                with self.timed("trace and lower"):
+                    replies.append(answer(ask.for_tracer(list(program.files)), program, SECONDS))
+        found = [self.finding(ask, *self.reply_to(ask, traced, replies)) for ask in asks]
+        key = (name, tuple(repr(type(f)) + (f.program if isinstance(f, Observation) else repr(f)) for f in found))
+        if key not in self.judged:
+            self.judged.add(key)
+            with self.timed("judge"):
+                judge_checks(
+                    self.course.exercise(name), [Answered(*p) for p in zip(asks, found, strict=True)], public=False
+                )
+
+    def reply_to(self, ask: Ask, traced: list[Ask], replies: list[Any]) -> Any:
+        """A secret ask of a call is answered by the program of the open one."""
+        same = (
+            other for other in traced if other is ask or (isinstance(ask.of, Call) and other.program == ask.program)
+        )
+        return replies[traced.index(next(same))]
+
+    def finding(self, ask: Ask, body: dict[str, Any], blobs: list[bytes]) -> Finding:
+        if "fault" in body:
+            return findings.fault_of(body["fault"])
+        request = ask.for_tracer(["any.py"])
+
+        def run(program: bytes) -> Any:
+            with self.timed("read, compile and run"):
+                return execution.execute(request, program, ask.arrays())
+
+        return findings.decoded(ask, body, blobs, run)
+
+
+def by_hand(course: Course, names: list[str], sources: list[tuple[str, Source]]) -> ByHand:
+    hand = ByHand(course, names)
+    for name, source in sources:
+        hand.source(name, source)
+    return hand
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--students", type=int, default=60)
+    parser.add_argument("--module", default="03_matmuls")
+    parser.add_argument("--duplicates", type=float, default=0.2)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    course = find_course(ROOT)
+    names = list(course.module(args.module).exercises)
+    share_ir_context()
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        load.make(course, args.module, args.students, args.duplicates, place / "work")
+        works = [read(p, p.name, course.module_of, frozenset()) for p in sorted((place / "work").iterdir())]
+        distinct = list(dict.fromkeys((n, s) for w in works for n, s in w.sources.items()))
+        by_hand(course, names, distinct[: len(names)])  # warm
+        hands, ours = [], []
+        for number in range(args.rounds):
+            execution._answered._made.clear()  # what earlier rounds compiled is not remembered
+            execution._executed._made.clear()
+            execution._compiled._made.clear()
+            hands.append(by_hand(course, names, distinct))
+            out, store = place / f"out{number}", place / f"store{number}"
+            first, again = (load.graded(ROOT, args.module, place / "work", out, store, args.jobs) for _ in range(2))
+            ours.append((first.cpu - again.cpu, again.cpu))
+    totals = [sum(hand.spent.values()) for hand in hands]
+    hand = hands[totals.index(statistics.median_low(totals))]
+    limit, cost = statistics.median(totals), statistics.median(steady for steady, _ in ours)
+    print(
+        f"{args.students} students, {args.duplicates:.0%} duplicates, {len(distinct)} distinct sources; CPU seconds, {args.rounds} rounds"
+    )
+    for what, seconds in hand.spent.items():
+        each = seconds / hand.done[what] * 1e3
+        print(f"  by hand: {what:22} {seconds:7.2f} s   {hand.done[what]:5} times {each:7.2f} ms")
+    print(f"  by hand                         {limit:7.2f} s   from {min(totals):.2f} to {max(totals):.2f}")
+    print(
+        f"  grade, less an unchanged run    {cost:7.2f} s   from {min(ours)[0]:.2f} to {max(ours)[0]:.2f}   {cost / limit:.2f} of the limit"
+    )
+    print(f"  an unchanged run                {statistics.median(start for _, start in ours):7.2f} s")
+    if args.json:
+        found = {
+            "students": args.students, "duplicates": args.duplicates, "distinct": len(distinct), "limit": totals,
+            "grade": [steady for steady, _ in ours], "unchanged": [start for _, start in ours],
+            "parts": {what: [hand.spent[what], hand.done[what]] for what in hand.spent},
+        }  # fmt: skip
+        args.json.write_text(json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
