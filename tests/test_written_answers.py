@@ -12,6 +12,7 @@ import yaml
 
 from grader.batch.grade import Grader
 from grader.batch.overrides import Override, overridden, with_sums
+from grader.batch.why import laid_open
 from grader.batch.workers import Workers
 from grader.cli.console import exit_code
 from grader.common.result import Report
@@ -92,7 +93,9 @@ def test_a_person_gives_parts_of_its_points(course: Course, workers: Workers) ->
     found, problems = overridden(report, None, [by_bob(1.5)])
     found = with_sums(found)
     assert (found.earned, found.pending, problems) == (1.5, 0, [])
-    assert "by hand" in Nesting(render_html(found)).text and "set by hand by Bob" in render_html(found)
+    page = Nesting(render_html(found)).text
+    assert "set by hand by Bob: no word of waiting" in page
+    assert "the grader gave" not in page and "a person reads" not in page, "the grader gives words no points"
     assert who_needs_a_person([found], {}, []) == [] and broken_results([found]) == []
     _, problems = overridden(report, None, [by_bob(3)])
     assert problems == [f"ada {NAME}/why_it_waits: 3 points, and it is worth 2; the line does nothing"]
@@ -148,3 +151,14 @@ def test_the_example_of_overrides_in_the_documents_is_one(tmp_path: Path) -> Non
     block = (DOCS / "term.md").read_text().split("```yaml\noverrides:")[1].split("```")[0]
     (line,) = yaml.safe_load(f"overrides:{block}")["overrides"]
     assert Override(**line).points == 2
+
+
+def test_who_decides_again_reads_a_good_answer_and_the_rubric(course: Course, workers: Workers) -> None:
+    source = Source(f"{NAME}.py", (Chunk(f"{NAME}.py", "why_it_waits = 'It waits.'"),))
+    plan = Grader(course, "none", here=cast(Any, workers)).plan(NAME, False)
+    answered, _ = workers.collect(source, plan)
+    lines = list(laid_open(course, NAME, "why_it_waits", "ada", answered))
+    assert lines[0] == "asked with {}, answered 'It waits.'"
+    assert lines[1].startswith("a good answer: A device needs all rows") and lines[2].startswith(
+        "rubric: 1 point: every"
+    )

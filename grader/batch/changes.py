@@ -143,7 +143,7 @@ def _hand(was: Result | ExerciseReport, now: Result | ExerciseReport) -> str:
     if before == after or (same and was.earned == now.earned):
         return ""
     if after is not None:
-        return by_hand_text(after)
+        return by_hand_text(after, now.status if isinstance(now, Result) else "")
     return f"no longer {by_hand_text(before).split(';')[0]}" if before else ""
 
 

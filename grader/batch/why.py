@@ -15,9 +15,10 @@ from grader.common.observation import Collective, Fault, Observation
 from grader.common.result import Report, Result
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.exercise import Call, Check
+from grader.exercise import Call, Check, Written
 from grader.expect import show_value
 from grader.intake.submission import Submission
+from grader.judging.answers import wanted
 from grader.judging.judge import together, verdicts
 from grader.judging.seen import Answered, Finding
 from grader.reports.appeal import Appeal
@@ -105,7 +106,11 @@ def laid_open(course: Course, name: str, check: str, student: str, answered: lis
         return
     question = exercise.questions[check]
     raw = next((a.finding for a in answered if a.ask.of is question), None)
-    yield f"asked with {course.params(question, student)}, answered {_raw(raw)}"
+    params = course.params(question, student)
+    yield f"asked with {params}, answered {_raw(raw)}"
+    if isinstance(question.answer, Written):
+        yield f"a good answer: {wanted(question, question.fn, params)}"
+        yield f"rubric: {' '.join(question.answer.rubric.split())}"
 
 
 def find_check(course: Course, where: str) -> tuple[str, str]:

@@ -34,7 +34,7 @@ from grader.reports.points import counted
 from grader.reports.statement import print_markdown
 from grader.reports.terminal import print_report
 from grader.reports.untrusted import clean
-from grader.reports.wording import is_begun
+from grader.reports.wording import first_failure, is_begun, is_unfinished
 from grader.sandbox.tiers import best_tier, environment
 
 LIST_WIDTH = 76
@@ -197,8 +197,21 @@ def check(
     else:
         print_report(graded, out)
         print_judged(found, chosen)
+        for name in traced_and_wrong(found, graded)[:1]:
+            say(f"What your functions do, collective by collective: shardlings explain {name}", style="dim")
     left = any(not e.handed_in for e in graded.exercises)
     raise typer.Exit(UNUSABLE if unusable else exit_code([graded], student=True) or (FAILED if left else 0))
+
+
+def traced_and_wrong(course: Course, graded: Report) -> list[str]:
+    """The exercises in which a program of the learner's fails for what it does: ``explain`` shows that."""
+    return [
+        e.exercise
+        for e in graded.exercises
+        for r in [first_failure(e)]
+        if r is not None and r.status == "failed" and not is_unfinished(r) and r.kind == "check"
+        if (task := course.exercise(e.exercise).tasks.get(r.task)) and task.kind != "function"
+    ]
 
 
 def print_judged(course: Course, names: Sequence[str]) -> None:

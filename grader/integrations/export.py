@@ -42,7 +42,7 @@ def write_csv(reports: Sequence[Report], path: Path) -> None:
     """One line per result; then what lateness costs and what a person gave, so that a student's lines add up to the score."""
     lines: list[tuple[object, ...]] = [
         (r.student, e.module, e.exercise, one.kind, one.name, one.label, "no" if one.public else "yes", one.status,
-         one.earned, one.points, one.reason, one.misconception, by_hand_text(one.by_hand) if one.by_hand else "")
+         one.earned, one.points, one.reason, one.misconception, by_hand_text(one.by_hand, one.status) if one.by_hand else "")
         for r in reports for e in r.exercises for one in e.results
     ]  # fmt: skip
     lines += [

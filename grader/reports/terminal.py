@@ -29,6 +29,7 @@ from grader.reports.wording import (
     worth_of,
 )
 
+MOST_SLIPS = 10  # of a class that a terminal shows
 _MARKS = {
     "passed": ("✓", "+"),
     "failed": ("✗", "x"),
@@ -137,8 +138,10 @@ def print_summary(summary: Summary, console: Console) -> None:
     paper.table("Exercises", ["exercise", "mean", "full marks"], rates)
     checks = [[c.exercise, c.label, show_percent(c.rate)] for c in summary.checks]
     paper.table("Checks", ["exercise", "check", "passed"], checks)
-    wrong = [[str(m.students), m.exercise, m.hint] for m in summary.misconceptions]
+    wrong = [[str(m.students), m.exercise, m.hint] for m in summary.misconceptions[:MOST_SLIPS]]
     paper.table("Misconceptions", ["students", "exercise", "hint"], wrong)
+    if left := len(summary.misconceptions) - len(wrong):
+        paper.line(paper.text(f"and {left} more, rarer ones, on the class page", "bright_black"))
     print_attention(summary.attention, console)
 
 

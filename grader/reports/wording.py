@@ -29,7 +29,9 @@ def status_word(result: Result, audience: Audience) -> str:
 
 
 def reason_text(result: Result) -> str:
-    """Why it did not pass."""
+    """Why it did not pass; '' of words to which a person has given points, and said why."""
+    if result.status == "waiting" and result.by_hand:
+        return ""
     return result.reason or (BLOCKED if result.status == "blocked" else "")
 
 
@@ -139,18 +141,22 @@ def passing_text(results: Sequence[Result]) -> str:
     return f"{sum(r.status == 'passed' for r in results)} of {len(results)} pass"
 
 
-def by_hand_text(of: ByHand) -> str:
-    """``set by hand by Bob: the reason; the grader gave 0``."""
-    return f"set by hand by {clean(of.by, 100)}: {clean(of.reason, 1000)}; the grader gave {tidy(of.graded)}"
+def by_hand_text(of: ByHand, status: str = "") -> str:
+    """``set by hand by Bob: the reason; the grader gave 0``; of an answer in words (``status``) the grader gives nothing."""
+    text = f"set by hand by {clean(of.by, 100)}: {clean(of.reason, 1000)}"
+    return text if status == "waiting" else f"{text}; the grader gave {tidy(of.graded)}"
 
 
 def remarks(report: Report) -> list[str]:
     """What lies over the grader's verdicts: what lateness cost, and points that were given by hand."""
     late = [f"{one.module}: {one.text}" for one in report.hand_ins if one.text]
     hand = [
-        f"{name}: {by_hand_text(of)}"
+        f"{name}: {by_hand_text(of, status)}"
         for e in report.exercises
-        for name, of in ((e.exercise, e.by_hand), *((f"{e.exercise}/{r.name}", r.by_hand) for r in e.results))
+        for name, of, status in (
+            (e.exercise, e.by_hand, ""),
+            *((f"{e.exercise}/{r.name}", r.by_hand, r.status) for r in e.results),
+        )
         if of is not None
     ]
     return [*late, *hand]
