@@ -53,7 +53,7 @@ class Sharded:
     dtype: np.dtype
     mesh: Mapping[str, int]
     slices: list[Slices]
-    shards: Sequence[np.ndarray]
+    shards: list[np.ndarray]
     due: np.dtype | None = None
     per_device: bool = False
     name: str = ""

@@ -186,7 +186,7 @@ def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool)
         if failure is not None and group.ask.secret:
             return _result(check, "failed", WRONG_IN_SECRET)
         if failure is not None:
-            failed = _failed(check, failure, group.ask)
+            failed = _failed(check, failure, group)
             return failed.model_copy(
                 update={"reason": f"right on simulated devices, wrong on real ones: {failed.reason}"}
             )

@@ -12,7 +12,7 @@ import dataclasses
 import hashlib
 import re
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Hashable, Iterable
 from copy import copy
 from typing import Any, Generic, TypeVar
 
@@ -71,9 +71,9 @@ class Remembered(Generic[T]):
 
     def __init__(self, most: int, size: Callable[[T], int]) -> None:
         self.most, self.size, self.held = most, size, 0
-        self._made: OrderedDict[str, T] = OrderedDict()
+        self._made: OrderedDict[Hashable, T] = OrderedDict()
 
-    def get(self, key: str, make: Callable[[], T]) -> T:
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
         if key in self._made:
             self._made.move_to_end(key)
             return self._made[key]
@@ -297,8 +297,7 @@ def quickly(lowered: Any) -> Any:
 
 def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
     """A module as JAX has it when it has lowered a function itself: so it places arguments and assembles results as ever."""
-    meshes = [(list(s.mesh.shape.items()), s.mesh.devices.flat[0].platform) for s in shardings]
-    key = repr((arguments, program.results, meshes))
+    key = repr((arguments, program.results)), *shardings
     lowered = copy(_stand_ins.get(key, lambda: lowered_stand_in(program, arguments, shardings)))
     lowered._lowering = copy(lowered._lowering)
     lowered._lowering._hlo = module
@@ -312,7 +311,7 @@ def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], sharding
         return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)
 
     shapes = [jax.ShapeDtypeStruct(tuple(a["shape"]), dtype_of(a["dtype"])) for a in arguments]
-    lowered = jax.jit(same_results, keep_unused=True, in_shardings=tuple(shardings)).lower(*shapes)
+    lowered: Any = jax.jit(same_results, keep_unused=True, in_shardings=tuple(shardings)).lower(*shapes)
     lowered._lowering._hlo = None
     return lowered
 

@@ -66,7 +66,7 @@ def book_of(root: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def quiet(total: int):
+def quiet(total: int, what: str):
     yield lambda who: None
 
 
