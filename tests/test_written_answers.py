@@ -29,6 +29,7 @@ from grader.reports.attention import broken_results, who_needs_a_person
 from grader.reports.pages import render_html
 from grader.reports.rates import check_rates
 from grader.reports.terminal import print_report
+from grader.wire.limits import MAX_TEXT
 from tests.made_up import made_up
 from tests.reports.example_reports import Nesting
 from tests.test_documented import DOCS, FENCED, course_of
@@ -80,6 +81,12 @@ def test_words_wait_for_a_person_who_alone_sees_the_rubric(course: Course, worke
     assert "It <b>waits</b> for B." in own and "a person reads this answer" in own and "pending" in own
     assert all(secret in staff and secret not in own for secret in SECRETS)
     assert exit_code([report]) == 0 and not report.broken
+
+
+def test_who_writes_a_book_is_told_how_much_of_it_is_read(course: Course, workers: Workers) -> None:
+    (result,) = graded(course, workers, "'word ' * 10_000").exercises[0].results
+    assert result.status == "waiting" and len(str(result.actual)) <= MAX_TEXT
+    assert result.reason == "a person reads this answer and gives its points; only its first 4000 characters were read"
 
 
 @pytest.mark.parametrize(("answer", "reason"), [("None", "not answered yet"), ("'  '", "not answered yet"), ("3", "this is no text: write your answer between quotes")])  # fmt: skip

@@ -11,6 +11,7 @@ from grader.exercise import Misconception, Question, Written
 from grader.judging.kinds import Kind, kind_name, kind_of, units_known
 from grader.judging.questions import label_of
 from grader.judging.units import BadAnswer
+from grader.wire.limits import MAX_TEXT
 
 BY_A_PERSON = "a person reads this answer and gives its points"
 NOT_ANSWERED = "not answered yet"
@@ -48,7 +49,10 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
     except BadAnswer as error:
         return verdict(reason=str(error))
     if isinstance(question.answer, Written):
-        return verdict(status="waiting", reason=BY_A_PERSON, actual=given, staff=f"rubric: {question.answer.rubric}")
+        reason = BY_A_PERSON + (
+            f"; only its first {MAX_TEXT} characters were read" if len(str(raw)) >= MAX_TEXT else ""
+        )
+        return verdict(status="waiting", reason=reason, actual=given, staff=f"rubric: {question.answer.rubric}")
     verdict = functools.partial(verdict, actual=f"read as {kind.read_as(given)}")
     if kind.distance(given, want) is not None:
         return verdict(status="passed", earned=question.points)

@@ -23,12 +23,13 @@ from grader.learner.loading import Program
 from grader.learner.surroundings import time_limit
 from grader.learner.tolerance import mesh_contexts_left, mesh_is_set
 from grader.wire.frames import NOT_PLAIN, NotPlain, decode, encode, is_spec
+from grader.wire.limits import MAX_TEXT
 from grader.wire.meshes import make_mesh
 from grader.wire.text import closest, describe_load
 
 Reply = tuple[dict[str, Any], list[bytes]]
-MAX_COMPOSED, MAX_ENTRIES, MAX_TEXT = 4, 64, 4000
-"""Levels of a composed answer, entries of one of its parts, and characters of one that is text."""
+MAX_COMPOSED, MAX_ENTRIES = 4, 64
+"""Levels of a composed answer, and entries of one of its parts."""
 
 
 def answer(ask: dict[str, Any], program: Program, seconds: float) -> Reply:

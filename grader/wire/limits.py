@@ -28,6 +28,7 @@ MAX_BLOBS = 256 * MIB  # of one frame, together
 GRACE_SECONDS = 2.0  # of CPU time: after its limit a task is interrupted; what cannot be is killed so much later
 LOOK_SECONDS = 0.1  # between two looks at its folder and its threads
 MAX_ANSWER = 16 * MIB  # all its frames together
+MAX_TEXT = 4000  # characters of an answer that is text
 MAX_ANSWER_HEADER = 2 * MIB  # of one of them
 MAX_STRAY = 1000  # frames that nobody asked for
 MAX_SCRATCH = 64 * MIB  # in the one folder that it may write to
