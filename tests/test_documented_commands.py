@@ -42,6 +42,7 @@ NOT_RUN = {
     ("docs/students.md", "$ shardlings"): "waits for what is typed and saved; tests/watching and tests/cli/test_learner.py do that",
     ("docs/term.md", "shardlings grade"): "tests/cli/test_grading.py and tests/batch/test_changes.py have a term's classes",
     ("docs/devices.md", "shardlings doctor"): "needs an accelerator; tests/batch/test_devices.py runs several processes",
+    ("docs/profile.md", "shardlings predict f1"): "needs a TPU; tests/cli/test_predict.py predicts a step",
     ("docs/profile.md", "shardlings predict"): "measures this machine for a minute; tests/cli/test_predict.py runs small ones",
 }  # fmt: skip
 # What the prose asks a person to do before a block.

@@ -26,6 +26,7 @@ from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.backends import CPU, Backend
 from grader.wire.text import crash_reason
 
+ROUNDS = 7  # of timing
 Reply = tuple[dict[str, Any], list[bytes]]
 T = TypeVar("T")
 
@@ -46,6 +47,7 @@ class Devices:
         tell: gets one line on what is less confined than was asked for.
 
     Attributes:
+        times: whether programs are timed on them as well.
         kind: what a device calls itself.
         count: how many there are.
 
@@ -59,7 +61,7 @@ class Devices:
         if simulated % processes:
             raise NoDevices(f"{simulated} devices cannot be shared evenly by {processes} processes; course.yaml says "
                             f"devices: {simulated}")  # fmt: skip
-        self.backend, self.processes = backend, processes
+        self.backend, self.processes, self.times = backend, processes, False
         self._lock, self._pool = Lock(), ThreadPoolExecutor(processes)
         open_ones = "none" if processes > 1 else tier
         self.workers = self._workers(open_ones, limits, simulated)
@@ -106,27 +108,49 @@ class Devices:
         need = prod(ask.mesh.values())
         if need > self.count:
             return [unseen(seen, f"needs {need} devices, {self.count} here")]
-        usual = self._asked(ask, request, program, exact=False)
+        usual = self._values(ask, request, program, exact=False)
         if isinstance(usual, str):
             return [unseen(seen, f"not run by the {self.backend.name} ({usual})")]
         outputs, products = usual
         found = [[[replace(array, factors=self.backend.factors) for array in run] for run in outputs]]
         if products and self.backend.factors:
-            exact = self._asked(ask, request, program, exact=True)
+            exact = self._values(ask, request, program, exact=True)
             found += [] if isinstance(exact, str) else [exact[0]]
         return found
 
-    def _asked(
+    def seconds(self, ask: Ask, request: dict[str, Any], program: bytes) -> tuple[float, ...] | str:
+        """How long a call of a program takes here, round by round: as long as the slowest process; or why nobody knows."""
+        if (need := prod(ask.mesh.values())) > self.count:
+            return f"needs {need} devices, {self.count} here"
+        rounds, found = (2, 1), ()  # how many, of how many calls: a first look, then so many calls that a round is long
+        for _ in ("first", "last"):
+            replies = self._asked(request, program, [], times=rounds)
+            if isinstance(replies, str):
+                return replies
+            each = [header["seconds"] for header, _ in replies if header["seconds"]]
+            found = tuple(max(one) for one in zip(*each, strict=True))
+            rounds = (ROUNDS, max(1, min(20, int(0.05 / min(found)))))
+        return found
+
+    def _values(
         self, ask: Ask, request: dict[str, Any], program: bytes, *, exact: bool
     ) -> tuple[list[list[Sharded]], bool] | str:
-        """The outputs and whether there are products behind them; or why there are none. What dies is tried again, once."""
+        """The outputs and whether there are products behind them; or why there are none."""
+        replies = self._asked(request, program, ask.arrays(), exact=exact)
+        if isinstance(replies, str):
+            return replies
+        outputs = outputs_of(ask, *gathered(replies, prod(ask.mesh.values())))
+        return outputs, any(header["products"] for header, _ in replies)
+
+    def _asked(self, request: dict[str, Any], program: bytes, inputs: list, **more: Any) -> list[Reply] | str:
+        """What each process answers, or what keeps one from it. What dies is tried again, once."""
         replies: list[Reply] = []
         with self._lock:
             for attempt in ("first", "last"):
                 try:
                     if any(worker.process is None for worker in self.workers):
                         self._found()  # they know each other no more
-                    replies = self._each(lambda w: w.run_program(request, program, ask.arrays(), exact=exact))
+                    replies = self._each(lambda w: w.run_program(request, program, inputs, **more))
                     break
                 except WorkerDied as died:
                     self.close()
@@ -137,8 +161,7 @@ class Devices:
         for header, _ in replies:
             if problem := header.get("broken") or header.get("fault", {}).get("message"):
                 return one(str(problem))
-        outputs = outputs_of(ask, *gathered(replies, prod(ask.mesh.values())))
-        return outputs, any(header["products"] for header, _ in replies)
+        return replies
 
     def _found(self) -> dict[str, Any]:
         """Start the processes, let them find each other, and say what there is."""

@@ -298,9 +298,12 @@ class Runs:
         try:
             seen = decoded(ask, body, blobs, run, before if isinstance(before, Observation) else None)
             devices = self.workers.devices
-            if devices is None or not isinstance(seen, Observation) or not seen.outputs:
+            if devices is None or not isinstance(seen, Observation):
                 return seen
-            return replace(seen, elsewhere=devices.outputs(ask, ask.for_tracer(self.files), blobs[0], seen))
+            request, program = ask.for_tracer(self.files), blobs[0]
+            if seen.outputs:
+                seen = replace(seen, elsewhere=devices.outputs(ask, request, program, seen))
+            return replace(seen, measured=devices.seconds(ask, request, program)) if devices.times else seen
         except WorkerDied as died:
             self.spent.running += limits.run_seconds if died.reason == "timeout" else 0.0
             return run_fault(died, limits.run_seconds)

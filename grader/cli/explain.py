@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated
 
@@ -15,7 +16,18 @@ from grader.batch.begun import is_untouched
 from grader.cli.console import BROKEN, FAILED, busy, out, print_json, say, tell
 from grader.cli.devices import BackendOption, Processes, devices_at
 from grader.cli.learner import begun_of, own_grader, refuse_course_beside
-from grader.cli.options import AsJson, CourseOption, Isolation, Student, Work, course_at, student_name, work_in
+from grader.cli.options import (
+    AsJson,
+    CourseOption,
+    Isolation,
+    Student,
+    Work,
+    course_at,
+    sizes_of,
+    student_name,
+    work_in,
+)
+from grader.cli.predict import folder_of, predicted_text
 from grader.common.files import write_atomic
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -69,8 +81,13 @@ def explain(
     for_author = solution and not mesh and not dims  # one mesh or size says little about others
     more = explaining.with_hidden_sizes(asks) if for_author else []
     devices = devices_at(backend, processes, found, tier)
+    if devices is not None:
+        devices.times = bool(on)  # a predicted time is held against one that was measured
     with own_grader(found, tier, devices) as grader, busy("tracing and reading, some seconds", quiet=as_json):
         made, notes = explaining.explained(grader, source, [*asks, *more], wanted)
+    if on and (work is not None or not solution or (found.root / "exercises").is_dir()):
+        place = folder_of(found, exercise.id, work)
+        made = [replace(one, predicted=predicted_text(place, one, wanted)) for one in made]
     tell("note", f"this is {whose(found, exercise, source, solution)}")
     for note in notes:
         tell("note", note)
@@ -99,19 +116,6 @@ def whose(course: Course, exercise: Exercise, source: Source, solution: bool) ->
         return f"the solution's, {course.path_of(exercise.id).relative_to(course.root)}"
     other = "; --solution explains the solution's" if course.solved else ""
     return f"yours, {source.name}{other}"
-
-
-def sizes_of(option: str, text: str) -> dict[str, int]:
-    """``x=4,y=2`` by name. Raises CourseError."""
-    sizes: dict[str, int] = {}
-    for part in text.split(",") if text else ():
-        name, equals, size = (word.strip() for word in part.partition("="))
-        if not (equals and name.isidentifier() and size.isascii() and size.isdigit() and 0 < int(size[:13]) < 10**12):
-            raise CourseError(f"{option} {text}: {part.strip() or 'nothing'} is no name and size; write x=4,y=2")
-        if name in sizes:
-            raise CourseError(f"{option} {text}: {name} is there twice; write each once")
-        sizes[name] = int(size)
-    return sizes
 
 
 def expect_new(trace: Path | None, on: str) -> None:

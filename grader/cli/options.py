@@ -80,3 +80,16 @@ def student_name(course: Course, student: str) -> str:
 
 def roster_in(path: Path | None) -> Roster | None:
     return Roster(path) if path else None
+
+
+def sizes_of(option: str, text: str) -> dict[str, int]:
+    """``x=4,y=2`` by name. Raises CourseError."""
+    sizes: dict[str, int] = {}
+    for part in text.split(",") if text else ():
+        name, equals, size = (word.strip() for word in part.partition("="))
+        if not (equals and name.isidentifier() and size.isascii() and size.isdigit() and 0 < int(size[:13]) < 10**12):
+            raise CourseError(f"{option} {text}: {part.strip() or 'nothing'} is no name and size; write x=4,y=2")
+        if name in sizes:
+            raise CourseError(f"{option} {text}: {name} is there twice; write each once")
+        sizes[name] = int(size)
+    return sizes

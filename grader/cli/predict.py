@@ -11,17 +11,20 @@ from typing import Annotated, Any
 
 import typer
 
+from grader.batch.explaining import Wanted, asks_of, calls_of, chosen
 from grader.cli.console import print_json, say, tell
-from grader.cli.options import AsJson, CourseOption, Work, course_at, work_in
+from grader.cli.options import AsJson, CourseOption, Work, course_at, sizes_of, work_in
 from grader.common.files import write_atomic
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.judging.reading import parse
 from grader.judging.units import BadAnswer, show, unit_of
+from grader.profiling import steps
 from grader.profiling.cases import LIMITS, Line, cases_on, source
 from grader.profiling.journal import Journal, Prediction
 from grader.profiling.measured import Fit, Timed, fit, learners_log, timed
 from grader.profiling.process import ask
+from grader.reports.explained import Explained, show_sizes
 from grader.reports.loglog import Point, show_seconds
 from grader.reports.pages import loglog_svg
 from grader.reports.untrusted import clean
@@ -33,22 +36,37 @@ NUMBERS = {
     "beta": ("GB/s", "the bandwidth of a link"),
     "flops": ("GFLOP/s", "the FLOP rate of a device"),
 }
+STEP = ("us", "the time of a step")
 EXAMPLE = "alpha=2us beta=3GB/s flops=40GFLOP/s"
-Exercise = Annotated[str, typer.Argument(help="the exercise: l2")]
+Exercise = Annotated[str, typer.Argument(help="the exercise: l2; with --on any, or one of its tasks")]
 
 
 def predict(
     name: Exercise,
     numbers: Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", help=f"such as {EXAMPLE}")] = None,
+    on: Annotated[str, typer.Option("--on", help="of any other task: step=9us on a slice, such as v5e:2x4")] = "",
+    mesh: Annotated[str, typer.Option("--mesh", help="with --on: on one mesh, such as x=4,y=2")] = "",
+    dims: Annotated[str, typer.Option("--dims", help="with --on: with other sizes, such as I=8192")] = "",
     work: Work = None,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Keep my prediction of how long programs take on this machine, before profile runs them.
 
-    Without numbers: show the programs, and what was predicted so far.
+    Without numbers: show the programs, and what was predicted so far. With --on: of one step of any task, before explain --on
+    lays it out in time and, with --backend, measures it.
     """
     given = course_at(course, packaged=True)
+    if on:
+        predict_step(
+            given,
+            name,
+            numbers or [],
+            Wanted(sizes_of("--mesh", mesh) or None, sizes_of("--dims", dims), on),
+            work,
+            as_json=as_json,
+        )
+        return
     journal = Journal.read(beside(given, name, work) / JOURNAL)
     line = line_of(numbers) if numbers else None
     found = ask(given.config.devices, "devices")
@@ -66,6 +84,64 @@ def predict(
         others = f", beside that of {clean(before[-1].at, 40)}: the newest counts" if before else ""
         marked = "; marked as made after a measurement of these programs" if late else ""
         say(f"kept in {journal.path} for {devices}{others}{marked}")
+
+
+def predict_step(
+    course: Course, name: str, numbers: Sequence[str], wanted: Wanted, work: Path | None, *, as_json: bool
+) -> None:
+    """Keep how long a step of a task will take on a slice; or show what is kept of it. Raises CourseError."""
+    exercise, task = chosen(course, name)
+    tasks = list(dict.fromkeys(call.task.name for call in calls_of(exercise, task)))
+    if len(tasks) > 1:
+        raise CourseError(f"{name} has several tasks: predict one of {', '.join(tasks)}")
+    mesh, dims = dict(wanted.mesh or {}), dict(wanted.dims)
+    asks_of(course, exercise, calls_of(exercise, tasks[0]), wanted)  # it can be laid out so
+    place = folder_of(course, exercise.id, work)
+    more = "".join(
+        f" --{o} {','.join(f'{n}={v}' for n, v in of.items())}" for o, of in (("mesh", mesh), ("dims", dims)) if of
+    )
+    command = f"{tasks[0]} --on {wanted.on}{more}"
+    if numbers:
+        name, equals, value = (part.strip() for part in numbers[0].partition("="))
+        if (name, equals, len(numbers)) != ("step", "=", 1):
+            raise CourseError(
+                f"{clean(' '.join(numbers), 60)!r} is no step; write shardlings predict {command} step=9us"
+            )
+        path = steps.keep(place, steps.Step(tasks[0], wanted.on, number_of("step", value), mesh, dims))
+        if as_json:
+            print_json({"kept": str(path)})
+            return
+        say(f"kept in {path}; now: shardlings explain {command}, and with --backend tpu what a chip takes")
+        return
+    kept = [one for one in steps.predictions(place) if (one.task, one.on) == (tasks[0], wanted.on)]
+    if as_json:
+        print_json({"predictions": [vars(one) for one in kept]})
+        return
+    for one in kept:
+        sizes = ", ".join(show_sizes(of) for of in (one.mesh, one.dims) if of)
+        say(f"predicted {clean(one.at, 40)}: {show_seconds(one.seconds)}" + (f" on {sizes}" if sizes else ""))
+    if not kept:
+        say(f"Say how long a step takes: shardlings predict {command} step=9us", style="dim")
+
+
+def predicted_text(folder: Path, program: Explained, wanted: Wanted) -> str:
+    """``8 us (2026-03-02T10:00:00+01:00), 0.89 of the clock's``: the first that was kept of this program, and the newest."""
+    found = [p for p in steps.predictions(folder) if p.is_about(program.task, wanted.on, program.mesh, wanted.dims)]
+    clock = program.timeline.step * 1e-12 if program.timeline else None
+    ends = found[:1] if len(found) < 2 else [found[0], found[-1]]
+    return "; then ".join(
+        f"{show_seconds(one.seconds)} ({clean(one.at, 40)})"
+        + (f", {one.seconds / clock:.2g} of the clock's" if clock else "")
+        for one in ends
+    )
+
+
+def folder_of(course: Course, exercise: str, work: Path | None) -> Path:
+    """The folder in which a learner has an exercise."""
+    place = work_in(course, work)
+    place = place.parent if place.is_file() else place
+    inner = place / course.module_of[exercise]
+    return inner if inner.is_dir() else place
 
 
 def profile(
@@ -117,11 +193,11 @@ def expect_new(trace: Path | None) -> None:
 def beside(course: Course, name: str, work: Path | None) -> Path:
     """The folder in which a learner has this exercise. Raises CourseError where it is another exercise."""
     if course.asked([name]) != [PROFILED]:
-        raise CourseError(f"{name} has no programs to predict and profile; L2 has: {PROFILED}")
-    place = work_in(course, work)
-    place = place.parent if place.is_file() else place
-    inner = place / course.module_of[PROFILED]
-    return inner if inner.is_dir() else place
+        raise CourseError(
+            f"{name} has no programs to predict and profile; L2 has: {PROFILED}. How long a step of yours takes on a slice: "
+            f"shardlings predict {name} step=9us --on v5e:2x4"
+        )
+    return folder_of(course, PROFILED, work)
 
 
 def line_of(numbers: Sequence[str]) -> Line:
@@ -141,7 +217,7 @@ def line_of(numbers: Sequence[str]) -> Line:
 
 def number_of(name: str, text: str) -> float:
     """A positive number with a unit of its kind, in SI. Raises CourseError."""
-    (unit, meaning), (least, most) = NUMBERS[name], LIMITS[name]
+    (unit, meaning), (least, most) = {**NUMBERS, "step": STEP}[name], {**LIMITS, "step": (1e-12, 1e6)}[name]
     try:
         answer = parse(text, "")
     except BadAnswer as error:

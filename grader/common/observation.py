@@ -255,6 +255,7 @@ class Observation:
         elsewhere: the outputs as devices hold them on which it was run as well, with products as these devices make them and
             then, where that is another, as float32 has them; where it was not run, their shards are ``Unseen``. None where
             it was run on simulated ones alone.
+        measured: seconds of a call on these devices, round by round, where somebody wants to know; or why there are none.
     """
 
     outputs: list[list[Sharded]]
@@ -267,6 +268,7 @@ class Observation:
     program: str = ""
     operations: Operations | None = None
     elsewhere: Sequence[list[list[Sharded]]] | None = None
+    measured: tuple[float, ...] | str = ()
 
 
 @dataclass(frozen=True)

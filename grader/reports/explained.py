@@ -42,7 +42,8 @@ class Explained:
         memory: bytes of temporaries per device, by XLA. live: all that is held at once, by liveness.
         flops, dot_flops: arithmetic of one device; that of products among it.
         journeys: what its permutes pass on from round to round.
-        elsewhere: what became of it on other devices than simulated ones; empty where none were asked for.
+        elsewhere: what became of it on other devices than simulated ones; empty where none were asked for. measured: how
+            long it takes there, where it was laid out in time as well. predicted: how long its learner thought.
         timeline: the program laid out in time, where that was asked for; ``untimed``: why it cannot be.
     """
 
@@ -61,6 +62,8 @@ class Explained:
     live: Memory | None = None
     journeys: Sequence[Journey] = ()
     elsewhere: str = ""
+    measured: str = ""
+    predicted: str = ""
     timeline: Timeline | None = None
     untimed: str = ""
     fault: Fault | None = None

@@ -69,6 +69,10 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
         yield "memory", "", f"{show_bytes(explained.memory)} of temporaries on a device (XLA's figure)"
     if explained.elsewhere:
         yield "runs", "", explained.elsewhere
+    if explained.measured:
+        yield "measured", "cyan", explained.measured
+    if explained.predicted:
+        yield "predicted", "cyan", explained.predicted
     if explained.live is not None:
         yield "holds", "", live_text(explained.live)
     yield "FLOPs", "", f"{explained.dot_flops} in products, {explained.other_flops} others, on a device"

@@ -11,6 +11,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import re
+import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterable
 from copy import copy
@@ -27,7 +28,7 @@ from grader.runner.admission import Refused, walk
 from grader.runner.program import Program, canonical
 from grader.runner.steps import Steps
 from grader.wire.backends import BACKENDS, CPU
-from grader.wire.frames import decode, dtype_of, pack_array, unpack_array
+from grader.wire.frames import decode, dtype_of, is_inexact, pack_array, unpack_array
 from grader.wire.limits import MAX_ARRAY, MAX_COLLECTIVES, MAX_MEMORY, MAX_OUTPUT, MAX_PAPER_ARRAY
 from grader.wire.meshes import make_mesh, mesh_on
 from grader.wire.operations import to_json
@@ -165,6 +166,51 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
     return header | {"devices": here}, blobs
 
 
+def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
+    """How long a program takes on these devices: ``seconds`` of a call, in each of so many rounds of so many calls.
+
+    Its arguments are drawn where they lie, as large as was asked; a CPU has as much memory for it as for any program, others
+    what they have. All processes are asked for the same number of calls: they wait for each other in each.
+    """
+    arguments = ask["args"] + ask["cotangents"]
+    seconds: list[float] = []
+    try:
+        program = canonical(code, ask["mesh"], arguments, set(ask["files"]), MAX_PAPER_ARRAY)
+        mesh = mesh_on(jax.devices(), ask["mesh"])
+        if not mesh.local_devices:
+            return {"seconds": []}, []
+        key = key_of(ask, [], program.text.encode())
+        compiled = _compiled.get(f"{key} False", lambda: compiled_elsewhere(mesh, program, arguments, exact=False))
+        on_phase("executing")
+        placed = [_drawn(a, s) for a, s in zip(arguments, compiled.shardings, strict=True)]
+        jax.block_until_ready(compiled.call(*placed))
+        for _ in range(rounds):
+            begun = time.perf_counter()
+            for _ in range(calls):
+                out = compiled.call(*placed)
+            jax.block_until_ready(out)
+            seconds.append((time.perf_counter() - begun) / calls)
+    except Refused as error:
+        return _fault("refused", str(error)), []
+    except CannotRun as error:
+        return _fault("compile", str(error)), []
+    except jax.errors.JaxRuntimeError as error:
+        return _fault("compile", _reason("XLA cannot run it", error)), []
+    return {"seconds": seconds}, []
+
+
+def _drawn(about: dict[str, Any], sharding: NamedSharding) -> Any:
+    """An argument of normal numbers, on its devices; whole numbers are 0, which is an index of anything."""
+
+    def draw() -> Any:
+        dtype = dtype_of(about["dtype"])
+        if not is_inexact(dtype):
+            return jax.numpy.zeros(about["shape"], dtype)
+        return jax.random.normal(jax.random.key(0), about["shape"], np.float32).astype(dtype)
+
+    return jax.jit(draw, out_shardings=sharding)()
+
+
 def _fault(kind: str, message: str, line: int | None = None, file: str = "") -> dict[str, Any]:
     return {"fault": {"kind": kind, "message": message, "line": line, "file": file, "type": ""}}
 
@@ -264,7 +310,8 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
                 for op in products:
                     op.attributes["precision_config"] = ir.Attribute.parse(HIGHEST)
         compiled = compiled_for(program, module, arguments, shardings, lambda lowered: lowered.compile())
-    checked_memory(compiled, mesh.size)
+    if jax.default_backend() == CPU.platform:  # others have a memory of their own, and say when it is too small
+        checked_memory(compiled, mesh.size)
     return Compiled(compiled, mesh, shardings, {"products": bool(products)})
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import signal
 import time
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 from grader.runner import execution
@@ -18,7 +17,7 @@ def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
     """Run one program, or, asked for ``ours``, one of our own; what is the learner's, ``execute`` says in its answer.
 
     Beside them: ``join`` other processes, ``look`` at the devices, and the ``values`` alone of a program,
-    as its devices make them or ``exact``.
+    as its devices make them or ``exact``; and the ``times`` that it takes.
     """
     if header.get("ours"):
         send({"runs": execution.runs()}, [])
@@ -28,14 +27,22 @@ def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
     if header.get("look"):
         send({"found": execution.look()}, [])
         return
-    run = partial(execution.values, exact=header["exact"]) if "exact" in header else execution.execute
     program, *rest = blobs
     execution.on_phase = lambda phase: send({"phase": phase}, [])
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])  # ends this process, whatever it is doing
     before = time.process_time()
     try:
-        answer, out = run(header["ask"], program, execution.unpack_inputs(header, rest))
+        answer, out = _asked(header, program, rest)
     except Exception as error:  # ours
         answer, out = {"broken": f"{type(error).__name__}: {without_marks(one_line(error))[:300]}"}, []
     signal.setitimer(signal.ITIMER_PROF, 0)
     send(answer | {"cpu": time.process_time() - before}, out)
+
+
+def _asked(header: dict[str, Any], program: bytes, rest: list[bytes]) -> execution.Reply:
+    if "times" in header:
+        return execution.times(header["ask"], program, *header["times"])
+    inputs = execution.unpack_inputs(header, rest)
+    if "exact" in header:
+        return execution.values(header["ask"], program, inputs, header["exact"])
+    return execution.execute(header["ask"], program, inputs)

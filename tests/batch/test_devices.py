@@ -88,6 +88,20 @@ def test_two_processes_hold_what_one_holds(grader: Grader, two_processes: Device
                 assert all(np.array_equal(s, t) for s, t in zip(a.shards, b.shards, strict=True))
 
 
+def test_two_processes_time_a_program_together(grader: Grader, two_processes: Devices, fewer: Devices) -> None:
+    """As many calls in each, since they wait for each other; and nothing is timed of what there are no devices for."""
+    two_processes.times = fewer.times = True
+    try:
+        timed, untimed = (
+            [a.finding for a in with_devices(grader, d).ask(submitted(), NAME) if isinstance(a.finding, Observation)]
+            for d in (two_processes, fewer)
+        )
+    finally:
+        two_processes.times = fewer.times = False
+    assert all(len(one.measured) == 7 and min(one.measured) > 0 for one in timed)  # type: ignore[type-var]
+    assert "needs 4 devices, 2 here" in {one.measured for one in untimed}
+
+
 def test_what_needs_more_devices_than_there_are_is_blocked_and_costs_nothing(grader: Grader, fewer: Devices) -> None:
     """The values cannot be seen; what the program says of itself can, and is judged."""
     report = graded(grader, fewer)

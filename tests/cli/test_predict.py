@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from grader.cli.predict import line_of
+from grader.batch.explaining import Wanted
+from grader.cli.predict import line_of, predicted_text
 from grader.course.config import CourseError
 from grader.course.exercises import load_exercise
 from grader.profiling.cases import Line
+from grader.profiling.steps import Step, keep
+from grader.reports.explained import Explained
 from tests.commands import ROOT, one_line, shardlings
 
 NUMBERS = ("alpha=20us", "beta=3GB/s", "flops=20GFLOP/s")
@@ -108,3 +112,29 @@ def test_a_prediction_is_about_the_devices_that_were_there(tmp_path: Path) -> No
     assert "of these programs on 8 simulated devices: shardlings predict" in one_line(
         shardlings("profile", "l2", *work)
     )
+
+
+def test_a_step_is_predicted_before_it_is_laid_out_and_stands_beside_it(tmp_path: Path) -> None:
+    """The first prediction and the newest, each as a part of what the clock says; nothing is replaced."""
+    f1 = ("ag_matmul", "--on", "v5e:2x4", "--work", str(tmp_path))
+    done = shardlings("predict", *f1, "step=18us")
+    assert done.returncode == 0 and "now: shardlings explain ag_matmul --on v5e:2x4" in done.stdout
+    shardlings("predict", *f1, "step=9us")
+    kept = [json.loads(line) for line in (tmp_path / "predictions.jsonl").read_text().splitlines()]
+    assert [(one["task"], one["on"], one["seconds"]) for one in kept] == [
+        ("ag_matmul", "v5e:2x4", 18e-6),
+        ("ag_matmul", "v5e:2x4", 9e-6),
+    ]
+    (tmp_path / "predictions.jsonl").write_text(json.dumps(kept[0] | {"seconds": "soon"}) + "\n")
+    assert "predictions.jsonl, line 1, is not as it was written" in one_line(shardlings("predict", *f1, "step=1us"))
+
+
+def test_what_was_predicted_is_a_part_of_what_the_clock_says(tmp_path: Path) -> None:
+    wanted = Wanted(on="v5e:2x4")
+    for seconds in (18e-6, 2e-6, 9e-6):
+        keep(tmp_path, Step("ag_matmul", "v5e:2x4", seconds))
+    keep(tmp_path, Step("ag_matmul", "v5e:2x4", 1.0, mesh={"x": 1, "y": 8}))
+    program = Explained("f1", "ag_matmul", {"x": 2, "y": 4}, {})
+    first, newest = predicted_text(tmp_path, program, wanted).split("; then ")
+    assert first.startswith("18 us (") and newest.startswith("9 us (")
+    assert predicted_text(tmp_path, replace(program, task="other"), wanted) == ""
