@@ -29,8 +29,9 @@ os.environ["PATH"] = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PAT
 import classroom  # noqa: E402
 import nbformat  # noqa: E402
 
+from grader.course.finding import find_course  # noqa: E402
 from grader.course.loading import Course  # noqa: E402
-from grader.exercise import Call, Cases, Exercise  # noqa: E402
+from grader.exercise import Call, Cases, Exercise, Quantity  # noqa: E402
 from grader.integrations.nbgrader import folder  # noqa: E402
 from grader.judging.plan import rng  # noqa: E402
 from grader.judging.variants import params_for  # noqa: E402
@@ -86,12 +87,13 @@ def stock_cell(course: Course, name: str) -> str:
     """The hidden test cell of one exercise for stock nbgrader."""
     exercise = course.exercise(name)
     tests = [t for task in exercise.tasks for t in _task_tests(exercise, task)]
-    for question in exercise.numbers.values():
+    asked = [q for q in exercise.questions.values() if isinstance(q.answer, Quantity)]
+    for question in asked:
         params = params_for(question, seed=course.config.variants.seed, student=None)
         want = float(classroom.in_unit(question, question(**params)))
         tests.append(f"({question.points}, lambda: _near({question.name}, {want!r}))")
     body = ",\n    ".join(tests)
-    total = sum(c.points for c in exercise.checks.values()) + sum(q.points for q in exercise.numbers.values())
+    total = sum(c.points for c in exercise.checks.values()) + sum(q.points for q in asked)
     return f"### BEGIN HIDDEN TESTS\n{STOCK_TESTS}\nmin({total}, _points([\n    {body}\n]))\n### END HIDDEN TESTS"
 
 
@@ -215,7 +217,8 @@ def main() -> None:
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as place:
         work = Path(place)
-        course = classroom.copied(work / "course")
+        exercises = list(find_course(ROOT).module(args.module).exercises)
+        course = classroom.copied(work / "course", **{args.module: exercises})
         stock_class = args.stock_students or args.students
         took: dict[str, float] = {}
         root = prepared(course, work, "stock", args.module, stock_class)

@@ -188,8 +188,7 @@ class _Batch:
                     advance(name)
                 self._grade(left, outcome, advance)
             self._wait_for_a_person(outcome)
-        place = Path(self.coursedir.root, KEPT, "pages", self.assignment)
-        outcome.page = class_page.write(place, settings.loaded, self.reports, outcome.attention, outcome.late)
+        outcome.page = class_page.write(self._pages, settings.loaded, self.reports, outcome.attention, outcome.late)
         return outcome
 
     # what there is
@@ -348,7 +347,12 @@ class _Batch:
             annotate(submitted, self.session.shardlings, work, student.reports[submitted.name])
         self.gradebook.db.commit()
         self._penalise(found, student)
+        class_page.drop(self._pages, student.name)
         self._write(student.name, nodes)
+
+    @property
+    def _pages(self) -> Path:
+        return Path(self.coursedir.root, KEPT, "pages", self.assignment)
 
     def _rows(self, student: _Student) -> Any:
         self.gradebook.update_or_create_student(student.name)

@@ -39,7 +39,8 @@ def outputs(report: Report, exercise: ExerciseReport, points: float, *, notes: b
     if not math.isfinite(exercise.earned):
         return [error("the grader gave no number")]
     general = list(report.notes) if notes else []
-    shown = exercise.model_copy(update={"notes": [*exercise.notes, *general]})
+    whose = {"basis": {}, "evidence": [], "pseudonym": ""}  # not shown, and each one's own
+    shown = exercise.model_copy(update=whose | {"notes": [*exercise.notes, *general]})
     page, text = _drawn(shown.model_dump_json())
     value = min(max(float(exercise.earned), 0.0), float(points))
     return [

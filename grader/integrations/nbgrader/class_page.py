@@ -26,7 +26,7 @@ def write(
     attention: Mapping[str, Sequence[str]],
     late: Mapping[str, float],
 ) -> str:
-    """Write the class page and the page of each student into ``place``; the class page's path.
+    """Write the class page into ``place``, and the page of each student who has none; the class page's path.
 
     Args:
         reports: by student, those of their notebooks.
@@ -42,10 +42,16 @@ def write(
         *(Attention(student=s, reason=_how_late(late[s]), kind="late") for s in sorted(late)),
     ]
     for report in whole:
-        write_atomic(place / page_name(report.student), render_html(report, audience="staff"))
+        if not (page := place / page_name(report.student)).is_file():
+            write_atomic(page, render_html(report, audience="staff"))
     page = place / "index.html"
     write_atomic(page, render_summary_html(summary.model_copy(update={"attention": needed}), whole))
     return str(page)
+
+
+def drop(place: Path, student: str) -> None:
+    """Their page, before they are done: so that a batch that is killed leaves no page of an earlier report."""
+    (place / page_name(student)).unlink(missing_ok=True)
 
 
 def _together(student: str, reports: list[Report]) -> Report:

@@ -10,6 +10,7 @@ nbgrader releases from here may be released.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,7 @@ configure(c, course={course!r})
 '''
 
 
+@lru_cache(10_000)
 def cell_name(exercise: str, name: str) -> str:
     """The id of an exercise's cell: of a task, of a question, or of its ``check``."""
     return notebooks.cell("markdown", f"{exercise}-{name}", "").id
