@@ -76,8 +76,9 @@ dist: install
 	$(BIN)/uv build --quiet --no-build-isolation --python $(BIN)/python --out-dir dist build
 	$(BIN)/twine check dist/*.whl dist/*.tar.gz
 
+# docs/performance.md and build/bench.json; the other scripts in bench/ answer questions of their own
 bench: install
-	for file in bench/*.py; do $(BIN)/python $$file; done
+	$(BIN)/python bench/performance.py
 
 clean:
 	rm -rf .venv .venvs build dist graded site .pytest_cache .ruff_cache .hypothesis

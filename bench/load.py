@@ -133,13 +133,19 @@ def one_class(module: str, students: int, duplicates: float, jobs: int, place: P
         shutil.copytree(ROOT / part, course / part)
     shutil.copy(ROOT / "course.yaml", course)
     make(find_course(course), module, students, duplicates, work)
-    runs = {"first": graded(course, module, work, out, store, jobs)}
-    runs["unchanged"] = graded(course, module, work, out, store, jobs)
+    runs: dict[str, Measured] = {}
+
+    def run(what: str, to: Path, remember: Path | None = store) -> None:
+        runs[what] = graded(course, module, work, to, remember, jobs)
+        print(f"{students} students, {what}: {runs[what]}", file=sys.stderr)
+
+    run("first", out)
+    run("unchanged", out)
     changed = another_tolerance(course, module)
-    runs["another tolerance"] = graded(course, module, work, out, store, jobs)
+    run("another tolerance", out)
     found: dict[str, Any] = {"students": students, "duplicates": duplicates, "changed": changed}
     if without:
-        runs["without a store"] = graded(course, module, work, place / "again", None, jobs)
+        run("without a store", place / "again", None)
         found["equal without a store"] = reports_of(out) == reports_of(place / "again")
     found |= {
         "seconds": {what: run.seconds for what, run in runs.items()},

@@ -1,0 +1,133 @@
+"""``make bench``: every measurement, as one table, as JSON, and as ``docs/performance.md``.
+
+    python bench/performance.py [--rounds 3] [--students 200] [--load 100 1000] [--from FILE] [--json FILE]
+
+Each measurement is a script of its own beside this one and says what it compares; they run one after another, ``--rounds``
+times over, so that what else the machine does falls on all alike. Shown are medians, with the least and the most. With
+``--from`` nothing is measured: the page is written from a file that an earlier run left.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:1] = [str(ROOT)]
+
+from grader.common.files import write_atomic  # noqa: E402
+
+PAGE = ROOT / "docs" / "performance.md"
+Row = tuple[str, str, str, list[float]]  # what, of what, unit, one value for each round
+
+
+def measured(script: str, *words: str) -> Any:
+    """What a script writes as JSON. Ends the command where it fails."""
+    with tempfile.TemporaryDirectory() as place:
+        file = Path(place, "found.json")
+        command = [sys.executable, str(ROOT / "bench" / script), *words, "--json", str(file)]
+        done = subprocess.run(command, cwd=ROOT, stdout=sys.stderr, check=False)
+        if done.returncode:
+            sys.exit(f"{script} ended with {done.returncode}")
+        return json.loads(file.read_text())
+
+
+def measure(students: int, load: list[int]) -> dict[str, Any]:
+    """One round of everything."""
+    return {
+        "load": measured("load.py", "--students", *map(str, load), "--without"),
+        "limit": measured("limit.py", "--rounds", "1"),
+        "nbgrader": measured("nbgrader.py", "--students", str(students)),
+    }
+
+
+def rows(rounds: list[dict[str, Any]]) -> Iterator[Row]:
+    """The table's lines, from rounds of the same measurements."""
+    classes = [list(of) for of in zip(*(one["load"] for one in rounds), strict=True)]
+    for of in classes:
+        what = f"class of {of[0]['students']:,}, {of[0]['duplicates']:.0%} handed in twice"
+        first = [one["cpu"]["first"] for one in of]
+        yield "first grading", what, "s a submission", [one["seconds"]["first"] / one["students"] for one in of]
+        yield (
+            "first grading, CPU",
+            what,
+            "s a submission",
+            [c / one["students"] for c, one in zip(first, of, strict=True)],
+        )
+        for run, said in (("another tolerance", "one check's tolerance changed"), ("unchanged", "nothing changed")):
+            pairs = list(zip(first, of, strict=True))
+            yield f"{said}, against the first", what, "x", [one["seconds"]["first"] / one["seconds"][run] for one in of]
+            yield f"{said}, against the first, CPU", what, "x", [c / one["cpu"][run] for c, one in pairs]
+        yield "memory of the parent, at most", what, "MiB", [max(one["parent_mib"].values()) for one in of]
+        yield "store", what, "MiB", [one["store_mib"] for one in of]
+        yield "class page", what, "MiB", [one["class_page_mib"] for one in of]
+    limits = [one["limit"] for one in rounds]
+    what = f"{limits[0]['students']} students, {limits[0]['distinct']} distinct sources"
+    yield "the limit: everything once, by hand", what, "s of CPU", [one["limit"][0] for one in limits]
+    for part, (_, times) in limits[0]["parts"].items():
+        each = [one["parts"][part][0] / one["parts"][part][1] * 1e3 for one in limits]
+        yield f"of the limit: {part}, {times} times", what, "ms each", each
+    yield "grade, less an unchanged run, against the limit", what, "x", [o["grade"][0] / o["limit"][0] for o in limits]
+    books = [one["nbgrader"]["seconds"] for one in rounds]
+    stock = next(iter(books[0]))
+    for path in list(books[0])[1:]:
+        yield (
+            f"{path}, against {stock}",
+            f"class of {rounds[0]['nbgrader']['students']}",
+            "x",
+            [b[stock] / b[path] for b in books],
+        )
+
+
+def page(found: dict[str, Any]) -> str:
+    """The page; numbers are medians, then the least and the most of the rounds."""
+    lines = [
+        "# Performance",
+        "",
+        f"Written by `make bench` from {len(found['rounds'])} rounds of the scripts in `bench/`, each of which says what it compares.",
+        f"Measured on {found['machine']}. Ratios are of one round each; CPU seconds are of all processes, and say more than",
+        "wall time where a machine has other work. Module `03_matmuls`, two submissions at a time.",
+        "",
+        "| figure | of | median | least to most | unit |",
+        "|---|---|---|---|---|",
+    ]
+    for what, of, unit, values in rows(found["rounds"]):
+        middle, least, most = statistics.median(values), min(values), max(values)
+        lines.append(f"| {what} | {of} | {middle:,.3g} | {least:,.3g} to {most:,.3g} | {unit} |")
+    return "\n".join([*lines, ""])
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--students", type=int, default=200, help="in the class for nbgrader")
+    parser.add_argument("--load", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--from", dest="source", type=Path)
+    parser.add_argument("--json", type=Path, default=ROOT / "build" / "bench.json")
+    args = parser.parse_args()
+    if args.source:
+        found = json.loads(args.source.read_text())
+    else:
+        machine = (
+            f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}, JAX {version('jax')}"
+        )
+        found = {"machine": machine, "rounds": [measure(args.students, args.load) for _ in range(args.rounds)]}
+        args.json.parent.mkdir(parents=True, exist_ok=True)
+        write_atomic(args.json, json.dumps(found, indent=2) + "\n")
+    text = page(found)
+    write_atomic(PAGE, text)
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
