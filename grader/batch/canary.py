@@ -140,7 +140,7 @@ def ran_key(grader: Grader, name: str) -> str:
 
 def _here(grader: Grader) -> list[object]:
     host = [*platform.uname(), platform.python_version(), sys.prefix]
-    return [versions(), own_digest(), grader.tier, host, *([grader.devices.text] if grader.devices else [])]
+    return [grader.versions, own_digest(), grader.tier, host, *([grader.backend] if grader.backend != "cpu" else [])]
 
 
 def digest_of(value: object) -> str:

@@ -69,12 +69,14 @@ class Wanted:
         dims: sizes in place of those that learners see.
         on: the slice that programs are laid out in time on, "v5e:2x4"; "" for where a timing call says, else nowhere.
         profile: which collectives run beside the core, see ``clock.timeline``.
+        paper: nothing is run, whatever the sizes are; then a mesh may be as large as the slice is.
     """
 
     mesh: Mapping[str, int] | None = None
     dims: Mapping[str, int] = field(default_factory=dict)
     on: str = ""
     profile: str = "ideal"
+    paper: bool = False
 
     def __post_init__(self) -> None:
         """Raises CourseError for a slice that cannot be had and for a profile that there is not."""
@@ -96,7 +98,7 @@ def asks_of(course: Course, exercise: Exercise, calls: Sequence[Call], wanted: W
         CourseError: the mesh is too large, a dimension is unknown, or nothing fits.
     """
     devices = course.config.devices
-    if wanted.mesh is not None and (need := math.prod(wanted.mesh.values())) > devices:
+    if not wanted.paper and wanted.mesh is not None and (need := math.prod(wanted.mesh.values())) > devices:
         raise CourseError(
             f"a mesh of {show_sizes(wanted.mesh)} needs {need} devices, course.yaml says devices: {devices}"
         )
@@ -140,7 +142,7 @@ def _ask(exercise: str, call: Call, mesh: Mapping[str, int], wanted: Wanted, *, 
     if wanted.on:
         placed(wanted.on, mesh)
     about = Ask(call, mesh, dims, static=static, exercise=exercise, check_vma=call.task.modes[0], hidden=hidden)
-    if call.timing or (wanted.on and dims != sizes):
+    if call.timing or (wanted.on and (wanted.paper or dims != sizes)):
         timing = Timing(wanted.on, None, wanted.profile) if wanted.on else call.timing
         return replace(about, of=replace(call, timing=timing, steps=1))
     size = sum(math.prod(a.sized(dims)) * dtype_of(a.dtype).itemsize for a in call.arrays.values())

@@ -6,7 +6,7 @@ runs there.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
 from typing import Any
 
@@ -16,8 +16,10 @@ from grader.exercise import Call, Cases, Quantity, Question
 from grader.judging.plan import Ask
 from grader.judging.seen import Finding
 from grader.sandbox.worker import WorkerDied
+from grader.wire import schedule
 from grader.wire.frames import BadFrame, decode, unpack_array
 from grader.wire.operations import from_json
+from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
 
 MAX_DEPTH, MAX_ENTRIES, MAX_KEY = 16, 64, 200  # of a composed answer: three levels of JSON for each of theirs
@@ -193,13 +195,43 @@ def outputs_of(ask: Ask, header: dict, blobs: list[bytes]) -> list[list[Sharded]
 def _seen(ask: Ask, header: dict, blobs: list[bytes], before: Observation | None) -> Observation:
     outputs = outputs_of(ask, header, blobs)
     if before is not None:
+        if isinstance(before.compiled, Schedule):
+            outputs = [_laid_out(of_run, before.compiled) for of_run in outputs]
         return replace(before, outputs=outputs)
     assert isinstance(ask.of, Call)
     graph = None if header.get("operations") is None else from_json(header["operations"])
     collectives = placed([_collective(c) for c in header["collectives"]], graph, cotangents=len(ask.of.pulled))
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
     flags = bool(header["typed"]), bool(header["mapped"]), str(header["program"])
-    return Observation(outputs, collectives, *numbers, *flags, graph)
+    made, on = header.get("compiled", (None, ""))
+    compiled = None if made is None else compiled_of(made)
+    if isinstance(compiled, Schedule):
+        outputs = [_laid_out(of_run, compiled) for of_run in outputs]
+    return Observation(outputs, collectives, *numbers, *flags, graph, compiled=compiled, compiled_on=on)
+
+
+def _laid_out(outputs: list[Sharded], compiled: Schedule) -> list[Sharded]:
+    """Results as that compiler lays them out; as they are where it does not say, or speaks of others."""
+    shapes = [
+        tuple(max(ends) for ends in zip(*([b for _, b in part] for part in layout), strict=True))
+        for layout in compiled.layouts
+    ]
+    if shapes != [out.shape for out in outputs]:
+        return outputs
+    return [replace(out, on_chip=list(cuts)) for out, cuts in zip(outputs, compiled.layouts, strict=True)]
+
+
+def compiled_of(answer: Mapping[str, Any]) -> Schedule | Fault:
+    """What a compiler of chips that are not here made of a program. Raises BadFrame, or KeyError, for what is no answer."""
+    if "schedule" in answer:
+        return schedule.from_json(answer["schedule"])
+    if "too_large" in answer:
+        needed, there = answer["too_large"]
+        sizes = f"{needed / 2**30:.3g} of {there / 2**30:.3g} GiB"
+        return Fault("memory", f"the program is too large for the chip: it needs {sizes} of its memory", ran=True)
+    if "broken" in answer:
+        return Fault("broken", f"the grader failed while it compiled this program: {str(answer['broken'])[:400]}")
+    return replace(fault_of(answer["fault"]), ran=True)
 
 
 def _collective(data: dict[str, Any]) -> Collective:

@@ -16,6 +16,7 @@ from queue import LifoQueue
 from typing import Any
 
 import grader
+from grader.batch.compiling import Compiler
 from grader.batch.devices import Devices
 from grader.batch.here import Here
 from grader.batch.memory import Memory, lasting
@@ -57,19 +58,21 @@ class Grader:
         jobs: how many submissions are graded at a time.
         here: takes the place of workers in one's own notebook.
         devices: those that programs are run on beside the simulated ones; they are closed with the workers.
+        compiler: what judges what needs no execution; ends with the grader.
         cache: where what depends on bytes alone is remembered over runs; of isolated workers only: without isolation
-            learner code could write there itself. What other devices do depends on more, and is not remembered.
+            learner code could write there itself. What other devices do, or another compiler makes, is not remembered here.
     """
 
     def __init__(
         self, course: Course, tier: str, jobs: int = 1, *, here: Here | Workers | None = None,
-        devices: Devices | None = None, cache: Cache | None = None,
+        devices: Devices | None = None, compiler: Compiler | None = None, cache: Cache | None = None,
     ) -> None:  # fmt: skip
-        self.course, self.tier, self.jobs, self.devices = course, tier, jobs, devices
+        self.course, self.tier, self.jobs, self.devices, self.compiler = course, tier, jobs, devices, compiler
         about = [own_digest(), versions(), tier, course.config.devices, course.config.limits.model_dump()]
-        self.memory = Memory(cache, about) if cache and tier != "none" and devices is None else None
+        alone = devices is None and compiler is None
+        self.memory = Memory(cache, about) if cache and tier != "none" and alone else None
         self._free: LifoQueue[Workers | Here] = LifoQueue()  # what runs already is taken first
-        runners = [Runner(course, tier) for _ in range(jobs)]
+        runners = [Runner(course, tier, compiler) for _ in range(jobs)]
         self.hosts: list[Workers | Here] = (
             [here] if here else [Workers(course, tier, runners, devices, self.memory) for _ in range(jobs)]
         )
@@ -88,6 +91,13 @@ class Grader:
             worker.kill()
         if self.devices:
             self.devices.close()
+        if self.compiler is not None:
+            self.compiler.close()
+
+    @property
+    def versions(self) -> dict[str, str]:
+        """Versions of all that a verdict depends on."""
+        return versions() | (self.compiler.versions if self.compiler else {})
 
     def warm(self) -> None:
         """Start all workers without waiting for them."""
@@ -112,7 +122,9 @@ class Grader:
 
     @property
     def backend(self) -> str:
-        """Where programs run: ``cpu``; with other devices beside the simulated ones, theirs."""
+        """Where programs are judged: ``cpu``; beside simulated devices others, or a slice's compiler, ``tpu:v5e:2x4``."""
+        if self.compiler:
+            return f"tpu:{self.compiler.on}"
         return self.devices.text if self.devices else "cpu"
 
     # one submission
@@ -131,7 +143,7 @@ class Grader:
         return Report(
             student=submission.student,
             course=self.course.config.name,
-            versions=versions(),
+            versions=self.versions,
             isolation=self.tier,
             backend=self.backend,
             fingerprint=self.fingerprint(submission, names, public=public),
@@ -179,12 +191,12 @@ class Grader:
             submission.digest,
             self._digest(names),
             names,
-            versions(),
+            self.versions,
             own_digest(),
             self.tier,
             public,
-            *([self.devices.text] if self.devices else []),
         ]
+        parts += [self.backend] if self.devices or self.compiler else []
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def _digest(self, names: Sequence[str]) -> str:
@@ -339,9 +351,9 @@ class Grader:
             "submission": source_digest(source) if source else "",
             "course": self._digest([name]),
             "grader": own_digest(),
-            "versions": ", ".join(f"{package} {version}" for package, version in versions().items()),
+            "versions": ", ".join(f"{package} {version}" for package, version in self.versions.items()),
             "isolation": self.tier,
-        } | ({"backend": self.devices.text} if self.devices else {})
+        } | ({"backend": self.backend} if self.devices or self.compiler else {})
         return {
             part: value[:16] if part in ("submission", "course", "grader") else value for part, value in parts.items()
         }

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from grader.batch.findings import decoded, fault_of, load_notes
-from grader.batch.workers import Spent
+from grader.batch.workers import Compiles, Spent
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered
@@ -16,15 +16,14 @@ NO_LIMIT = 3600.0
 class Here:
     """Asks answered in this very process, for one's own notebook: no limits, no isolation."""
 
-    def __init__(self, namespace: dict[str, Any]) -> None:
-        self.namespace = namespace
+    def __init__(self, namespace: dict[str, Any], compiler: Compiles | None = None) -> None:
+        self.namespace, self.compiler = namespace, compiler
 
     def collect(self, source: Source, asks: list[Ask], spent: Spent | None = None) -> tuple[list[Answered], list[str]]:
         """As ``Workers.collect``; a source without chunks stands for the notebook's own namespace."""
         from grader.learner.answering import answer
         from grader.learner.loading import load
         from grader.learner.tolerance import tolerant_jax
-        from grader.runner.execution import execute
 
         chunks = [[c.name, c.text] for c in source.chunks]
         with tolerant_jax():
@@ -40,7 +39,16 @@ class Here:
             finding = (
                 fault_of(body["fault"])
                 if "fault" in body
-                else decoded(ask, body, blobs, lambda p, r=request, a=ask: execute(r, p, a.arrays()))
+                else decoded(ask, body, blobs, lambda p, r=request, a=ask: self._run(r, p, a))
             )
             answered.append(Answered(ask, finding))
         return answered, load_notes(program.faults)
+
+    def _run(self, request: dict[str, Any], program: bytes, ask: Ask) -> tuple[dict[str, Any], list[bytes]]:
+        from grader.runner.execution import execute
+
+        header, shards = execute(request, program, ask.arrays())
+        if self.compiler is None or "fault" in header:
+            return header, shards
+        made = self.compiler.compiled(request, program, ask)
+        return (header if made is None else header | {"compiled": (made, str(self.compiler.on))}), shards

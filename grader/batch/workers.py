@@ -13,6 +13,7 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from threading import Lock
+from typing import Any, Protocol
 
 from grader.batch.devices import Devices
 from grader.batch.findings import Reply, decoded, ended_fault, load_notes, reply_of, run_fault
@@ -28,12 +29,33 @@ from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.limits import MAX_RESTARTS
 
 
-class Runner:
-    """A worker that runs programs, one at a time. All share it: it remembers what equal programs did."""
+class Compiles(Protocol):
+    """What compiles programs for the chips of a slice, which need not be here."""
 
-    def __init__(self, course: Course, tier: str) -> None:
+    on: Any  # the slice; as text "v5e:2x4"
+
+    def compiled(self, request: Mapping[str, Any], program: bytes, ask: Ask) -> dict[str, Any] | None: ...
+
+
+class Runner:
+    """A worker that runs programs, one at a time. All share it: it remembers what equal programs did.
+
+    Args:
+        compiler: what it shows every program that was not refused, beside running it.
+    """
+
+    def __init__(self, course: Course, tier: str, compiler: Compiles | None = None) -> None:
         self.worker = Worker("run", tier, course.config.devices, course.config.limits)
+        self.compiler = compiler
         self._lock = Lock()
+
+    def run(self, request: dict, program: bytes, ask: Ask) -> tuple[dict, list[bytes]]:
+        """Run a program; where there is a compiler its answer is in the header, ``compiled``. Raises WorkerDied."""
+        header, shards = self.run_or_try_again(request, program, ask)
+        if self.compiler is None or "fault" in header or "broken" in header:
+            return header, shards
+        made = self.compiler.compiled(request, program, ask)
+        return (header if made is None else header | {"compiled": (made, str(self.compiler.on))}), shards
 
     def run_or_try_again(self, request: dict, program: bytes, ask: Ask) -> tuple[dict, list[bytes]]:
         """Run a program; one over which the worker dies or hangs gets one more chance, in a fresh one.
@@ -291,7 +313,7 @@ class Runs:
             return header, shards
 
         def ran(program: bytes) -> tuple[dict, list[bytes]]:
-            header, shards = self.workers.runner_of(ask).run_or_try_again(ask.for_tracer(self.files), program, ask)
+            header, shards = self.workers.runner_of(ask).run(ask.for_tracer(self.files), program, ask)
             self.spent.running += header.get("cpu", 0.0)
             return header, shards
 

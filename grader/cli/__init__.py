@@ -15,7 +15,7 @@ from typer.core import TyperGroup
 
 from grader import stopping
 from grader.authoring.scaffold import ScaffoldError
-from grader.cli import author, explain, learner, pages, predict, publish, similar, staff, watch
+from grader.cli import author, chip, explain, learner, pages, predict, publish, similar, staff, watch
 from grader.cli.console import UNUSABLE, err, tell
 from grader.course.config import CourseError
 from grader.exercise import AuthorError
@@ -48,6 +48,7 @@ COMMANDS = {  # in the order of --help
     "check": learner.check,
     "watch": watch.watch,
     "explain": explain.explain,
+    "chip": chip.chip,
     "predict": predict.predict,
     "profile": predict.profile,
     "grade": staff.grade,

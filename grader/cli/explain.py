@@ -13,8 +13,8 @@ import typer
 from grader.authoring.budgets import check_lines
 from grader.batch import explaining
 from grader.batch.begun import is_untouched
+from grader.cli.backend import BackendOption, Processes, devices_at
 from grader.cli.console import BROKEN, FAILED, busy, out, print_json, say, tell
-from grader.cli.devices import BackendOption, Processes, devices_at
 from grader.cli.learner import begun_of, own_grader, refuse_course_beside
 from grader.cli.options import (
     AsJson,

@@ -14,6 +14,7 @@ from grader.batch import store
 from grader.batch import why as appeals
 from grader.batch.grade import Grader
 from grader.batch.memory import remembered
+from grader.cli.backend import beside_at
 from grader.cli.console import (
     BROKEN,
     UNUSABLE,
@@ -25,7 +26,6 @@ from grader.cli.console import (
     tell,
     tell_unusable,
 )
-from grader.cli.devices import devices_at
 from grader.cli.options import need_jax, roster_in, solved_course_at
 from grader.cli.regrading import (
     Rosters,
@@ -102,11 +102,11 @@ def grade_batch(
         tell("warning", found.seed_problem)
     adjust = adjustments(found, to, paths, work.places, work.submissions, known, names)
     opened = store.Folder(to, found, adjust, when=now.isoformat(timespec="seconds"), dry=dry)
-    devices = devices_at(backend, processes, found, tier)
+    devices, compiler = beside_at(backend, processes, found, tier)
     with (
         opened as folder,
         remembered(remember) as cache,
-        Grader(found, tier, jobs, devices=devices, cache=cache) as grader,
+        Grader(found, tier, jobs, devices=devices, compiler=compiler, cache=cache) as grader,
     ):
         refuse_on_file(folder, unusable)
         graded, failures = store.grade_batch(

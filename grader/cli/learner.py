@@ -14,11 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.batch.begun import graded_if_begun
+from grader.batch.compiling import Compiler
 from grader.batch.devices import Devices
 from grader.batch.grade import Grader
 from grader.batch.here import Here
+from grader.cli.backend import BackendOption, Processes, beside_at
 from grader.cli.console import FAILED, UNUSABLE, busy, exit_code, out, points, print_json, say, tell, tell_unusable
-from grader.cli.devices import BackendOption, Processes, devices_at
 from grader.cli.options import AsJson, CourseOption, Names, Student, Work, course_at, student_name, work_in
 from grader.common.result import Report
 from grader.course.config import CourseError
@@ -186,8 +187,8 @@ def check(
         raise typer.Exit(UNUSABLE)
     in_short = not (as_json or names or len(chosen) == 1)
     doing = f"checking {counted(len(chosen), 'exercise')}, a second or more for each"
-    devices = devices_at(backend, processes, found, tier)
-    with own_grader(found, tier, devices) as grader, busy(doing, quiet=as_json):
+    beside = beside_at(backend, processes, found, tier)
+    with own_grader(found, tier, *beside) as grader, busy(doing, quiet=as_json):
         grade = partial(graded_if_begun, grader) if in_short else grader.grade
         graded = grade(submission, chosen, public=not found.solved)
     if in_short:
@@ -257,12 +258,14 @@ def begun_of(course: Course, submission: Submission, chosen: list[str], names: l
     )
 
 
-def own_grader(course: Course, tier: str = "none", devices: Devices | None = None) -> Grader:
+def own_grader(
+    course: Course, tier: str = "none", devices: Devices | None = None, compiler: Compiler | None = None
+) -> Grader:
     """For one's own work: usually without isolation, and in this process where there is no fork (Windows)."""
     if hasattr(os, "fork"):
-        return Grader(course, tier, devices=devices)
+        return Grader(course, tier, devices=devices, compiler=compiler)
     os.environ.update(environment(course.config.devices) | {"PATH": os.environ.get("PATH", "")})
-    return Grader(course, "none", here=Here({}))
+    return Grader(course, "none", here=Here({}, compiler), compiler=compiler)
 
 
 def submit(

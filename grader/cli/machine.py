@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.metadata
+import math
 import platform
 import re
 import shutil
@@ -12,10 +13,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.batch import canary
+from grader.batch.compiling import compiler_problem, compiler_version
 from grader.batch.devices import Devices, NoDevices
 from grader.batch.grade import Grader
 from grader.course.config import CourseError
 from grader.course.loading import Course
+from grader.hardware import CHIPS, SMALL_SLICES, slices
+from grader.hardware.cores import CORES
 from grader.sandbox import drivers
 from grader.sandbox.limits import Limits
 from grader.sandbox.tiers import TIERS, NoIsolation, available, best_tier
@@ -77,11 +81,33 @@ def examine(devices: int, course: Course | None = None, isolation: str = "auto")
             lines.append(Line(package, True, importlib.metadata.version(package)))
         except importlib.metadata.PackageNotFoundError:
             lines.append(Line(package, False, f"not installed; for {what}"))
+    lines.append(compiler_line())
     if shutil.which("git") is None:
         lines.append(Line("git", False, "not installed; only the course's authors need it"))
     if usable and course is not None and course.solved:
         lines.append(graded_right(course, isolation))
     return lines
+
+
+def compiler_line(version: str | None = None) -> Line:
+    """The TPU's compiler, and the slices that it can be asked for."""
+    version = compiler_version() if version is None else version
+    if problem := compiler_problem(version):
+        return Line("TPU compiler", False, f"{problem} (for chip, and --backend tpu:SLICE)")
+    return Line(
+        "TPU compiler", True, f"libtpu {version}, no TPU needed, compiles for {'; '.join(map(shown_slices, CORES))}"
+    )
+
+
+def shown_slices(chip: str) -> str:
+    """``v5e:1x1 2x2 2x4``; of a chip in cubes the small slices, and what others there are."""
+    row = CHIPS[chip]
+    small = [s for s in slices(chip) if row.wrap_cube is None or s in SMALL_SLICES]
+    listed = " ".join("x".join(map(str, s)) for s in sorted(small, key=lambda s: (math.prod(s), s)))
+    pod = "x".join(map(str, row.pod))
+    return f"{chip}:{listed}" + (
+        f" and of full {row.wrap_cube}x{row.wrap_cube}x{row.wrap_cube} cubes up to {pod}" if row.wrap_cube else ""
+    )
 
 
 def graded_right(course: Course, isolation: str) -> Line:

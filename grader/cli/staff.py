@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from grader.cli import machine
+from grader.cli.backend import BackendOption, Processes
 from grader.cli.console import FAILED, busy, out, print_json, say, tell
-from grader.cli.devices import BackendOption, Processes
 from grader.cli.grading import decide_again, grade_batch, grade_nbgrader
 from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, RosterOption, course_at, roster_in
 from grader.common.files import write_atomic
@@ -61,6 +61,8 @@ def grade(
     as_json: AsJson = False,
 ) -> None:
     """Grade submissions with all checks, in a sandbox. Writes a report for each, grades.csv and a summary."""
+    if backend != "cpu" and (nbgrader is not None or any(why)):
+        raise CourseError("--backend goes with grading into a folder: grade SUBMISSIONS --out FOLDER --backend ...")
     if html is not None and not any(why):
         raise CourseError("--html goes with --why STUDENT CHECK: it is the page of one check")
     if dry_run and (nbgrader is not None or any(why)):

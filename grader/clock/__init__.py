@@ -6,6 +6,7 @@ on names, hash seeds or the machine that computes it. ``docs/clock.md`` has ever
 
 from grader.clock.clock import timeline
 from grader.clock.collectives import ASYNCHRONOUS, Untimed
+from grader.clock.compiled import replayed
 from grader.clock.memory import live_memory
 from grader.clock.placement import Place, Slice, placed
 from grader.clock.timeline import COMPUTE, CollectiveTime, Loop, Memory, Share, Span, Timeline
@@ -24,5 +25,6 @@ __all__ = [
     "Untimed",
     "live_memory",
     "placed",
+    "replayed",
     "timeline",
 ]

@@ -18,7 +18,7 @@ ASYNCHRONOUS: dict[str, frozenset[str]] = {
     "ideal": frozenset(
         {"permute", "all_gather", "reduce_scatter", "all_reduce", "all_to_all", "ragged_all_to_all", "broadcast"}
     ),
-    "v3": frozenset({"permute"}),  # not looked at: taken to be as v4p
+    "v3": frozenset(),
     "v4p": frozenset({"permute"}),
     "v5p": frozenset({"permute"}),
     "v6e": frozenset({"permute"}),

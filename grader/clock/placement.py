@@ -82,6 +82,52 @@ class Place:
         torus = tuple((shape[i], wraps(chip, shape[i], shape)) for i in places)
         return Way(math.prod(n for n, _ in torus), len(torus) > 1 or all(ring for _, ring in torus), torus)
 
+    @cached_property
+    def chips(self) -> list[tuple[int, ...]]:
+        """Where the chip of each device lies in the slice, in mesh order: an axis over several of the slice's is a cycle."""
+        ordered = {axis: _cycle([self.slice.shape[i] for i in places]) for axis, places in self.axes.items()}
+        found = []
+        for point in itertools.product(*(range(n) for n in self.mesh.values())):
+            at = [0] * len(self.slice.shape)
+            for n, axis in zip(point, self.mesh, strict=True):
+                for i, where in zip(self.axes.get(axis, ()), ordered.get(axis, [()])[n], strict=True):
+                    at[i] = where
+            found.append(tuple(at))
+        return found
+
+
+def _cycle(shape: Sequence[int]) -> list[tuple[int, ...]]:
+    """Every point of a grid once, each beside the one before; where a side is even, the last is beside the first, too."""
+    *rest, last = shape
+    line = [(n,) for n in range(last)]
+    if not rest:
+        return line
+    path = _path(rest)
+    if last % 2 == 0:
+        return [there + here for here, there in _around(line, path)]
+    if len(path) % 2 == 0:
+        return [there + here for there, here in _around(path, line)]
+    return _path(shape)
+
+
+Points = list[tuple[int, ...]]
+
+
+def _around(even: Points, other: Points) -> list[tuple[tuple[int, ...], tuple[int, ...]]]:
+    """A cycle through a grid, an even number of points along its first side: along one edge, and back to and fro."""
+    found = [(point, other[0]) for point in even]
+    for k, point in enumerate(reversed(even)):
+        found += [(point, there) for there in (other[1:] if k % 2 == 0 else other[:0:-1])]
+    return found
+
+
+def _path(shape: Sequence[int]) -> list[tuple[int, ...]]:
+    """Every point of a grid once, each beside the one before."""
+    found: list[tuple[int, ...]] = [()]
+    for n in shape:
+        found = [(*at, i) for k, at in enumerate(found) for i in (range(n) if k % 2 == 0 else reversed(range(n)))]
+    return found
+
 
 def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence[int]] | None = None) -> Place:
     """A mesh on a slice: each mesh axis on one or more whole axes of it.

@@ -12,6 +12,7 @@ import numpy as np
 
 from grader.common.layout import Slices, spec_of
 from grader.wire.operations import Operations
+from grader.wire.schedule import Schedule
 
 
 class NotHere(Exception):
@@ -40,6 +41,8 @@ class Sharded:
 
     ``shards[i]`` is what device ``i`` holds; ``slices[i]`` says which part of the whole it is.
 
+    ``on_chip``: which part each would hold by the compiler of a chip that is not here; None where none was asked.
+
     What the ask says of it, put in by the judge and never read from a program:
         due: the dtype it has unless its check says otherwise; None when the ask does not say.
         per_device: the task is a body, so what a device holds is what the learner returned.
@@ -59,6 +62,7 @@ class Sharded:
     name: str = ""
     step: int = 1
     factors: float = 0.0
+    on_chip: list[Slices] | None = None
 
     @cached_property
     def value(self) -> np.ndarray:
@@ -71,7 +75,12 @@ class Sharded:
     @cached_property
     def spec(self) -> tuple | None:
         """The PartitionSpec of this layout, without trailing None; None when there is none."""
-        return spec_of(self.slices, self.shape, self.mesh)
+        return spec_of(self.laid, self.shape, self.mesh)
+
+    @property
+    def laid(self) -> list[Slices]:
+        """Which part each device holds: by the compiler that was asked, else as the simulated devices do."""
+        return self.slices if self.on_chip is None else self.on_chip
 
 
 COUNTABLE = 1 << 256
@@ -256,6 +265,8 @@ class Observation:
             then, where that is another, as float32 has them; where it was not run, their shards are ``Unseen``. None where
             it was run on simulated ones alone.
         measured: seconds of a call on these devices, round by round, where somebody wants to know; or why there are none.
+        compiled: what the compiler of a chip that is not here made of it, or why it could not; None where none was asked.
+        compiled_on: for which slice, "v5e:2x4".
     """
 
     outputs: list[list[Sharded]]
@@ -269,6 +280,8 @@ class Observation:
     operations: Operations | None = None
     elsewhere: Sequence[list[list[Sharded]]] | None = None
     measured: tuple[float, ...] | str = ()
+    compiled: Schedule | Fault | None = None
+    compiled_on: str = ""
 
 
 @dataclass(frozen=True)
@@ -349,6 +362,7 @@ class Seen:
     part: str = ""  # what ``only`` chose, in words
     timing: Timing | None = None
     clock: Callable[..., Any] = _no_clock
+    chip: Callable[[], Any] | None = None  # the order of its slice's compiler in time, where one was asked
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):

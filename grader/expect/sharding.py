@@ -28,19 +28,19 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
     except ValueError:  # not an author's slip: another check has the right shape, or the reference fails it too
         full = show_spec(spec)
         raise Failure(f"the result has shape {got.shape}, which cannot be sharded {full}", actual=got.shape) from None
-    if got.slices == wanted:
+    if got.laid == wanted:
         return
-    wrong = [i for i, pair in enumerate(zip(got.slices, wanted, strict=True)) if pair[0] != pair[1]]
+    wrong = [i for i, pair in enumerate(zip(got.laid, wanted, strict=True)) if pair[0] != pair[1]]
     at = wrong[0]
     device = show_device(coordinates(got.mesh)[at])
     full = tuple(None if not e else e[0] if len(e) == 1 else e for e in entries(spec, len(got.shape)))
     raise Failure(
         f"the result is sharded {show_spec(got.spec)}, expected {show_spec(full)}: device {device} holds "
-        f"{_ranges(got.slices[at])}, expected {_ranges(wanted[at])}",
+        f"{_ranges(got.laid[at])}, expected {_ranges(wanted[at])}",
         expected=show_spec(full),
         actual=show_spec(got.spec),
         where=device,
-        layouts=((got.mesh, got.shape, got.slices), (got.mesh, got.shape, wanted)),
+        layouts=((got.mesh, got.shape, got.laid), (got.mesh, got.shape, wanted)),
         wrong=wrong,
     )
 

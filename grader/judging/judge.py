@@ -14,7 +14,7 @@ from grader.common.result import Result
 from grader.exercise import Call, Check, Exercise
 from grader.expect import Failure, laid_out, show_value
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered, seen_of
+from grader.judging.seen import Answered, by_compiler, seen_of
 
 # The same for everybody, whatever the secret inputs are and whatever came of them.
 WRONG_IN_SECRET = (
@@ -27,6 +27,7 @@ MAX_SPANS = 1000  # of a timeline that a report holds
 def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
     """A result for every check (every public one when ``public``), in the exercise's order."""
     results: dict[str, Result] = {}
+    answered = [by_compiler(a) for a in answered]
     for check in exercise.checks.values():
         if public and not check.public:
             continue

@@ -6,18 +6,20 @@ called), a raw answer (a question), or a fault.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
 
+from grader.clock import Timeline, placed, replayed
 from grader.common.observation import Fault, Observation, Outcome, Seen, Sharded
 from grader.exercise import Call, Cases, Task
 from grader.expect import laid_out
 from grader.judging.plan import Ask
 from grader.wire.frames import decode, dtype_of, encode, widened
+from grader.wire.schedule import Schedule
 from grader.wire.trees import flat, leaves, mapped, rebuilt
 
 Finding = Observation | list[Outcome] | Fault
@@ -72,8 +74,25 @@ def _program(ask: Ask, call: Call, finding: Observation) -> Seen:
         operations=finding.operations,
         timing=call.timing,
         clock=partial(laid_out, finding.operations, call.timing),
+        chip=_scheduled(ask, call, finding),
         differentiated=bool(call.wrt),
     )
+
+
+def by_compiler(answer: Answered) -> Answered:
+    """What is judged: of a timing call that the compiler of its chip refuses, its refusal."""
+    call, seen = answer.ask.of, answer.finding
+    if isinstance(call, Call) and call.timing and isinstance(seen, Observation) and isinstance(seen.compiled, Fault):
+        return Answered(answer.ask, seen.compiled)
+    return answer
+
+
+def _scheduled(ask: Ask, call: Call, finding: Observation) -> Callable[[], Timeline] | None:
+    """The compiler's order in time, of a timing call; None where no compiler of that very slice was asked."""
+    made, timing = finding.compiled, call.timing
+    if not isinstance(made, Schedule) or timing is None or finding.compiled_on != timing.on:
+        return None
+    return partial(replayed, made, placed(timing.on, ask.mesh, timing.axes), apart=True)
 
 
 def _seen_of_step(ask: Ask, program: Seen, inputs: dict, outputs: list[Sharded], before: list[Seen]) -> Seen:

@@ -72,5 +72,5 @@ def _hide_grader() -> None:
             parent, _, own = name.rpartition(".")
             if parent:
                 setattr(sys.modules[parent], own, module)
-        for word in ("check", "explain", "show"):
+        for word in ("check", "explain", "chip", "show"):
             setattr(sys.modules[place], word, lambda *args, **kwargs: None)

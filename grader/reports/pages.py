@@ -25,6 +25,7 @@ from grader.reports.histogram import answer_histogram, score_histogram
 from grader.reports.inline_styles import INLINE_STYLES
 from grader.reports.leaderboard import Board, milliseconds
 from grader.reports.loglog import Point, draw_plot
+from grader.reports.on_chip import OnChip, bare_lines, differences, facts
 from grader.reports.pictures import Picture, describe, pictures, timelines_of
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
 from grader.reports.roofline import Roofline, draw_roofline
@@ -130,6 +131,18 @@ def render_timelines(timelines: Mapping[str, Timeline]) -> str:
 def _charts_of(result: Result) -> list[Chart]:
     """The timelines of a result, each ready to draw."""
     return [draw_chart({"your program in time": timeline}) for timeline in timelines_of(result)]
+
+
+def render_on_chip(made: Sequence[OnChip]) -> str:
+    """Compiled programs as a page: of each the facts, both timelines on one scale, and where these differ."""
+    shown = []
+    for one in made:
+        bare = bare_lines(one.timeline) if one.timeline else []
+        chart = draw_chart(one.lines) if one.lines else None
+        shown.append(
+            {"about": one, "facts": list(facts(one)), "bare": bare, "differences": differences(one), "chart": chart}
+        )
+    return render("on_chip.html.j2", shown=shown, standalone=False, look=_inline)
 
 
 def timelines_svg(timelines: Mapping[str, Timeline], width: float = 760.0) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from rich.console import Console
 from rich.text import Text
@@ -42,14 +42,28 @@ def print_timeline(timeline: Timeline, console: Console) -> None:
     paper = Paper(console)
     paper.line(paper.text(f"in time on {where_text(timeline)}", "bold"))
     columns = max(LEAST, min(MOST, console.width - _margin(timeline)))
-    for cells in drawn_lanes(timeline, scaled(timeline, columns, GAP), ascii_only=paper.ascii):
+    _print_cells(drawn_lanes(timeline, scaled(timeline, columns, GAP), ascii_only=paper.ascii), console)
+    for line in [legend(timeline), *totals(timeline)]:
+        paper.line(paper.text(line), indent=2)
+
+
+def print_lanes(timelines: Mapping[str, Timeline], console: Console) -> None:
+    """The lanes of each under its name; a microsecond is as wide in all of them."""
+    paper = Paper(console)
+    found = list(timelines.values())
+    columns = max(LEAST, min(MOST, console.width - max(map(_margin, found))))
+    for (name, timeline), scale in zip(timelines.items(), alike(found, columns, GAP), strict=True):
+        paper.line(paper.text(name, "bold"))
+        _print_cells(drawn_lanes(timeline, scale, ascii_only=paper.ascii), console)
+
+
+def _print_cells(lanes: Sequence[Cells], console: Console) -> None:
+    for cells in lanes:
         line = Text()
         for character, kind in cells:
             line.append(character, STYLES.get(kind, ""))
         line.rstrip()
         console.print(line, no_wrap=True, crop=True, highlight=False)
-    for line in [legend(timeline), *totals(timeline)]:
-        paper.line(paper.text(line), indent=2)
 
 
 def draw_timelines(timelines: Sequence[Timeline], width: int, *, ascii_only: bool = False) -> list[list[str]]:

@@ -173,7 +173,7 @@ def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
     operands = tuple((dtype_name(n), tuple(dims)) for array in arrays for n, dims in shapes(array))
     shift = sending = None
     if kind == "permute":
-        groups = _lists(one.attributes.get("source_target_pairs", ""))
+        groups = listed(one.attributes.get("source_target_pairs", ""))
         axes, members = permute_axes(groups, mesh)
         shift = cyclic_shift(groups, mesh)
         sending = senders(groups) if len(senders(groups)) < math.prod(mesh.values()) else None
@@ -208,7 +208,7 @@ def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Gr
         return grid.transpose([int(n) for n in order.split(",")]) if order else grid
 
     if text.startswith("{{"):
-        return _lists(text)
+        return listed(text)
     if match := re.fullmatch(r"\[([\d,]+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?", text):
         return iota(match[2], match[3]).reshape([int(n) for n in match[1].split(",")]).tolist()
     if not text.startswith("mesh["):
@@ -227,7 +227,7 @@ def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Gr
 _AXIS = r"'((?:[^'\\]|\\.)*)'"
 
 
-def _lists(text: str) -> Groups:
+def listed(text: str) -> Groups:
     return [[int(n) for n in part.split(",") if n] for part in re.findall(r"\{([\d,]+)\}", text)]
 
 

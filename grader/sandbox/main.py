@@ -1,6 +1,6 @@
 """The worker process: reads asks from its standard input, answers on its standard output.
 
-Started by ``sandbox.worker`` through ``start.py``, confined before it runs. Two roles:
+Started by ``sandbox.worker`` through ``start.py``, confined before it runs. Three roles:
 
 trace: imports JAX, starts no backend (a fork is sound only until one exists), and forks a keeper per
     submission, which forks the child before it reads a word of the submission. So no child ever finds
@@ -10,6 +10,7 @@ trace: imports JAX, starts no backend (a fork is sound only until one exists), a
     is ended and deleted; where that fails, the worker ends as well, and with it its sandbox.
 run: admits, compiles and executes programs, one after another; learner Python never comes here. One that was given an
     accelerator has no limit of memory (0).
+compile: admits programs and compiles them for chips that are not here; the same rooms, and the TPU's compiler beside them.
 
 Every answer is a frame with ``from``: ``child`` is untrusted (it passed through learner hands),
 ``worker`` is ours.
@@ -52,7 +53,7 @@ def main(role: str, memory_mib: int, readable: str = "") -> None:
     send = _sender(answers)
     send({"ready": True}, [])
     while os.read(asks, 1):
-        if role == "run":
+        if role != "trace":
             room.answer(*frames.read_frame(frames.reader(asks)), send)
         elif not _kept(asks, send, room.answer):  # something may be left behind: with us the whole sandbox ends
             return  # and whoever asks next begins anew

@@ -80,6 +80,14 @@ def package_paths() -> list[str]:
     return found
 
 
+@cache
+def compiler() -> list[str]:
+    """Where the TPU's compiler lies, and what says its version, which it asks for; nothing where it is not installed."""
+    spec = importlib.util.find_spec("libtpu")
+    found = list(spec.submodule_search_locations or []) if spec else []
+    return [*found, *(str(p) for folder in found for p in Path(folder).parent.glob("libtpu-*.dist-info"))]
+
+
 def interpreter() -> list[str]:
     """The interpreter, under all the names that lead to it, and what says that it is a virtual environment's."""
     found, path = [], Path(sys.executable)

@@ -24,7 +24,11 @@ from grader.wire.limits import MAX_PROCESSES, MAX_THREADS, STUCK_SECONDS
 
 TIERS = ("sandlock", "bwrap", "none")
 # What each role needs of this package, in folders: all that a process of this role can read of it.
-ROOMS = {"trace": ("wire", "sandbox", "learner"), "run": ("wire", "sandbox", "common", "runner")}
+ROOMS = {
+    "trace": ("wire", "sandbox", "learner"),
+    "run": ("wire", "sandbox", "common", "runner"),
+    "compile": ("wire", "sandbox", "common", "runner"),
+}
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent
 
@@ -82,7 +86,9 @@ def best_tier(asked: str = "auto") -> str:
     )
 
 
-def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, backend: Backend = CPU) -> dict[str, str]:
+def environment(
+    devices: int, stuck_seconds: float = STUCK_SECONDS, backend: Backend = CPU, role: str = "run"
+) -> dict[str, str]:
     """What a worker's environment holds, and nothing else.
 
     Args:
@@ -102,12 +108,25 @@ def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, backend: Bac
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "MALLOC_ARENA_MAX": "4",  # else a process of many threads, on many processors, reserves more than it may
         "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # macOS: we fork before there is a backend
-    } | drivers.settings(backend)
+    } | (COMPILING if role == "compile" else drivers.settings(backend))
+
+
+# What libtpu asks of its surroundings where there is no TPU: nothing, once it is told that there is none to look for.
+COMPILING = {
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # it would lock a file: who holds a TPU does not matter, for none is used
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_LOG_DIR": "disabled",
+    "TPU_MIN_LOG_LEVEL": "3",
+    "TPU_STDERR_LOG_LEVEL": "3",
+}
 
 
 def package(role: str) -> list[str]:
-    """What a worker of this role needs of this package before it starts."""
-    return [str(PACKAGE / "__init__.py"), *(str(PACKAGE / room) for room in ROOMS[role])]
+    """What a worker of this role needs of this package before it starts, and of the TPU's compiler."""
+    own = [str(PACKAGE / "__init__.py"), *(str(PACKAGE / room) for room in ROOMS[role])]
+    return [*own, *needs.compiler()] if role == "compile" else own
 
 
 def command(tier: str, role: str, scratch: str, memory_mib: int, backend: Backend = CPU) -> list[str]:

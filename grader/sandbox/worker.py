@@ -77,7 +77,7 @@ class Worker:
         self.scratch = tempfile.mkdtemp(prefix="shardlings-")
         self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed in kill()
         memory = self.limits.memory_mib if self.backend is CPU else 0
-        settings = environment(self.devices, self.limits.stuck_seconds, self.backend)
+        settings = environment(self.devices, self.limits.stuck_seconds, self.backend, self.role)
         self.process = _starter.submit(
             subprocess.Popen,
             command(self.tier, self.role, self.scratch, memory, self.backend),
@@ -184,6 +184,14 @@ class Worker:
         self.await_ready()
         self.send(b"!" + frames.pack({"look": True, "join": list(joined)}))
         return self.receive(time.monotonic() + START_SECONDS)[0].get("found", {})
+
+    def compile_program(self, ask: dict[str, Any], program: bytes, on: dict[str, Any]) -> dict:
+        """What the TPU's compiler makes of one program."""
+        self.await_ready()
+        header = {"ask": ask, "on": on, "seconds": self.limits.run_seconds}
+        self.send(b"!" + frames.pack(header, [program]))
+        answer, _ = self.receive(time.monotonic() + backstop(self.limits.run_seconds))
+        return {key: value for key, value in answer.items() if key != "from"}
 
     def runs(self) -> bool:
         """Whether a fresh worker runs a program of our own, on all devices."""

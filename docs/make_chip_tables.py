@@ -1,0 +1,384 @@
+"""The tables of docs/chips.md, and what the TPU compiler made of the course's own programs: python docs/make_chip_tables.py
+
+    python docs/make_chip_tables.py           # compiles what is another program than the shipped one; needs shardlings[tpu], and no TPU
+    python docs/make_chip_tables.py f2_       # compiles those again whose name has this in it; "." is all (a quarter of an hour)
+    python docs/make_chip_tables.py tables    # the tables alone, from what is shipped in solutions/compiled.json.xz
+
+Three tables: a collective matmul right and wrong; how hidden time is judged by the clock and by the compiler, for every reference,
+alternative and misconception of module 06; the clock's time and the compiler's for every reference of modules 03, 05, 06 and 08. The
+last has a column for times measured on chips, from docs/measured.json where there is one: ``{NAME: seconds}``, by the names in
+the shipped data.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+import re
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+from jax.sharding import PartitionSpec as P
+
+from grader.batch import chips, explaining
+from grader.batch.compiling import SHIPPED, Compiler, Shipped, compiler_problem, compiler_version, name_of, slice_of
+from grader.batch.grade import Grader
+from grader.clock import Timeline, placed, replayed
+from grader.common.files import write_atomic
+from grader.common.observation import Observation
+from grader.course.loading import Course, load_course
+from grader.course.reference import reference_source
+from grader.exercise import Call, Exercise, normal
+from grader.expect.clock import show_time
+from grader.expect.costs import show_bytes
+from grader.intake.submission import Chunk, Source
+from grader.judging.judge import judge_check
+from grader.judging.plan import Ask
+from grader.judging.seen import Answered
+from grader.reports.on_chip import OnChip, counted
+from grader.sandbox.worker import Worker
+from grader.wire.schedule import Schedule, to_json
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE, DATA, MEASURED = ROOT / "docs" / "chips.md", ROOT / SHIPPED, ROOT / "docs" / "measured.json"
+SLICES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4")
+MATMULS = {
+    "gather_first": "plain: gather everything, then multiply",
+    "right": "right ring: each hop under a product",
+    "waits": "serial ring: each hop waits for the product before it",
+    "late_loop": "late: a loop that receives, then multiplies",
+    "both_ways": "right, both ways round",
+}
+LARGE, SMALL = {"I": 8192, "J": 8192, "K": 8192}, {"I": 1024, "J": 8192, "K": 2048}
+MODULE = "06_overlap"
+
+
+@dataclass(frozen=True)
+class Sized:
+    """A reference with the sizes of papers.
+
+    Attributes:
+        task: whose. dims: in place of the small ones. mesh: eight devices. static: which of its calls, where they differ in this.
+    """
+
+    task: str
+    dims: Mapping[str, int]
+    mesh: Mapping[str, int]
+    static: Mapping[str, Any] = field(default_factory=dict)
+
+
+TWO, RING, DP, FLAT = {"x": 2, "y": 4}, {"x": 8}, {"dp": 8}, {"dp": 2, "tp": 4}
+CUBE = {"I": 8192, "J": 8192, "K": 8192}
+REFERENCES: dict[str, list[Sized]] = {
+    "c1_no_communication": [Sized("matmul_local", CUBE, TWO)],
+    "c2_one_operand": [Sized("matmul_gather_first", CUBE, TWO), Sized("matmul_slice_first", CUBE, TWO)],
+    "c3_contracting": [Sized("matmul_all_reduce", CUBE, TWO), Sized("matmul_reduce_scatter", CUBE, TWO)],
+    "c4_same_axis_twice": [Sized("matmul_keep_rows", CUBE, TWO), Sized("matmul_keep_columns", CUBE, TWO)],
+    "e1_ring_all_gather": [Sized("ring_all_gather", {"I": 8192, "J": 512}, RING)],
+    "e2_ring_reduce_scatter": [Sized("ring_reduce_scatter", {"I": 8192, "J": 4096}, RING)],
+    "e3_ring_all_reduce": [Sized("ring_all_reduce", {"I": 8192, "J": 4096}, RING)],
+    "e4_bidirectional": [Sized("bidi_all_gather", {"I": 8192, "J": 512}, RING)],
+    "e5_ring_all_to_all": [Sized("ring_all_to_all", {"I": 8192, "J": 512}, RING)],
+    "f1_ag_matmul": [Sized("ag_matmul", {"B": 8192, "D": 16384, "F": 53248}, {"x": 1, "y": 8})],
+    "f2_matmul_rs": [Sized("matmul_rs", {"B": 8192, "F": 65536, "D": 16384}, {"x": 1, "y": 8})],
+    "f3_both_ways": [
+        Sized("both_ways_ag_matmul", {"B": 8192, "D": 32768, "F": 40960}, {"x": 1, "y": 8}),
+        Sized("both_ways_matmul_rs", {"B": 8192, "D": 32768, "F": 40960}, {"x": 1, "y": 8}),
+    ],
+    "h1_ddp": [Sized("ddp_step", {"D": 4096, "F": 16384, "K": 4096, "B": 16384}, {"dp": 4, "tp": 2})],
+    "h2_buckets": [Sized("bucketed_grads", {"B": 32768}, DP)],
+    "h3_zero1": [Sized("zero1_step", {"D": 4096, "F": 4096, "K": 4096, "S": 33558528, "B": 16384}, {"dp": 4, "tp": 2})],
+    "h4_fsdp": [Sized("fsdp_loss", {"L": 4, "D": 4096, "B": 16384}, DP)],
+    "h5_tensor_parallel": [Sized("gated_mlp", {"B": 8192, "D": 8192, "F": 28672}, FLAT)],
+    "h6_sequence_parallel": [Sized("train", {"S": 8192, "D": 4096, "F": 16384}, FLAT)],
+    "h7_fsdp_tp": [Sized("mlp_2d", {"B": 8192, "D": 4096, "F": 16384}, TWO)],
+    "h8_hsdp": [Sized("hsdp_grads", {"D": 8192, "K": 8192, "M": 2, "B": 16384}, {"rep": 2, "shard": 4})],
+    "h9_seven_layouts": [
+        Sized("stack", {"L": 3, "E": 8192, "B": 16384}, TWO, {"scheme": scheme}) for scheme in range(1, 8)
+    ],
+    "h10_gather_tp": [Sized("gather_tp", {"B": 16384, "D": 8192, "L": 3}, FLAT)],
+}
+WITHOUT = {
+    "c5_choose": "questions only",
+    "h5_tensor_parallel.init": "random numbers, no arguments",
+    "h6_sequence_parallel.drop": "random numbers, of two steps",
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A program to compile: whose text, which ask, on which slice, and what it is called in the shipped data."""
+
+    name: str
+    source: Source
+    ask: Ask
+    on: str
+
+
+def source_of(exercise: Exercise, by: Any = None) -> Source:
+    name = f"{exercise.id}.py"
+    return Source(name, (Chunk(name, reference_source(exercise, {}, by)),)) if by else explaining.reference(exercise)
+
+
+def ask_of(course: Course, exercise: Exercise, sized: Sized, on: str) -> Ask:
+    calls = explaining.calls_of(exercise, sized.task)
+    fitting = [c for c in calls if not sized.static or dict(c.static) == dict(sized.static)]
+    call = next((c for c in fitting if c.timing), next(c for c in fitting if set(sized.dims) <= set(c.dims)))
+    wanted = explaining.Wanted(sized.mesh, sized.dims, on, slice_of(on).chip.name, paper=True)
+    (ask,), _ = explaining.asks_of(course, exercise, [call], wanted)
+    return ask
+
+
+def references(course: Course) -> Iterator[Asked]:
+    """Every reference, with the sizes of papers, on every slice."""
+    for name, listed in REFERENCES.items():
+        exercise = course.exercise(name)
+        for sized in listed:
+            for on in SLICES:
+                ask = ask_of(course, exercise, sized, on)
+                yield Asked(name_of(ask, on), source_of(exercise), ask, on)
+
+
+def timed(course: Course) -> Iterator[Asked]:
+    """What ``shardlings chip`` asks of those exercises of the tables that have calls with a slice, on that slice."""
+    for name in REFERENCES:
+        exercise = course.exercise(name)
+        calls = (call for check in exercise.checks.values() for call in check.calls)
+        for on in dict.fromkeys(c.timing.on for c in calls if isinstance(c, Call) and c.timing):
+            for ask in chips.asked(course, exercise, None, slice_of(on), None, {}).asks:
+                yield Asked(name_of(ask, on), source_of(exercise), ask, on)
+
+
+def variants(course: Course) -> Iterator[tuple[Exercise, Any, list[Asked]]]:
+    """Every reference (None), alternative and misconception of module 06 that is timed: what its checks ask."""
+    for name in course.config.modules[[m.id for m in course.config.modules].index(MODULE)].exercises:
+        exercise = course.exercise(name)
+        others = [*exercise.alternatives.values(), *exercise.misconceptions.values()]
+        for by in [None, *(o for o in others if o.of.name in exercise.tasks)]:
+            asks = []
+            for check in hidden_checks(exercise):
+                for call in check.calls:
+                    if call.timing and (by is None or call.task.name == by.of.name):
+                        found, _ = explaining.asks_of(course, exercise, [call], explaining.Wanted())
+                        asks += [replace(ask, of=call) for ask in found]  # which its check knows
+            source = source_of(exercise, by) if by else source_of(exercise)
+            title = f"{by.name} as " if by else ""
+            asked = {title + name_of(a, a.of.timing.on): a for a in asks}
+            if asked:
+                yield exercise, by, [Asked(n, source, a, a.of.timing.on) for n, a in asked.items()]
+
+
+def hidden_checks(exercise: Exercise) -> list[Any]:
+    """The checks that ask how much is hidden."""
+    return [c for c in exercise.checks.values() if "expect_hidden" in c.fn.__code__.co_names]
+
+
+def matmuls(course: Course) -> Iterator[tuple[str, str, Asked]]:
+    """The functions of docs/collective_matmul.py, large and small: heading, size, program."""
+    text = (ROOT / "docs" / "collective_matmul.py").read_text(encoding="utf-8")
+    space: dict = {}
+    exec(text, space)
+    exercise = Exercise(meshes=[RING], id="collective_matmul")
+    arrays = {"a": normal("I", "J", spec=P("x"), dtype="bfloat16"), "w": normal("J", "K", dtype="bfloat16")}
+    body = exercise.body(out_specs=P())
+    source = Source("collective_matmul.py", (Chunk("collective_matmul.py", text),))
+    tasks = {name: body(space[name]) for name in MATMULS}
+    for size, dims in (("large", LARGE), ("small", SMALL)):
+        for name, heading in MATMULS.items():
+            call = exercise.timing(tasks[name], on="v5e:2x4", dims=dims, **arrays)  # type: ignore[arg-type]
+            (ask,), _ = explaining.asks_of(course, exercise, [call], explaining.Wanted())
+            yield heading, size, Asked(name_of(ask, "v5e:2x4"), source, ask, "v5e:2x4")
+
+
+# -- what they come to -------------------------------------------------------------------------
+
+
+class Compiled:
+    """Programs traced and read by one grader; as they were shipped, or compiled by a worker for all slices.
+
+    Args:
+        shipped: what there is. Another program than the shipped one is compiled, unless ``frozen``.
+    """
+
+    def __init__(self, course: Course, shipped: Shipped, *, frozen: bool = True) -> None:
+        self.course, self.shipped, self.frozen = course, shipped, frozen
+        self.graders: dict[str, Grader] = {"": Grader(course, "none")}
+        self.worker: Worker | None = None
+        self.answers: dict[str, Any] = {}
+
+    def grader(self, on: str) -> Grader:
+        """One that compiles for this slice."""
+        if on not in self.graders:
+            compiler = Compiler(self.course, "none", slice_of(on), worker=self.worker)
+            self.worker = compiler.worker
+            self.graders[on] = Grader(self.course, "none", compiler=compiler)
+        return self.graders[on]
+
+    def __enter__(self) -> Compiled:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        for grader in self.graders.values():
+            grader.__exit__()
+
+    def of(self, asked: Sequence[Asked]) -> list[Answered]:
+        """What each program came to, with what the compiler of its slice made of it."""
+        return [self.one(one) for one in asked]
+
+    def one(self, asked: Asked) -> Answered:
+        answer = self.answered(asked, "")
+        seen, made = answer.finding, self.shipped.made.get(asked.name)
+        if not isinstance(seen, Observation):
+            return answer
+        if not self.frozen and not (isinstance(made, Schedule) and (made.program, made.by) == (seen.program, BY)):
+            sys.stderr.write(f"compiling {asked.name}\n")
+            answer = self.answered(asked, asked.on)
+            assert isinstance(answer.finding, Observation)
+            seen, made = answer.finding, answer.finding.compiled
+        if isinstance(made, Schedule):
+            self.answers[asked.name] = {"schedule": to_json(replace(made, layouts=()))}
+        elif made is not None:
+            self.answers[asked.name] = {"fault": {"kind": made.kind, "message": made.message}}
+        return Answered(answer.ask, replace(seen, compiled=made, compiled_on=asked.on))
+
+    def answered(self, asked: Asked, on: str) -> Answered:
+        with (self.grader(on) if on else self.graders[""]).workers() as workers:
+            (answer,), _ = workers.collect(asked.source, [asked.ask])
+        return answer
+
+
+BY = f"jax {version('jax')}, libtpu {compiler_version()}"
+
+
+def timelines(answer: Answered, on: str) -> tuple[OnChip, Timeline | None, Timeline | None]:
+    about = chips.on_chip(answer, slice_of(on))
+    return about, about.timeline, about.clock
+
+
+def overlap_table(course: Course, compiled: Compiled) -> str:
+    rows = ["| | sizes | step | products | waiting | hidden | temporaries |", "|---|---|---|---|---|---|---|"]
+    for heading, size, asked in matmuls(course):
+        (answer,) = compiled.of([asked])
+        about, line, _ = timelines(answer, asked.on)
+        assert line is not None and about.schedule is not None
+        (one,) = counted(line)
+        hidden = f"{one.hidden} of {one.runs} {one.kind}s, {one.share.part:.0%} of their time"
+        rows.append(
+            f"| {heading} | {size} | {show_time(line.step)} | {show_time(line.products)} | {show_time(line.idle)} "
+            f"| {hidden} | {show_bytes(about.schedule.temporaries)} |"
+        )
+    return "\n".join([*rows, ""])
+
+
+def hidden_table(course: Course, compiled: Compiled) -> str:
+    """Verdicts on hidden time alone: whatever other checks say of a program does not matter here."""
+    rows = ["| exercise | program | hidden, clock | hidden, compiler | verdict, clock | verdict, compiler | |"]
+    rows.append("|---|---|---|---|---|---|---|")
+    for exercise, by, asked in variants(course):
+        answered = compiled.of(asked)
+        plain = [
+            Answered(a.ask, replace(a.finding, compiled=None)) if isinstance(a.finding, Observation) else a
+            for a in answered
+        ]
+        for check in hidden_checks(exercise):
+            own = [i for i, a in enumerate(answered) if a.ask.of in check.calls]
+            if not own:
+                continue
+            ours, theirs = (judge_check(check, [of[i] for i in own], public=False) for of in (plain, answered))
+            shares = [_shares(answered[i], asked[i].on) for i in own]
+            title = (
+                "the solution"
+                if by is None
+                else f"{by.name}" + ("" if by.name in exercise.misconceptions else " (right)")
+            )
+            rows.append(
+                f"| {exercise.id} | {title} | {', '.join(s[0] for s in shares)} | {', '.join(s[1] for s in shares)} "
+                f"| {ours.status} | {theirs.status} | {'' if ours.status == theirs.status else 'differs'} |"
+            )
+    return "\n".join([*rows, ""])
+
+
+def _shares(answer: Answered, on: str) -> tuple[str, str]:
+    """The hidden part by the clock and by the compiler, as it is and, where that is more, with joined sums taken apart."""
+    about, line, clock = timelines(answer, on)
+    apart = replayed(about.schedule, placed(on, about.mesh), apart=True) if about.schedule and line else line
+
+    def text(timeline: Timeline | None) -> str:
+        found = counted(timeline) if timeline else []
+        return ", ".join(f"{one.share.part:.0%} of {one.runs} {one.kind}" for one in found) or "nothing talks"
+
+    by_compiler = text(line) if line else about.unreplayed or "-"
+    by_compiler += f"; apart {text(apart)}" if apart and text(apart) != by_compiler else ""
+    return (text(clock) if clock else about.untimed or str(about.fault), by_compiler)
+
+
+def clock_table(course: Course, compiled: Compiled) -> str:
+    measured = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
+    rows = [
+        "| task | slice | clock | compiler | | products | other kernels | waiting | measured |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for asked in references(course):
+        (answer,) = compiled.of([asked])
+        about, line, clock = timelines(answer, asked.on)
+        keyword = ", ".join(f"{k} {v}" for k, v in asked.ask.static.items() if not isinstance(v, list))
+        title = f"{asked.ask.exercise.split('_')[0].upper()} {asked.ask.task}" + (f" ({keyword})" if keyword else "")
+        if line is None or clock is None:
+            why = about.unreplayed or about.untimed or (about.fault.message if about.fault else "")
+            rows.append(f"| {title} | {asked.on} | {show_time(clock.step) if clock else '-'} | {why} | | | | | |")
+            continue
+        parts = [
+            _both(clock.products, line.products), _both(clock.busy - clock.products, line.busy - line.products),
+            _both(clock.idle, line.idle),
+        ]  # fmt: skip
+        took = measured.get(asked.name)
+        rows.append(
+            f"| {title} | {asked.on} | {show_time(clock.step)} | {show_time(line.step)} | {(line.step - clock.step) / clock.step:+.0%} "
+            f"| {' | '.join(parts)} | {show_time(round(took * 1e12)) if took else '-'} |"
+        )
+    return "\n".join([*rows, ""])
+
+
+def _both(clock: int, compiler: int) -> str:
+    return f"{show_time(clock)} / {show_time(compiler)}" if clock or compiler else "-"
+
+
+TABLES = {"overlap": overlap_table, "hidden": hidden_table, "clock": clock_table}
+
+
+def made(tables: Mapping[str, str], page: str) -> str:
+    """The page with these tables."""
+    for name, table in tables.items():
+        between = re.compile(rf"(?<=<!-- made by docs/make_chip_tables.py: {name} -->\n).*?(?=<!-- end -->)", re.DOTALL)
+        if not between.search(page):
+            raise RuntimeError(f"{PAGE} has no place for the table {name!r}")
+        page = between.sub(lambda _, table=table: table, page, count=1)
+    return page
+
+
+def main(what: str = "") -> None:
+    course, frozen = load_course(ROOT / "course.yaml"), what == "tables"
+    if not frozen and (problem := compiler_problem()):
+        sys.exit(f"{problem}; python docs/make_chip_tables.py tables makes the tables from what is shipped")
+    shipped = Shipped.of(course)
+    if what and not frozen:
+        shipped = Shipped({name: made for name, made in shipped.made.items() if what not in name})
+    with Compiled(course, shipped, frozen=frozen) as compiled:
+        tables = {name: table(course, compiled) for name, table in TABLES.items()}
+        if not frozen:
+            compiled.of(list(timed(course)))
+            write_shipped(compiled.answers)
+    write_atomic(PAGE, made(tables, PAGE.read_text(encoding="utf-8")))
+
+
+def write_shipped(answers: Mapping[str, Any]) -> None:
+    text = json.dumps(dict(sorted(answers.items())), separators=(",", ":"), sort_keys=True)
+    write_atomic(DATA, lzma.compress(text.encode(), preset=9 | lzma.PRESET_EXTREME))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

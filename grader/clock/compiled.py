@@ -1,0 +1,207 @@
+"""A compiled program replayed: the compiler's order and its cycles for kernels, our durations for what is sent.
+
+The compiler gives no time for a collective, and none is measured here: a collective takes what ``collectives`` says. So the
+order and what waits for what are the compiler's, the arithmetic too, and how long links are busy is the clock's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from grader.clock.collectives import Untimed, duration
+from grader.clock.order import Busy
+from grader.clock.placement import PS, Place, picoseconds, placed
+from grader.clock.timeline import COMPUTE, CollectiveTime, Loop, Memory, Span, Timeline
+from grader.hardware.cores import core_of
+from grader.wire.schedule import Instruction, Schedule
+
+
+def replayed(schedule: Schedule, on: str | Place, *, apart: bool = False) -> Timeline:
+    """A schedule as a timeline on a slice.
+
+    Args:
+        apart: a product that the compiler joined with the sum of what arrives waits for it only after its multiplications,
+            as the program does: what could be hidden by this order, if not by this kernel.
+
+    Raises:
+        ValueError: the mesh does not lie on the slice, or nobody knows how fast its chip ticks.
+        Untimed: a loop runs nobody knows how often, or a collective's groups follow no axes of the mesh.
+    """
+    place = on if isinstance(on, Place) else placed(on, schedule.mesh)
+    core = core_of(place.slice.chip)
+    body = _Replay(place, core.hz).body(_apart(schedule.instructions) if apart else schedule.instructions)
+    found = _Drawn()
+    found.body(body, 0, ())
+    spans = sorted(found.spans, key=lambda s: (s.start, s.lane != COMPUTE, s.lane, s.number))
+    memory = Memory(schedule.held, schedule.arguments, schedule.results - schedule.aliased, schedule.temporaries)
+    return Timeline(
+        place.slice.chip.name, place.slice.shape, place.axes, schedule.by, body.length, body.busy, tuple(spans),
+        tuple(found.loops), tuple(_collectives(body, 1)), tuple(_bare(body)), body.flops, memory, body.products,
+    )  # fmt: skip
+
+
+def _apart(instructions: Sequence[Instruction]) -> list[Instruction]:
+    """What only joins a product is waited for after it."""
+    found: list[Instruction] = []
+    for one in instructions:
+        late = [i for i in found if one.op == "product" and i.op == "done" and i.number in one.joined]
+        found = [i for i in found if i not in late]
+        found += [replace(one, bodies=tuple(tuple(_apart(body)) for body in one.bodies)), *late]
+    return found
+
+
+@dataclass
+class _Sent:
+    """One run of a collective in a body. ``number`` is the schedule's; ``beside``: the core goes on meanwhile."""
+
+    of: Instruction
+    start: int
+    end: int
+    lanes: tuple[str, ...]
+    beside: bool
+    waited: int = 0  # picoseconds that the core stood still for it
+
+
+@dataclass
+class _Body:
+    """Instructions laid out; times from the start of the body."""
+
+    length: int = 0
+    busy: int = 0
+    products: int = 0
+    flops: int = 0
+    ran: list[tuple[int, int, int, Instruction]] = field(default_factory=list)  # number, start, end of kernels
+    sent: list[_Sent] = field(default_factory=list)
+    inner: list[tuple[int, int, Instruction, _Body]] = field(default_factory=list)  # start, rounds
+
+
+class _Replay:
+    def __init__(self, place: Place, hz: float) -> None:
+        self.place, self.hz = place, hz
+        self.kernels = 1_000_000  # numbers of kernels, beyond those of collectives
+
+    def body(self, instructions: Sequence[Instruction]) -> _Body:
+        found, now = _Body(), 0
+        free: dict[str, int] = {}  # when each link is done with what it was given
+        under_way: dict[int, _Sent] = {}
+        for one in instructions:
+            if one.op in ("kernel", "product"):
+                takes = self.kernel(one)
+                self.kernels += 1
+                found.ran.append((self.kernels, now, now + takes, one))
+                now, found.busy = now + takes, found.busy + takes
+                found.products += takes if one.op == "product" else 0
+                found.flops += one.flops
+            elif one.op in ("start", "collective"):
+                sent = self.sent(one, now, free)
+                found.sent.append(sent)
+                under_way[one.number] = sent
+                if one.op == "collective":
+                    sent.waited, now = sent.end - now, sent.end
+            elif one.op == "done":
+                sent = under_way[one.number]
+                sent.waited, now = max(0, sent.end - now), max(now, sent.end)
+            else:
+                now = self.block(one, now, found)
+        found.length = max([now, *(sent.end for sent in found.sent)])
+        return found
+
+    def kernel(self, one: Instruction) -> int:
+        if one.bytes and not one.cycles:
+            return picoseconds(one.bytes / self.place.slice.chip.hbm_bw)
+        return round(one.cycles * PS / self.hz)
+
+    def sent(self, one: Instruction, now: int, free: dict[str, int]) -> _Sent:
+        """From when all its links are free; links serve in the order in which they are asked."""
+        assert one.communication is not None
+        try:
+            takes, lanes = duration(one.communication, self.place)
+        except Untimed as error:
+            raise Untimed(error.message, one.file, one.line) from None
+        start = max([now, *(free.get(lane, 0) for lane in lanes)])
+        free.update(dict.fromkeys(lanes, start + takes))
+        return _Sent(one, start, start + takes, lanes, one.op == "start")
+
+    def block(self, one: Instruction, now: int, found: _Body) -> int:
+        """A loop, or the branch that takes longest. Returns when it is over."""
+        rounds = 1
+        if one.op == "loop":
+            if one.rounds is None:
+                raise Untimed("nobody can read from the compiled program how often this loop runs", one.file, one.line)
+            rounds = one.rounds
+        bodies = [self.body(body) for body in one.bodies]
+        if not bodies or not rounds:
+            return now
+        longest = max(bodies, key=lambda b: b.length)
+        found.inner.append((now, rounds, one, longest))
+        found.busy += rounds * longest.busy
+        found.products += rounds * longest.products
+        found.flops += rounds * longest.flops
+        return now + rounds * longest.length
+
+
+class _Drawn:
+    """Spans of a body, at a time and in a round; of loops the first two rounds and the last."""
+
+    def __init__(self) -> None:
+        self.spans: list[Span] = []
+        self.loops: list[Loop] = []
+
+    def body(self, body: _Body, at: int, rounds: tuple[tuple[int, int], ...]) -> None:
+        for number, start, end, one in body.ran:
+            if end > start:
+                about = (number, one.line, one.file, one.bytes, one.flops, rounds)
+                self.spans.append(Span(COMPUTE, one.what, one.op, at + start, at + end, *about))
+        for sent in body.sent:
+            about = sent.of.communication
+            assert about is not None
+            what = f"{about.kind} over {' and '.join(about.axes)}"
+            for lane in sent.lanes if sent.beside else (COMPUTE, *sent.lanes):
+                self.spans.append(
+                    Span(
+                        lane, what, about.kind, at + sent.start, at + sent.end, sent.of.number, sent.of.line,
+                        sent.of.file, about.bytes, 0, rounds,
+                    )
+                )  # fmt: skip
+        for start, count, one, inner in body.inner:
+            self.block(at + start, count, one, inner, rounds)
+
+    def block(
+        self, start: int, count: int, one: Instruction, inner: _Body, rounds: tuple[tuple[int, int], ...]
+    ) -> None:
+        if one.op != "loop":
+            self.body(inner, start, rounds)
+            return
+        each = inner.length
+        self.loops.append(Loop(start, start + count * each, count, each, one.line, one.file, rounds))
+        for n in sorted({1, 2, count} & set(range(1, count + 1))):
+            self.body(inner, start + (n - 1) * each, (*rounds, (n, count)))
+
+
+def _collectives(body: _Body, times: int) -> list[CollectiveTime]:
+    found = []
+    kernels = Busy([(start, end) for _, start, end, _ in body.ran] + [
+        (start, start + rounds * inner.length) for start, rounds, _, inner in body.inner
+    ])  # fmt: skip
+    for sent in body.sent:
+        about = sent.of.communication
+        assert about is not None
+        each = sent.end - sent.start
+        hidden = kernels.overlap(sent.start, sent.end) if sent.beside else 0
+        sizes = times, each, times * hidden, times * (each - hidden)
+        place = sent.of.line, sent.of.file
+        found.append(CollectiveTime(sent.of.number, about.kind, about.axes, about.bytes, *sizes, "", "", *place))
+    for _, rounds, _, inner in body.inner:
+        found += _collectives(inner, times * rounds)
+    return found
+
+
+def _bare(body: _Body) -> list[int]:
+    """Numbers of what sets the length: every kernel, and the collectives that the core waits for."""
+    found = [(start, number) for number, start, _, _ in body.ran]
+    found += [(sent.start, sent.of.number) for sent in body.sent if sent.waited]
+    numbers = [number for _, number in sorted(found)]
+    for _, _, _, inner in body.inner:
+        numbers += _bare(inner)
+    return numbers

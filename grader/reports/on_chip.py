@@ -1,0 +1,207 @@
+"""A program as the compiler of a chip schedules it, as facts to show: what is hidden, what takes how long, memory, and where
+the clock says something else.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from grader.clock import Share, Timeline
+from grader.common.observation import Collective, Fault
+from grader.expect.clock import show_time
+from grader.expect.costs import show_bytes
+from grader.hardware import Chip
+from grader.reports.explained import show_sizes
+from grader.reports.timelines import place
+from grader.wire.schedule import Schedule
+
+HIDDEN = 0.9  # of a collective's time under kernels: it counts as hidden
+STEP_APART, PART_APART, MEMORY_APART = 0.15, 0.10, 0.25  # by how much two answers may differ before it is told
+
+
+@dataclass(frozen=True)
+class OnChip:
+    """One task on one mesh, compiled for a slice.
+
+    Attributes:
+        on: the slice, "v5e:2x4".
+        schedule: what the compiler made of it. timeline: that in time; ``unreplayed``: why it has none.
+        clock: the program by the clock alone, on the same slice; ``untimed``: why it has none.
+        source: the collectives as they are written in the program.
+        fault: why nothing was compiled.
+    """
+
+    exercise: str
+    task: str
+    mesh: Mapping[str, int]
+    dims: Mapping[str, int]
+    on: str
+    chip: Chip
+    schedule: Schedule | None = None
+    timeline: Timeline | None = None
+    unreplayed: str = ""
+    clock: Timeline | None = None
+    untimed: str = ""
+    source: tuple[Collective, ...] = ()
+    fault: Fault | None = None
+
+    @property
+    def title(self) -> str:
+        """``ag_matmul on x=1, y=8 with B=8192: v5e:2x4``."""
+        sized = f" with {show_sizes(self.dims)}" if self.dims else ""
+        return f"{self.task} on {show_sizes(self.mesh)}{sized}, compiled for {self.on}"
+
+    @property
+    def lines(self) -> dict[str, Timeline]:
+        """The timelines that there are, by whose they are."""
+        found = {"the compiler's schedule": self.timeline, "the clock's": self.clock}
+        return {name: line for name, line in found.items() if line is not None}
+
+
+@dataclass(frozen=True)
+class Counted:
+    """Collectives of one kind: how many runs there are, and of how many the time lies under kernels."""
+
+    kind: str
+    runs: int
+    hidden: int
+    share: Share
+
+
+def counted(line: Timeline) -> list[Counted]:
+    """By kind, in the order in which kinds occur."""
+    found = []
+    for kind, share in line.shares().items():
+        of = [c for c in line.collectives if c.kind == kind]
+        hidden = sum(c.runs for c in of if c.hidden >= HIDDEN * (c.hidden + c.exposed))
+        found.append(Counted(kind, sum(c.runs for c in of), hidden, share))
+    return found
+
+
+def plural(kind: str, count: int) -> str:
+    return f"{count} {kind}{'' if count == 1 else 's'}"
+
+
+def facts(about: OnChip) -> Iterator[tuple[str, str]]:
+    """Word and text of what the compiler's schedule comes to."""
+    line, schedule = about.timeline, about.schedule
+    if schedule is None:
+        return
+    if line is not None:
+        for one in counted(line):
+            each = f"{show_time(one.share.hidden)} under kernels, {show_time(one.share.exposed)} bare"
+            yield "talks", f"{one.hidden} of {plural(one.kind, one.runs)} hidden: {each}"
+        if joined := sum(bool(i.joined) for i in schedule.walk()):
+            what = "a product waits" if joined == 1 else f"{joined} products wait"
+            yield (
+                "joined",
+                f"{what} for what arrives, as the compiler adds the two in one kernel; in the program only the sum waits",
+            )
+        if not line.collectives:
+            yield "talks", "no collectives: devices do not talk"
+        other = line.busy - line.products
+        rest = f"other kernels {show_time(other)}, waiting {show_time(line.idle)}"
+        yield "core", f"{show_time(line.products)} of {show_time(line.step)} are matrix products; {rest}"
+    elif about.unreplayed:
+        yield "time", f"none: {about.unreplayed}"
+    there = about.chip.hbm
+    parts = f"{show_bytes(schedule.arguments)} arguments, {show_bytes(schedule.results)} results"
+    parts += f", {show_bytes(schedule.temporaries)} temporaries"
+    parts += f", {show_bytes(schedule.aliased)} of it shared" if schedule.aliased else ""
+    yield "memory", f"{show_bytes(schedule.held)} of {there / 1e9:.0f} GB ({schedule.held / there:.1%}): {parts}"
+    yield "by", schedule.by
+
+
+def differences(about: OnChip) -> list[str]:
+    """Where the compiler and the clock are farther apart than they should be, by how much; nothing where they agree."""
+    return [*_kinds_apart(about), *_times_apart(about), *_memory_apart(about)]
+
+
+def _kinds_apart(about: OnChip) -> Iterator[str]:
+    """What the compiler made other collectives of."""
+    line, clock = about.timeline, about.clock
+    if line is None or clock is None:
+        return
+    made, written = (
+        {kind: sum(c.runs for c in t.collectives if c.kind == kind) for kind in t.shares()} for t in (line, clock)
+    )
+    if made != written:
+        yield f"written are {_listed(written)}; the compiler made {_listed(made)} of it"
+
+
+def _listed(runs: Mapping[str, int]) -> str:
+    return " and ".join(plural(kind, n) for kind, n in runs.items()) or "no collectives"
+
+
+def _times_apart(about: OnChip) -> Iterator[str]:
+    line, clock = about.timeline, about.clock
+    if line is None or clock is None:
+        return
+    if _apart(line.step, clock.step) > STEP_APART:
+        yield f"the step takes {_both(line.step, clock.step)}"
+        parts = {
+            "matrix products": (line.products, clock.products),
+            "other kernels": (line.busy - line.products, clock.busy - clock.products),
+            "waiting for collectives": (line.idle, clock.idle),
+        }
+        for what, (theirs, ours) in parts.items():
+            if abs(theirs - ours) > STEP_APART / 3 * clock.step:
+                yield f"  of it {what}: {_both(theirs, ours)}"
+    shares = clock.shares()
+    for kind, share in line.shares().items():
+        other = shares.get(kind)
+        if other is not None and abs(share.part - other.part) > PART_APART:
+            yield f"hidden part of {kind}: {share.part:.0%} by the compiler's order, {other.part:.0%} by the clock's"
+
+
+def _memory_apart(about: OnChip) -> Iterator[str]:
+    clock, schedule = about.clock, about.schedule
+    if clock is None or schedule is None:
+        return
+    if abs(schedule.held - clock.memory.peak) > MEMORY_APART * max(clock.memory.peak, 1):
+        yield f"memory: {show_bytes(schedule.held)} by the compiler, {show_bytes(clock.memory.peak)} by liveness"
+
+
+def _apart(theirs: int, ours: int) -> float:
+    return abs(theirs - ours) / max(ours, 1)
+
+
+def _both(theirs: int, ours: int) -> str:
+    by = f" ({(theirs - ours) / ours:+.0%})" if ours else ""
+    return f"{show_time(theirs)} by the compiler's cycles, {show_time(ours)} by the clock{by}"
+
+
+def bare_lines(line: Timeline) -> list[str]:
+    """What stands bare, longest first: kind, line, how long."""
+    worst = sorted(
+        (c for c in line.collectives if c.exposed > (1 - HIDDEN) * (c.hidden + c.exposed)),
+        key=lambda c: (-c.exposed, c.number),
+    )
+    found: dict[tuple, list[int]] = {}
+    for c in worst:
+        found.setdefault((c.kind, c.axes, c.file, c.line), []).append(c.exposed)
+    return [
+        f"{kind} over {' and '.join(axes)} stands bare for {show_time(sum(times))}"
+        + (f": {where}" if (where := place(file, at)) else "")
+        for (kind, axes, file, at), times in found.items()
+    ]
+
+
+def as_data(about: OnChip) -> dict[str, Any]:
+    """As JSON for other programs; times in picoseconds, memory in bytes."""
+    found: dict[str, Any] = {
+        "exercise": about.exercise, "task": about.task, "mesh": dict(about.mesh), "dims": dict(about.dims), "on": about.on,
+        "fault": None if about.fault is None else about.fault.message, "differences": differences(about),
+    }  # fmt: skip
+    if about.schedule is not None:
+        s = about.schedule
+        found["memory"] = {"arguments": s.arguments, "results": s.results, "temporaries": s.temporaries, "held": s.held}
+        found |= {"by": s.by, "program": s.program}
+    for name, line in (("compiler", about.timeline), ("clock", about.clock)):
+        if line is not None:
+            kinds = {c.kind: {"runs": c.runs, "hidden_runs": c.hidden, "hidden": c.share.hidden, "exposed": c.share.exposed}
+                     for c in counted(line)}  # fmt: skip
+            found[name] = {"step": line.step, "busy": line.busy, "products": line.products, "collectives": kinds}
+    return found

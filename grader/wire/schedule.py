@@ -1,0 +1,226 @@
+"""What the compiler of a chip made of a program, as plain data: its instructions in the order in which a device runs them.
+
+The runner reads it from the compiled text. Kernels have the compiler's cycles; a collective has none, since no compiler gives
+any: only where it begins and where its result is waited for. What crosses the wall is JSON, read with suspicion.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from grader.wire.frames import BadFrame
+from grader.wire.operations import KINDS, Communication
+
+OPS = ("kernel", "product", "collective", "start", "done", "loop", "branches")
+MAX_INSTRUCTIONS = 20_000  # that take time, bodies of loops once
+MAX_LEVELS = 16
+
+
+@dataclass(frozen=True)
+class Instruction:
+    """One instruction that takes time, or that begins or ends what does.
+
+    Attributes:
+        op: "product" (a kernel with a matrix product in it), "kernel" (any other), "collective" (the core waits until it is
+            over), "start" and "done" (of one that runs beside the core), "loop", "branches" (one of them runs).
+        what: what it is about: "dot_general", "copy", a collective's kind.
+        cycles: of a kernel, as the compiler reckons.
+        bytes: of a kernel for which it gives no cycles, what is read and written; else 0.
+        flops: of the matrix products in it.
+        number: of a collective; "start" and "done" of one have the same. -1 of all else.
+        communication: of "collective" and "start".
+        joined: of a product, the numbers of collectives whose results only it uses, and only after its multiplications: the
+            compiler made the sum of the two a part of it, and so it waits for them.
+        rounds: of a loop; None where the text does not say.
+        bodies: of a loop one, of branches all.
+        file, line: in the learner's source, if known.
+    """
+
+    op: str
+    what: str
+    cycles: int = 0
+    bytes: int = 0
+    flops: int = 0
+    number: int = -1
+    communication: Communication | None = None
+    joined: tuple[int, ...] = ()
+    rounds: int | None = None
+    bodies: tuple[tuple[Instruction, ...], ...] = ()
+    file: str | None = None
+    line: int | None = None
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """A compiled program on one device, which stands for all.
+
+    Attributes:
+        mesh: axis sizes in order; devices are numbered row-major.
+        instructions: in the order of the compiler.
+        arguments, results, temporaries: bytes on one chip, layouts padded as the compiler pads them. aliased: bytes of results
+            that lie where arguments were.
+        by: who made it, "jax 0.10.2, libtpu 0.0.42.1".
+        program: SHA-256 of the program in its one form.
+        layouts: of each result, the part of the whole that each device holds, in mesh order: start and end along each dimension.
+    """
+
+    mesh: dict[str, int]
+    instructions: tuple[Instruction, ...]
+    arguments: int
+    results: int
+    temporaries: int
+    aliased: int = 0
+    by: str = ""
+    program: str = ""
+    layouts: tuple[tuple[tuple[tuple[int, int], ...], ...], ...] = field(default=(), repr=False)
+
+    @property
+    def held(self) -> int:
+        """Bytes that the program needs of a chip's memory."""
+        return self.arguments + self.results + self.temporaries - self.aliased
+
+    def walk(self) -> Iterator[Instruction]:
+        """Every instruction, the bodies of each after it."""
+        stack = [iter(self.instructions)]
+        while stack:
+            found = next(stack[-1], None)
+            if found is None:
+                stack.pop()
+                continue
+            yield found
+            stack.append(inner for body in found.bodies for inner in body)
+
+
+# -- as JSON -----------------------------------------------------------------------------------
+
+USUAL: dict[str, Any] = {
+    "cycles": 0, "bytes": 0, "flops": 0, "number": -1, "rounds": None, "file": None, "line": None,
+}  # fmt: skip
+SIZES = ("arguments", "results", "temporaries", "aliased")
+
+
+def to_json(schedule: Schedule) -> dict[str, Any]:
+    return {
+        "mesh": [[axis, size] for axis, size in schedule.mesh.items()],
+        "instructions": [_one_to_json(one) for one in schedule.instructions],
+        **{name: getattr(schedule, name) for name in SIZES},
+        "by": schedule.by,
+        "program": schedule.program,
+        "layouts": [[[list(cut) for cut in part] for part in layout] for layout in schedule.layouts],
+    }
+
+
+def _one_to_json(one: Instruction) -> dict[str, Any]:
+    """Only what is not as usual."""
+    found: dict[str, Any] = {"op": one.op, "what": one.what}
+    found |= {name: getattr(one, name) for name, value in USUAL.items() if getattr(one, name) != value}
+    if (c := one.communication) is not None:
+        found["communication"] = [c.kind, [list(group) for group in c.groups], list(c.axes), c.bytes]
+    if one.joined:
+        found["joined"] = list(one.joined)
+    if one.bodies:
+        found["bodies"] = [[_one_to_json(inner) for inner in body] for body in one.bodies]
+    return found
+
+
+def from_json(data: Any) -> Schedule:
+    """The inverse of ``to_json`` for data from elsewhere. Raises BadFrame for what is no schedule."""
+    try:
+        mesh = {_text(axis): _size(size, least=1) for axis, size in _list(data["mesh"])}
+        reading = _Reading(mesh)
+        instructions = reading.body(data["instructions"], 0)
+        sizes = {name: _size(data[name]) for name in SIZES}
+        layouts = tuple(_layout(layout, math.prod(mesh.values())) for layout in _list(data["layouts"]))
+        by, program = _text(data["by"]), _text(data["program"])
+        return Schedule(mesh, instructions, by=by, program=program, layouts=layouts, **sizes)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
+        raise BadFrame(f"not a schedule: {error}") from error
+
+
+def _layout(data: Any, devices: int) -> tuple[tuple[tuple[int, int], ...], ...]:
+    if len(_list(data)) != devices:
+        raise ValueError("a result lies on all devices")
+    return tuple(tuple((_size(a), _size(b)) for a, b in _list(part)) for part in data)
+
+
+@dataclass
+class _Reading:
+    """Instructions taken apart; what is begun is waited for once, in the same body."""
+
+    mesh: dict[str, int]
+    count: int = 0
+    numbers: set[int] = field(default_factory=set)
+
+    def body(self, data: Any, level: int) -> tuple[Instruction, ...]:
+        if level > MAX_LEVELS:
+            raise ValueError("nested too deeply")
+        under_way: set[int] = set()
+        found = []
+        for about in _list(data):
+            one = self.one(about, level)
+            if one.op in ("collective", "start") and (one.communication is None or one.number in self.numbers):
+                raise ValueError("a collective has a number of its own, and somebody who talks")
+            if one.op in ("collective", "start"):
+                self.numbers.add(one.number)
+            if one.op == "start":
+                under_way.add(one.number)
+            elif one.op == "done":
+                under_way.remove(one.number)
+            found.append(one)
+        if under_way:
+            raise ValueError("what is begun has no end")
+        return tuple(found)
+
+    def one(self, data: Any, level: int) -> Instruction:
+        self.count += 1
+        if self.count > MAX_INSTRUCTIONS or data["op"] not in OPS:
+            raise ValueError("too many instructions, or one that there is not")
+        about = data.get("communication")
+        bodies = tuple(self.body(body, level + 1) for body in _list(data.get("bodies", [])))
+        if (data["op"] == "loop" and len(bodies) != 1) or (bodies and data["op"] not in ("loop", "branches")):
+            raise ValueError("bodies of what has none")
+        return Instruction(
+            data["op"],
+            _text(data["what"]),
+            cycles=_size(data.get("cycles", 0)),
+            bytes=_size(data.get("bytes", 0)),
+            flops=_size(data.get("flops", 0)),
+            number=_size(data["number"]) if "number" in data else -1,
+            communication=None if about is None else self.communication(about),
+            joined=tuple(_size(n) for n in _list(data.get("joined", []))),
+            rounds=None if data.get("rounds") is None else _size(data["rounds"]),
+            bodies=bodies,
+            file=None if data.get("file") is None else _text(data["file"]),
+            line=None if data.get("line") is None else _size(data["line"]),
+        )
+
+    def communication(self, data: Any) -> Communication:
+        kind, groups, axes, size = _list(data)
+        if kind not in KINDS or not set(_list(axes)) <= set(self.mesh):
+            raise ValueError(f"no such collective, {kind!r} over {axes!r}")
+        most = math.prod(self.mesh.values()) - 1
+        found = tuple(tuple(_size(d, most=most) for d in _list(group)) for group in _list(groups))
+        if not found or any(not group or (kind == "permute" and len(group) != 2) for group in found):
+            raise ValueError("nobody talks")
+        return Communication(kind, found, tuple(axes), _size(size))
+
+
+def _list(data: Any) -> list[Any]:
+    if not isinstance(data, list):
+        raise TypeError("not a list")
+    return data
+
+
+def _text(data: Any) -> str:
+    if not isinstance(data, str) or len(data) > 300:
+        raise TypeError("not a name")
+    return data
+
+
+def _size(data: Any, *, least: int = 0, most: int = 1 << 100) -> int:
+    if type(data) is not int or not least <= data <= most:
+        raise ValueError(f"{str(data)[:40]} is no size from {least} to {most}")
+    return data

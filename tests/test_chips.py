@@ -1,0 +1,300 @@
+"""Programs compiled by the real TPU compiler, which needs no TPU: what it says of rings right and wrong, in the sandbox, by the commands.
+
+Skipped where libtpu is not installed, which ``SHARDLINGS_TPU=required`` forbids: ``.ci/run`` sets it.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import importlib.util
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from jax.sharding import PartitionSpec as P
+
+from grader.batch import chips, explaining
+from grader.batch.compiling import Compiler, compiler_problem, slice_of
+from grader.batch.grade import Grader
+from grader.batch.kept import Kept
+from grader.clock import Share
+from grader.common.observation import Fault, Observation
+from grader.common.result import Report
+from grader.course.loading import Course, load_course
+from grader.course.reference import reference_source
+from grader.exercise import Exercise, normal
+from grader.intake.submission import Chunk, Source, Submission
+from grader.judging.plan import Ask
+from grader.reports.on_chip import OnChip, bare_lines, counted, facts
+from grader.sandbox.tiers import TIERS, available, best_tier
+from grader.sandbox.worker import Worker
+from grader.wire.frames import decode
+from grader.wire.schedule import Schedule
+from tests.commands import ROOT, shardlings
+
+problem = compiler_problem()
+if problem and os.environ.get("SHARDLINGS_TPU") == "required":
+    raise RuntimeError(f"SHARDLINGS_TPU=required, and {problem}")
+pytestmark = [pytest.mark.slow, pytest.mark.skipif(bool(problem), reason=problem)]
+
+NAME = "collective_matmul.py"
+TEXT = (ROOT / "docs" / NAME).read_text(encoding="utf-8")
+SOURCE = Source(NAME, (Chunk(NAME, TEXT),))
+DIMS = {"I": 4096, "J": 4096, "K": 4096}  # large enough that a product takes as long as a hop: 80 us
+
+
+@pytest.fixture(scope="module")
+def course() -> Course:
+    return load_course(ROOT / "course.yaml")
+
+
+@pytest.fixture(scope="module")
+def worker(course: Course) -> Iterator[Worker]:
+    """One for all tests and slices."""
+    compiler = Compiler(course, best_tier(), slice_of("v5e:2x4"), Kept(None))
+    yield compiler.worker
+    compiler.close()
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
+    return Kept(tmp_path_factory.mktemp("compiled"))
+
+
+@pytest.fixture(scope="module")
+def graders(course: Course, worker: Worker, kept: Kept) -> Iterator[dict[str, Grader]]:
+    """By slice; they share the worker that compiles, and what it made."""
+    names = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4", "v4p:2x2x2")
+    workers: Grader | None = None
+    found = {}
+    for name in names:
+        compiler = Compiler(course, best_tier(), slice_of(name), kept, worker)
+        found[name] = Grader(course, best_tier(), compiler=compiler)
+        workers = workers or found[name]
+    yield found
+    for grader in found.values():
+        grader.__exit__()
+
+
+def asks_of(course: Course, name: str, on: str = "v5e:2x4", **dims: int) -> list[Ask]:
+    space: dict = {}
+    exec(TEXT, space)
+    exercise = Exercise(meshes=[{"x": 8}], id="collective_matmul")
+    arrays = {"a": normal("I", "J", spec=P("x"), dtype="bfloat16"), "w": normal("J", "K", dtype="bfloat16")}
+    call = exercise.timing(exercise.body(out_specs=P())(space[name]), on=on, dims=DIMS | dims, **arrays)  # type: ignore[arg-type]
+    return explaining.asks_of(course, exercise, [call], explaining.Wanted())[0]
+
+
+def compiled(course: Course, graders: dict[str, Grader], name: str, on: str = "v5e:2x4", **dims: int) -> OnChip:
+    (found,), notes = chips.on_chips(graders[on], SOURCE, asks_of(course, name, on, **dims), slice_of(on))
+    assert notes == []
+    return found
+
+
+def share(found: OnChip, kind: str) -> Share:
+    assert found.timeline is not None, found.fault or found.unreplayed
+    return found.timeline.shares()[kind]
+
+
+def temporaries(found: OnChip) -> int:
+    assert found.schedule is not None
+    return found.schedule.temporaries
+
+
+def test_the_compiler_hides_the_hops_of_a_right_ring_and_none_of_a_serial_one(
+    course: Course, graders: dict[str, Grader]
+) -> None:
+    right, serial, plain = (compiled(course, graders, name) for name in ("right", "waits", "gather_first"))
+    assert share(right, "permute").part > 0.75
+    assert share(serial, "permute").part < 0.35
+    assert share(plain, "all_gather").part == 0
+    assert right.timeline is not None and serial.timeline is not None
+    assert right.timeline.step < serial.timeline.step
+    large = compiled(course, graders, "gather_first", I=8192, J=8192)
+    assert temporaries(large) >= 8192 * 8192 * 2 > 100 * temporaries(right), "the gather holds all of A"
+    (one,) = counted(right.timeline)
+    assert one.runs == 7 and one.hidden >= 5
+    assert any("of 7 permutes hidden" in text for _, text in facts(right))
+
+
+def test_the_learners_lines_are_in_the_compilers_schedule(course: Course, graders: dict[str, Grader]) -> None:
+    found = compiled(course, graders, "waits")
+    assert found.schedule is not None and found.timeline is not None
+    lines = TEXT.splitlines()
+    sends = {i for i, line in enumerate(lines, 1) if "ppermute" in line}
+    multiplies = {i for i, line in enumerate(lines, 1) if "a @ w" in line}
+    for one in found.schedule.walk():
+        if one.op == "start":
+            assert one.file == NAME and one.line in sends
+        if one.op == "product":
+            assert one.file == NAME and one.line in multiplies
+    assert all(text.endswith(tuple(f"{NAME}:{n}" for n in sends)) for text in bare_lines(found.timeline))
+
+
+def test_a_loop_is_counted_and_its_hops_stand_bare(course: Course, graders: dict[str, Grader]) -> None:
+    found = compiled(course, graders, "late_loop")
+    assert found.timeline is not None
+    assert sum(c.runs for c in found.timeline.collectives) == 7
+    assert share(found, "permute").part < 0.2
+
+
+@pytest.mark.parametrize("on", ["v5p:2x2x2", "v6e:2x4", "v4p:2x2x2"])
+def test_the_same_program_for_other_slices(course: Course, graders: dict[str, Grader], on: str) -> None:
+    found = compiled(course, graders, "gather_first", on, K=1024)
+    assert found.timeline is not None and found.clock is not None, found.fault
+    assert found.timeline.products == pytest.approx(found.clock.products, rel=0.4)
+    assert list(found.timeline.shares()) == ["all_gather"]
+
+
+def test_what_does_not_fit_into_a_chip_is_told_in_its_own_unit(course: Course, graders: dict[str, Grader]) -> None:
+    found = compiled(course, graders, "gather_first", I=131072, J=65536, K=1024)
+    assert found.fault is not None and found.fault.kind == "memory"
+    assert found.fault.message.startswith("the program is too large for the chip: it needs ")
+    needed, there = (float(word) for word in found.fault.message.split(" needs ")[1].split(" GiB")[0].split(" of "))
+    assert needed > there and 15 < there <= 16
+
+
+def test_what_was_compiled_is_not_compiled_again_and_damage_only_costs_time(
+    course: Course, graders: dict[str, Grader], kept: Kept
+) -> None:
+    compiler = graders["v5e:2x4"].compiler
+    assert compiler is not None
+    first = compiled(course, graders, "gather_first").schedule
+    made, found = compiler.made, compiler.found
+    assert compiled(course, graders, "gather_first").schedule == first
+    assert (compiler.made, compiler.found) == (made, found + 1)
+    assert kept.folder is not None
+    for path in kept.folder.iterdir():
+        path.write_bytes(path.read_bytes()[:-3])
+    assert compiled(course, graders, "gather_first").schedule == first
+    assert compiler.made == made + 1
+
+
+def report_of(course: Course, grader: Grader, slip: str) -> Report:
+    exercise = course.exercise("f1_ag_matmul")
+    text = reference_source(exercise, {}, exercise.misconceptions[slip] if slip else None)
+    source = Source("f1_ag_matmul.py", (Chunk("f1_ag_matmul.py", text),))
+    return grader.grade(Submission("ada", {"f1_ag_matmul": source}, (), ""), ["f1_ag_matmul"], public=True)
+
+
+def test_checks_on_hidden_time_are_judged_by_the_compiler_and_the_report_says_so(
+    course: Course, graders: dict[str, Grader]
+) -> None:
+    right = report_of(course, graders["v5e:2x4"], "")
+    statuses = {r.name: r.status for r in right.exercises[0].results if r.kind == "check"}
+    assert set(statuses.values()) == {"passed"}
+    assert right.backend == "tpu:v5e:2x4" and right.versions["libtpu"]
+    wide = report_of(course, graders["v5e:2x4"], "ag_widened_operands")
+    (result,) = (r for r in wide.exercises[0].results if r.name == "ag_hidden")
+    assert result.status == "failed", "the step takes too long"
+
+
+def test_other_slices_than_the_calls_own_decide_nothing_about_hidden_time(
+    course: Course, graders: dict[str, Grader]
+) -> None:
+    exercise = course.exercise("f1_ag_matmul")
+    (call, *_) = (c for c in explaining.calls_of(exercise) if c.timing)
+    (ask,), _ = explaining.asks_of(course, exercise, [call], explaining.Wanted(dims={"B": 1024, "D": 1024, "F": 1024}))
+    with graders["v6e:2x4"].workers() as workers:
+        (answer,), _ = workers.collect(explaining.reference(exercise), [ask])
+    seen = answer.finding
+    assert isinstance(seen, Observation) and isinstance(seen.compiled, Schedule) and seen.compiled_on == "v6e:2x4"
+    from grader.judging.seen import seen_of
+
+    (looked,) = seen_of(answer, public=True)
+    assert looked.chip is None  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize("tier", [t for t in TIERS if t != best_tier() and not available(t)])
+def test_programs_are_compiled_in_every_tier(course: Course, tier: str) -> None:
+    compiler = Compiler(course, tier, slice_of("v5e:2x2"), Kept(None))
+    exercise = course.exercise("c1_no_communication")
+    asks = chips.asked(course, exercise, None, compiler.on, {"x": 2, "y": 2}, {"I": 512, "J": 512, "K": 512}).asks
+    with Grader(course, tier, compiler=compiler) as grader:
+        (found,), _ = chips.on_chips(grader, explaining.reference(exercise), asks, compiler.on)
+    assert found.timeline is not None, found.fault
+
+
+def test_a_tpu_that_another_process_holds_does_not_matter(course: Course) -> None:
+    path = Path("/tmp/libtpu_lockfile")
+    try:
+        lock = path.open("a")
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError:
+        pytest.skip("somebody holds a TPU here")
+    compiler = Compiler(course, "none", slice_of("v5e:2x2"), Kept(None))
+    exercise = course.exercise("c1_no_communication")
+    asks = chips.asked(course, exercise, None, compiler.on, {"x": 2, "y": 2}, {"I": 512, "J": 512, "K": 256}).asks
+    with lock, Grader(course, "none", compiler=compiler) as grader:
+        (found,), _ = chips.on_chips(grader, explaining.reference(exercise), asks, compiler.on)
+    assert not isinstance(found.fault, Fault)
+
+
+def test_jax_finds_the_devices_that_it_found_without_the_compiler() -> None:
+    """Where nobody says which platform is meant, JAX looks for a TPU, finds none, and has its processors."""
+    clean = {k: v for k, v in os.environ.items() if k not in ("JAX_PLATFORMS", "XLA_FLAGS")}
+    code = "import jax; print([d.platform for d in jax.devices()])"
+    done = subprocess.run([sys.executable, "-c", code], env=clean, capture_output=True, text=True, check=False)
+    if not done.stdout.startswith("['tpu'"):
+        assert done.stdout == "['cpu']\n", done.stderr[-500:]
+
+
+def test_learner_code_cannot_read_the_compiler_and_has_its_processors_alone(course: Course) -> None:
+    spec = importlib.util.find_spec("libtpu")
+    assert spec is not None and spec.origin is not None
+    text = f"""
+import jax
+
+def look():
+    try:
+        found = open({spec.origin!r}).read(1)
+    except OSError as error:
+        found = type(error).__name__
+    return [found, jax.default_backend(), jax.device_count()]
+"""
+    source = {"name": "f.py", "chunks": [["f.py", text]]}
+    ask = {"kind": "function", "task": "look", "cases": [{"dict": []}]}
+    with Worker("trace", best_tier(), 8, course.config.limits) as tracer:
+        answers = [f["body"]["values"] for f, _ in tracer.trace(source, [ask]) if "values" in f.get("body", {})]
+    ((answer,),) = answers
+    found, *devices = decode(answer["value"])
+    assert found in ("PermissionError", "FileNotFoundError")
+    assert devices == ["cpu", 8]
+
+
+def test_the_command_draws_both_and_writes_a_page(tmp_path: Path) -> None:
+    page = tmp_path / "page.html"
+    small = ["--shape", "I=1024,J=1024,K=1024"]
+    done = shardlings(
+        "chip",
+        "c3.matmul_reduce_scatter",
+        "--on",
+        "v5e:2x4",
+        "--mesh",
+        "x=8",
+        *small,
+        "--solution",
+        "--html",
+        str(page),
+    )
+    assert done.returncode == 0, done.stderr
+    for text in ("the compiler's schedule", "the clock's", "reduce_scatter", "libtpu", "memory"):
+        assert text in done.stdout
+    html = page.read_text(encoding="utf-8")
+    assert "<svg" in html and "compiled for v5e:2x4" in html
+    again = shardlings("chip", "c3", "--on", "v5e:2x4", "--mesh", "x=8", *small, "--solution", "--html", str(page))
+    assert again.returncode == 2 and "is there already; name a new file" in again.stderr
+
+
+def test_doctor_names_the_compiler_and_its_slices() -> None:
+    from grader.cli.machine import compiler_line
+
+    line = compiler_line()
+    assert line.ok and "no TPU needed, compiles for v4p:" in line.detail and "v5e:1x1 2x2 2x4 4x4" in line.detail
+
+
+def test_the_compiler_is_where_python_finds_it() -> None:
+    assert importlib.util.find_spec("libtpu") is not None
