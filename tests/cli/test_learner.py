@@ -128,7 +128,8 @@ def test_where_the_solutions_are_hidden_checks_and_answers_are_judged_too(small:
     text = stub.read_text().replace('raise NotImplementedError("matmul_local")', "return a @ b")
     stub.write_text(text.replace("= None  # TODO: your answer", '= "12 MB"'))
     shown = shardlings("check", "c1", cwd=small).stdout
-    assert shown.endswith("Hidden checks and answers were judged as well, since the solutions are here.\n")
+    assert "Hidden checks and answers were judged as well, since the solutions are here.\n" in shown
+    assert shown.endswith("What your functions do, collective by collective: shardlings explain c1_no_communication\n")
     assert "✓ matmul_local: no collective  1/1" in shown and "hint: You multiplied whole arrays" in shown
     assert "a number of FLOPs was asked, you gave an amount of data" in shown and "Score: 2.5 / 4 (62.5%)" in shown
     given = shardlings("check", "c1", cwd=small / "exercises").stdout
