@@ -33,6 +33,8 @@ NOT_RUN = {
     ("CONTRIBUTING.md", "shardlings build"): "docs/index.md runs them, and make test would run this test",
     ("SECURITY.md", "shardlings doctor"): "docs/index.md runs it; with --attack it is tests/test_hostile.py",
     ("grader/authoring/new_course/README.md", "shardlings new"): "tests/authoring/test_scaffold.py runs them",
+    ("docs/chips.md", "pip install"): "needs a package index; .ci/run installs it",
+    ("docs/chips.md", "shardlings check"): "needs the TPU's compiler; tests/test_chips.py and tests/cli/test_chip.py do that",
     ("docs/own-course.md", ""): "tests/authoring/test_scaffold.py runs them in an empty folder, and looks at the grades",
     ("docs/leaderboard.md", "$ shardlings grade"): "tests/cli/test_staff.py and tests/reports/test_leaderboard.py have such a class",
     ("docs/nbgrader.md", "pip install"): "needs a package index; tests/integrations/test_nbgrader.py runs init",
