@@ -104,7 +104,6 @@ REFERENCES: dict[str, list[Sized]] = {
 }
 WITHOUT = {
     "c5_choose": "questions only",
-    "h2_buckets.buckets": "plain Python",
     "h5_tensor_parallel.init": "random numbers, no arguments",
     "h6_sequence_parallel.drop": "random numbers, of two steps",
 }

@@ -64,7 +64,10 @@ def test_every_reference_of_four_modules_has_its_rows(tables: ModuleType, course
         if module.id[:2] not in ("03", "05", "06", "08"):
             continue
         for name in module.exercises:
-            for task in course.exercise(name).tasks:
+            traced = [
+                t for t in course.exercise(name).tasks.values() if t.kind != "function"
+            ]  # the others are plain Python
+            for task in (t.name for t in traced):
                 left_out = name in tables.WITHOUT or f"{name}.{task}" in tables.WITHOUT
                 there = any(title.split(" (")[0] == f"{name.split('_')[0].upper()} {task}" for title in titles)
                 assert there != left_out, f"{name}.{task}"
