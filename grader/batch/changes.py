@@ -25,6 +25,7 @@ SAID = {
     "course": "another course (exercise, checks or course.yaml)",
     "grader": "another grader",
     "isolation": "another isolation",
+    "backend": "other devices",
 }
 NOT_SAID = "the report on file does not say what it was graded with"
 FAILED_BEFORE = "the grader itself had failed there"
@@ -151,7 +152,8 @@ def _why(before: ExerciseReport, after: ExerciseReport) -> str:
     """Which of the things that decide is another."""
     if not before.basis or not after.basis:
         return NOT_SAID
-    differ = [part for part in after.basis if before.basis.get(part) != after.basis[part]]
+    parts = dict.fromkeys([*after.basis, "backend"])  # where that is cpu, it is not named
+    differ = [part for part in parts if before.basis.get(part) != after.basis.get(part)]
     said = [SAID[part] for part in differ if part in SAID]
     if "versions" in differ:
         said.append(f"other versions ({before.basis.get('versions', 'unknown')} -> {after.basis['versions']})")

@@ -26,7 +26,9 @@ from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.backends import CPU, Backend
 from grader.wire.text import crash_reason
 
-ROUNDS = 7  # of timing
+WALL = 180.0  # seconds for a program: devices that wait for each other do so without end
+STUCK = "does not finish"
+ROUNDS, CALLS = 7, 20  # of timing: how many rounds, of how many calls at most
 Reply = tuple[dict[str, Any], list[bytes]]
 T = TypeVar("T")
 
@@ -129,7 +131,7 @@ class Devices:
                 return replies
             each = [header["seconds"] for header, _ in replies if header["seconds"]]
             found = tuple(max(one) for one in zip(*each, strict=True))
-            rounds = (ROUNDS, max(1, min(20, int(0.05 / min(found)))))
+            rounds = (ROUNDS, max(1, min(CALLS, int(0.05 / min(found)))))
         return found
 
     def _values(
@@ -150,14 +152,14 @@ class Devices:
                 try:
                     if any(worker.process is None for worker in self.workers):
                         self._found()  # they know each other no more
-                    replies = self._each(lambda w: w.run_program(request, program, inputs, **more))
+                    replies = self._each(lambda w: w.run_program(request, program, inputs, WALL, **more))
                     break
                 except WorkerDied as died:
                     self.close()
+                    if died.reason == "timeout":
+                        return STUCK
                     if attempt == "last":
-                        return (
-                            "does not finish" if died.reason == "timeout" else crash_reason(died.stderr) or died.reason
-                        )
+                        return crash_reason(died.stderr) or died.reason
         for header, _ in replies:
             if problem := header.get("broken") or header.get("fault", {}).get("message"):
                 return one(str(problem))
@@ -186,6 +188,12 @@ class Devices:
                 with suppress(WorkerDied):
                     future.result()
             raise
+
+
+def stuck(found: Sequence[list[list[Sharded]]]) -> str:
+    """Why nobody knows what came of a program, where it did not finish; '' elsewhere."""
+    shards = [array.shards for run in found[0] for array in run][:1]
+    return next((s.why for s in shards if isinstance(s, Unseen) and STUCK in s.why), "")
 
 
 def unseen(seen: Observation, why: str) -> list[list[Sharded]]:

@@ -106,7 +106,7 @@ class Grader:
 
     def retire(self) -> None:
         """End all processes for good, from another thread: what is being graded comes to nothing, soon."""
-        for worker in self._processes():
+        for worker in [*self._processes(), *(self.devices.workers if self.devices else ())]:
             worker.retire()
 
     def _processes(self) -> list[Worker]:

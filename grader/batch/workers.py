@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, Protocol
 
-from grader.batch.devices import Devices
+from grader.batch.devices import Devices, stuck, unseen
 from grader.batch.findings import Reply, decoded, ended_fault, load_notes, reply_of, run_fault
 from grader.batch.memory import Digest, Forgotten, Memory, Recalled, digest_of
 from grader.common.observation import Fault, Observation
@@ -284,6 +284,7 @@ class Runs:
         """
         self.workers, self.files, self.spent, self.keys, self.fresh = workers, files, spent, keys or {}, fresh
         self.hung: dict[tuple, Fault] = {}  # a task whose program hangs on one mesh is not run on the next
+        self.stuck: dict[tuple, str] = {}  # the same on devices that are no simulated ones
 
     def findings(self, asks: list[Ask], body: dict, blobs: list[bytes]) -> dict[Ask, Finding]:
         """What one reply comes to for each of these asks; after a fault, the same for the rest."""
@@ -322,13 +323,22 @@ class Runs:
             devices = self.workers.devices
             if devices is None or not isinstance(seen, Observation):
                 return seen
-            request, program = ask.for_tracer(self.files), blobs[0]
-            if seen.outputs:
-                seen = replace(seen, elsewhere=devices.outputs(ask, request, program, seen))
-            return replace(seen, measured=devices.seconds(ask, request, program)) if devices.times else seen
+            return self._elsewhere(ask, seen, devices, blobs[0])
         except WorkerDied as died:
             self.spent.running += limits.run_seconds if died.reason == "timeout" else 0.0
             return run_fault(died, limits.run_seconds)
+
+    def _elsewhere(self, ask: Ask, seen: Observation, devices: Devices, program: bytes) -> Observation:
+        """What other devices come to as well."""
+        request, task = ask.for_tracer(self.files), (ask.exercise, ask.task)
+        if seen.outputs and task in self.stuck:
+            return replace(seen, elsewhere=[unseen(seen, self.stuck[task])])
+        if seen.outputs:
+            found = devices.outputs(ask, request, program, seen)
+            if why := stuck(found):
+                self.stuck[task] = why
+            seen = replace(seen, elsewhere=found)
+        return replace(seen, measured=devices.seconds(ask, request, program)) if devices.times else seen
 
 
 def traced_of(asks: list[Ask]) -> list[Ask]:

@@ -158,15 +158,20 @@ class Worker:
                 return
 
     def run_program(
-        self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]], **more: Any
+        self, ask: dict[str, Any], program: bytes, inputs: list[list[Any]], wall: float = 0.0, **more: Any
     ) -> tuple[dict, list[bytes]]:
-        """One program's facts and outputs, and the ``cpu`` seconds that it took; ``more``: of the request."""
+        """One program's facts and outputs, and the ``cpu`` seconds that it took.
+
+        Args:
+            wall: seconds of wall time that it may take, where they are not to follow from those of CPU time.
+            more: of the request.
+        """
         packed = [[frames.pack_array(a) for a in one] for one in inputs]
         about = [[about for about, _ in one] for one in packed]
         header = {"ask": ask, "inputs": about, "seconds": self.limits.run_seconds} | more
         self.await_ready()
         self.send(b"!" + frames.pack(header, [program, *(data for one in packed for _, data in one)]))
-        deadline = time.monotonic() + backstop(self.limits.run_seconds)
+        deadline = time.monotonic() + (wall or backstop(self.limits.run_seconds))
         while True:
             header, blobs = self.receive(deadline)
             if "phase" not in header:

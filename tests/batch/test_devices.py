@@ -16,6 +16,7 @@ from grader.common.result import Report, Result
 from grader.course.loading import Course
 from grader.intake.submission import Chunk, Source, Submission
 from grader.sandbox.limits import Limits
+from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.backends import BACKENDS, CPU
 from tests.made_up import made_up
 
@@ -88,8 +89,12 @@ def test_two_processes_hold_what_one_holds(grader: Grader, two_processes: Device
                 assert all(np.array_equal(s, t) for s, t in zip(a.shards, b.shards, strict=True))
 
 
-def test_two_processes_time_a_program_together(grader: Grader, two_processes: Devices, fewer: Devices) -> None:
+def test_two_processes_time_a_program_together(
+    grader: Grader, two_processes: Devices, fewer: Devices, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """As many calls in each, since they wait for each other; and nothing is timed of what there are no devices for."""
+    monkeypatch.setattr("grader.batch.devices.ROUNDS", 2)
+    monkeypatch.setattr("grader.batch.devices.CALLS", 2)
     two_processes.times = fewer.times = True
     try:
         timed, untimed = (
@@ -98,7 +103,7 @@ def test_two_processes_time_a_program_together(grader: Grader, two_processes: De
         )
     finally:
         two_processes.times = fewer.times = False
-    assert all(len(one.measured) == 7 and min(one.measured) > 0 for one in timed)  # type: ignore[type-var]
+    assert all(len(one.measured) == 2 and min(one.measured) > 0 for one in timed)  # type: ignore[type-var]
     assert "needs 4 devices, 2 here" in {one.measured for one in untimed}
 
 
@@ -195,3 +200,54 @@ def test_devices_are_shared_evenly_or_not_at_all() -> None:
 def test_an_accelerator_that_is_not_here_is_told_before_anything_is_graded(tmp_path: Path) -> None:
     with pytest.raises(NoDevices, match=r"--backend gpu: JAX finds no GPU here \(.*\); pip install 'jax\[cuda13\]'"):
         Devices(BACKENDS["gpu"], "none", Limits(), simulated=8)
+
+
+def test_where_a_sandbox_keeps_the_device_away_one_line_says_what_is_less_confined(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of the process that runs programs on it; learner Python is traced elsewhere."""
+    found = {"none": {"platform": "gpu", "kind": "Example 9000", "count": 1}}
+    monkeypatch.setattr(
+        Worker, "look", lambda self, joined=(): found.get(self.tier, {"problem": "no device\nof any kind"})
+    )
+    told: list[str] = []
+    devices = Devices(BACKENDS["gpu"], "sandlock", Limits(), 8, tell=told.append)
+    assert (devices.text, [w.tier for w in devices.workers]) == ("gpu: 1 x Example 9000", ["none"])
+    assert told == [
+        "the gpu cannot be reached from inside of sandlock (no device of any kind): the process that runs programs on it is not "
+        "confined; learner Python is"
+    ]
+    found["sandlock"] = found["none"]
+    assert [w.tier for w in Devices(BACKENDS["gpu"], "sandlock", Limits(), 8, tell=told.append).workers] == ["sandlock"]
+    assert len(told) == 1
+
+
+def test_processes_that_are_one_mesh_start_anew_together_when_one_of_them_died(
+    grader: Grader, two_processes: Devices
+) -> None:
+    """Those that are left wait for it in vain, and know nothing of its successor."""
+    graded(grader, two_processes)
+    victim = two_processes.workers[1].process
+    assert victim is not None
+    victim.kill()
+    victim.wait()
+    assert {n: r.status for n, r in results(graded(grader, two_processes)).items()} == {
+        "value": "passed",
+        "traffic": "passed",
+    }
+
+
+def test_what_does_not_finish_is_not_waited_for_again(
+    grader: Grader, two_processes: Devices, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def never(*about: object, **more: object) -> object:
+        asked.append(about)
+        raise WorkerDied("timeout")
+
+    for worker in two_processes.workers:
+        monkeypatch.setattr(worker, "run_program", never)
+    found = results(graded(grader, two_processes))
+    assert found["value"].reason == "not run by the cpu (does not finish); right on simulated devices"
+    assert len(asked) == 2  # once for each process, of all meshes and inputs
