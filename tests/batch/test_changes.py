@@ -49,6 +49,7 @@ PASSED, FAILED = result("value", points=2), result("value", "failed", points=2)
         ({"course": "d"}, "another course (exercise, checks or course.yaml)"),
         ({"grader": "h"}, "another grader"),
         ({"isolation": "bwrap"}, "another isolation"),
+        ({"backend": "gpu: 1 x Example 9000"}, "other devices"),
         ({"versions": "jax 2"}, "other versions (jax 1 -> jax 2)"),
         ({"submission": "t", "course": "d"}, "another submission, another course (exercise, checks or course.yaml)"),
         ({}, "the same submission, course and versions: a person should look (--why)"),
