@@ -51,6 +51,8 @@ from grader.wire import frames
 FORM = 1  # of what is kept
 MOST = 1 << 30  # bytes on disk
 MOST_AT_HAND = 32 << 20  # bytes of runners' replies, taken apart
+MOST_ASKED = 500  # different lists of asks
+MOST_VERDICTS = 1000
 VARIABLE = "SHARDLINGS_CACHE"
 OFF = "off"
 LASTING = ("missing", "raised", "syntax", "untraceable")  # faults that are the same every time
@@ -123,17 +125,19 @@ class Memory:
         """The keys of what is asked; ``traced``: those of the asks that go to the tracer."""
         files, ends = [c.name for c in source.chunks], dict(source.ends)
         known = (tuple(asks), tuple(files), source.ends)
-        if known not in self._asked:
-            requests = {a: _json(a.for_tracer(files) | {"after": ends.get(a.exercise)}) for a in asks}
+        found = self._asked.get(known)
+        if found is None:
             plain = {a: _json(a.for_tracer(files)) for a in asks}
+            requests = {a: _json(a.for_tracer(files) | {"after": ends.get(a.exercise)}) for a in traced}
             stages = [[requests[a] for a in traced if a.secret == late] for late in (False, True)]
-            if len(self._asked) > 500:
-                self._asked.clear()
-            self._asked[known] = Asked(
+            found = Asked(
                 hashlib.sha256(json.dumps(stages).encode()).digest(),
                 {a: hashlib.sha256(f"{plain[a]}\0{a.digest}".encode()).digest() for a in asks},
             )
-        return self._asked[known]
+            if len(self._asked) > MOST_ASKED:
+                self._asked.clear()
+            self._asked[known] = found
+        return found
 
     def _source_key(self, source: Source, asked: Asked) -> bytes:
         return self.key(b"source", _text(source), asked.key)
@@ -268,7 +272,7 @@ class Memory:
     def _remember(self, key: bytes, report: ExerciseReport) -> None:
         with self._lock:
             self._verdicts[key] = report
-            while len(self._verdicts) > 1000:
+            while len(self._verdicts) > MOST_VERDICTS:
                 self._verdicts.popitem(last=False)
 
 

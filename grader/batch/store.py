@@ -194,6 +194,8 @@ class Folder:
         for student in students:
             old = report_of(self.path, student)
             graded = self._as_graded(student, old)
+            if graded is None and student in self._waiting:
+                raise CourseError(f"{self.path / STAGED / student}.json is gone; run the same command again")
             if graded is None:
                 continue
             new = self.adjust.settle(graded, old)

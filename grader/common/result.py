@@ -265,7 +265,7 @@ class Report(BaseModel):
 _ALIKE = ("results", "evidence")  # lists of an exercise, in the schema's order
 _EMPTY = re.compile(r'\n      "(?:results|evidence)": \[\]')
 _LISTS: dict[str, TypeAdapter[Any]] = {"results": TypeAdapter(list[Result]), "evidence": TypeAdapter(list[Evidence])}
-_MOST_ALIKE = 2000
+_MOST_ALIKE = 4 << 20
 
 
 def _apart(text: str) -> tuple[str, list[tuple[str, str]]]:
@@ -291,22 +291,26 @@ def _json(value: Any) -> str:
 
 
 class _Lately(Generic[T]):
-    """What was made lately, by key. Any thread may use it."""
+    """What was made lately, by key, as much as is worth MOST_ALIKE characters. Any thread may use it."""
 
     def __init__(self) -> None:
-        self._made: OrderedDict[Any, T] = OrderedDict()
+        self._made: OrderedDict[Any, tuple[T, int]] = OrderedDict()
+        self._held = 0
         self._lock = threading.Lock()
 
-    def get(self, key: Any, make: Callable[[], T]) -> T:
+    def get(self, key: Any, make: Callable[[], tuple[T, int]]) -> T:
+        """``make``: the thing, and its characters."""
         with self._lock:
             if key in self._made:
                 self._made.move_to_end(key)
-                return self._made[key]
-        made = make()
+                return self._made[key][0]
+        made, size = make()
         with self._lock:
-            self._made[key] = made
-            while len(self._made) > _MOST_ALIKE:
-                self._made.popitem(last=False)
+            if key not in self._made:
+                self._made[key] = made, size
+                self._held += size
+            while self._held > _MOST_ALIKE:
+                self._held -= self._made.popitem(last=False)[1][1]
         return made
 
 
@@ -317,12 +321,13 @@ _items: _Lately[list[Any]] = _Lately()
 def _text_of(items: list[Any]) -> str:
     """Its JSON inside of an exercise's. A list is known by itself, and held for as long as it is known: no other is at its place."""
 
-    def written() -> tuple[list[Any], str]:
-        return items, _json([item.model_dump(mode="json") for item in items]).replace("\n", "\n      ")
+    def written() -> tuple[tuple[list[Any], str], int]:
+        text = _json([item.model_dump(mode="json") for item in items]).replace("\n", "\n      ")
+        return (items, text), len(text) + 1000
 
     return _texts.get(id(items), written)[1]
 
 
 def _items_of(name: str, text: str) -> list[Any]:
     """The same list for the same text: nobody changes one."""
-    return _items.get((name, text), lambda: _LISTS[name].validate_json(text))
+    return _items.get((name, text), lambda: (_LISTS[name].validate_json(text), len(text) + 1000))

@@ -1,0 +1,100 @@
+"""Reports as text: canonical, and the same model again, whatever stands in them."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import ValidationError
+
+from grader.common.result import Evidence, ExerciseReport, Report, Result
+
+TEXT = st.text(max_size=30) | st.sampled_from(
+    ['\n      "results": []', "\n      ]", '"evidence": [', "\u2028", "}"]
+)
+PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT
+ANY = st.recursive(
+    PLAIN, lambda part: st.lists(part, max_size=3) | st.dictionaries(TEXT, part, max_size=3), max_leaves=6
+)
+RESULTS = st.builds(
+    Result, kind=st.just("check"), name=TEXT, label=TEXT, task=TEXT, status=st.sampled_from(["passed", "failed"]),
+    points=st.integers(0, 3), earned=st.floats(0, 3), public=st.booleans(), reason=TEXT, hint=TEXT, misconception=TEXT,
+    where=TEXT, expected=ANY, actual=ANY, staff=TEXT, pictures=st.lists(st.dictionaries(TEXT, ANY, max_size=2), max_size=2),
+    by_hand=st.none(),
+)  # fmt: skip
+EVIDENCE = st.builds(
+    Evidence, task=TEXT, mesh=st.dictionaries(TEXT, st.integers(), max_size=2), dims=st.just({}), secret=st.booleans(),
+    program=TEXT, inputs=TEXT, step=st.none() | st.integers(),
+)  # fmt: skip
+EXERCISES = st.builds(
+    ExerciseReport, exercise=TEXT, module=TEXT, title=TEXT, points=st.integers(0, 3), earned=st.floats(0, 3),
+    pending=st.just(0), results=st.lists(RESULTS, max_size=3), notes=st.lists(TEXT, max_size=2), handed_in=st.booleans(),
+    evidence=st.lists(EVIDENCE, max_size=2), pseudonym=TEXT, extension=st.booleans(),
+    basis=st.dictionaries(TEXT, TEXT, max_size=2), by_hand=st.none(),
+)  # fmt: skip
+REPORTS = st.builds(
+    Report, student=TEXT, course=TEXT, versions=st.dictionaries(TEXT, TEXT, max_size=2), isolation=TEXT, backend=TEXT,
+    fingerprint=TEXT, points=st.floats(0, 9), earned=st.floats(0, 9), pending=st.just(0.0),
+    exercises=st.lists(EXERCISES, max_size=3), notes=st.lists(TEXT, max_size=2), hand_ins=st.just([]),
+)  # fmt: skip
+
+
+def plainly(report: Report) -> str:
+    """The canonical text without any short way."""
+    text = json.dumps(report.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
+    return text.encode("utf-8", "replace").decode()
+
+
+@given(REPORTS)
+def test_a_report_is_the_same_text_and_the_same_report(report: Report) -> None:
+    text = plainly(report)
+    assert report.dumps() == text
+    again = Report.loads(text)
+    assert again == Report.model_validate_json(text)
+    assert again.dumps() == text
+
+
+@given(REPORTS, st.data())
+def test_text_that_is_not_canonical_is_read_as_pydantic_reads_it(report: Report, data: Any) -> None:
+    text = plainly(report)
+    lines = text.split("\n")
+    at = data.draw(st.integers(0, len(lines) - 1))
+    other = data.draw(
+        st.sampled_from(["", *lines[:40], '      "results": [],', "      ]", '      "evidence": []', " " + lines[at]])
+    )
+    changed = "\n".join([*lines[:at], other, *lines[at + 1 :]])
+    for one in (changed, json.dumps(json.loads(text)), json.dumps(json.loads(text), indent=1)):
+        try:
+            wanted = Report.model_validate_json(one)
+        except ValidationError:
+            with pytest.raises(ValidationError):
+                Report.loads(one)
+        else:
+            assert Report.loads(one) == wanted
+
+
+def test_what_reports_have_alike_is_there_once() -> None:
+    result = Result(
+        kind="check", name="value", label="it is whole", task="f", status="passed", points=1, earned=1, public=True
+    )
+    part = ExerciseReport(exercise="c1", module="01", title="C1", points=1, earned=1, pending=0, results=[result])
+    reports = [
+        Report(
+            student=student,
+            course="c",
+            versions={},
+            isolation="none",
+            backend="cpu",
+            fingerprint=student,
+            points=1,
+            earned=1,
+            pending=0,
+            exercises=[part],
+        )
+        for student in ("ada", "bo")
+    ]
+    ada, bo = (Report.loads(report.dumps()) for report in reports)
+    assert ada.exercises[0].results is bo.exercises[0].results and (ada, bo) == tuple(reports)
