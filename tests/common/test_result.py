@@ -12,9 +12,7 @@ from pydantic import ValidationError
 
 from grader.common.result import Evidence, ExerciseReport, Report, Result
 
-TEXT = st.text(max_size=30) | st.sampled_from(
-    ['\n      "results": []', "\n      ]", '"evidence": [', "\u2028", "}"]
-)
+TEXT = st.text(max_size=30) | st.sampled_from(['\n      "results": []', "\n      ]", '"evidence": [', "\u2028", "}"])
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT
 ANY = st.recursive(
     PLAIN, lambda part: st.lists(part, max_size=3) | st.dictionaries(TEXT, part, max_size=3), max_leaves=6
