@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import inspect
 import sys
 import threading
@@ -39,6 +40,7 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
     if not exercise.statement.startswith("# "):
         raise CourseError(f"{path}: its docstring must be the statement and start with '# Title'")
     _load_grading(path.parent / GRADING / path.name, exercise, space)
+    exercise.data = data_in(path.parent / GRADING)
     _expect_questions(path, exercise)
     for question in exercise.questions.values():
         question.usual_rtol = rtol
@@ -110,6 +112,13 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
             )
     if _proofs(exercise) == before:
         raise CourseError(f"{path}: declares no check and no misconception of the `exercise` in {space.__file__}")
+
+
+def data_in(folder: Path) -> str:
+    """SHA-256 over the files of a folder that are not Python, which exercises of the module may read; empty where none are."""
+    files = sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc"))
+    each = [hashlib.sha256(f"{p.relative_to(folder)}\0".encode() + p.read_bytes()).digest() for p in files]
+    return hashlib.sha256(b"".join(each)).hexdigest() if each else ""
 
 
 def _proofs(exercise: Exercise) -> int:

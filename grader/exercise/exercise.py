@@ -34,7 +34,8 @@ class Exercise(Asks):
         extension: not counted in the module's total.
         hidden_points: what checks are worth that are not here; written by ``build`` into what learners get.
 
-    ``source`` is the text of its file, ``grading_source`` that of the one beside it with checks and misconceptions, if any.
+    ``source`` is the text of its file, ``grading_source`` that of the one beside it with checks and misconceptions, if any;
+    ``data`` the digest of what its module's exercises may read.
     """
 
     meshes: Sequence[Mapping[str, int]] = ({"x": 4, "y": 2}, {"x": 2, "y": 4})
@@ -46,6 +47,7 @@ class Exercise(Asks):
     statement: str = ""
     source: str = ""
     grading_source: str = ""
+    data: str = ""
     spaces: Sequence[Mapping[str, Any]] = ()  # what its files declare, by name
     tasks: dict[str, Task] = field(default_factory=dict)
     questions: dict[str, Question] = field(default_factory=dict)
@@ -317,7 +319,7 @@ class Exercise(Asks):
     @property
     def digest(self) -> str:
         """Changes when anything about the exercise changes."""
-        return hashlib.sha256(f"{self.source}\0{self.grading_source}".encode()).hexdigest()
+        return hashlib.sha256(f"{self.source}\0{self.grading_source}{self.data}".encode()).hexdigest()
 
     def _own_task(self, task: Any, word: str) -> None:
         if not isinstance(task, Task):

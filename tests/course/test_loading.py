@@ -126,3 +126,17 @@ def test_a_digest_changes_with_the_misconceptions_file(tmp_path: Path) -> None:
     assert in_two_files(tmp_path).digest(names) == digest
     path.write_text(path.read_text() + "\n\nMORE = 1\n")
     assert load_course(tmp_path / "course.yaml").digest(names) != digest
+
+
+def test_a_digest_changes_with_the_data_that_a_module_reads(tmp_path: Path) -> None:
+    """Which of them an exercise reads nobody knows; notes of an editor and compiled Python are read by none."""
+    names = ["x1_gather"]
+    digests = [in_two_files(tmp_path).digest(names)]
+    data = tmp_path / "solutions" / "01_gather" / "grading" / "texts" / "a.txt"
+    for text in ("one", "two"):
+        data.parent.mkdir(exist_ok=True)
+        data.write_text(text)
+        digests.append(load_course(tmp_path / "course.yaml").digest(names))
+    data.rename(data.with_name("b.txt"))
+    digests.append(load_course(tmp_path / "course.yaml").digest(names))
+    assert len({*digests}) == 4
