@@ -8,6 +8,7 @@ from __future__ import annotations
 import fcntl
 import importlib.util
 import os
+import sqlite3
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -19,8 +20,9 @@ from jax.sharding import PartitionSpec as P
 from grader.batch import chips, explaining
 from grader.batch.compiling import Compiler, compiler_problem, slice_of
 from grader.batch.grade import Grader
-from grader.batch.kept import Kept
+from grader.batch.memory import MOST
 from grader.clock import Share
+from grader.common.cache import Cache
 from grader.common.observation import Fault, Observation
 from grader.common.result import Report
 from grader.course.loading import Course, load_course
@@ -52,26 +54,27 @@ def course() -> Course:
 
 
 @pytest.fixture(scope="module")
-def worker(course: Course) -> Iterator[Worker]:
+def worker(course: Course, cache: Cache) -> Iterator[Worker]:
     """One for all tests and slices."""
-    compiler = Compiler(course, best_tier(), slice_of("v5e:2x4"), Kept(None))
+    compiler = Compiler(course, best_tier(), slice_of("v5e:2x4"), cache)
     yield compiler.worker
     compiler.close()
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory) -> Kept:
-    return Kept(tmp_path_factory.mktemp("compiled"))
+def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cache]:
+    with Cache(tmp_path_factory.mktemp("compiled"), MOST) as cache:
+        yield cache
 
 
 @pytest.fixture(scope="module")
-def graders(course: Course, worker: Worker, kept: Kept) -> Iterator[dict[str, Grader]]:
+def graders(course: Course, worker: Worker, cache: Cache) -> Iterator[dict[str, Grader]]:
     """By slice; they share the worker that compiles, and what it made."""
     names = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4", "v4p:2x2x2")
     workers: Grader | None = None
     found = {}
     for name in names:
-        compiler = Compiler(course, best_tier(), slice_of(name), kept, worker)
+        compiler = Compiler(course, best_tier(), slice_of(name), cache, worker)
         found[name] = Grader(course, best_tier(), compiler=compiler)
         workers = workers or found[name]
     yield found
@@ -158,7 +161,7 @@ def test_what_does_not_fit_into_a_chip_is_told_in_its_own_unit(course: Course, g
 
 
 def test_what_was_compiled_is_not_compiled_again_and_damage_only_costs_time(
-    course: Course, graders: dict[str, Grader], kept: Kept
+    course: Course, graders: dict[str, Grader], cache: Cache
 ) -> None:
     compiler = graders["v5e:2x4"].compiler
     assert compiler is not None
@@ -166,9 +169,9 @@ def test_what_was_compiled_is_not_compiled_again_and_damage_only_costs_time(
     made, found = compiler.made, compiler.found
     assert compiled(course, graders, "gather_first").schedule == first
     assert (compiler.made, compiler.found) == (made, found + 1)
-    assert kept.folder is not None
-    for path in kept.folder.iterdir():
-        path.write_bytes(path.read_bytes()[:-3])
+    with sqlite3.connect(cache.path) as file:
+        file.execute("UPDATE kept SET value = substr(value, 1, length(value) - 3)")
+    file.close()
     assert compiled(course, graders, "gather_first").schedule == first
     assert compiler.made == made + 1
 
@@ -209,8 +212,8 @@ def test_other_slices_than_the_calls_own_decide_nothing_about_hidden_time(
 
 
 @pytest.mark.parametrize("tier", [t for t in TIERS if t != best_tier() and not available(t)])
-def test_programs_are_compiled_in_every_tier(course: Course, tier: str) -> None:
-    compiler = Compiler(course, tier, slice_of("v5e:2x2"), Kept(None))
+def test_programs_are_compiled_in_every_tier(course: Course, tier: str, tmp_path: Path) -> None:
+    compiler = Compiler(course, tier, slice_of("v5e:2x2"), Cache(tmp_path, MOST))
     exercise = course.exercise("c1_no_communication")
     asks = chips.asked(course, exercise, None, compiler.on, {"x": 2, "y": 2}, {"I": 512, "J": 512, "K": 512}).asks
     with Grader(course, tier, compiler=compiler) as grader:
@@ -218,14 +221,14 @@ def test_programs_are_compiled_in_every_tier(course: Course, tier: str) -> None:
     assert found.timeline is not None, found.fault
 
 
-def test_a_tpu_that_another_process_holds_does_not_matter(course: Course) -> None:
+def test_a_tpu_that_another_process_holds_does_not_matter(course: Course, tmp_path: Path) -> None:
     path = Path("/tmp/libtpu_lockfile")
     try:
         lock = path.open("a")
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         pytest.skip("somebody holds a TPU here")
-    compiler = Compiler(course, "none", slice_of("v5e:2x2"), Kept(None))
+    compiler = Compiler(course, "none", slice_of("v5e:2x2"), Cache(tmp_path, MOST))
     exercise = course.exercise("c1_no_communication")
     asks = chips.asked(course, exercise, None, compiler.on, {"x": 2, "y": 2}, {"I": 512, "J": 512, "K": 256}).asks
     with lock, Grader(course, "none", compiler=compiler) as grader:

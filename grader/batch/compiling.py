@@ -15,9 +15,10 @@ from threading import Lock
 from typing import Any
 
 from grader.batch.findings import compiled_of
-from grader.batch.kept import Kept
+from grader.batch.memory import MOST, folder
 from grader.batch.workers import Compiles
 from grader.clock import Place, Slice, placed
+from grader.common.cache import Cache
 from grader.common.observation import Fault
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -33,7 +34,7 @@ from grader.wire.text import closest
 OLDEST, UNTESTED = (0, 0, 42), (0, 0, 51)  # of libtpu; as in pyproject.toml
 INSTALL = "pip install 'shardlings[tpu]'"
 LEAST_MEMORY, COMPILE_SECONDS = 6144, 300.0  # MiB of addresses; CPU seconds for one program
-FORM = 1  # of what is remembered: another one is not looked at
+FORM = 2  # of what is remembered: another one is not looked at
 
 
 class NoCompiler(CourseError):
@@ -109,9 +110,9 @@ class Key:
     program: bytes
 
     @property
-    def digest(self) -> str:
+    def digest(self) -> bytes:
         parts = self.about.encode(), self.program
-        return hashlib.sha256(b"".join(hashlib.sha256(p).digest() for p in parts)).hexdigest()
+        return hashlib.sha256(b"".join(hashlib.sha256(p).digest() for p in parts)).digest()
 
 
 @cache
@@ -127,18 +128,20 @@ class Compiler(Compiles):
 
     Args:
         course: whose limits hold. tier: isolation of the worker. on: for which slice.
-        kept: what was compiled before; one's own folder unless given.
+        cache: where it is remembered; the user's own unless given, which ``close`` closes.
         worker: one that compiles for other slices, too; its own unless given.
     """
 
     def __init__(
-        self, course: Course, tier: str, on: Slice, kept: Kept | None = None, worker: Worker | None = None
+        self, course: Course, tier: str, on: Slice, cache: Cache | None = None, worker: Worker | None = None
     ) -> None:
         self.on = on
         limits = course.config.limits
         more = {"memory_mib": max(limits.memory_mib, LEAST_MEMORY), "run_seconds": COMPILE_SECONDS}
         self.worker = worker or Worker("compile", tier, 1, limits.model_copy(update=more))
-        self.kept = kept or Kept.usual()
+        place = None if cache else folder()
+        self._own = Cache(place, MOST) if place else None
+        self.cache = cache or self._own
         self._lock = Lock()
         self.made = self.found = 0  # compiled now, and remembered
 
@@ -148,6 +151,8 @@ class Compiler(Compiles):
 
     def close(self) -> None:
         self.worker.kill()
+        if self._own:
+            self._own.close()
 
     def fits(self, ask: Ask) -> str:
         """Why the mesh of an ask does not lie on the slice; '' where it does."""
@@ -169,15 +174,21 @@ class Compiler(Compiles):
         about = json.dumps([FORM, list(ask.mesh.items()), asked, on, _versions(), reading_digest()])
         key = Key(about, program).digest
         with self._lock:
-            answer = self.kept.get(key)
-            if answer is not None and _readable(answer):
+            answer = self._remembered(key)
+            if answer is not None:
                 self.found += 1
                 return answer
             answer = self._compile(asked, program, on)
             self.made += 1
-            if "broken" not in answer and _readable(answer):
-                self.kept.put(key, answer)
+            if self.cache and lasts(answer):
+                self.cache.put(key, lzma.compress(json.dumps(answer).encode(), preset=1))
+                self.cache.write()  # it took seconds
             return answer
+
+    def _remembered(self, key: bytes) -> dict[str, Any] | None:
+        kept = self.cache.get(key) if self.cache else None
+        answer = None if kept is None else json.loads(lzma.decompress(kept))
+        return answer if _readable(answer) else None
 
     def _compile(self, asked: dict[str, Any], program: bytes, on: dict[str, Any]) -> dict[str, Any]:
         """One that ends the worker gets one more chance, in a fresh one."""
@@ -199,8 +210,13 @@ def _versions() -> dict[str, str]:
     return {name: importlib.metadata.version(name) for name in ("jax", "jaxlib")} | {"libtpu": compiler_version()}
 
 
+def lasts(answer: dict[str, Any]) -> bool:
+    """Whether it is what the compiler would answer again: no fault of ours, and none that depends on the time it took."""
+    return "broken" not in answer and answer.get("fault", {}).get("kind") != "timeout" and _readable(answer)
+
+
 def _readable(answer: Any) -> bool:
-    """Whether it is an answer of a worker at all: one from a disk may be anything."""
+    """Whether it is an answer of a worker at all."""
     if not isinstance(answer, dict) or len(answer) != 1:
         return False
     if "schedule" in answer:
