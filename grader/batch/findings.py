@@ -18,7 +18,7 @@ from grader.judging.seen import Finding
 from grader.sandbox.worker import WorkerDied
 from grader.wire import schedule
 from grader.wire.frames import BadFrame, decode, unpack_array
-from grader.wire.operations import from_json
+from grader.wire.operations import from_text
 from grader.wire.schedule import Schedule
 from grader.wire.text import crash_reason, describe_load
 
@@ -199,7 +199,7 @@ def _seen(ask: Ask, header: dict, blobs: list[bytes], before: Observation | None
             outputs = [_laid_out(of_run, before.compiled) for of_run in outputs]
         return replace(before, outputs=outputs)
     assert isinstance(ask.of, Call)
-    graph = None if header.get("operations") is None else from_json(header["operations"])
+    graph = None if header["operations"] is None else from_text(header["operations"])
     collectives = placed([_collective(c) for c in header["collectives"]], graph, cotangents=len(ask.of.pulled))
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
     flags = bool(header["typed"]), bool(header["mapped"]), str(header["program"])

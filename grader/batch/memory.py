@@ -48,7 +48,7 @@ from grader.judging.seen import Finding
 from grader.sandbox import needs
 from grader.wire import frames
 
-FORM = 1  # of what is kept
+FORM = 2  # of what is kept
 MOST = 1 << 30  # bytes on disk
 MOST_AT_HAND = 32 << 20  # bytes of runners' replies, taken apart
 MOST_ASKED = 500  # different lists of asks
@@ -355,6 +355,5 @@ def digest_of(program: bytes) -> bytes:
 
 
 def _size(ran: Ran) -> int:
-    """About; the facts of a program take a few hundred bytes for each of its operations."""
-    operations = ran[0].get("operations") or {"values": []}
-    return 4096 + 500 * len(operations["values"]) + sum(map(len, set(ran[1])))
+    """About."""
+    return 4096 + len(ran[0].get("operations") or "") + sum(map(len, set(ran[1])))

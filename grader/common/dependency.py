@@ -204,16 +204,18 @@ def placed(found: Sequence[Collective], program: Operations | None, *, cotangent
     """
     if program is None:
         return list(found)
-    graph = Dependency(program)
-    places = [n for n, place in enumerate(graph.places) if _moves(place.op, program)]
+    operations = list(program.walk())
+    places = [n for n, op in enumerate(operations) if _moves(op, program)]
     written = [c for c in found if not c.by_compiler]
-    about = [graph.places[n].op.communication for n in places]
+    about = [operations[n].communication for n in places]
     same = [(c.kind, c.axes, c.groups) for c in written] == [(a.kind, a.axes, a.groups) for a in about if a]
     if not same:
         return list(found)
-    last = program.main.arguments[-cotangents:] if cotangents else ()
-    may, must = graph.may(last, enter=True), graph.must(last, parts=True, enter=True)
-    waits = {n: True if n in must else None if n in may else False for n in places} if cotangents else {}
+    waits: dict[int, bool | None] = {}
+    if cotangents and places:
+        graph, last = Dependency(program), program.main.arguments[-cotangents:]
+        may, must = graph.may(last, enter=True), graph.must(last, parts=True, enter=True)
+        waits = {n: True if n in must else None if n in may else False for n in places}
     numbers = iter(places)
     return [c if c.by_compiler else replace(c, place=(n := next(numbers)), backward=waits.get(n)) for c in found]
 

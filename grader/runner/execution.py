@@ -32,7 +32,7 @@ from grader.wire.backends import BACKENDS, CPU
 from grader.wire.frames import decode, dtype_of, is_inexact, pack_array, unpack_array
 from grader.wire.limits import MAX_ARRAY, MAX_COLLECTIVES, MAX_MEMORY, MAX_OUTPUT, MAX_PAPER_ARRAY
 from grader.wire.meshes import make_mesh, mesh_on
-from grader.wire.operations import to_json
+from grader.wire.operations import to_text
 from grader.wire.text import one_line, without_marks
 
 # What is kept of earlier programs: bytes of replies (a submission of the whole course comes to half of it, and what is
@@ -87,8 +87,7 @@ class Remembered(Generic[T]):
 
 
 def size_of(reply: Reply) -> int:
-    operations = reply[0].get("operations") or {"values": []}
-    return 4096 + 500 * len(operations["values"]) + sum(map(len, set(reply[1])))
+    return 4096 + len(reply[0].get("operations") or "") + sum(map(len, set(reply[1])))
 
 
 @dataclasses.dataclass(frozen=True)
@@ -103,11 +102,11 @@ class Compiled:
 
 @dataclasses.dataclass(frozen=True)
 class Read:
-    """The one form of a program, and what is read in it; ``operations`` as JSON, None where there are too many."""
+    """The one form of a program, and what is read in it; ``operations`` as ``wire.operations`` writes them, None where there are too many."""
 
     program: Program
     facts: facts.Facts
-    operations: dict[str, Any] | None
+    operations: str | None
 
 
 _answered: Remembered[Reply] = Remembered(MAX_REMEMBERED, size_of)
@@ -267,7 +266,7 @@ def read(ask: dict[str, Any], code: bytes, arguments: list[dict[str, Any]]) -> R
     module = program.parse()
     found = facts.read(module, ask["mesh"], files)
     graph = operations.read(module, ask["mesh"], files)
-    return Read(program, found, None if graph is None else to_json(graph))
+    return Read(program, found, None if graph is None else to_text(graph))
 
 
 def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: bytes) -> str:

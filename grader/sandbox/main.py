@@ -48,6 +48,8 @@ def main(role: str, memory_mib: int, readable: str = "") -> None:
 
     gc.collect()
     gc.freeze()  # to look through all that JAX is takes a child a tenth of a second, as its pages are copied
+    if role != "trace":
+        gc.set_threshold(20_000, 20, 20)  # reading a program makes thousands of objects, and few circles
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)  # bwrap: no Landlock keeps a child from our memory
     send = _sender(answers)

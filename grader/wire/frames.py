@@ -49,19 +49,25 @@ def read_frame(
     (length,) = struct.unpack("<I", read(4))
     if length > max_header:
         raise BadFrame(f"a header of {length} bytes")
-    try:
-        text = read(length).decode("utf-8")  # json.loads would let half a surrogate pair through
-        if nesting(text) > MAX_NESTING:
-            raise BadFrame("the header is nested too deeply")
-        header = json.loads(text)
-        if _SURROGATE.search(text):  # as an escape it got through
-            header = json.loads(json.dumps(header, ensure_ascii=False).encode("utf-8", "replace"))
-    except (ValueError, RecursionError) as error:
-        raise BadFrame("the header is not JSON") from error
+    header = json_of(read(length), "the header is")
     sizes = header.pop("blobs", None) if isinstance(header, dict) else None
     if not isinstance(sizes, list) or not all(type(n) is int and n >= 0 for n in sizes) or sum(sizes) > max_blobs:
         raise BadFrame("the header does not say how long its blobs are")
     return header, [read(n) for n in sizes]
+
+
+def json_of(data: bytes, what: str) -> Any:
+    """JSON that another process wrote. Raises BadFrame, which begins with ``what``."""
+    try:
+        text = data.decode("utf-8")  # json.loads would let half a surrogate pair through
+        if nesting(text) > MAX_NESTING:
+            raise BadFrame(f"{what} nested too deeply")
+        found = json.loads(text)
+        if _SURROGATE.search(text):  # as an escape it got through
+            found = json.loads(json.dumps(found, ensure_ascii=False).encode("utf-8", "replace"))
+    except (ValueError, RecursionError) as error:
+        raise BadFrame(f"{what} not JSON") from error
+    return found
 
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")

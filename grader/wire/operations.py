@@ -7,12 +7,13 @@ view is left: inside ``shard_map`` shapes are a device's own. What crosses the w
 from __future__ import annotations
 
 import itertools
+import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
-from grader.wire.frames import BadFrame, dtype_of
+from grader.wire.frames import BadFrame, dtype_of, json_of
 
 MAX_OPERATIONS = 5_000
 """A program of more operations, written out, does not carry them, nor does one of more values or uses of them."""
@@ -157,6 +158,16 @@ def _operation_to_json(op: Operation) -> dict[str, Any]:
     if op.bodies:
         found["bodies"] = [_body_to_json(body) for body in op.bodies]
     return found
+
+
+def to_text(program: Operations) -> str:
+    """As JSON: one string is written, remembered and handed on faster than the thousands of parts of it."""
+    return json.dumps(to_json(program), separators=(",", ":"))
+
+
+def from_text(text: str) -> Operations:
+    """The inverse of ``to_text`` for data from another process. Raises BadFrame for what is no program."""
+    return from_json(json_of(text.encode("utf-8", "replace"), "operations are"))
 
 
 def from_json(data: Any) -> Operations:

@@ -11,7 +11,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.wire.frames import BadFrame
-from grader.wire.operations import MAX_USES, Body, Communication, Operation, Operations, Value, from_json, to_json
+from grader.wire.operations import (
+    MAX_USES,
+    Body,
+    Communication,
+    Operation,
+    Operations,
+    Value,
+    from_json,
+    from_text,
+    to_json,
+    to_text,
+)
 
 ROUND = Communication("permute", ((0, 1), (1, 0)), ("x",), 32)
 PROGRAM = Operations(
@@ -126,3 +137,21 @@ def test_a_value_may_be_used_so_often_and_no_more() -> None:
     assert len(from_json(program(MAX_USES - 1)).main.operations[0].operands) == MAX_USES - 1
     with pytest.raises(BadFrame, match="values are used too often"):
         from_json(program(MAX_USES))
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{", "not JSON"),
+        ("[" * 500 + "]" * 500, "nested too deeply"),
+        ("{}", "not a program"),
+    ],
+)
+def test_text_that_is_no_operations_is_a_bad_frame(text: str, why: str) -> None:
+    with pytest.raises(BadFrame, match=why):
+        from_text(text)
+
+
+def test_operations_come_back_from_text() -> None:
+    program = Operations({"x": 2}, (Value((4,), "float32"),), Body((0,), (), (0,)))
+    assert from_text(to_text(program)) == program
