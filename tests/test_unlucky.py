@@ -290,7 +290,9 @@ WALL = {"st_mtime", "st_mtime_ns", "st_ctime", "st_ctime_ns", "st_atime", "getmt
 DUE = "grading.py"  # without --only it looks which modules are due
 STAMPED = "submit.py"  # says in what is handed in when that was
 LATE = "times.py"  # of files, where a late policy asks for it and the staff has no record
-KEPT = "journal.py"  # when something was predicted is kept beside it, for its author
+KEPT = "journal.py", "steps.py"  # when something was predicted is kept beside it, for its author
+REMEMBERED = "cache.py"  # the day on which something was used last decides what is forgotten first, and nothing else
+LEFT = "files.py"  # what a killed writer left behind is deleted when it is older than a minute; nothing reads it
 
 
 def test_nothing_depends_on_the_clock_or_on_times_of_files() -> None:
@@ -309,8 +311,11 @@ def test_nothing_depends_on_the_clock_or_on_times_of_files() -> None:
     assert [re.sub(r":\d+:", ":", one) for one in found] == [
         f"{STAMPED}: datetime.now",
         f"{DUE}: datetime.now",
+        f"{REMEMBERED}: time.time",
+        f"{LEFT}: .st_mtime",
+        f"{LEFT}: time.time",
         f"{LATE}: found.st_mtime",
-        f"{KEPT}: datetime.now",
+        *(f"{one}: datetime.now" for one in KEPT),
     ]
 
 

@@ -44,5 +44,7 @@ def backend_of(name: str) -> Backend:
     if name not in BACKENDS:
         near = closest(name.lower(), BACKENDS, 0.5)
         meant = f"; did you mean {near}?" if near else ""
-        raise UnknownBackend(f"no backend {name!r}; there are {', '.join(BACKENDS)}{meant}")
+        raise UnknownBackend(
+            f"no backend {name!r}; there are {', '.join(BACKENDS)}, and tpu:SLICE, such as tpu:v5e:2x4{meant}"
+        )
     return BACKENDS[name]

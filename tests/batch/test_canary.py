@@ -84,7 +84,7 @@ def test_what_was_proved_is_not_proved_again(grader: Grader, graded: list[str], 
 
 
 CHANGES: dict[str, Callable[[pytest.MonkeyPatch, Grader], object]] = {
-    "versions": lambda patch, grader: patch.setattr(canary, "versions", lambda: {"jax": "0.13"}),
+    "versions": lambda patch, grader: patch.setattr("grader.batch.grade.versions", lambda: {"jax": "0.13"}),
     "our own code": lambda patch, grader: patch.setattr(canary, "own_digest", lambda: "other"),
     "the tier": lambda patch, grader: patch.setattr(grader, "tier", "bwrap"),
     "the host": lambda patch, grader: patch.setattr(platform, "uname", lambda: ("Linux", "other")),

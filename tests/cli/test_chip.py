@@ -38,7 +38,7 @@ BAD = {
     "chip f1 --on v5e:2x4 --html README.md": "README.md is there already; name a new file",
     "check c1 --backend tpu:v5e:2x4": f"--backend tpu:v5e:2x4: {MISSING}",
     "check c1 --backend tpu:v5e:2x5": "v5e has no slice of 2x5",
-    "check c1 --backend cpu:2": "no backend 'cpu:2'; there are cpu, and tpu:SLICE, such as tpu:v5e:2x4",
+    "check c1 --backend cpu:2": "no backend 'cpu:2'; there are cpu, gpu, tpu, and tpu:SLICE, such as tpu:v5e:2x4",
     "grade examples/submissions --out OUT --backend tpu:v5e:2x4": f"--backend tpu:v5e:2x4: {MISSING}",
     "grade examples/submissions --nbgrader OUT --backend tpu:v5e:2x4": "--backend goes with grading into a folder",
 }
