@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from grader.wire.frames import BadFrame, dtype_of, json_of
+from grader.wire.plain import as_list, as_size, as_text
 
 MAX_OPERATIONS = 5_000
 """A program of more operations, written out, does not carry them, nor does one of more values or uses of them."""
@@ -191,18 +192,18 @@ class _Reading:
     uses: int = 0
 
     def program(self) -> Operations:
-        self.mesh = {_text(axis): _size(size, least=1) for axis, size in _list(self.data["mesh"])}
+        self.mesh = {as_text(axis): as_size(size, least=1) for axis, size in as_list(self.data["mesh"])}
         self.devices = math.prod(self.mesh.values())
         if len(self.data["values"]) > MAX_VALUES:
             raise ValueError("too many values")
-        self.values = tuple(_value(v) for v in _list(self.data["values"]))
+        self.values = tuple(_value(v) for v in as_list(self.data["values"]))
         return Operations(self.mesh, self.values, self.body(self.data["main"], 0))
 
     def body(self, data: Any, level: int) -> Body:
         if level > MAX_LEVELS:
             raise ValueError("nested too deeply")
-        arguments, operations, results = _list(data)
-        found = tuple(self.new(n) for n in _list(arguments)), tuple(self.one(op, level) for op in _list(operations))
+        arguments, operations, results = as_list(data)
+        found = tuple(self.new(n) for n in as_list(arguments)), tuple(self.one(op, level) for op in as_list(operations))
         return Body(*found, self.used(results))
 
     def one(self, data: Any, level: int) -> Operation:
@@ -210,49 +211,49 @@ class _Reading:
         if self.count > MAX_OPERATIONS:
             raise ValueError("too many operations")
         operands = self.used(data["in"])
-        bodies = tuple(self.body(body, level + 1) for body in _list(data.get("bodies", [])))
+        bodies = tuple(self.body(body, level + 1) for body in as_list(data.get("bodies", [])))
         about = data.get("communication")
-        results = tuple(self.new(n) for n in _list(data["out"]))
-        name = _text(data["name"])
+        results = tuple(self.new(n) for n in as_list(data["out"]))
+        name = as_text(data["name"])
         _check_bodies(name, len(operands), len(results), bodies)
         return Operation(
             name,
             operands,
             results,
-            flops=_size(data.get("flops", 0)),
-            precision=_size(data.get("precision", 1), least=1),
-            length=_size(data.get("length", 0)),
+            flops=as_size(data.get("flops", 0)),
+            precision=as_size(data.get("precision", 1), least=1),
+            length=as_size(data.get("length", 0)),
             number=_number(data.get("number")),
-            rounds=None if data.get("rounds") is None else _size(data["rounds"]),
+            rounds=None if data.get("rounds") is None else as_size(data["rounds"]),
             manual=data.get("manual", True) is True,
             communication=None if about is None else self.communication(about),
             bodies=bodies,
-            file=None if data.get("file") is None else _text(data["file"]),
-            line=None if data.get("line") is None else _size(data["line"]),
+            file=None if data.get("file") is None else as_text(data["file"]),
+            line=None if data.get("line") is None else as_size(data["line"]),
         )
 
     def communication(self, data: Any) -> Communication:
-        kind, groups, axes, size = _list(data)
-        if kind not in KINDS or not set(_list(axes)) <= set(self.mesh):
+        kind, groups, axes, size = as_list(data)
+        if kind not in KINDS or not set(as_list(axes)) <= set(self.mesh):
             raise ValueError(f"no such collective, {kind!r} over {axes!r}")
-        found = tuple(tuple(_size(d, most=self.devices - 1) for d in _list(group)) for group in _list(groups))
+        found = tuple(tuple(as_size(d, most=self.devices - 1) for d in as_list(group)) for group in as_list(groups))
         if kind == "permute" and any(len(pair) != 2 for pair in found):
             raise ValueError("a permute has pairs")
-        return Communication(kind, found, tuple(axes), _size(size))
+        return Communication(kind, found, tuple(axes), as_size(size))
 
     def new(self, number: Any) -> int:
         """A value that is made here."""
-        at = _size(number, most=len(self.values) - 1)
+        at = as_size(number, most=len(self.values) - 1)
         if at in self.made:
             raise ValueError(f"value {at} is made twice")
         self.made.add(at)
         return at
 
     def used(self, numbers: Any) -> tuple[int, ...]:
-        self.uses += len(_list(numbers))
+        self.uses += len(as_list(numbers))
         if self.uses > MAX_USES:
             raise ValueError("values are used too often")
-        found = tuple(_size(n, most=len(self.values) - 1) for n in numbers)
+        found = tuple(as_size(n, most=len(self.values) - 1) for n in numbers)
         if not set(found) <= self.made:
             raise ValueError("a value is used before it is made")
         return found
@@ -270,31 +271,12 @@ def _check_bodies(name: str, operands: int, results: int, bodies: tuple[Body, ..
 
 
 def _value(data: Any) -> Value:
-    shape, dtype, parts = _list(data)
+    shape, dtype, parts = as_list(data)
     dtype_of(dtype)
-    sizes = tuple(_size(n) for n in _list(shape))
+    sizes = tuple(as_size(n) for n in as_list(shape))
     if math.prod(sizes) > MAX_SIZE:
         raise ValueError("an array is too large")
-    return Value(sizes, dtype, _size(parts, least=1))
-
-
-def _list(data: Any) -> list[Any]:
-    if not isinstance(data, list):
-        raise TypeError("not a list")
-    return data
-
-
-def _text(data: Any) -> str:
-    if not isinstance(data, str) or len(data) > 300:
-        raise TypeError("not a name")
-    return data
-
-
-def _size(data: Any, *, least: int = 0, most: int = 1 << 100) -> int:
-    """FLOPs of a loop of loops are never multiplied out here, so a hundred bits are plenty."""
-    if type(data) is not int or not least <= data <= most:
-        raise ValueError(f"{str(data)[:40]} is no size from {least} to {most}")
-    return data
+    return Value(sizes, dtype, as_size(parts, least=1))
 
 
 def _number(data: Any) -> int | None:

@@ -13,6 +13,7 @@ from typing import Any
 
 from grader.wire.frames import BadFrame
 from grader.wire.operations import KINDS, Communication
+from grader.wire.plain import as_list, as_size, as_text
 
 OPS = ("kernel", "product", "collective", "start", "done", "loop", "branches")
 MAX_INSTRUCTIONS = 20_000  # that take time, bodies of loops once
@@ -129,21 +130,21 @@ def _one_to_json(one: Instruction) -> dict[str, Any]:
 def from_json(data: Any) -> Schedule:
     """The inverse of ``to_json`` for data from elsewhere. Raises BadFrame for what is no schedule."""
     try:
-        mesh = {_text(axis): _size(size, least=1) for axis, size in _list(data["mesh"])}
+        mesh = {as_text(axis): as_size(size, least=1) for axis, size in as_list(data["mesh"])}
         reading = _Reading(mesh)
         instructions = reading.body(data["instructions"], 0)
-        sizes = {name: _size(data[name]) for name in SIZES}
-        layouts = tuple(_layout(layout, math.prod(mesh.values())) for layout in _list(data["layouts"]))
-        by, program = _text(data["by"]), _text(data["program"])
+        sizes = {name: as_size(data[name]) for name in SIZES}
+        layouts = tuple(_layout(layout, math.prod(mesh.values())) for layout in as_list(data["layouts"]))
+        by, program = as_text(data["by"]), as_text(data["program"])
         return Schedule(mesh, instructions, by=by, program=program, layouts=layouts, **sizes)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise BadFrame(f"not a schedule: {error}") from error
 
 
 def _layout(data: Any, devices: int) -> tuple[tuple[tuple[int, int], ...], ...]:
-    if len(_list(data)) != devices:
+    if len(as_list(data)) != devices:
         raise ValueError("a result lies on all devices")
-    return tuple(tuple((_size(a), _size(b)) for a, b in _list(part)) for part in data)
+    return tuple(tuple((as_size(a), as_size(b)) for a, b in as_list(part)) for part in data)
 
 
 @dataclass
@@ -159,7 +160,7 @@ class _Reading:
             raise ValueError("nested too deeply")
         under_way: set[int] = set()
         found = []
-        for about in _list(data):
+        for about in as_list(data):
             one = self.one(about, level)
             if one.op in ("collective", "start") and (one.communication is None or one.number in self.numbers):
                 raise ValueError("a collective has a number of its own, and somebody who talks")
@@ -179,48 +180,30 @@ class _Reading:
         if self.count > MAX_INSTRUCTIONS or data["op"] not in OPS:
             raise ValueError("too many instructions, or one that there is not")
         about = data.get("communication")
-        bodies = tuple(self.body(body, level + 1) for body in _list(data.get("bodies", [])))
+        bodies = tuple(self.body(body, level + 1) for body in as_list(data.get("bodies", [])))
         if (data["op"] == "loop" and len(bodies) != 1) or (bodies and data["op"] not in ("loop", "branches")):
             raise ValueError("bodies of what has none")
         return Instruction(
             data["op"],
-            _text(data["what"]),
-            cycles=_size(data.get("cycles", 0)),
-            bytes=_size(data.get("bytes", 0)),
-            flops=_size(data.get("flops", 0)),
-            number=_size(data["number"]) if "number" in data else -1,
+            as_text(data["what"]),
+            cycles=as_size(data.get("cycles", 0)),
+            bytes=as_size(data.get("bytes", 0)),
+            flops=as_size(data.get("flops", 0)),
+            number=as_size(data["number"]) if "number" in data else -1,
             communication=None if about is None else self.communication(about),
-            joined=tuple(_size(n) for n in _list(data.get("joined", []))),
-            rounds=None if data.get("rounds") is None else _size(data["rounds"]),
+            joined=tuple(as_size(n) for n in as_list(data.get("joined", []))),
+            rounds=None if data.get("rounds") is None else as_size(data["rounds"]),
             bodies=bodies,
-            file=None if data.get("file") is None else _text(data["file"]),
-            line=None if data.get("line") is None else _size(data["line"]),
+            file=None if data.get("file") is None else as_text(data["file"]),
+            line=None if data.get("line") is None else as_size(data["line"]),
         )
 
     def communication(self, data: Any) -> Communication:
-        kind, groups, axes, size = _list(data)
-        if kind not in KINDS or not set(_list(axes)) <= set(self.mesh):
+        kind, groups, axes, size = as_list(data)
+        if kind not in KINDS or not set(as_list(axes)) <= set(self.mesh):
             raise ValueError(f"no such collective, {kind!r} over {axes!r}")
         most = math.prod(self.mesh.values()) - 1
-        found = tuple(tuple(_size(d, most=most) for d in _list(group)) for group in _list(groups))
+        found = tuple(tuple(as_size(d, most=most) for d in as_list(group)) for group in as_list(groups))
         if not found or any(not group or (kind == "permute" and len(group) != 2) for group in found):
             raise ValueError("nobody talks")
-        return Communication(kind, found, tuple(axes), _size(size))
-
-
-def _list(data: Any) -> list[Any]:
-    if not isinstance(data, list):
-        raise TypeError("not a list")
-    return data
-
-
-def _text(data: Any) -> str:
-    if not isinstance(data, str) or len(data) > 300:
-        raise TypeError("not a name")
-    return data
-
-
-def _size(data: Any, *, least: int = 0, most: int = 1 << 100) -> int:
-    if type(data) is not int or not least <= data <= most:
-        raise ValueError(f"{str(data)[:40]} is no size from {least} to {most}")
-    return data
+        return Communication(kind, found, tuple(axes), as_size(size))

@@ -1,0 +1,26 @@
+"""Plain values that another process wrote, taken with suspicion: each is what it should be, or an error says what it is not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def as_list(data: Any) -> list[Any]:
+    """Raises TypeError."""
+    if not isinstance(data, list):
+        raise TypeError("not a list")
+    return data
+
+
+def as_text(data: Any) -> str:
+    """A name of at most 300 characters. Raises TypeError."""
+    if not isinstance(data, str) or len(data) > 300:
+        raise TypeError("not a name")
+    return data
+
+
+def as_size(data: Any, *, least: int = 0, most: int = 1 << 100) -> int:
+    """FLOPs of a loop of loops are never multiplied out, so a hundred bits are plenty. Raises ValueError."""
+    if type(data) is not int or not least <= data <= most:
+        raise ValueError(f"{str(data)[:40]} is no size from {least} to {most}")
+    return data
