@@ -41,6 +41,8 @@ def _named(tree: ast.Module) -> set[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Name):
             found.add(node.id)
+            if node.id.startswith("__") and node.id not in PLAIN:  # __builtins__["open"]
+                return set(NAMES)
         elif isinstance(node, ast.Attribute):
             of_jax = isinstance(node.value, ast.Name) and node.value.id == "jax"
             found.add("" if of_jax and node.attr in SEEDED else node.attr)

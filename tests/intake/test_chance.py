@@ -30,6 +30,7 @@ def test_what_course_work_looks_like_is_repeatable(text: str) -> None:
     "text",
     [
         "import random",
+        "t = __builtins__['__imp' + 'ort__']('ti' + 'me')",
         "import time as t\nx = t",
         "from time import perf_counter as p",
         "import numpy as np\nx = np.random.rand()",
