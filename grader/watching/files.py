@@ -21,8 +21,11 @@ STEP = 50  # milliseconds without a change, after which what was saved is looked
 @contextlib.contextmanager
 def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
     """Calls ``saved``, from a thread, after files at this place changed; of several changes at once it is called once."""
+    # No other command needs it. Not in the thread: two threads that import what needs each other may find half a module.
+    from watchfiles import watch
+
     done = threading.Event()
-    thread = threading.Thread(target=_watch, args=(place, saved, done), daemon=True, name="changes")
+    thread = threading.Thread(target=_tell, args=(watch, place, saved, done), daemon=True, name="changes")
     thread.start()
     try:
         yield
@@ -31,10 +34,8 @@ def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
         thread.join(2)
 
 
-def _watch(place: Path, saved: Callable[[], None], done: threading.Event) -> None:
+def _tell(watch: Callable[..., Iterator[object]], place: Path, saved: Callable[[], None], done: threading.Event) -> None:
     """The system tells of changes; where it cannot (no more watches, some network folders), files are looked at in turn."""
-    from watchfiles import watch  # no other command needs it
-
     folder = place if place.is_dir() else place.parent  # editors write a new file and rename it
     for polling in (None, True):
         try:

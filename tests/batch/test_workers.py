@@ -298,6 +298,7 @@ def run_reply(**changed: Any) -> tuple[dict, list[bytes]]:
     header = {
         "outputs": [[{"shape": [8, 4], "dtype": "float32", "slices": slices}]], "program": "0",
         "collectives": [{"kind": "permute", "axes": ["x"], "bytes": 8, "sent": 8}], "memory": 1, "flops": 2, "dot_flops": 2, "typed": False, "mapped": True,
+        "operations": None,
     }  # fmt: skip
     return header | changed, [bytes(32)] * 4
 
