@@ -34,7 +34,9 @@ def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
         thread.join(2)
 
 
-def _tell(watch: Callable[..., Iterator[object]], place: Path, saved: Callable[[], None], done: threading.Event) -> None:
+def _tell(
+    watch: Callable[..., Iterator[object]], place: Path, saved: Callable[[], None], done: threading.Event
+) -> None:
     """The system tells of changes; where it cannot (no more watches, some network folders), files are looked at in turn."""
     folder = place if place.is_dir() else place.parent  # editors write a new file and rename it
     for polling in (None, True):
