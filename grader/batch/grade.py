@@ -8,17 +8,18 @@ import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, as_completed
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
-from queue import LifoQueue
+from queue import Empty, LifoQueue
 from typing import Any
 
 import grader
 from grader.batch.compiling import Compiler
 from grader.batch.devices import Devices
 from grader.batch.here import Here
+from grader.batch.lending import Lending
 from grader.batch.memory import Memory, lasting
 from grader.batch.workers import Collected, Runner, Spent, Workers
 from grader.common.cache import Cache
@@ -50,7 +51,7 @@ class Known:
 
 
 class Grader:
-    """Holds the workers. ``jobs`` submissions are graded at a time, each traced by a worker of its own.
+    """Holds the workers. ``jobs`` submissions are graded at a time, each traced by a worker of its own; of fewer, their files.
 
     Args:
         course: what is graded against.
@@ -212,8 +213,7 @@ class Grader:
         plans = {name: self.plan(name, public) for name in names}
         groups: dict[Source, list[str]] = {}
         done: dict[str, ExerciseReport] = {}
-        shared: list[str] = []
-        spent = Spent()
+        shared: dict[Source, list[str]] = {}
         for name in names:
             source = submission.sources.get(name)
             if source is None:
@@ -227,44 +227,64 @@ class Grader:
                 groups.setdefault(source, []).append(name)
         judging: list[tuple[str, bytes | None, list[Answered], list[str], Future[list[Result]]]] = []
 
+        def came_to(by: Workers | Here, source: Source, spent: Spent) -> Collected | dict[str, ExerciseReport]:
+            """What all that is asked of a source comes to; its reports, where that was judged before."""
+            members = groups[source]
+            asks = [ask for name in members for ask in plans[name]]
+            if not isinstance(by, Workers):
+                return Collected(*by.collect(source, asks, spent))
+            recalled = None if fresh else by.recall(source, asks, spent)
+            if recalled is not None:
+                keys = {n: self._verdict_key(submission, n, plans[n], recalled.came_to, public) for n in members}
+                known = {n: self._remembered(submission, n, keys[n], [], public) for n in members}
+                if all(known.values()):
+                    spent.on_tracing(recalled.cpu)
+                    return {name: report for name, report in known.items() if report is not None}
+            return by.collected(source, asks, spent, recalled, fresh=fresh)
+
+        def judge(source: Source, members: list[str], found: Collected | dict[str, ExerciseReport]) -> None:
+            if isinstance(found, dict):
+                done.update(found)
+                return
+            notes = found.notes
+            if len(members) > 1:
+                shared[source] = [f"{source.name}: {note}" for note in notes]
+                notes = []
+            for name in members:
+                key = self._verdict_key(submission, name, plans[name], None if fresh else found.came_to, public)
+                if (same := self._remembered(submission, name, key, notes, public)) is not None:
+                    done[name] = same
+                    continue
+                own = {id(ask) for ask in plans[name]}
+                answered = [a for a in found.answered if id(a.ask) in own]
+                judged = pool.submit(judge_checks, self.course.exercise(name), answered, public=public)
+                judging.append((name, key, answered, notes, judged))
+
         def finish() -> None:
             for name, key, found, notes, judged in judging:
                 report = self._report(submission, name, found, notes, workers, public, judged.result())
                 done[name] = self._remember(key, found, report)
             judging.clear()
 
-        with pool_of(1) as pool:  # what one source came to is judged while the next is traced
-            for source, members in groups.items():
-                asks = [ask for name in members for ask in plans[name]]
-                recalled = workers.recall(source, asks, spent) if isinstance(workers, Workers) and not fresh else None
-                if recalled is not None:
-                    keys = {n: self._verdict_key(submission, n, plans[n], recalled.came_to, public) for n in members}
-                    known = {n: self._remembered(submission, n, keys[n], [], public) for n in members}
-                    if all(known.values()):
-                        done |= {name: report for name, report in known.items() if report is not None}
-                        spent.tracing += recalled.cpu
-                        continue
-                if isinstance(workers, Workers):
-                    collected = workers.collected(source, asks, spent, recalled, fresh=fresh)
-                else:
-                    collected = Collected(*workers.collect(source, asks, spent))
-                answered, notes = collected.answered, collected.notes
+        # What one source came to is judged while the next is traced; workers that no submission waits for take some of them.
+        lending, others = Lending(came_to, self._idle, self._free.put), len(self.hosts) - 1
+        limits = workers.limits if isinstance(workers, Workers) else self.course.config.limits
+        with (
+            pool_of(1 + others) as pool,
+            closing(lending.in_order(groups, workers, limits, pool, others)) as each,
+        ):
+            for source, found in each:
                 finish()
-                if len(members) > 1:
-                    shared += [f"{source.name}: {note}" for note in notes]
-                    notes = []
-                for name in members:
-                    came_to = None if fresh else collected.came_to
-                    key = self._verdict_key(submission, name, plans[name], came_to, public)
-                    if (same := self._remembered(submission, name, key, notes, public)) is not None:
-                        done[name] = same
-                        continue
-                    own = {id(ask) for ask in plans[name]}
-                    found = [a for a in answered if id(a.ask) in own]
-                    judged = pool.submit(judge_checks, self.course.exercise(name), found, public=public)
-                    judging.append((name, key, found, notes, judged))
+                judge(source, groups[source], found)
             finish()
-        return done, shared
+        return done, [note for source in groups for note in shared.get(source, ())]
+
+    def _idle(self) -> Workers | Here | None:
+        """Workers that nobody uses; whoever takes them puts them back."""
+        try:
+            return self._free.get_nowait()
+        except Empty:
+            return None
 
     # what was judged before
 

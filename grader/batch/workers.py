@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from threading import Lock
 from typing import Any, Protocol
 
@@ -77,10 +77,19 @@ class Runner:
 
 @dataclass
 class Spent:
-    """CPU seconds that one submission has cost, all its files together."""
+    """CPU seconds that one submission has cost, all its files together. Any thread may add to them."""
 
     tracing: float = 0.0
     running: float = 0.0
+    lock: Lock = field(default_factory=Lock, repr=False)
+
+    def on_tracing(self, seconds: float) -> None:
+        with self.lock:
+            self.tracing += seconds
+
+    def on_running(self, seconds: float) -> None:
+        with self.lock:
+            self.running += seconds
 
 
 @dataclass(frozen=True)
@@ -163,7 +172,6 @@ class Workers:
     ) -> Collected:
         files = [c.name for c in source.chunks]
         traced = traced_of(asks)
-        before = spent.tracing
         repeats: dict[tuple, list[Ask]] = {}
         for ask in asks:
             if ask.secret and isinstance(ask.of, Call):
@@ -185,8 +193,7 @@ class Workers:
             else:
                 ends = dict(source.ends)
                 requests = [a.for_tracer(files) | {"after": ends.get(a.exercise)} for a in traced]
-                replies, notes = self._trace(source, requests, _open(traced), on_reply, spent)
-                cpu = spent.tracing - before
+                replies, notes, cpu = self._trace(source, requests, _open(traced), on_reply, spent)
                 came_to = self.memory.keep(source, asks, traced, replies, notes, cpu) if self.memory else None
             found: dict[Ask, Finding] = {}
             for i, (ask, reply) in enumerate(zip(traced, replies, strict=True)):
@@ -194,7 +201,7 @@ class Workers:
                     found[ask] = reply
                 else:
                     found |= runs[i].result()
-            spent.tracing += recalled.cpu if recalled else 0.0
+            spent.on_tracing(recalled.cpu if recalled else 0.0)
         for again in repeats.values():
             first = next(a for a in traced if (a.exercise, a.program) == (again[0].exercise, again[0].program))
             found = dict.fromkeys(again, found[first]) | found  # a fault stands for all
@@ -202,12 +209,12 @@ class Workers:
 
     def _trace(
         self, source: Source, asks: list[dict], first: int, on_reply: Callable[[int, Reply], None], spent: Spent
-    ) -> tuple[list[Reply], list[str]]:
-        """A reply or a fault for every ask; those from number ``first`` on are secret. What ends the child is tried again, alone."""
+    ) -> tuple[list[Reply], list[str], float]:
+        """A reply or a fault for every ask, notes, and the CPU seconds it took; those asks from number ``first`` on are secret. What ends the child is tried again, alone."""
         wire_source = {"name": source.name, "chunks": [[c.name, c.text] for c in source.chunks]}
         replies: dict[int, Reply] = {}
         notes: list[str] = []
-        suspect, failed_loads = -1, 0
+        suspect, failed_loads, took = -1, 0, 0.0
         over = time.monotonic() + backstop(self.limits.total_seconds)
         for _ in range(MAX_RESTARTS):
             left = [i for i in range(len(asks)) if i not in replies]
@@ -215,7 +222,8 @@ class Workers:
                 break
             chosen = [suspect] if suspect in left else left
             loaded, ended, cpu = self._one_child(wire_source, asks, chosen, first, replies, notes, on_reply)
-            spent.tracing += cpu
+            spent.on_tracing(cpu)
+            took += cpu
             left = [i for i in chosen if i not in replies]
             if not left:
                 continue
@@ -229,7 +237,7 @@ class Workers:
             else:
                 suspect = left[0]
         given_up = Fault("crashed", "not asked: other work of this submission ended the process or used up its time")
-        return [replies.get(i, given_up) for i in range(len(asks))], notes
+        return [replies.get(i, given_up) for i in range(len(asks))], notes, took
 
     def _one_child(
         self,
@@ -315,7 +323,7 @@ class Runs:
 
         def ran(program: bytes) -> tuple[dict, list[bytes]]:
             header, shards = self.workers.runner_of(ask).run(ask.for_tracer(self.files), program, ask)
-            self.spent.running += header.get("cpu", 0.0)
+            self.spent.on_running(header.get("cpu", 0.0))
             return header, shards
 
         try:
@@ -325,7 +333,7 @@ class Runs:
                 return seen
             return self._elsewhere(ask, seen, devices, blobs[0])
         except WorkerDied as died:
-            self.spent.running += limits.run_seconds if died.reason == "timeout" else 0.0
+            self.spent.on_running(limits.run_seconds if died.reason == "timeout" else 0.0)
             return run_fault(died, limits.run_seconds)
 
     def _elsewhere(self, ask: Ask, seen: Observation, devices: Devices, program: bytes) -> Observation:

@@ -437,16 +437,21 @@ def test_a_report_says_what_decided_it_and_not_to_learners(grader: Grader) -> No
 # -- one ceiling -------------------------------------------------------------------------------
 
 
-def test_all_files_of_a_submission_have_one_ceiling(grader: Grader, tmp_path: Path) -> None:
-    """Ten files that each use up what one may are not given ten times as much."""
-    place = tmp_path / "solutions" / "01_gather"
-    made_up(tmp_path)
+def of_exercises(folder: Path, names: list[str]) -> Course:
+    """A course with the same exercise many times."""
+    place = folder / "solutions" / "01_gather"
+    made_up(folder)
     text = (place / f"{NAME}.py").read_text()
-    names = [NAME, "x2_more", "x3_more"]
     for name in names[1:]:
         (place / f"{name}.py").write_text(text)
-    (tmp_path / "course.yaml").write_text(COURSE.replace("[x1_gather]", f"[{', '.join(names)}]"))
-    own = with_workers_of(grader, load_course(tmp_path / "course.yaml"))
+    (folder / "course.yaml").write_text(COURSE.replace("[x1_gather]", f"[{', '.join(names)}]"))
+    return load_course(folder / "course.yaml")
+
+
+def test_all_files_of_a_submission_have_one_ceiling(grader: Grader, tmp_path: Path) -> None:
+    """Ten files that each use up what one may are not given ten times as much."""
+    names = [NAME, "x2_more", "x3_more"]
+    own = with_workers_of(grader, of_exercises(tmp_path, names))
     burning = f"import time\n{RIGHT}\nwhile time.process_time() < 3: pass\n"
     workers = cast(Workers, own.hosts[0])
     limits, workers.limits = workers.limits, workers.limits.model_copy(update={"total_seconds": 2.0})
@@ -456,3 +461,29 @@ def test_all_files_of_a_submission_have_one_ceiling(grader: Grader, tmp_path: Pa
         workers.limits = limits
     reasons = [next(r for r in e.results if r.name == "value").reason for e in report.exercises]
     assert reasons[0] == "" and all("used up its time" in reason for reason in reasons[1:])
+
+
+# -- files shared out --------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_workers_that_nobody_waits_for_take_files_of_the_only_submission(tmp_path: Path) -> None:
+    """And it cannot be seen in what is reported: not where files are wrong, crash, or use up what all may cost."""
+    names = [NAME, *(f"x{n}_more" for n in range(2, 7))]
+    course = of_exercises(tmp_path, names)
+    burning = f"import time\n{RIGHT}\nwhile time.process_time() < 4: pass\n"
+    works = [
+        submitted(RIGHT, x2_more=ZEROS, x3_more="import os; os._exit(3)", x4_more=RIGHT, x5_more="1 / 0"),
+        submitted(RIGHT, x2_more=burning, x3_more=burning, x4_more=RIGHT, x5_more=RIGHT, x6_more=ZEROS),
+    ]
+    found = []
+    for jobs in (1, 3):
+        with Grader(course, TIER, jobs) as own:
+            workers = [cast(Workers, w) for w in own.hosts]
+            for one in workers:
+                one.limits = one.limits.model_copy(update={"total_seconds": 3.0})
+            found.append([own.grade(work, names).dumps() for work in works])
+            assert all(one.tracer.process for one in workers)
+            assert own._free.qsize() == jobs
+    assert found[0] == found[1]
+    assert "used up its time" in found[0][1]
