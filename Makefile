@@ -49,7 +49,7 @@ lint: install
 	$(BIN)/lint-imports
 
 verify: install
-	$(BIN)/shardlings verify -j $(PROVERS) --seeds $(SEEDS)
+	$(BIN)/shardlings verify --no-store -j $(PROVERS) --seeds $(SEEDS)
 	$(BIN)/shardlings mutants -j $(PROVERS) --seeds $(SEEDS)
 
 # site/: every link is followed, warnings are errors

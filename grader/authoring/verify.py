@@ -15,10 +15,12 @@ from dataclasses import dataclass
 
 from grader.authoring import inputs, modes, possible
 from grader.authoring.leaks import leaks
+from grader.authoring.proved import Proved
 from grader.authoring.released import released_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.authoring.together import tried
 from grader.batch.grade import Grader
+from grader.common.cache import Cache
 from grader.common.observation import Observation
 from grader.common.pool import pool_of
 from grader.common.result import ExerciseReport, Result
@@ -45,18 +47,34 @@ PICTURE_WIDTH = 76
 
 
 def verify(
-    course: Course, grader: Grader, names: list[str], tell: Callable[[str, list[str]], None], seeds: int = 1
+    course: Course,
+    grader: Grader,
+    names: list[str],
+    tell: Callable[[str, list[str]], None],
+    seeds: int = 1,
+    cache: Cache | None = None,
 ) -> int:
     """Prove these exercises, then the course; ``tell`` gets each exercise's problems. Returns their number.
 
     Args:
         seeds: with how many seeds the reference and each misconception are tried.
+        cache: remembers what was proved before.
     """
-    total = 0
+    total, proved = 0, Proved(cache, grader, seeds)
+
+    def proof(name: str) -> list[str]:
+        usable = name in course.module_of and bool(course.usable([name])[0])
+        if usable and name in proved:
+            return []
+        problems = list(exercise_problems(course, grader, name, seeds))
+        if usable and not problems:
+            proved.keep(name)
+        return problems
+
     with pool_of(grader.jobs) as pool:
-        proofs = {name: pool.submit(lambda n=name: list(exercise_problems(course, grader, n, seeds))) for name in names}
-        for name, proof in proofs.items():
-            problems = proof.result()
+        proofs = {name: pool.submit(proof, name) for name in names}
+        for name, future in proofs.items():
+            problems = future.result()
             tell(name, problems)
             total += len(problems)
     problems = list(course_problems(course))

@@ -12,8 +12,9 @@ from grader.authoring import scaffold
 from grader.authoring import verify as verifier
 from grader.authoring.modes import judged_modes
 from grader.batch.grade import Grader
+from grader.batch.memory import remembered
 from grader.cli.console import FAILED, UNUSABLE, out, print_json, progress, say, tell, tell_unusable
-from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, Names, course_at
+from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, Names, NoStore, course_at
 from grader.course import build as builder
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -73,6 +74,7 @@ def verify(
     jobs: Jobs = 2,
     isolation: Isolation = "none",
     seeds: Seeds = 1,
+    no_store: NoStore = False,
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
@@ -95,10 +97,11 @@ def verify(
 
     jobs = min(jobs, len(chosen) or 1)
     with (
+        remembered(not no_store) as cache,
         Grader(found, best_tier(isolation), jobs) as grader,
         progress(len(chosen) + 1, "proving", quiet=as_json, console=out) as step,
     ):
-        count = verifier.verify(found, grader, chosen, proven, seeds)
+        count = verifier.verify(found, grader, chosen, proven, seeds, cache)
     if as_json:
         print_json(problems_of)
     else:

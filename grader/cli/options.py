@@ -19,6 +19,9 @@ from grader.integrations.roster import Roster
 CourseOption = Annotated[Path | None, typer.Option("--course", help="course.yaml or its folder; found by walking up")]
 Isolation = Annotated[str, typer.Option("--isolation", help="auto, sandlock, bwrap or none")]
 Jobs = Annotated[int, typer.Option("-j", "--jobs", min=1, max=64)]
+NoStore = Annotated[
+    bool, typer.Option("--no-store", help="remember nothing over runs, and use nothing of it; see SHARDLINGS_CACHE")
+]
 RosterOption = Annotated[
     Path | None,
     typer.Option(

@@ -12,7 +12,7 @@ from grader.cli import machine
 from grader.cli.backend import BackendOption, Processes
 from grader.cli.console import FAILED, busy, out, print_json, say, tell
 from grader.cli.grading import decide_again, grade_batch, grade_nbgrader
-from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, RosterOption, course_at, roster_in
+from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, NoStore, RosterOption, course_at, roster_in
 from grader.common.files import write_atomic
 from grader.course.config import CourseError
 from grader.integrations import export as exports
@@ -51,9 +51,7 @@ def grade(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="say whose score would change, by how much and why; write nothing")
     ] = False,
-    no_store: Annotated[
-        bool, typer.Option("--no-store", help="remember nothing over runs, and use nothing of it; see SHARDLINGS_CACHE")
-    ] = False,
+    no_store: NoStore = False,
     roster: RosterOption = None,
     backend: BackendOption = "cpu",
     processes: Processes = 1,
