@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
 
+from grader.common.journeys import journeys
 from grader.common.layout import show_device
-from grader.common.observation import Fault, NotHere, Observation, Sharded
+from grader.common.observation import Fault, NotHere, Observation, Seen, Sharded
 from grader.common.result import Result
 from grader.exercise import Call, Check, Exercise
 from grader.expect import Failure, laid_out, show_value
@@ -22,6 +24,10 @@ WRONG_IN_SECRET = (
 )
 BROKEN_IN_SECRET = "the grader failed on hidden inputs; a person must look"
 MAX_SPANS = 1000  # of a timeline that a report holds
+MAX_RINGS, MAX_HELD = (
+    2,
+    600,
+)  # of what goes round: how many, each of so many devices times rounds; ``explain`` shows all
 
 
 def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
@@ -37,12 +43,12 @@ def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) 
 
 
 def _drawn_once(results: Iterable[Result]) -> list[Result]:
-    """Several checks look at one timeline: the first that fails shows it."""
+    """Several checks look at one program: the first that fails shows its timeline and what goes round."""
     drawn: list[dict[str, Any]] = []
     found = []
     for result in results:
         left = [picture for picture in result.pictures if picture not in drawn]
-        drawn += [picture for picture in left if "timeline" in picture]
+        drawn += [picture for picture in left if "timeline" in picture or "rounds" in picture]
         found.append(result if left == result.pictures else result.model_copy(update={"pictures": left}))
     return found
 
@@ -222,6 +228,8 @@ def _failed(check: Check, failure: Failure, group: Together) -> Result:
     pictures = [_picture(title, layout, wrong) for title, layout, wrong in marked]
     if check.public:
         pictures += [drawn for answer in group.each if (drawn := _timeline_picture(answer))]
+    if not failure.layouts:
+        pictures += next((drawn for answer in group.each if (drawn := _rounds_pictures(answer))), [])
     reason = _where(failure.reason, ask, check.every_mesh)
     return _result(
         check,
@@ -255,7 +263,21 @@ def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
         timeline = laid_out(seen.operations, ask.of.timing)
     except Failure:
         return None
-    return {"title": "actual timeline", "timeline": asdict(timeline)} if len(timeline.spans) <= MAX_SPANS else None
+    if len(timeline.spans) > MAX_SPANS:
+        return None
+    sent = sum(of_axes.most for of_axes in Seen(ask.mesh, collectives=seen.collectives).traffic.values())
+    known = {"sent": sent} if sent < math.inf else {}
+    return {"title": "actual timeline", "timeline": asdict(timeline)} | known
+
+
+def _rounds_pictures(answer: Answered) -> list[dict[str, Any]]:
+    """What goes round the rings of the learner's program, on a mesh and at sizes that learners see; few, and none that is long."""
+    ask, seen = answer.ask, answer.finding
+    if ask.hidden or ask.secret or not isinstance(seen, Observation) or seen.operations is None:
+        return []
+    mesh = [[axis, size] for axis, size in ask.mesh.items()]
+    found = [j for j in journeys(seen.operations) if sum(map(len, j.holds)) <= MAX_HELD]
+    return [{"title": "actual rounds", "mesh": mesh, "rounds": asdict(journey)} for journey in found[:MAX_RINGS]]
 
 
 def _plain(value: Any) -> Any:

@@ -26,10 +26,11 @@ from grader.reports.inline_styles import INLINE_STYLES
 from grader.reports.leaderboard import Board, milliseconds
 from grader.reports.loglog import Point, draw_plot
 from grader.reports.on_chip import OnChip, bare_lines, differences, facts
-from grader.reports.pictures import Picture, describe, pictures, timelines_of
+from grader.reports.pictures import Picture, describe, pictures
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
-from grader.reports.roofline import Roofline, draw_roofline
-from grader.reports.rounds import MOST_JOURNEYS, draw_rounds, rounds_of
+from grader.reports.programs import rings_of, rooflines_of, timelines_of
+from grader.reports.roofline import Roofline, RooflineSvg, draw_roofline
+from grader.reports.rounds import MOST_JOURNEYS, RoundsSvg, draw_rounds, rounds_of
 from grader.reports.similar_page import lines
 from grader.reports.summary import Summary
 from grader.reports.svg import draw_svg
@@ -114,7 +115,7 @@ def render_rounds(explained: Explained) -> str:
     """What goes round the rings of a program, as an HTML fragment with inline styles; '' where nothing does."""
     found = [rounds_of(journey, explained.mesh) for journey in explained.journeys[:MOST_JOURNEYS]]
     drawn = [draw_rounds(rounds) for rounds in found if rounds is not None]
-    return _environment().get_template("rounds.html.j2").render(pictures=drawn, look=_inline)
+    return _environment().get_template("rounds.html.j2").render(rings=drawn, look=_inline)
 
 
 def render_roofline(roofline: Roofline) -> str:
@@ -131,6 +132,16 @@ def render_timelines(timelines: Mapping[str, Timeline]) -> str:
 def _charts_of(result: Result) -> list[Chart]:
     """The timelines of a result, each ready to draw."""
     return [draw_chart({"your program in time": timeline}) for timeline in timelines_of(result)]
+
+
+def _plots_of(result: Result) -> list[RooflineSvg]:
+    """The rooflines of a result, each ready to draw."""
+    return [draw_roofline(roofline) for roofline in rooflines_of(result)]
+
+
+def _rings_of(result: Result) -> list[RoundsSvg]:
+    """What goes round in the program of a result, each ring ready to draw."""
+    return [draw_rounds(rounds) for rounds in rings_of(result)]
 
 
 def render_on_chip(made: Sequence[OnChip]) -> str:
@@ -183,7 +194,7 @@ def _environment() -> Environment:
     )
     environment.globals.update(word=status_word, reason=reason_text, where=place_text, data_pairs=data_pairs)
     environment.globals.update(by_hand=by_hand_text, pictures=pictures, drawing=draw_svg, describe=describe)
-    environment.globals.update(bars_of=draw_bars, charts_of=_charts_of)
+    environment.globals.update(bars_of=draw_bars, charts_of=_charts_of, plots_of=_plots_of, rings_of=_rings_of)
     environment.globals.update(points_of=points_of, percent=percentage, counted=counted, pending_text=pending_text)
     environment.globals.update(score_of=score_of, percent_of=percent_of, worth_of=worth_of)
     environment.globals.update(score_histogram=score_histogram, answer_histogram=answer_histogram)

@@ -1,4 +1,4 @@
-"""What a result has to draw. Of layouts: which part of an array each device of a mesh holds, as blocks named by their holders."""
+"""Layouts that a result has to draw: which part of an array each device of a mesh holds, as blocks named by their holders."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, TypeAdapter, field_validator, model_validator
+from pydantic import BaseModel, Field, field_validator, model_validator
 
-from grader.clock.timeline import Timeline
 from grader.common.layout import coordinates, show_device
 from grader.common.result import Result
 
@@ -57,9 +56,6 @@ class Picture(BaseModel):
         return text + "".join(f"; dimension {d} is cut too" for d in more)
 
 
-_TIMELINE = TypeAdapter(Timeline)
-
-
 @dataclass(frozen=True)
 class Block:
     """A part of the drawn dimensions, and the devices that hold it."""
@@ -75,21 +71,6 @@ def pictures(result: Result) -> list[Picture]:
         return []
     found = [p for p in map(_picture, result.pictures[:8]) if p]
     return sorted(found, key=lambda p: not p.title.startswith("expected"))
-
-
-def timelines_of(result: Result) -> list[Timeline]:
-    """The learner's program in time, where that is what a failed result is about; what cannot be drawn is left out."""
-    if result.status != "failed":
-        return []
-    found = [_timeline(raw["timeline"]) for raw in result.pictures[:8] if "timeline" in raw]
-    return [timeline for timeline in found if timeline is not None]
-
-
-def _timeline(raw: Any) -> Timeline | None:
-    try:
-        return _TIMELINE.validate_python(raw)
-    except ValueError:
-        return None
 
 
 def _picture(raw: dict[str, Any]) -> Picture | None:

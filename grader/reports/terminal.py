@@ -14,8 +14,11 @@ from grader.common.result import ExerciseReport, Report, Result
 from grader.reports.attention import Attention
 from grader.reports.grid import draw_grid
 from grader.reports.paper import Paper
-from grader.reports.pictures import Picture, pictures, timelines_of
+from grader.reports.pictures import Picture, pictures
 from grader.reports.points import counted, pending_text, short_score, show_percent
+from grader.reports.programs import rings_of, rooflines_of, timelines_of
+from grader.reports.roofline import roofline_text
+from grader.reports.rounds import rounds_text
 from grader.reports.summary import Summary
 from grader.reports.timeline_text import print_timeline
 from grader.reports.wording import (
@@ -103,6 +106,14 @@ def _print_result(paper: Paper, result: Result, audience: Audience) -> None:
     _print_pictures(paper, pictures(result))
     for timeline in timelines_of(result):
         print_timeline(timeline, paper.console)
+    for roofline in rooflines_of(result):
+        for line in roofline_text(roofline):
+            paper.line(paper.text(line), indent=4)
+    for rounds in rings_of(result):
+        caption, *rows = rounds_text(rounds)
+        paper.line(paper.text(caption), indent=4)
+        for row in rows:
+            paper.line(Text(paper.fit(row)), indent=4)
 
 
 def mark_of(status: str, paper: Paper) -> Text:

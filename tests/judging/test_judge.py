@@ -17,7 +17,7 @@ from grader.expect import Failure, expect_close, expect_outcomes, expect_step_ti
 from grader.judging.judge import BROKEN_IN_SECRET, WRONG_IN_SECRET, judge_checks
 from grader.judging.plan import SECRET_RUNS, Ask, plan
 from grader.judging.seen import Answered, reference_outcome
-from grader.reports.pictures import timelines_of
+from grader.reports.programs import rings_of, timelines_of
 from tests.clock.programs import read
 from tests.seen import sharded
 
@@ -107,6 +107,50 @@ def test_a_failure_in_time_shows_the_timeline_once_at_the_sizes_that_learners_se
 def test_hidden_sizes_and_hidden_checks_show_no_timeline(public: bool) -> None:
     for result in timed_failures(public, lambda ask: ask.hidden):
         assert result.status == "failed" and result.pictures == []
+
+
+def ring_failures(answers: Callable[[Ask], bool], layouts: bool = False) -> list[Result]:
+    """Two checks of a ring that fail, a hidden one first, where only the asks that ``answers`` takes were asked."""
+    exercise = Exercise(meshes=[{"x": 4}])
+
+    @exercise.task
+    def total(a, *, mesh):
+        """The sum."""
+
+    call = exercise.call(total, a=normal("I", "J"), dims={"I": 16, "J": 16}, hidden_dims={"I": 32, "J": 16})
+    drawn = [({"x": 4}, (4,), [((0, 4),)] * 4)] if layouts else []
+    for name in ("one", "two"):
+
+        def fails(seen):
+            """never"""
+            raise Failure("no", layouts=drawn)
+
+        fails.__name__ = name
+        exercise.check(call, points=1, public=name == "two")(fails)
+
+    def rounds(a):
+        for _ in range(3):
+            a = lax.ppermute(a, "x", [(d, (d + 1) % 4) for d in range(4)])
+        return a
+
+    program = read(rounds, [((16, 16), P("x"))], P("x"), mesh={"x": 4})
+    asks = [ask for ask in plan(exercise, public=False, seed="s") if answers(ask)]
+    runs = [[sharded(np.zeros((16, 16)), ("x", None), {"x": 4})]]
+    found = [Answered(ask, Observation(runs * len(ask.inputs), [], 0, operations=program)) for ask in asks]
+    return judge_checks(exercise, found, public=False)
+
+
+def test_what_goes_round_is_shown_once_at_the_sizes_that_learners_see() -> None:
+    first, second = ring_failures(lambda ask: True)
+    assert [picture["title"] for picture in first.for_student().pictures] == ["actual rounds"]
+    (rounds,) = rings_of(first)
+    assert rounds.rows[3][2] == (1, 2, 3, 0) and second.pictures == []
+    for hidden in ring_failures(lambda ask: ask.hidden):
+        assert hidden.status == "failed" and hidden.pictures == []
+
+
+def test_a_failure_of_a_layout_shows_the_layout_alone() -> None:
+    assert [p["title"] for p in ring_failures(lambda ask: True, layouts=True)[0].pictures] == ["actual"]
 
 
 def observed(ask: Ask, factor: float = 2.0, *collectives: object) -> Observation:

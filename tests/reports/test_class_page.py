@@ -25,6 +25,7 @@ from tests.reports.example_reports import (
     number,
     result,
 )
+from tests.reports.test_programs import in_rounds
 
 browser_only = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
 
@@ -129,7 +130,10 @@ def page() -> Iterator[Page]:
 
 @pytest.fixture(scope="module")
 def small(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return write(tmp_path_factory.mktemp("small"), [*drawn(26), mixed(), evil_report()])
+    return write(
+        tmp_path_factory.mktemp("small"),
+        [*drawn(26), mixed(), evil_report(), make_report(exercise([in_rounds()]), student="rounds")],
+    )
 
 
 @pytest.fixture(scope="module")
@@ -148,6 +152,7 @@ def test_pages_fit_are_silent_and_fetch_nothing(page: Page, small: Path, width: 
         small,
         small.with_name("alice.html"),
         small.with_name("student003.html"),
+        small.with_name("rounds.html"),
         *small.parent.glob("script*"),
     ):
         page.open(path, width)
@@ -161,7 +166,7 @@ def test_pages_fit_are_silent_and_fetch_nothing(page: Page, small: Path, width: 
 @pytest.mark.slow
 @pytest.mark.parametrize("dark", [False, True])
 def test_every_text_stands_out_from_its_ground(page: Page, small: Path, dark: bool) -> None:
-    for path in (small, small.with_name("alice.html")):
+    for path in (small, small.with_name("alice.html"), small.with_name("rounds.html")):
         page.open(path, 1440, dark=dark)
         page.value("document.querySelectorAll('details').forEach((d) => { d.open = true })")
         assert page.value(CONTRAST) == []

@@ -14,7 +14,7 @@ from rich.console import Console
 from grader.clock.timeline import COMPUTE
 from grader.common.result import Result
 from grader.reports.pages import render_fragment, render_html, render_timelines, timelines_svg
-from grader.reports.pictures import timelines_of
+from grader.reports.programs import timelines_of
 from grader.reports.terminal import print_exercise
 from grader.reports.timeline_svg import LOOKS, draw_chart
 from grader.reports.timelines import LETTERS

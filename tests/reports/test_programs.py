@@ -1,0 +1,80 @@
+"""What a failed result shows of the learner's program: on a page, in a notebook and on a terminal alike."""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+from dataclasses import asdict
+from typing import Any
+
+import pytest
+from rich.console import Console
+
+from grader.clock.timeline import COMPUTE
+from grader.common.result import Result
+from grader.reports.pages import render_fragment, render_html
+from grader.reports.programs import rings_of, rooflines_of
+from grader.reports.terminal import print_exercise
+from tests.reports.example_reports import Nesting, exercise, layout_failure, make_report, result
+from tests.reports.test_rounds import ring
+from tests.timelines import span, timeline
+
+MESH = {"x": 8}
+
+
+def in_rounds(**more: Any) -> Result:
+    """A failure of a program that passes things round, laid out in time."""
+    product = span(COMPUTE, "product", 0, 10, line=3, file="f1.py", flops=1 << 30, bytes=1 << 22)
+    timed = timeline(product, span("x+", "permute", 0, 4, 1, line=4), flops=1 << 30)
+    pictures = [
+        {"title": "actual timeline", "timeline": asdict(timed), "sent": 1 << 20},
+        {"title": "actual rounds", "mesh": [["x", 8]], "rounds": asdict(ring(MESH, "x", 7))},
+    ]
+    return layout_failure(pictures=json.loads(json.dumps(pictures)), **more)
+
+
+def test_rings_and_the_roofline_are_shown_alike_wherever_a_report_is_read() -> None:
+    one = exercise([in_rounds()])
+    screen = Console(file=io.StringIO(), width=100)
+    print_exercise(one, screen)
+    shown = [Nesting(page).text for page in (render_html(make_report(one)), render_fragment(one))]
+    for text in [*shown, screen.file.getvalue()]:  # type: ignore[attr-defined]
+        assert "round 7, line 12" in text and "on the rooflines of v5e" in text
+        assert "the whole step: 1,024 FLOPs per byte sent, bounded by links" in " ".join(text.split())
+    assert 'aria-label="round by round over x' in render_html(make_report(one))
+
+
+def test_a_page_of_them_stays_small() -> None:
+    whole = len(render_html(make_report(exercise([in_rounds()]))))
+    assert whole - len(render_html(make_report(exercise([layout_failure(pictures=[])])))) < 25_000
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        {"mesh": [["x", 4]]},
+        {"mesh": [["y", 8]]},
+        {"mesh": None},
+        {"rounds": {"axes": ["x"], "lines": [1, 2], "holds": [[0] * 8] * 2}},
+        {"rounds": {"axes": ["x"], "lines": [1], "holds": [[0] * 8, [8] * 8]}},
+        {"rounds": {"axes": ["x"], "lines": [1], "holds": [[0] * 8, [-1] * 8]}},
+        {"rounds": 3},
+    ],
+)
+def test_what_goes_round_no_mesh_is_not_drawn(broken: dict[str, Any]) -> None:
+    one = in_rounds()
+    one.pictures[1].update(broken)
+    assert rings_of(one) == [] and "round by round" not in render_html(make_report(exercise([one])))
+
+
+@pytest.mark.parametrize("sent", [None, -1, math.inf, "much"])
+def test_a_step_that_sends_no_number_of_bytes_is_not_drawn(sent: Any) -> None:
+    one = in_rounds()
+    one.pictures[0]["sent"] = sent
+    assert rooflines_of(one) == []
+
+
+def test_what_passed_shows_nothing() -> None:
+    passed = result("value", pictures=in_rounds().pictures)
+    assert rings_of(passed) == [] and rooflines_of(passed) == []
