@@ -43,7 +43,9 @@ class CanaryFailed(CourseError):
 
 
 def unproved(grader: Grader, names: Iterable[str]) -> list[str]:
-    """Exercises whose references did not get full marks here before."""
+    """Exercises whose references did not get full marks here before; none where others grade, and prove it."""
+    if grader.proves_itself:
+        return []
     known = remembered()
     return [name for name in names if key_of(grader, name) not in known]
 

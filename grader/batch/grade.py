@@ -64,6 +64,8 @@ class Grader:
             learner code could write there itself. What other devices do, or another compiler makes, is not remembered here.
     """
 
+    proves_itself = False  # True: what grades for it proves itself by the canary, wherever that is
+
     def __init__(
         self, course: Course, tier: str, jobs: int = 1, *, here: Here | Workers | None = None,
         devices: Devices | None = None, compiler: Compiler | None = None, cache: Cache | None = None,

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
+from types import ModuleType
 
 import typer
 
@@ -86,15 +87,19 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str]) ->
 def grade_batch(
     paths: list[Path], to: Path, only: list[str], jobs: int, isolation: str, roster: Path | None, course: Path | None,
     *, as_json: bool, dry: bool = False, backend: str = "cpu", processes: int = 1, remember: bool = True,
+    cluster: str = "",
 ) -> int:  # fmt: skip
     """Grade everybody's work into the folder ``to``; the exit code. ``dry``: say what would change, write nothing.
 
     ``backend``, ``processes``: where programs run beside the simulated devices, see ``devices_at``.
     ``remember``: use what was found in earlier runs, and keep what is found in this one.
+    ``cluster``: address of the scheduler whose workers grade.
     """
     found = solved_course_at(course, paths)
     found.select(only)  # a wrong name is reported before any work is read
-    tier, known, now = best_tier(isolation), rosters(to, roster_in(roster)), datetime.now().astimezone()
+    spread = spreading() if cluster else None
+    tier = spread.tier_of(isolation) if spread else best_tier(isolation)
+    known, now = rosters(to, roster_in(roster)), datetime.now().astimezone()
     work = handed_in(found, paths, names_on_file(to, known.named.login if known.named else str))
     names = chosen_now(found, work, only, known.named, now)
     unusable = refuse_unusable(found, names)
@@ -105,8 +110,10 @@ def grade_batch(
     devices, compiler = beside_at(backend, processes, found, tier)
     with (
         opened as folder,
-        remembered(remember) as cache,
-        Grader(found, tier, jobs, devices=devices, compiler=compiler, cache=cache) as grader,
+        remembered(remember and not cluster) as cache,
+        spread.Spread(found, tier, cluster, tell_of_cluster, remember=remember)
+        if spread
+        else Grader(found, tier, jobs, devices=devices, compiler=compiler, cache=cache) as grader,
     ):
         refuse_on_file(folder, unusable)
         graded, failures = store.grade_batch(
@@ -126,6 +133,21 @@ def grade_batch(
     for student, reason in not_graded.items():
         tell("shardlings", f"{student} was not graded: {reason}")
     return BROKEN if not_graded else exit_code(graded)
+
+
+def spreading() -> ModuleType:
+    """What grades on a cluster. Raises CourseError where what it needs is not installed."""
+    try:
+        from grader.cluster import spread
+    except ModuleNotFoundError as missing:
+        raise CourseError(
+            f"--cluster needs {missing.name}, which is not installed; run: pip install 'shardlings[cluster]'"
+        ) from None
+    return spread
+
+
+def tell_of_cluster(text: str) -> None:
+    tell("cluster", text)
 
 
 def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster | None, now: datetime) -> list[str]:
@@ -272,6 +294,7 @@ def grade_nbgrader(
     as_json: bool,
     *,
     remember: bool = True,
+    cluster: str = "",
 ) -> int:
     """Grade an nbgrader assignment into its gradebook; the exit code."""
     need_jax()
@@ -282,9 +305,11 @@ def grade_nbgrader(
     except ModuleNotFoundError as missing:
         raise CourseError(f"{missing.name} is not installed; run: pip install 'nbgrader>=0.9.5'") from None
     asked = "" if isolation == "auto" else isolation
+    spread = spreading() if cluster else None
     done = batch.grade(
         folder, assignments[0], lambda total, what: progress(total, what, quiet=as_json), jobs=jobs, isolation=asked,
         again=again, remember=remember,
+        elsewhere=spread and spread.Elsewhere(cluster, tell_of_cluster),
     )  # fmt: skip
     if as_json:
         print_json(vars(done))

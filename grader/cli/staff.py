@@ -55,12 +55,26 @@ def grade(
     roster: RosterOption = None,
     backend: BackendOption = "cpu",
     processes: Processes = 1,
+    cluster: Annotated[
+        str,
+        typer.Option(
+            "--cluster", metavar="ADDRESS", help="grade on the workers of this Dask scheduler (docs/cluster.md)"
+        ),
+    ] = "",
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
     """Grade submissions with all checks, in a sandbox. Writes a report for each, grades.csv and a summary."""
     if backend != "cpu" and (nbgrader is not None or any(why)):
         raise CourseError("--backend goes with grading into a folder: grade SUBMISSIONS --out FOLDER --backend ...")
+    if cluster and (backend, processes) != ("cpu", 1):
+        raise CourseError("--cluster goes with simulated devices alone: leave --backend and --processes out")
+    if cluster and any(why):
+        raise CourseError("--why decides one check, here: leave --cluster out")
+    if cluster and jobs:
+        raise CourseError(
+            "with --cluster leave -j out: a worker grades as many at a time as dask worker --nthreads says"
+        )
     if html is not None and not any(why):
         raise CourseError("--html goes with --why STUDENT CHECK: it is the page of one check")
     if dry_run and (nbgrader is not None or any(why)):
@@ -76,7 +90,9 @@ def grade(
         raise typer.Exit(decide_again(paths, to, student, check, isolation, roster, course, as_json=as_json, html=html))
     if nbgrader is not None:
         folder, of = nbgrader, [str(p) for p in paths]
-        raise typer.Exit(grade_nbgrader(folder, of, jobs or 0, isolation, again, as_json, remember=not no_store))
+        raise typer.Exit(
+            grade_nbgrader(folder, of, jobs or 0, isolation, again, as_json, remember=not no_store, cluster=cluster)
+        )
     if to is None:
         raise CourseError("say where the reports go: --out FOLDER")
     raise typer.Exit(
@@ -93,6 +109,7 @@ def grade(
             backend=backend,
             processes=processes,
             remember=not no_store,
+            cluster=cluster,
         )
     )
 

@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from pydantic import ValidationError
 from traitlets import Integer, Unicode
@@ -55,6 +55,14 @@ class Work:
     exercise_of: dict[str, str]
 
 
+class Elsewhere(Protocol):
+    """Has submissions graded on other machines."""
+
+    def tier_of(self, asked: str) -> str: ...
+
+    def grader(self, course: Course, tier: str, *, remember: bool) -> Grader: ...
+
+
 class Shardlings(LoggingConfigurable):
     """How submissions are graded."""
 
@@ -71,6 +79,7 @@ class Shardlings(LoggingConfigurable):
         self._stopped = False
         self._proved: set[str] = set()
         self.remember = True  # over runs, see ``batch.memory``
+        self.elsewhere: Elsewhere | None = None
         self._remembering = ExitStack()
 
     @cached_property
@@ -85,12 +94,14 @@ class Shardlings(LoggingConfigurable):
 
     @cached_property
     def tier(self) -> str:
-        return best_tier(self.isolation)
+        return self.elsewhere.tier_of(self.isolation) if self.elsewhere else best_tier(self.isolation)
 
     @property
     def grader(self) -> Grader:
         """The workers, started when they are first needed."""
         with self._lock:
+            if self._grader is None and self.elsewhere:
+                self._grader = self.elsewhere.grader(self.loaded, self.tier, remember=self.remember)
             if self._grader is None:
                 cache = self._remembering.enter_context(remembered(self.remember))
                 self._grader = Grader(self.loaded, self.tier, self.jobs, cache=cache)

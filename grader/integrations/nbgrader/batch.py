@@ -39,7 +39,7 @@ from grader.course.config import CourseError
 from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import class_page, handed_in
 from grader.integrations.nbgrader import folder as course_folder
-from grader.integrations.nbgrader.autograder import KEPT, Work, stamp
+from grader.integrations.nbgrader.autograder import KEPT, Elsewhere, Work, stamp
 from grader.integrations.nbgrader.gradebook import annotate, save
 from grader.integrations.nbgrader.plugin import METADATA, Session, graded, rebuild
 from grader.integrations.nbgrader.repair import Known
@@ -93,7 +93,7 @@ def _not_understood(student: _Student, known: dict[str, list[Known]]) -> list[st
 
 def grade(
     folder: Path, assignment: str, bar: Bar, *, jobs: int = 0, isolation: str = "", again: bool = False,
-    remember: bool = True,
+    remember: bool = True, elsewhere: Elsewhere | None = None,
 ) -> Outcome:  # fmt: skip
     """Grade what is new or changed in ``submitted/*/<assignment>/``.
 
@@ -102,12 +102,13 @@ def grade(
         isolation: empty: as nbgrader_config.py says.
         again: also what is as it was (reports are still kept; the rows are written anew).
         remember: use what was found in earlier runs, and keep what is found in this one.
+        elsewhere: what has submissions graded on other machines.
     """
     if not (folder / "nbgrader_config.py").is_file():
         raise CourseError(f"{folder} has no nbgrader_config.py; make it with: shardlings nbgrader init {folder}")
     with _locked(folder.resolve()):
         batch = _Batch(folder.resolve(), assignment, jobs, isolation)
-        batch.session.shardlings.remember = remember
+        batch.session.shardlings.remember, batch.session.shardlings.elsewhere = remember, elsewhere
         try:
             return batch.run(bar, again)
         except (SQLAlchemyError, InvalidEntry) as error:  # nbgrader makes the second of the first
