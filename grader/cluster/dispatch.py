@@ -317,16 +317,15 @@ class Dispatch:
                 self._lost(number, f"{member.called}: {type(what_came).__name__}: {what_came}")
             return
         try:
-            if what == "about":
-                self._admit(member, About.unpacked(what_came))
-            elif what == "prepare":
-                self._prepared(member, Answer.unpacked(what_came))
-            elif job:
+            if what == "grade" and job:
                 self._graded(number, member, job, Answer.unpacked(what_came))
                 return
             self._over(number)
-        except NotUnderstood:
-            self._lost(number, "it answers with what is no answer", counts=False)
+            if what == "about":
+                self._admit(member, About.unpacked(what_came))
+            else:
+                self._prepared(member, Answer.unpacked(what_came))
+        except NotUnderstood:  # what is under way there is for others
             self._refuse(member, "answers with what is no answer")
 
     def _admit(self, member: Member, about: About) -> None:
@@ -373,7 +372,7 @@ class Dispatch:
             return
         self.left.discard(student)
         job = self.open.pop(student, None)
-        for number in list(job.under_way) if job else ():
+        for number in [n for n, (_, _, of) in self.requests.items() if job and of is job]:
             self.link.drop(number)
             self._over(number)
         self.done(student, result)
