@@ -41,7 +41,7 @@ class Dask:
             ) from None
         except (ValueError, TypeError, RuntimeError, ImportError) as error:
             raise ClusterError(
-                f"--cluster {address} is no address that can be used ({_first_line(error)}); "
+                f"--cluster {address} cannot be used ({_first_line(error)}); "
                 "pass the one that dask scheduler prints: --cluster tcp://HOST:8786"
             ) from None
         self._numbers = itertools.count(1)
