@@ -142,6 +142,7 @@ class Dispatch:
         self.refusals: dict[str, str] = {}
         self.requests: dict[int, tuple[str, str, Job | None]] = {}  # number -> worker, what, of which submission
         self.usable_at = clock()
+        self.proved = False  # whether there was a worker that could grade
 
     def run(
         self, reads: Mapping[str, Callable[[], Submission]], done: Callable[[str, Report | Exception], None]
@@ -199,19 +200,20 @@ class Dispatch:
             self.usable_at = now
             return
         at = self.link.address
-        if not self.members and not self.refusals and self.usable_at == began:
+        if not (self.members or self.refusals or self.proved):
             if now - began > self.patience.first:
                 raise ClusterError(
                     f"no workers at {at}; start one on each machine: dask worker {at} --nthreads 1, then run this again"
                 )
-        elif self.members and all(m.state == "refused" for m in self.members.values()) and self.usable_at == began:
+        elif self.members and not self.proved:  # all that are there are refused
             raise ClusterError(self._nobody("no worker can grade"))
         elif now - self.usable_at > self.patience.none:
             raise ClusterError(self._nobody("no worker is left"))
 
     def _nobody(self, what: str) -> str:
-        why = [*self.refusals.values()]
-        others = f" ({len(why) - 1} more were refused)" if len(why) > 1 else ""
+        silent = [f"{m.called} gives no sign of life" for m in self.members.values() if self._silent(m)]
+        why = [*self.refusals.values(), *silent]
+        others = f" (and {len(why) - 1} more)" if len(why) > 1 else ""
         return (
             f"{what} at {self.link.address}{': ' + why[0] + others if why else ''}; "
             "mend that and run the same command again: what is graded is kept"
@@ -346,7 +348,7 @@ class Dispatch:
         if answer.problem:
             self._refuse(member, f"cannot grade: {answer.problem}")
         else:
-            member.state = "ready"
+            member.state, self.proved = "ready", True
 
     def _graded(self, number: int, member: Member, job: Job, answer: Answer) -> None:
         if answer.absent:  # it is another process by now, at the same address

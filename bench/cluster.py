@@ -1,0 +1,133 @@
+"""What does a second worker bring? One batch by a cluster of one worker and by one of two, alternately, on this machine's cores.
+
+    python bench/cluster.py [SUBMISSIONS] [ROUNDS]
+
+A worker is three processes that work at once (it judges, one traces, one runs programs), so one of them keeps more than a core
+busy: what two bring on two cores is at most 2 / (cores that one keeps busy), which is measured, too, and printed beside it.
+Workers are started, and have proved themselves, before the clock runs; their sandboxes start anew in each batch, inside the time.
+Submissions are others in each round, so nothing is remembered.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+import psutil
+from isolation import MODULE, students
+
+from grader.cluster.spread import Spread
+from grader.common.result import Report
+from grader.course.finding import find_course
+from grader.course.loading import Course
+from grader.intake.submission import Submission
+from grader.sandbox.tiers import best_tier
+
+ROOT = Path(__file__).resolve().parent.parent
+STUDENTS, ROUNDS = 60, 5
+
+
+@contextmanager
+def cluster(workers: int) -> Iterator[tuple[str, list[psutil.Process]]]:
+    """A scheduler's address, and the workers that it has."""
+    with tempfile.TemporaryDirectory() as folder:
+        place, processes = Path(folder, "scheduler.json"), list[subprocess.Popen[bytes]]()
+
+        def start(what: str, *words: str) -> None:
+            command = [sys.executable, "-m", f"distributed.cli.dask_{what}", "--scheduler-file", str(place), *words]
+            processes.append(
+                subprocess.Popen(command, cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=-3)
+            )
+
+        start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
+        for number in range(workers):
+            local = str(Path(folder, str(number)))
+            start("worker", "--nthreads", "1", "--no-nanny", "--no-dashboard", "--local-directory", local)
+        try:
+            while not (place.is_file() and place.read_text().endswith("}")):
+                time.sleep(0.1)
+            yield json.loads(place.read_text())["address"], [psutil.Process(p.pid) for p in processes[1:]]
+        finally:
+            for process in reversed(processes):
+                process.terminate()
+                process.wait()
+
+
+def graded(grader: Spread, work: list[Submission], names: list[str]) -> float:
+    """Seconds of a batch."""
+    failed: list[Exception] = []
+
+    def done(student: str, result: Report | Exception) -> None:
+        if isinstance(result, Exception):
+            failed.append(result)
+
+    start = time.perf_counter()
+    grader.batch({one.student: lambda one=one: one for one in work}, names, done)
+    took = time.perf_counter() - start
+    if failed:
+        raise failed[0]
+    return took
+
+
+def busy(workers: list[psutil.Process]) -> float:
+    """CPU seconds that workers and all that they started have used."""
+    times = [p.cpu_times() for w in workers for p in (w, *w.children(recursive=True))]
+    return sum(t.user + t.system + t.children_user + t.children_system for t in times)
+
+
+def fresh(course: Course, names: list[str], count: int, mark: str) -> list[Submission]:
+    """Submissions that nobody graded before."""
+    from dataclasses import replace
+
+    def marked(one: Submission) -> Submission:
+        sources = {
+            name: replace(source, chunks=tuple(replace(c, text=f"{c.text}# {mark}\n") for c in source.chunks))
+            for name, source in one.sources.items()
+        }
+        return replace(one, sources=sources, digest=f"{one.digest} {mark}")
+
+    return [marked(one) for one in students(course, names, count)]
+
+
+def main() -> None:
+    course = find_course(ROOT)
+    names = list(course.module(MODULE).exercises)
+    count, rounds = (int(w) for w in (*sys.argv[1:3], *map(str, (STUDENTS, ROUNDS)[len(sys.argv) - 1 :])))
+    times: dict[int, list[float]] = {1: [], 2: []}
+    cores: dict[int, list[float]] = {1: [], 2: []}
+    with ExitStack() as stack:
+        clusters, graders = {}, {}
+        for workers in times:
+            address, clusters[workers] = stack.enter_context(cluster(workers))
+            graders[workers] = stack.enter_context(Spread(course, best_tier(), address, print))
+            graded(graders[workers], fresh(course, names, 2 * workers, "warm"), names)
+        for number in range(rounds):
+            for workers in times if number % 2 else reversed(times):
+                before = busy(clusters[workers])
+                times[workers].append(graded(graders[workers], fresh(course, names, count, f"{number}"), names))
+                cores[workers].append((busy(clusters[workers]) - before) / times[workers][-1])
+    print(f"{count} submissions of {MODULE}, {rounds} rounds, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
+    for workers, taken in times.items():
+        each = ", ".join(f"{t:.2f}" for t in taken)
+        print(
+            f"{workers} worker{'s' * (workers > 1)}: {statistics.median(taken):6.2f} s, "
+            f"{statistics.median(cores[workers]):.2f} cores busy   rounds {each}"
+        )
+    ratios = sorted(one / two for one, two in zip(times[1], times[2], strict=True))
+    most = (os.cpu_count() or 1) / statistics.median(cores[1])
+    print(
+        f"two against one: {statistics.median(ratios):.2f}x (from {ratios[0]:.2f} to {ratios[-1]:.2f}); "
+        f"these cores allow {most:.2f}x where nothing else runs"
+    )
+
+
+if __name__ == "__main__":
+    main()
