@@ -499,24 +499,23 @@ def write_integrity(course: Course, reports: list[Report], folder: Folder) -> No
     if course.config.variants.mode == "per_student":
         students = [r.student for r in reports]
         known = course.module_of
+        drawn: dict[tuple[str, str], variants.OfAClass] = {}
         for graded in reports:
             for part in (e for e in graded.exercises if e.exercise in known):
                 questions = course.exercise(part.exercise).questions
                 for result in part.results:
                     failed = result.kind != "check" and result.status == "failed" and result.actual
-                    if failed and result.name in questions:
-                        others = _fits(course, questions[result.name], graded.student, str(result.actual), students)
-                        if others:
-                            found.append({"student": graded.student, "question": result.name, "fits": others})
+                    if not failed or result.name not in questions:
+                        continue
+                    one = (part.exercise, result.name)
+                    if one not in drawn:
+                        question = questions[result.name]
+                        drawn[one] = variants.OfAClass(question, {s: course.params(question, s) for s in students})
+                    others = drawn[one].fits_others(graded.student, str(result.actual).removeprefix("read as "))
+                    if others:
+                        found.append({"student": graded.student, "question": result.name, "fits": others})
     folder.suspicions = found
     if folder.dry:
         return
     with resumable():
         write_atomic(folder.path / "integrity.json", json.dumps(found, indent=2) + "\n")
-
-
-def _fits(course: Course, question: Any, student: str, actual: str, students: list[str]) -> list[str]:
-    params = {s: course.params(question, s) for s in students}
-    own = params.pop(student)
-    different = {s: p for s, p in params.items() if p != own}
-    return variants.fits_another(question, actual.removeprefix("read as "), own, different)

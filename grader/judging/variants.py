@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 from grader.exercise import AuthorError, Choice, Question
@@ -27,7 +29,7 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
         seed: the course's, changed once per term.
         student: whose question; None: one variant that everybody shares.
     """
-    variants = list(question.variants())
+    variants = _variants(question)
     if not variants:
         raise AuthorError(f"{question.name}: no parameters satisfy its `where`")
     who = ["shared"] if student is None else ["student", student]  # a student may be called "shared"
@@ -38,29 +40,57 @@ def params_for(question: Question, *, seed: str, student: str | None) -> dict[st
     return drawn
 
 
-def fits_another(
-    question: Question, text: str, own: Mapping[str, Any], others: Mapping[str, Mapping[str, Any]]
-) -> list[str]:
-    """Other students whose question a wrong answer is right for: something for the staff to look at, never a verdict.
+class OfAClass:
+    """What everybody in a class drew of one question, and whose question a wrong answer is right for.
 
-    Args:
-        text: the answer, as it was shown back.
-        own: the parameters of the student who gave it.
-        others: parameters by student.
-
-    Returns:
-        Their names, sorted; empty when the answer is right for ``own`` or cannot be read, and where a right one may be luck,
-        as of a choice.
+    Many drew alike: an answer is read once and held against each draw, not against each student.
     """
-    if kind_name(question) not in TELLING or _fits(question, text, own):
-        return []
-    return sorted(student for student, params in others.items() if _fits(question, text, params))
+
+    def __init__(self, question: Question, params: Mapping[str, Mapping[str, Any]]) -> None:
+        """Draws, of which nothing is worked out yet.
+
+        Args:
+            params: by student.
+        """
+        self.question = question
+        self._alike: dict[str, tuple[Mapping[str, Any], list[str]]] = {}  # a draw and whose it is
+        self._draw_of = {student: repr(drawn) for student, drawn in params.items()}
+        for student in sorted(params):
+            self._alike.setdefault(self._draw_of[student], (params[student], []))[1].append(student)
+        self._right: dict[str, Any] = {}
+
+    def fits_others(self, student: str, text: str) -> list[str]:
+        """Others whose question a wrong answer is right for: something for the staff to look at, never a verdict.
+
+        Args:
+            student: who gave it.
+            text: the answer, as it was shown back.
+
+        Returns:
+            Their names, sorted; empty when the answer is right for who gave it or cannot be read, and where a right one may
+            be luck, as of a choice.
+        """
+        if kind_name(self.question) not in TELLING:
+            return []
+        own, _ = self._alike[self._draw_of[student]]
+        kind = kind_of(self.question, own)  # of those that tell, the same for every draw
+        try:
+            given = kind.read(text)
+        except BadAnswer:
+            return []
+
+        def fits(draw: str) -> bool:
+            if draw not in self._right:
+                self._right[draw] = wanted(self.question, self.question.fn, self._alike[draw][0], kind)
+            return kind.distance(given, self._right[draw]) is not None
+
+        if fits(self._draw_of[student]):
+            return []
+        whose = (who for draw, (drawn, who) in self._alike.items() if drawn != own and fits(draw))
+        return sorted(itertools.chain.from_iterable(whose))
 
 
-def _fits(question: Question, text: str, params: Mapping[str, Any]) -> bool:
-    kind = kind_of(question, params)
-    try:
-        given = kind.read(text)
-    except BadAnswer:
-        return False
-    return kind.distance(given, wanted(question, question.fn, params, kind)) is not None
+@cache
+def _variants(question: Question) -> list[dict[str, Any]]:
+    """All that can be drawn; a question stays as it was declared."""
+    return list(question.variants())

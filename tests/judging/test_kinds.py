@@ -21,7 +21,7 @@ from grader.judging.kinds.tables import TableKind
 from grader.judging.problems import question_problems
 from grader.judging.questions import render_question
 from grader.judging.units import BadAnswer
-from grader.judging.variants import fits_another, params_for
+from grader.judging.variants import OfAClass, params_for
 from grader.learner.answering import composed_answer
 from tests.question import declare
 
@@ -410,10 +410,14 @@ def test_what_a_learner_gets() -> None:
 def test_somebody_elses_answer_is_looked_for_where_nobody_guesses() -> None:
     others = {"bo": {"n": 2}, "cy": {"n": 1}}
     right = judged("costs", [[2, 3], [0, 5]], {"n": 2}).actual.removeprefix("read as ")
-    assert fits_another(QUESTIONS["costs"], right, {"n": 1}, others) == ["bo"]
-    assert fits_another(QUESTIONS["costs"], right, {"n": 2}, others) == []
-    assert fits_another(QUESTIONS["layout"], "P(None, 'y')", {"n": 1}, others) == []
-    assert fits_another(QUESTIONS["sent"], "A: an all-reduce", ORDERED, {"bo": {**ORDERED, "n": 4}}) == []
+
+    def others_of(name: str, text: str, own: dict[str, Any], others: dict[str, Any]) -> list[str]:
+        return OfAClass(QUESTIONS[name], {"ada": own, **others}).fits_others("ada", text)
+
+    assert others_of("costs", right, {"n": 1}, others) == ["bo"]
+    assert others_of("costs", right, {"n": 2}, others) == []
+    assert others_of("layout", "P(None, 'y')", {"n": 1}, others) == []
+    assert others_of("sent", "A: an all-reduce", ORDERED, {"bo": {**ORDERED, "n": 4}}) == []
 
 
 # -- what an author declares -------------------------------------------------------------------

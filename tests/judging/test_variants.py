@@ -9,14 +9,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from grader.common.observation import Outcome, Seen
 from grader.course.finding import find_course
 from grader.exercise import AuthorError, Exercise
 from grader.expect import Failure
 from grader.judging.answers import judge
+from grader.judging.kinds import kind_of
 from grader.judging.problems import question_problems
-from grader.judging.variants import fits_another, params_for
+from grader.judging.units import BadAnswer
+from grader.judging.variants import OfAClass, params_for
 
 ROOT = Path(__file__).parents[2]
 
@@ -74,17 +78,56 @@ def test_draws_respect_where():
 
 
 def test_an_answer_that_fits_somebody_else():
-    area = question()
     others = {"cy": {"n": 4, "m": 20}, "bo": {"n": 4, "m": 20}, "di": {"n": 1, "m": 10}}
-    own = {"n": 1, "m": 20}
-    assert fits_another(area, "80 us", own, others) == ["bo", "cy"]
-    assert fits_another(area, "80.5 us", own, others) == ["bo", "cy"]
-    assert fits_another(area, "33 us", own, others) == []
-    assert fits_another(area, "80 B", own, others) == []
+    drawn = OfAClass(question(), {"ada": {"n": 1, "m": 20}, **others})
+    assert drawn.fits_others("ada", "80 us") == ["bo", "cy"]
+    assert drawn.fits_others("ada", "80.5 us") == ["bo", "cy"]
+    assert drawn.fits_others("ada", "33 us") == []
+    assert drawn.fits_others("ada", "80 B") == []
 
 
 def test_a_right_answer_is_nobody_elses():
-    assert fits_another(question(), "20 us", {"n": 1, "m": 20}, {"bo": {"n": 2, "m": 10}}) == []
+    assert OfAClass(question(), {"ada": {"n": 1, "m": 20}, "bo": {"n": 2, "m": 10}}).fits_others("ada", "20 us") == []
+
+
+def one_by_one(of, student, text, params):
+    """Whose question an answer fits, held against every student: what ``OfAClass`` must come to."""
+
+    def fits(drawn):
+        kind = kind_of(of, drawn)
+        try:
+            return kind.distance(kind.read(text), kind.want(of(**drawn))) is not None
+        except BadAnswer:
+            return False
+
+    own = params[student]
+    return [] if fits(own) else sorted(s for s, drawn in params.items() if drawn != own and fits(drawn))
+
+
+NUMBERS = st.sampled_from([10, 20, 20.0, 30, 40, 41, 60, 80, 80.5])
+
+
+@given(
+    params=st.dictionaries(
+        st.text("abé0", max_size=3), st.fixed_dictionaries({"n": NUMBERS, "m": NUMBERS}), min_size=1
+    ),
+    texts=st.lists(st.one_of(NUMBERS.map(lambda n: f"{n * 20} us"), st.just("1 MiB"), st.just("?")), max_size=5),
+)
+def test_a_class_is_held_against_draws_as_it_would_be_against_students(params, texts):
+    area = question()
+    drawn = OfAClass(area, params)
+    for text in texts:
+        assert {s: drawn.fits_others(s, text) for s in params} == {s: one_by_one(area, s, text, params) for s in params}
+
+
+def test_each_draw_is_worked_out_once_however_many_had_it():
+    asked = []
+    area = question(params={"n": [1, 2, 3, 4], "m": [10, 20]})
+    area.fn = lambda n, m: asked.append((n, m)) or n * m * 1e-6
+    students = [f"s{i}" for i in range(300)]
+    drawn = OfAClass(area, {s: params_for(area, seed="a", student=s) for s in students})
+    found = [drawn.fits_others(s, "80 us") for s in students]
+    assert len(asked) == 8 and any(found)
 
 
 # -- D1, the exercise that is graded by all of this -------------------------------------------
