@@ -1,32 +1,47 @@
 """What goes round from device to device: permutes of which each sends on what the one before it brought.
 
-Followed through all that keeps an array's size element by element, sums and loops included; what is cut, multiplied as matrices or
-gathered begins anew, for nobody can say from where it came.
+Followed through all that keeps an array's size element by element, sums and loops included, and through cuts of what came as a whole. A
+buffer remembers what was written where: of what is cut from it one can say whence it came, if the place is known, as on each device it
+is where it is computed from the device's number. What is multiplied as matrices or joined begins anew, for nobody can say from where it came.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
+from grader.common.integers import Numbers, computed
 from grader.wire.operations import Body, Operation, Operations
 
 MOST_STEPS = 20_000  # operations, loops written out
 MOST_HOPS = 64
+MOST_WRITES = 256  # into one buffer that are told apart
 KEEPS = {
     "abs", "add", "and", "clamp", "convert", "copy", "divide", "exponential", "log", "maximum", "minimum", "multiply", "negate",
     "power", "reshape", "rsqrt", "select", "shard", "sqrt", "subtract", "tanh", "transpose", "unshard",
 }  # fmt: skip
+STAYS = {"convert", "copy", "negate"}  # every element in its place
+CUTS = {
+    "slice",
+    "dynamic_slice",
+    "gather",
+    "broadcast_in_dim",
+    "reverse",
+}  # elements of their first operand, and no others
+
+Sources = tuple[int | None, ...]
+Place = tuple[int, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Hop:
-    """One permute of a journey, and the journey before it."""
+    """One permute of a journey, the journey before it, and for every device whence comes what it holds then; None: zeros."""
 
     op: Operation
     before: Hop | None
     count: int
+    holds: Sources
 
 
 @dataclass(frozen=True)
@@ -40,18 +55,17 @@ class Journey:
 
     axes: tuple[str, ...]
     lines: tuple[int | None, ...]
-    holds: tuple[tuple[int | None, ...], ...]
+    holds: tuple[Sources, ...]
 
 
 def journeys(program: Operations) -> list[Journey]:
     """All of two rounds or more, in program order, those that are alike once; none where the program is too long."""
-    walk = _Walk(program)
+    walk = _Walk(program, math.prod(program.mesh.values()))
     try:
-        walk.body(program.main, [None] * len(program.main.arguments))
+        walk.body(program.main, [walk.own] * len(program.main.arguments))
     except _TooLongError:
         return []
-    devices = math.prod(program.mesh.values())
-    found = (_journey(hop, devices) for hop in walk.ends() if hop.count > 1)
+    found = (_journey(hop, walk.own.sources) for hop in walk.ends() if hop.count > 1)
     return list({(j.axes, j.holds): j for j in found}.values())
 
 
@@ -59,76 +73,194 @@ class _TooLongError(Exception):
     pass
 
 
+@dataclass(frozen=True, eq=False)
+class _Held:
+    """What is known of a value.
+
+    Attributes:
+        sources: for every device whence its part set out. hop: the last of those that brought it; None: it is here from the first.
+        writes: what stands in it now in place of that, oldest first. mixed: so does other than these.
+        numbers: for every device which integer it is, where it is a single one and that is known.
+    """
+
+    sources: Sources
+    hop: Hop | None = None
+    writes: tuple[_Write, ...] = ()
+    mixed: bool = False
+    numbers: Numbers | None = None
+
+    @property
+    def whole(self) -> bool:
+        return not self.writes and not self.mixed
+
+    @property
+    def hops(self) -> int:
+        return self.hop.count if self.hop else 0
+
+
+@dataclass(frozen=True, eq=False)
+class _Write:
+    """A block of a buffer: where it begins on each device (None: it is not written there), its shape, and what stands there."""
+
+    starts: tuple[Place | None, ...]
+    shape: Place
+    held: _Held
+
+
 @dataclass
 class _Walk:
-    """Operations in the order in which they run, with the last hop of what each value holds."""
+    """Operations in the order in which they run, with what each value holds."""
 
     program: Operations
-    at: dict[int, Hop | None] = field(default_factory=dict)
+    devices: int
+    at: dict[int, _Held] = field(default_factory=dict)
     hops: list[Hop] = field(default_factory=list)
     steps: int = 0
+
+    def __post_init__(self) -> None:
+        self.own = _Held(tuple(range(self.devices)))
 
     def ends(self) -> Iterator[Hop]:
         """Hops after which nothing goes on."""
         inner = {id(hop.before) for hop in self.hops}
         return (hop for hop in self.hops if id(hop) not in inner)
 
-    def body(self, body: Body, brought: list[Hop | None]) -> list[Hop | None]:
+    def body(self, body: Body, brought: list[_Held]) -> list[_Held]:
         self.at.update(zip(body.arguments, brought, strict=True))
         for op in body.operations:
             self.steps += 1
             if self.steps > MOST_STEPS:
                 raise _TooLongError
             self.at.update(zip(op.results, self.made(op), strict=True))
-        return [self.at.get(value) for value in body.results]
+        return [self.at.get(value, self.own) for value in body.results]
 
-    def made(self, op: Operation) -> list[Hop | None]:
+    def made(self, op: Operation) -> list[_Held]:
         """What the results of an operation bring with them."""
-        brought = [self.at.get(value) for value in op.operands]
+        brought = [self.at.get(value, self.own) for value in op.operands]
         if op.communication is not None:
-            return [self.hop(op, brought[0])] if op.communication.kind == "permute" else [None] * len(op.results)
+            return [self.hop(op, brought[0])] if op.communication.kind == "permute" else [self.own] * len(op.results)
         if op.name == "while":
             return self.loop(op, brought)
         if op.name == "optimization_barrier":
             return brought
-        if op.name not in KEEPS:
-            return [None] * len(op.results)
-        size = self.size(op.results[0])
-        kept = [hop for hop, value in zip(brought, op.operands, strict=True) if hop and self.size(value) == size]
-        return [max(kept, key=lambda hop: hop.count, default=None)]
+        if len(op.results) != 1:
+            return [self.own] * len(op.results)
+        if (numbers := computed(op, self.program, [held.numbers for held in brought])) is not None:
+            return [replace(self.own, numbers=numbers)]
+        if op.name in CUTS:
+            return [self.cut(op, brought)]
+        if op.name in ("dynamic_update_slice", "scatter"):
+            return [self.written(op, brought)]
+        return [self.kept(op, brought) if op.name in KEEPS else self.own]
 
-    def hop(self, op: Operation, before: Hop | None) -> Hop:
-        made = Hop(op, before, before.count + 1 if before else 1)
+    def kept(self, op: Operation, brought: list[_Held]) -> _Held:
+        """What came farthest, of all that is as large as the result."""
+        size = self.size(op.results[0])
+        alike = [held for held, value in zip(brought, op.operands, strict=True) if self.size(value) == size]
+        farthest = max(alike, key=lambda held: held.hops, default=self.own)
+        if op.name in STAYS or all(held.whole for held in alike):
+            return replace(farthest, numbers=None)
+        return _Held(farthest.sources, farthest.hop, mixed=True)
+
+    def cut(self, op: Operation, brought: list[_Held]) -> _Held:
+        """A part of a value: where other things stand in it, of what is known to lie within one of them."""
+        held, shape = brought[0], self.shape(op.results[0])
+        if held.whole:
+            return replace(held, numbers=None)
+        starts = self.starts(self.shape(op.operands[0]), shape, brought[1:]) if op.name == "dynamic_slice" else None
+        if held.mixed or starts is None:
+            return self.own
+        found = [_standing(held, device, start, shape) for device, start in enumerate(starts)]
+        if None in found:
+            return self.own
+        parts = [part for part in found if part is not None]
+        farthest = max(parts, key=lambda part: part.hops)
+        return _Held(tuple(part.sources[device] for device, part in enumerate(parts)), farthest.hop)
+
+    def written(self, op: Operation, brought: list[_Held]) -> _Held:
+        """A buffer with a block written into it."""
+        held, whole = brought[0], self.shape(op.operands[0])
+        if op.name == "scatter":
+            update = brought[2] if len(brought) == 3 else self.own
+            shape, starts = self.scattered(op, whole, brought)
+            if not update.hops and held.hops + len(held.writes):  # it may be a sum
+                starts = None
+        else:
+            update, shape = brought[1], self.shape(op.operands[1])
+            starts = self.starts(whole, shape, brought[2:])
+        if starts is None or held.mixed or not update.whole:
+            return _Held(held.sources, held.hop, mixed=True)
+        if len(held.writes) == MOST_WRITES:
+            raise _TooLongError
+        return replace(held, writes=(*held.writes, _Write(tuple(starts), shape, update)), numbers=None)
+
+    def starts(self, whole: Place, part: Place, brought: Sequence[_Held]) -> list[Place | None] | None:
+        """Where a part begins on each device, moved to where there is room for it; None where that is not known."""
+        known = [held.numbers for held in brought]
+        if len(known) != len(whole) or None in known:
+            return None
+        room = [size - own for size, own in zip(whole, part, strict=True)]
+        places = zip(*(numbers for numbers in known if numbers is not None), strict=True)
+        return [tuple(min(max(at, 0), most) for at, most in zip(place, room, strict=True)) for place in places]
+
+    def scattered(self, op: Operation, whole: Place, brought: list[_Held]) -> tuple[Place, list[Place | None] | None]:
+        """Shape and places of what replaces one entry of one dimension; outside of it nothing is written."""
+        if len(op.operands) != 3 or (numbers := brought[1].numbers) is None:
+            return (), None
+        update = self.shape(op.operands[2])
+        dims = [d for d in range(len(whole)) if whole[:d] + whole[d + 1 :] == update]
+        if len(dims) != 1:
+            return (), None
+        (d,) = dims
+        places = [(0,) * d + (n,) + (0,) * (len(whole) - d - 1) if 0 <= n < whole[d] else None for n in numbers]
+        return (*update[:d], 1, *update[d:]), places
+
+    def hop(self, op: Operation, brought: _Held) -> _Held:
+        assert op.communication is not None
+        senders = {target: source for source, target in op.communication.groups}
+        holds = tuple(brought.sources[senders[d]] if d in senders else None for d in range(self.devices))
+        made = Hop(op, brought.hop, brought.hops + 1, holds)
         if made.count > MOST_HOPS:
             raise _TooLongError
         self.hops.append(made)
-        return made
+        return _Held(holds, made, mixed=not brought.whole)
 
-    def loop(self, op: Operation, brought: list[Hop | None]) -> list[Hop | None]:
+    def loop(self, op: Operation, brought: list[_Held]) -> list[_Held]:
         if op.rounds is None:
-            return [None] * len(op.results)
+            return [self.own] * len(op.results)
         for _ in range(op.rounds):
             brought = self.body(op.bodies[1], brought)
         return brought
+
+    def shape(self, value: int) -> Place:
+        return self.program.values[value].shape
 
     def size(self, value: int) -> int:
         about = self.program.values[value]
         return math.prod(about.shape) // about.parts
 
 
-def _journey(last: Hop, devices: int) -> Journey:
-    hops: list[Operation] = []
+def _standing(held: _Held, device: int, start: Place | None, shape: Place) -> _Held | None:
+    """What stands in this part of a buffer on one device; None where it is of several."""
+    assert start is not None
+    for write in reversed(held.writes):
+        at = write.starts[device]
+        if at is None:
+            continue
+        spans = list(zip(start, shape, at, write.shape, strict=True))
+        if all(b <= a and a + n <= b + m for a, n, b, m in spans):
+            return write.held
+        if all(a < b + m and b < a + n for a, n, b, m in spans):
+            return None
+    return _Held(held.sources, held.hop)
+
+
+def _journey(last: Hop, own: Sources) -> Journey:
+    hops: list[Hop] = []
     hop: Hop | None = last
     while hop is not None:
-        hops.append(hop.op)
+        hops.append(hop)
         hop = hop.before
     hops.reverse()
-    holds: list[tuple[int | None, ...]] = [tuple(range(devices))]
-    axes: list[str] = []
-    for op in hops:
-        assert op.communication is not None
-        senders = {target: source for source, target in op.communication.groups}
-        before = holds[-1]
-        holds.append(tuple(before[senders[d]] if d in senders else None for d in range(devices)))
-        axes += op.communication.axes
-    return Journey(tuple(dict.fromkeys(axes)), tuple(op.line for op in hops), tuple(holds))
+    axes = [axis for hop in hops if hop.op.communication for axis in hop.op.communication.axes]
+    return Journey(tuple(dict.fromkeys(axes)), tuple(hop.op.line for hop in hops), (own, *(hop.holds for hop in hops)))

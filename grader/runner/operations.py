@@ -236,6 +236,7 @@ class _Reader:
             precision=_passes(op) if name in PRODUCTS else 1,
             length=_sorted_together(op) if name == "sort" else 0,
             number=_number(op) if name == "constant" else None,
+            direction=_direction(op) if name == "compare" else "",
             rounds=trip_count(op) if name == "while" else None,
             manual=self.real <= self.manual,
             communication=self.communication(op) if kind_of(op) else None,
@@ -292,6 +293,10 @@ def _passes(op: Any) -> int:
 def _sorted_together(op: Any) -> int:
     shape = shaped(op.operands[0].type)[0]
     return shape[op.attributes["dimension"].value if "dimension" in op.attributes else -1] if shape else 1
+
+
+def _direction(op: Any) -> str:
+    return stablehlo.ComparisonDirectionAttr(op.attributes["comparison_direction"]).value
 
 
 def _number(op: Any) -> int | None:

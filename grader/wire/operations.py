@@ -26,6 +26,7 @@ MAX_SIZE = 1 << 62
 KINDS = (
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ragged_all_to_all", "permute", "broadcast",
 )  # fmt: skip
+DIRECTIONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
 
 
 @dataclass(frozen=True)
@@ -86,6 +87,7 @@ class Operation:
         precision: of a product, 1 (default), 3 (high) or 6 (highest) passes over 32-bit operands; else 1.
         length: of a sort, how many elements are sorted together; else 0.
         number: of a constant that is one integer, which; else None.
+        direction: of a comparison, one of ``DIRECTIONS``; else "".
         rounds: of a ``while``, how often its body runs; None when the program does not say.
         manual: it stands inside ``shard_map``, manual over every axis, so shapes are one device's own.
         communication: of a collective.
@@ -101,6 +103,7 @@ class Operation:
     precision: int = 1
     length: int = 0
     number: int | None = None
+    direction: str = ""
     rounds: int | None = None
     manual: bool = True
     communication: Communication | None = None
@@ -132,7 +135,8 @@ class Operations:
 # -- as JSON -----------------------------------------------------------------------------------
 
 USUAL = {
-    "flops": 0, "precision": 1, "length": 0, "number": None, "rounds": None, "manual": True, "file": None, "line": None,
+    "flops": 0, "precision": 1, "length": 0, "number": None, "direction": "", "rounds": None, "manual": True, "file": None,
+    "line": None,
 }  # fmt: skip
 
 
@@ -224,6 +228,7 @@ class _Reading:
             precision=as_size(data.get("precision", 1), least=1),
             length=as_size(data.get("length", 0)),
             number=_number(data.get("number")),
+            direction=_direction(data.get("direction", "")),
             rounds=None if data.get("rounds") is None else as_size(data["rounds"]),
             manual=data.get("manual", True) is True,
             communication=None if about is None else self.communication(about),
@@ -277,6 +282,12 @@ def _value(data: Any) -> Value:
     if math.prod(sizes) > MAX_SIZE:
         raise ValueError("an array is too large")
     return Value(sizes, dtype, as_size(parts, least=1))
+
+
+def _direction(data: Any) -> str:
+    if data not in ("", *DIRECTIONS):
+        raise ValueError(f"no comparison {data!r}")
+    return data
 
 
 def _number(data: Any) -> int | None:

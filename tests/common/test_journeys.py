@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 
 import jax.numpy as jnp
@@ -12,13 +13,13 @@ from jax.sharding import PartitionSpec as P
 from grader.common.journeys import Journey, journeys
 from tests.clock.programs import read
 
-N = 4
+N, ROWS = 4, 48
 ROUND = [(i, (i + 1) % N) for i in range(N)]
 BACK = [(i, (i - 1) % N) for i in range(N)]
 
 
 def found(local: Callable, mesh: dict[str, int] | None = None) -> list[Journey]:
-    return journeys(read(local, [((16, 16), P("x"))], P("x"), mesh=mesh or {"x": N}))
+    return journeys(read(local, [((ROWS, 16), P("x"))], P("x"), mesh=mesh or {"x": N}))
 
 
 def written_out(a):
@@ -83,9 +84,88 @@ def alone(a):
     return lax.ppermute(a, "x", ROUND)
 
 
-def cut_between(a):
-    b = lax.ppermute(a, "x", ROUND)
-    return jnp.concatenate([lax.ppermute(b[1:], "x", ROUND), b[:1]])
+def all_to_all(a):
+    """A bag that gets lighter: a chunk leaves it at each stop."""
+    me = lax.axis_index("x")
+    chunks = jnp.stack(jnp.split(a, N, axis=1))
+    out = jnp.zeros_like(chunks).at[me].set(chunks[me])
+    bag = chunks[(me + jnp.arange(1, N)) % N]
+    for hop in range(1, N):
+        bag = lax.ppermute(bag, "x", ROUND)
+        out = out.at[(me - hop) % N].set(bag[0])
+        bag = bag[1:]
+    return out.reshape(-1, out.shape[2])
+
+
+def slots(a):
+    """All through one buffer: what came last is found in it, and the next put into it."""
+    me = lax.axis_index("x")
+    out = jnp.zeros((N, *a.shape), a.dtype).at[me].set(a)
+    for hop in range(1, N):
+        out = out.at[(me - hop) % N].set(lax.ppermute(out[(me - hop + 1) % N], "x", ROUND))
+    return out.reshape(-1, a.shape[1])
+
+
+def slots_in_a_loop(a):
+    me, k = lax.axis_index("x"), a.shape[0]
+    out = lax.dynamic_update_slice(jnp.zeros((N * k, a.shape[1]), a.dtype), a, (me * k, 0))
+
+    def one(hop, out):
+        held = lax.dynamic_slice(out, (jnp.mod(me - hop + 1, N) * k, 0), a.shape)
+        return lax.dynamic_update_slice(out, lax.ppermute(held, "x", ROUND), (jnp.mod(me - hop, N) * k, 0))
+
+    return lax.fori_loop(1, N, one, out)
+
+
+def whole_buffer(a):
+    """The buffer itself goes round, and each device adds its own."""
+    me, k = lax.axis_index("x"), a.shape[0]
+    out = jnp.zeros((N * k, a.shape[1]), a.dtype)
+    for hop in range(N):
+        out = lax.dynamic_update_slice(out, a, (me * k, 0))
+        out = lax.ppermute(out, "x", ROUND) if hop < N - 1 else out
+    return out
+
+
+def reduced(a):
+    """Sums travel, and stand in the buffer in between."""
+    me = lax.axis_index("x")
+    parts = a.reshape(N, -1, a.shape[1])
+    for hop in range(1, N):
+        parts = parts.at[(me - hop - 1) % N].add(lax.ppermute(parts[(me - hop) % N], "x", ROUND))
+    return parts[me]
+
+
+@pytest.mark.parametrize("ring", [all_to_all, slots, slots_in_a_loop, whole_buffer, reduced])
+def test_a_ring_through_a_buffer_is_followed(ring: Callable) -> None:
+    (journey,) = found(ring)
+    assert journey.holds == tuple(tuple((d - after) % N for d in range(N)) for after in range(N))
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_whatever_is_cut_from_a_buffer_and_put_into_it_holds_come_from_where_a_simulation_says(seed: int) -> None:
+    draw = random.Random(seed)
+    steps = [(draw.randrange(N), draw.randrange(N), draw.choice([ROUND, BACK])) for _ in range(4)]
+
+    def local(a):
+        me, k = lax.axis_index("x"), a.shape[0]
+        out = lax.dynamic_update_slice(jnp.zeros((N * k, a.shape[1]), a.dtype), a, (me * k, 0))
+        for taken, put, way in steps:
+            part = lax.ppermute(lax.dynamic_slice(out, ((me + taken) % N * k, 0), a.shape), "x", way)
+            out = lax.dynamic_update_slice(out, part, ((me * 3 + put) % N * k, 0))
+        return out
+
+    buffers, hops = [[(d, 0)] * N for d in range(N)], 0  # of what stands there: whence, after how many hops
+    held = [(d, 0) for d in range(N)]
+    for taken, put, way in steps:
+        sent = [buffers[d][(d + taken) % N][0] for d in range(N)]
+        hops = 1 + max(buffers[d][(d + taken) % N][1] for d in range(N))
+        for source, target in way:
+            held[target] = (sent[source], hops)
+        for d in range(N):
+            buffers[d][(d * 3 + put) % N] = held[d]
+    last = [(len(journey.lines), journey.holds[-1]) for journey in found(local)]
+    assert ((hops, tuple(source for source, _ in held)) in last) == (hops > 1)
 
 
 def multiplied_between(a):
@@ -100,6 +180,28 @@ def very_long(a):
     return lax.fori_loop(0, 1000, lambda _, a: lax.ppermute(a, "x", ROUND), a)
 
 
-@pytest.mark.parametrize("local", [alone, cut_between, multiplied_between, unknown_rounds, very_long])
+def joined_between(a):
+    b = lax.ppermute(a, "x", ROUND)
+    return lax.ppermute(jnp.concatenate([a[:8], b[8:]]), "x", ROUND)
+
+
+def cut_across(a):
+    """The part lies half in what was put there."""
+    out = lax.dynamic_update_slice(jnp.zeros((24, 16), a.dtype), lax.ppermute(a, "x", ROUND), (lax.axis_index("x"), 0))
+    return lax.ppermute(lax.dynamic_slice(out, (6, 0), (12, 16)), "x", ROUND)
+
+
+def nobody_knows_where(a):
+    at = a[0, 0].astype(jnp.int32)
+    out = lax.dynamic_update_slice(jnp.zeros((24, 16), a.dtype), lax.ppermute(a, "x", ROUND), (at, 0))
+    return lax.ppermute(lax.dynamic_slice(out, (0, 0), a.shape), "x", ROUND)
+
+
+NOTHING = [
+    alone, multiplied_between, unknown_rounds, very_long, joined_between, cut_across, nobody_knows_where,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("local", NOTHING)
 def test_nothing_is_said_where_nothing_goes_on_or_nobody_can_tell(local: Callable) -> None:
     assert found(local) == []

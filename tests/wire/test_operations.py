@@ -83,6 +83,8 @@ OPS = ["main", 1]
         ([*OPS, 0, "flops"], -1),
         ([*OPS, 0, "flops"], 1.5),
         ([*OPS, 1, "number"], 1 << 80),
+        ([*OPS, 1, "direction"], "NEXT"),
+        ([*OPS, 1, "direction"], ["LT"]),
         ([*OPS, 2, "rounds"], "many"),
         ([*OPS, 2, "line"], -1),
         ([*OPS, 2, "bodies"], [[[3], [], []]] * 2),
