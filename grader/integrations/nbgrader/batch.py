@@ -34,10 +34,10 @@ from sqlalchemy.exc import SQLAlchemyError
 
 from grader.common.files import write_atomic
 from grader.common.result import Report
-from grader.common.text import printable
+from grader.common.text import a_few, printable
 from grader.course.config import CourseError
 from grader.intake.submission import Unreadable
-from grader.integrations.nbgrader import class_page, handed_in
+from grader.integrations.nbgrader import by_hand, class_page, handed_in
 from grader.integrations.nbgrader import folder as course_folder
 from grader.integrations.nbgrader.autograder import KEPT, Elsewhere, Work, stamp
 from grader.integrations.nbgrader.gradebook import annotate, save
@@ -276,10 +276,14 @@ class _Batch:
             return ""
 
     def _wait_for_a_person(self, outcome: Outcome) -> None:
-        """Our cells that nbgrader asks somebody to look at: resubmitted over a manual score, or pending."""
+        """Our cells that nbgrader asks somebody to look at: resubmitted over a manual score, pending, or an answer in words; and
+        what people gave by now, laid over the reports."""
         for student, reason in outcome.failures.items():
             outcome.attention[student] = [f"not graded: {reason}", *outcome.attention.get(student, [])]
-        ours = {c: e for works in self._exercises.values() for c, e in works.items()}
+        course = self.session.shardlings.loaded
+        checks = {c: e for works in self._exercises.values() for c, e in works.items()}
+        words = by_hand.to_read(course, checks.values())
+        ours = checks | words
         for submission in self.gradebook.assignment_submissions(self.assignment):
             who = str(submission.student.id)
             waiting = [
@@ -289,13 +293,18 @@ class _Batch:
                 if g.needs_manual_grade and g.name in ours
             ]
             scored = sorted(ours[g.name] for g in waiting if g.manual_score is not None)
-            pending = sorted(ours[g.name] for g in waiting if g.manual_score is None)
+            pending = sorted(checks[g.name] for g in waiting if g.manual_score is None and g.name in checks)
+            unread = sorted(words[g.name] for g in waiting if g.manual_score is None and g.name in words)
             if submission.total_seconds_late > 0:
                 outcome.late[who] = submission.total_seconds_late
             if scored:
                 outcome.needs_a_person(who, f"graded anew over a manual score of {', '.join(scored)}: look again")
             if pending:
                 outcome.needs_a_person(who, f"pending, the grader itself failed in {', '.join(pending)}")
+            if unread:
+                outcome.needs_a_person(who, f"by hand, in the formgrader: {a_few(unread)}")
+            if who in self.reports:
+                self.reports[who] = [by_hand.laid_over(report, submission, course) for report in self.reports[who]]
         outcome.attention = dict(sorted(outcome.attention.items()))
 
     @property

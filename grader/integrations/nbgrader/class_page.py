@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,9 +14,11 @@ from grader.reports.attention import Attention, Kind
 from grader.reports.pages import page_name, render_html, render_summary_html
 from grader.reports.summary import summarise
 
+BY_HAND = "by_hand.json"
 _BEGINS: list[tuple[str, Kind]] = [
     ("not graded", "not graded"),
     ("pending", "pending"),
+    ("by hand", "by hand"),
     ("graded anew", "handed in again"),
 ]
 
@@ -26,7 +30,8 @@ def write(
     attention: Mapping[str, Sequence[str]],
     late: Mapping[str, float],
 ) -> str:
-    """Write the class page into ``place``, and the page of each student who has none; the class page's path.
+    """Write the class page into ``place``, and the page of each student who has none, or to whom a person gave other points than when
+    it was written; the class page's path.
 
     Args:
         reports: by student, those of their notebooks.
@@ -41,12 +46,27 @@ def write(
         *(Attention(student=s, reason=why, kind=_kind(why)) for s, reasons in attention.items() for why in reasons),
         *(Attention(student=s, reason=_how_late(late[s]), kind="late") for s in sorted(late)),
     ]
+    before, now = _read_marks(place), {}
     for report in whole:
-        if not (page := place / page_name(report.student)).is_file():
+        if any(e.by_hand or any(r.by_hand for r in e.results) for e in report.exercises):
+            now[report.student] = hashlib.sha256(report.dumps().encode()).hexdigest()
+        page = place / page_name(report.student)
+        if not page.is_file() or now.get(report.student) != before.get(report.student):
             write_atomic(page, render_html(report, audience="staff"))
+    if now or before:
+        write_atomic(place / BY_HAND, json.dumps(now, indent=2) + "\n")
     page = place / "index.html"
     write_atomic(page, render_summary_html(summary.model_copy(update={"attention": needed}), whole))
     return str(page)
+
+
+def _read_marks(place: Path) -> dict[str, str]:
+    """By student with points given by hand, of which report their page is; empty where nothing of that can be read."""
+    try:
+        found = json.loads((place / BY_HAND).read_text(encoding="utf-8"))
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def drop(place: Path, student: str) -> None:

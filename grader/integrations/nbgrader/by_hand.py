@@ -1,0 +1,75 @@
+"""Points that a person gave in nbgrader's formgrader, as reports show them: for answers in words, and in place of the grader's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from grader.batch.overrides import Override, overridden, with_sums
+from grader.common.result import ExerciseReport, Report, Result
+from grader.course.loading import Course
+from grader.exercise import Exercise
+from grader.integrations.nbgrader import folder
+
+WHO = "the staff, in nbgrader"
+SAID = 1000  # characters of a comment
+
+
+def laid_over(report: Report, submission: Any, course: Course) -> Report:
+    """The report with the points that stand in the gradebook.
+
+    A score for an exercise's check cell is for all that no person reads: with words of it still to be read the exercise
+    stays as graded, for its sum is not known.
+
+    Args:
+        submission: nbgrader's SubmittedAssignment.
+    """
+    grades = {grade.name: grade for book in submission.notebooks for grade in book.grades}
+    said = {comment.name: comment.manual_comment for book in submission.notebooks for comment in book.comments}
+    found: list[Override] = []
+    for graded in report.exercises:
+        exercise = course.exercise(graded.exercise)
+        words = {
+            f"{exercise.id}/{q.name}": folder.cell_name(exercise.id, q.name) for q in folder.written_questions(exercise)
+        }
+        results = {f"{exercise.id}/{result.name}": result for result in graded.results}
+        given = {
+            check: points
+            for check, cell in words.items()
+            if (points := _points(exercise, grades.get(cell))) is not None
+        }
+        whole = None if exercise.extension else _points(exercise, grades.get(folder.check_cell(exercise.id)))
+        rest = [result for check, result in results.items() if check in words and check not in given]
+        if whole is not None and not any(result.waits for result in rest):
+            total = whole + sum(given.values()) + sum(result.earned for result in rest)
+            found.append(_override(report.student, exercise.id, total, graded, ""))
+        else:
+            found += [
+                _override(report.student, check, points, results[check], said.get(words[check]))
+                for check, points in given.items()
+                if check in results
+            ]
+    return with_sums(overridden(report, None, found)[0]) if found else report
+
+
+def to_read(course: Course, exercises: Iterable[str]) -> dict[str, str]:
+    """Cell -> EXERCISE/QUESTION of the answers that a person reads."""
+    return {
+        folder.cell_name(name, question.name): f"{name}/{question.name}"
+        for name in exercises
+        for question in folder.written_questions(course.exercise(name))
+    }
+
+
+def _points(exercise: Exercise, grade: Any) -> float | None:
+    """What a person gave for a cell; those of an extension are worth nothing and get extra credit."""
+    if grade is None:
+        return None
+    return grade.extra_credit if exercise.extension else grade.manual_score
+
+
+def _override(student: str, check: str, points: float, target: ExerciseReport | Result, said: str | None) -> Override:
+    within = min(max(float(points), 0.0), target.points)
+    return Override(
+        student=student, check=check, points=within, by=WHO, reason=(said or "").strip()[:SAID] or "no comment"
+    )
