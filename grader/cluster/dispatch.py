@@ -205,7 +205,7 @@ class Dispatch:
                 raise ClusterError(
                     f"no workers at {at}; start one on each machine: dask worker {at} --nthreads 1, then run this again"
                 )
-        elif self.members and not self.proved:  # all that are there are refused
+        elif not self.proved and self.members and all(m.state == "refused" for m in self.members.values()):
             raise ClusterError(self._nobody("no worker can grade"))
         elif now - self.usable_at > self.patience.none:
             raise ClusterError(self._nobody("no worker is left"))

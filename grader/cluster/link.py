@@ -13,6 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 import distributed
+from distributed import comm
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
 
@@ -32,6 +33,7 @@ class Dask:
         for name in ("distributed", "tornado", "asyncio"):  # what goes wrong is said in one line, by us
             logging.getLogger(name).setLevel(logging.CRITICAL + 1)
         warnings.filterwarnings("ignore", module="distributed")  # on versions: there is word of those that matter
+        _expect_usable(address)
         try:
             self.client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="shardlings")
         except (OSError, TimeoutError, CommClosedError) as error:
@@ -40,10 +42,7 @@ class Dask:
                 "and pass the address that it prints: --cluster tcp://HOST:8786"
             ) from None
         except (ValueError, TypeError, RuntimeError, ImportError) as error:
-            raise ClusterError(
-                f"--cluster {address} cannot be used ({_first_line(error)}); "
-                "pass the one that dask scheduler prints: --cluster tcp://HOST:8786"
-            ) from None
+            raise _unusable(address, error) from None
         self._numbers = itertools.count(1)
         self._futures: dict[int, Any] = {}
         self._came: queue.SimpleQueue[tuple[int, bytes | Exception]] = queue.SimpleQueue()
@@ -135,6 +134,31 @@ class Dask:
         self._fetchers.shutdown(wait=False, cancel_futures=True)
         with suppress(*NOTHING, RuntimeError):
             self.client.close(timeout=LEAVE_SECONDS)
+
+
+def _expect_usable(address: str) -> None:
+    """Raises ClusterError for what Dask's client would not take: made in vain, that complains twice, after a while."""
+    try:
+        scheme, place = comm.parse_address(address, strict=True)
+        if scheme == "inproc":
+            raise ValueError("inproc is for one process")
+        comm.registry.get_backend(scheme)
+        comm.parse_host_port(place)
+        security = distributed.Security()
+        encrypted = security.get_connection_args("client").get("ssl_context") is not None
+    except (ValueError, TypeError, OSError) as error:
+        raise _unusable(address, error) from None
+    if scheme in ("tls", "wss") and not encrypted:
+        raise ClusterError(f"{address} needs certificates, and Dask's settings name none; see TLS in docs/cluster.md")
+    if scheme not in ("tls", "wss") and security.require_encryption:
+        raise ClusterError(f"Dask's settings here require encryption, so --cluster takes tls://..., not {address}")
+
+
+def _unusable(address: str, error: BaseException) -> ClusterError:
+    return ClusterError(
+        f"--cluster {address} cannot be used ({_first_line(error)}); "
+        "pass what dask scheduler prints: --cluster tcp://HOST:8786"
+    )
 
 
 def _first_line(error: BaseException) -> str:

@@ -96,7 +96,7 @@ IMPATIENT = """
 import sys
 from grader.cluster import spread
 from grader.cluster.dispatch import Patience
-spread.Spread.__init__.__kwdefaults__["patience"] = Patience(silent=3, first=3, none=6, poll=0.2)
+spread.Spread.__init__.__kwdefaults__["patience"] = Patience(silent=5, first=3, none=120, poll=0.2)
 from grader.cli import main
 main()
 """

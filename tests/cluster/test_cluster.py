@@ -21,7 +21,7 @@ from tests.made_up import made_up
 
 pytest.importorskip("distributed")
 pytestmark = [pytest.mark.slow, pytest.mark.skipif(sys.platform != "linux", reason="sandboxes")]
-COUNT = 24
+COUNT = 12
 CONNECT = """
 import socket
 for place in {places!r}:
@@ -33,8 +33,12 @@ for place in {places!r}:
     raise ValueError("CANARY connected")
 for folder in {folders!r}:
     import os
-    if os.path.exists(folder):
-        raise ValueError("CANARY found " + folder)
+    try:
+        os.listdir(folder)
+    except OSError as error:
+        said = type(error).__name__
+        continue
+    raise ValueError("CANARY found " + folder)
 def gather(a, *, mesh):
     return a
 gather_time = 1
@@ -60,7 +64,7 @@ def here(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for student, text in odd.items():
         (folder / "class" / student / "x1_gather.py").write_text(text)
     text = (folder / "course" / "course.yaml").read_text()
-    (folder / "course" / "course.yaml").write_text(f"{text}limits:\n  trace_seconds: 2\n  total_seconds: 4\n")
+    (folder / "course" / "course.yaml").write_text(f"{text}limits:\n  trace_seconds: 1\n  total_seconds: 2\n")
     return folder
 
 
@@ -220,9 +224,7 @@ def test_a_submission_reaches_neither_worker_nor_scheduler(
     workers("w")
     address = there.log("worker-w").read_text().split("Start worker at:")[1].split()[0]
     places = [(a.rpartition(":")[0].rpartition("/")[2], int(a.rpartition(":")[2])) for a in (address, there.address)]
-    folders = [str(there.folder / "scratch"), str(there.log("worker-w"))]
-    for folder in folders:
-        assert Path(folder).exists()
+    folders = [str(there.folder / "scratch"), str(there.folder)]
     shutil.copytree(here / "course", tmp_path / "course")
     found = {}
     for tier in (best_tier(), "none"):
@@ -260,11 +262,18 @@ def test_over_tls_by_dasks_own_settings(
     with machines(tmp_path, "--protocol", "tls", **settings) as there:
         assert there.address.startswith("tls://")
         there.start("w")
-        code, said = ended(grade(here, "plain", "--cluster", there.address.replace("tls:", "tcp:")))
-        assert code == 2 and f"no scheduler answers at {there.address.replace('tls:', 'tcp:')}" in said, said
+        plain = there.address.replace("tls:", "tcp:")
+        code, said = ended(grade(here, "plain", "--cluster", plain))
+        assert code == 2 and f"no scheduler answers at {plain}" in said, said
+        code, said = ended(grade(here, "plain", "--cluster", there.address))
+        assert code == 2 and said.splitlines()[-1] == (
+            f"shardlings: {there.address} needs certificates, and Dask's settings name none; see TLS in docs/cluster.md"
+        )
         for key, value in settings.items():
             monkeypatch.setenv(key, value)
         graded(here, "tls", there)
+        code, said = ended(grade(here, "plain", "--cluster", plain))
+        assert code == 2 and "require encryption, so --cluster takes tls://" in said, said
     assert written(here / "tls") == alone
 
 
@@ -278,8 +287,9 @@ def test_over_tls_by_dasks_own_settings(
 )
 def test_where_nobody_listens_it_says_what_to_start(here: Path, address: str, says: str) -> None:
     code, said = ended(grade(here, "nobody", "--cluster", address))
-    assert code == 2 and len(said.splitlines()) == 1, said
-    assert said.startswith(f"shardlings: {says}") and "dask scheduler" in said
+    line = said.splitlines()[-1]
+    assert code == 2 and "Traceback" not in said, said
+    assert line.startswith(f"shardlings: {says}") and "dask scheduler" in line
 
 
 def test_without_workers_it_says_how_to_start_one(here: Path, there: Machines) -> None:
