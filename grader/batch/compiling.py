@@ -6,6 +6,7 @@ import hashlib
 import importlib.metadata
 import json
 import lzma
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -34,7 +35,7 @@ from grader.wire.text import closest
 OLDEST, UNTESTED = (0, 0, 42), (0, 0, 51)  # of libtpu; as in pyproject.toml
 INSTALL = "pip install 'shardlings[tpu]'"
 LEAST_MEMORY, COMPILE_SECONDS = 6144, 300.0  # MiB of addresses; CPU seconds for one program
-FORM = 2  # of what is remembered: another one is not looked at
+FORM = 3  # of what is remembered: another one is not looked at
 
 
 class NoCompiler(CourseError):
@@ -75,6 +76,7 @@ def slice_of(text: str) -> Slice:
     try:
         on = Slice.of(slice_name(text))
         core_of(on.chip)
+        on = on.by_device()
     except ValueError as error:
         raise CourseError(f"{error}{_near(text)}") from None
     return on
@@ -92,13 +94,16 @@ def _near(text: str) -> str:
 
 
 def topology_of(place: Place) -> dict[str, Any]:
-    """A slice as libtpu takes it: its name, what it must be told, and the chip of each device in mesh order."""
+    """A slice as libtpu takes it: its name, what it must be told, and the chip of each device in mesh order.
+
+    Of a chip that is several devices: which of them, as a fourth number.
+    """
     shape, core = place.slice.shape, core_of(place.slice.chip)
     order = sorted(range(len(shape)), key=lambda i: (shape[i] == 1, i))  # libtpu has axes of one chip last
     options = dict(core.options)
-    if place.slice.count == 1:
+    if math.prod(shape) == 1:
         options["chips_per_host_bounds"] = (1, 1, 1)
-    chips = [[*(at[i] for i in order), *[0] * (3 - len(shape))] for at in place.chips]
+    chips = [[*(at[i] for i in order), *[0] * (3 - len(shape)), *at[len(shape) :]] for at in place.chips]
     return {"name": f"{core.libtpu}:{'x'.join(str(shape[i]) for i in order)}", "options": options, "chips": chips}
 
 

@@ -200,11 +200,14 @@ def _seen(ask: Ask, header: dict, blobs: list[bytes], before: Observation | None
         return replace(before, outputs=outputs)
     assert isinstance(ask.of, Call)
     graph = None if header["operations"] is None else from_text(header["operations"])
-    collectives = placed([_collective(c) for c in header["collectives"]], graph, cotangents=len(ask.of.pulled))
-    numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
-    flags = bool(header["typed"]), bool(header["mapped"]), str(header["program"])
     made, on = header.get("compiled", (None, ""))
     compiled = None if made is None else compiled_of(made)
+    talks = [_collective(c) for c in header["collectives"]]
+    if isinstance(compiled, Schedule) and compiled.added is not None:  # what the chip's compiler adds, not the CPU's
+        talks = [c for c in talks if not c.by_compiler] + [_collective(c) for c in compiled.added]
+    collectives = placed(talks, graph, cotangents=len(ask.of.pulled))
+    numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
+    flags = bool(header["typed"]), bool(header["mapped"]), str(header["program"])
     if isinstance(compiled, Schedule):
         outputs = [_laid_out(of_run, compiled) for of_run in outputs]
     return Observation(outputs, collectives, *numbers, *flags, graph, compiled=compiled, compiled_on=on)

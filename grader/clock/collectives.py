@@ -57,7 +57,7 @@ def duration(about: Communication, place: Place) -> tuple[int, tuple[str, ...]]:
     members = len(about.groups[0])
     torus = [axis for name in about.axes for axis in place.ways[name].torus]
     if about.kind in ("all_to_all", "ragged_all_to_all"):
-        return _all_to_all(about.bytes * members, members, torus, place), lanes
+        return _all_to_all(about, members, torus, place), lanes
     ways = list(_ways(torus, members))
     return min(_over(about, members, topology, axes, far, place) for topology, axes, far in ways), lanes
 
@@ -75,7 +75,7 @@ def _ways(torus: list[tuple[int, bool]], members: int) -> Iterator[tuple[str, in
 
 
 def _over(about: Communication, members: int, topology: str, axes: int, far: int, place: Place) -> int:
-    chip, size, how = place.slice.chip, about.bytes, {"topology": topology, "model": "exact", "axes": axes}
+    chip, size, how = place.links(about.axes), about.bytes, {"topology": topology, "model": "exact", "axes": axes}
     if about.kind == "all_gather":
         seconds, times = all_gather_time(size * members, members, chip, **how), 1
     elif about.kind == "reduce_scatter":
@@ -87,12 +87,12 @@ def _over(about: Communication, members: int, topology: str, axes: int, far: int
     return max(picoseconds(seconds), picoseconds(times * far * place.hop))
 
 
-def _all_to_all(size: int, members: int, torus: list[tuple[int, bool]], place: Place) -> int:
+def _all_to_all(about: Communication, members: int, torus: list[tuple[int, bool]], place: Place) -> int:
     """Every chunk goes along the first axis, then the next; the axis that is busiest longest sets the time.
 
     An axis of n out of N carries what an all-to-all of its n devices would of n/N of the array.
     """
-    chip, busiest, far = place.slice.chip, 0.0, 0
+    chip, size, busiest, far = place.links(about.axes), about.bytes * members, 0.0, 0
     for n, ring in torus:
         topology = "ring" if ring else "line"
         busiest = max(busiest, all_to_all_time(size * n / members, n, chip, topology=topology, model="exact"))
@@ -109,7 +109,7 @@ def _permute(about: Communication, place: Place) -> tuple[int, tuple[str, ...]]:
         links = list(_route(points[source], points[target], place))
         load.update(links)
         far = max(far, len(links))
-    seconds = max(load.values(), default=0) * about.bytes / place.slice.chip.ici
+    seconds = max((n * about.bytes / place.links([lane[:-1]]).ici for (lane, _), n in load.items()), default=0)
     used = {lane for lane, _ in load}
     lanes = tuple(f"{axis}{sign}" for axis in place.axes for sign in "+-" if f"{axis}{sign}" in used)
     return max(picoseconds(seconds), picoseconds(far * place.hop)), lanes

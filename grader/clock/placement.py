@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from grader.hardware import HOP_TIME, Chip, slice_problem, wraps
 from grader.hardware.chips import tpu
+from grader.hardware.cores import CORES, core_row
 
 PS = 1e12  # picoseconds in a second
 
@@ -20,10 +21,14 @@ def picoseconds(seconds: float) -> int:
 
 @dataclass(frozen=True)
 class Slice:
-    """Chips that are one torus or grid: ``shape`` is how many along each axis."""
+    """Chips that are one torus or grid: ``shape`` is how many along each axis.
+
+    ``cores``: devices of a chip. Of more than one ``chip`` is the row of one, and their number is one more side of the grid.
+    """
 
     chip: Chip
     shape: tuple[int, ...]
+    cores: int = 1
 
     @classmethod
     def of(cls, text: str) -> Slice:
@@ -43,7 +48,27 @@ class Slice:
 
     @property
     def count(self) -> int:
-        return math.prod(self.shape)
+        return math.prod(self.sides)
+
+    @property
+    def sides(self) -> tuple[int, ...]:
+        return self.shape if self.cores == 1 else (*self.shape, self.cores)
+
+    def wraps(self, side: int) -> bool:
+        return side < len(self.shape) and wraps(self.chip, self.shape[side], self.shape)
+
+    def by_device(self) -> Slice:
+        """The same as JAX sees it: of chips that are two devices, their cores."""
+        core = CORES.get(self.chip.name)
+        if core is None or core.devices == self.cores:
+            return self
+        return Slice(core_row(self.chip), self.shape, core.devices)
+
+    def links(self, sides: Sequence[int]) -> Chip:
+        """The row whose links these sides have: the slowest of them."""
+        if self.cores > 1 and set(sides) == {len(self.shape)}:
+            return replace(self.chip, ici=CORES[self.chip.name].between)
+        return self.chip
 
 
 @dataclass(frozen=True)
@@ -57,6 +82,7 @@ class Way:
     size: int
     ring: bool
     torus: tuple[tuple[int, bool], ...]  # size of each axis of the slice, and whether it wraps around
+    chip: Chip  # whose links join them
 
 
 @dataclass(frozen=True)
@@ -64,7 +90,8 @@ class Place:
     """A mesh on a slice.
 
     Attributes:
-        axes: for each mesh axis of more than one device the axes of the slice it lies on, by position.
+        axes: for each mesh axis of more than one device the axes of the slice it lies on, by position; the devices of a chip
+            are the last.
         hop: seconds of one hop.
     """
 
@@ -78,17 +105,25 @@ class Place:
         return {axis: self._way(places) for axis, places in self.axes.items()}
 
     def _way(self, places: tuple[int, ...]) -> Way:
-        shape, chip = self.slice.shape, self.slice.chip
-        torus = tuple((shape[i], wraps(chip, shape[i], shape)) for i in places)
-        return Way(math.prod(n for n, _ in torus), len(torus) > 1 or all(ring for _, ring in torus), torus)
+        on = self.slice
+        torus = tuple((on.sides[i], on.wraps(i)) for i in places)
+        ring = len(torus) > 1 or all(ring for _, ring in torus)
+        return Way(math.prod(n for n, _ in torus), ring, torus, on.links(places))
+
+    def links(self, axes: Sequence[str]) -> Chip:
+        """The row with the slowest links under these mesh axes."""
+        return min((self.ways[axis].chip for axis in axes), key=lambda row: row.ici, default=self.slice.chip)
 
     @cached_property
     def chips(self) -> list[tuple[int, ...]]:
-        """Where the chip of each device lies in the slice, in mesh order: an axis over several of the slice's is a cycle."""
-        ordered = {axis: _cycle([self.slice.shape[i] for i in places]) for axis, places in self.axes.items()}
+        """Where the chip of each device lies in the slice, in mesh order: an axis over several of the slice's is a cycle.
+
+        Of chips that are several devices: the chip, and which of them.
+        """
+        ordered = {axis: _cycle([self.slice.sides[i] for i in places]) for axis, places in self.axes.items()}
         found = []
         for point in itertools.product(*(range(n) for n in self.mesh.values())):
-            at = [0] * len(self.slice.shape)
+            at = [0] * len(self.slice.sides)
             for n, axis in zip(point, self.mesh, strict=True):
                 for i, where in zip(self.axes.get(axis, ()), ordered.get(axis, [()])[n], strict=True):
                     at[i] = where
@@ -134,7 +169,7 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
 
     Args:
         on: "v5e:2x4".
-        mesh: axis sizes; as many devices as the slice has chips.
+        mesh: axis sizes; as many devices as the slice has chips, or, where JAX sees two devices in a chip, as it has of these.
         axes: the slice's axes (0, 1, ...) under each mesh axis. Without it they are chosen: for one mesh axis after
             the other the fewest and first that fit.
 
@@ -143,7 +178,9 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
     """
     chips = Slice.of(on) if isinstance(on, str) else on
     real = {axis: size for axis, size in mesh.items() if size > 1}
-    free = [i for i, n in enumerate(chips.shape) if n > 1]
+    if math.prod(real.values()) == chips.by_device().count:
+        chips = chips.by_device()
+    free = [i for i, n in enumerate(chips.sides) if n > 1]
     shown = "(" + ", ".join(f"{axis}={size}" for axis, size in mesh.items()) + ")"
     if math.prod(real.values()) != chips.count:
         raise ValueError(f"the mesh {shown} has {math.prod(real.values())} devices, {chips} has {chips.count}")
@@ -160,7 +197,7 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
 def _fits(chosen: Mapping[str, tuple[int, ...]], mesh: Mapping[str, int], chips: Slice, free: Sequence[int]) -> bool:
     used = [i for places in chosen.values() for i in places]
     return sorted(used) == sorted(free) and all(
-        math.prod(chips.shape[i] for i in places) == mesh[axis] for axis, places in chosen.items()
+        math.prod(chips.sides[i] for i in places) == mesh[axis] for axis, places in chosen.items()
     )
 
 
@@ -171,7 +208,7 @@ def _choices(left: list[tuple[str, int]], chips: Slice, free: Sequence[int]) -> 
     (axis, size), *rest = left
     for count in range(1, len(free) + 1):
         for places in itertools.combinations(free, count):
-            if math.prod(chips.shape[i] for i in places) == size:
+            if math.prod(chips.sides[i] for i in places) == size:
                 remaining = [i for i in free if i not in places]
                 for others in _choices(rest, chips, remaining):
                     yield {axis: places} | others

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from grader.hardware.chips import Chip, lookup, tpu, unknown
+from grader.hardware.chips import CHIPS, Chip, lookup, tpu, unknown
 
 
 @dataclass(frozen=True)
@@ -17,6 +17,8 @@ class Core:
         units: matrix units. side: each multiplies side x side numbers in a cycle.
         libtpu: what libtpu calls the chip. options: what it must be told, so that a chip is one device.
         source: of ``hz``.
+        devices: what libtpu takes a chip for: 2 where each of its two cores is a device, with half of everything.
+        between: bytes/s from one of these to the other; 0 where a chip is one device.
     """
 
     hz: float
@@ -25,6 +27,8 @@ class Core:
     libtpu: str
     options: tuple[tuple[str, Any], ...]
     source: str
+    devices: int = 1
+    between: float = 0.0
 
     @property
     def flops(self) -> float:
@@ -42,21 +46,34 @@ CORES: dict[str, Core] = {
     "v5p": Core(1.75e9, 8, 128, "v5p", (), SCALING_BOOK),
     "v5e": Core(1.5e9, 4, 128, "v5e", (), SCALING_BOOK),
     "v6e": Core(1.75e9, 4, 256, "v6e", (), DERIVED),
+    # Units: a product of 8192^3 has 3.2 times 2 * 256^2 FLOPs for each cycle of one core, so a core has more than two. Between
+    # its cores: Google Cloud documentation, 'TPU7x', six times a link.
+    "7x": Core(2.2e9, 8, 256, "tpu7x", (), DERIVED, devices=2, between=6 * CHIPS["7x"].ici),
 }  # fmt: skip
-"""By ``Chip.name``. v3 and 7x are left out: libtpu takes a chip of theirs for two devices, and so the clock's slices are not its."""
+"""By ``Chip.name``."""
+
+WITHOUT_CLOCK = {
+    "v3": "its published 940 MHz make 1.23e14 FLOP/s of 4 units of 128x128, the table has 1.4e14, so the compiler's cycles are no "
+    "known time"
+}
 
 OTHER_NAMES = {"v4": "v4p", "tpu7x": "7x", "v7x": "7x"}
 
 
 def core_of(chip: str | Chip) -> Core:
-    """The cores of a chip. Raises ValueError for one whose programs the compiler makes for other devices than chips."""
+    """The cores of a chip. Raises ValueError for one whose clock nobody knows."""
     row = tpu(chip)
     if row.name not in CORES:
-        raise ValueError(
-            f"{row.name}: its compiler takes a chip for two devices, and the clock's slices are of chips; "
-            f"there are {', '.join(CORES)}"
-        )
+        why = WITHOUT_CLOCK.get(row.name, "nobody knows its clock")
+        raise ValueError(f"nothing is compiled for {row.name}: {why}; there are {', '.join(CORES)}")
     return CORES[row.name]
+
+
+def core_row(chip: Chip) -> Chip:
+    """The row of one of a chip's devices: its part of everything, of links, too, which the devices of a chip share."""
+    parts = core_of(chip).devices
+    rates = ("hbm", "hbm_bw", "bf16", "int8", "ici", "pcie", "dcn")
+    return replace(chip, **{name: getattr(chip, name) / parts for name in rates})
 
 
 def slice_name(text: str) -> str:

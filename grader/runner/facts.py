@@ -70,6 +70,12 @@ def mark(module: Any) -> None:
             op.location = ir.Location.name(f"{MARK}_{next(number)}_") if kind_of(op) else unknown
 
 
+def collective_places(module: Any) -> list[int]:
+    """Of each collective, in the order in which ``mark`` numbers them, its number among all operations."""
+    with module.context:
+        return [i for i, op in enumerate(walk(module.operation)) if kind_of(op)]
+
+
 def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
     """Collectives and FLOPs with the loops around them multiplied out.
 

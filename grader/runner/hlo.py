@@ -138,8 +138,19 @@ def added_by_compiler(
             itself, for what the compiler adds may inherit it: what became of a collective is of its kind, over its
             axes, and runs no more often.
     """
-    marked = marked or {}
-    found = [(v.of.marks, c) for v in walk(hlo, costed=False) for c in [collective(v, mesh)] if c is not None]
+    return unclaimed(
+        [(v.of.marks, c) for v in walk(hlo, costed=False) for c in [collective(v, mesh)] if c is not None], marked or {}
+    )
+
+
+def unclaimed(
+    found: Sequence[tuple[Sequence[int], Collective]], marked: Mapping[int, Sequence[Collective]]
+) -> list[Collective]:
+    """Those of a compiled program that no collective of the source became.
+
+    Args:
+        found: each with the numbers that it inherited. marked: as for ``added_by_compiler``.
+    """
     named = [bool(marks) and all(_became(c, marked.get(m, [])) for m in marks) for marks, c in found]
     added = [i for i, by_hand in enumerate(named) if not by_hand]
     for number, source in marked.items():
@@ -169,16 +180,30 @@ def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
     if kind is None:
         return None
     arrays = [visit.shapes[o] for o in one.operands if o in visit.shapes]
+    if kind == "permute":
+        groups = listed(one.attributes.get("source_target_pairs", ""))
+    else:
+        groups = replica_groups(one.attributes, mesh)
+    return made(kind, arrays, groups, mesh, visit.times, visit.path)
+
+
+def made(
+    kind: str, arrays: Sequence[str], groups: Groups | None, mesh: Mapping[str, int], times: Interval, path: Path
+) -> Collective | None:
+    """A collective that is not in the source; None where it moves nothing.
+
+    Args:
+        arrays: types of what it takes, ``bf16[2,4]``. groups: None where nobody can read them.
+    """
     size = sum(map(hlo_bytes, arrays))
     operands = tuple((dtype_name(n), tuple(dims)) for array in arrays for n, dims in shapes(array))
     shift = sending = None
     if kind == "permute":
-        groups = listed(one.attributes.get("source_target_pairs", ""))
+        groups = groups or []
         axes, members = permute_axes(groups, mesh)
         shift = cyclic_shift(groups, mesh)
         sending = senders(groups) if len(senders(groups)) < math.prod(mesh.values()) else None
     else:
-        groups = replica_groups(one.attributes, mesh)
         axes, members = group_axes(groups, mesh) if groups else ((), math.inf)
     if members < 2:
         return None
@@ -187,7 +212,7 @@ def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
     sent = Interval(0, sent.most) if sending is not None else sent
     members_of = tuple(map(tuple, groups or ()))
     return Collective(
-        kind, axes, size, sent, visit.times, by_compiler=True, shift=shift, senders=sending, path=visit.path,
+        kind, axes, size, sent, times, by_compiler=True, shift=shift, senders=sending, path=path,
         operands=operands, groups=members_of,
     )  # fmt: skip
 

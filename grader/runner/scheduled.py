@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from grader.common.observation import Interval
+from grader.common.observation import ONCE, UNKNOWN, Collective, Interval, Path
 from grader.runner.groups import group_axes, permute_axes
+from grader.runner import hlo as compiled_text
 from grader.runner.hlo import KINDS, Visit, cost_of, listed, replica_groups
 from grader.runner.hlo_text import Computation, hlo_bytes, parse, shapes, trip_count
 from grader.runner.hlo_text import Instruction as Line
@@ -43,18 +44,69 @@ class TooLarge(Exception):
 def read(
     hlo: str, mesh: Mapping[str, int], places: Sequence[tuple[str, int] | None], names: Sequence[str]
 ) -> tuple[Instruction, ...]:
-    """The instructions of a scheduled program.
+    """The instructions of a scheduled program, see ``Scheduled``."""
+    return Scheduled.of(hlo, mesh, places, names).instructions
 
-    Args:
-        hlo: the compiled text. Its metadata have the numbers that ``tpu.number`` gave to the program's operations.
-        mesh: axis sizes, in order.
-        places, names: by those numbers, the learner's file and line, and what the operation is called.
 
-    Raises:
-        TooLarge: there are too many.
-    """
-    computations, entry = parse(COMMENTS.sub("", hlo))
-    return _Reader(computations, mesh, places, names).body(entry, {}, 0)
+@dataclass(frozen=True)
+class Talk:
+    """What the text says of one collective beyond its ``Communication``: the numbers of its ``marks``, the types it takes."""
+
+    marks: tuple[int, ...]
+    arrays: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Scheduled:
+    """A scheduled program: its instructions, and of its collectives, by their number, what else the text says."""
+
+    instructions: tuple[Instruction, ...]
+    talks: Mapping[int, Talk]
+
+    @classmethod
+    def of(
+        cls, hlo: str, mesh: Mapping[str, int], places: Sequence[tuple[str, int] | None], names: Sequence[str]
+    ) -> Scheduled:
+        """Read the compiled text.
+
+        Args:
+            hlo: its metadata have the numbers that ``tpu.number`` gave to the program's operations.
+            mesh: axis sizes, in order.
+            places, names: by those numbers, the learner's file and line, and what the operation is called.
+
+        Raises:
+            TooLarge: there are too many instructions.
+        """
+        computations, entry = parse(COMMENTS.sub("", hlo))
+        reader = _Reader(computations, mesh, places, names)
+        return cls(reader.body(entry, {}, 0), reader.talks)
+
+    def added(self, mesh: Mapping[str, int], marked: Mapping[int, Sequence[Collective]]) -> list[Collective]:
+        """The collectives that none of the source became; ``marked``: those of the source by their marks."""
+        found = []
+        for one, times, path in _runs(self.instructions, ONCE, (), Counter()):
+            assert one.communication is not None
+            talk, groups = self.talks[one.number], [list(group) for group in one.communication.groups]
+            collective = compiled_text.made(one.communication.kind, talk.arrays, groups, mesh, times, path)
+            if collective is not None:
+                found.append(([m for m in talk.marks if m in marked], collective))  # of others, too, each has its mark
+        return compiled_text.unclaimed(found, marked)
+
+
+def _runs(
+    body: Sequence[Instruction], times: Interval, path: Path, cases: Counter[str]
+) -> Iterator[tuple[Instruction, Interval, Path]]:
+    """Every collective, how often it runs, and on which path of branches."""
+    for one in body:
+        if one.op in ("collective", "start"):
+            yield one, times, path
+        elif one.op == "loop":
+            rounds = UNKNOWN if one.rounds is None else Interval.of(one.rounds)
+            yield from _runs(one.bodies[0], times * rounds, path, cases)
+        elif one.op == "branches":
+            case, cases["branches"] = cases["branches"], cases["branches"] + 1
+            for number, inner in enumerate(one.bodies):
+                yield from _runs(inner, times, (*path, (case, number, len(one.bodies))), cases)
 
 
 @dataclass
@@ -64,7 +116,7 @@ class _Reader:
     places: Sequence[tuple[str, int] | None]
     names: Sequence[str]
     count: int = 0
-    collectives: int = 0
+    talks: dict[int, Talk] = field(default_factory=dict)
 
     def body(self, name: str, known: Mapping[int, int], level: int) -> tuple[Instruction, ...]:
         """One computation in its order; ``known``: of its one parameter, a tuple, the elements that are known numbers."""
@@ -196,7 +248,8 @@ class _Reader:
         about = self.communication(*talks[0], fused=[o for o, _ in talks], whole=one)
         if about is None:
             return []
-        number, self.collectives = self.collectives, self.collectives + 1
+        number, of = len(self.talks), talks[0][0]
+        self.talks[number] = Talk(tuple(of.marks or one.marks), tuple(talks[0][1].get(o, "") for o in of.operands))
         for key in keys:
             under_way[key] = number
         marked = one if one.marks else talks[0][0]

@@ -6,6 +6,7 @@ each device of the mesh is. Goes out: what the compiler made of it, as a ``Sched
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
@@ -39,7 +40,8 @@ def compiled(ask: dict[str, Any], code: bytes, on: dict[str, Any]) -> dict[str, 
     Args:
         ask: the ask that was traced; says which arguments the program must have, and on which mesh.
         code: the program as MLIR bytecode.
-        on: ``name`` and ``options`` of a topology as libtpu takes them, and ``chips``, coordinates in mesh order.
+        on: ``name`` and ``options`` of a topology as libtpu takes them, and ``chips``, coordinates in mesh order, with a fourth
+            for which device of its chip it is, where that has several.
 
     Returns:
         ``{"schedule"}``; ``{"too_large": [needed, there]}`` in bytes, where it does not fit into a chip's memory;
@@ -58,14 +60,16 @@ def compiled(ask: dict[str, Any], code: bytes, on: dict[str, Any]) -> dict[str, 
 def _compiled(
     program: Program, ask: dict[str, Any], arguments: list[dict[str, Any]], on: dict[str, Any]
 ) -> dict[str, Any]:
-    devices = {tuple(d.coords): d for d in topology(on["name"], json.dumps(on["options"]))}
-    chosen = np.array([devices[tuple(at)] for at in on["chips"]], dtype=object)
+    devices = {(*d.coords, d.core_on_chip): d for d in topology(on["name"], json.dumps(on["options"]))}
+    chosen = np.array([devices[(*at, 0)[:4]] for at in on["chips"]], dtype=object)
     mesh = Mesh(chosen.reshape(list(ask["mesh"].values())), tuple(ask["mesh"]))
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         lowered = lowered_stand_in(program, arguments, shardings)
         module = program.parse()
-        facts.read(module, ask["mesh"], set(ask["files"]))  # refuses what is too large written out
+        found = facts.read(module, ask["mesh"], set(ask["files"]))  # refuses what is too large written out
+        own = facts.collective_places(module)
+        marked = {own[number]: collectives for number, collectives in found.marked.items()}
         places, names = number(module, program)
         lowered._lowering._hlo = module
         try:
@@ -73,9 +77,10 @@ def _compiled(
         except jax.errors.JaxRuntimeError as error:
             return _refusal(str(error))
     memory = made.memory_analysis()
+    text = scheduled.Scheduled.of(made.as_text() or "", ask["mesh"], places, names)
     schedule = Schedule(
         dict(ask["mesh"]),
-        scheduled.read(made.as_text() or "", ask["mesh"], places, names),
+        text.instructions,
         arguments=int(memory.argument_size_in_bytes),
         results=int(memory.output_size_in_bytes),
         temporaries=int(memory.temp_size_in_bytes),
@@ -83,6 +88,7 @@ def _compiled(
         by=f"jax {jax.__version__}, libtpu {import_module('libtpu').__version__}",
         program=hashlib.sha256(program.text.encode()).hexdigest(),
         layouts=layouts(made, program, mesh),
+        added=tuple(dataclasses.asdict(c) for c in text.added(ask["mesh"], marked)),
     )
     return {"schedule": to_json(schedule)}
 

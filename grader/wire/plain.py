@@ -12,6 +12,13 @@ def as_list(data: Any) -> list[Any]:
     return data
 
 
+def as_dict(data: Any) -> dict[str, Any]:
+    """Raises TypeError."""
+    if not isinstance(data, dict) or not all(isinstance(key, str) for key in data):
+        raise TypeError("not a dictionary")
+    return data
+
+
 def as_text(data: Any) -> str:
     """A name of at most 300 characters. Raises TypeError."""
     if not isinstance(data, str) or len(data) > 300:

@@ -13,7 +13,7 @@ from typing import Any
 
 from grader.wire.frames import BadFrame
 from grader.wire.operations import KINDS, Communication
-from grader.wire.plain import as_list, as_size, as_text
+from grader.wire.plain import as_dict, as_list, as_size, as_text
 
 OPS = ("kernel", "product", "collective", "start", "done", "loop", "branches")
 MAX_INSTRUCTIONS = 20_000  # that take time, bodies of loops once
@@ -66,6 +66,8 @@ class Schedule:
         by: who made it, "jax 0.10.2, libtpu 0.0.42.1".
         program: SHA-256 of the program in its one form.
         layouts: of each result, the part of the whole that each device holds, in mesh order: start and end along each dimension.
+        added: the collectives that are not the program's own, each as plain data that whoever uses it takes apart; None
+            where nobody counted them.
     """
 
     mesh: dict[str, int]
@@ -77,6 +79,7 @@ class Schedule:
     by: str = ""
     program: str = ""
     layouts: tuple[tuple[tuple[tuple[int, int], ...], ...], ...] = field(default=(), repr=False)
+    added: tuple[dict[str, Any], ...] | None = None
 
     @property
     def held(self) -> int:
@@ -111,6 +114,7 @@ def to_json(schedule: Schedule) -> dict[str, Any]:
         "by": schedule.by,
         "program": schedule.program,
         "layouts": [[[list(cut) for cut in part] for part in layout] for layout in schedule.layouts],
+        "added": None if schedule.added is None else list(schedule.added),
     }
 
 
@@ -136,7 +140,8 @@ def from_json(data: Any) -> Schedule:
         sizes = {name: as_size(data[name]) for name in SIZES}
         layouts = tuple(_layout(layout, math.prod(mesh.values())) for layout in as_list(data["layouts"]))
         by, program = as_text(data["by"]), as_text(data["program"])
-        return Schedule(mesh, instructions, by=by, program=program, layouts=layouts, **sizes)
+        added = None if data.get("added") is None else tuple(map(as_dict, as_list(data["added"])))
+        return Schedule(mesh, instructions, by=by, program=program, layouts=layouts, added=added, **sizes)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise BadFrame(f"not a schedule: {error}") from error
 
