@@ -4,19 +4,21 @@
     python docs/make_chip_tables.py f2_       # compiles those again whose name has this in it; "." is all (a quarter of an hour)
     python docs/make_chip_tables.py tables    # the tables alone, from what is shipped in solutions/compiled.json.xz
 
-Three tables: a collective matmul right and wrong; how hidden time is judged by the clock and by the compiler, for every reference,
-alternative and misconception of module 06; the clock's time and the compiler's for every reference of modules 03, 05, 06 and 08. The
-last has a column for times measured on chips, from docs/measured.json where there is one: ``{NAME: seconds}``, by the names in
-the shipped data.
+Four tables: a collective matmul right and wrong; how hidden time is judged by the clock and by the compiler, for every reference,
+alternative and misconception of module 06; which collectives the compiler of a CPU and that of a TPU put into the course's references;
+the clock's time and the compiler's for every reference of modules 03, 05, 06 and 08. The last has a column for times measured on
+chips, from docs/measured.json where there is one, which docs/measure_chips.py writes.
 """
 
 from __future__ import annotations
 
 import json
 import lzma
+import math
 import re
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
 from pathlib import Path
@@ -26,10 +28,11 @@ from jax.sharding import PartitionSpec as P
 
 from grader.batch import chips, explaining
 from grader.batch.compiling import SHIPPED, Compiler, Shipped, compiler_problem, compiler_version, name_of, slice_of
+from grader.batch.findings import collective_of
 from grader.batch.grade import Grader
-from grader.clock import Timeline, placed, replayed
+from grader.clock import Slice, Timeline, placed, replayed
 from grader.common.files import write_atomic
-from grader.common.observation import Observation
+from grader.common.observation import Collective, Fault, Observation
 from grader.course.loading import Course, load_course
 from grader.course.reference import reference_source
 from grader.exercise import Call, Exercise, normal
@@ -45,7 +48,7 @@ from grader.wire.schedule import Schedule, to_json
 
 ROOT = Path(__file__).resolve().parents[1]
 PAGE, DATA, MEASURED = ROOT / "docs" / "chips.md", ROOT / SHIPPED, ROOT / "docs" / "measured.json"
-SLICES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4")
+SLICES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4", "7x:1x2x2")
 MATMULS = {
     "gather_first": "plain: gather everything, then multiply",
     "right": "right ring: each hop under a product",
@@ -170,6 +173,37 @@ def variants(course: Course) -> Iterator[tuple[Exercise, Any, list[Asked]]]:
             asked = {title + name_of(a, a.of.timing.on): a for a in asks}
             if asked:
                 yield exercise, by, [Asked(n, source, a, a.of.timing.on) for n, a in asked.items()]
+
+
+PUT_IN = "v5e:2x4"  # for which slice references are compiled in the sizes that learners see
+
+
+def small(course: Course) -> Iterator[tuple[Exercise, list[Asked], list[str]]]:
+    """Of every reference its programs that are run, each on its first mesh that lies on the slice; and the meshes that do not."""
+    on = slice_of(PUT_IN)
+    for module in course.config.modules:
+        for name in module.exercises:
+            exercise = course.exercise(name)
+            checked = [call for check in exercise.checks.values() for call in check.calls]
+            found, beside = {}, []
+            for call in dict.fromkeys(c for c in checked if isinstance(c, Call) and not c.timing):
+                eight = [mesh for mesh in call.meshes if math.prod(mesh.values()) == on.count]
+                lying = [mesh for mesh in eight if lies(on, mesh)]
+                beside += [explaining.show_sizes(mesh) for mesh in eight[:1] if not lying]
+                for mesh in lying[:1]:
+                    (ask, *_), _ = explaining.asks_of(course, exercise, [call], explaining.Wanted(mesh=mesh))
+                    found.setdefault(name_of(ask, PUT_IN), ask)
+            asked = [Asked(title, source_of(exercise), ask, PUT_IN) for title, ask in found.items()]
+            if asked or beside:
+                yield exercise, asked, list(dict.fromkeys(beside))
+
+
+def lies(on: Slice, mesh: Mapping[str, int]) -> bool:
+    try:
+        placed(on, mesh)
+    except ValueError:
+        return False
+    return True
 
 
 def hidden_checks(exercise: Exercise) -> list[Any]:
@@ -316,8 +350,55 @@ def _shares(answer: Answered, on: str) -> tuple[str, str]:
     return (text(clock) if clock else about.untimed or str(about.fault), by_compiler)
 
 
+def added_table(course: Course, compiled: Compiled) -> str:
+    rows = [
+        "| exercise | task | mesh | the CPU's compiler puts in | the TPU's compiler puts in | |",
+        "|---|---|---|---|---|---|",
+    ]
+    programs, nothing, left_out = 0, [], []
+    for exercise, asked, beside in small(course):
+        short = exercise.id.split("_")[0].upper()
+        left_out += [f"{short} on {mesh}" for mesh in beside]
+        found = []
+        for one, answer in zip(asked, compiled.of(asked), strict=True):
+            seen, programs = answer.finding, programs + 1
+            assert isinstance(seen, Observation), (one.name, seen)
+            made = seen.compiled
+            ours = put_in(c for c in seen.collectives if c.by_compiler)
+            theirs = made.message if isinstance(made, Fault) else "nobody knows"
+            if isinstance(made, Schedule) and made.added is not None:
+                theirs = put_in(collective_of(c) for c in made.added)
+            if (ours, theirs) != ("-", "-"):
+                mesh = explaining.show_sizes(one.ask.mesh)
+                found.append(
+                    f"| {short} | {one.ask.task} | {mesh} | {ours} | {theirs} | {'' if ours == theirs else 'differs'} |"
+                )
+        rows += found
+        if asked and not found:
+            nothing.append(short)
+    with_none = f"{', '.join(nothing)} ({len(nothing)} of {len(course.select([]))} exercises)"
+    text = (
+        f"{programs} programs are compiled for {PUT_IN}; nothing is put in by either of them in those of {with_none}."
+    )
+    if left_out:
+        text += f" Some lie on no such slice: {'; '.join(left_out)}."
+    return "\n".join([*rows, "", text, ""])
+
+
+def put_in(collectives: Iterable[Collective]) -> str:
+    found = Counter({})
+    for c in collectives:
+        found[c.kind, " and ".join(c.axes) or "no axis", str(c.count)] += 1
+    texts = [
+        f"{n} {kind} over {axes}" + (f", {times} times" if times != "1" else "")
+        for (kind, axes, times), n in sorted(found.items())
+    ]
+    return "; ".join(texts) or "-"
+
+
 def clock_table(course: Course, compiled: Compiled) -> str:
     measured = json.loads(MEASURED.read_text(encoding="utf-8")) if MEASURED.exists() else {}
+    measured = {name: one for name, one in measured.items() if one["devices"].startswith("tpu: ")}
     rows = [
         "| task | slice | clock | compiler | | products | other kernels | waiting | measured |",
         "|---|---|---|---|---|---|---|---|---|",
@@ -338,7 +419,7 @@ def clock_table(course: Course, compiled: Compiled) -> str:
         took = measured.get(asked.name)
         rows.append(
             f"| {title} | {asked.on} | {show_time(clock.step)} | {show_time(line.step)} | {(line.step - clock.step) / clock.step:+.0%} "
-            f"| {' | '.join(parts)} | {show_time(round(took * 1e12)) if took else '-'} |"
+            f"| {' | '.join(parts)} | {show_time(round(took['seconds'] * 1e12)) if took else '-'} |"
         )
     return "\n".join([*rows, ""])
 
@@ -347,7 +428,7 @@ def _both(clock: int, compiler: int) -> str:
     return f"{show_time(clock)} / {show_time(compiler)}" if clock or compiler else "-"
 
 
-TABLES = {"overlap": overlap_table, "hidden": hidden_table, "clock": clock_table}
+TABLES = {"overlap": overlap_table, "hidden": hidden_table, "added": added_table, "clock": clock_table}
 
 
 def made(tables: Mapping[str, str], page: str) -> str:

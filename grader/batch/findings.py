@@ -202,9 +202,9 @@ def _seen(ask: Ask, header: dict, blobs: list[bytes], before: Observation | None
     graph = None if header["operations"] is None else from_text(header["operations"])
     made, on = header.get("compiled", (None, ""))
     compiled = None if made is None else compiled_of(made)
-    talks = [_collective(c) for c in header["collectives"]]
+    talks = [collective_of(c) for c in header["collectives"]]
     if isinstance(compiled, Schedule) and compiled.added is not None:  # what the chip's compiler adds, not the CPU's
-        talks = [c for c in talks if not c.by_compiler] + [_collective(c) for c in compiled.added]
+        talks = [c for c in talks if not c.by_compiler] + [collective_of(c) for c in compiled.added]
     collectives = placed(talks, graph, cotangents=len(ask.of.pulled))
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
     flags = bool(header["typed"]), bool(header["mapped"]), str(header["program"])
@@ -237,7 +237,7 @@ def compiled_of(answer: Mapping[str, Any]) -> Schedule | Fault:
     return replace(fault_of(answer["fault"]), ran=True)
 
 
-def _collective(data: dict[str, Any]) -> Collective:
+def collective_of(data: dict[str, Any]) -> Collective:
     known: dict[str, Any] = {f.name: data[f.name] for f in fields(Collective) if f.name in data}
     known["axes"] = tuple(data["axes"])
     known["senders"] = None if data.get("senders") is None else tuple(data["senders"])

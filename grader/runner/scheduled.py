@@ -15,8 +15,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from grader.common.observation import ONCE, UNKNOWN, Collective, Interval, Path
-from grader.runner.groups import group_axes, permute_axes
 from grader.runner import hlo as compiled_text
+from grader.runner.groups import group_axes, permute_axes
 from grader.runner.hlo import KINDS, Visit, cost_of, listed, replica_groups
 from grader.runner.hlo_text import Computation, hlo_bytes, parse, shapes, trip_count
 from grader.runner.hlo_text import Instruction as Line
@@ -83,14 +83,44 @@ class Scheduled:
 
     def added(self, mesh: Mapping[str, int], marked: Mapping[int, Sequence[Collective]]) -> list[Collective]:
         """The collectives that none of the source became; ``marked``: those of the source by their marks."""
-        found = []
+        named, nameless = [], []
         for one, times, path in _runs(self.instructions, ONCE, (), Counter()):
             assert one.communication is not None
             talk, groups = self.talks[one.number], [list(group) for group in one.communication.groups]
             collective = compiled_text.made(one.communication.kind, talk.arrays, groups, mesh, times, path)
-            if collective is not None:
-                found.append(([m for m in talk.marks if m in marked], collective))  # of others, too, each has its mark
-        return compiled_text.unclaimed(found, marked)
+            if collective is None:
+                continue
+            if talk.marks:
+                named.append(([m for m in talk.marks if m in marked], collective))  # of others, too, each has its mark
+            else:
+                nameless.append(collective)
+        here = Counter(m for marks, _ in named for m in marks)
+        gone = [c for number, source in marked.items() if not here[number] for c in source]
+        return [*compiled_text.unclaimed(named, marked), *_rewritten(nameless, gone)]
+
+
+# This compiler writes a sum that is scattered anew, and its name is lost: a sum of everything, of which each keeps a part; or one
+# over the chips in the order of their ring, and a permute that brings the parts where they belong. Small parts that are gathered
+# become a sum, too, of everybody's part and zeros.
+REWRITTEN = {"reduce_scatter": ("reduce_scatter", "all_reduce", "permute"), "all_gather": ("all_gather", "all_reduce")}
+
+
+def _rewritten(nameless: Sequence[Collective], gone: Sequence[Collective]) -> list[Collective]:
+    """Those of ``nameless`` that the source's collectives which the text does not name cannot have become.
+
+    Each of these becomes at most one of a kind, over its axes, that runs no more often than it did.
+    """
+    left: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    for c in gone:
+        for kind in REWRITTEN.get(c.kind, (c.kind,)):
+            left[kind, c.axes] += int(min(c.rounds.most, MAX_ROUNDS))
+    added = []
+    for c in nameless:
+        if c.rounds.known and c.rounds.most <= left[c.kind, c.axes]:
+            left[c.kind, c.axes] -= int(c.rounds.most)
+        else:
+            added.append(c)
+    return added
 
 
 def _runs(

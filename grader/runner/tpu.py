@@ -60,7 +60,9 @@ def compiled(ask: dict[str, Any], code: bytes, on: dict[str, Any]) -> dict[str, 
 def _compiled(
     program: Program, ask: dict[str, Any], arguments: list[dict[str, Any]], on: dict[str, Any]
 ) -> dict[str, Any]:
-    devices = {(*d.coords, d.core_on_chip): d for d in topology(on["name"], json.dumps(on["options"]))}
+    devices: dict[tuple[int, ...], Any] = {
+        (*d.coords, d.core_on_chip): d for d in topology(on["name"], json.dumps(on["options"]))
+    }
     chosen = np.array([devices[(*at, 0)[:4]] for at in on["chips"]], dtype=object)
     mesh = Mesh(chosen.reshape(list(ask["mesh"].values())), tuple(ask["mesh"]))
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]

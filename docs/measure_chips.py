@@ -1,0 +1,103 @@
+"""Times of the references of docs/chips.md on chips that are here: python docs/measure_chips.py v5e:2x4
+
+    python docs/measure_chips.py v5e:2x4                       # on the eight chips of a v5litepod-8, into docs/measured.json
+    python docs/measure_chips.py v5e:2x4 --only f1_            # those alone whose name has this in it
+    python docs/measure_chips.py v5e:2x4 --backend cpu --processes 2 --smaller 64 --out /tmp/tried.json   # tried without a chip
+
+Then ``python docs/make_chip_tables.py tables`` puts them into the table. Each program is the one that the shipped data have (by its
+SHA-256), unless it is ``--smaller``. ``{NAME: {"seconds", "low", "high", "devices", "jax"}}``: the median of seven rounds and the
+middle half of them. Other backends than a TPU can be tried, and never reach the table. What was measured before and is not measured
+now is kept.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from importlib.metadata import version
+from pathlib import Path
+from statistics import quantiles
+from typing import Any
+
+from make_chip_tables import MEASURED, REFERENCES, ROOT, SLICES, Asked, ask_of, source_of
+
+from grader.batch.compiling import Shipped, name_of
+from grader.batch.devices import Devices
+from grader.batch.grade import Grader
+from grader.common.files import write_atomic
+from grader.common.observation import Observation
+from grader.course.config import CourseError
+from grader.course.loading import Course, load_course
+from grader.wire.backends import UnknownBackend, backend_of
+from grader.wire.schedule import Schedule
+
+
+def asked(course: Course, on: str, only: str, smaller: int) -> Iterator[Asked]:
+    """The references on one slice. Raises CourseError for sizes that are cut unevenly once they are smaller."""
+    for name, listed in REFERENCES.items():
+        for sized in listed:
+            dims = {dim: max(1, size // smaller) if size > 64 else size for dim, size in sized.dims.items()}
+            ask = ask_of(course, course.exercise(name), replace(sized, dims=dims), on)
+            if only in (title := name_of(ask, on)):
+                yield Asked(title, source_of(course.exercise(name)), ask, on)
+
+
+def measured(course: Course, programs: Sequence[Asked], devices: Devices, shipped: Mapping[str, Any]) -> dict[str, Any]:
+    """Seconds of a call of each; those that could not be measured are told on standard error and left out."""
+    devices.times, found = True, {}
+    with Grader(course, "none", devices=devices) as grader:
+        for one in programs:
+            with grader.workers() as workers:
+                (answer,), _ = workers.collect(one.source, [one.ask])
+            seen, was = answer.finding, shipped.get(one.name)
+            if not isinstance(seen, Observation) or isinstance(seen.measured, str) or not seen.measured:
+                why = seen.measured if isinstance(seen, Observation) else getattr(seen, "message", "no program")
+                sys.stderr.write(f"not measured: {one.name}: {why or 'no time came back'}\n")
+            elif isinstance(was, Schedule) and was.program != seen.program:
+                sys.stderr.write(
+                    f"not measured: {one.name}: another program than the one that was compiled for the table\n"
+                )
+            else:
+                low, typical, high = quantiles(seen.measured, n=4)
+                about = {"devices": devices.text, "jax": version("jax")}
+                found[one.name] = {"seconds": typical, "low": low, "high": high} | about
+                sys.stderr.write(f"{typical:.3e} s  {one.name}\n")
+    return found
+
+
+def main(words: Sequence[str]) -> None:
+    parser = argparse.ArgumentParser(description="Times of the references of docs/chips.md on chips that are here.")
+    parser.add_argument("on", choices=SLICES, help="what is here; its name in the table")
+    parser.add_argument("--backend", default="tpu")
+    parser.add_argument("--processes", type=int, default=1)
+    parser.add_argument("--only", default="", help="of names that have this in them")
+    parser.add_argument(
+        "--smaller", type=int, default=1, help="sizes divided by this: to try the command, not for the table"
+    )
+    parser.add_argument("--out", type=Path, default=MEASURED)
+    ask = parser.parse_args(words)
+    if ask.smaller < 1 or ask.processes < 1:
+        parser.error("--smaller and --processes are at least 1")
+    if ask.out == MEASURED and (ask.smaller > 1 or ask.backend != "tpu"):
+        parser.error("what is tried goes elsewhere than the table's times: name a file with --out")
+    try:
+        course = load_course(ROOT / "course.yaml")
+        programs = list(asked(course, ask.on, ask.only, ask.smaller))
+        if not programs:
+            parser.error(f"no name has {ask.only!r} in it")
+        before = json.loads(ask.out.read_text(encoding="utf-8")) if ask.out.exists() else {}
+        limits = course.config.limits
+        devices = Devices(backend_of(ask.backend), "none", limits, course.config.devices, ask.processes)
+    except (CourseError, UnknownBackend, ValueError) as error:
+        sys.exit(f"measure_chips: {error}")
+    found = measured(course, programs, devices, Shipped.of(course).made)
+    if not found:
+        sys.exit("measure_chips: nothing was measured, nothing is written")
+    write_atomic(ask.out, json.dumps(dict(sorted((before | found).items())), indent=1) + "\n")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
