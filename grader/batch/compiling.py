@@ -135,16 +135,18 @@ class Compiler(Compiles):
         course: whose limits hold. tier: isolation of the worker. on: for which slice.
         cache: where it is remembered; the user's own unless given, which ``close`` closes.
         worker: one that compiles for other slices, too; its own unless given.
+        remember: whether anything is, where no ``cache`` is given.
     """
 
     def __init__(
-        self, course: Course, tier: str, on: Slice, cache: Cache | None = None, worker: Worker | None = None
-    ) -> None:
+        self, course: Course, tier: str, on: Slice, cache: Cache | None = None, worker: Worker | None = None,
+        *, remember: bool = True,
+    ) -> None:  # fmt: skip
         self.on = on
         limits = course.config.limits
         more = {"memory_mib": max(limits.memory_mib, LEAST_MEMORY), "run_seconds": COMPILE_SECONDS}
         self.worker = worker or Worker("compile", tier, 1, limits.model_copy(update=more))
-        place = None if cache else folder()
+        place = folder() if remember and not cache else None
         self._own = Cache(place, MOST) if place else None
         self.cache = cache or self._own
         self._lock = Lock()

@@ -109,7 +109,8 @@ class Grader:
 
     def retire(self) -> None:
         """End all processes for good, from another thread: what is being graded comes to nothing, soon."""
-        for worker in [*self._processes(), *(self.devices.workers if self.devices else ())]:
+        beside = self.devices.workers if self.devices else [self.compiler.worker] if self.compiler else []
+        for worker in [*self._processes(), *beside]:
             worker.retire()
 
     def _processes(self) -> list[Worker]:

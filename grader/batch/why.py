@@ -5,8 +5,9 @@ Fresh workers are started, so nothing that was remembered takes part; work that 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from grader.batch.evidence import with_evidence
 from grader.batch.grade import Grader
@@ -43,7 +44,10 @@ class Why:
     page: Appeal
 
 
-def why(course: Course, tier: str, submission: Submission, where: str, kept: Report | None) -> Why:
+def why(
+    course: Course, tier: str, submission: Submission, where: str, kept: Report | None,
+    make: Callable[[], Grader] | None = None,
+) -> Why:  # fmt: skip
     """Decide one check again.
 
     Args:
@@ -52,14 +56,16 @@ def why(course: Course, tier: str, submission: Submission, where: str, kept: Rep
         submission: the student's work.
         where: ``EXERCISE/CHECK``, or a check's or question's name alone where one exercise has it.
         kept: the report on file, if there is one.
+        make: makes a grader that remembers nothing, where simulated devices are not all that judges.
 
     Raises:
         CourseError: no such check.
     """
     name, check = find_check(course, where)
-    with Grader(course, tier) as grader:
+    make = make or partial(Grader, course, tier)
+    with make() as grader:
         report = grader.grade(submission, [name])
-    with Grader(course, tier) as grader:
+    with make() as grader:
         answered = grader.ask(submission, name) if name in submission.sources else []
     today = report.exercises[0]
     result = next(r for r in today.results if r.name == check)
@@ -72,6 +78,8 @@ def why(course: Course, tier: str, submission: Submission, where: str, kept: Rep
         differs += fields_that_differ(before, result)
     if old is not None and old.evidence != today.evidence:
         differs.append("decided by other programs or inputs than the report on file")
+    if kept is not None and kept.backend != report.backend:
+        differs.append(f"backend: {kept.backend} on file, {report.backend} now; --backend chooses it")
     if kept is not None and kept.versions != report.versions:
         differs.append(f"versions: {kept.versions} on file, {report.versions} now")
     if differs and name in submission.sources:

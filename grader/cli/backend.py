@@ -34,14 +34,27 @@ class Beside(NamedTuple):
     compiler: Compiler | None = None
 
 
-def beside_at(name: str, processes: int, course: Course, tier: str) -> Beside:
-    """What was asked for: nothing where simulated devices in one process are all. Raises CourseError."""
+class Asked(NamedTuple):
+    """``--backend`` and ``--processes`` as they were given."""
+
+    backend: str = "cpu"
+    processes: int = 1
+
+
+def beside_at(
+    name: str, processes: int, course: Course, tier: str, *, quiet: bool = False, remember: bool = True
+) -> Beside:
+    """What was asked for: nothing where simulated devices in one process are all. Raises CourseError.
+
+    Args:
+        quiet: nothing is told but errors. remember: what was compiled before is not compiled again.
+    """
     if name.startswith("tpu:"):
-        return Beside(compiler=_compiler_at(name, processes, course, tier))
-    return Beside(devices=devices_at(name, processes, course, tier))
+        return Beside(compiler=_compiler_at(name, processes, course, tier, remember))
+    return Beside(devices=devices_at(name, processes, course, tier, quiet=quiet))
 
 
-def devices_at(name: str, processes: int, course: Course, tier: str) -> Devices | None:
+def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: bool = False) -> Devices | None:
     """The devices that were asked for; None where simulated ones in one process are all. Raises CourseError."""
     if name.startswith("tpu:"):
         slice_of(on := name.partition(":")[2])
@@ -58,18 +71,17 @@ def devices_at(name: str, processes: int, course: Course, tier: str) -> Devices 
         raise CourseError(
             "other devices than simulated ones need processes of their own, which this system does not fork"
         )
-    devices = Devices(
-        backend, tier, course.config.limits, course.config.devices, processes, lambda text: tell("note", text)
-    )
-    tell("note", f"values are those of {devices.text}, all else is read as ever")
+    note = (lambda text: None) if quiet else (lambda text: tell("note", text))
+    devices = Devices(backend, tier, course.config.limits, course.config.devices, processes, note)
+    note(f"values are those of {devices.text}, all else is read as ever")
     return devices
 
 
-def _compiler_at(name: str, processes: int, course: Course, tier: str) -> Compiler:
+def _compiler_at(name: str, processes: int, course: Course, tier: str, remember: bool) -> Compiler:
     """The compiler of the slice that a backend names. Raises CourseError: none such, or nothing can be compiled for it here."""
     place = slice_of(name.partition(":")[2])
     if processes > 1:
         raise CourseError(f"--processes shares simulated devices, so it goes with --backend cpu, not {name}")
     if problem := compiler_problem():
         raise NoCompiler(f"--backend {name}: {problem}")
-    return Compiler(course, tier, place)
+    return Compiler(course, tier, place, remember=remember)

@@ -15,7 +15,7 @@ from grader.batch import store
 from grader.batch import why as appeals
 from grader.batch.grade import Grader
 from grader.batch.memory import remembered
-from grader.cli.backend import beside_at
+from grader.cli.backend import Asked, beside_at
 from grader.cli.console import (
     BROKEN,
     UNUSABLE,
@@ -230,7 +230,7 @@ def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: b
 
 def decide_again(
     paths: list[Path], to: Path | None, student: str, check: str, isolation: str, roster: Path | None,
-    course: Path | None, *, as_json: bool, html: Path | None = None,
+    course: Path | None, beside: Asked | None = None, *, as_json: bool, html: Path | None = None,
 ) -> int:  # fmt: skip
     """One check of one student's work, and the report on file beside it; the exit code."""
     found = solved_course_at(course, paths)
@@ -245,7 +245,12 @@ def decide_again(
         )
     submission = read(there[student], student, found.module_of, found.handed_out)
     kept = store.on_file(to, student) if to else None
-    decided = appeals.why(found, best_tier(isolation), submission, check, kept)
+    tier, (backend, processes) = best_tier(isolation), beside or Asked()
+
+    def fresh() -> Grader:
+        return Grader(found, tier, **beside_at(backend, processes, found, tier, remember=False)._asdict())
+
+    decided = appeals.why(found, tier, submission, check, kept, fresh)
     if as_json:
         print_json(
             {"result": decided.result.model_dump(mode="json"), "lines": decided.lines, "differs": decided.differs}

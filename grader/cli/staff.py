@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from grader.cli import machine
-from grader.cli.backend import BackendOption, Processes
+from grader.cli.backend import Asked, BackendOption, Processes
 from grader.cli.console import FAILED, busy, out, print_json, say, tell
 from grader.cli.grading import decide_again, grade_batch, grade_nbgrader
 from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, NoStore, RosterOption, course_at, roster_in
@@ -65,8 +65,6 @@ def grade(
     as_json: AsJson = False,
 ) -> None:
     """Grade submissions with all checks, in a sandbox. Writes a report for each, grades.csv and a summary."""
-    if backend != "cpu" and (nbgrader is not None or any(why)):
-        raise CourseError("--backend goes with grading into a folder: grade SUBMISSIONS --out FOLDER --backend ...")
     if cluster and (backend, processes) != ("cpu", 1):
         raise CourseError("--cluster goes with simulated devices alone: leave --backend and --processes out")
     if cluster and any(why):
@@ -79,15 +77,21 @@ def grade(
         raise CourseError("--html goes with --why STUDENT CHECK: it is the page of one check")
     if dry_run and (nbgrader is not None or any(why)):
         raise CourseError("--dry-run goes with grading into a folder: grade SUBMISSIONS --out FOLDER --dry-run")
-    if (backend, processes) != ("cpu", 1) and (nbgrader is not None or any(why)):
-        raise CourseError("--backend and --processes go with grading into a folder: grade SUBMISSIONS --out FOLDER")
+    if (backend, processes) != ("cpu", 1) and nbgrader is not None:
+        raise CourseError(
+            "--nbgrader grades on simulated devices alone, so that nbgrader autograde gives the same grades; for another backend: "
+            f"grade {nbgrader}/submitted --out FOLDER --backend {backend}"
+        )
     if any(why):
         student, check = why
         if nbgrader is not None:
             raise CourseError(
                 f"pass the student's folder, not --nbgrader: grade {nbgrader}/submitted/{student} --why ..."
             )
-        raise typer.Exit(decide_again(paths, to, student, check, isolation, roster, course, as_json=as_json, html=html))
+        asked = Asked(backend, processes)
+        raise typer.Exit(
+            decide_again(paths, to, student, check, isolation, roster, course, asked, as_json=as_json, html=html)
+        )
     if nbgrader is not None:
         folder, of = nbgrader, [str(p) for p in paths]
         raise typer.Exit(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from grader.batch.grade import Grader
+from grader.cli.backend import BackendOption, Processes, beside_at
 from grader.cli.console import out, tell_unusable
 from grader.cli.learner import own_grader
 from grader.cli.options import CourseOption, Names, Student, Work, course_at, student_name, work_in
@@ -12,7 +14,14 @@ from grader.watching.session import Session
 from grader.watching.terminal import keys
 
 
-def watch(names: Names = None, work: Work = None, course: CourseOption = None, student: Student = "") -> None:
+def watch(
+    names: Names = None,
+    work: Work = None,
+    backend: BackendOption = "cpu",
+    processes: Processes = 1,
+    course: CourseOption = None,
+    student: Student = "",
+) -> None:
     """Check my work again whenever I save it. Keys: h hint, n next, p previous, l list, x explain, r reset, q quit.
 
     Without names: all exercises, from the first of which something is left to do.
@@ -24,7 +33,13 @@ def watch(names: Names = None, work: Work = None, course: CourseOption = None, s
         raise CourseError("nothing is left to watch")
     place = work_in(found, work)
     session = Session(found, place, student_name(found, student), chosen)
-    loop = Loop(session, lambda: own_grader(found), out)
+    begun = [beside_at(backend, processes, found, "none")]  # what cannot be had is told before anything is drawn
+
+    def make() -> Grader:
+        beside = begun.pop() if begun else beside_at(backend, processes, found, "none", quiet=True)
+        return own_grader(found, "none", *beside)
+
+    loop = Loop(session, make, out)
     try:
         with keys(loop.pressed, loop.resized) as loop.screen.has_keys, changes(place, loop.saved):
             loop.run(anywhere=not names)
