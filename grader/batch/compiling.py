@@ -21,6 +21,7 @@ from grader.batch.workers import Compiles
 from grader.clock import Place, Slice, placed
 from grader.common.cache import Cache
 from grader.common.observation import Fault
+from grader.course.compiled import SHIPPED
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.hardware import slices
@@ -260,9 +261,6 @@ class Shipped:
             return cls({name: compiled_of(answer) for name, answer in data.items()})
         except (OSError, ValueError, LookupError, TypeError, AttributeError, lzma.LZMAError, BadFrame):
             return cls()
-
-
-SHIPPED = "solutions/compiled.json.xz"
 
 
 def name_of(ask: Ask, on: Slice | str) -> str:

@@ -188,6 +188,7 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
         dot_flops=seen.dot_flops,
         timeline=timeline,
         untimed=untimed,
+        program=seen.program,
     )
 
 

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 
 import yaml
 
+from grader.course.compiled import PUBLISHED, published
 from grader.course.config import PUBLIC, CourseError
 from grader.course.loading import Course
 from grader.course.notebooks import notebook, notebook_format
@@ -30,6 +31,11 @@ def products(course: Course) -> dict[str, str]:
             made[f"{module.id}/{PUBLIC}/{name}.py"] = public_source(exercise)
         if module.exercises:
             made[f"{module.id}/{module.id}.ipynb"] = notebook(course, module.id)
+    try:
+        if text := published(course.root, course.module_of):
+            made[PUBLISHED] = text
+    except ValueError as error:
+        raise CourseError(str(error)) from None
     made["course.yaml"] = _public_config(course, sorted(fingerprint(s) for s in _sources(made)))
     return made
 

@@ -44,6 +44,7 @@ class Explained:
         journeys: what its permutes pass on from round to round.
         elsewhere: what became of it on other devices than simulated ones; empty where none were asked for. measured: how
             long it takes there, where it was laid out in time as well. predicted: how long its learner thought.
+        compiled: what the TPU's compiler made of this very program, where that is known. program: SHA-256 of its one form.
         timeline: the program laid out in time, where that was asked for; ``untimed``: why it cannot be.
     """
 
@@ -64,6 +65,8 @@ class Explained:
     elsewhere: str = ""
     measured: str = ""
     predicted: str = ""
+    compiled: str = ""
+    program: str = ""
     timeline: Timeline | None = None
     untimed: str = ""
     fault: Fault | None = None
@@ -128,7 +131,7 @@ def as_data(explained: Explained) -> dict[str, Any]:
             "roofline": [dataclasses.asdict(p) for p in roofline.points] if (roofline := explained.roofline) else None,
             "untimed": explained.untimed or None,
         }
-        | ({"elsewhere": explained.elsewhere} if explained.elsewhere else {})
+        | {name: text for name in ("elsewhere", "compiled") if (text := getattr(explained, name))}
     )
 
 

@@ -71,6 +71,8 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
         yield "runs", "", explained.elsewhere
     if explained.measured:
         yield "measured", "cyan", explained.measured
+    if explained.compiled:
+        yield "compiled", "cyan", explained.compiled
     if explained.predicted:
         yield "predicted", "cyan", explained.predicted
     if explained.live is not None:

@@ -1,0 +1,93 @@
+"""What the TPU's compiler makes of the course's own programs, as numbers that learners may see: no text of a program, a digest of it.
+
+A learner whose program is the very one that was compiled learns how long its step is, with no compiler installed; whoever has
+another learns nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import lzma
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from grader.clock import Untimed, replayed
+from grader.wire.frames import BadFrame
+from grader.wire.schedule import Schedule, from_json
+
+SHIPPED, PUBLISHED = "solutions/compiled.json.xz", "compiled.json"
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """One program on one slice; times in picoseconds.
+
+    Attributes:
+        step: all of it; products: matrix products; waiting: the core stands still.
+        hidden: of each kind of collective, the time under kernels and all of its time.
+        held: bytes of a device's memory. by: who made it.
+    """
+
+    step: int
+    products: int
+    waiting: int
+    held: int
+    by: str
+    hidden: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+
+
+def published(root: Path, exercises: Mapping[str, Any]) -> str:
+    """The file that learners get, a line for each program of a reference; '' where the course ships none.
+
+    Raises ValueError: what is shipped cannot be read.
+    """
+    path = root / SHIPPED
+    if not path.is_file():
+        return ""
+    try:
+        data = json.loads(lzma.decompress(path.read_bytes()))
+        found = dict(_all(data, exercises))
+    except (OSError, lzma.LZMAError, BadFrame, AttributeError, TypeError, LookupError) as error:
+        raise ValueError(f"{path} cannot be read ({error}); python docs/make_chip_tables.py makes it") from None
+    lines = ",\n".join(f"{json.dumps(key)}: {json.dumps(asdict(one))}" for key, one in sorted(found.items()))
+    return f"{{\n{lines}\n}}\n"
+
+
+def _all(data: Mapping[str, Any], exercises: Mapping[str, Any]) -> Iterator[tuple[str, Compiled]]:
+    for name, answer in data.items():
+        title, _, on = name.rpartition(" on ")
+        if (
+            title.partition(".")[0] not in exercises or "schedule" not in answer
+        ):  # "waits as f1.ag ..." is a misconception
+            continue
+        schedule = from_json(answer["schedule"])
+        try:
+            yield key_of(schedule.program, on), _of(schedule, on)
+        except Untimed:
+            continue
+
+
+def _of(schedule: Schedule, on: str) -> Compiled:
+    line = replayed(schedule, on)
+    hidden = {kind: (share.hidden, share.hidden + share.exposed) for kind, share in line.shares().items()}
+    return Compiled(line.step, line.products, line.idle, schedule.held, schedule.by, hidden)
+
+
+def key_of(program: str, on: str) -> str:
+    """``program``: SHA-256 of its one form."""
+    return f"{program} on {on}"
+
+
+def compiled_of(root: Path, program: str, on: str) -> Compiled | None:
+    """What was made of this very program for this slice; None where nobody knows, and where the file is damaged."""
+    for path in (root / PUBLISHED, root / "exercises" / PUBLISHED):
+        try:
+            one = json.loads(path.read_text(encoding="utf-8"))[key_of(program, on)]
+            hidden = {str(kind): (int(under), int(every)) for kind, (under, every) in one["hidden"].items()}
+            numbers = {name: int(one[name]) for name in ("step", "products", "waiting", "held")}
+            return Compiled(**numbers, by=str(one["by"])[:100], hidden=hidden)
+        except (OSError, ValueError, LookupError, TypeError, AttributeError):
+            continue
+    return None
