@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import quantiles
 from typing import Any
 
-from make_chip_tables import MEASURED, REFERENCES, ROOT, SLICES, Asked, ask_of, source_of
+from make_chip_tables import MEASURED, REFERENCES, ROOT, SLICES, TWO_DEVICES, Asked, ask_of, slices_of, source_of
 
 from grader.batch.compiling import Shipped, name_of
 from grader.batch.devices import Devices
@@ -38,7 +38,7 @@ from grader.wire.schedule import Schedule
 def asked(course: Course, on: str, only: str, smaller: int) -> Iterator[Asked]:
     """The references on one slice. Raises CourseError for sizes that are cut unevenly once they are smaller."""
     for name, listed in REFERENCES.items():
-        for sized in listed:
+        for sized in listed if on in slices_of(name) else ():
             dims = {dim: max(1, size // smaller) if size > 64 else size for dim, size in sized.dims.items()}
             ask = ask_of(course, course.exercise(name), replace(sized, dims=dims), on)
             if only in (title := name_of(ask, on)):
@@ -70,7 +70,7 @@ def measured(course: Course, programs: Sequence[Asked], devices: Devices, shippe
 
 def main(words: Sequence[str]) -> None:
     parser = argparse.ArgumentParser(description="Times of the references of docs/chips.md on chips that are here.")
-    parser.add_argument("on", choices=SLICES, help="what is here; its name in the table")
+    parser.add_argument("on", choices=(*SLICES, TWO_DEVICES), help="what is here; its name in the table")
     parser.add_argument("--backend", default="tpu")
     parser.add_argument("--processes", type=int, default=1)
     parser.add_argument("--only", default="", help="of names that have this in them")

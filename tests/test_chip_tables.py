@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
 import re
+import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
@@ -54,6 +58,7 @@ def test_every_program_is_shipped_and_nothing_else(tables: ModuleType, course: C
     due = [one.name for one in (*tables.references(course), *tables.timed(course))]
     due += [one.name for _, _, asked in tables.variants(course) for one in asked]
     due += [one.name for _, _, one in tables.matmuls(course)]
+    due += [one.name for _, asked, _ in tables.small(course) for one in asked]
     assert sorted(set(due)) == sorted(shipped.made), "run python docs/make_chip_tables.py"
     assert (ROOT / "solutions" / "compiled.json.xz").stat().st_size < 200_000
 
@@ -71,7 +76,7 @@ def test_every_reference_of_four_modules_has_its_rows(tables: ModuleType, course
                 left_out = name in tables.WITHOUT or f"{name}.{task}" in tables.WITHOUT
                 there = any(title.split(" (")[0] == f"{name.split('_')[0].upper()} {task}" for title in titles)
                 assert there != left_out, f"{name}.{task}"
-    assert {row[1] for row in rows("clock")} == set(tables.SLICES)
+    assert {row[1] for row in rows("clock")} == {*tables.SLICES, tables.TWO_DEVICES}
 
 
 def test_the_two_judge_hidden_time_alike(course: Course) -> None:
@@ -84,6 +89,82 @@ def test_the_two_judge_hidden_time_alike(course: Course) -> None:
     for name, program, _, _, _, compiler, _ in found:
         if program == "the solution" or program.endswith("(right)"):
             assert compiler == "passed", (name, program)
+
+
+def test_the_two_compilers_put_in_the_same(course: Course) -> None:
+    """Budgets of collectives are set by what the CPU's compiler puts in; where the TPU's differs, the page says why."""
+    found = rows("added")[:-1]
+    assert {row[0] for row in found} >= {"A6", "G4"}, "what is left to the compiler"
+    before = PAGE.split("<!-- made by docs/make_chip_tables.py: added -->")[0]
+    assert [row[1] for row in found if (row[3] == row[4]) != (row[5] == "")] == []
+    assert [row[1] for row in found if row[5] and f"`{row[1]}`" not in before] == []
+
+
+def test_what_is_put_in_is_known_of_every_small_program(tables: ModuleType, course: Course, shipped: Shipped) -> None:
+    for _, asked, _ in tables.small(course):
+        for one in asked:
+            made = shipped.made[one.name]
+            assert isinstance(made, Fault) or made.added is not None, one.name
+
+
+MEASURE = [sys.executable, str(ROOT / "docs" / "measure_chips.py")]
+
+
+def measure(*words: str) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
+    return subprocess.run([*MEASURE, *words], capture_output=True, text=True, check=False, env=environment)
+
+
+def test_times_are_measured_by_one_command_on_the_devices_that_are_there(
+    tables: ModuleType, course: Course, shipped: Shipped, tmp_path: Path
+) -> None:
+    """Tried with two processes of a CPU, which share a mesh of eight as a pod's hosts do; its times never reach the table."""
+    out = tmp_path / "measured.json"
+    out.write_text('{"before": {"seconds": 1.0, "low": 1.0, "high": 1.0, "devices": "tpu: 8 x TPU v5 lite", "jax": "0.10.2"}}')
+    tried = ("--backend", "cpu", "--processes", "2", "--smaller", "64", "--out", str(out))
+    done = measure("v5e:2x4", "--only", "c3_contracting.matmul_all_reduce", *tried)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(out.read_text())
+    name = "c3_contracting.matmul_all_reduce x=2,y=4 I=128,J=128,K=128 on v5e:2x4"
+    assert list(found) == ["before", name], "what was measured before is kept"
+    one = found[name]
+    assert 0 < one["low"] <= one["seconds"] <= one["high"]
+    assert one["devices"] == "cpu: 8 devices of 2 processes" and one["jax"]
+    assert not list(tmp_path.glob("*.tmp*"))
+
+
+def test_the_column_has_times_of_tpus_alone(
+    tables: ModuleType, course: Course, shipped: Shipped, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = list(tables.references(course))[:2]
+    about = {"seconds": 0.0125, "low": 0.012, "high": 0.013, "jax": "0.10.2"}
+    times = {first.name: about | {"devices": "tpu: 8 x TPU v5 lite"}, second.name: about | {"devices": "cpu: 8 devices"}}
+    (tmp_path / "measured.json").write_text(json.dumps(times))
+    monkeypatch.setattr(tables, "MEASURED", tmp_path / "measured.json")
+    monkeypatch.setattr(tables, "references", lambda course: [first, second])
+    with tables.Compiled(course, shipped) as compiled:
+        *_, measured, not_measured = tables.clock_table(course, compiled).strip().splitlines()
+    assert measured.endswith("| 12.5 ms |") and not_measured.endswith("| - |")
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["v5e:2x5"], "invalid choice: 'v5e:2x5'"),
+        (["v5e:2x4", "--only", "zz_"], "no name has 'zz_' in it"),
+        (["v5e:2x4", "--smaller", "0"], "--smaller and --processes are at least 1"),
+        (["v5e:2x4", "--smaller", "64"], "what is tried goes elsewhere than the table's times: name a file with --out"),
+        (["v5e:2x4", "--backend", "cpu"], "what is tried goes elsewhere than the table's times"),
+        (["v5e:2x4", "--backend", "cpux", "--out", "OUT"], "measure_chips: no backend 'cpux'"),
+        (["v5e:2x4", "--backend", "tpu", "--out", "OUT"], "measure_chips: --backend tpu: "),
+        (["v5e:2x4", "--backend", "cpu", "--processes", "3", "--out", "OUT"], "cannot be shared evenly by 3 processes"),
+    ],
+)
+def test_what_cannot_be_measured_is_told_and_nothing_is_written(words: list[str], told: str, tmp_path: Path) -> None:
+    out = tmp_path / "m.json"
+    done = measure(*(str(out) if word == "OUT" else word for word in words))
+    assert done.returncode and told in done.stderr.splitlines()[-1], done.stderr
+    assert not out.exists() and not (ROOT / "docs" / "measured.json").exists()
 
 
 def test_what_is_shipped_is_no_failure_of_ours(shipped: Shipped) -> None:

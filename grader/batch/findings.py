@@ -230,7 +230,7 @@ def compiled_of(answer: Mapping[str, Any]) -> Schedule | Fault:
         return schedule.from_json(answer["schedule"])
     if "too_large" in answer:
         needed, there = answer["too_large"]
-        sizes = f"{needed / 2**30:.3g} of {there / 2**30:.3g} GiB"
+        sizes = " of ".join(f"{n:.3g}" if n < 1000 else f"{n:,.0f}" for n in (needed / 2**30, there / 2**30)) + " GiB"
         return Fault("memory", f"the program is too large for the chip: it needs {sizes} of its memory", ran=True)
     if "broken" in answer:
         return Fault("broken", f"the grader failed while it compiled this program: {str(answer['broken'])[:400]}")

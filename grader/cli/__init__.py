@@ -11,7 +11,7 @@ import sys
 from typing import Any
 
 import typer
-from typer.core import TyperGroup
+from typer.core import TyperCommand, TyperGroup
 
 from grader import stopping
 from grader.authoring.scaffold import ScaffoldError
@@ -40,6 +40,19 @@ class Commands(TyperGroup):
             raise
 
 
+class Command(TyperCommand):
+    """A command that refuses an option that is given twice, of which otherwise the last would count and nobody be told."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not ctx.resilient_parsing:
+            _, _, order = self.make_parser(ctx).parse_args(args=list(args))
+            for param in order:
+                once = param.param_type_name == "option" and not (param.multiple or param.count or param.is_flag)
+                if once and order.count(param) > 1:
+                    raise typer.BadParameter("is there twice; say it once", ctx, param)
+        return super().parse_args(ctx, args)
+
+
 app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, help=__doc__, rich_markup_mode=None)
 app.add_typer(staff.nbgrader, name="nbgrader")
 COMMANDS = {  # in the order of --help
@@ -66,7 +79,7 @@ COMMANDS = {  # in the order of --help
     "mutants": author.mutants,
 }
 for name, command in COMMANDS.items():
-    app.command(name)(command)
+    app.command(name, cls=Command)(command)
 
 
 def main() -> None:

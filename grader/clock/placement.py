@@ -36,7 +36,7 @@ class Slice:
         name, colon, sizes = text.partition(":")
         chip = tpu(name)
         parts = sizes.split("x")
-        if not colon or not all(p.isdecimal() and 0 < int(p) < 1 << 20 for p in parts):
+        if not colon or not all(p.isascii() and p.isdecimal() and 0 < int(p) < 1 << 20 for p in parts):
             raise ValueError(f'{text!r} names no slice: write a chip and the sizes of its axes, such as "v5e:2x4"')
         shape = tuple(map(int, parts))
         if problem := slice_problem(chip, shape=shape):

@@ -53,7 +53,7 @@ def test_the_bounds_are_those_of_the_extra() -> None:
 @pytest.mark.parametrize(
     ("text", "told"),
     [
-        ("v5x:2x4", "unknown chip 'v5x'; did you mean 'v5p'? (known: v4p, v5p, v5e, v6e, v4)"),
+        ("v5x:2x4", "unknown chip 'v5x'; did you mean 'v5p'? (known: v4p, v5p, v5e, v6e, 7x, v4)"),
         ("v5e:2x5", "v5e has no slice of 2x5; did you mean v5e:2x4? doctor lists them"),
         ("v5e:32x32", "v5e has no slice of 32x32"),
         ("v5e", "'v5e' names no slice: write a chip and the sizes of its axes, such as \"v5e:2x4\""),
@@ -63,8 +63,10 @@ def test_the_bounds_are_those_of_the_extra() -> None:
         ("", "unknown chip ''"),
         (":2x4", "unknown chip ''"),
         ("H100:8", "H100 is a GPU: it has a switch, not a torus"),
-        ("v3:2x2", "v3: its compiler takes a chip for two devices"),
-        ("tpu7x:2x2x1", "7x: its compiler takes a chip for two devices"),
+        ("v3:2x2", "nothing is compiled for v3: its published 940 MHz make 1.23e14 FLOP/s"),
+        ("tpu7x:2x2x3", "7x has no slice of 2x2x3; did you mean 7x:"),
+        ("v5e:\uff12x4", "names no slice"),
+        ("v5e:0x8", "names no slice"),
     ],
 )
 def test_a_slice_that_cannot_be_had_is_told_in_one_line(text: str, told: str) -> None:
@@ -73,7 +75,7 @@ def test_a_slice_that_cannot_be_had_is_told_in_one_line(text: str, told: str) ->
     assert told in str(error.value) and "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("chip", ["v4p", "v5p", "v5e", "v6e"])
+@pytest.mark.parametrize("chip", ["v4p", "v5p", "v5e", "v6e", "7x"])
 def test_every_slice_that_is_listed_can_be_asked_for(chip: str) -> None:
     listed = can_compile_for(chip)
     assert len(listed) == len(set(listed)) > 5
@@ -90,6 +92,10 @@ def test_libtpu_is_told_its_own_names_with_axes_of_one_chip_last() -> None:
     flat = topology_of(placed(slice_of("v5e:2x4"), {"x": 2, "y": 4}))
     assert flat["name"] == "v5e:2x4" and flat["options"] == {}
     assert flat["chips"] == [[x, y, 0] for x in range(2) for y in range(4)]
+    two = topology_of(placed(slice_of("tpu7x:2x2x1"), {"x": 2, "y": 4}))
+    assert two["name"] == "tpu7x:2x2x1" and sorted(two["chips"]) == [
+        [x, y, 0, core] for x in range(2) for y in range(2) for core in range(2)
+    ]
     assert topology_of(placed(slice_of("v5e:1x1"), {"x": 1}))["options"] == {"chips_per_host_bounds": (1, 1, 1)}
 
 
@@ -103,6 +109,8 @@ def test_what_is_too_large_is_told_in_gibibytes() -> None:
     fault = compiled_of({"too_large": [(21 * 2**30), 16 * 2**30]})
     assert isinstance(fault, Fault) and fault.kind == "memory" and fault.ran
     assert fault.message == "the program is too large for the chip: it needs 21 of 16 GiB of its memory"
+    huge = compiled_of({"too_large": [5120 * 2**30, int(15.75 * 2**30)]})
+    assert isinstance(huge, Fault) and huge.message.endswith("it needs 5,120 of 15.8 GiB of its memory")
 
 
 def test_a_compilers_fault_is_the_learners_and_a_failure_of_ours_is_ours() -> None:

@@ -10,6 +10,7 @@ import pytest
 from grader.batch import compiling
 from grader.batch.compiling import Shipped
 from grader.course.loading import load_course
+from grader.course.reference import reference_source
 from tests.cli.test_explain import run
 from tests.commands import ROOT
 
@@ -26,7 +27,12 @@ BAD = {
     "chip d1 --on v5e:2x4": "d1_ring_and_line has no program to explain",
     "chip f1 --on v5e:2x5": "v5e has no slice of 2x5; did you mean v5e:2x4? doctor lists them",
     "chip f1 --on v5g:2x4": "unknown chip 'v5g'; did you mean",
-    "chip f1 --on tpu7x:2x2x1": "7x: its compiler takes a chip for two devices",
+    "chip f1 --on v3:2x2": "nothing is compiled for v3: its published 940 MHz make 1.23e14 FLOP/s",
+    "chip f1 --on tpu7x:2x2x1 --mesh x=1,y=4": "the mesh (x=1, y=4) has 4 devices, 7x:2x2x1 has 8",
+    "chip c3 --on v5e:2x4 --shape J=0": "--shape J=0: J=0 is no name and size; write x=4,y=2",
+    "chip c3 --on v5e:2x4 --mesh x=-2,y=-4": "--mesh x=-2,y=-4: x=-2 is no name and size; write x=4,y=2",
+    "watch c1 --backend tpu:v5e:2x4": f"--backend tpu:v5e:2x4: {MISSING}",
+    "watch c1 --backend tpux": "no backend 'tpux'; there are cpu, gpu, tpu, and tpu:SLICE",
     "chip f1 --on v5e:4x4": "no mesh of its calls has the 16 devices of v5e:4x4; there are x=1, y=8 (8); choose one with --mesh",
     "chip f1 --on v5e:2x4 --mesh x=1,y=4": "the mesh (x=1, y=4) has 4 devices, v5e:2x4 has 8",
     "chip f1 --on v5e:2x4 --mesh x=8": "the mesh {'x': 8} does not have",
@@ -40,7 +46,10 @@ BAD = {
     "check c1 --backend tpu:v5e:2x5": "v5e has no slice of 2x5",
     "check c1 --backend cpu:2": "no backend 'cpu:2'; there are cpu, gpu, tpu, and tpu:SLICE, such as tpu:v5e:2x4",
     "grade examples/submissions --out OUT --backend tpu:v5e:2x4": f"--backend tpu:v5e:2x4: {MISSING}",
-    "grade examples/submissions --nbgrader OUT --backend tpu:v5e:2x4": "--backend goes with grading into a folder",
+    "grade examples/submissions --nbgrader OUT --backend tpu:v5e:2x4": "--nbgrader grades on simulated devices alone, so that nbgrader autograde "
+    "gives the same grades; for another backend: grade OUT/submitted --out FOLDER --backend tpu:v5e:2x4",
+    "grade examples/submissions --nbgrader OUT --processes 2": "--nbgrader grades on simulated devices alone",
+    "grade examples/submissions --why ada local_value --backend tpu:v5e:2x5": "v5e has no slice of 2x5",
 }
 
 
@@ -51,7 +60,7 @@ def test_bad_input_is_one_line(
     code, out, err = run(words.replace("OUT", str(tmp_path / "out")).split(), monkeypatch, capsys)
     told = [line for line in err.splitlines() if line.startswith("shardlings: ")]
     assert (code, out) == (2, ""), err
-    assert len(told) == 1 and BAD[words] in told[0], err
+    assert len(told) == 1 and BAD[words].replace("OUT", str(tmp_path / "out")) in told[0], err
     assert not (tmp_path / "out").exists() or not any((tmp_path / "out").iterdir())
 
 
@@ -94,3 +103,32 @@ def test_what_a_learner_wrote_is_not_taken_for_the_solution(
 
 def test_what_is_shipped_is_there() -> None:
     assert len(Shipped.of(load_course(ROOT / "course.yaml")).made) > 100
+
+
+@pytest.mark.parametrize(
+    ("words", "option"),
+    [("chip f1 --on v5e:2x4 --on v6e:2x4", "--on"), ("check c1 --backend cpu --backend gpu", "--backend")],
+)
+def test_an_option_that_is_given_twice_is_refused(
+    words: str, option: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    code, _, err = run(words.split(), monkeypatch, capsys)
+    assert code == 2 and f"'{option}': is there twice; say it once" in err
+
+
+def test_what_the_compiler_made_of_the_very_program_stands_beside_the_clock(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """By content, so without the compiler, and for nobody who wrote another program."""
+    paper = ["--dims", "B=8192,D=16384,F=53248", "--mesh", "x=1,y=8"]
+    code, out, err = run(["explain", "f1", "--on", "v5e:2x4", "--solution", *paper], monkeypatch, capsys)
+    assert code == 0, err
+    assert "by the compiler of v5e:2x4" in out and "100% of permute hidden" in out
+    other = reference_source(
+        (course := load_course(ROOT / "course.yaml")).exercise("f1_ag_matmul"),
+        {},
+        course.exercise("f1_ag_matmul").misconceptions["ag_sends_after_the_product"],
+    )
+    (tmp_path / "f1_ag_matmul.py").write_text(other)
+    code, out, err = run(["explain", "f1", "--on", "v5e:2x4", "--work", str(tmp_path), *paper], monkeypatch, capsys)
+    assert code == 0 and "by the compiler" not in out, err

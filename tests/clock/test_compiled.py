@@ -8,6 +8,7 @@ from dataclasses import replace
 import pytest
 
 from grader.clock import Share, Slice, Timeline, Untimed, placed, replayed
+from grader.clock.collectives import duration
 from grader.hardware import CHIPS
 from grader.hardware.cores import CORES, core_of, slice_name
 from grader.wire.operations import Communication
@@ -125,9 +126,32 @@ def test_slices_by_other_names(given: str, name: str) -> None:
     assert slice_name(given) == name
 
 
-def test_chips_that_are_two_devices_are_refused_in_one_line() -> None:
-    with pytest.raises(ValueError, match="takes a chip for two devices"):
-        core_of("7x")
+def test_a_chip_whose_clock_nobody_knows_is_refused_in_one_line() -> None:
+    with pytest.raises(ValueError, match=r"nothing is compiled for v3: its published 940 MHz make 1\.23e14"):
+        core_of("v3")
+
+
+def test_a_chip_of_two_devices_is_one_more_side_of_the_grid() -> None:
+    place = placed("7x:1x2x2", {"x": 8})
+    assert (place.slice.count, place.slice.sides, str(place.slice)) == (8, (1, 2, 2, 2), "7x:1x2x2")
+    assert sorted(place.chips) == sorted(itertools.product(range(1), range(2), range(2), range(2)))
+    row, half = CHIPS["7x"], place.slice.chip
+    for name in ("hbm", "hbm_bw", "bf16", "ici"):
+        assert getattr(half, name) == getattr(row, name) / 2
+    assert placed("7x:1x2x2", {"x": 4}).slice.chip == row, "the clock alone may take a chip for one device"
+    assert placed("7x:4x4x4", {"x": 8, "y": 16}).slice.wraps(0) and not placed("7x:4x4x4", {"x": 8, "y": 16}).slice.wraps(3)
+    with pytest.raises(ValueError, match=r"the mesh \(x=16\) has 16 devices, 7x:1x2x2 has 4"):
+        placed("7x:1x2x2", {"x": 16})
+
+
+def test_the_two_devices_of_a_chip_are_joined_by_more_than_a_link() -> None:
+    place = placed("7x:1x2x2", {"x": 4, "y": 2}, {"x": (1, 2), "y": (3,)})
+    size = 1 << 30
+    inside = Communication("permute", ((0, 1), (1, 0)), ("y",), size)
+    outside = Communication("permute", ((0, 2), (2, 0)), ("x",), size)
+    (within, _), (between, _) = duration(inside, place), duration(outside, place)
+    assert between == pytest.approx(size / 4.5e10 * 1e12, rel=0.01), "half of a link: the two devices share it"
+    assert between / within == pytest.approx(12, rel=0.01)
 
 
 @pytest.mark.parametrize(

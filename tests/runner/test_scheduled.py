@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
 
+from grader.common.observation import Collective, Interval
 from grader.runner.hlo_text import MARK
-from grader.runner.scheduled import TooLarge, read
+from grader.runner.scheduled import Scheduled, TooLarge, read
 from grader.wire.schedule import Instruction
 
 TEXTS = Path(__file__).parent / "scheduled"
@@ -193,3 +195,37 @@ def test_a_sum_that_was_made_a_part_of_a_product_is_seen(operands: str, joined: 
     start, done, product = read_plain(JOINED.replace("OPERANDS", operands))
     assert (start.op, done.op, product.op) == ("start", "done", "product")
     assert product.joined == joined and product.flops == 2 * 64**3
+
+
+def source(kind: str, rounds: int = 1, *axes: str) -> Collective:
+    return Collective(kind, axes or ("x",), 64, Interval.of(64), Interval.of(rounds))
+
+
+@pytest.mark.parametrize(
+    ("name", "marked", "added"),
+    [
+        ("psum", {}, ["all_reduce"]),  # nobody wrote one
+        (f"{MARK}_7_", {}, ["all_reduce"]),  # put in where another operation stands, whose name it has
+        (f"{MARK}_3_/{MARK}_7_", {7: [source("all_reduce")]}, []),
+        (f"{MARK}_7_", {7: [source("reduce_scatter")]}, []),  # a sum of everything, of which each keeps a part
+        (f"{MARK}_7_", {7: [source("all_gather")]}, ["all_reduce"]),  # who has a name has that of what it became
+        ("psum", {7: [source("reduce_scatter")]}, []),  # written anew, its name lost
+        ("psum", {7: [source("all_gather")]}, []),
+        ("psum", {7: [source("permute")]}, ["all_reduce"]),
+        ("psum", {7: [source("all_reduce", 1, "y")]}, ["all_reduce"]),  # over another axis
+        ("psum", {7: [source("all_reduce", 0)]}, ["all_reduce"]),  # which never runs
+    ],
+)
+def test_what_the_compiler_put_in_is_what_no_collective_of_the_source_became(
+    name: str, marked: dict[int, list[Collective]], added: list[str]
+) -> None:
+    text = re.sub(r'(all-reduce\(.*op_name=)"psum"', rf'\1"{name}"', text_of("v5e-all-reduce"))
+    found = Scheduled.of(text, MESH, [], []).added(MESH, marked)
+    assert [c.kind for c in found] == added
+    assert all(c.by_compiler and c.axes == ("x",) and c.count == 1 for c in found)
+    assert all(c.operands and c.bytes and c.sent.most for c in found)
+
+
+def test_what_is_put_into_a_loop_runs_as_often_as_the_loop() -> None:
+    (found,) = Scheduled.of(text_of("v5e-ring-in-a-loop"), MESH, [], []).added(MESH, {})
+    assert (found.kind, found.shift, found.count) == ("permute", 1, 7)
