@@ -120,7 +120,9 @@ def test_times_are_measured_by_one_command_on_the_devices_that_are_there(
 ) -> None:
     """Tried with two processes of a CPU, which share a mesh of eight as a pod's hosts do; its times never reach the table."""
     out = tmp_path / "measured.json"
-    out.write_text('{"before": {"seconds": 1.0, "low": 1.0, "high": 1.0, "devices": "tpu: 8 x TPU v5 lite", "jax": "0.10.2"}}')
+    out.write_text(
+        '{"before": {"seconds": 1.0, "low": 1.0, "high": 1.0, "devices": "tpu: 8 x TPU v5 lite", "jax": "0.10.2"}}'
+    )
     tried = ("--backend", "cpu", "--processes", "2", "--smaller", "64", "--out", str(out))
     done = measure("v5e:2x4", "--only", "c3_contracting.matmul_all_reduce", *tried)
     assert done.returncode == 0, done.stderr
@@ -138,7 +140,10 @@ def test_the_column_has_times_of_tpus_alone(
 ) -> None:
     first, second = list(tables.references(course))[:2]
     about = {"seconds": 0.0125, "low": 0.012, "high": 0.013, "jax": "0.10.2"}
-    times = {first.name: about | {"devices": "tpu: 8 x TPU v5 lite"}, second.name: about | {"devices": "cpu: 8 devices"}}
+    times = {
+        first.name: about | {"devices": "tpu: 8 x TPU v5 lite"},
+        second.name: about | {"devices": "cpu: 8 devices"},
+    }
     (tmp_path / "measured.json").write_text(json.dumps(times))
     monkeypatch.setattr(tables, "MEASURED", tmp_path / "measured.json")
     monkeypatch.setattr(tables, "references", lambda course: [first, second])

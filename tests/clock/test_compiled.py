@@ -139,7 +139,9 @@ def test_a_chip_of_two_devices_is_one_more_side_of_the_grid() -> None:
     for name in ("hbm", "hbm_bw", "bf16", "ici"):
         assert getattr(half, name) == getattr(row, name) / 2
     assert placed("7x:1x2x2", {"x": 4}).slice.chip == row, "the clock alone may take a chip for one device"
-    assert placed("7x:4x4x4", {"x": 8, "y": 16}).slice.wraps(0) and not placed("7x:4x4x4", {"x": 8, "y": 16}).slice.wraps(3)
+    assert placed("7x:4x4x4", {"x": 8, "y": 16}).slice.wraps(0) and not placed(
+        "7x:4x4x4", {"x": 8, "y": 16}
+    ).slice.wraps(3)
     with pytest.raises(ValueError, match=r"the mesh \(x=16\) has 16 devices, 7x:1x2x2 has 4"):
         placed("7x:1x2x2", {"x": 16})
 

@@ -30,7 +30,12 @@ def ship(root: Path, *names: str, program: str = PROGRAM) -> None:
 
 
 def test_learners_get_numbers_by_digest_and_no_text_of_a_program(tmp_path: Path) -> None:
-    ship(tmp_path, f"f1.ring x=8 I=8 on {ON}", f"sends_late as f1.ring x=8 I=8 on {ON}", f"docs_example.right x=8 I=8 on {ON}")
+    ship(
+        tmp_path,
+        f"f1.ring x=8 I=8 on {ON}",
+        f"sends_late as f1.ring x=8 I=8 on {ON}",
+        f"docs_example.right x=8 I=8 on {ON}",
+    )
     text = published(tmp_path, {"f1": "06"})
     assert list(json.loads(text)) == [key_of(PROGRAM, ON)], "of references alone"
     assert "secret" not in text and "sends_late" not in text and "ring" not in text
@@ -50,6 +55,12 @@ def test_what_cannot_be_read_is_told_to_authors_and_is_nothing_to_learners(tmp_p
     (tmp_path / SHIPPED).write_bytes(b"rubbish")
     with pytest.raises(ValueError, match=r"cannot be read .* python docs/make_chip_tables\.py makes it"):
         published(tmp_path, {"f1": "06"})
-    for text in ("rubbish", "[]", "{}", f'{{"{key_of(PROGRAM, ON)}": {{"step": "x"}}}}', f'{{"{key_of(PROGRAM, ON)}": 3}}'):
+    for text in (
+        "rubbish",
+        "[]",
+        "{}",
+        f'{{"{key_of(PROGRAM, ON)}": {{"step": "x"}}}}',
+        f'{{"{key_of(PROGRAM, ON)}": 3}}',
+    ):
         (tmp_path / PUBLISHED).write_text(text)
         assert compiled_of(tmp_path, PROGRAM, ON) is None
