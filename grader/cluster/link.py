@@ -13,7 +13,7 @@ from contextlib import suppress
 from typing import Any
 
 import distributed
-from distributed import comm
+from distributed.comm import addressing, registry
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
 
@@ -59,7 +59,7 @@ class Dask:
 
     def workers(self) -> Mapping[str, Seen]:
         try:
-            found: dict[str, Any] = self.client.sync(self._identity, callback_timeout=GONE_SECONDS / 2)
+            found: Any = self.client.sync(self._identity, callback_timeout=GONE_SECONDS / 2)
         except (*NOTHING, AttributeError, RuntimeError, ValueError) as error:
             now = time.monotonic()
             self._silent_since = self._silent_since or now
@@ -139,11 +139,11 @@ class Dask:
 def _expect_usable(address: str) -> None:
     """Raises ClusterError for what Dask's client would not take: made in vain, that complains twice, after a while."""
     try:
-        scheme, place = comm.parse_address(address, strict=True)
+        scheme, place = addressing.parse_address(address, strict=True)
         if scheme == "inproc":
             raise ValueError("inproc is for one process")
-        comm.registry.get_backend(scheme)
-        comm.parse_host_port(place)
+        registry.get_backend(scheme)
+        addressing.parse_host_port(place)
         security = distributed.Security()
         encrypted = security.get_connection_args("client").get("ssl_context") is not None
     except (ValueError, TypeError, OSError) as error:

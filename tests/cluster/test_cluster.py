@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -98,7 +99,7 @@ def workers(there: Machines) -> Iterator[Callable[..., subprocess.Popen[bytes]]]
     """Starts workers that end with the test."""
     started = []
 
-    def start(name: str, *words: str, **more: str) -> subprocess.Popen[bytes]:
+    def start(name: str, *words: str, **more: Any) -> subprocess.Popen[bytes]:
         started.append(there.start(name, *words, **more))
         return started[-1]
 

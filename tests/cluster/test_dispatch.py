@@ -33,7 +33,8 @@ class Worker:
 
     def __init__(self, threads: int = 1) -> None:
         self.threads, self.heard, self.graded = threads, 0.0, list[str]()
-        self.versions, self.problems = deciding(), dict.fromkeys(("sandlock", "bwrap", "none"), "")
+        self.versions: dict[str, str] = deciding()
+        self.problems: dict[str, str] = dict.fromkeys(("sandlock", "bwrap", "none"), "")
 
     def about(self) -> Word:
         return About(versions=self.versions, problems=self.problems).packed()
@@ -99,7 +100,7 @@ class Batch:
         self.dispatch = Dispatch(
             cluster, KIT, lambda s: f"of {s.student}", self.told.append, Patience(**patience), lambda: cluster.now
         )
-        self.reads = {s: lambda s=s: work_of(s) for s in students}
+        self.reads: dict[str, Callable[[], Submission]] = {s: lambda s=s: work_of(s) for s in students}
 
     def run(self) -> Batch:
         self.dispatch.run(self.reads, lambda student, result: self.came.append((student, result)))

@@ -70,9 +70,9 @@ def strict(schema: Any) -> Any:
 
 def schema_of(kind: str) -> Any:
     """Of a custom resource, as dask-kubernetes brings it."""
-    import dask_kubernetes
+    import dask_kubernetes  # pyright: ignore[reportMissingImports]  not among what is installed for tests
 
-    for path in sorted(Path(dask_kubernetes.__file__).parent.rglob("crds/*.yaml")):  # where all is written out
+    for path in sorted(Path(str(dask_kubernetes.__file__)).parent.rglob("crds/*.yaml")):  # where all is written out
         for found in yaml.safe_load_all(path.read_text()):
             if found["spec"]["names"]["kind"] == kind:
                 schema = strict(found["spec"]["versions"][0]["schema"]["openAPIV3Schema"])
