@@ -13,14 +13,15 @@ from contextlib import suppress
 from typing import Any
 
 import distributed
-from distributed.comm import addressing, registry
+from distributed import comm
 from distributed.comm.core import CommClosedError
 from distributed.scheduler import KilledWorker
 
 from grader.cluster import there
 from grader.cluster.dispatch import ClusterError, Lost, Seen
 
-CONNECT_SECONDS, FETCH_SECONDS, GONE_SECONDS, LEAVE_SECONDS = 10.0, 30.0, 10.0, 5.0
+CONNECT_SECONDS, FETCH_SECONDS, ASK_SECONDS, LEAVE_SECONDS = 10.0, 30.0, 10.0, 5.0
+GONE_SECONDS = 60.0  # without a word of the scheduler; where the connection breaks, it is known in CONNECT_SECONDS
 FETCHERS = 8
 NOTHING = (OSError, TimeoutError, CancelledError, CommClosedError, KilledWorker)
 
@@ -59,7 +60,7 @@ class Dask:
 
     def workers(self) -> Mapping[str, Seen]:
         try:
-            found: Any = self.client.sync(self._identity, callback_timeout=GONE_SECONDS / 2)
+            found: dict[str, Any] = self.client.sync(self._identity, callback_timeout=ASK_SECONDS)
         except (*NOTHING, AttributeError, RuntimeError, ValueError) as error:
             now = time.monotonic()
             self._silent_since = self._silent_since or now
@@ -139,11 +140,11 @@ class Dask:
 def _expect_usable(address: str) -> None:
     """Raises ClusterError for what Dask's client would not take: made in vain, that complains twice, after a while."""
     try:
-        scheme, place = addressing.parse_address(address, strict=True)
+        scheme, place = comm.parse_address(address, strict=True)
         if scheme == "inproc":
             raise ValueError("inproc is for one process")
-        registry.get_backend(scheme)
-        addressing.parse_host_port(place)
+        comm.registry.get_backend(scheme)
+        comm.parse_host_port(place)
         security = distributed.Security()
         encrypted = security.get_connection_args("client").get("ssl_context") is not None
     except (ValueError, TypeError, OSError) as error:
