@@ -13,8 +13,9 @@ from contextlib import suppress
 from typing import Any
 
 import distributed
-from distributed import comm
+from distributed.comm.addressing import parse_address, parse_host_port
 from distributed.comm.core import CommClosedError
+from distributed.comm.registry import get_backend
 from distributed.scheduler import KilledWorker
 
 from grader.cluster import there
@@ -60,7 +61,7 @@ class Dask:
 
     def workers(self) -> Mapping[str, Seen]:
         try:
-            found: dict[str, Any] = self.client.sync(self._identity, callback_timeout=ASK_SECONDS)
+            found: Any = self.client.sync(self._identity, callback_timeout=ASK_SECONDS)
         except (*NOTHING, AttributeError, RuntimeError, ValueError) as error:
             now = time.monotonic()
             self._silent_since = self._silent_since or now
@@ -140,11 +141,11 @@ class Dask:
 def _expect_usable(address: str) -> None:
     """Raises ClusterError for what Dask's client would not take: made in vain, that complains twice, after a while."""
     try:
-        scheme, place = comm.parse_address(address, strict=True)
+        scheme, place = parse_address(address, strict=True)
         if scheme == "inproc":
             raise ValueError("inproc is for one process")
-        comm.registry.get_backend(scheme)
-        comm.parse_host_port(place)
+        get_backend(scheme)
+        parse_host_port(place)
         security = distributed.Security()
         encrypted = security.get_connection_args("client").get("ssl_context") is not None
     except (ValueError, TypeError, OSError) as error:

@@ -33,7 +33,7 @@ class Worker:
 
     def __init__(self, threads: int = 1) -> None:
         self.threads, self.heard, self.graded = threads, 0.0, list[str]()
-        self.versions: dict[str, str] = deciding()
+        self.versions = deciding()
         self.problems: dict[str, str] = dict.fromkeys(("sandlock", "bwrap", "none"), "")
 
     def about(self) -> Word:
