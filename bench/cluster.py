@@ -19,11 +19,13 @@ import tempfile
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import psutil
 from isolation import MODULE, students
 
+from grader.cluster.dispatch import Patience
 from grader.cluster.spread import Spread
 from grader.common.result import Report
 from grader.course.finding import find_course
@@ -44,7 +46,9 @@ def cluster(workers: int) -> Iterator[tuple[str, list[psutil.Process]]]:
         def start(what: str, *words: str) -> None:
             command = [sys.executable, "-m", f"distributed.cli.dask_{what}", "--scheduler-file", str(place), *words]
             processes.append(
-                subprocess.Popen(command, cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=-3)
+                subprocess.Popen(
+                    command, cwd=folder, env=os.environ | {"PYTHONPATH": str(ROOT)}, stderr=subprocess.DEVNULL
+                )
             )
 
         start("scheduler", "--host", "127.0.0.1", "--port", "0", "--no-dashboard")
@@ -85,7 +89,6 @@ def busy(workers: list[psutil.Process]) -> float:
 
 def fresh(course: Course, names: list[str], count: int, mark: str) -> list[Submission]:
     """Submissions that nobody graded before."""
-    from dataclasses import replace
 
     def marked(one: Submission) -> Submission:
         sources = {
@@ -100,14 +103,17 @@ def fresh(course: Course, names: list[str], count: int, mark: str) -> list[Submi
 def main() -> None:
     course = find_course(ROOT)
     names = list(course.module(MODULE).exercises)
-    count, rounds = (int(w) for w in (*sys.argv[1:3], *map(str, (STUDENTS, ROUNDS)[len(sys.argv) - 1 :])))
+    words = sys.argv[1:]
+    count, rounds = int(words[0]) if words else STUDENTS, int(words[1]) if words[1:] else ROUNDS
     times: dict[int, list[float]] = {1: [], 2: []}
     cores: dict[int, list[float]] = {1: [], 2: []}
     with ExitStack() as stack:
         clusters, graders = {}, {}
         for workers in times:
             address, clusters[workers] = stack.enter_context(cluster(workers))
-            graders[workers] = stack.enter_context(Spread(course, best_tier(), address, print))
+            graders[workers] = stack.enter_context(
+                Spread(course, best_tier(), address, print, patience=Patience(first=300))
+            )
             graded(graders[workers], fresh(course, names, 2 * workers, "warm"), names)
         for number in range(rounds):
             for workers in times if number % 2 else reversed(times):
