@@ -16,9 +16,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -81,10 +82,41 @@ def graded(grader: Spread, work: list[Submission], names: list[str]) -> float:
     return took
 
 
-def busy(workers: list[psutil.Process]) -> float:
-    """CPU seconds that workers and all that they started have used."""
-    times = [p.cpu_times() for w in workers for p in (w, *w.children(recursive=True))]
-    return sum(t.user + t.system + t.children_user + t.children_system for t in times)
+class Meter:
+    """CPU seconds that workers and all that they start use while this lasts.
+
+    What a process used is lost to its parent where it is killed, as sandboxes are when a batch ends: so it is looked at often, and
+    the most that was seen counts.
+    """
+
+    def __init__(self, workers: list[psutil.Process]) -> None:
+        self._workers, self._over = workers, threading.Event()
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+
+    def __enter__(self) -> Meter:
+        self._before = self._most = self._now()
+        self._thread.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    @property
+    def seconds(self) -> float:
+        return self._most - self._before
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.2):
+            self._most = max(self._most, self._now())
+
+    def _now(self) -> float:
+        total = 0.0
+        for process in [p for w in self._workers for p in (w, *w.children(recursive=True))]:
+            with suppress(psutil.Error):  # it has just ended
+                used = process.cpu_times()
+                total += used.user + used.system + used.children_user + used.children_system
+        return total
 
 
 def fresh(course: Course, names: list[str], count: int, mark: str) -> list[Submission]:
@@ -117,9 +149,9 @@ def main() -> None:
             graded(graders[workers], fresh(course, names, 2 * workers, "warm"), names)
         for number in range(rounds):
             for workers in times if number % 2 else reversed(times):
-                before = busy(clusters[workers])
-                times[workers].append(graded(graders[workers], fresh(course, names, count, f"{number}"), names))
-                cores[workers].append((busy(clusters[workers]) - before) / times[workers][-1])
+                with Meter(clusters[workers]) as meter:
+                    times[workers].append(graded(graders[workers], fresh(course, names, count, f"{number}"), names))
+                cores[workers].append(meter.seconds / times[workers][-1])
     print(f"{count} submissions of {MODULE}, {rounds} rounds, {os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}")
     for workers, taken in times.items():
         each = ", ".join(f"{t:.2f}" for t in taken)
