@@ -123,8 +123,8 @@ def test_the_first_cell_installs_what_is_missing_or_says_how(tmp_path: Path) -> 
     assert "ran -m pip install --quiet shardlings" in done.stdout
     assert done.returncode == 1 and "Traceback" not in done.stderr
     assert done.stderr.strip() == (
-        "the course's checks cannot be installed here; open this notebook in the folder that you were given, with its tool/, "
-        "or try:  %pip install shardlings"
+        "the course's checks cannot be installed here; open this notebook in the folder that you were given, or "
+        "put that folder's tool/ beside it, and run this cell again"
     )
 
 

@@ -52,6 +52,8 @@ def build(
         say(f"replaced exercises/{path}; what was worked on there is now {place}")
     for path in done.left:
         say(f"left alone, for it was worked on: exercises/{path}")
+    for path in found.unlisted:
+        say(f"{path.as_posix()} is not listed in course.yaml, so it is no exercise")
     if done.left:
         text = "to replace what was left alone and keep it in exercises.bak/: shardlings build --force"
         out.print(text, style="dim", soft_wrap=True)

@@ -64,9 +64,24 @@ class Course:
         ids, modules = list(module_of), [m.id for m in self.config.modules]
         chosen: list[str] = []
         for name in names:
-            meant = meant_by(name, [*ids, *modules], "exercise")
+            try:
+                meant = meant_by(name, [*ids, *modules], "exercise")
+            except CourseError as error:
+                raise CourseError(f"{error}{self._written_alone(name)}") from None
             chosen += [e for e in ids if e in meant or module_of[e] in meant]
         return [e for e in ids if e in chosen] if names else ids
+
+    @property
+    def unlisted(self) -> list[Path]:
+        """Files of exercises, from the course's folder, that ``course.yaml`` does not list."""
+        listed = {(module, name) for name, module in self.module_of.items()}
+        found = sorted((self.root / "solutions").glob("[!_.]*/[!_.]*.py"))
+        return [p.relative_to(self.root) for p in found if (p.parent.name, p.stem) not in listed]
+
+    def _written_alone(self, name: str) -> str:
+        """What to do about an exercise of this name or beginning that nobody listed."""
+        found = [path for path in self.unlisted if name and path.stem.lower().startswith(name.lower())]
+        return f". {found[0].as_posix()} is not listed in course.yaml: add it to its module" if found else ""
 
     def asked(self, names: Sequence[str], then: str = "") -> list[str]:
         """What ``select`` finds, one at least. Raises CourseError where nothing is listed yet; ``then``: so what."""

@@ -37,7 +37,7 @@ except ModuleNotFoundError:
                 break
     else:
         raise SystemExit("the course's checks cannot be installed here; open this notebook in the folder that you were "
-                         "given, with its tool/, or try:  %pip install shardlings") from None
+                         "given, or put that folder's tool/ beside it, and run this cell again") from None
     import importlib
     importlib.invalidate_caches()
     from grader.notebook import check

@@ -140,3 +140,14 @@ def test_a_digest_changes_with_the_data_that_a_module_reads(tmp_path: Path) -> N
     data.rename(data.with_name("b.txt"))
     digests.append(load_course(tmp_path / "course.yaml").digest(names))
     assert len({*digests}) == 4
+
+
+def test_an_exercise_that_nobody_listed_is_named_with_what_to_do(tmp_path: Path) -> None:
+    made = made_up(tmp_path)
+    module = made.config.modules[0].id
+    (made.root / "solutions" / module / "z9_new.py").write_text('"""# Z9 New"""\n')
+    assert [path.name for path in made.unlisted] == ["z9_new.py"]
+    with pytest.raises(CourseError) as error:
+        made.select(["Z9"])
+    told = f"solutions/{module}/z9_new.py is not listed in course.yaml: add it to its module"
+    assert str(error.value).startswith("no exercise 'Z9'; there are ") and str(error.value).endswith(told)
