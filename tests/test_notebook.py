@@ -128,6 +128,14 @@ def test_the_first_cell_installs_what_is_missing_or_says_how(tmp_path: Path) -> 
     )
 
 
+def test_the_tool_beside_a_lone_notebook_is_a_folder_and_no_name_of_a_package(tmp_path: Path) -> None:
+    """``pip install tool`` would take whatever an index has under that name."""
+    (tmp_path / "tool" / "grader").mkdir(parents=True)
+    (tmp_path / "tool" / "grader" / "notebook.py").touch()
+    done = run_setup(tmp_path, MISSING)
+    assert "ran -m pip install --quiet ./tool\n" in done.stdout and "--quiet tool\n" not in done.stdout
+
+
 @pytest.mark.parametrize(("tool", "at"), [("tool", "../../tool"), (".", "../..")], ids=["student branch", "checkout"])
 def test_the_first_cell_installs_the_tool_that_lies_beside_the_course(tmp_path: Path, tool: str, at: str) -> None:
     """Where ``publish`` puts it, or in a checkout; the index is asked only where that fails."""
