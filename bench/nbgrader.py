@@ -83,21 +83,29 @@ def _near(x, want):
 """
 
 
-def stock_cell(course: Course, name: str) -> str:
-    """The hidden test cell of one exercise for stock nbgrader."""
+def stock_tests(course: Course, name: str) -> list[tuple[float, str]]:
+    """The hidden tests of one exercise: points, and the text of a pair of points and a function that raises."""
     exercise = course.exercise(name)
     tests = [t for task in exercise.tasks for t in _task_tests(exercise, task)]
     asked = [q for q in exercise.questions.values() if isinstance(q.answer, Quantity)]
     for question in asked:
         params = params_for(question, seed=course.config.variants.seed, student=None)
         want = float(classroom.in_unit(question, question(**params)))
-        tests.append(f"({question.points}, lambda: _near({question.name}, {want!r}))")
-    body = ",\n    ".join(tests)
+        tests.append((question.points, f"({question.points}, lambda: _near({question.name}, {want!r}))"))
+    return tests
+
+
+def stock_cell(course: Course, name: str) -> str:
+    """The hidden test cell of one exercise for stock nbgrader."""
+    exercise = course.exercise(name)
+    tests = stock_tests(course, name)
+    body = ",\n    ".join(text for _, text in tests)
+    asked = [q for q in exercise.questions.values() if isinstance(q.answer, Quantity)]
     total = sum(c.points for c in exercise.checks.values()) + sum(q.points for q in asked)
     return f"### BEGIN HIDDEN TESTS\n{STOCK_TESTS}\nmin({total}, _points([\n    {body}\n]))\n### END HIDDEN TESTS"
 
 
-def _task_tests(exercise: Exercise, task: str) -> list[str]:
+def _task_tests(exercise: Exercise, task: str) -> list[tuple[float, str]]:
     checks = [c for c in exercise.checks.values() if c.call.task.name == task]
     worth = sum(c.points for c in checks)
     call = next((c.call for c in checks if isinstance(c.call, Call)), None)
@@ -105,9 +113,9 @@ def _task_tests(exercise: Exercise, task: str) -> list[str]:
         asked = {id(c.call): c.call for c in checks if isinstance(c.call, Cases)}.values()
         drawn = [a for c in asked for a in (*c.public, *(c.hidden(rng("stock", task)) if c.hidden else ()))]
         cases = [(args, exercise.tasks[task](**args)) for args in drawn]
-        return [f"({worth}, lambda: _called({task}, {cases!r}))"]
+        return [(worth, f"({worth}, lambda: _called({task}, {cases!r}))")]
     args = [(array.sized(call.hidden_dims), tuple(array.spec)) for array in call.args.values()]
-    return [f"({worth}, lambda: _traced({task}, {[dict(m) for m in call.meshes]!r}, {args!r}, 'any', None))"]
+    return [(worth, f"({worth}, lambda: _traced({task}, {[dict(m) for m in call.meshes]!r}, {args!r}, 'any', None))")]
 
 
 def make_stock(course: Course, root: Path, module: str) -> None:

@@ -1,8 +1,9 @@
 """``shardlings grade --nbgrader``: a class graded in parallel, into the gradebook row for row as by nbgrader.
 
-Workers grade side by side; this one process reads, and writes the gradebook and ``autograded/``. A
-student is done when their notebook in ``autograded/`` bears the stamp of this very work; it is written
-last. So a batch killed at any moment is resumed by running it again, and nobody is graded twice.
+Workers grade side by side; this one process reads, and writes the gradebook and ``autograded/``. Rows of several students
+go into the gradebook in one transaction, before any of their files. A student is done when their notebook in
+``autograded/`` bears the stamp of this very work; it is written last. So a batch killed at any moment is resumed by running
+it again, and nobody is graded twice.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import re
 import shutil
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -40,12 +41,16 @@ from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import by_hand, class_page, handed_in
 from grader.integrations.nbgrader import folder as course_folder
 from grader.integrations.nbgrader.autograder import KEPT, Elsewhere, Work, stamp
-from grader.integrations.nbgrader.gradebook import annotate, save
+from grader.integrations.nbgrader.gradebook import annotate, one_transaction, save, submissions_of
 from grader.integrations.nbgrader.plugin import METADATA, Session, graded, rebuild
 from grader.integrations.nbgrader.repair import Known
 from grader.reports.attention import ended_xla
 
 FROM_EXCHANGE = ("timestamp.txt", "submission_secret.txt")  # written by `nbgrader submit`
+HELD = 256
+"""Submissions whose rows are held at a time."""
+MOST_AT_ONCE = 32
+"""Students whose rows are one transaction: formgrader waits no longer than that takes."""
 Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 
@@ -159,6 +164,7 @@ class _Batch:
             self.gradebook = gradebook
             self._load_assignment()
             places = self._places()
+            self._load_dates()
             if not all(
                 Path(self.converter._format_dest(self.assignment, name)).is_dir()
                 for name, notebooks in places.items()
@@ -207,6 +213,11 @@ class _Batch:
             n: self.session.known(self.gradebook, self.assignment, n) for n in self.kernels
         }
 
+    def _load_dates(self) -> None:
+        """When who handed in what the gradebook has, and when it was due."""
+        there: list[Any] = self.gradebook.assignment_submissions(self.assignment)
+        self.dates = {str(one.student_id): (one.timestamp, one.duedate) for one in there}
+
     def _places(self) -> dict[str, list[Path]]:
         """Student -> notebooks handed in, as nbgrader finds them."""
         with contextlib.suppress(NbGraderException):  # there is no notebook at all
@@ -251,22 +262,15 @@ class _Batch:
             if n.stem in self.known
         }
         timestamp = self.coursedir.get_existing_timestamp(self.converter._format_source(self.assignment, name))
-        found = self._submission(name)
-        dates = [timestamp or (found and found.timestamp), found.duedate if found else self.duedate]
+        handed_in, due = self.dates.get(name, (None, self.duedate))
+        dates = [timestamp or handed_in, due]
         stamps = {n: stamp(w, self.known[n], dates, self.session.late) for n, w in works.items()}
         return _Student(name, works, timestamp, stamps)
 
-    def _submission(self, name: str) -> Any:
-        try:
-            return self.gradebook.find_submission(self.assignment, name)
-        except MissingEntry:
-            return None
-
     def _is_done(self, student: _Student) -> bool:
-        found = self._submission(student.name)
-        if found is None:
-            return False
-        return all(self._stamp_in(student.name, n) == mark for n, mark in student.stamps.items())
+        return student.name in self.dates and all(
+            self._stamp_in(student.name, n) == mark for n, mark in student.stamps.items()
+        )
 
     def _stamp_in(self, name: str, notebook: str) -> str:
         path = self.session.path(self.coursedir.autograded_directory, name, self.assignment, notebook)
@@ -280,32 +284,35 @@ class _Batch:
         what people gave by now, laid over the reports."""
         for student, reason in outcome.failures.items():
             outcome.attention[student] = [f"not graded: {reason}", *outcome.attention.get(student, [])]
-        course = self.session.shardlings.loaded
         checks = {c: e for works in self._exercises.values() for c, e in works.items()}
-        words = by_hand.to_read(course, checks.values())
-        ours = checks | words
-        for submission in self.gradebook.assignment_submissions(self.assignment):
-            who = str(submission.student.id)
-            waiting = [
-                g
-                for notebook in submission.notebooks
-                for g in notebook.grades
-                if g.needs_manual_grade and g.name in ours
-            ]
-            scored = sorted(ours[g.name] for g in waiting if g.manual_score is not None)
-            pending = sorted(checks[g.name] for g in waiting if g.manual_score is None and g.name in checks)
-            unread = sorted(words[g.name] for g in waiting if g.manual_score is None and g.name in words)
-            if submission.total_seconds_late > 0:
-                outcome.late[who] = submission.total_seconds_late
-            if scored:
-                outcome.needs_a_person(who, f"graded anew over a manual score of {', '.join(scored)}: look again")
-            if pending:
-                outcome.needs_a_person(who, f"pending, the grader itself failed in {', '.join(pending)}")
-            if unread:
-                outcome.needs_a_person(who, f"by hand, in the formgrader: {a_few(unread)}")
-            if who in self.reports:
-                self.reports[who] = [by_hand.laid_over(report, submission, course) for report in self.reports[who]]
+        words = by_hand.to_read(self.session.shardlings.loaded, checks.values())
+        # Everybody's, also who is in the gradebook and not in this folder; so many at a time as are held.
+        everybody = sorted({*self.dates, *outcome.graded})
+        for start in range(0, len(everybody), HELD):
+            for submission in submissions_of(self.gradebook, self.assignment, everybody[start : start + HELD]):
+                self._look_at(submission, checks, words, outcome)
         outcome.attention = dict(sorted(outcome.attention.items()))
+
+    def _look_at(self, submission: Any, checks: dict[str, str], words: dict[str, str], outcome: Outcome) -> None:
+        """What a person must look at; ``checks``, ``words``: exercises by grade cell, and answers in words by theirs."""
+        who, ours = str(submission.student_id), checks | words
+        waiting = [
+            g for notebook in submission.notebooks for g in notebook.grades if g.needs_manual_grade and g.name in ours
+        ]
+        scored = sorted(ours[g.name] for g in waiting if g.manual_score is not None)
+        pending = sorted(checks[g.name] for g in waiting if g.manual_score is None and g.name in checks)
+        unread = sorted(words[g.name] for g in waiting if g.manual_score is None and g.name in words)
+        if submission.total_seconds_late > 0:
+            outcome.late[who] = submission.total_seconds_late
+        if scored:
+            outcome.needs_a_person(who, f"graded anew over a manual score of {', '.join(scored)}: look again")
+        if pending:
+            outcome.needs_a_person(who, f"pending, the grader itself failed in {', '.join(pending)}")
+        if unread:
+            outcome.needs_a_person(who, f"by hand, in the formgrader: {a_few(unread)}")
+        if who in self.reports:
+            course = self.session.shardlings.loaded
+            self.reports[who] = [by_hand.laid_over(report, submission, course) for report in self.reports[who]]
 
     @property
     def _exercises(self) -> dict[str, dict[str, str]]:
@@ -321,6 +328,20 @@ class _Batch:
 
     def _grade(self, students: list[_Student], outcome: Outcome, advance: Callable[[str], None]) -> None:
         by_name = {s.name: s for s in students}
+        ready: list[_Student] = []
+        at_once = 1  # the first is to be seen soon
+
+        def record() -> None:
+            nonlocal at_once
+            self._record(ready)
+            for student in ready:
+                self.reports[student.name] = list(student.reports.values())
+                outcome.graded.append(student.name)
+                if any(r.broken for r in student.reports.values()):
+                    outcome.pending.append(student.name)
+                advance(student.name)
+            ready.clear()
+            at_once = min(2 * at_once, MOST_AT_ONCE)
 
         def done(work: Work, result: Report | Exception) -> None:
             student = by_name[work.student]
@@ -331,43 +352,57 @@ class _Batch:
                 if warning := ended_xla(result):
                     outcome.needs_a_person(student.name, warning)
             if set(student.reports) == set(student.works):
-                self._record(student)
-                self.reports[student.name] = list(student.reports.values())
-                outcome.graded.append(student.name)
-                if any(r.broken for r in student.reports.values()):
-                    outcome.pending.append(student.name)
-                advance(student.name)
+                ready.append(student)
+            if len(ready) >= at_once:
+                record()
 
         for notebook in self.known:
             self.session.shardlings.batch([s.works[notebook] for s in students if notebook in s.works], done)
+        record()
         outcome.graded.sort()
 
-    def _record(self, student: _Student) -> None:
+    def _record(self, students: Sequence[_Student]) -> None:
         """Rows first, then the files, the notebook with its stamp last."""
-        found = self._rows(student)
-        nodes: dict[str, Any] = {}
+        nodes = {s.name: {n: self._notebook(s, work) for n, work in s.works.items()} for s in students}
+        late: list[tuple[_Student, Any]] = []
+        with one_transaction(self.gradebook):
+            for student, found in self._rows(students):
+                self._fill(student, found, nodes[student.name])
+                if found.total_seconds_late > 0:
+                    late.append((student, found))
+        with one_transaction(self.gradebook):
+            for student, found in late:  # penalties are of scores, which the gradebook adds up
+                self._penalise(student, found)
+        for student in students:
+            class_page.drop(self._pages, student.name)
+            self._write(student.name, nodes[student.name])
+
+    def _fill(self, student: _Student, found: Any, nodes: dict[str, Any]) -> None:
         for submitted in found.notebooks:
             work = student.works.get(submitted.name)
             if work is None:
                 for grade in submitted.grades:
                     grade.auto_score, grade.needs_manual_grade = 0, False
                 continue
-            nodes[submitted.name] = self._notebook(student, work)
             save(submitted, nodes[submitted.name].cells, work)
             annotate(submitted, self.session.shardlings, work, student.reports[submitted.name])
-        self.gradebook.db.commit()
-        self._penalise(found, student)
-        class_page.drop(self._pages, student.name)
-        self._write(student.name, nodes)
+            submitted.late_submission_penalty = None
 
     @property
     def _pages(self) -> Path:
         return Path(self.coursedir.root, KEPT, "pages", self.assignment)
 
-    def _rows(self, student: _Student) -> Any:
-        self.gradebook.update_or_create_student(student.name)
-        dated = {"timestamp": student.timestamp} if student.timestamp else {}
-        return self.gradebook.update_or_create_submission(self.assignment, student.name, **dated)
+    def _rows(self, students: Sequence[_Student]) -> list[tuple[_Student, Any]]:
+        """Everybody's row, new where there was none."""
+        for student in students:
+            self.gradebook.update_or_create_student(student.name)
+        held = submissions_of(self.gradebook, self.assignment, [s.name for s in students])
+        found: list[tuple[_Student, Any]] = []
+        for student in students:
+            dated = {"timestamp": student.timestamp} if student.timestamp else {}
+            found.append((student, self.gradebook.update_or_create_submission(self.assignment, student.name, **dated)))
+        del held  # so long the session knows them
+        return found
 
     def _notebook(self, student: _Student, work: Work) -> Any:
         node = nbformat.v4.new_notebook()
@@ -377,18 +412,14 @@ class _Batch:
         graded(node, work, student.reports[work.notebook], student.stamps[work.notebook])
         return node
 
-    def _penalise(self, found: Any, student: _Student) -> None:
+    def _penalise(self, student: _Student, found: Any) -> None:
         """As nbgrader's AssignLatePenalties, with the plugin that is configured."""
         late = found.total_seconds_late
         for submitted in found.notebooks:
-            if submitted.name not in student.works:
-                continue
-            submitted.late_submission_penalty = None
-            if late > 0:
+            if submitted.name in student.works:
                 penalty = self.late.plugin_inst.late_submission_penalty(student.name, submitted.score, late)
                 if penalty is not None:
                     submitted.late_submission_penalty = self.late._check_late_penalty(submitted, penalty)
-        self.gradebook.db.commit()
 
     # files
 

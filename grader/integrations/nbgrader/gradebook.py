@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import nbformat
-from nbgrader.api import Gradebook
+from nbgrader.api import Assignment, Gradebook, SubmittedAssignment, SubmittedNotebook
+from sqlalchemy.orm import selectinload
 
 from grader.common.result import Report
 from grader.integrations.nbgrader import cells, folder
@@ -45,6 +48,37 @@ def in_order(known: list[Known], released: Path) -> list[Known]:
         return known
     order = {n.metadata.get("nbgrader", {}).get("grade_id"): i for i, n in enumerate(nodes)}
     return sorted(known, key=lambda k: order.get(k.name, len(order)))
+
+
+@contextmanager
+def one_transaction(gradebook: Gradebook) -> Iterator[None]:
+    """All that is done within is in the gradebook, or nothing: where nbgrader commits after every row, it waits for the end."""
+    session: Any = gradebook.db
+    session.commit = session.flush
+    try:
+        yield
+    except BaseException:
+        session.rollback()
+        raise
+    finally:
+        del session.commit
+    session.commit()
+
+
+def submissions_of(gradebook: Gradebook, assignment: str, students: Sequence[str]) -> list[Any]:
+    """What the gradebook has of these students, with all their rows; asked for at once, not student by student."""
+    of: Any = SubmittedAssignment
+    book: Any = SubmittedNotebook
+    kind: Any = Assignment
+    notebooks = selectinload(of.notebooks)
+    return (
+        gradebook.db.query(of)
+        .join(kind, kind.id == of.assignment_id)
+        .filter(kind.name == assignment, of.student_id.in_(students))
+        .options(notebooks.selectinload(book.grades), notebooks.selectinload(book.comments))
+        .order_by(of.student_id)
+        .all()
+    )
 
 
 def annotate(submitted: Any, autograder: Shardlings, work: Work, report: Report) -> None:

@@ -1,0 +1,50 @@
+"""Rows of several students are one transaction: all of them are in the gradebook, or none."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("nbgrader")
+
+from nbgrader.api import Gradebook
+from sqlalchemy import event
+
+from grader.integrations.nbgrader.gradebook import one_transaction
+
+
+@pytest.fixture(autouse=True)
+def programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Alembic's, which nbgrader runs."""
+    monkeypatch.setenv("PATH", f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}")
+
+
+def students(place: Path) -> list[str]:
+    with Gradebook(f"sqlite:///{place}") as other:
+        return [str(one.id) for one in other.students]
+
+
+def test_what_nbgrader_would_commit_row_by_row_is_committed_once(tmp_path: Path) -> None:
+    place, commits = tmp_path / "gradebook.db", []
+    with Gradebook(f"sqlite:///{place}") as gradebook:
+        event.listen(gradebook.engine, "commit", commits.append)
+        with one_transaction(gradebook):
+            for name in ("ada", "bo", "cy"):
+                gradebook.update_or_create_student(name)
+            assert students(place) == []
+        assert (len(commits), students(place)) == (1, ["ada", "bo", "cy"])
+        gradebook.add_student("di")  # nbgrader's own again
+    assert students(place) == ["ada", "bo", "cy", "di"]
+
+
+def test_what_fails_in_the_middle_leaves_nothing_behind(tmp_path: Path) -> None:
+    place = tmp_path / "gradebook.db"
+    with Gradebook(f"sqlite:///{place}") as gradebook:
+        with pytest.raises(ZeroDivisionError), one_transaction(gradebook):
+            gradebook.update_or_create_student("ada")
+            raise ZeroDivisionError
+        gradebook.update_or_create_student("bo")
+    assert students(place) == ["bo"]
