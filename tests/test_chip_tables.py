@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
-import os
 import re
-import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -107,25 +105,23 @@ def test_what_is_put_in_is_known_of_every_small_program(tables: ModuleType, cour
             assert isinstance(made, Fault) or made.added is not None, one.name
 
 
-MEASURE = [sys.executable, str(ROOT / "docs" / "measure_chips.py")]
+@pytest.fixture(scope="module")
+def measuring(tables: ModuleType) -> ModuleType:
+    spec = importlib.util.spec_from_file_location("measure_chips", ROOT / "docs" / "measure_chips.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
-def measure(*words: str) -> subprocess.CompletedProcess[str]:
-    environment = os.environ | {"PYTHONPATH": str(ROOT), "JAX_PLATFORMS": "cpu"}
-    return subprocess.run([*MEASURE, *words], capture_output=True, text=True, check=False, env=environment)
-
-
-def test_times_are_measured_by_one_command_on_the_devices_that_are_there(
-    tables: ModuleType, course: Course, shipped: Shipped, tmp_path: Path
-) -> None:
+def test_times_are_measured_by_one_command_on_the_devices_that_are_there(measuring: ModuleType, tmp_path: Path) -> None:
     """Tried with two processes of a CPU, which share a mesh of eight as a pod's hosts do; its times never reach the table."""
     out = tmp_path / "measured.json"
     out.write_text(
         '{"before": {"seconds": 1.0, "low": 1.0, "high": 1.0, "devices": "tpu: 8 x TPU v5 lite", "jax": "0.10.2"}}'
     )
     tried = ("--backend", "cpu", "--processes", "2", "--smaller", "64", "--out", str(out))
-    done = measure("v5e:2x4", "--only", "c3_contracting.matmul_all_reduce", *tried)
-    assert done.returncode == 0, done.stderr
+    measuring.main(["v5e:2x4", "--only", "c3_contracting.matmul_all_reduce", *tried])
     found = json.loads(out.read_text())
     name = "c3_contracting.matmul_all_reduce x=2,y=4 I=128,J=128,K=128 on v5e:2x4"
     assert list(found) == ["before", name], "what was measured before is kept"
@@ -165,10 +161,14 @@ def test_the_column_has_times_of_tpus_alone(
         (["v5e:2x4", "--backend", "cpu", "--processes", "3", "--out", "OUT"], "cannot be shared evenly by 3 processes"),
     ],
 )
-def test_what_cannot_be_measured_is_told_and_nothing_is_written(words: list[str], told: str, tmp_path: Path) -> None:
+def test_what_cannot_be_measured_is_told_and_nothing_is_written(
+    measuring: ModuleType, words: list[str], told: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     out = tmp_path / "m.json"
-    done = measure(*(str(out) if word == "OUT" else word for word in words))
-    assert done.returncode and told in done.stderr.splitlines()[-1], done.stderr
+    with pytest.raises(SystemExit) as end:
+        measuring.main([str(out) if word == "OUT" else word for word in words])
+    said = end.value.code if isinstance(end.value.code, str) else capsys.readouterr().err.splitlines()[-1]
+    assert end.value.code and told in said and "\n" not in said
     assert not out.exists() and not (ROOT / "docs" / "measured.json").exists()
 
 
