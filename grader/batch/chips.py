@@ -55,6 +55,11 @@ def asked(
         )
     fitting = [call for call in chosen if mesh is not None or any(_count(m) == on.count for m in call.meshes)]
     asks, left_out = asks_of(course, exercise, fitting, wanted)
+    if mesh is not None:
+        try:
+            placed(on, mesh)  # where a chip is two devices, of these, not of chips
+        except ValueError as error:
+            raise CourseError(str(error)) from None
     found = {ask.same: ask for ask in asks}
     return Asked(list(found.values()), [p for p in left_out if mesh is not None or "devices" not in p])
 
