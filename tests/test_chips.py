@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import fcntl
 import importlib.util
+import math
 import os
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 import pytest
@@ -70,7 +71,7 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cache]:
 @pytest.fixture(scope="module")
 def graders(course: Course, worker: Worker, cache: Cache) -> Iterator[dict[str, Grader]]:
     """By slice; they share the worker that compiles, and what it made."""
-    names = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4", "v4p:2x2x2")
+    names = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4", "v4p:2x2x2", "7x:1x2x2", "v5e:4x8")
     workers: Grader | None = None
     found = {}
     for name in names:
@@ -150,6 +151,65 @@ def test_the_same_program_for_other_slices(course: Course, graders: dict[str, Gr
     assert found.timeline is not None and found.clock is not None, found.fault
     assert found.timeline.products == pytest.approx(found.clock.products, rel=0.4)
     assert list(found.timeline.shares()) == ["all_gather"]
+
+
+def test_a_chip_of_two_devices_has_a_mesh_of_its_cores(course: Course, graders: dict[str, Grader]) -> None:
+    found = compiled(course, graders, "gather_first", "7x:1x2x2", K=1024)
+    assert found.schedule is not None and found.schedule.mesh == {"x": 8}, found.fault
+    assert list(found.timeline.shares()) == ["all_gather"] if found.timeline else False
+    assert found.chip.hbm == 96e9, "half of the chip's"
+
+
+def test_a_slice_of_several_hosts_is_compiled_like_one(course: Course, graders: dict[str, Grader]) -> None:
+    exercise, on = course.exercise("c3_contracting"), slice_of("v5e:4x8")
+    sizes = {"I": 512, "J": 512, "K": 512}
+    asks = chips.asked(course, exercise, "matmul_all_reduce", on, {"x": 4, "y": 8}, sizes).asks
+    (found,), _ = chips.on_chips(graders["v5e:4x8"], explaining.reference(exercise), asks, on)
+    assert found.schedule is not None and found.timeline is not None, found.fault
+    (sent,) = {i.communication for i in found.schedule.walk() if i.communication}
+    assert sent.kind == "all_reduce" and sum(len(group) for group in sent.groups) == 32
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "kinds"),
+    [
+        ("a6_three_modes", "matmul_auto", ["all_gather"]),  # put in by the partitioner
+        ("a6_three_modes", "matmul_manual", []),  # the source's own
+        ("b1_collectives", "reduce_scatter_body", []),  # written anew as a sum of everything, without a name
+        ("h3_zero1", "zero1_step", []),  # a gather, too, and joined with another
+    ],
+)
+def test_what_nobody_wrote_is_counted_in_the_text_of_this_compiler(
+    course: Course, graders: dict[str, Grader], name: str, task: str, kinds: list[str]
+) -> None:
+    exercise = course.exercise(name)
+    (call, *_) = (c for c in explaining.calls_of(exercise, task) if any(_count(m) == 8 for m in c.meshes))
+    mesh = next(m for m in call.meshes if _count(m) == 8)
+    (ask, *_), _ = explaining.asks_of(course, exercise, [call], explaining.Wanted(mesh=mesh))
+    with graders["v5e:2x4"].workers() as workers:
+        (answer,), _ = workers.collect(explaining.reference(exercise), [ask])
+    seen = answer.finding
+    assert isinstance(seen, Observation) and isinstance(seen.compiled, Schedule) and seen.compiled.added is not None
+    assert [c.kind for c in seen.collectives if c.by_compiler] == kinds == [c["kind"] for c in seen.compiled.added]
+
+
+def _count(mesh: Mapping[str, int]) -> int:
+    return math.prod(mesh.values())
+
+
+def test_a_check_is_decided_again_by_the_same_compiler_and_the_report_on_file_holds(tmp_path: Path) -> None:
+    course, (work, out) = load_course(ROOT / "course.yaml"), (tmp_path / "work", tmp_path / "out")
+    (work / "ada").mkdir(parents=True)
+    text = reference_source(course.exercise("c1_no_communication"), {}, None)
+    (work / "ada" / "c1_no_communication.py").write_text(text)
+    words = ["grade", str(work), "--out", str(out), "--course", str(ROOT / "course.yaml")]
+    backend = ["--backend", "tpu:v5e:2x4"]
+    graded = shardlings(*words, "--only", "c1", *backend)
+    assert "c1_no_communication" in graded.stdout, graded.stderr
+    again = shardlings(*words, "--why", "ada", "local_traffic", *backend)
+    assert again.returncode == 0 and "as in the report on file" in again.stdout, again.stdout + again.stderr
+    other = shardlings(*words, "--why", "ada", "local_traffic")
+    assert other.returncode == 3 and "backend: tpu:v5e:2x4 on file, cpu now; --backend chooses it" in other.stdout
 
 
 def test_what_does_not_fit_into_a_chip_is_told_in_its_own_unit(course: Course, graders: dict[str, Grader]) -> None:

@@ -26,6 +26,10 @@ at which it was `called`, had `returned`, and its result was `ready` (a profiler
 **Small case.** Calls of 4 MB, all cut, take 312 ms, 1.2 ms and 1.1 ms: `[(4000000, [0.0012, 0.0011])]`. If 4 MB take 1.3 ms over 4 devices
 and 8 MB take 2.3 ms: 3 MB more cross a link in 1 ms, β = 3 GB/s; 0.3 ms are left for 3 hops, α = 100 µs.
 
+**On chips that you do not have** (never graded): `shardlings predict f1 --on v5e:2x4 step=9us` keeps your prediction of a step of
+F1, and `shardlings explain f1 --on v5e:2x4` then shows the clock's and, once your program is the one that the course had compiled, the
+TPU compiler's, without that compiler.
+
 **On your own devices** (never graded): `shardlings predict l2` shows the programs and keeps your prediction, `shardlings profile l2` runs
 them, here on eight simulated devices or on the accelerators that are there, and draws predicted against measured. It leaves
 `l2_log.json`, a log that your functions can read.
