@@ -45,11 +45,10 @@ class Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         if not ctx.resilient_parsing:
-            _, _, order = self.make_parser(ctx).parse_args(args=list(args))
-            params: list[Any] = list(order)
-            for param in params:
+            order: list[Any] = self.make_parser(ctx).parse_args(args=list(args))[2]
+            for param in order:
                 once = param.param_type_name == "option" and not (param.multiple or param.count or param.is_flag)
-                if once and params.count(param) > 1:
+                if once and order.count(param) > 1:
                     raise typer.BadParameter("is there twice; say it once", ctx, param)
         return super().parse_args(ctx, args)
 
