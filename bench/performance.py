@@ -1,6 +1,6 @@
 """``make bench``: every measurement, as one table, as JSON, and as ``docs/performance.md``.
 
-    python bench/performance.py [--rounds 3] [--students 200] [--load 100 1000] [--from FILE] [--json FILE]
+    python bench/performance.py [--rounds 3] [--students 200] [--load 100 300 1000] [--from FILE] [--json FILE]
 
 Each measurement is a script of its own beside this one and says what it compares; they run one after another, ``--rounds``
 times over, so that what else the machine does falls on all alike. Shown are medians, with the least and the most. With
@@ -19,6 +19,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from importlib.metadata import version
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,51 +43,86 @@ def measured(script: str, *words: str) -> Any:
         return json.loads(file.read_text())
 
 
-def measure(students: int, load: list[int]) -> dict[str, Any]:
+def measure(students: int, load: list[int], otter: int) -> dict[str, Any]:
     """One round of everything."""
     return {
         "load": measured("load.py", "--students", *map(str, load), "--without"),
         "limit": measured("limit.py", "--rounds", "1"),
         "nbgrader": measured("nbgrader.py", "--students", str(students)),
+        "otter": measured("otter.py", "--students", str(otter)),
     }
 
 
 def rows(rounds: list[dict[str, Any]]) -> Iterator[Row]:
     """The table's lines, from rounds of the same measurements."""
-    classes = [list(of) for of in zip(*(one["load"] for one in rounds), strict=True)]
+    parts = rounds[0]
+    if "load" in parts:
+        yield from of_classes([one["load"] for one in rounds])
+    if "limit" in parts:
+        yield from of_the_limit([one["limit"] for one in rounds])
+    if "nbgrader" in parts:
+        yield from of_nbgrader(rounds)
+
+
+def of_classes(rounds: list[list[dict[str, Any]]]) -> Iterator[Row]:
+    """What each class took; what one more submission costs, between two classes; and what is left, the start."""
+    classes = [list(of) for of in zip(*rounds, strict=True)]
     for of in classes:
-        what = f"class of {of[0]['students']:,}, {of[0]['duplicates']:.0%} handed in twice"
-        first = [one["cpu"]["first"] for one in of]
-        yield "first grading", what, "s a submission", [one["seconds"]["first"] / one["students"] for one in of]
-        yield (
-            "first grading, CPU",
-            what,
-            "s a submission",
-            [c / one["students"] for c, one in zip(first, of, strict=True)],
-        )
-        for run, said in (("another tolerance", "one check's tolerance changed"), ("unchanged", "nothing changed")):
-            pairs = list(zip(first, of, strict=True))
-            yield f"{said}, against the first", what, "x", [one["seconds"]["first"] / one["seconds"][run] for one in of]
-            yield f"{said}, against the first, CPU", what, "x", [c / one["cpu"][run] for c, one in pairs]
-        yield "memory of the parent, at most", what, "MiB", [max(one["parent_mib"].values()) for one in of]
-        yield "store", what, "MiB", [one["store_mib"] for one in of]
-        yield "class page", what, "MiB", [one["class_page_mib"] for one in of]
-    limits = [one["limit"] for one in rounds]
+        yield from _of_a_class(of)
+    for fewer, more in pairwise(classes):
+        what = f"from {fewer[0]['students']:,} to {more[0]['students']:,} submissions"
+        for clock, unit in (("seconds", "s"), ("cpu", "s of CPU")):
+            slopes = [
+                (n[clock]["first"] - m[clock]["first"]) / (n["students"] - m["students"])
+                for m, n in zip(fewer, more, strict=True)
+            ]
+            starts = [m[clock]["first"] - m["students"] * slope for m, slope in zip(fewer, slopes, strict=True)]
+            yield "steady state: one submission more", what, unit, slopes
+            yield "start: what the smaller class took beside that", what, unit, starts
+        grown = [n["parent_mib"]["first"] / m["parent_mib"]["first"] for m, n in zip(fewer, more, strict=True)]
+        yield "memory of the parent, against the smaller class", what, "x", grown
+
+
+def _of_a_class(of: list[dict[str, Any]]) -> Iterator[Row]:
+    students = of[0]["students"]
+    what = f"class of {students:,}, {of[0]['duplicates']:.0%} handed in twice"
+    yield "first grading", what, "s a submission", [one["seconds"]["first"] / students for one in of]
+    yield "first grading, CPU", what, "s a submission", [one["cpu"]["first"] / students for one in of]
+    for run, said in (("another tolerance", "one check's tolerance changed"), ("unchanged", "nothing changed")):
+        if run in of[0]["seconds"]:
+            for clock, end in (("seconds", ""), ("cpu", ", CPU")):
+                ratios = [one[clock]["first"] / one[clock][run] for one in of]
+                yield f"{said}, against the first{end}", what, "x", ratios
+    yield "memory of the parent, at most", what, "MiB", [max(one["parent_mib"].values()) for one in of]
+    yield "store", what, "MiB", [one["store_mib"] for one in of]
+    yield "class page", what, "MiB", [one["class_page_mib"] for one in of]
+
+
+def of_the_limit(limits: list[dict[str, Any]]) -> Iterator[Row]:
+    """Where each millisecond of the limit goes, and how far the command is from it."""
     what = f"{limits[0]['students']} students, {limits[0]['distinct']} distinct sources"
     yield "the limit: everything once, by hand", what, "s of CPU", [one["limit"][0] for one in limits]
     for part, (_, times) in limits[0]["parts"].items():
         each = [one["parts"][part][0] / one["parts"][part][1] * 1e3 for one in limits]
         yield f"of the limit: {part}, {times} times", what, "ms each", each
     yield "grade, less an unchanged run, against the limit", what, "x", [o["grade"][0] / o["limit"][0] for o in limits]
+
+
+def of_nbgrader(rounds: list[dict[str, Any]]) -> Iterator[Row]:
+    """Ours against stock nbgrader and, where it was measured, otter-grader; from the start of each command."""
     books = [one["nbgrader"]["seconds"] for one in rounds]
-    stock = next(iter(books[0]))
-    for path in list(books[0])[1:]:
-        yield (
-            f"{path}, against {stock}",
-            f"class of {rounds[0]['nbgrader']['students']}",
-            "x",
-            [b[stock] / b[path] for b in books],
-        )
+    what = f"class of {rounds[0]['nbgrader']['students']}"
+    stock, *ours = books[0]
+    yield stock, "its own class", "s a submission", [b[stock] for b in books]
+    for path in ours:
+        yield f"{path}, against {stock}", what, "x", [b[stock] / b[path] for b in books]
+    if "otter" in rounds[0]:
+        otters = [statistics.mean(one["otter"]["seconds"]) for one in rounds]
+        name = f"otter run, otter-grader {rounds[0]['otter']['version']}"
+        yield name, f"{len(rounds[0]['otter']['seconds'])} notebooks", "s a submission", otters
+        for path in ours:
+            ratios = [otter / b[path] for otter, b in zip(otters, books, strict=True)]
+            yield f"{path}, against otter run", what, "x", ratios
 
 
 def page(found: dict[str, Any]) -> str:
@@ -111,7 +147,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--students", type=int, default=200, help="in the class for nbgrader")
-    parser.add_argument("--load", type=int, nargs="+", default=[100, 1000])
+    parser.add_argument("--load", type=int, nargs="+", default=[100, 300, 1000])
+    parser.add_argument("--otter", type=int, default=10, help="notebooks for otter-grader, which is slow")
     parser.add_argument("--from", dest="source", type=Path)
     parser.add_argument("--json", type=Path, default=ROOT / "build" / "bench.json")
     args = parser.parse_args()
@@ -121,7 +158,10 @@ def main() -> None:
         machine = (
             f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}, JAX {version('jax')}"
         )
-        found = {"machine": machine, "rounds": [measure(args.students, args.load) for _ in range(args.rounds)]}
+        found = {
+            "machine": machine,
+            "rounds": [measure(args.students, args.load, args.otter) for _ in range(args.rounds)],
+        }
         args.json.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(args.json, json.dumps(found, indent=2) + "\n")
     text = page(found)

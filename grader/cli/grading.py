@@ -100,34 +100,35 @@ def grade_batch(
     spread = spreading() if cluster else None
     tier = spread.tier_of(isolation) if spread else best_tier(isolation)
     known, now = rosters(to, roster_in(roster)), datetime.now().astimezone()
-    work = handed_in(found, paths, names_on_file(to, known.named.login if known.named else str))
-    names = chosen_now(found, work, only, known.named, now)
-    unusable = refuse_unusable(found, names)
-    if found.seed_problem:
-        tell("warning", found.seed_problem)
-    adjust = adjustments(found, to, paths, work.places, work.submissions, known, names)
-    opened = store.Folder(to, found, adjust, when=now.isoformat(timespec="seconds"), dry=dry)
     devices, compiler = beside_at(backend, processes, found, tier)
     with (
-        opened as folder,
         remembered(remember and not cluster) as cache,
         spread.Spread(found, tier, cluster, tell_of_cluster, remember=remember)
         if spread
         else Grader(found, tier, jobs, devices=devices, compiler=compiler, cache=cache) as grader,
     ):
-        refuse_on_file(folder, unusable)
-        graded, failures = store.grade_batch(
-            grader,
-            folder,
-            work.submissions,
-            names,
-            lambda total, what: progress(total, what, quiet=as_json),
-            lambda changes: announce(folder, changes, quiet=as_json),
-        )
-        not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
-        if not dry:
-            keep_roster(to, known.plain)
-        summary = finish(found, folder, graded, not_graded, unusable, known)
+        if not any((to / "reports").glob("*.json")):
+            grader.warm()  # while the class is read: nobody was graded before
+        work = handed_in(found, paths, names_on_file(to, known.named.login if known.named else str))
+        names = chosen_now(found, work, only, known.named, now)
+        unusable = refuse_unusable(found, names)
+        if found.seed_problem:
+            tell("warning", found.seed_problem)
+        adjust = adjustments(found, to, paths, work.places, work.submissions, known, names)
+        with store.Folder(to, found, adjust, when=now.isoformat(timespec="seconds"), dry=dry) as folder:
+            refuse_on_file(folder, unusable)
+            graded, failures = store.grade_batch(
+                grader,
+                folder,
+                work.submissions,
+                names,
+                lambda total, what: progress(total, what, quiet=as_json),
+                lambda changes: announce(folder, changes, quiet=as_json),
+            )
+            not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
+            if not dry:
+                keep_roster(to, known.plain)
+            summary = finish(found, folder, graded, not_graded, unusable, known)
     where = tier if devices is None else f"{tier}; values on {devices.text}"
     print_batch(folder, summary, where, as_json=as_json)
     for student, reason in not_graded.items():

@@ -6,7 +6,7 @@ import base64
 import hashlib
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -172,6 +172,7 @@ def render(template: str, **data: Any) -> str:
     return _environment().get_template(template).render(**data)
 
 
+@lru_cache(1024)
 def class_of(name: str) -> Markup:
     """What a page looks like: by its style sheet."""
     return Markup('class="{}"').format(name)

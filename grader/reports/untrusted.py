@@ -20,8 +20,9 @@ def clean(text: object, limit: int = 2000) -> str:
     are removed; white space, line ends included, becomes single spaces.
     """
     raw = str(text)[: 8 * limit]  # bounds the work, too
-    visible = (c for c in _ANSI.sub("", raw) if c.isspace() or unicodedata.category(c) not in _HIDDEN)
-    seen = " ".join("".join(visible).split())
+    if not raw.isprintable():  # what is holds nothing hidden, and no escape sequence
+        raw = "".join(c for c in _ANSI.sub("", raw) if c.isspace() or unicodedata.category(c) not in _HIDDEN)
+    seen = " ".join(raw.split())
     return seen if len(seen) <= limit else seen[: limit - 1] + "…"
 
 

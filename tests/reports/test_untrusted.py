@@ -36,3 +36,8 @@ def test_data_is_shown_on_one_line() -> None:
     assert show_data({}) == "none"
     assert show_data([24, 40]) == "[24, 40]"
     assert len(show_data({"k" * 50: "v" * 500})) <= 300
+
+
+@given(text=st.text(max_size=60) | st.text("a\x1b[0m] \n\x07\u202e\u00a0é", max_size=12))
+def test_what_is_printable_is_shown_as_it_would_be_with_something_hidden_beside_it(text):
+    assert clean(text) == clean(text + "\x00")
