@@ -132,7 +132,8 @@ def page(found: dict[str, Any]) -> str:
         "",
         f"Written by `make bench` from {len(found['rounds'])} rounds of the scripts in `bench/`, each of which says what it compares.",
         f"Measured on {found['machine']}. Ratios are of one round each; CPU seconds are of all processes, and say more than",
-        "wall time where a machine has other work. Module `03_matmuls`, two submissions at a time.",
+        "wall time where a machine has other work, as this one had. Module `03_matmuls`, two submissions at a time. What is of a",
+        "class is from an empty store; classes with other shares handed in twice are not to be compared.",
         "",
         "| figure | of | median | least to most | unit |",
         "|---|---|---|---|---|",
@@ -155,9 +156,7 @@ def main() -> None:
     if args.source:
         found = json.loads(args.source.read_text())
     else:
-        machine = (
-            f"{os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}, JAX {version('jax')}"
-        )
+        machine = f"{os.cpu_count()} shared cores, {platform.system()}, Python {platform.python_version()}, JAX {version('jax')}"
         found = {
             "machine": machine,
             "rounds": [measure(args.students, args.load, args.otter) for _ in range(args.rounds)],
