@@ -61,7 +61,9 @@ def rows(rounds: list[dict[str, Any]]) -> Iterator[Row]:
     if "limit" in parts:
         yield from of_the_limit([one["limit"] for one in rounds])
     if "nbgrader" in parts:
-        yield from of_nbgrader(rounds)
+        yield from of_nbgrader([one["nbgrader"] for one in rounds])
+    if "otter" in parts:
+        yield from of_otter(rounds)
 
 
 def of_classes(rounds: list[list[dict[str, Any]]]) -> Iterator[Row]:
@@ -78,7 +80,8 @@ def of_classes(rounds: list[list[dict[str, Any]]]) -> Iterator[Row]:
             ]
             starts = [m[clock]["first"] - m["students"] * slope for m, slope in zip(fewer, slopes, strict=True)]
             yield "steady state: one submission more", what, unit, slopes
-            yield "start: what the smaller class took beside that", what, unit, starts
+            if fewer is classes[0]:  # later, more is remembered, and is no start
+                yield "start: what the smaller class took beside that", what, unit, starts
         grown = [n["parent_mib"]["first"] / m["parent_mib"]["first"] for m, n in zip(fewer, more, strict=True)]
         yield "memory of the parent, against the smaller class", what, "x", grown
 
@@ -109,20 +112,25 @@ def of_the_limit(limits: list[dict[str, Any]]) -> Iterator[Row]:
 
 
 def of_nbgrader(rounds: list[dict[str, Any]]) -> Iterator[Row]:
-    """Ours against stock nbgrader and, where it was measured, otter-grader; from the start of each command."""
-    books = [one["nbgrader"]["seconds"] for one in rounds]
-    what = f"class of {rounds[0]['nbgrader']['students']}"
+    """Ours against stock nbgrader, from the start of each command."""
+    books = [one["seconds"] for one in rounds]
+    what = f"class of {rounds[0]['students']}"
     stock, *ours = books[0]
-    yield stock, "its own class", "s a submission", [b[stock] for b in books]
+    yield stock, what, "s a submission", [b[stock] for b in books]
     for path in ours:
         yield f"{path}, against {stock}", what, "x", [b[stock] / b[path] for b in books]
-    if "otter" in rounds[0]:
-        otters = [statistics.mean(one["otter"]["seconds"]) for one in rounds]
-        name = f"otter run, otter-grader {rounds[0]['otter']['version']}"
-        yield name, f"{len(rounds[0]['otter']['seconds'])} notebooks", "s a submission", otters
-        for path in ours:
+
+
+def of_otter(rounds: list[dict[str, Any]]) -> Iterator[Row]:
+    """Otter-grader and, where they were measured, ours against it."""
+    otters = [statistics.mean(one["otter"]["seconds"]) for one in rounds]
+    first = rounds[0]["otter"]
+    yield f"otter run, otter-grader {first['version']}", f"{len(first['seconds'])} notebooks", "s a submission", otters
+    if "nbgrader" in rounds[0]:
+        books = [one["nbgrader"]["seconds"] for one in rounds]
+        for path in list(books[0])[1:]:
             ratios = [otter / b[path] for otter, b in zip(otters, books, strict=True)]
-            yield f"{path}, against otter run", what, "x", ratios
+            yield f"{path}, against otter run", f"class of {rounds[0]['nbgrader']['students']}", "x", ratios
 
 
 def page(found: dict[str, Any]) -> str:
@@ -130,7 +138,8 @@ def page(found: dict[str, Any]) -> str:
     lines = [
         "# Performance",
         "",
-        f"Written by `make bench` from {len(found['rounds'])} rounds of the scripts in `bench/`, each of which says what it compares.",
+        f"Written by `bench/performance.py` (`make bench`); rounds of its measurements: {len(found['rounds'])}. Each script in `bench/` says",
+        "what it compares.",
         f"Measured on {found['machine']}. Ratios are of one round each; CPU seconds are of all processes, and say more than",
         "wall time where a machine has other work, as this one had. Module `03_matmuls`, two submissions at a time. What is of a",
         "class is from an empty store; classes with other shares handed in twice are not to be compared.",
