@@ -249,7 +249,12 @@ def main() -> None:
         if args.kills:
             equal = kill_test(course, work, args.module, args.students, args.jobs, args.kills, want)
             print(f"  after {args.kills} kills, resumed, equal: {equal}")
-        found = {"students": args.students, "seconds": took, "equal": rows(theirs, args.module) == want}
+        found = {
+            "students": args.students,
+            "stock_students": stock_class,
+            "seconds": took,
+            "equal": rows(theirs, args.module) == want,
+        }
         if args.json:
             args.json.write_text(json.dumps(found, indent=2) + "\n")
 

@@ -116,7 +116,7 @@ def of_nbgrader(rounds: list[dict[str, Any]]) -> Iterator[Row]:
     books = [one["seconds"] for one in rounds]
     what = f"class of {rounds[0]['students']}"
     stock, *ours = books[0]
-    yield stock, what, "s a submission", [b[stock] for b in books]
+    yield stock, f"class of {rounds[0]['stock_students']}", "s a submission", [b[stock] for b in books]
     for path in ours:
         yield f"{path}, against {stock}", what, "x", [b[stock] / b[path] for b in books]
 
