@@ -50,7 +50,8 @@ def question_problems(question: Question, misconceptions: Iterable[Misconception
             first.setdefault(problem, f"{_say_params(params)}{detail}")
             count[problem] = count.get(problem, 0) + 1
     for problem, where in first.items():
-        yield f"{question.name}: {problem}, in {count[problem]} of {len(variants)} variants, first {where}"
+        of_all = f", in {count[problem]} of {len(variants)} variants, first " if any(variants) else ""
+        yield f"{question.name}: {problem}{of_all}{where}"
 
 
 def _variant_problems(

@@ -52,3 +52,15 @@ def test_only_so_many_variants_are_looked_at(monkeypatch):
     monkeypatch.setattr(problems, "VARIANT_CAP", 10)
     question, slips = declare(params={"n": range(1, 100)})
     assert "in 10 of 10 variants" in next(question_problems(question, slips))
+
+
+def test_a_question_without_numbers_of_its_own_has_no_first_variant():
+    exercise = Exercise()
+
+    @exercise.written(points=1, rubric="1 point: why.")
+    def same_for_all():
+        """Why?"""
+        return 3
+
+    told = "same_for_all: the right answer has no text: ValueError: 3 is no text: return a good answer, for who grades"
+    assert told in list(question_problems(exercise.questions["same_for_all"], []))
