@@ -60,7 +60,9 @@ def test_a_question_without_numbers_of_its_own_has_no_first_variant():
     @exercise.written(points=1, rubric="1 point: why.")
     def same_for_all():
         """Why?"""
-        return 3
+        return " "
 
-    told = "same_for_all: the right answer has no text: ValueError: 3 is no text: return a good answer, for who grades"
+    told = (
+        "same_for_all: the right answer has no text: ValueError: ' ' is no text: return a good answer, for who grades"
+    )
     assert told in list(question_problems(exercise.questions["same_for_all"], []))
