@@ -160,7 +160,7 @@ def main() -> None:
             f"{statistics.median(cores[workers]):.2f} cores busy   rounds {each}"
         )
     ratios = sorted(one / two for one, two in zip(times[1], times[2], strict=True))
-    most = (os.cpu_count() or 1) / statistics.median(cores[1])
+    most = min(2.0, (os.cpu_count() or 1) / statistics.median(cores[1]))
     print(
         f"two against one: {statistics.median(ratios):.2f}x (from {ratios[0]:.2f} to {ratios[-1]:.2f}); "
         f"these cores allow {most:.2f}x where nothing else runs"

@@ -124,7 +124,7 @@ def test_any_number_of_workers_writes_what_one_machine_writes(
         said = graded(here, f"by {count}", there)
         assert written(here / f"by {count}") == alone
         assert f"{there.address}: {count} worker" in said and "; dashboard: http://" in said
-        assert list((there.folder / "scratch").rglob("shardlings-course-*")) == []
+        until(lambda: not list((there.folder / "scratch").rglob("shardlings-course-*")))  # soon: it may be busy still
 
 
 def test_a_worker_that_is_killed_in_the_middle_loses_nothing(
