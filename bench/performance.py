@@ -4,7 +4,7 @@
 
 Each measurement is a script of its own beside this one and says what it compares; they run one after another, ``--rounds``
 times over, so that what else the machine does falls on all alike. Shown are medians, with the least and the most. With
-``--from`` nothing is measured: the page is written from a file that an earlier run left.
+``--from`` nothing is measured: the page is written from a file that an earlier run left; its ``notes`` are shown above the table.
 """
 
 from __future__ import annotations
@@ -141,9 +141,10 @@ def page(found: dict[str, Any]) -> str:
         f"Written by `bench/performance.py` (`make bench`); rounds of its measurements: {len(found['rounds'])}. Each script in `bench/` says",
         "what it compares.",
         f"Measured on {found['machine']}. Ratios are of one round each; CPU seconds are of all processes, and say more than",
-        "wall time where a machine has other work, as this one had. Module `03_matmuls`, two submissions at a time. What is of a",
+        "wall time where a machine has other work. Module `03_matmuls`, two submissions at a time. What is of a",
         "class is from an empty store; classes with other shares handed in twice are not to be compared.",
         "",
+        *(line for note in found.get("notes", []) for line in (note, "")),
         "| figure | of | median | least to most | unit |",
         "|---|---|---|---|---|",
     ]
