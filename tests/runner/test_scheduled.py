@@ -215,6 +215,7 @@ def source(kind: str, rounds: int = 1, *axes: str) -> Collective:
         ("psum", {7: [source("all_reduce", 1, "y")]}, ["all_reduce"]),  # over another axis
         ("psum", {7: [source("all_reduce", 0)]}, ["all_reduce"]),  # which never runs
     ],
+    ids=list(range(10)),  # the mark is another in each process, and names of tests must not be
 )
 def test_what_the_compiler_put_in_is_what_no_collective_of_the_source_became(
     name: str, marked: dict[int, list[Collective]], added: list[str]
