@@ -11,7 +11,6 @@ import pytest
 pytest.importorskip("nbgrader")
 
 from nbgrader.api import Gradebook
-from sqlalchemy import event
 
 from grader.integrations.nbgrader.gradebook import one_transaction
 
@@ -28,14 +27,13 @@ def students(place: Path) -> list[str]:
 
 
 def test_what_nbgrader_would_commit_row_by_row_is_committed_once(tmp_path: Path) -> None:
-    place, commits = tmp_path / "gradebook.db", []
+    place = tmp_path / "gradebook.db"
     with Gradebook(f"sqlite:///{place}") as gradebook:
-        event.listen(gradebook.engine, "commit", commits.append)
         with one_transaction(gradebook):
             for name in ("ada", "bo", "cy"):
                 gradebook.update_or_create_student(name)
-            assert students(place) == []
-        assert (len(commits), students(place)) == (1, ["ada", "bo", "cy"])
+                assert students(place) == [], "others see nothing of it yet"
+        assert students(place) == ["ada", "bo", "cy"]
         gradebook.add_student("di")  # nbgrader's own again
     assert students(place) == ["ada", "bo", "cy", "di"]
 
