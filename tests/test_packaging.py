@@ -62,7 +62,8 @@ def test_they_hold_the_students_course_and_no_solution(built: Path) -> None:
         packed = texts(built)[kind]
         own = {name.removeprefix(folder): text for name, text in packed.items() if name.startswith(folder)}
         assert set(made) <= set(own) and not list(leaks(course, own))
-        assert {name.split("/")[0] for name in own} == {m.id for m in course.config.modules} | {"course.yaml", ".built"}
+        modules = {m.id for m in course.config.modules}
+        assert {name.split("/")[0] for name in own} == modules | {"course.yaml", "compiled.json", ".built"}
         rest = [name for name in packed if not name.startswith(folder)]
         assert not [
             n for n in rest if n.startswith(("solutions", "course.yaml", "tests", ".git/")) or "__pycache__" in n
