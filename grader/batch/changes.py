@@ -20,6 +20,8 @@ from grader.reports.wording import by_hand_text
 
 FILE = "changes.csv"
 TOTAL = "score"
+BONUS = "bonus"
+SUMS = (TOTAL, BONUS)
 SAID = {
     "submission": "another submission",
     "course": "another course (exercise, checks or course.yaml)",
@@ -35,9 +37,11 @@ NOTHING = "the same submission, course and versions: a person should look (--why
 
 @dataclass(frozen=True)
 class Change:
-    """One line: what is another for one student. ``what`` is EXERCISE/CHECK, EXERCISE, "late MODULE", or "score" for the sum.
+    """One line: what is another for one student.
 
-    ``before`` and ``after`` are points earned; ``of`` what can be earned now, a bonus included.
+    ``what`` is EXERCISE/CHECK, EXERCISE, "late MODULE", or one of the two sums that ``grades.csv`` and the pages have:
+    "bonus", what extensions earned, where that is another, and "score", the rest. ``before`` and ``after`` are points earned;
+    ``of`` what can be earned now.
     """
 
     student: str
@@ -58,7 +62,9 @@ class Change:
 
 
 def changes_of(old: Report, new: Report) -> list[Change]:
-    """What is another in a student's report, its parts first and their sum last; empty when no score is.
+    """What is another in a student's report, its parts first, then their sums: a bonus that is another, and last the score.
+
+    Empty when nothing is another.
 
     An exercise that was not on file is no change: it was not graded before.
     """
@@ -72,19 +78,34 @@ def changes_of(old: Report, new: Report) -> list[Change]:
         if name not in after:
             parts.append(Change(new.student, name, exercise.earned, 0, 0, "the course has this exercise no more"))
     parts += [*_of_bonuses(old, new), *_of_hand_ins(old, new)]
-    was = round(old.earned + _first_graded(old, new), 6)
-    if not parts and abs(was - new.earned) < 1e-6:
+    was = _as_it_stood(old, new)
+    if not parts and abs(was.earned - new.earned) < 1e-6:
         return []
     reasons = "; ".join(dict.fromkeys(change.why for change in parts)) or NOTHING
-    most = round(new.points + sum(e.points for e in new.exercises if e.extension), 6)
-    return [*parts, Change(new.student, TOTAL, was, new.earned, most, reasons)]
+    if abs(was.bonus - new.bonus) > 1e-6:
+        most = round(sum(e.points for e in new.exercises if e.extension), 6)
+        parts.append(Change(new.student, BONUS, was.bonus, new.bonus, most, reasons))
+    before, after = (round(one.earned - one.bonus, 6) for one in (was, new))
+    return [*parts, Change(new.student, TOTAL, before, after, new.points, reasons)]
 
 
-def _first_graded(old: Report, new: Report) -> float:
-    """What came from exercises that were not on file, less what lateness costs in modules that were not."""
+def _as_it_stood(old: Report, new: Report) -> Report:
+    """The report on file, and what was not graded then as it is now: a first grading is no change."""
     known, modules = {e.exercise for e in old.exercises}, {e.module for e in old.exercises}
-    earned = sum(e.earned for e in new.exercises if e.exercise not in known)
-    return earned - sum(one.penalty for one in new.hand_ins if one.module not in modules)
+    first = [e for e in new.exercises if e.exercise not in known]
+    late = [one for one in new.hand_ins if one.module not in modules]
+    earned = old.earned + sum(e.earned for e in first) - sum(one.penalty for one in late)
+    on_file = old.exercises
+    if not _says_what_is_a_bonus(old):
+        now = {e.exercise: e.extension for e in new.exercises}
+        on_file = [e.model_copy(update={"extension": now.get(e.exercise, e.extension)}) for e in on_file]
+    stood = {"exercises": [*on_file, *first], "hand_ins": [*old.hand_ins, *late], "earned": round(earned, 6)}
+    return old.model_copy(update=stood)
+
+
+def _says_what_is_a_bonus(report: Report) -> bool:
+    """Reports of old versions do not."""
+    return abs(sum(e.points for e in report.exercises if not e.extension) - report.points) <= 1e-6
 
 
 def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) -> Iterator[Change]:
@@ -107,8 +128,8 @@ def _of_exercise(student: str, before: ExerciseReport, after: ExerciseReport) ->
 
 
 def _of_bonuses(old: Report, new: Report) -> Iterator[Change]:
-    """What counts as a bonus now, or no more: the same points make another percentage. Old reports did not say what does."""
-    if abs(sum(e.points for e in old.exercises if not e.extension) - old.points) > 1e-6:
+    """What counts as a bonus now, or no more: the same points make another percentage."""
+    if not _says_what_is_a_bonus(old):
         return
     before = {e.exercise: e.extension for e in old.exercises}
     for e in new.exercises:

@@ -200,6 +200,7 @@ def finish(
         warnings=[course.seed_problem] if course.seed_problem else [],
         suspicions=folder.suspicions,
         also=of_the_class(known, reports, folder.adjust.problems),
+        absent=len(missing),
     )
     folder.finish(reports, summary, missing)
     if text := untimed(course, reports):
@@ -219,7 +220,10 @@ def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: b
         print_json(summary.model_dump(mode="json") | {"changes": changes})
         return
     to = folder.path
-    print_summary(summary, out)
+    if folder.dry:  # what would change stands above, and is not to be lost among what is known
+        print_attention(summary.attention, out)
+    else:
+        print_summary(summary, out)
     if folder.suspicions:
         text = f"{len(folder.suspicions)} wrong answers are right for another student's numbers: {to}/integrity.json"
         out.print(text, highlight=False, soft_wrap=True)

@@ -18,6 +18,7 @@ from grader.batch.compiling import Compiler
 from grader.batch.devices import Devices
 from grader.batch.grade import Grader
 from grader.batch.here import Here
+from grader.batch.submit import Ready
 from grader.cli.backend import BackendOption, Processes, beside_at
 from grader.cli.console import FAILED, UNUSABLE, busy, exit_code, out, points, print_json, say, tell, tell_unusable
 from grader.cli.options import AsJson, CourseOption, Names, Student, Work, course_at, student_name, work_in
@@ -30,7 +31,7 @@ from grader.intake.reading import read
 from grader.intake.submission import Submission
 from grader.judging.kinds import kind_name
 from grader.judging.questions import render_question
-from grader.reports.overview import print_first_failure, print_overview
+from grader.reports.overview import print_first_failure, print_left, print_overview
 from grader.reports.points import counted
 from grader.reports.statement import print_markdown
 from grader.reports.terminal import print_report
@@ -94,12 +95,12 @@ def worth(row: Mapping[str, Any]) -> str:
 
 def show(
     name: Annotated[str, typer.Argument(help="an exercise or a question")],
-    hint: Annotated[int, typer.Option("--hint", help="show the first N hints of each task")] = 0,
+    hint: Annotated[int, typer.Option("--hint", help="show the first N hints, and nothing else")] = 0,
     course: CourseOption = None,
     student: Student = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show an exercise: its statement, my numbers, what is checked, and hints when asked for."""
+    """Show an exercise: its statement, my numbers and what is checked; or hints alone, of a task, a question or all of it."""
     found = course_at(course, packaged=True)
     _, unusable = found.usable(found.module_of)
     several, only = found.find(name, lambda exercise: [*exercise.questions, *exercise.tasks])
@@ -108,26 +109,55 @@ def show(
     chosen = several[0]
     tell_unusable({e: reason for e, reason in unusable.items() if e != chosen}, "note")
     exercise = found.exercise(chosen)
+    hints = hints_of(exercise, only, hint)
     if only in exercise.tasks:  # a function is told of where its exercise is
-        tell("note", f"{only} is a function of {chosen}")
+        if not hint:
+            tell("note", f"{only} is a function of {chosen}")
         only = None
     questions = questions_for(found, exercise, student_name(found, student), only)
-    hints = {t.name: list(t.hints[:hint]) for t in exercise.tasks.values()} if hint else {}
     if as_json:
         checks = [{"label": c.label, "points": c.points} for c in exercise.checks.values()]
         print_json({"exercise": exercise.id, "statement": exercise.statement, "checks": checks,
                     "hidden_points": exercise.hidden_points, "questions": questions, "hints": hints})  # fmt: skip
+        return
+    if hint:
+        print_hints(exercise, name, hints, hint)
         return
     if only is None:
         print_statement(exercise, solved=found.solved)
     for question in questions:
         out.print(f"\nQuestion {question['name']} ({points(question['points'])})", style="bold")
         out.print(question["text"], markup=False, highlight=False)
-    for task, texts in hints.items():
+    if only is None:
+        say(f"\nWrite it into {written_in(found, exercise)}, then: shardlings check {exercise.id}", style="dim")
+        if hints_of(exercise, None, 1):
+            say(f"Stuck? shardlings show {exercise.id} --hint 1", style="dim")
+
+
+def hints_of(exercise: Exercise, only: str | None, most: int) -> dict[str, list[str]]:
+    """The first hints of each task and question that has any, or of the one of this name."""
+    named = {**exercise.tasks, **exercise.questions}
+    return {name: list(of.hints[:most]) for name, of in named.items() if of.hints[:most] and only in (None, name)}
+
+
+def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]], most: int) -> None:
+    """The hints alone: who asks for one has read the statement."""
+    for of, texts in hints.items():
         for number, text in enumerate(texts, 1):
-            out.print(f"\nHint {number} for {task}: {text}", markup=False, highlight=False)
-    if exercise.tasks and not hints and only is None:
-        out.print(f"\nStuck? shardlings show {exercise.id} --hint 1", style="dim")
+            out.print(f"Hint {number} for {of}: {text}", markup=False, highlight=False)
+    if not hints:
+        say(f"there are no hints for {name}")
+    elif any(most < len(owner.hints) for of in hints if (owner := {**exercise.tasks, **exercise.questions}[of])):
+        say(f"More? shardlings show {name} --hint {most + 1}", style="dim")
+
+
+def written_in(course: Course, exercise: Exercise) -> str:
+    """The file to write into and its notebook, as they are named from here; the exercise alone where it lies elsewhere."""
+    module = course.module_of[exercise.id]
+    folder = work_in(course, None) / module
+    files = [path for path in (folder / f"{exercise.id}.py", folder / f"{module}.ipynb") if path.is_file()]
+    named = [os.path.relpath(path) for path in files]
+    return " or ".join(named) if named else f"{exercise.id}.py or {module}.ipynb"
 
 
 def questions_for(course: Course, exercise: Exercise, student: str, only: str | None) -> list[dict[str, Any]]:
@@ -274,6 +304,7 @@ def submit(
     to: Annotated[
         Path | None, typer.Option("--to", help="write a zip there, even where nbgrader could take the work")
     ] = None,
+    full: Annotated[bool, typer.Option("--full", help="print every result, as check does")] = False,
     course: CourseOption = None,
     student: Student = "",
 ) -> None:
@@ -284,19 +315,26 @@ def submit(
     found = course_at(course, [work] if work else [], packaged=True)
     listed = found.module_begun(module)
     place, who = work_in(found, work), student_name(found, student)
+    near = (place.resolve(), place.resolve() / listed.id)
+    inside = next((p for p in near if p.name == listed.id and (p / f"{listed.id}.ipynb").is_file()), None)
+    exchanged = inside if to is None and exchange.configured() else None
+    named = "" if exchanged else student or submitting.login()  # asked before anything is checked
     with own_grader(found) as grader, busy(f"checking {listed.id}, some seconds"):
         ready = submitting.prepare(found, listed.id, place, who, grader)
-    print_report(ready.report, out)
-    print_missing(ready.missing)
-    near = (place.resolve(), place.resolve() / listed.id)
-    inside = next((p for p in near if (p / f"{listed.id}.ipynb").is_file()), None)
-    if to is None and inside is not None and inside.name == listed.id and exchange.configured():
-        say(f"handed in: {exchange.submit(inside)}", style="bold")
+    if full:
+        print_report(ready.report, out)
     else:
-        path = submitting.write_zip(found, listed.id, place, ready, to or Path(), student or submitting.login())
+        print_left(ready.report, {listed.id: listed.title}, out)
+    print_missing(ready)
+    if exchanged:
+        say(f"handed in: {exchange.submit(exchanged)}", style="bold")
+    else:
+        path = submitting.write_zip(found, listed.id, place, ready, to or Path(), named)
         say(f"wrote {path}; upload it as it is", style="bold")
 
 
-def print_missing(missing: Mapping[str, list[str]]) -> None:
-    for exercise, tasks in missing.items():
-        say(f"missing in {exercise}: {clean(', '.join(tasks))}", style="yellow")
+def print_missing(ready: Ready) -> None:
+    """What is not done yet in exercises that are begun; which are not begun stands above."""
+    for exercise in filter(is_begun, ready.report.exercises):
+        if tasks := ready.missing.get(exercise.exercise):
+            say(f"missing in {exercise.exercise}: {clean(', '.join(tasks))}", style="yellow")

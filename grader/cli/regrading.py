@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from grader.batch.adjust import Adjustments, none
-from grader.batch.changes import TOTAL, Change, by_student
+from grader.batch.changes import BONUS, SUMS, Change, by_student
 from grader.batch.handing_in import stated_in, times_of
 from grader.batch.overrides import read_overrides
 from grader.batch.store import Folder
@@ -107,17 +107,16 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
         if folder.dry:
             say("no score on file would change")
         return
-    totals = [change for change in changes if change.what == TOTAL]
-    fallen, risen = (sum(c.by * sign > 0 for c in totals) for sign in (-1, 1))
+    by = [sum(c.by for c in own if c.what in SUMS) for own in groups.values()]
+    fallen, risen = (sum(one * sign > 1e-9 for one in by) for sign in (-1, 1))
     what = "would change" if folder.dry else "changes"
     kept = len(groups) - fallen - risen
     say(f"what {what} on file: the scores of {counted(fallen, 'student')} fall, of {risen} rise, of {kept} stay")
     for student, own in list(groups.items())[:MOST_TOLD]:
-        total = own[-1]
-        sign = "+" if total.by > 0 else ""
-        score = f"{tidy(total.before)} -> {tidy(total.after)} of {tidy(total.of)}"
-        say(f"  {clean(student, 100)}: {score} ({sign}{tidy(total.by)})")
-        for change in own[:-1]:
+        say(f"  {clean(student, 100)}: {sums_text(own)}")
+        for change in own:
+            if change.what in SUMS:
+                continue
             say(
                 f"    {clean(change.what, 200)}: {tidy(change.before)} -> {tidy(change.after)}; {clean(change.why, 600)}"
             )
@@ -125,6 +124,15 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
         say(f"  and {len(groups) - MOST_TOLD} more")
     if not folder.dry:
         say(f"written to {folder.path}/changes.html and changes.csv; reports are replaced now")
+
+
+def sums_text(changes: Sequence[Change]) -> str:
+    """``12 -> 13 of 22 (+1)``, and where the bonus is another ``; bonus 2 -> 0 of 8 (-2)``."""
+    sums = sorted((c for c in changes if c.what in SUMS), key=lambda c: SUMS.index(c.what))
+    texts = [
+        f"{tidy(c.before)} -> {tidy(c.after)} of {tidy(c.of)} ({'+' if c.by > 0 else ''}{tidy(c.by)})" for c in sums
+    ]
+    return "; ".join(f"{BONUS} {text}" if c.what == BONUS else text for c, text in zip(sums, texts, strict=True))
 
 
 def of_the_class(

@@ -24,15 +24,18 @@ def watch(
 ) -> None:
     """Check my work again whenever I save it. Keys: h hint, n next, p previous, l list, x explain, r reset, q quit.
 
-    Without names: all exercises, from the first of which something is left to do.
+    Without names: all exercises, from the first of which something is left to do. With one: from that one on.
     """
     found = course_at(course, [work] if work else [], packaged=True)
     chosen, unusable = found.usable(found.asked(names or []))
     tell_unusable(unusable, "note" if chosen else "shardlings")
     if not chosen:
         raise CourseError("nothing is left to watch")
-    place = work_in(found, work)
+    place, first = work_in(found, work), chosen[0]
+    if len(chosen) == 1:  # n goes on from it
+        chosen, _ = found.usable(found.module_of)
     session = Session(found, place, student_name(found, student), chosen)
+    session.go_to(first)
     begun = [beside_at(backend, processes, found, "none")]  # what cannot be had is told before anything is drawn
 
     def make() -> Grader:

@@ -10,7 +10,7 @@ INLINE_STYLES = {
     "exercise-head": "display:flex;flex-wrap:wrap;align-items:baseline;justify-content:space-between;margin:0 0 .5em",
     "exercise-title": "margin:0;font-size:1.2em",
     "exercise-score": "font-weight:700;white-space:nowrap",
-    "results": "border-collapse:collapse;width:100%;color:inherit;font:inherit",
+    "results": "border-collapse:collapse;table-layout:auto;width:100%;color:inherit;font:inherit",
     "offscreen": "position:absolute;width:1px;height:1px;overflow:hidden;clip-path:inset(50%);white-space:nowrap",
     "row": "background:transparent;border-top:1px solid rgba(128,128,128,.35)",
     "status": "text-align:left;vertical-align:top;padding:.5em .75em .5em 0;width:1%",

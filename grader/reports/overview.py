@@ -13,7 +13,7 @@ from grader.common.result import ExerciseReport, Report
 from grader.reports.paper import Paper
 from grader.reports.points import counted
 from grader.reports.terminal import mark_of, print_result
-from grader.reports.wording import first_failure, is_begun, passing_text, seen_by
+from grader.reports.wording import first_failure, is_begun, is_unfinished, passing_text, reason_text, seen_by
 
 NOTES = 10
 
@@ -60,6 +60,21 @@ def _row(paper: Paper, exercise: ExerciseReport) -> tuple[Text, Text, Text]:
     mark = mark_of("failed" if failing else "passed", paper)
     bonus = "bonus; " if exercise.extension else ""
     return mark, paper.text(exercise.exercise), paper.text(bonus + passing_text(exercise.results))
+
+
+def print_left(report: Report, titles: Mapping[str, str], console: Console) -> None:
+    """Where somebody is who hands in: a line for each exercise, then each failure of what is begun, with its reason alone."""
+    print_overview(report, titles, console)
+    paper = Paper(console)
+    for exercise in filter(is_begun, seen_by("student", report).exercises):
+        failing = [r for r in exercise.results if r.status in ("failed", "broken") and not is_unfinished(r)]
+        if failing:
+            console.print()
+            paper.line(paper.text(exercise.title, "bold", 200))
+        for result in failing:
+            paper.line(mark_of(result.status, paper), Text(" "), paper.text(result.label, limit=400), indent=2)
+            paper.line(paper.text(reason_text(result), limit=400), indent=4)
+    console.print()
 
 
 def print_first_failure(report: Report, console: Console) -> ExerciseReport | None:

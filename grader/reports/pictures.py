@@ -7,25 +7,33 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import BaseModel, BeforeValidator, Field, model_validator
 
 from grader.common.layout import coordinates, show_device
 from grader.common.result import Result
+
+
+def _of_pairs(mesh: Any) -> Any:
+    """Pairs survive the sorting of keys in a file, and the order of the axes with them."""
+    if not isinstance(mesh, list):
+        return mesh
+    try:
+        return dict(mesh)
+    except TypeError:
+        raise ValueError("a mesh is axes and sizes, as a mapping or as pairs") from None
+
+
+Mesh = Annotated[dict[str, Annotated[int, Field(ge=1)]], BeforeValidator(_of_pairs)]
 
 
 class Picture(BaseModel):
     """A layout to draw: the part ``(start, stop)`` of every dimension that each device holds; ``wrong``: devices to mark."""
 
     title: str
-    mesh: dict[str, Annotated[int, Field(ge=1)]]
+    mesh: Mesh
     shape: list[Annotated[int, Field(ge=1)]]
     slices: list[list[tuple[int, int]]]
     wrong: list[int] = []
-
-    @field_validator("mesh", mode="before")
-    @classmethod
-    def _pairs(cls, mesh: Any) -> Any:
-        return dict(mesh) if isinstance(mesh, list) else mesh  # pairs survive the sorting of keys in a file
 
     @model_validator(mode="after")
     def _fits(self) -> Picture:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from contextlib import suppress
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, TypeVar
 
-from pydantic import BaseModel, Field, field_validator, model_validator
+from pydantic import BaseModel, Field, model_validator
 
 from grader.clock.timeline import Timeline
 from grader.common.journeys import Journey
 from grader.common.result import Result
+from grader.reports.pictures import Mesh
 from grader.reports.roofline import Roofline, roofline_of
 from grader.reports.rounds import Rounds, rounds_of
 
@@ -27,13 +28,8 @@ class Timed(BaseModel):
 class Travelled(BaseModel):
     """What goes round on this mesh, see ``Journey``."""
 
-    mesh: dict[str, Annotated[int, Field(ge=1)]]
+    mesh: Mesh
     rounds: Journey
-
-    @field_validator("mesh", mode="before")
-    @classmethod
-    def _pairs(cls, mesh: Any) -> Any:
-        return dict(mesh) if isinstance(mesh, list) else mesh  # pairs survive the sorting of keys in a file
 
     @model_validator(mode="after")
     def _fits(self) -> Travelled:

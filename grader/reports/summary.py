@@ -28,7 +28,8 @@ from grader.reports.wording import percent_of
 class Summary(BaseModel, frozen=True, extra="forbid"):
     """A class: ``mean`` to ``maximum`` are percentages of the points, a bonus left out; None without any.
 
-    ``attention`` is who needs a person, ``warnings`` what is wrong with the course itself.
+    ``attention`` is who needs a person, ``warnings`` what is wrong with the course itself, ``absent`` how many are in the roster
+    and have no report, so that they are in none of these numbers.
     """
 
     attention: list[Attention]
@@ -43,6 +44,7 @@ class Summary(BaseModel, frozen=True, extra="forbid"):
     checks: list[CheckRate]
     misconceptions: list[MisconceptionCount]
     broken: list[BrokenResult]
+    absent: int = 0
 
 
 def summarise(
@@ -53,6 +55,7 @@ def summarise(
     warnings: Iterable[str] = (),
     suspicions: Iterable[Mapping[str, Any]] = (),
     also: Iterable[tuple[str, str]] = (),
+    absent: int = 0,
 ) -> Summary:
     """What a class knows and does not; the same for any order of the reports.
 
@@ -62,6 +65,7 @@ def summarise(
         warnings: what is wrong with the course.
         suspicions: wrong answers that are right for others' numbers, as ``integrity.json`` has them.
         also: (student, why) for others who need a person.
+        absent: how many of the roster handed in nothing.
     """
     ordered = in_order(reports)
     percents = [percent for r in ordered if (percent := percent_of(r)) is not None]
@@ -84,6 +88,7 @@ def summarise(
         checks=check_rates(ordered),
         misconceptions=count_misconceptions(ordered),
         broken=broken_results(ordered),
+        absent=absent,
     )
 
 

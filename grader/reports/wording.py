@@ -13,6 +13,7 @@ Audience = Literal["student", "staff"]
 Graded = TypeVar("Graded", Report, ExerciseReport)
 
 UNFINISHED = ("not written yet", "not answered yet", "nothing was handed in")
+SHORT = 5  # what is shorter, a 2 say, may stand in a reason and mean something else
 BLOCKED = "an earlier check that this one needs did not pass"
 
 
@@ -47,6 +48,18 @@ def data_pairs(result: Result) -> list[tuple[str, str]]:
         named = zip(("a good answer", "yours", "for staff"), (data for _, data in pairs), strict=True)
         return [(name, show_data(data, 4000)) for name, data in named if data is not None]
     return [(name, show_data(data)) for name, data in pairs if result.status == "failed" and data is not None]
+
+
+def unsaid_pairs(result: Result) -> list[tuple[str, str]]:
+    """The same without what the reason says already; where the two stand side by side, as on a page, they are repeated."""
+    pairs, said = data_pairs(result), _alike(reason_text(result))
+    told = all(len(data) >= SHORT and _alike(data) in said for name, data in pairs if name in ("expected", "yours"))
+    return [pair for pair in pairs if not told or pair[0] == "for staff"]
+
+
+def _alike(text: str) -> str:
+    """Lists and tuples are written alike, and where a line ends says nothing."""
+    return " ".join(text.translate(str.maketrans("[]", "()")).split())
 
 
 def count_notes(report: Report) -> int:

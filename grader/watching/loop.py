@@ -115,6 +115,8 @@ class Loop:
             self.screen.question = ""
             self._reset() if key in "yY" else self.screen.again()
             return True
+        if self.screen.elsewhere and key.lower() in "npxr":  # what they say belongs below the exercise
+            self.screen.again()
         actions = {"h": self._hint, "n": lambda: self._move(1), "p": lambda: self._move(-1), "l": self._list,
                    "x": self._explain, "r": self._ask_reset}  # fmt: skip
         actions.get(key.lower(), self.screen.again)()
@@ -143,7 +145,7 @@ class Loop:
         if self.session.source is None:
             self.screen.say("there is no file to reset")
             return
-        self.screen.ask(f"put {self.session.source.name} back as it was handed out? yours is kept beside it. y/n")
+        self.screen.ask(f"put {self.session.where} back as it was handed out? yours is kept beside it. y/n")
 
     def _reset(self) -> None:
         try:
@@ -151,5 +153,5 @@ class Loop:
         except (CourseError, OSError) as error:
             self.screen.say(str(error))
             return
-        self.screen.news = f"reset; yours is kept as {kept}"
+        self.screen.news = f"reset; yours is kept as {kept.name}"
         self._saved()

@@ -19,7 +19,7 @@ from grader.reports.watched import print_watched
 from grader.reports.wording import first_failure
 from grader.watching.session import Session
 
-KEYS = "h hint  n next  p previous  l list  x explain  r reset  q quit"
+KEYS = "h hint, n next, p previous, l list, x explain, r reset, q quit"
 
 
 class Screen:
@@ -39,9 +39,14 @@ class Screen:
 
     def again(self, *, hints: bool = False) -> None:
         """The same once more: the terminal has another size, or a hint was asked for."""
-        if hints or (self._drawn != self._exercise and self.session.report is not None):
+        if hints or (self.elsewhere and self.session.report is not None):
             self._drawn = self._exercise
         self._draw()
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether something else than the exercise at hand is shown: a list, or what a function does."""
+        return self._drawn != self._exercise
 
     def result(self, seconds: float) -> None:
         """What came of the exercise at hand."""
@@ -109,7 +114,7 @@ class Screen:
             self.say(self.news)
             self.news = ""
         if self.has_keys:
-            back = "" if self._drawn == self._exercise else "any other key goes back  "
+            back = "any key goes back; " if self.elsewhere else ""
             self._line(back + KEYS, "bright_black")
         if self.question:
             self.say(self.question)
@@ -122,7 +127,7 @@ class Screen:
     def _exercise(self) -> None:
         session, exercise = self.session, self.session.exercise
         self._line(f"{exercise.title} ({session.position})", "bold")
-        where = session.source.name if session.source else ""
+        where = session.where
         function = f", {session.function}" if session.function else ""
         self._line(f"{exercise.id}{function}: {where or 'no file yet'}", "cyan")
         for note in session.notes[:3]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -155,6 +156,15 @@ class Session:
     def file(self) -> Path | None:
         """Where the exercise is written; None where there is no file yet. Raises CourseError for one in an archive."""
         return path_of(self.place, self.source) if self.source else None
+
+    @property
+    def where(self) -> str:
+        """The file of the exercise at hand, as it is named from here; '' where there is none."""
+        if self.source is None:
+            return ""
+        path = self.place if self.place.is_file() else self.place / self.source.name
+        near = path.is_file() and path.absolute().is_relative_to(Path.cwd())  # not so for a part of an archive
+        return os.path.relpath(path) if near else self.source.name
 
     def reset(self) -> Path:
         """Put the file back as it was handed out; returns where the learner's own is kept. Raises CourseError."""

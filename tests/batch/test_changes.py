@@ -17,6 +17,7 @@ from grader.batch.changes import FILE, Change, changes_of, history_csv, read_his
 from grader.batch.late import Handed
 from grader.batch.overrides import Override
 from grader.batch.store import Folder
+from grader.cli.regrading import sums_text
 from grader.common.result import Report
 from grader.course.config import Config, CourseError
 from tests.reports.example_reports import EVIL, a_class, evil_report, exercise, make_report, mixed, result
@@ -95,8 +96,23 @@ def test_what_becomes_a_bonus_is_told() -> None:
     plain, bonus = (make_report(exercise([PASSED], extension=e), points=0.0 if e else 2.0) for e in (False, True))
     assert lines(plain, bonus)[0] == "alice: c3_contracting 2 -> 2 of 2: counts as a bonus now"
     assert lines(bonus, plain)[0] == "alice: c3_contracting 2 -> 2 of 2: counts as a bonus no more"
-    assert lines(plain, bonus)[1] == "alice: score 2 -> 2 of 2: counts as a bonus now"
+    assert lines(plain, bonus)[1:] == [
+        "alice: bonus 0 -> 2 of 2: counts as a bonus now",
+        "alice: score 2 -> 0 of 0: counts as a bonus now",
+    ]
     assert lines(plain.model_copy(update={"points": 0.0}), bonus) == []  # of a version that did not say so
+
+
+def test_a_score_and_a_bonus_are_told_as_the_pages_and_grades_csv_have_them() -> None:
+    """Three points and two of a bonus are 3 of 4 and a bonus of 2, never 5 of 6."""
+    plain, extra = exercise([result("v", points=4)], exercise="c1"), result("w", points=2)
+    old = make_report(plain, exercise([extra], exercise="c5", extension=True), points=4.0)
+    lost = exercise([result("w", "failed", points=2)], exercise="c5", extension=True, basis={"course": "d"})
+    new = make_report(plain, lost, points=4.0)
+    *_, bonus, score = changes_of(old, new)
+    assert (bonus.what, bonus.before, bonus.after, bonus.of) == ("bonus", 2, 0, 2)
+    assert (score.what, score.before, score.after, score.of) == ("score", 4, 4, 4)
+    assert sums_text([bonus, score]) == "4 -> 4 of 4 (0); bonus 2 -> 0 of 2 (-2)"
 
 
 def test_points_by_hand_and_penalties_are_told_with_their_words() -> None:
@@ -136,7 +152,7 @@ def test_every_change_of_a_score_is_told_and_its_parts_add_up(before, after) -> 
         assert (old.earned, old.points) == (new.earned, new.points)
         return
     *parts, total = found
-    assert (total.before, total.after) == (pytest.approx(old.earned, abs=1e-6), new.earned)
+    assert (total.before, total.after) == (pytest.approx(old.earned, abs=1e-6), pytest.approx(new.earned, abs=1e-6))
     assert sum(part.by for part in parts) == pytest.approx(total.by, abs=1e-5)
 
 

@@ -127,4 +127,28 @@ def test_the_command(course: Course, work: Path, tmp_path: Path) -> None:
     args = ["submit", MODULE, "--work", str(work), "--to", str(tmp_path), "--student", "ada"]
     done = CliRunner().invoke(app, [*args, "--course", str(course.root)])
     assert done.exit_code == 0, done.output
-    assert f"missing in {D1}" in done.output and "upload it as it is" in done.output
+    assert f"{D1}     not begun" in done.output and "upload it as it is" in done.output
+    assert "missing in" not in done.output and "not written yet" not in done.output  # a line says it all
+    whole = CliRunner().invoke(app, [*args, "--full", "--course", str(course.root)])
+    assert "matmul_all_reduce: not written yet" in " ".join(whole.output.split())
+
+
+def test_of_what_is_begun_the_command_says_what_fails_and_what_is_missing(
+    course: Course, work: Path, tmp_path: Path
+) -> None:
+    file = work / f"{D1}.py"
+    wrong = "return a @ b[:, :8]"
+    file.write_text(file.read_text().replace('raise NotImplementedError("matmul_all_reduce")', wrong))
+    args = ["submit", MODULE, "--work", str(work), "--to", str(tmp_path), "--student", "ada"]
+    done = CliRunner().invoke(app, [*args, "--course", str(course.root)])
+    said = " ".join(done.output.split())
+    assert "✗ matmul_all_reduce: C equals A @ B on every device on the mesh" in said and "expected: [" not in said
+    assert f"missing in {D1}: matmul_reduce_scatter, scatter_time, all_reduce_bytes" in said
+
+
+def test_who_hands_in_is_asked_before_anything_is_checked(course: Course, work: Path, monkeypatch) -> None:
+    monkeypatch.setenv("JUPYTERHUB_USER", "")
+    monkeypatch.setattr(submit.getpass, "getuser", lambda: "jovyan")
+    monkeypatch.setattr(submit, "prepare", None)
+    done = CliRunner().invoke(app, ["submit", MODULE, "--work", str(work), "--course", str(course.root)])
+    assert isinstance(done.exception, CourseError) and "who hands this in?" in str(done.exception)

@@ -21,9 +21,21 @@ def test_list_shows_every_exercise() -> None:
 
 
 def test_show_prints_statement_numbers_and_hints_on_request() -> None:
-    shown = shardlings("show", "c1", "--hint", "1").stdout
-    assert "Hint 1 for matmul_local" in shown and "Question" in shown
-    assert "Hint 2" not in shown
+    shown = shardlings("show", "c1").stdout
+    assert "C1 A matmul" in shown and "Question flops_per_device" in shown and "Hint" not in shown
+    where = "exercises/03_matmuls/c1_no_communication.py or exercises/03_matmuls/03_matmuls.ipynb"
+    assert f"Write it into {where}, then: shardlings check c1_no_communication" in shown
+    assert "Stuck? shardlings show c1_no_communication --hint 1" in shown
+
+
+def test_who_asks_for_a_hint_gets_the_hint_and_nothing_else() -> None:
+    first, more = shardlings("show", "matmul_all_reduce", "--hint", "1").stdout.split("\n", 1)
+    assert first.startswith("Hint 1 for matmul_all_reduce: ") and "matmul_reduce_scatter" not in more
+    assert more.rstrip().endswith("More? shardlings show matmul_all_reduce --hint 2")
+    every = shardlings("show", "c3", "--hint", "3").stdout
+    assert "Hint 3 for matmul_reduce_scatter: " in every and "C3" not in every and "More?" not in every
+    of_a_question = shardlings("show", "flops_per", "--hint", "1").stdout
+    assert "Question" not in of_a_question and of_a_question.count("\n") <= 3
 
 
 def test_show_of_a_function_shows_its_exercise_and_says_which_it_is() -> None:

@@ -127,30 +127,21 @@ def test_any_number_of_workers_writes_what_one_machine_writes(
         until(lambda: not list((there.folder / "scratch").rglob("shardlings-course-*")))  # soon: it may be busy still
 
 
-def test_a_worker_that_is_killed_in_the_middle_loses_nothing(
-    here: Path, there: Machines, alone: dict[str, bytes], workers: Callable
+@pytest.mark.parametrize("what", ["killed", "hangs"])
+def test_a_worker_that_is_killed_or_hangs_in_the_middle_loses_nothing(
+    what: str, here: Path, there: Machines, alone: dict[str, bytes], workers: Callable
 ) -> None:
-    killed, _ = workers("killed"), workers("stays")
-    batch = grade(here, "killed", "--cluster", there.address)
-    in_the_middle(here, "killed")
+    struck, _ = workers(what), workers(f"works beside {what}")
+    batch = grade(here, what, "--cluster", there.address)
+    in_the_middle(here, what)
     assert batch.poll() is None
-    there.stop(killed, signal.SIGKILL)
+    if what == "killed":
+        there.stop(struck, signal.SIGKILL)
+    else:
+        struck.send_signal(signal.SIGSTOP)
     code, said = ended(batch)
     assert code == 0, said
-    assert written(here / "killed") == alone
-
-
-def test_a_worker_that_hangs_is_worked_around(
-    here: Path, there: Machines, alone: dict[str, bytes], workers: Callable
-) -> None:
-    hangs, _ = workers("hangs"), workers("works")
-    batch = grade(here, "hangs", "--cluster", there.address)
-    in_the_middle(here, "hangs")
-    assert batch.poll() is None
-    hangs.send_signal(signal.SIGSTOP)
-    code, said = ended(batch)
-    assert code == 0, said
-    assert written(here / "hangs") == alone
+    assert written(here / what) == alone
 
 
 def test_where_the_scheduler_dies_all_that_is_graded_is_kept(

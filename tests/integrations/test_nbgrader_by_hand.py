@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from grader.course.build import build
+from grader.course.loading import load_course
 from grader.integrations.nbgrader import folder
 from tests import classroom, commands
 from tests.reports.example_reports import Nesting
@@ -50,12 +51,21 @@ def gradebook_of(root: Path) -> Iterator[Any]:
         gradebook.db.commit()
 
 
-def give(root: Path, who: str, points: float | None, comment: str | None = None) -> None:
+def give(root: Path, who: str, points: float | None, comment: str | None = None, cell: str = CELL) -> None:
     """As the formgrader does when somebody types a score and a comment."""
     with gradebook_of(root) as gradebook:
-        grade = gradebook.find_grade(CELL, MODULE, MODULE, who)
+        grade = gradebook.find_grade(cell, MODULE, MODULE, who)
         grade.manual_score, grade.needs_manual_grade = points, points is None
-        gradebook.find_comment(CELL, MODULE, MODULE, who).manual_comment = comment
+        if comment:
+            gradebook.find_comment(cell, MODULE, MODULE, who).manual_comment = comment
+
+
+def exported(root: Path) -> dict[str, float]:
+    """Each student's score, as nbgrader exports it."""
+    done = commands.nbgrader("export", cwd=root)
+    assert done.returncode == 0, done.stderr
+    with open(root / "grades.csv", newline="") as file:
+        return {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
 
 
 def graded(root: Path) -> tuple[str, dict[str, str]]:
@@ -63,7 +73,7 @@ def graded(root: Path) -> tuple[str, dict[str, str]]:
     done = commands.shardlings("grade", "--nbgrader", str(root), MODULE, "--jobs", "1", cwd=root)
     assert done.returncode == 0, done.stdout + done.stderr
     pages = root / ".shardlings" / "pages" / MODULE
-    own = {who: Nesting((pages / f"{who}.html").read_text()).text for who in ("ada", "bob", "cy")}
+    own = {path.stem: Nesting(path.read_text()).text for path in pages.glob("*.html") if path.stem != "index"}
     return " ".join(Nesting((pages / "index.html").read_text()).text.split()), own
 
 
@@ -80,11 +90,7 @@ def test_points_given_in_the_formgrader_settle_what_is_pending_and_the_others_ar
     assert page.count("by hand, in the formgrader") == 1
     assert "1.5" in own["ada"] and "set by hand by the staff, in nbgrader: no word of <b>waiting</b>" in own["ada"]
     assert "a person reads this answer" not in own["ada"] and "a person reads this answer" in own["bob"]
-    export = commands.nbgrader("export", cwd=root)
-    assert export.returncode == 0, export.stderr
-    with open(root / "grades.csv", newline="") as file:
-        exported = {row["student_id"]: float(row["score"]) for row in csv.DictReader(file)}
-    assert exported == {"ada": 1.5, "bob": 0, "cy": 0}
+    assert exported(root) == {"ada": 1.5, "bob": 0, "cy": 0}
 
     give(root, "ada", None)
     page, own = graded(root)
@@ -96,3 +102,74 @@ def test_points_given_in_the_formgrader_settle_what_is_pending_and_the_others_ar
     page, own = graded(root)  # who hands in again keeps the points, and is named
     assert f"graded anew over a manual score of {NAME}/why_it_waits: look again" in page
     assert "for each row" in own["ada"] and "set by hand by the staff, in nbgrader: no comment" in own["ada"]
+
+
+BOTH = '''"""# {title}
+
+Two questions.
+"""
+
+from grader.exercise import Exercise
+
+exercise = Exercise(extension={extension})
+
+
+@exercise.number(points=1, unit="B")
+def {name}_bytes():
+    """How many bytes are four numbers of float32?"""
+    return 16.0
+
+
+@exercise.written(points=2, rubric="1 point: rows. 1 point: waiting.")
+def {name}_words():
+    """Why does it wait?"""
+    return "For the rows."
+'''
+
+
+@pytest.fixture
+def mixed(tmp_path: Path) -> Path:
+    """Ada answered all of an exercise that is judged and read, and of another that is a bonus."""
+    course = course_of(tmp_path / "course", "plain", BOTH.format(title="Plain", name="plain", extension=False))
+    extra = BOTH.format(title="Extra", name="extra", extension=True)
+    (course.root / "solutions" / "01_shown" / "extra.py").write_text(extra)
+    config = course.root / "course.yaml"
+    config.write_text(config.read_text().replace("[plain]", "[plain, extra]"))
+    course = load_course(config)
+    build(course)
+    root = tmp_path / "c"
+    folder.init(course, root)
+    commands.nbgrader("generate_assignment", MODULE, cwd=root)
+    book = json.loads((root / "release" / MODULE / f"{MODULE}.ipynb").read_text())
+    written = {
+        folder.cell_name(name, f"{name}_{part}"): f"{name}_{part} = {answer}"
+        for name in ("plain", "extra")
+        for part, answer in (("bytes", "16"), ("words", "'For all of its rows.'"))
+    }
+    for cell in book["cells"]:
+        if answer := written.get(cell["metadata"].get("nbgrader", {}).get("grade_id")):
+            cell["source"] = answer
+    classroom.hand_in(root, "ada", MODULE, book)
+    return root
+
+
+@pytest.mark.slow
+def test_a_score_for_a_check_cell_and_extra_credit_for_words_are_on_our_pages_as_in_nbgraders_sums(mixed: Path) -> None:
+    _, own = graded(mixed)
+    assert "1 of 3 points" in own["ada"] and "1 bonus point" in own["ada"] and exported(mixed) == {"ada": 2}
+
+    give(mixed, "ada", 0.5, cell=folder.check_cell("plain"))
+    _, own = graded(mixed)
+    assert "set by hand" not in own["ada"], "the sum of the exercise is not known while its words are to be read"
+
+    give(mixed, "ada", 1, cell=folder.cell_name("plain", "plain_words"))
+    with gradebook_of(mixed) as gradebook:  # in the formgrader: a bonus is typed into the field for extra credit
+        words = gradebook.find_grade(folder.cell_name("extra", "extra_words"), MODULE, MODULE, "ada")
+        assert words.max_score == 0
+        words.extra_credit, words.needs_manual_grade = 1.5, False
+    for _ in range(2):  # and it stays
+        page, own = graded(mixed)
+        assert "1.5 of 3 points" in own["ada"] and "2.5 bonus points" in own["ada"]
+        assert own["ada"].count("set by hand by the staff, in nbgrader: no comment") == 2
+        assert "by hand, in the formgrader" not in page
+        assert exported(mixed) == {"ada": 4}

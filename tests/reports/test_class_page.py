@@ -91,6 +91,12 @@ def test_the_page_answers_in_the_order_in_which_a_person_asks() -> None:
     Nesting(page)
 
 
+def test_only_where_somebody_of_a_roster_is_missing_is_it_said() -> None:
+    assert "roster" not in render_summary_html(summarise(a_class()), a_class())
+    page = render_summary_html(summarise(a_class(), absent=2), a_class())
+    assert "2 students of the roster handed in nothing: 0 in <code>grades.csv</code>" in page
+
+
 def test_long_parts_are_folded_and_nothing_is_lost() -> None:
     reports = drawn(26)
     summary = summarise(reports)

@@ -13,6 +13,7 @@ from grader.reports.inline_styles import INLINE_STYLES
 from grader.reports.pages import page_name, render_fragment, render_html, render_summary_html
 from grader.reports.summary import summarise
 from grader.reports.wording import Audience
+from tests.browser import CHROMIUM, chromium
 from tests.reports.example_reports import EVIL, Nesting, a_class, evil_report, exercise, make_report, mixed, result
 
 TEMPLATES = Path(pages_module.__file__).parent / "templates"
@@ -90,6 +91,17 @@ def test_a_fragment_brings_its_own_looks() -> None:
     assert "class" not in names
     assert "id" not in names  # it may stand in a page more than once
     assert not {"html", "body", "style"} & set(page.tags)
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+def test_in_a_notebook_the_reason_has_the_room(tmp_path: Path) -> None:
+    """Jupyter gives all columns of a table the same width; a picture then had a third of the page."""
+    jupyter = "<style>table { table-layout: fixed; } td { text-align: right; }</style>"
+    (tmp_path / "book.html").write_text(jupyter + render_fragment(mixed().exercises[0]), encoding="utf-8")
+    with chromium() as page:
+        page.open(tmp_path / "book.html", 900)
+        share = "(c => c.offsetWidth / c.closest('table').offsetWidth)(document.querySelectorAll('tbody td')[1])"
+        assert page.value(share) > 0.7
 
 
 def test_every_look_has_an_inline_style() -> None:

@@ -56,6 +56,7 @@ def test_a_page_of_them_stays_small() -> None:
         {"mesh": [["x", 4]]},
         {"mesh": [["y", 8]]},
         {"mesh": None},
+        {"mesh": [4, 2]},
         {"rounds": {"axes": ["x"], "lines": [1, 2], "holds": [[0] * 8] * 2}},
         {"rounds": {"axes": ["x"], "lines": [1], "holds": [[0] * 8, [8] * 8]}},
         {"rounds": {"axes": ["x"], "lines": [1], "holds": [[0] * 8, [-1] * 8]}},

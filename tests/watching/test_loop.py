@@ -76,20 +76,24 @@ def test_what_is_saved_is_checked_and_keys_do_what_they_say(clone: Path) -> None
         person.types("n")
         person.sees("this is the last of them")
         person.types("l")
-        person.sees("03_matmuls Matmuls: ", "0 done, ", "any other key goes back")
+        person.sees("03_matmuls Matmuls: ", "0 done, ", "any key goes back; h hint, n next,")
+        person.types("n")  # what it says stands below the exercise, not below the list
+        person.sees("(2 of 2)", "this is the last of them")
         person.types("p")
         person.sees("(1 of 2)", "was never closed")
         file.write_text(stub.replace(EMPTY, BY_COMPILER))
         person.sees("3 of 5 pass")
         person.types("x")
-        person.sees("what your functions in c1_no_communication do:", "talks no collectives", "any other key goes back")
+        person.sees("what your functions in c1_no_communication do:", "talks no collectives", "any key goes back")
         person.types("b")
         person.sees("3 of 5 pass", "c1_no_communication, matmul_local:")
         person.types("rn")
         person.sees("3 of 5 pass")
         assert BY_COMPILER in file.read_text()
         person.types("r")
-        person.sees("put 03_matmuls/c1_no_communication.py back as it was handed out? yours is kept beside it. y/n")
+        person.sees(
+            "put exercises/03_matmuls/c1_no_communication.py back as it was handed out? yours is kept beside it. y/n"
+        )
         person.types("y")
         person.sees("reset; yours is kept as", "c1_no_communication.py.1.backup", "not written yet")
         assert file.read_text() == stub
@@ -98,6 +102,15 @@ def test_what_is_saved_is_checked_and_keys_do_what_they_say(clone: Path) -> None
         person.sees("4 of 5 pass", "c1_no_communication, flops_per_device:")
         person.types("q")
         assert person.leaves() == 0 and person.modes == person.before
+
+
+def test_one_that_is_named_is_where_one_begins_and_goes_on_from(clone: Path) -> None:
+    with Person("watch", "c1", cwd=clone) as person:
+        person.sees("(1 of 2)", "c1_no_communication, matmul_local: exercises/03_matmuls/c1_no_communication.py")
+        person.types("n")
+        person.sees("(2 of 2)", "c2_one_operand, matmul_gather_first:", "q quit")
+        person.types("q")
+        assert person.leaves() == 0
 
 
 def test_editors_that_rename_and_saves_in_quick_succession(clone: Path) -> None:
@@ -161,7 +174,7 @@ def test_a_notebook_is_watched_as_well(clone: Path) -> None:
     mine.mkdir()
     (mine / notebook.name).write_text(json.dumps(cells))
     with Person("watch", "c1", "--work", str(mine), cwd=clone) as person:
-        person.sees("c1_no_communication, matmul_local: 03_matmuls.ipynb", "0 of 5 pass", "q quit")
+        person.sees("c1_no_communication, matmul_local: mine/03_matmuls.ipynb", "0 of 5 pass", "q quit")
         text = json.dumps(cells).replace(json.dumps(EMPTY)[1:-1], json.dumps(BY_COMPILER)[1:-1])
         (mine / notebook.name).write_text(text)
         person.sees("3 of 5 pass")
