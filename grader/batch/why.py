@@ -5,13 +5,14 @@ Fresh workers are started, so nothing that was remembered takes part; work that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
 
 from grader.batch.evidence import with_evidence
 from grader.batch.grade import Grader
 from grader.batch.memory import remembered
+from grader.batch.overrides import Override
 from grader.common.observation import Collective, Fault, Observation
 from grader.common.result import Report, Result
 from grader.course.config import CourseError
@@ -23,6 +24,7 @@ from grader.judging.answers import wanted
 from grader.judging.judge import together, verdicts
 from grader.judging.seen import Answered, Finding
 from grader.reports.appeal import Appeal
+from grader.reports.points import counted
 
 
 @dataclass(frozen=True)
@@ -46,7 +48,7 @@ class Why:
 
 def why(
     course: Course, tier: str, submission: Submission, where: str, kept: Report | None,
-    make: Callable[[], Grader] | None = None,
+    make: Callable[[], Grader] | None = None, overrides: Iterable[Override] = (),
 ) -> Why:  # fmt: skip
     """Decide one check again.
 
@@ -57,6 +59,7 @@ def why(
         where: ``EXERCISE/CHECK``, or a check's or question's name alone where one exercise has it.
         kept: the report on file, if there is one.
         make: makes a grader that remembers nothing, where simulated devices are not all that judges.
+        overrides: points that a person gave; who appeals is to hear of theirs.
 
     Raises:
         CourseError: no such check.
@@ -87,6 +90,9 @@ def why(
             if memory := Grader(course, tier, cache=cache).memory:
                 memory.distrust(submission.sources[name])
     lines = list(laid_open(course, name, check, submission.student, answered))
+    for one in overrides:
+        if one.student == submission.student and one.check in (name, f"{name}/{check}"):
+            lines.append(f"set by hand by {one.by}: {counted(one.points, 'point')} for {one.check}: {one.reason}")
     shown = today.model_copy(
         update={"results": [result], "points": result.points, "earned": result.earned, "pending": 0.0}
     )

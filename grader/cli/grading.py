@@ -15,6 +15,7 @@ from grader.batch import store
 from grader.batch import why as appeals
 from grader.batch.grade import Grader
 from grader.batch.memory import remembered
+from grader.batch.overrides import read_overrides
 from grader.cli.backend import Asked, beside_at
 from grader.cli.console import (
     BROKEN,
@@ -255,7 +256,8 @@ def decide_again(
     def fresh() -> Grader:
         return Grader(found, tier, **beside_at(backend, processes, found, tier, remember=False)._asdict())
 
-    decided = appeals.why(found, tier, submission, check, kept, fresh)
+    by_hand = read_overrides(to) if to else ()
+    decided = appeals.why(found, tier, submission, check, kept, fresh, by_hand)
     if as_json:
         print_json(
             {"result": decided.result.model_dump(mode="json"), "lines": decided.lines, "differs": decided.differs}

@@ -21,7 +21,7 @@ from grader.batch.here import Here
 from grader.batch.submit import Ready
 from grader.cli.backend import BackendOption, Processes, beside_at
 from grader.cli.console import FAILED, UNUSABLE, busy, exit_code, out, points, print_json, say, tell, tell_unusable
-from grader.cli.options import AsJson, CourseOption, Names, Student, Work, course_at, student_name, work_in
+from grader.cli.options import AsJson, CourseOption, Names, Student, Work, course_at, student_name, usual_place, work_in
 from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -129,9 +129,10 @@ def show(
         out.print(f"\nQuestion {question['name']} ({points(question['points'])})", style="bold")
         out.print(question["text"], markup=False, highlight=False)
     if only is None:
-        say(f"\nWrite it into {written_in(found, exercise)}, then: shardlings check {exercise.id}", style="dim")
+        steps = [f"Write: {written_in(found, exercise)}", f"Check: shardlings check {exercise.id}"]
         if hints_of(exercise, None, 1):
-            say(f"Stuck? shardlings show {exercise.id} --hint 1", style="dim")
+            steps.append(f"Stuck? shardlings show {exercise.id} --hint 1")
+        out.print("\n" + "\n".join(steps), style="dim", markup=False, highlight=False)
 
 
 def hints_of(exercise: Exercise, only: str | None, most: int) -> dict[str, list[str]]:
@@ -152,12 +153,10 @@ def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]
 
 
 def written_in(course: Course, exercise: Exercise) -> str:
-    """The file to write into and its notebook, as they are named from here; the exercise alone where it lies elsewhere."""
+    """The file to write into, as it is named from here, and the notebook beside it; by name where they lie elsewhere."""
     module = course.module_of[exercise.id]
-    folder = work_in(course, None) / module
-    files = [path for path in (folder / f"{exercise.id}.py", folder / f"{module}.ipynb") if path.is_file()]
-    named = [os.path.relpath(path) for path in files]
-    return " or ".join(named) if named else f"{exercise.id}.py or {module}.ipynb"
+    path = usual_place(course) / module / f"{exercise.id}.py"
+    return f"{os.path.relpath(path) if path.is_file() else path.name} or {module}.ipynb beside it"
 
 
 def questions_for(course: Course, exercise: Exercise, student: str, only: str | None) -> list[dict[str, Any]]:

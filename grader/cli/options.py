@@ -64,10 +64,14 @@ def solved_course_at(path: Path | None, handed_in: Sequence[Path] = ()) -> Cours
     return found
 
 
+def usual_place(course: Course) -> Path:
+    """Where work on this course lies when nothing else is said; there may be nothing yet."""
+    return Path.cwd() if course.root == PACKAGED else course.root / "exercises" if course.solved else course.root
+
+
 def work_in(course: Course, work: Path | None) -> Path:
     """Where the learner's work is: ``--work``, else the course's folder; the packaged course is nobody's work."""
-    usual = Path.cwd() if course.root == PACKAGED else course.root / "exercises" if course.solved else course.root
-    place = work or usual
+    place = work or usual_place(course)
     if not place.exists():
         raise CourseError(f"no such file or folder: {place}")
     return place

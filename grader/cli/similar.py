@@ -57,7 +57,10 @@ def similar(
     if as_json:
         print_json({module: as_data(of) for module, of in compared.items()})
         return
-    for module, pair in listed(compared, most):
+    pairs = listed(compared, most)
+    if pairs:
+        say("    shared   part  module, pair (part: of what the one with less has)", style="dim")
+    for module, pair in pairs:
         mark = "*" if pair.unusual else " "
         say(f"{mark} {pair.shared:7g} {pair.overlap:6.0%}  {module}  {pair.one.student}, {pair.other.student}")
     unusual = sum(pair.unusual for of in compared.values() for pair in of.pairs)

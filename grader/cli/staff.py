@@ -14,6 +14,7 @@ from grader.cli.console import FAILED, busy, out, print_json, say, tell
 from grader.cli.grading import decide_again, grade_batch, grade_nbgrader
 from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, NoStore, RosterOption, course_at, roster_in
 from grader.common.files import write_atomic
+from grader.common.text import a_few
 from grader.course.config import CourseError
 from grader.integrations import export as exports
 from grader.reports import leaderboard as boards
@@ -173,8 +174,8 @@ def export(
         path, found = file or folder / "canvas.csv", course_at(course)
         extensions = frozenset(e for e in found.module_of if found.exercise(e).extension)
         known = roster_in(roster)
-        for student in exports.write_canvas(exports.load(folder), path, extensions, known):
-            tell("note", f"{student} is not in the roster, and not in the file")
+        if strangers := exports.write_canvas(exports.load(folder), path, extensions, known):
+            tell("note", f"not in the roster, and not in the file: {a_few(strangers)}")
     else:
         raise CourseError(f"no format {to!r}; there are csv, canvas and gradescope")
     say(f"wrote {path}")

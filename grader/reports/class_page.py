@@ -45,7 +45,7 @@ def class_page(summary: Summary, reports: Iterable[Report]) -> ClassPage:
         reports=ordered,
         graded={r.student for r in ordered},
         kinds={student: ", ".join(of) for student, of in kinds.items()},
-        hardest=sorted((c for c in summary.checks if c.failed), key=lambda c: (-c.failed, c.rate or 0))[:SHOWN],
+        hardest=summary.hardest[:SHOWN],
         modules=_modules(summary, ordered),
     )
 

@@ -46,6 +46,11 @@ class Summary(BaseModel, frozen=True, extra="forbid"):
     broken: list[BrokenResult]
     absent: int = 0
 
+    @property
+    def hardest(self) -> list[CheckRate]:
+        """The checks and questions that anybody failed, those that the most did first."""
+        return sorted((c for c in self.checks if c.failed), key=lambda c: (-c.failed, c.rate or 0))
+
 
 def summarise(
     reports: Iterable[Report],

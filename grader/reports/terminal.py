@@ -32,7 +32,7 @@ from grader.reports.wording import (
     worth_of,
 )
 
-MOST_SLIPS = 10  # of a class that a terminal shows
+MOST = 10  # checks, and slips, of a class that a terminal shows; the class page has all
 _MARKS = {
     "passed": ("✓", "+"),
     "failed": ("✗", "x"),
@@ -147,9 +147,9 @@ def print_summary(summary: Summary, console: Console) -> None:
     paper.table("Assignments", ["assignment", "handed in", "mean of these", "full marks"], parts)
     rates = [[e.exercise, show_percent(e.mean), f"{e.full} of {e.submissions}"] for e in summary.exercises]
     paper.table("Exercises", ["exercise", "mean", "full marks"], rates)
-    checks = [[c.exercise, c.label, show_percent(c.rate)] for c in summary.checks]
-    paper.table("Checks", ["exercise", "check", "passed"], checks)
-    wrong = [[str(m.students), m.exercise, m.hint] for m in summary.misconceptions[:MOST_SLIPS]]
+    failed = [[c.exercise, c.label, f"{c.passed} of {c.passed + c.failed + c.blocked}"] for c in summary.hardest[:MOST]]
+    paper.table("Failed by the most", ["exercise", "check", "passed"], failed)
+    wrong = [[str(m.students), m.exercise, m.hint] for m in summary.misconceptions[:MOST]]
     paper.table("Misconceptions", ["students", "exercise", "hint"], wrong)
     if left := len(summary.misconceptions) - len(wrong):
         paper.line(paper.text(f"and {left} more, rarer ones, on the class page", "bright_black"))

@@ -135,7 +135,8 @@ def not_judged(results: Sequence[Result]) -> list[Result]:
 
 
 def checked_text(results: Sequence[Result]) -> str:
-    """``3 of 3 checks pass; 2 answers read, judged when graded; 1 cannot be right; 1 not answered yet``."""
+    """``3 of 3 checks pass; 2 answers read, judged when graded; 1 answer cannot be right; 1 answer for a person to read; 1 not
+    answered yet``."""
     checks = [r for r in results if r.kind == "check"]
     answers = [r for r in results if r.kind != "check"]
     read = sum(r.status == "blocked" and r.actual is not None for r in answers)
@@ -143,15 +144,25 @@ def checked_text(results: Sequence[Result]) -> str:
     parts = [f"{sum(r.status == 'passed' for r in checks)} of {counted(len(checks), 'check')} pass"] if checks else []
     parts += [f"{counted(read, 'answer')} read, judged when graded"] if read else []
     parts += [f"{counted(wrong, 'answer')} cannot be right"] if wrong else []
-    parts += [f"{len(answers) - read - wrong} not answered yet"] if len(answers) > read + wrong else []
+    parts += [to_be_read] if (to_be_read := _to_be_read(answers)) else []
+    left = sum(r.status not in ("failed", "waiting") and r.actual is None for r in answers)
+    parts += [f"{left} not answered yet"] if left else []
     return "; ".join(parts)
 
 
 def passing_text(results: Sequence[Result]) -> str:
-    """``4 of 7 pass``; where answers were only read, that as well."""
+    """``4 of 7 pass``; where answers were only read, or a person is to read them, that as well."""
     if not_judged(results):
         return checked_text(results)
-    return f"{sum(r.status == 'passed' for r in results)} of {len(results)} pass"
+    judged = [r for r in results if r.status != "waiting"]
+    passing = f"{sum(r.status == 'passed' for r in judged)} of {len(judged)} pass" if judged else ""
+    return "; ".join(filter(None, (passing, _to_be_read(results))))
+
+
+def _to_be_read(results: Sequence[Result]) -> str:
+    """``1 answer for a person to read``; '' without any."""
+    waiting = sum(r.status == "waiting" and not r.by_hand for r in results)
+    return f"{counted(waiting, 'answer')} for a person to read" if waiting else ""
 
 
 def by_hand_text(of: ByHand, status: str = "") -> str:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from grader.batch.grade import Grader
+from grader.batch.overrides import Override
 from grader.batch.why import find_check, why
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -30,7 +31,11 @@ def test_a_check_is_decided_again_and_laid_open(course: Course) -> None:
     assert "gather: mesh {'x': 4}, dims {'I': 8, 'J': 3}, open inputs" in text
     assert "gather: mesh {'x': 2}, dims {'I': 1012, 'J': 5}, secret inputs" in text
     assert "  run 2: on device (x=0), all values are wrong" in text  # of the secret inputs too: it is for the staff
-    right = why(course, TIER, submitted(RIGHT), "traffic", None)
+    hand = Override(student=submitted(ZEROS).student, check=f"{NAME}/traffic", points=0.5, by="Tom", reason="oral exam")
+    others = [hand.model_copy(update={"student": "somebody"}), hand.model_copy(update={"check": f"{NAME}/value"})]
+    right = why(course, TIER, submitted(RIGHT), "traffic", None, overrides=[hand, *others])
+    told = [line for line in right.lines if "by hand" in line]
+    assert told == [f"set by hand by Tom: 0.5 points for {NAME}/traffic: oral exam"] and told[0] in right.page.lines
     assert (right.result.status, right.kept, right.differs) == ("passed", None, [])
     assert any(line.startswith("  all_gather over x: ") and line.endswith("(line 4)") for line in right.lines)
 

@@ -39,7 +39,21 @@ def test_a_copy_in_a_notebook_is_found_and_shown_beside_what_it_is_of(small: Pat
     as_notebook(small, "copier", disguised(honest(3)))
     done = run(small)
     assert done.exit_code == 0, done.output
-    first = done.stdout.splitlines()[0]
+    heading, first, *_ = done.stdout.splitlines()
+    assert heading.split() == [
+        "shared",
+        "part",
+        "module,",
+        "pair",
+        "(part:",
+        "of",
+        "what",
+        "the",
+        "one",
+        "with",
+        "less",
+        "has)",
+    ]
     assert first.startswith("*") and first.endswith("03_matmuls  copier, s3")
     assert "9 works compared; unusually much is shared by 1 pair (*): " in done.stdout
     page = (small / "similar.html").read_text(encoding="utf-8")

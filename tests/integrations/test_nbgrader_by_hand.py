@@ -56,7 +56,7 @@ def give(root: Path, who: str, points: float | None, comment: str | None = None,
     with gradebook_of(root) as gradebook:
         grade = gradebook.find_grade(cell, MODULE, MODULE, who)
         grade.manual_score, grade.needs_manual_grade = points, points is None
-        if comment:
+        if cell == CELL:  # a check cell takes none
             gradebook.find_comment(cell, MODULE, MODULE, who).manual_comment = comment
 
 
@@ -114,10 +114,10 @@ from grader.exercise import Exercise
 exercise = Exercise(extension={extension})
 
 
-@exercise.number(points=1, unit="B")
-def {name}_bytes():
+@exercise.number(points=1, unit="B", params={{"n": [4]}})
+def {name}_bytes(n):
     """How many bytes are four numbers of float32?"""
-    return 16.0
+    return 4.0 * n
 
 
 @exercise.written(points=2, rubric="1 point: rows. 1 point: waiting.")
@@ -166,7 +166,9 @@ def test_a_score_for_a_check_cell_and_extra_credit_for_words_are_on_our_pages_as
     with gradebook_of(mixed) as gradebook:  # in the formgrader: a bonus is typed into the field for extra credit
         words = gradebook.find_grade(folder.cell_name("extra", "extra_words"), MODULE, MODULE, "ada")
         assert words.max_score == 0
-        words.extra_credit, words.needs_manual_grade = 1.5, False
+        assert words.needs_manual_grade
+        words.extra_credit = 1.5
+        words.needs_manual_grade = words.manual_score is None and words.auto_score is None
     for _ in range(2):  # and it stays
         page, own = graded(mixed)
         assert "1.5 of 3 points" in own["ada"] and "2.5 bonus points" in own["ada"]

@@ -10,7 +10,16 @@ from grader.common.result import HandIn, Report
 from grader.reports.pages import render_fragment, render_html, render_summary_html
 from grader.reports.summary import summarise
 from grader.reports.tables import write_grades_csv
-from grader.reports.wording import checked_text, percent_of, score_of, standing_of, worth_of
+from grader.reports.wording import (
+    checked_text,
+    data_pairs,
+    passing_text,
+    percent_of,
+    score_of,
+    standing_of,
+    unsaid_pairs,
+    worth_of,
+)
 from tests.reports.example_reports import exercise, make_report, mixed, number, printed, result
 
 
@@ -73,6 +82,25 @@ def test_lateness_takes_its_share_of_a_bonus_and_of_the_rest() -> None:
     assert (both.bonus, percent_of(both), score_of(both)) == (2.1, 70, "1.4 / 2 + 2.1 bonus points")
     alone = apart.model_copy(update={"exercises": exercises[1:], "points": 0.0, "earned": 1.5})
     assert (alone.bonus, percent_of(alone), score_of(alone)) == (1.5, None, "1.5 of 4 bonus points")
+
+
+def test_words_that_a_person_reads_are_neither_passed_nor_left_open() -> None:
+    words = number(status="waiting", reason="a person reads this answer", actual="It waits.", hint="")
+    empty = number(status="blocked", reason="not answered yet", actual=None, hint="")
+    assert passing_text([words]) == "1 answer for a person to read"
+    assert passing_text([result("a"), result("b", "failed"), words]) == "1 of 2 pass; 1 answer for a person to read"
+    assert checked_text([words, empty]) == "1 answer for a person to read; 1 not answered yet"
+
+
+def test_a_terminal_repeats_nothing_that_the_reason_says() -> None:
+    shape = "the result has shape (8, 80), expected (16, 40)"
+    said = result("a", "failed", reason=shape, expected=[16, 40], actual=[8, 80], staff="seed 3")
+    assert unsaid_pairs(said) == [("for staff", "seed 3")]
+    assert [name for name, _ in data_pairs(said)] == ["expected", "yours", "for staff"]
+    short = result("a", "failed", reason="on the mesh (x=4, y=2), device 1 is wrong", expected=2, actual=1)
+    assert unsaid_pairs(short) == [("expected", "2"), ("yours", "1")]
+    half = result("a", "failed", reason="it returned [8, 80]", expected=[16, 40], actual=[8, 80])
+    assert unsaid_pairs(half) == data_pairs(half)
 
 
 def test_what_is_not_judged_is_neither_earned_nor_lost() -> None:

@@ -91,11 +91,17 @@ def annotate(submitted: Any, autograder: Shardlings, work: Work, report: Report)
     """
     found = {e.exercise: e for e in report.exercises}
     comments = {c.name: c for c in submitted.comments}
+    extra_words: set[str] = set()
     for name in work.names:
-        for task, cell in folder.solution_cells(autograder.loaded.exercise(name)).items():
+        declared = autograder.loaded.exercise(name)
+        for task, cell in folder.solution_cells(declared).items():
             if cell in comments and cell not in work.repaired.untouched:
                 comments[cell].auto_comment = cells.comment(found[name], task)
+        if declared.extension:
+            extra_words |= {folder.cell_name(name, question.name) for question in folder.written_questions(declared)}
     for grade in submitted.grades:
+        if grade.name in extra_words and grade.auto_score is None:
+            grade.auto_score = 0  # of a cell without any score nbgrader leaves the extra credit out of its sums
         exercise = found.get(work.exercise_of.get(grade.name, ""))
         if exercise is None:
             continue
