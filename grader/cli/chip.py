@@ -10,7 +10,7 @@ import typer
 from grader.batch import chips, explaining
 from grader.batch.compiling import Compiler, Shipped, compiler_problem, name_of, slice_of
 from grader.batch.grade import Grader
-from grader.cli.console import BROKEN, FAILED, out, print_json, tell
+from grader.cli.console import BROKEN, FAILED, busy, out, print_json, tell
 from grader.cli.explain import own_source, sizes_of, theirs, whose
 from grader.cli.learner import refuse_course_beside
 from grader.cli.options import AsJson, CourseOption, Isolation, Student, Work, course_at, work_in
@@ -19,6 +19,7 @@ from grader.course.config import CourseError
 from grader.reports.on_chip import OnChip, as_data
 from grader.reports.on_chip_text import print_on_chip
 from grader.reports.pages import render_on_chip
+from grader.reports.points import counted
 from grader.sandbox.tiers import best_tier
 
 Page = Annotated[Path | None, typer.Option("--html", help="write the pictures and facts as a page, a new file")]
@@ -59,7 +60,8 @@ def chip(
             raise CourseError(problem)
         tell("note", f"{problem}; what is shown was compiled before, for the solution as it is")
     compiler = None if shipped else Compiler(found, tier, place)
-    with Grader(found, tier, compiler=compiler) as grader:
+    doing = f"compiling {counted(len(asked.asks), 'program')} for {on}, seconds for each; a minute for a large one"
+    with Grader(found, tier, compiler=compiler) as grader, busy(doing, quiet=as_json):
         made, notes = chips.on_chips(grader, source, asked.asks, place, shipped)
     tell("note", f"this is {whose(found, exercise, source, solution)}")
     for note in notes:

@@ -20,6 +20,7 @@ from grader.cli.backend import Asked, beside_at
 from grader.cli.console import (
     BROKEN,
     UNUSABLE,
+    busy,
     exit_code,
     out,
     print_json,
@@ -110,7 +111,9 @@ def grade_batch(
     ):
         if not any((to / "reports").glob("*.json")):
             grader.warm()  # while the class is read: nobody was graded before
-        work = handed_in(found, paths, names_on_file(to, known.named.login if known.named else str))
+        login = names_on_file(to, known.named.login if known.named else str)
+        with busy("reading what was handed in", quiet=as_json):
+            work = handed_in(found, paths, login)
         names = chosen_now(found, work, only, known.named, now)
         unusable = refuse_unusable(found, names)
         if found.seed_problem:
@@ -257,7 +260,8 @@ def decide_again(
         return Grader(found, tier, **beside_at(backend, processes, found, tier, remember=False)._asdict())
 
     by_hand = read_overrides(to) if to else ()
-    decided = appeals.why(found, tier, submission, check, kept, fresh, by_hand)
+    with busy(f"deciding {check} again, from scratch: some seconds for each function", quiet=as_json):
+        decided = appeals.why(found, tier, submission, check, kept, fresh, by_hand)
     if as_json:
         print_json(
             {"result": decided.result.model_dump(mode="json"), "lines": decided.lines, "differs": decided.differs}

@@ -11,7 +11,7 @@ import typer
 from pydantic import ValidationError
 
 from grader.batch import store
-from grader.cli.console import say
+from grader.cli.console import busy, say
 from grader.cli.options import RosterOption, roster_in
 from grader.common.files import write_atomic
 from grader.common.result import Report
@@ -19,6 +19,7 @@ from grader.course.config import CourseError
 from grader.integrations import export
 from grader.reports.anonymous import Anonymous, assign
 from grader.reports.pages import page_name, render_html, render_summary_html
+from grader.reports.points import counted
 from grader.reports.summary import Summary
 
 NAMES = "pseudonyms.json"
@@ -34,16 +35,18 @@ def pages(
     if to is not None and not anonymous:
         raise CourseError("--to is for --anonymous; pages with names stay where grade wrote them")
     reports, summary = export.load(folder), summary_of(folder)
-    with store.Folder(folder):
-        if not anonymous:
+    known = roster_in(roster) if anonymous else None
+    target = to or folder / "anonymous"
+    with store.Folder(folder), busy(f"writing the pages of {counted(len(reports), 'student')}"):
+        if anonymous:
+            others = [text for row in known.rows for text in row.values()] if known else []
+            write_anonymous(folder, target, reports, summary, others)
+        else:
             write_named(folder, reports, summary)
-            say(f"wrote {folder}/index.html and {len(reports)} students' pages")
-            return
-        known = roster_in(roster)
-        others = [text for row in known.rows for text in row.values()] if known else []
-        target = to or folder / "anonymous"
-        write_anonymous(folder, target, reports, summary, others)
-    say(f"wrote {target}/index.html; {folder}/{NAMES} says who is who: keep it to yourself")
+    if anonymous:
+        say(f"wrote {target}/index.html; {folder}/{NAMES} says who is who: keep it to yourself")
+    else:
+        say(f"wrote {folder}/index.html and {len(reports)} students' pages")
 
 
 def summary_of(folder: Path) -> Summary:

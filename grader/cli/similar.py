@@ -42,11 +42,13 @@ def similar(
     for note in (*notes, *aside.values()):
         tell("note", note)
     submissions = []
-    for student, place in students:
-        try:
-            submissions.append(read(place, student, found.module_of, found.handed_out))
-        except Unreadable as error:
-            tell("note", f"{student} is left out: {error}")
+    with progress(len(students), "reading", quiet=as_json) as step:
+        for student, place in students:
+            try:
+                submissions.append(read(place, student, found.module_of, found.handed_out))
+            except Unreadable as error:
+                tell("note", f"{student} is left out: {error}")
+            step(student)
     compared = {}
     by_module = works_by_module(found, submissions, names)
     with progress(len(by_module), "comparing", quiet=as_json) as step:

@@ -80,5 +80,5 @@ def test_the_terminal_summary_names_what_matters() -> None:
     file = console.file
     assert isinstance(file, io.StringIO)
     text = file.getvalue()
-    for part in ["4 submissions", "mean 37.5%", "2 of 4", "psum_scatter", "dan", "reason of value"]:
+    for part in ["4 submissions", "mean 37.5%", "1 of 4", "psum_scatter", "dan", "reason of value"]:
         assert part in text
