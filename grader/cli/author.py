@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,7 @@ from grader.authoring import verify as verifier
 from grader.authoring.modes import judged_modes
 from grader.batch.grade import Grader
 from grader.batch.memory import remembered
-from grader.cli.console import FAILED, UNUSABLE, out, print_json, progress, say, tell, tell_unusable
+from grader.cli.console import FAILED, UNUSABLE, going_to, out, print_json, progress, say, tell, tell_unusable
 from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, Names, NoStore, course_at
 from grader.course import build as builder
 from grader.course.config import CourseError
@@ -60,7 +59,7 @@ def build(
     elif not done.changed:
         out.print("exercises/ is current")
     if done.changed:
-        out.print(f"{len(done.changed)} files changed")
+        out.print(f"{counted(len(done.changed), 'file')} changed", highlight=False)
 
 
 def to_prove(path: Path | None, names: list[str] | None) -> tuple[Course, list[str]]:
@@ -197,8 +196,7 @@ def new(
         if folder is None:
             raise scaffold.ScaffoldError("say where the course goes: shardlings new course FOLDER")
         scaffold.new_course(folder)
-        go = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
-        say(f"wrote a course to {folder}; next: {go}shardlings build && shardlings verify")
+        say(f"wrote a course to {folder}; next: {going_to(folder)}shardlings build && shardlings verify")
         return
     if folder is not None:
         raise scaffold.ScaffoldError(

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import json
+import shlex
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import typer
@@ -47,6 +49,11 @@ def tell_unusable(unusable: Mapping[str, str], what: str = "shardlings") -> None
     """A line for each exercise that cannot be used: the others can."""
     for reason in unusable.values():
         tell(what, reason)
+
+
+def going_to(folder: Path) -> str:
+    """``cd FOLDER && `` before a command that is to be typed there; nothing where one is."""
+    return "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
 
 
 def print_json(data: Any) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -22,6 +21,7 @@ from grader.cli.console import (
     UNUSABLE,
     busy,
     exit_code,
+    going_to,
     out,
     print_json,
     progress,
@@ -333,7 +333,7 @@ def grade_nbgrader(
         out.print(f"{len(done.graded)} graded, {len(done.kept)} as before  (isolation: {done.tier})", highlight=False)
         out.print(f"class page, for the staff: {done.page}", highlight=False, soft_wrap=True)
         out.print(
-            f"next: cd {shlex.quote(str(folder))} && nbgrader generate_feedback {assignments[0]}",
+            f"next: {going_to(folder)}nbgrader generate_feedback {assignments[0]}",
             style="dim",
             soft_wrap=True,
         )

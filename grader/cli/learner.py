@@ -24,6 +24,7 @@ from grader.cli.console import FAILED, UNUSABLE, busy, exit_code, out, points, p
 from grader.cli.options import AsJson, CourseOption, Names, Student, Work, course_at, student_name, usual_place, work_in
 from grader.common.result import Report
 from grader.course.config import CourseError
+from grader.course.finding import PACKAGED
 from grader.course.loading import Course
 from grader.course.stubs import page
 from grader.exercise import Exercise, Quantity
@@ -154,6 +155,8 @@ def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]
 
 def written_in(course: Course, exercise: Exercise) -> str:
     """The file to write into, as it is named from here, and the notebook beside it; by name where they lie elsewhere."""
+    if course.root == PACKAGED:
+        return "shardlings start FOLDER copies the exercises, to write into"
     module = course.module_of[exercise.id]
     path = usual_place(course) / module / f"{exercise.id}.py"
     return f"{os.path.relpath(path) if path.is_file() else path.name} or {module}.ipynb beside it"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from grader.cli.console import out, say, tell
+from grader.cli.console import going_to, out, say, tell
 from grader.cli.options import CourseOption, course_at, need_jax
 from grader.course.config import CourseError
 from grader.course.finding import PACKAGED
@@ -98,5 +97,4 @@ def start(
     write_folder(folder, files)
     first = packaged.asked([])[0]
     say(f"wrote the packaged course, {packaged.config.name} {version()}, to {folder}/exercises")
-    go = "" if folder.resolve() == Path.cwd() else f"cd {shlex.quote(str(folder))} && "
-    say(f"next: {go}shardlings show {first}, and write exercises/{packaged.module_of[first]}/{first}.py")
+    say(f"next: {going_to(folder)}shardlings show {first}, and write exercises/{packaged.module_of[first]}/{first}.py")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from pathlib import Path
 from typing import Annotated
 
@@ -10,7 +9,7 @@ import typer
 
 from grader.cli import machine
 from grader.cli.backend import Asked, BackendOption, Processes
-from grader.cli.console import FAILED, busy, out, print_json, say, tell
+from grader.cli.console import FAILED, busy, going_to, out, print_json, say, tell
 from grader.cli.grading import decide_again, grade_batch, grade_nbgrader
 from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, NoStore, RosterOption, course_at, roster_in
 from grader.common.files import write_atomic
@@ -19,6 +18,7 @@ from grader.course.config import CourseError
 from grader.integrations import export as exports
 from grader.reports import leaderboard as boards
 from grader.reports.pages import render_leaderboard
+from grader.reports.points import counted
 from grader.reports.untrusted import clean
 from grader.sandbox.tiers import best_tier
 
@@ -223,11 +223,9 @@ def nbgrader_init(
     changed = folders.init(course_at(course), folder)
     for path in changed:
         say(f"{folder}/{path}")
-    out.print(f"{len(changed)} files written" if changed else f"{folder} is current")
+    out.print(f"{counted(len(changed), 'file')} written" if changed else f"{folder} is current")
     if changed:
-        out.print(
-            f"next: cd {shlex.quote(str(folder))} && nbgrader generate_assignment MODULE", style="dim", soft_wrap=True
-        )
+        out.print(f"next: {going_to(folder)}nbgrader generate_assignment MODULE", style="dim", soft_wrap=True)
 
 
 @nbgrader.command("scan")

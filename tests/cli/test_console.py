@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from pathlib import Path
 
 import pytest
 from rich.console import Console
@@ -25,6 +26,14 @@ def test_a_bar_says_what_is_done_of_how_many_and_for_whom() -> None:
         step("c2")
     text = shown(on)
     assert "trying the solutions first" in text and "2/2" in text and "c2" in text and "\x1b[31m" not in text
+
+
+def test_what_is_to_be_typed_elsewhere_begins_with_the_way_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert console.going_to(Path()) == "" == console.going_to(tmp_path)
+    assert console.going_to(Path("my own")) == "cd 'my own' && "
 
 
 def test_what_has_no_steps_says_what_it_does(monkeypatch: pytest.MonkeyPatch) -> None:

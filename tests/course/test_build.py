@@ -144,7 +144,7 @@ def test_the_command_says_what_it_left_and_what_force_replaced(
     author.build(course=None, force=True)
     assert capsys.readouterr().out == (
         f"exercises/{STUB}\nreplaced exercises/{STUB}; what was worked on there is now exercises.bak/{STUB}\n"
-        "1 files changed\n"
+        "1 file changed\n"
     )
     author.build(course=None)
     assert capsys.readouterr().out == "exercises/ is current\n"
