@@ -96,7 +96,7 @@ def worth(row: Mapping[str, Any]) -> str:
 
 def show(
     name: Annotated[str, typer.Argument(help="an exercise or a question")],
-    hint: Annotated[int, typer.Option("--hint", help="show the first N hints, and nothing else")] = 0,
+    hint: Annotated[int, typer.Option("--hint", min=0, help="show the first N hints, and nothing else")] = 0,
     course: CourseOption = None,
     student: Student = "",
     as_json: AsJson = False,

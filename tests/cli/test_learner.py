@@ -36,6 +36,7 @@ def test_who_asks_for_a_hint_gets_the_hint_and_nothing_else() -> None:
     assert more.rstrip().endswith("More? shardlings show matmul_all_reduce --hint 2")
     every = shardlings("show", "c3", "--hint", "3").stdout
     assert "Hint 3 for matmul_reduce_scatter: " in every and "C3" not in every and "More?" not in every
+    assert shardlings("show", "c3", "--hint", "-1").returncode == 2
     of_a_question = shardlings("show", "flops_per", "--hint", "1").stdout
     assert "Question" not in of_a_question and of_a_question.count("\n") <= 3
 
