@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 import json
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from time import monotonic
 from typing import Any
 
 import typer
@@ -28,6 +29,8 @@ out = Console()
 err = Console(stderr=True)
 
 FAILED, UNUSABLE, BROKEN = 1, 2, 3
+EVERY = 60.0
+"""Seconds between lines on progress in a log."""
 
 
 def points(value: float) -> str:
@@ -64,9 +67,14 @@ def print_json(data: Any) -> None:
 def progress(total: int, what: str = "grading", *, quiet: bool, console: Console = err) -> Iterator[Any]:
     """A bar that says what is done, with the time left; yields a function to call after each submission or exercise.
 
+    In a log, where nothing can be drawn, a line now and then says the same.
+
     Args:
         console: where results are printed meanwhile, if any are: the bar stays below them.
     """
+    if not quiet and not console.is_terminal:
+        yield _told(total, what) if console is err else lambda who: None
+        return
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -74,9 +82,26 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
         TimeRemainingColumn(elapsed_when_finished=True),
         TextColumn("{task.fields[who]}"),
     )
-    with Progress(*columns, console=console, disable=quiet or not console.is_terminal, transient=True) as bar:
+    with Progress(*columns, console=console, disable=quiet, transient=True) as bar:
         task = bar.add_task(what, total=total, who="")
         yield lambda who: bar.update(task, advance=1, who=clean(who, 40))
+
+
+def _told(total: int, what: str) -> Callable[[str], None]:
+    """Says at most once in ``EVERY`` seconds how much is done, and how long the rest may take."""
+    began = said = monotonic()
+    done = 0
+
+    def step(_: str) -> None:
+        nonlocal said, done
+        done, now = done + 1, monotonic()
+        if now - said >= EVERY and done < total:
+            said, left = now, (now - began) / done * (total - done)
+            tell(
+                what, f"{done} of {total} done, about {f'{left:.0f} s' if left < 120 else f'{left / 60:.0f} min'} left"
+            )
+
+    return step
 
 
 @contextlib.contextmanager

@@ -44,6 +44,21 @@ def test_what_has_no_steps_says_what_it_does(monkeypatch: pytest.MonkeyPatch) ->
     assert "checking 3 exercises" in shown(on) and "0:00:00" in shown(on)
 
 
+def test_in_a_log_a_line_a_minute_says_how_much_is_done_and_how_long_the_rest_may_take(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    log, clock = Console(file=io.StringIO(), force_terminal=False, width=40), iter(range(0, 4000, 25))
+    monkeypatch.setattr(console, "err", log)
+    monkeypatch.setattr(console, "monotonic", lambda: next(clock))
+    with console.progress(9, "grading", quiet=False, console=log) as step:
+        for _ in range(9):
+            step("\x1b[31mada")
+    assert shown(log).splitlines() == [
+        "grading: 3 of 9 done, about 2 min left",
+        "grading: 6 of 9 done, about 75 s left",
+    ]
+
+
 @pytest.mark.parametrize("quiet", [True, False])
 def test_nothing_is_drawn_where_nobody_looks(monkeypatch: pytest.MonkeyPatch, quiet: bool) -> None:
     on = terminal() if quiet else Console(file=io.StringIO(), force_terminal=False)
