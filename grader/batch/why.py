@@ -5,6 +5,7 @@ Fresh workers are started, so nothing that was remembered takes part; work that 
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -77,7 +78,7 @@ def why(
     differs = []
     if kept is not None and before is None:
         differs.append(f"the report on file has no {name}/{check}")
-    if before is not None and before != result:
+    if before is not None:
         differs += fields_that_differ(before, result)
     if old is not None and old.evidence != today.evidence:
         differs.append("decided by other programs or inputs than the report on file")
@@ -104,12 +105,17 @@ def why(
 
 
 def fields_that_differ(before: Result, result: Result) -> list[str]:
-    """A line for each field of the verdict on file that is another today."""
+    """A line for each field of the verdict on file that is another today, as a file has them: a tuple is a list there, a NaN null."""
+    was, now = before.model_dump(mode="json"), result.model_dump(mode="json")
     return [
-        f"{field}: {was!r} on file, {now!r} now"
-        for field, was in before.model_dump().items()
-        if (now := getattr(result, field)) != was
+        f"{field}: {was.get(field)!r} on file, {now.get(field)!r} now"
+        for field in dict.fromkeys([*was, *now])
+        if _as_text(was.get(field)) != _as_text(now.get(field))
     ]
+
+
+def _as_text(value: object) -> str:
+    return json.dumps(value, sort_keys=True)
 
 
 def laid_open(course: Course, name: str, check: str, student: str, answered: list[Answered]) -> Iterator[str]:

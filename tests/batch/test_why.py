@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import pytest
 
 from grader.batch.grade import Grader
 from grader.batch.overrides import Override
-from grader.batch.why import find_check, why
+from grader.batch.why import fields_that_differ, find_check, why
+from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.reports.appeal import render_appeal
 from tests.batch.test_grade import NAME, RIGHT, TIER, ZEROS, submitted
 from tests.made_up import made_up
+from tests.reports.example_reports import exercise, make_report, result
 
 
 @pytest.fixture
@@ -24,7 +27,7 @@ def course(tmp_path: Path) -> Course:
 @pytest.mark.slow
 def test_a_check_is_decided_again_and_laid_open(course: Course) -> None:
     with Grader(course, TIER) as grader:
-        kept = grader.grade(submitted(ZEROS), [NAME])
+        kept = Report.loads(grader.grade(submitted(ZEROS), [NAME]).dumps())  # as it is read from its file
     found = why(course, TIER, submitted(ZEROS), f"{NAME}/value", kept)
     assert (found.result.status, found.differs, found.kept) == ("failed", [], found.result)
     text = "\n".join(found.lines)
@@ -38,6 +41,19 @@ def test_a_check_is_decided_again_and_laid_open(course: Course) -> None:
     assert told == [f"set by hand by Tom: 0.5 points for {NAME}/traffic: oral exam"] and told[0] in right.page.lines
     assert (right.result.status, right.kept, right.differs) == ("passed", None, [])
     assert any(line.startswith("  all_gather over x: ") and line.endswith("(line 4)") for line in right.lines)
+
+
+def test_what_a_file_writes_otherwise_is_no_other_verdict() -> None:
+    """Rounds of a ring are tuples when they are found and lists on file; the report was said not to hold."""
+    ring = {"title": "actual rounds", "mesh": [["x", 2]], "rounds": {"axes": ("x",), "holds": ((0, 1), (1, 0))}}
+    today = result("traffic", "failed", pictures=[ring], actual=[math.nan, (1, 2)])
+    (kept,) = Report.loads(make_report(exercise([today])).dumps()).exercises[0].results
+    assert kept != today and fields_that_differ(kept, today) == []
+    other = today.model_copy(update={"actual": [0.0, (1, 2)], "unjudged": True})
+    assert fields_that_differ(kept, other) == [
+        "actual: [None, [1, 2]] on file, [0.0, [1, 2]] now",
+        "unjudged: None on file, True now",
+    ]
 
 
 @pytest.mark.slow
