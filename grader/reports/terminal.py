@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from grader.common.result import ExerciseReport, Report, Result
+from grader.common.text import a_few
 from grader.reports.attention import Attention
 from grader.reports.grid import draw_grid
 from grader.reports.paper import Paper
@@ -157,6 +158,9 @@ def print_summary(summary: Summary, console: Console) -> None:
 
 
 def print_attention(attention: Sequence[Attention], console: Console) -> None:
-    """Who needs a person: a table on a terminal, last, where it is seen."""
-    rows = [[a.student, a.reason] for a in attention]
+    """Who needs a person: a table on a terminal, last, where it is seen. Those with the same reason share a line; the class page has all."""
+    alike: dict[str, list[str]] = {}
+    for one in attention:
+        alike.setdefault(one.reason, []).append(one.student)
+    rows = [[a_few(students), reason] for reason, students in alike.items()]
     Paper(console).table("These need a person", ["student", "why"], rows)

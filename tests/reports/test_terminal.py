@@ -8,8 +8,9 @@ import re
 import pytest
 from rich.console import Console
 
+from grader.reports.attention import Attention
 from grader.reports.summary import summarise
-from grader.reports.terminal import print_report, print_summary
+from grader.reports.terminal import print_attention, print_report, print_summary
 from tests.reports.example_reports import (
     a_class,
     ascii_console,
@@ -82,3 +83,16 @@ def test_the_terminal_summary_names_what_matters() -> None:
     text = file.getvalue()
     for part in ["4 submissions", "mean 37.5%", "1 of 4", "psum_scatter", "dan", "reason of value"]:
         assert part in text
+
+
+def test_those_who_need_a_person_for_the_same_reason_share_a_line() -> None:
+    console = Console(file=io.StringIO(), width=100)
+    strangers = [Attention(student=f"s{i}", reason="is not in the roster", kind="class") for i in range(40)]
+    print_attention([Attention(student="ada", reason="unreadable", kind="not graded"), *strangers], console)
+    file = console.file
+    assert isinstance(file, io.StringIO)
+    rows = [line for line in file.getvalue().splitlines() if line.startswith("│")]
+    assert [[cell.strip() for cell in row.strip("│").split("│")] for row in rows] == [
+        ["ada", "unreadable"],
+        ["s0, s1, s2, s3, s4 and 35 more", "is not in the roster"],
+    ]
