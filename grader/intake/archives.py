@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shlex
 import stat
 import zipfile
 from collections.abc import Sequence
@@ -23,6 +24,7 @@ def files_in_zip(path: Path, name: str, prefix: str, notes: list[str]) -> list[F
         notes.append(f"{shown} {refusal}")
         return []
     files: dict[str, File] = {}
+    inner = 0
     for member in archive.infolist():
         inside = member.filename.replace("\\", "/")  # some Windows programs write "\"
         if member.is_dir() or any(is_skipped(part) for part in inside.split("/")):
@@ -33,6 +35,13 @@ def files_in_zip(path: Path, name: str, prefix: str, notes: list[str]) -> list[F
             if inside in files:
                 notes.append(f"{printable(inside)} is in {shown} twice; the last one counts")
             files[inside] = File(prefix + inside, lambda member=member: _member_bytes(archive, member))
+        else:
+            inner += inside.lower().endswith(".zip")
+    if inner:
+        notes.append(
+            f"{shown} holds {inner} .zip file{'s' if inner > 1 else ''}, which {'were' if inner > 1 else 'was'} not opened; "
+            f"if it is a class, unpack it: unzip {shlex.quote(shown)} -d class, then grade class"
+        )
     return sorted(files.values(), key=lambda f: (f.name.count("/"), f.name))
 
 

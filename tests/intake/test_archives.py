@@ -123,3 +123,13 @@ def test_a_member_that_is_there_twice(tmp_path: Path):
     found = read_(tmp_path / "a.zip")
     assert texts(found) == ["a = 2"]
     assert found.notes == ("c3_contracting.py is in a.zip twice; the last one counts",)
+
+
+def test_a_zip_of_zips_says_how_a_class_is_graded(tmp_path: Path):
+    found = read_(write(tmp_path / "a class.zip", zipped({"ada.zip": "PK", "bo.ZIP": "PK", "__MACOSX/._ada.zip": ""})))
+    assert found.notes[0] == (
+        "a class.zip holds 2 .zip files, which were not opened; if it is a class, unpack it: "
+        "unzip 'a class.zip' -d class, then grade class"
+    )
+    found = read_(write(tmp_path / "one.zip", zipped({"old.zip": "PK", "c3_contracting.py": "a = 1"})))
+    assert texts(found) == ["a = 1"] and "holds 1 .zip file, which was not opened" in found.notes[0]
