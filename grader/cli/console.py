@@ -5,22 +5,15 @@ from __future__ import annotations
 import contextlib
 import json
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
-from grader.common.result import Report
 from grader.reports.untrusted import clean
+
+if TYPE_CHECKING:
+    from grader.common.result import Report
 
 out = Console()
 err = Console(stderr=True)
@@ -60,6 +53,8 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
     Args:
         console: where results are printed meanwhile, if any are: the bar stays below them.
     """
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -75,6 +70,8 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
 @contextlib.contextmanager
 def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
     """Says what is done, and for how long by now, where nobody can say how much is left."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=err, disable=quiet or not err.is_terminal, transient=True) as bar:
         bar.add_task(what, total=None)

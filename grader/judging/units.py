@@ -9,10 +9,10 @@ import functools
 import re
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pint
-import pint.errors
+if TYPE_CHECKING:
+    import pint
 
 LONGEST = 100
 """Characters an answer may have."""
@@ -71,6 +71,8 @@ _pint = threading.Lock()
 
 @functools.cache
 def _registry() -> pint.UnitRegistry:
+    import pint  # here, since it takes a third of a second, and most commands read no unit
+
     registry = pint.UnitRegistry(None)  # pyright: ignore[reportArgumentType]  # None is "empty", as pint documents
     for line in (*PREFIXES, *UNITS, *(f"{name} = 1" for name in COUNTS)):
         registry.define(line)
@@ -111,9 +113,12 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _one(name: str) -> Any:
+    registry = _registry()
+    from pint.errors import PintError
+
     try:
-        return _registry().Quantity(1.0, "percent" if name == "%" else name)
-    except (pint.errors.PintError, AttributeError, ValueError, TypeError) as error:
+        return registry.Quantity(1.0, "percent" if name == "%" else name)
+    except (PintError, AttributeError, ValueError, TypeError) as error:
         raise BadAnswer(f"unknown unit {quote(name)}: write for instance us, ms, KiB, GB/s, FLOP or token") from error
 
 

@@ -47,6 +47,7 @@ def main(role: str, memory_mib: int, readable: str = "") -> None:
         room = importlib.import_module("grader.runner.serve")
 
     gc.collect()
+    gc.enable()
     gc.freeze()  # to look through all that JAX is takes a child a tenth of a second, as its pages are copied
     if role != "trace":
         gc.set_threshold(20_000, 20, 20)  # reading a program makes thousands of objects, and few circles

@@ -1,0 +1,103 @@
+"""Starts the processes of workers, also ahead of who will ask them, and ends them."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import os
+import signal
+import subprocess
+import tempfile
+from collections.abc import Iterable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from threading import Lock
+from typing import IO
+
+from grader.sandbox.limits import Limits
+from grader.sandbox.scratch import empty
+from grader.sandbox.tiers import command, environment
+from grader.wire.backends import CPU, Backend
+
+# Launchers die with the *thread* that started them (PR_SET_PDEATHSIG): this one lives as long as we do.
+_starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
+_ahead: dict[tuple[object, ...], list[Future[Begun]]] = {}  # begun, and not yet taken; by all that they were begun with
+_lock = Lock()
+
+
+@dataclass(frozen=True)
+class Begun:
+    """A process, the folder that it may write to, and the file that takes its standard error."""
+
+    process: subprocess.Popen[bytes]
+    scratch: str
+    stderr: IO[bytes]
+
+
+def begin_ahead(roles: Iterable[str], tier: str, devices: int, limits: Limits) -> None:
+    """Start a process for each role without waiting for it: who soon asks for one like it gets this one.
+
+    It takes a second to import JAX; a command that is going to need it begins before its own imports.
+    """
+    for role in roles:
+        with _lock:
+            begun = _starter.submit(_begin, role, tier, devices, limits, CPU)
+            _ahead.setdefault(_alike(role, tier, devices, limits, CPU), []).append(begun)
+
+
+def take(role: str, tier: str, devices: int, limits: Limits, backend: Backend) -> Begun:
+    """A process that nobody has asked yet."""
+    with _lock:
+        ahead = _ahead.get(_alike(role, tier, devices, limits, backend))
+        begun = ahead.pop() if ahead else _starter.submit(_begin, role, tier, devices, limits, backend)
+    return begun.result()
+
+
+def _alike(role: str, tier: str, devices: int, limits: Limits, backend: Backend) -> tuple[object, ...]:
+    return role, tier, devices, limits.model_dump_json(), backend
+
+
+def _begin(role: str, tier: str, devices: int, limits: Limits, backend: Backend) -> Begun:
+    scratch = tempfile.mkdtemp(prefix="shardlings-")
+    stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed in end()
+    settings = environment(devices, limits.stuck_seconds, backend, role)
+    process = subprocess.Popen(
+        command(tier, role, scratch, limits.memory_mib if backend is CPU else 0, backend),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        env=settings | {"HOME": scratch, "TMPDIR": scratch},
+        cwd=scratch,
+        start_new_session=True,
+    )
+    return Begun(process, scratch, stderr)
+
+
+def end(begun: Begun, tier: str) -> int:
+    """End a process and all that it started; its exit code."""
+    process = begun.process
+    for stream in (process.stdin, process.stdout):
+        with contextlib.suppress(OSError):
+            if stream is not None:
+                stream.close()
+    if tier == "sandlock":  # the launcher ends its sandbox, orphans included
+        process.terminate()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(5)
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(process.pid, signal.SIGKILL)
+    code = process.wait()
+    begun.stderr.close()
+    empty(begun.scratch)
+    with contextlib.suppress(OSError):
+        os.rmdir(begun.scratch)
+    return code
+
+
+@atexit.register
+def _end_those_ahead() -> None:
+    """The command ended without asking them."""
+    for (_, tier, *_), waiting in _ahead.items():
+        for begun in waiting:
+            if begun.exception() is None:
+                end(begun.result(), str(tier))
