@@ -5,8 +5,10 @@ Values are kept in the course's base: seconds, bytes, FLOP, tokens and their rat
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
+import sys
 import threading
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -69,9 +71,24 @@ SAME = str.maketrans(
 _pint = threading.Lock()
 
 
+@contextlib.contextmanager
+def _absent(package: str) -> Iterator[None]:
+    """For as long as this lasts a package that nobody has imported is as if it were not installed."""
+    if package in sys.modules:
+        yield
+        return
+    sys.modules[package] = None  # pyright: ignore[reportArgumentType]  # as importlib documents
+    try:
+        yield
+    finally:
+        del sys.modules[package]
+
+
 @functools.cache
 def _registry() -> pint.UnitRegistry:
-    import pint  # here, since it takes a third of a second, and most commands read no unit
+    """Imported here: it takes a third of a second, and most commands read no unit."""
+    with _absent("dask"):  # for arrays of Dask's, of which we have none, it would import all of that
+        import pint
 
     registry = pint.UnitRegistry(None)  # pyright: ignore[reportArgumentType]  # None is "empty", as pint documents
     for line in (*PREFIXES, *UNITS, *(f"{name} = 1" for name in COUNTS)):

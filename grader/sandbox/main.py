@@ -36,14 +36,14 @@ def main(role: str, memory_mib: int, readable: str = "") -> None:
     asks, answers = _own_streams()
     # JAX would look for plugins of other hardware in every installed package, twice; a worker has its processors.
     importlib.metadata.distributions = lambda **about: iter(())
+    if memory_mib:
+        cap(resource.RLIMIT_AS, memory_mib << 20)
     if role == "trace":  # all that a confined child needs, before it is confined, and no more
         room = importlib.import_module("grader.learner.child")
         room.prepare()
         if readable:
             landlock(readable.split(":"))
     else:
-        if memory_mib:
-            cap(resource.RLIMIT_AS, memory_mib << 20)
         room = importlib.import_module("grader.runner.serve")
 
     gc.collect()
