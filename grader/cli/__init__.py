@@ -19,6 +19,7 @@ from typer.core import TyperCommand, TyperGroup
 from grader import stopping
 from grader.cli.console import UNUSABLE, err, tell
 from grader.reports.untrusted import clean
+from grader.sandbox.processes import end_all
 
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # these may name no file
 
@@ -129,6 +130,7 @@ def main() -> None:
         run()
     except BaseException as end:
         if stopping.asked() or isinstance(end, KeyboardInterrupt):  # whatever became of it on its way
+            end_all()
             stopping.stop()
         raise
 

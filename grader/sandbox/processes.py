@@ -22,14 +22,16 @@ from grader.wire.backends import CPU, Backend
 # Launchers die with the *thread* that started them (PR_SET_PDEATHSIG): this one lives as long as we do.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
 _ahead: dict[tuple[object, ...], list[Future[Begun]]] = {}  # begun, and not yet taken; by all that they were begun with
-_lock = Lock()
+_living: dict[int, Begun] = {}  # by number, all that nobody has ended
+_lock, _own = Lock(), os.getpid()
 
 
 @dataclass(frozen=True)
 class Begun:
-    """A process, the folder that it may write to, and the file that takes its standard error."""
+    """A process, how it is confined, the folder that it may write to, and the file that takes its standard error."""
 
     process: subprocess.Popen[bytes]
+    tier: str
     scratch: str
     stderr: IO[bytes]
 
@@ -70,17 +72,18 @@ def _begin(role: str, tier: str, devices: int, limits: Limits, backend: Backend)
         cwd=scratch,
         start_new_session=True,
     )
-    return Begun(process, scratch, stderr)
+    begun = _living[process.pid] = Begun(process, tier, scratch, stderr)
+    return begun
 
 
-def end(begun: Begun, tier: str) -> int:
+def end(begun: Begun) -> int:
     """End a process and all that it started; its exit code."""
     process = begun.process
     for stream in (process.stdin, process.stdout):
         with contextlib.suppress(OSError):
             if stream is not None:
                 stream.close()
-    if tier == "sandlock":  # the launcher ends its sandbox, orphans included
+    if begun.tier == "sandlock":  # the launcher ends its sandbox, orphans included
         process.terminate()
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(5)
@@ -91,13 +94,19 @@ def end(begun: Begun, tier: str) -> int:
     empty(begun.scratch)
     with contextlib.suppress(OSError):
         os.rmdir(begun.scratch)
+    _living.pop(process.pid, None)
     return code
 
 
 @atexit.register
-def _end_those_ahead() -> None:
-    """The command ended without asking them."""
-    for (_, tier, *_), waiting in _ahead.items():
-        for begun in waiting:
-            if begun.exception() is None:
-                end(begun.result(), str(tier))
+def end_all() -> None:
+    """End those that are left: the command ends, and nobody has taken them, or who had was interrupted."""
+    if os.getpid() != _own:  # forked: they are the parent's
+        return
+    with _lock:
+        waiting = [begun for ahead in _ahead.values() for begun in ahead]
+        _ahead.clear()
+    for begun in waiting:
+        begun.exception()  # so that it is begun by now
+    for begun in list(_living.values()):
+        end(begun)

@@ -57,6 +57,7 @@ class Worker:
         self._retired = False
         self._phase = "starting"
         self._stderr: Any = None
+        self._begun: processes.Begun | None = None
         self._heard = 0  # length of standard error when the current request was made
 
     def start(self) -> None:
@@ -69,7 +70,7 @@ class Worker:
         if self.process is not None:
             return
         begun = processes.take(self.role, self.tier, self.devices, self.limits, self.backend)
-        self.process, self.scratch, self._stderr = begun.process, begun.scratch, begun.stderr
+        self.process, self.scratch, self._stderr, self._begun = begun.process, begun.scratch, begun.stderr, begun
         self.ready, self._heard, self._phase = False, 0, "starting"
 
     def await_ready(self) -> None:
@@ -249,7 +250,8 @@ class Worker:
         process, self.process = self.process, None
         if process is None:
             return 0
-        code = processes.end(processes.Begun(process, self.scratch, self._stderr), self.tier)
+        assert self._begun is not None
+        code = processes.end(self._begun)
         self._stderr = None
         return -code if code < 0 else max(0, code - 128)  # as launchers tell it
 

@@ -32,7 +32,7 @@ def test_a_process_begun_ahead_is_taken_once_and_only_for_what_it_was_begun_for(
         assert last.process.args != stricter.process.args  # its own limit of memory is on its command line
     finally:
         for one in (ahead, again, stricter, last):
-            end(one, "none")
+            end(one)
             assert not Path(one.scratch).exists()
 
 
