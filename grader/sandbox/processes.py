@@ -22,8 +22,10 @@ from grader.wire.backends import CPU, Backend
 # Launchers die with the *thread* that started them (PR_SET_PDEATHSIG): this one lives as long as we do.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
 _ahead: dict[tuple[object, ...], list[Future[Begun]]] = {}  # begun, and not yet taken; by all that they were begun with
-_living: dict[int, Begun] = {}  # by number, all that nobody has ended
-_lock, _own = Lock(), os.getpid()
+_living: dict[
+    tuple[int, int], Begun
+] = {}  # by whose they are (a fork has its parent's) and number: all that nobody has ended
+_lock = Lock()
 
 
 @dataclass(frozen=True)
@@ -56,7 +58,7 @@ def take(role: str, tier: str, devices: int, limits: Limits, backend: Backend) -
 
 
 def _alike(role: str, tier: str, devices: int, limits: Limits, backend: Backend) -> tuple[object, ...]:
-    return role, tier, devices, limits.model_dump_json(), backend
+    return os.getpid(), role, tier, devices, limits.model_dump_json(), backend
 
 
 def _begin(role: str, tier: str, devices: int, limits: Limits, backend: Backend) -> Begun:
@@ -72,7 +74,7 @@ def _begin(role: str, tier: str, devices: int, limits: Limits, backend: Backend)
         cwd=scratch,
         start_new_session=True,
     )
-    begun = _living[process.pid] = Begun(process, tier, scratch, stderr)
+    begun = _living[os.getpid(), process.pid] = Begun(process, tier, scratch, stderr)
     return begun
 
 
@@ -94,19 +96,18 @@ def end(begun: Begun) -> int:
     empty(begun.scratch)
     with contextlib.suppress(OSError):
         os.rmdir(begun.scratch)
-    _living.pop(process.pid, None)
+    _living.pop((os.getpid(), process.pid), None)
     return code
 
 
 @atexit.register
 def end_all() -> None:
     """End those that are left: the command ends, and nobody has taken them, or who had was interrupted."""
-    if os.getpid() != _own:  # forked: they are the parent's
-        return
     with _lock:
-        waiting = [begun for ahead in _ahead.values() for begun in ahead]
+        waiting = [begun for (owner, *_), ahead in _ahead.items() if owner == os.getpid() for begun in ahead]
         _ahead.clear()
     for begun in waiting:
         begun.exception()  # so that it is begun by now
-    for begun in list(_living.values()):
-        end(begun)
+    for (owner, _), begun in list(_living.items()):
+        if owner == os.getpid():
+            end(begun)
