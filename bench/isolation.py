@@ -1,27 +1,38 @@
 """What does isolation cost? One batch of honest submissions in every tier, alternately, as ratios.
 
-Target: isolation adds at most 15 % to the time of a batch. Medians of alternating
-rounds; each round is a whole batch with fresh workers and different inputs, so nothing is remembered.
+Target: isolation adds at most 15 % to a batch. Medians of alternating rounds; each round is a whole batch with fresh workers and
+different inputs, so nothing is remembered. Shown is also what only starting the workers takes: the more submissions a batch has,
+the less of it is that. CPU seconds are of all processes; they say more than wall time where a machine has other work.
 """
 
 from __future__ import annotations
 
+import argparse
+import contextlib
 import dataclasses
+import json
+import os
+import resource
 import statistics
 import sys
 import time
 from pathlib import Path
 
-from grader.batch.grade import Grader
-from grader.course.finding import find_course
-from grader.course.loading import Course
-from grader.course.reference import reference_source
-from grader.intake.submission import Chunk, Source, Submission
-from grader.sandbox.tiers import TIERS, available
+sys.path[:1] = [str(Path(__file__).resolve().parent.parent)]
+
+from grader.batch.grade import Grader  # noqa: E402
+from grader.common.files import write_atomic  # noqa: E402
+from grader.course.finding import find_course  # noqa: E402
+from grader.course.loading import Course  # noqa: E402
+from grader.course.reference import reference_source  # noqa: E402
+from grader.intake.submission import Chunk, Source, Submission  # noqa: E402
+from grader.sandbox.launcher import children  # noqa: E402
+from grader.sandbox.tiers import TIERS, available  # noqa: E402
 
 ROOT = Path(__file__).resolve().parent.parent
 MODULE = "03_matmuls"
-STUDENTS, ROUNDS, JOBS = 60, 3, 2
+STUDENTS, ROUNDS, JOBS = 20, 3, 2
+Took = tuple[float, float]  # seconds, CPU seconds
 
 
 def students(course: Course, names: list[str], count: int) -> list[Submission]:
@@ -36,7 +47,20 @@ def students(course: Course, names: list[str], count: int) -> list[Submission]:
     return found
 
 
-def batch(course: Course, tier: str, work: list[Submission], names: list[str], seed: str) -> float:
+def cpu() -> float:
+    """Of this process and of all below it: of those that live, and of what they waited for."""
+    own = resource.getrusage(resource.RUSAGE_SELF)
+    used, todo = own.ru_utime + own.ru_stime, children()
+    while todo:
+        pid = todo.pop()
+        todo += children(pid)
+        with contextlib.suppress(OSError):
+            numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            used += sum(map(int, numbers[11:15])) / os.sysconf("SC_CLK_TCK")
+    return used
+
+
+def batch(course: Course, tier: str, work: list[Submission], names: list[str], seed: str) -> Took:
     course.config = course.config.model_copy(update={"seed": seed})
     failed: list[Exception] = []
 
@@ -44,33 +68,50 @@ def batch(course: Course, tier: str, work: list[Submission], names: list[str], s
         if isinstance(report, Exception):
             failed.append(report)
 
-    start = time.perf_counter()
+    start, before = time.perf_counter(), cpu()
     with Grader(course, tier, JOBS) as grader:
         grader.warm()
-        grader.batch({one.student: lambda one=one: one for one in work}, names, done)
-        took = time.perf_counter() - start
+        if work:
+            grader.batch({one.student: lambda one=one: one for one in work}, names, done)
+        workers = [worker for host in grader.hosts for worker in getattr(host, "processes", [])]
+        for worker in workers:
+            worker.await_ready()
+        took, used = (
+            time.perf_counter() - start,
+            cpu() - before,
+        )  # bubblewrap waits for nobody: they are asked while they live
     if failed:
         raise failed[0]
-    return took
+    return took, used
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--students", type=int, default=STUDENTS)
+    parser.add_argument("--rounds", type=int, default=ROUNDS)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
     course = find_course(ROOT)
     names = list(course.module(MODULE).exercises)
-    count = int(sys.argv[1]) if len(sys.argv) > 1 else STUDENTS
-    work = students(course, names, count)
+    work = students(course, names, args.students)
     tiers = [tier for tier in TIERS if not available(tier)]
-    times: dict[str, list[float]] = {tier: [] for tier in tiers}
-    for number in range(ROUNDS):
+    found: dict[str, dict[str, list[Took]]] = {tier: {"start": [], "batch": []} for tier in tiers}
+    for number in range(args.rounds):
         for tier in tiers:
-            times[tier].append(batch(course, tier, [dataclasses.replace(w) for w in work], names, f"{tier} {number}"))
-    base = statistics.median(times["none"])
-    print(f"{count} submissions of {MODULE}, {JOBS} at a time, {ROUNDS} rounds; seconds include starting workers")
+            for what, of in (("start", []), ("batch", [dataclasses.replace(w) for w in work])):
+                found[tier][what].append(batch(course, tier, of, names, f"{tier} {number}"))
+    print(
+        f"{args.students} submissions of {MODULE}, {JOBS} at a time, {args.rounds} rounds; seconds include starting workers"
+    )
     for tier in tiers:
-        middle = statistics.median(times[tier])
-        print(
-            f"{tier:9} {middle:6.2f} s  {middle / base:5.2f} times none   rounds {', '.join(f'{t:.2f}' for t in times[tier])}"
-        )
+        for what, times in found[tier].items():
+            seconds, used = (statistics.median(part) for part in zip(*times, strict=True))
+            shares = [(t[1] / n[1] - 1) * 100 for t, n in zip(times, found["none"][what], strict=True)]
+            print(
+                f"{tier:9} {what:6} {seconds:6.2f} s   CPU {used:6.2f} s, {statistics.median(shares):+4.0f} % of none"
+            )
+    if args.json:
+        write_atomic(args.json, json.dumps({"students": args.students, "tiers": found}, indent=2) + "\n")
 
 
 if __name__ == "__main__":

@@ -46,6 +46,8 @@ def measured(script: str, *words: str) -> Any:
 def measure(students: int, load: list[int], otter: int) -> dict[str, Any]:
     """One round of everything."""
     return {
+        "start": measured("start.py", "--rounds", "1"),
+        "isolation": measured("isolation.py", "--rounds", "1"),
         "load": measured("load.py", "--students", *map(str, load), "--without"),
         "limit": measured("limit.py", "--rounds", "1"),
         "nbgrader": measured("nbgrader.py", "--students", str(students)),
@@ -56,6 +58,10 @@ def measure(students: int, load: list[int], otter: int) -> dict[str, Any]:
 def rows(rounds: list[dict[str, Any]]) -> Iterator[Row]:
     """The table's lines, from rounds of the same measurements."""
     parts = rounds[0]
+    if "start" in parts:
+        yield from of_a_start([one["start"] for one in rounds])
+    if "isolation" in parts:
+        yield from of_isolation([one["isolation"] for one in rounds])
     if "load" in parts:
         yield from of_classes([one["load"] for one in rounds])
     if "limit" in parts:
@@ -64,6 +70,28 @@ def rows(rounds: list[dict[str, Any]]) -> Iterator[Row]:
         yield from of_nbgrader([one["nbgrader"] for one in rounds])
     if "otter" in parts:
         yield from of_otter(rounds)
+
+
+def of_a_start(rounds: list[dict[str, list[list[float]]]]) -> Iterator[Row]:
+    """What each command takes from its start, against what somebody does by hand."""
+    one = [{name: times[0] for name, times in found.items()} for found in rounds]
+    for name in one[0]:
+        yield name, "from its start", "s", [of[name][0] for of in one]
+        if one[0][name][1]:
+            yield f"{name}, CPU", "with all that it starts", "s", [of[name][1] for of in one]
+        base = "by hand" if name.startswith("check") and "help" not in name else "import jax"
+        if name != base:
+            yield f"{name}, against {base}", "from its start", "x", [of[name][0] / of[base][0] for of in one]
+
+
+def of_isolation(rounds: list[dict[str, Any]]) -> Iterator[Row]:
+    """What each tier adds to the CPU seconds of a batch, and to those of a start alone."""
+    first = rounds[0]
+    for tier, parts in first["tiers"].items():
+        for part in parts if tier != "none" else ():
+            what = f"{first['students']} submissions, start included" if part == "batch" else "a start alone"
+            more = [(one["tiers"][tier][part][0][1] / one["tiers"]["none"][part][0][1] - 1) * 100 for one in rounds]
+            yield f"isolation's share, {tier}", what, "% of CPU", more
 
 
 def of_classes(rounds: list[list[dict[str, Any]]]) -> Iterator[Row]:

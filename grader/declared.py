@@ -13,27 +13,16 @@ from typing import Any, TypeVar
 
 from grader.clock import ASYNCHRONOUS, placed
 from grader.common.layout import entries
+from grader.common.nearest import nearest
 from grader.common.observation import Timing
 from grader.common.sizes import AxisSize, Size, sizes_on
 from grader.wire.frames import DTYPES, NotPlain, encode
-from grader.wire.text import closest
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
 class AuthorError(Exception):
     """An exercise is declared wrongly; the message says what and where."""
-
-
-def near(name: str, names: Iterable[str]) -> str:
-    """``; did you mean 'c3_contracting'?`` or nothing."""
-    meant = closest(name, names, 0.5)
-    return f"; did you mean {meant!r}?" if meant else ""
-
-
-def nearest(name: str, names: Iterable[str]) -> str:
-    """``; did you mean 'c3_contracting'?`` or all the names."""
-    return near(name, names := list(names)) or f"; there are {', '.join(sorted(names))}"
 
 
 def spelt(called: str) -> Callable[[F], F]:

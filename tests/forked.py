@@ -16,7 +16,16 @@ from typing import Any
 
 # What each imports in the course of its commands; courses import jax.
 LATER = {
-    "grader.cli": ["jax", "grader.authoring.mutants.proving", "grader.integrations.nbgrader"],
+    "grader.cli": [
+        "jax",
+        "grader.cli.author",
+        "grader.cli.checking",
+        "grader.cli.grading",
+        "grader.cli.listing",
+        "grader.cli.staff",
+        "grader.authoring.mutants.proving",
+        "grader.integrations.nbgrader",
+    ],
     "nbgrader": ["jax", "grader.integrations.nbgrader", "nbgrader.apps.nbgraderapp", "nbconvert.exporters"],
 }
 

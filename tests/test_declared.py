@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from grader.common.nearest import near, nearest
 from grader.course.config import CourseError
-from grader.declared import a, near, nearest
+from grader.declared import a
 from grader.exercise import Call
 from tests.made_up import EXERCISE, in_two_files, made_up
 

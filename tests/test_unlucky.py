@@ -628,11 +628,7 @@ def test_memory_taken_while_loading_is_the_learners(
     """Caused: more memory than is allowed, asked for at once, or touched until it ends."""
     workers = workers_in(tier)
     (full,) = findings(workers, f"{allocate}\ndef f(): return 1\n", cases("f"))
-    if tier == "sandlock":  # it ends the process where others refuse the memory
-        reason = "ended the process: it was killed, as happens to what takes more memory than it is allowed"
-        assert full == Fault("crashed", f"your file, while it was loaded, {reason}")
-    else:
-        assert full == Fault("missing", "f is not defined: a.py stopped at line 1: ran out of the memory it is allowed")
+    assert full == Fault("missing", "f is not defined: a.py stopped at line 1: ran out of the memory it is allowed")
     (found,) = findings(workers, "def f(): return 1\n", cases("f"))
     assert values(found) == [1]
 

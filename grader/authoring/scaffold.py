@@ -14,10 +14,10 @@ from ruamel.yaml import YAML
 from ruamel.yaml.nodes import CollectionNode, MappingNode, Node, SequenceNode
 
 from grader.common.files import write_atomic
+from grader.common.nearest import nearest
 from grader.course.config import CourseError
 from grader.course.finding import courses_above
 from grader.course.loading import Course
-from grader.declared import nearest
 
 NEW_COURSE = Path(__file__).parent / "new_course"
 RENAMED = {"gitignore": ".gitignore"}  # under its own name it would count in this repository

@@ -14,11 +14,12 @@ from grader.batch.grade import Grader
 from grader.clock import ASYNCHRONOUS, Slice, Timeline, live_memory, placed
 from grader.common.journeys import journeys
 from grader.common.layout import entries
+from grader.common.nearest import nearest
 from grader.common.observation import Fault, Observation, Seen, Sharded, Timing, Unseen
 from grader.course.config import CourseError
 from grader.course.in_place import reference_in_place
 from grader.course.loading import Course
-from grader.declared import fits, nearest
+from grader.declared import fits
 from grader.exercise import AuthorError, Call, Exercise
 from grader.expect import Failure, laid_out
 from grader.expect.costs import show_bytes

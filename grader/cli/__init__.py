@@ -7,30 +7,93 @@ not be carried out (one line says why); 3 the grader itself failed for some subm
 from __future__ import annotations
 
 import errno
+import importlib
 import sys
+from collections.abc import Iterator, Mapping
+from functools import cache
 from typing import Any
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
 from grader import stopping
-from grader.authoring.scaffold import ScaffoldError
-from grader.cli import author, chip, explain, learner, pages, predict, publish, similar, staff, watch
 from grader.cli.console import UNUSABLE, err, tell
-from grader.course.config import CourseError
-from grader.exercise import AuthorError
-from grader.intake.submission import SubmissionError
-from grader.profiling.process import NotMeasured
 from grader.reports.untrusted import clean
-from grader.sandbox.tiers import NoIsolation
+from grader.sandbox.processes import end_all
 
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # these may name no file
 
 VALUE_ERROR = "Value error, "
+COMMANDS = {  # where each is, in the order of --help; imported when it is needed
+    "list": "learner.list_",
+    "show": "learner.show",
+    "check": "learner.check",
+    "watch": "watch.watch",
+    "explain": "explain.explain",
+    "chip": "chip.chip",
+    "predict": "predict.predict",
+    "profile": "predict.profile",
+    "grade": "staff.grade",
+    "build": "author.build",
+    "verify": "author.verify",
+    "new": "author.new",
+    "doctor": "staff.doctor",
+    "submit": "learner.submit",
+    "start": "publish.start",
+    "publish": "publish.publish",
+    "export": "staff.export",
+    "leaderboard": "staff.leaderboard",
+    "similar": "similar.similar",
+    "pages": "pages.pages",
+    "mutants": "author.mutants",
+    "nbgrader": "staff.nbgrader",
+}
+MISTAKES = {  # of users: one line says it. By name, for who raises one has imported it
+    "grader.authoring.scaffold.ScaffoldError",
+    "grader.course.config.CourseError",
+    "grader.declared.AuthorError",
+    "grader.intake.submission.SubmissionError",
+    "grader.profiling.process.NotMeasured",
+    "grader.sandbox.tiers.NoIsolation",
+}
+
+
+class Imported(Mapping[str, Any]):
+    """The commands by name, each imported when it is asked for."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _imported(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(COMMANDS)
+
+    def __len__(self) -> int:
+        return len(COMMANDS)
+
+
+@cache
+def _imported(name: str) -> Any:
+    """Raises KeyError."""
+    module, _, found = COMMANDS[name].partition(".")
+    thing = getattr(importlib.import_module(f"grader.cli.{module}"), found)
+    if not isinstance(thing, typer.Typer):
+        alone = typer.Typer(add_completion=False, rich_markup_mode=None)
+        alone.command(name, cls=Command)(thing)
+        return typer.main.get_command(alone)
+    group = typer.main.get_command(thing)
+    group.name = name
+    return group
 
 
 class Commands(TyperGroup):
     """The commands; what is said of a wrong option is without the word that pydantic puts before it."""
+
+    def __init__(self, **about: Any) -> None:
+        super().__init__(**about)
+        self.commands = Imported()  # pyright: ignore[reportAttributeAccessIssue]  # is only read
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(COMMANDS)
 
     def invoke(self, ctx: typer.Context) -> Any:
         try:
@@ -54,32 +117,10 @@ class Command(TyperCommand):
 
 
 app = typer.Typer(cls=Commands, no_args_is_help=True, add_completion=False, help=__doc__, rich_markup_mode=None)
-app.add_typer(staff.nbgrader, name="nbgrader")
-COMMANDS = {  # in the order of --help
-    "list": learner.list_,
-    "show": learner.show,
-    "check": learner.check,
-    "watch": watch.watch,
-    "explain": explain.explain,
-    "chip": chip.chip,
-    "predict": predict.predict,
-    "profile": predict.profile,
-    "grade": staff.grade,
-    "build": author.build,
-    "verify": author.verify,
-    "new": author.new,
-    "doctor": staff.doctor,
-    "submit": learner.submit,
-    "start": publish.start,
-    "publish": publish.publish,
-    "export": staff.export,
-    "leaderboard": staff.leaderboard,
-    "similar": similar.similar,
-    "pages": pages.pages,
-    "mutants": author.mutants,
-}
-for name, command in COMMANDS.items():
-    app.command(name, cls=Command)(command)
+
+
+@app.callback()
+def _shardlings() -> None: ...
 
 
 def main() -> None:
@@ -89,6 +130,7 @@ def main() -> None:
         run()
     except BaseException as end:
         if stopping.asked() or isinstance(end, KeyboardInterrupt):  # whatever became of it on its way
+            end_all()
             stopping.stop()
         raise
 
@@ -97,9 +139,6 @@ def run() -> None:
     """Run a command. Raises SystemExit with its code."""
     try:
         app()
-    except (CourseError, AuthorError, SubmissionError, NoIsolation, NotMeasured, ScaffoldError) as error:
-        tell("shardlings", error)
-        sys.exit(UNUSABLE)
     except OSError as error:
         if stopping.asked() or (error.filename is None and error.errno not in FULL):
             raise
@@ -111,3 +150,13 @@ def run() -> None:
             soft_wrap=True,
         )
         sys.exit(UNUSABLE)
+    except Exception as error:
+        if not is_mistake(error):
+            raise
+        tell("shardlings", error)
+        sys.exit(UNUSABLE)
+
+
+def is_mistake(error: Exception) -> bool:
+    """Whether it is the user's, so that its one line is all there is to say."""
+    return any(f"{kind.__module__}.{kind.__qualname__}" in MISTAKES for kind in type(error).__mro__)

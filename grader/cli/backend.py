@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import Annotated, NamedTuple
-
-import typer
+from typing import NamedTuple
 
 from grader.batch.compiling import Compiler, NoCompiler, compiler_problem, slice_of
 from grader.batch.devices import Devices
@@ -14,31 +12,12 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.wire.backends import CPU, UnknownBackend, backend_of
 
-BackendOption = Annotated[
-    str,
-    typer.Option(
-        "--backend",
-        help="cpu; gpu or tpu: values on what is here as well (docs/devices.md); tpu:v5e:2x4: what needs no execution "
-        "from what that slice's compiler makes of programs (docs/chips.md)",
-    ),
-]
-Processes = Annotated[
-    int, typer.Option("--processes", min=1, max=64, help="share the devices among so many processes, one mesh of all")
-]
-
 
 class Beside(NamedTuple):
     """Devices on which values are judged as well; a compiler, from which all is judged that needs no execution."""
 
     devices: Devices | None = None
     compiler: Compiler | None = None
-
-
-class Asked(NamedTuple):
-    """``--backend`` and ``--processes`` as they were given."""
-
-    backend: str = "cpu"
-    processes: int = 1
 
 
 def beside_at(

@@ -12,8 +12,7 @@ from grader.batch.compiling import Compiler, Shipped, compiler_problem, name_of,
 from grader.batch.grade import Grader
 from grader.cli.console import BROKEN, FAILED, busy, out, print_json, tell
 from grader.cli.explain import own_source, sizes_of, theirs, whose
-from grader.cli.learner import refuse_course_beside
-from grader.cli.options import AsJson, CourseOption, Isolation, Student, Work, course_at, work_in
+from grader.cli.options import AsJson, CourseOption, Isolation, Student, Work, course_at, refuse_course_beside, work_in
 from grader.common.files import write_atomic
 from grader.course.config import CourseError
 from grader.reports.on_chip import OnChip, as_data

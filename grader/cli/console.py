@@ -8,22 +8,15 @@ import shlex
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import typer
 from rich.console import Console
-from rich.progress import (
-    BarColumn,
-    MofNCompleteColumn,
-    Progress,
-    SpinnerColumn,
-    TextColumn,
-    TimeElapsedColumn,
-    TimeRemainingColumn,
-)
 
-from grader.common.result import Report
 from grader.reports.untrusted import clean
+
+if TYPE_CHECKING:
+    from grader.common.result import Report
 
 out = Console()
 err = Console(stderr=True)
@@ -75,6 +68,8 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
     if not quiet and not console.is_terminal:
         yield _told(total, what) if console is err else lambda who: None
         return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
     columns = (
         TextColumn("{task.description}"),
         BarColumn(bar_width=24),
@@ -107,6 +102,8 @@ def _told(total: int, what: str) -> Callable[[str], None]:
 @contextlib.contextmanager
 def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
     """Says what is done, and for how long by now, where nobody can say how much is left."""
+    from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     with Progress(*columns, console=err, disable=quiet or not err.is_terminal, transient=True) as bar:
         bar.add_task(what, total=None)

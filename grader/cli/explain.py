@@ -13,16 +13,19 @@ import typer
 from grader.authoring.budgets import check_lines
 from grader.batch import explaining
 from grader.batch.begun import is_untouched
-from grader.cli.backend import BackendOption, Processes, devices_at
+from grader.cli.backend import devices_at
+from grader.cli.checking import begun_of, own_grader
 from grader.cli.console import BROKEN, FAILED, busy, out, print_json, say, tell
-from grader.cli.learner import begun_of, own_grader, refuse_course_beside
 from grader.cli.options import (
     AsJson,
+    BackendOption,
     CourseOption,
     Isolation,
+    Processes,
     Student,
     Work,
     course_at,
+    refuse_course_beside,
     sizes_of,
     student_name,
     work_in,

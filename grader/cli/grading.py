@@ -15,7 +15,7 @@ from grader.batch import why as appeals
 from grader.batch.grade import Grader
 from grader.batch.memory import remembered
 from grader.batch.overrides import read_overrides
-from grader.cli.backend import Asked, beside_at
+from grader.cli.backend import beside_at
 from grader.cli.console import (
     BROKEN,
     UNUSABLE,
@@ -29,7 +29,7 @@ from grader.cli.console import (
     tell,
     tell_unusable,
 )
-from grader.cli.options import need_jax, roster_in, solved_course_at
+from grader.cli.options import Asked, has_reports, need_jax, roster_in, solved_course_at
 from grader.cli.regrading import (
     Rosters,
     adjustments,
@@ -87,7 +87,7 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str]) ->
 
 
 def grade_batch(
-    paths: list[Path], to: Path, only: list[str], jobs: int, isolation: str, roster: Path | None, course: Path | None,
+    found: Course, paths: list[Path], to: Path, only: list[str], jobs: int, isolation: str, roster: Path | None,
     *, as_json: bool, dry: bool = False, backend: str = "cpu", processes: int = 1, remember: bool = True,
     cluster: str = "",
 ) -> int:  # fmt: skip
@@ -97,8 +97,6 @@ def grade_batch(
     ``remember``: use what was found in earlier runs, and keep what is found in this one.
     ``cluster``: address of the scheduler whose workers grade.
     """
-    found = solved_course_at(course, paths)
-    found.select(only)  # a wrong name is reported before any work is read
     spread = spreading() if cluster else None
     tier = spread.tier_of(isolation) if spread else best_tier(isolation)
     known, now = rosters(to, roster_in(roster)), datetime.now().astimezone()
@@ -109,18 +107,18 @@ def grade_batch(
         if spread
         else Grader(found, tier, jobs, devices=devices, compiler=compiler, cache=cache) as grader,
     ):
-        if not any((to / "reports").glob("*.json")):
+        if not has_reports(to):
             grader.warm()  # while the class is read: nobody was graded before
         login = names_on_file(to, known.named.login if known.named else str)
         with busy("reading what was handed in", quiet=as_json):
             work = handed_in(found, paths, login)
         names = chosen_now(found, work, only, known.named, now)
-        unusable = refuse_unusable(found, names)
+        refuse_unusable(found, names)
         if found.seed_problem:
             tell("warning", found.seed_problem)
         adjust = adjustments(found, to, paths, work.places, work.submissions, known, names)
         with store.Folder(to, found, adjust, when=now.isoformat(timespec="seconds"), dry=dry) as folder:
-            refuse_on_file(folder, unusable)
+            unusable = refuse_on_file(folder, found) if has_reports(to) else None
             graded, failures = store.grade_batch(
                 grader,
                 folder,
@@ -132,6 +130,8 @@ def grade_batch(
             not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
             if not dry:
                 keep_roster(to, known.plain)
+            if unusable is None:  # nobody waits for a result any more
+                unusable = others_unusable(found)
             summary = finish(found, folder, graded, not_graded, unusable, known)
     where = tier if devices is None else f"{tier}; values on {devices.text}"
     print_batch(folder, summary, where, as_json=as_json)
@@ -170,24 +170,34 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
     return course.asked(only, ": nothing to grade")
 
 
-def refuse_unusable(course: Course, names: list[str]) -> Mapping[str, str]:
-    """Ends the command where one of these exercises cannot be used; the others that cannot, and why, are noted."""
-    _, unusable = course.usable(course.module_of)
-    tell_unusable({e: reason for e, reason in unusable.items() if e not in names}, "note")
-    if asked_too := {e: reason for e, reason in unusable.items() if e in names}:
-        tell_unusable(asked_too)
+def refuse_unusable(course: Course, names: list[str]) -> None:
+    """Ends the command where one of these exercises cannot be used. No other is loaded."""
+    _, unusable = course.usable(names)
+    if unusable:
+        tell_unusable(unusable)
         raise typer.Exit(UNUSABLE)
+
+
+def others_unusable(course: Course) -> Mapping[str, str]:
+    """The exercises that cannot be used, once those to be graded can; why not is noted."""
+    _, unusable = course.usable(course.module_of)
+    tell_unusable(unusable, "note")
     return unusable
 
 
-def refuse_on_file(folder: store.Folder, unusable: Mapping[str, str]) -> None:
-    """Grades are added to those on file, and what these count for is not known of an exercise that cannot be used."""
+def refuse_on_file(folder: store.Folder, course: Course) -> Mapping[str, str]:
+    """Grades are added to those on file, and what these count for is not known of an exercise that cannot be used.
+
+    Returns those that cannot be used, and are not on file.
+    """
+    unusable = others_unusable(course)
     on_file = folder.each() if unusable else ()
     for name in dict.fromkeys(e.exercise for r in on_file for e in r.exercises):
         if name in unusable:
             raise CourseError(
                 f"{folder.path} holds grades of {name}, which cannot be used; mend it or choose another --out"
             )
+    return unusable
 
 
 def finish(

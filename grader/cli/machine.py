@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib.metadata
 import math
 import platform
-import re
 import shutil
 import subprocess
 import sys
@@ -16,6 +15,7 @@ from grader.batch import canary
 from grader.batch.compiling import compiler_problem, compiler_version
 from grader.batch.devices import Devices, NoDevices
 from grader.batch.grade import Grader
+from grader.cli.jax_version import OLDEST_JAX, UNTESTED_JAX, jax_problem, numbers
 from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.hardware import CHIPS, SMALL_SLICES, slices
@@ -26,8 +26,6 @@ from grader.sandbox.tiers import TIERS, NoIsolation, available, best_tier
 from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.backends import BACKENDS, CPU, Backend
 
-# As pyproject.toml says. .ci/run proves the oldest, and the newest below the bound that each Python can have.
-OLDEST_JAX, UNTESTED_JAX = (0, 10, 2), (0, 13)
 CHECKOUT = Path(__file__).resolve().parents[2]
 
 
@@ -41,26 +39,12 @@ class Line:
     needed: bool = False
 
 
-def jax_problem(version: str | None = None) -> str:
-    """Empty, or one line when JAX is missing or too old."""
-    oldest = ".".join(map(str, OLDEST_JAX))
-    try:
-        version = version or importlib.metadata.version("jax")
-    except importlib.metadata.PackageNotFoundError:
-        return f"JAX is not installed; pip install 'jax>={oldest}'"
-    return "" if _numbers(version) >= OLDEST_JAX else f"JAX {version} is too old; pip install 'jax>={oldest}'"
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(n) for n in re.findall(r"\d+", version)[:3])
-
-
 def jax_line(version: str | None = None) -> Line:
     """JAX: too old does not work; newer than what was tested may, and the canary says whether it does."""
     if problem := jax_problem(version):
         return Line("JAX", False, problem, needed=True)
     version = version or importlib.metadata.version("jax")
-    if _numbers(version) < UNTESTED_JAX:
+    if numbers(version) < UNTESTED_JAX:
         return Line("JAX", True, version, needed=True)
     tested = f"jax>={'.'.join(map(str, OLDEST_JAX))},<{'.'.join(map(str, UNTESTED_JAX))}"
     return Line("JAX", False, f"{version} is newer than what was tested; pip install '{tested}'")

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
-from grader.cli import machine
 from grader.cli.console import tell
+from grader.cli.jax_version import jax_problem
 from grader.course.config import CourseError
 from grader.course.finding import PACKAGED, find_course
 from grader.course.loading import Course
-from grader.integrations.package import version
-from grader.integrations.roster import Roster
+from grader.sandbox.processes import begin_ahead
+
+if TYPE_CHECKING:
+    from grader.integrations.roster import Roster
 
 CourseOption = Annotated[Path | None, typer.Option("--course", help="course.yaml or its folder; found by walking up")]
 Isolation = Annotated[str, typer.Option("--isolation", help="auto, sandlock, bwrap or none")]
@@ -36,10 +39,29 @@ Student = Annotated[
 Names = Annotated[list[str] | None, typer.Argument(help="exercises or modules; a unique beginning will do")]
 Work = Annotated[Path | None, typer.Option("--work", help="your folder or notebook; default: exercises/ or here")]
 
+BackendOption = Annotated[
+    str,
+    typer.Option(
+        "--backend",
+        help="cpu; gpu or tpu: values on what is here as well (docs/devices.md); tpu:v5e:2x4: what needs no execution "
+        "from what that slice's compiler makes of programs (docs/chips.md)",
+    ),
+]
+Processes = Annotated[
+    int, typer.Option("--processes", min=1, max=64, help="share the devices among so many processes, one mesh of all")
+]
+
+
+class Asked(NamedTuple):
+    """``--backend`` and ``--processes`` as they were given."""
+
+    backend: str = "cpu"
+    processes: int = 1
+
 
 def need_jax() -> None:
     """Raises CourseError when JAX is missing or too old."""
-    if problem := machine.jax_problem():
+    if problem := jax_problem():
         raise CourseError(problem)
 
 
@@ -51,6 +73,8 @@ def course_at(path: Path | None, handed_in: Sequence[Path] = (), *, packaged: bo
     need_jax()
     found = find_course(path, handed_in=handed_in, packaged=packaged)
     if path is None and found.root == PACKAGED:
+        from grader.integrations.package import version
+
         which = f"no course.yaml in {Path.cwd()} or above, so this is the packaged course, shardlings {version()}"
         tell("note", f"{which}; to work in it: shardlings start FOLDER; for another go to its folder or pass --course")
     return found
@@ -77,6 +101,26 @@ def work_in(course: Course, work: Path | None) -> Path:
     return place
 
 
+def refuse_course_beside(course: Course, place: Path) -> None:
+    """Work that is to be confined may not choose the course that judges it."""
+    if place.resolve().is_relative_to(course.root.resolve()) and not course.solved:
+        raise CourseError(
+            f"{course.root / 'course.yaml'} lies beside the work that is to be confined, and a course is code: "
+            "pass the one to trust, --course FOLDER"
+        )
+
+
+def begin_workers(course: Course, tier: str) -> None:
+    """Start what traces and runs, as it is going to be asked: while they import JAX, so do we, and read what is there."""
+    if hasattr(os, "fork"):
+        begin_ahead(("trace", "run"), tier, course.config.devices, course.config.limits)
+
+
+def has_reports(to: Path) -> bool:
+    """Whether anybody was graded there before: then perhaps nobody is graded now."""
+    return any((to / "reports").glob("*.json"))
+
+
 def student_name(course: Course, student: str) -> str:
     """Who does the exercises; it matters where everyone has their own numbers."""
     if course.config.variants.mode == "per_student" and not student:
@@ -86,7 +130,11 @@ def student_name(course: Course, student: str) -> str:
 
 
 def roster_in(path: Path | None) -> Roster | None:
-    return Roster(path) if path else None
+    if path is None:
+        return None
+    from grader.integrations.roster import Roster
+
+    return Roster(path)
 
 
 def sizes_of(option: str, text: str) -> dict[str, int]:

@@ -7,22 +7,32 @@ from typing import Annotated
 
 import typer
 
-from grader.cli import machine
-from grader.cli.backend import Asked, BackendOption, Processes
 from grader.cli.console import FAILED, busy, going_to, out, print_json, say, tell
-from grader.cli.grading import decide_again, grade_batch, grade_nbgrader
-from grader.cli.options import AsJson, CourseOption, Isolation, Jobs, NoStore, RosterOption, course_at, roster_in
-from grader.common.files import write_atomic
+from grader.cli.options import (
+    AsJson,
+    Asked,
+    BackendOption,
+    CourseOption,
+    Isolation,
+    Jobs,
+    NoStore,
+    Processes,
+    RosterOption,
+    begin_workers,
+    course_at,
+    has_reports,
+    roster_in,
+    solved_course_at,
+)
 from grader.common.text import a_few
 from grader.course.config import CourseError
-from grader.integrations import export as exports
-from grader.reports import leaderboard as boards
-from grader.reports.pages import render_leaderboard
-from grader.reports.points import counted
 from grader.reports.untrusted import clean
 from grader.sandbox.tiers import best_tier
 
-nbgrader = typer.Typer(no_args_is_help=True, help="Course folders for nbgrader.", rich_markup_mode=None)
+# What a command does is imported when it does it.
+nbgrader = typer.Typer(
+    no_args_is_help=True, add_completion=False, help="Course folders for nbgrader.", rich_markup_mode=None
+)
 
 ReportsTo = Annotated[Path | None, typer.Option("--out", help="where reports go; an interrupted run is resumed there")]
 AtATime = Annotated[
@@ -84,6 +94,8 @@ def grade(
             f"grade {nbgrader}/submitted --out FOLDER --backend {backend}"
         )
     if any(why):
+        from grader.cli.grading import decide_again
+
         student, check = why
         if nbgrader is not None:
             raise CourseError(
@@ -94,21 +106,29 @@ def grade(
             decide_again(paths, to, student, check, isolation, roster, course, asked, as_json=as_json, html=html)
         )
     if nbgrader is not None:
+        from grader.cli.grading import grade_nbgrader
+
         folder, of = nbgrader, [str(p) for p in paths]
         raise typer.Exit(
             grade_nbgrader(folder, of, jobs or 0, isolation, again, as_json, remember=not no_store, cluster=cluster)
         )
     if to is None:
         raise CourseError("say where the reports go: --out FOLDER")
+    found = solved_course_at(course, paths)
+    found.select(only or [])  # a wrong name is reported before any work is read
+    if not cluster and not has_reports(to):
+        begin_workers(found, best_tier(isolation))
+    from grader.cli.grading import grade_batch
+
     raise typer.Exit(
         grade_batch(
+            found,
             paths,
             to,
             only or [],
             jobs or 1,
             isolation,
             roster,
-            course,
             as_json=as_json,
             dry=dry_run,
             backend=backend,
@@ -129,6 +149,8 @@ def doctor(
     as_json: AsJson = False,
 ) -> None:
     """Say what works on this machine and what to install; with --attack, try to break it."""
+    from grader.cli import machine
+
     if attack:
         raise typer.Exit(machine.attack(best_tier(isolation), jobs))
     try:
@@ -157,6 +179,8 @@ def export(
     course: CourseOption = None,
 ) -> None:
     """Write grades for others to import: csv (a line per check), canvas, or a Gradescope autograder."""
+    from grader.integrations import export as exports
+
     if to == "gradescope":
         from grader.integrations import gradescope
 
@@ -192,6 +216,11 @@ def leaderboard(
 
     The page and the table name no student. Who asked and has no place is said beside them, with the reason.
     """
+    from grader.common.files import write_atomic
+    from grader.integrations import export as exports
+    from grader.reports import leaderboard as boards
+    from grader.reports.pages import render_leaderboard
+
     listed = roster_in(roster)
     known = [row["Student"] for row in listed.rows] if listed else []
     try:
@@ -221,6 +250,8 @@ def nbgrader_init(
     from grader.integrations.nbgrader import folder as folders
 
     changed = folders.init(course_at(course), folder)
+    from grader.reports.points import counted
+
     for path in changed:
         say(f"{folder}/{path}")
     out.print(f"{counted(len(changed), 'file')} written" if changed else f"{folder} is current")

@@ -3,10 +3,20 @@
 from __future__ import annotations
 
 from grader.batch.grade import Grader
-from grader.cli.backend import BackendOption, Processes, beside_at
+from grader.cli.backend import beside_at
+from grader.cli.checking import own_grader
 from grader.cli.console import out, tell_unusable
-from grader.cli.learner import own_grader
-from grader.cli.options import CourseOption, Names, Student, Work, course_at, student_name, work_in
+from grader.cli.options import (
+    BackendOption,
+    CourseOption,
+    Names,
+    Processes,
+    Student,
+    Work,
+    course_at,
+    student_name,
+    work_in,
+)
 from grader.course.config import CourseError
 from grader.watching.files import changes
 from grader.watching.loop import Loop

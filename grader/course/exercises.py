@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import inspect
+import math
 import sys
 import threading
 import traceback
@@ -16,7 +17,7 @@ from typing import Any
 import jinja2
 
 from grader.course.config import GRADING, CourseError
-from grader.exercise import AuthorError, Exercise
+from grader.exercise import AuthorError, Call, Exercise
 from grader.judging.kinds import units_known
 from grader.judging.questions import render_question
 from grader.judging.units import BadAnswer
@@ -45,6 +46,17 @@ def load_exercise(path: Path, name: str, module: str, rtol: float) -> Exercise:
     for question in exercise.questions.values():
         question.usual_rtol = rtol
     return exercise
+
+
+def expect_devices(exercise: Exercise, devices: int) -> None:
+    """Raises CourseError where a mesh of a call that is executed has more than so many."""
+    calls = [call for c in exercise.checks.values() for call in c.calls if isinstance(call, Call) and not call.timing]
+    for mesh in (m for call in calls for m in call.meshes):
+        need = math.prod(mesh.values())
+        if need > devices:
+            raise CourseError(
+                f"{exercise.id} needs {need} devices for its mesh {dict(mesh)}, course.yaml says devices: {devices}"
+            )
 
 
 def _expect_questions(path: Path, exercise: Exercise) -> None:

@@ -8,18 +8,17 @@ installed package carries the latter inside, for learners who have no other near
 from __future__ import annotations
 
 import hashlib
-import math
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from grader.common.nearest import nearest
 from grader.course.config import PUBLIC, Config, CourseError, Module, read_config
-from grader.course.exercises import load_exercise
 from grader.course.naming import meant_by, only_one
-from grader.declared import nearest
-from grader.exercise import Call, Exercise, Question
-from grader.judging import variants
+
+if TYPE_CHECKING:
+    from grader.exercise import Exercise, Question
 
 EXAMPLE_SEED = "change-me-before-term"  # of the course as it is published
 
@@ -117,23 +116,14 @@ class Course:
         """Raises CourseError when its file is missing or declares something wrongly."""
         with self._lock:  # imports inside imports, from two threads, fail
             if name not in self._loaded:
+                # Here, with NumPy and more that who reads course.yaml alone has no need of.
+                from grader.course.exercises import expect_devices, load_exercise
+
                 path, rtol = self.path_of(name), self.config.tolerances.numbers
                 exercise = load_exercise(path, name, self.module_of[name], rtol)
-                self._expect_devices(exercise)
+                expect_devices(exercise, self.config.devices)
                 self._loaded[name] = exercise
             return self._loaded[name]
-
-    def _expect_devices(self, exercise: Exercise) -> None:
-        calls = [
-            call for c in exercise.checks.values() for call in c.calls if isinstance(call, Call) and not call.timing
-        ]
-        for mesh in (m for call in calls for m in call.meshes):
-            need = math.prod(mesh.values())
-            if need > self.config.devices:
-                raise CourseError(
-                    f"{exercise.id} needs {need} devices for its mesh {dict(mesh)}, "
-                    f"course.yaml says devices: {self.config.devices}"
-                )
 
     def usable(self, names: Iterable[str]) -> tuple[list[str], dict[str, str]]:
         """Of these exercises those that can be used, and for each of the others one line that says why not."""
@@ -168,6 +158,8 @@ class Course:
 
     def params(self, question: Question, student: str = "") -> dict[str, Any]:
         """The parameters that this student's question has; where numbers are shared, everybody's."""
+        from grader.judging import variants
+
         who = student if self.config.variants.mode == "per_student" else None
         return variants.params_for(question, seed=self.config.variants.seed, student=who)
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from grader.common.nearest import near
 from grader.course.config import CourseError
-from grader.declared import near
 
 MANY = 20
 """Names that one line may list; of more the first are, and where to find the others."""

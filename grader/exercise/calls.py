@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from grader import declared
+from grader.common.nearest import near
 from grader.common.sizes import Size
 from grader.declared import AuthorError
 from grader.exercise.arguments import Array
@@ -80,7 +81,7 @@ def _arrays(task: Task, arguments: Mapping[str, Any], keywords: Set[str]) -> dic
                 continue
             if not isinstance(array, Array):
                 problem = f'argument {name} is {declared.a(array)}, not an array such as normal("I", "J")'
-                raise AuthorError(f"{task.name}: {problem}{declared.near(argument, keywords - {argument})}")
+                raise AuthorError(f"{task.name}: {problem}{near(argument, keywords - {argument})}")
             found[name] = array
         _keys_are_names(task, argument, tree)
     return found

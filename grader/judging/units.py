@@ -5,14 +5,16 @@ Values are kept in the course's base: seconds, bytes, FLOP, tokens and their rat
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import re
+import sys
 import threading
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pint
-import pint.errors
+if TYPE_CHECKING:
+    import pint
 
 LONGEST = 100
 """Characters an answer may have."""
@@ -69,8 +71,25 @@ SAME = str.maketrans(
 _pint = threading.Lock()
 
 
+@contextlib.contextmanager
+def _absent(package: str) -> Iterator[None]:
+    """For as long as this lasts a package that nobody has imported is as if it were not installed."""
+    if package in sys.modules:
+        yield
+        return
+    sys.modules[package] = None  # pyright: ignore[reportArgumentType]  # as importlib documents
+    try:
+        yield
+    finally:
+        del sys.modules[package]
+
+
 @functools.cache
 def _registry() -> pint.UnitRegistry:
+    """Imported here: it takes a third of a second, and most commands read no unit."""
+    with _absent("dask"):  # for arrays of Dask's, of which we have none, it would import all of that
+        import pint
+
     registry = pint.UnitRegistry(None)  # pyright: ignore[reportArgumentType]  # None is "empty", as pint documents
     for line in (*PREFIXES, *UNITS, *(f"{name} = 1" for name in COUNTS)):
         registry.define(line)
@@ -111,9 +130,12 @@ def _tokens(text: str) -> Iterator[tuple[str, str]]:
 
 
 def _one(name: str) -> Any:
+    registry = _registry()
+    from pint.errors import PintError
+
     try:
-        return _registry().Quantity(1.0, "percent" if name == "%" else name)
-    except (pint.errors.PintError, AttributeError, ValueError, TypeError) as error:
+        return registry.Quantity(1.0, "percent" if name == "%" else name)
+    except (PintError, AttributeError, ValueError, TypeError) as error:
         raise BadAnswer(f"unknown unit {quote(name)}: write for instance us, ms, KiB, GB/s, FLOP or token") from error
 
 

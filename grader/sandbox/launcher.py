@@ -2,8 +2,11 @@
 
 A process of its own, because the sandbox's supervisor lives in whoever starts it, and because as
 subreaper it gets, and kills, whatever escapes from the sandbox's process group.
-Run as ``launcher.py WRITABLE READABLE MEMORY_MIB PROCESSES THREADS COMMAND...``, the scratch folder first of what is
-writable, 0 for no limit of memory; imports nothing of this package.
+Run as ``launcher.py WRITABLE READABLE PROCESSES THREADS COMMAND...``, the scratch folder first of what is writable; imports
+nothing of this package.
+
+Memory is limited by the kernel (RLIMIT_AS) in each process, and the one in which learner code runs can start no other. A limit of the
+sandbox, of the same size, would stop none sooner, and its supervisor would be asked whenever one of them maps memory.
 """
 
 from __future__ import annotations
@@ -23,9 +26,7 @@ PR_SET_CHILD_SUBREAPER = 36
 CAP_DAC_READ_SEARCH = 2
 
 
-def main(
-    writable: list[str], readable: list[str], memory_mib: int, processes: int, threads: int, command: list[str]
-) -> int:
+def main(writable: list[str], readable: list[str], processes: int, threads: int, command: list[str]) -> int:
     from sandlock import Sandbox
     from sandlock.sandbox import StdioMode
 
@@ -37,7 +38,6 @@ def main(
         fs_readable=readable,
         fs_writable=[*writable, "/dev/null"],
         max_processes=processes,
-        max_memory=f"{memory_mib}M" if memory_mib else None,
         no_coredump=True,
         cwd=writable[0],
     )
@@ -124,5 +124,5 @@ def descendants() -> list[int]:
 
 
 if __name__ == "__main__":
-    writable, readable, *numbers = sys.argv[1:6]
-    sys.exit(main(writable.split(":"), readable.split(":"), *map(int, numbers), command=sys.argv[6:]))
+    writable, readable, *numbers = sys.argv[1:5]
+    sys.exit(main(writable.split(":"), readable.split(":"), *map(int, numbers), command=sys.argv[5:]))

@@ -27,6 +27,7 @@ from collections.abc import Callable
 from typing import Any, BinaryIO
 
 from grader.sandbox.confine import PR_SET_CHILD_SUBREAPER, PR_SET_DUMPABLE, cap, landlock, prctl
+from grader.sandbox.importing import few_looks
 from grader.sandbox.keeper import keep, last_act
 from grader.wire import frames
 
@@ -36,17 +37,20 @@ def main(role: str, memory_mib: int, readable: str = "") -> None:
     asks, answers = _own_streams()
     # JAX would look for plugins of other hardware in every installed package, twice; a worker has its processors.
     importlib.metadata.distributions = lambda **about: iter(())
+    if memory_mib:
+        cap(resource.RLIMIT_AS, memory_mib << 20)
     if role == "trace":  # all that a confined child needs, before it is confined, and no more
-        room = importlib.import_module("grader.learner.child")
-        room.prepare()
+        with few_looks():
+            room = importlib.import_module("grader.learner.child")
+            room.prepare()
         if readable:
             landlock(readable.split(":"))
     else:
-        if memory_mib:
-            cap(resource.RLIMIT_AS, memory_mib << 20)
-        room = importlib.import_module("grader.runner.serve")
+        with few_looks():
+            room = importlib.import_module("grader.runner.serve")
 
     gc.collect()
+    gc.enable()
     gc.freeze()  # to look through all that JAX is takes a child a tenth of a second, as its pages are copied
     if role != "trace":
         gc.set_threshold(20_000, 20, 20)  # reading a program makes thousands of objects, and few circles

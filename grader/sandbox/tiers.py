@@ -139,7 +139,7 @@ def command(tier: str, role: str, scratch: str, memory_mib: int, backend: Backen
         command += [":".join(needs.readable())] if role == "trace" else []
         readable = ":".join([*needs.listable(), *package(role), *drivers.readable(backend)])
         writable = ":".join([scratch, *drivers.writable(backend)])
-        most = [str(memory_mib), str(MAX_PROCESSES), str(MAX_THREADS)]
+        most = [str(MAX_PROCESSES), str(MAX_THREADS)]
         return [*python, str(HERE / "launcher.py"), writable, readable, *most, *command]
     return [*_bwrap(scratch, package(role), backend), *command]
 

@@ -8,23 +8,17 @@ import os
 import select
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from grader.sandbox import needs
+from grader.sandbox import needs, processes
 from grader.sandbox.allowance import backstop
 from grader.sandbox.limits import Limits
-from grader.sandbox.scratch import empty
-from grader.sandbox.tiers import command, environment
+from grader.sandbox.tiers import environment
 from grader.wire import frames
 from grader.wire.backends import CPU, Backend
 from grader.wire.limits import GONE_SECONDS, MAX_STDERR, START_SECONDS
-
-# Launchers die with the *thread* that started them (PR_SET_PDEATHSIG): this one lives as long as we do.
-_starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
 
 
 class WorkerDied(Exception):
@@ -63,6 +57,7 @@ class Worker:
         self._retired = False
         self._phase = "starting"
         self._stderr: Any = None
+        self._begun: processes.Begun | None = None
         self._heard = 0  # length of standard error when the current request was made
 
     def start(self) -> None:
@@ -74,20 +69,8 @@ class Worker:
             raise WorkerDied("died", "it was retired", "starting")
         if self.process is not None:
             return
-        self.scratch = tempfile.mkdtemp(prefix="shardlings-")
-        self._stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed in kill()
-        memory = self.limits.memory_mib if self.backend is CPU else 0
-        settings = environment(self.devices, self.limits.stuck_seconds, self.backend, self.role)
-        self.process = _starter.submit(
-            subprocess.Popen,
-            command(self.tier, self.role, self.scratch, memory, self.backend),
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=self._stderr,
-            env=settings | {"HOME": self.scratch, "TMPDIR": self.scratch},
-            cwd=self.scratch,
-            start_new_session=True,
-        ).result()
+        begun = processes.take(self.role, self.tier, self.devices, self.limits, self.backend)
+        self.process, self.scratch, self._stderr, self._begun = begun.process, begun.scratch, begun.stderr, begun
         self.ready, self._heard, self._phase = False, 0, "starting"
 
     def await_ready(self) -> None:
@@ -267,22 +250,9 @@ class Worker:
         process, self.process = self.process, None
         if process is None:
             return 0
-        for stream in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):
-                if stream is not None:
-                    stream.close()
-        if self.tier == "sandlock":  # the launcher ends its sandbox, orphans included
-            process.terminate()
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(5)
-        with contextlib.suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        code = process.wait()
-        self._stderr.close()
+        assert self._begun is not None
+        code = processes.end(self._begun)
         self._stderr = None
-        empty(self.scratch)
-        with contextlib.suppress(OSError):
-            os.rmdir(self.scratch)
         return -code if code < 0 else max(0, code - 128)  # as launchers tell it
 
     def retire(self) -> None:

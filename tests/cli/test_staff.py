@@ -9,7 +9,7 @@ import pytest
 from typer.testing import CliRunner
 
 from grader import cli
-from grader.cli import staff
+from grader.cli import grading
 from tests.commands import shardlings
 
 
@@ -22,7 +22,7 @@ def test_doctor_tells_devices_and_isolation() -> None:
 
 def test_without_j_an_nbgrader_folder_says_how_many_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     asked: list[int] = []
-    monkeypatch.setattr(staff, "grade_nbgrader", lambda folder, names, jobs, *rest, **more: asked.append(jobs) or 0)
+    monkeypatch.setattr(grading, "grade_nbgrader", lambda folder, names, jobs, *rest, **more: asked.append(jobs) or 0)
     for more in ([], ["-j", "3"]):
         CliRunner().invoke(cli.app, ["grade", "--nbgrader", str(tmp_path), "m", *more])
     assert asked == [0, 3]  # 0: as nbgrader_config.py says

@@ -178,9 +178,10 @@ def traced_program(text: str) -> tuple[dict, bytes, list]:
     return made.request, made.program, [[np.zeros(8, np.float32)]]
 
 
-def test_the_process_that_runs_programs_has_a_limit_on_its_memory() -> None:
+@pytest.mark.parametrize("role", ["run", "trace"])
+def test_a_worker_has_a_limit_on_its_memory(role: str) -> None:
     for tier in WORKING:
-        with Worker("run", tier, 2, Limits(memory_mib=3000)) as worker:
+        with Worker(role, tier, 2, Limits(memory_mib=3000)) as worker:
             worker.await_ready()
             limits = {
                 Path(f"/proc/{pid}/limits").read_text().split("Max address space")[1].split()[0]

@@ -1,0 +1,134 @@
+"""How long until there is something to see? Every command from its very start, against `import jax` in the same round.
+
+first   `grade` of the examples until the first report is on disk: where nothing was ever graded, so that the solutions are tried
+        first, and where they were. The store is empty in both.
+check   one exercise, cold, against a process that imports JAX and multiplies one sharded matrix by hand.
+help, list   what a learner types first.
+
+The sides of a round follow one another, so that what else the machine does falls on all alike. CPU seconds are of a command with all
+that it started. Prints medians and ratios; --json FILE writes all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import resource
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:1] = [str(ROOT)]
+
+from grader.common.files import write_atomic  # noqa: E402
+from grader.course.answers import answers  # noqa: E402
+from grader.course.finding import find_course  # noqa: E402
+from grader.course.reference import reference_source  # noqa: E402
+
+MODULE, EXERCISE = "03_matmuls", "c3_contracting"
+BY_HAND = """
+import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+os.environ["JAX_PLATFORMS"] = "cpu"
+import jax
+import numpy as np
+from jax.sharding import NamedSharding, PartitionSpec as P
+
+mesh = jax.make_mesh((4, 2), ("x", "y"), axis_types=(jax.sharding.AxisType.Auto,) * 2)
+a, b = (np.random.default_rng(0).normal(size=s).astype("float32") for s in ((48, 32), (32, 40)))
+one = jax.device_put(a, NamedSharding(mesh, P(None, "x")))
+two = jax.device_put(b, NamedSharding(mesh, P("x", None)))
+scatter = lambda a, b: jax.lax.psum_scatter(a @ b, "x", scatter_dimension=1, tiled=True)
+product = jax.jit(jax.shard_map(scatter, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, "x")))
+assert np.allclose(product(one, two), a @ b, atol=1e-4)
+"""
+Took = tuple[float, float]  # seconds, and CPU seconds of all; the latter 0 where the command was stopped
+CLEAN = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS", "PYTHONDONTWRITEBYTECODE")}
+
+
+def whole(*words: str, env: dict[str, str] | None = None) -> Took:
+    """A command to its end."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(words, cwd=ROOT, env=CLEAN | (env or {}), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    took, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        sys.exit(f"{' '.join(words)} ended with {done.returncode}: {done.stderr.decode()[-500:]}")
+    return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def first_report(known: Path, isolation: str) -> Took:
+    """``grade`` until a report lies there; ``known``: the folder that remembers which solutions were tried."""
+    with tempfile.TemporaryDirectory() as place:
+        out, words = Path(place, "out"), ["--only", MODULE, "--isolation", isolation, "--out", str(Path(place, "out"))]
+        command = [sys.executable, "-m", "grader", "grade", str(ROOT / "examples" / "submissions"), *words]
+        env = CLEAN | {"XDG_CACHE_HOME": str(known), "SHARDLINGS_CACHE": str(Path(place, "store"))}
+        start = time.perf_counter()
+        process = subprocess.Popen(command, cwd=ROOT, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while process.poll() is None and not any((out / "reports").glob("[!.]*.json")):
+            time.sleep(0.002)
+        took = time.perf_counter() - start
+        process.send_signal(signal.SIGINT)
+        if process.wait() not in (0, 130):
+            sys.exit(f"{' '.join(command)} ended with {process.returncode}")
+    return took, 0.0
+
+
+def sides(place: Path, isolation: str) -> dict[str, Callable[[], Took]]:
+    """What is measured, by name, in the order of a round."""
+    course, work = find_course(ROOT), place / "work"
+    work.mkdir()
+    exercise = course.exercise(EXERCISE)
+    text = reference_source(exercise, answers(course, exercise, "me"))
+    (work / f"{EXERCISE}.py").write_text(text, encoding="utf-8")
+    grader = (sys.executable, "-m", "grader")
+    known = [place / "known"]
+
+    def never() -> Took:
+        known[0] = Path(tempfile.mkdtemp(dir=place))
+        return first_report(known[0], isolation)
+
+    return {
+        "import jax": lambda: whole(sys.executable, "-c", "import jax"),
+        "by hand": lambda: whole(sys.executable, "-c", BY_HAND),
+        "check": lambda: whole(*grader, "check", EXERCISE, "--work", str(work)),
+        "check, confined": lambda: whole(*grader, "check", EXERCISE, "--work", str(work), "--isolation", isolation),
+        "first report, solutions tried first": never,
+        "first report": lambda: first_report(known[0], isolation),
+        "check --help": lambda: whole(*grader, "check", "--help"),
+        "list": lambda: whole(*grader, "list"),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--isolation", default="auto")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    with tempfile.TemporaryDirectory() as place:
+        measured = sides(Path(place), args.isolation)
+        found: dict[str, list[Took]] = {name: [] for name in measured}
+        for _ in range(args.rounds):
+            for name, side in measured.items():
+                found[name].append(side())
+    for name, times in found.items():
+        seconds, cpu = (statistics.median(part) for part in zip(*times, strict=True))
+        base = "by hand" if name.startswith("check") and "help" not in name else "import jax"
+        clock = int(cpu > 0)  # CPU seconds where there are any: they say more on a machine that does other things
+        ratio = statistics.median(t[clock] / b[clock] for t, b in zip(times, found[base], strict=True)) if cpu else 0.0
+        wall = statistics.median(t[0] / b[0] for t, b in zip(times, found[base], strict=True))
+        also = f"   CPU {cpu:5.2f} s, {ratio:4.2f} times" if cpu else ""
+        print(f"{name:36} {seconds:6.2f} s, {wall:5.2f} times {base}{also}")
+    if args.json:
+        write_atomic(args.json, json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()

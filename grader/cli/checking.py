@@ -1,0 +1,157 @@
+"""What ``shardlings check`` and ``shardlings submit`` do with one's own work."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from functools import partial
+from pathlib import Path
+
+import typer
+
+from grader.batch.begun import graded_if_begun
+from grader.batch.compiling import Compiler
+from grader.batch.devices import Devices
+from grader.batch.grade import Grader
+from grader.batch.here import Here
+from grader.batch.submit import Ready
+from grader.cli.backend import beside_at
+from grader.cli.console import FAILED, UNUSABLE, busy, exit_code, out, points, say, tell, tell_unusable
+from grader.cli.options import Asked
+from grader.common.result import Report
+from grader.course.config import CourseError, Module
+from grader.course.loading import Course
+from grader.intake.reading import read
+from grader.intake.submission import Submission
+from grader.reports.overview import print_first_failure, print_left, print_overview
+from grader.reports.points import counted
+from grader.reports.terminal import print_report
+from grader.reports.untrusted import clean
+from grader.reports.wording import first_failure, is_begun, is_unfinished
+from grader.sandbox.tiers import environment
+
+WITH_SOLUTIONS = "Hidden checks and answers were judged as well, since the solutions are here."
+
+
+def check_work(
+    found: Course, chosen: list[str], names: list[str], place: Path, tier: str, student: str, asked: Asked,
+    *, told: bool, as_json: bool,
+) -> int:  # fmt: skip
+    """Check the work at ``place`` on these exercises, and print what came of it; the exit code.
+
+    Args:
+        names: as they were typed.
+        told: say that it is run without a sandbox.
+    """
+    if told:
+        tell("note", f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto")
+    submission = read(place, student, found.module_of, found.handed_out)
+    begun = begun_of(found, submission, chosen, names or ["the course"], place)
+    chosen, unusable = found.usable(chosen if names else begun)
+    tell_unusable(unusable)
+    if not chosen:
+        return UNUSABLE
+    in_short = not (as_json or names or len(chosen) == 1)
+    doing = f"checking {counted(len(chosen), 'exercise')}, a second or more for each"
+    beside = beside_at(asked.backend, asked.processes, found, tier)
+    with own_grader(found, tier, *beside) as grader, busy(doing, quiet=as_json):
+        grade = partial(graded_if_begun, grader) if in_short else grader.grade
+        graded = grade(submission, chosen, public=not found.solved)
+    if in_short:
+        print_in_short(found, graded)
+    elif as_json:
+        typer.echo(graded.dumps(), nl=False)
+    else:
+        print_report(graded, out)
+        print_judged(found, chosen)
+        for name in traced_and_wrong(found, graded)[:1]:
+            say(f"What your functions do, collective by collective: shardlings explain {name}", style="dim")
+    left = any(not e.handed_in for e in graded.exercises)
+    return UNUSABLE if unusable else exit_code([graded], student=True) or (FAILED if left else 0)
+
+
+def traced_and_wrong(course: Course, graded: Report) -> list[str]:
+    """The exercises in which a program of the learner's fails for what it does: ``explain`` shows that."""
+    return [
+        e.exercise
+        for e in graded.exercises
+        for r in [first_failure(e)]
+        if r is not None and r.status == "failed" and not is_unfinished(r) and r.kind == "check"
+        if (task := course.exercise(e.exercise).tasks.get(r.task)) and task.kind != "function"
+    ]
+
+
+def print_judged(course: Course, names: Sequence[str]) -> None:
+    """What was judged of these exercises, where that is not plain."""
+    if course.solved:
+        out.print(WITH_SOLUTIONS)
+    elif hidden := sum(course.exercise(name).hidden_points * course.weight(name) for name in names):
+        out.print(f"Hidden checks decide on {points(hidden)} more when your work is graded.")
+
+
+def print_in_short(course: Course, graded: Report) -> None:
+    """A line for each exercise that is begun, the first failure, and how to see more."""
+    print_overview(graded, {m.id: m.title for m in course.config.modules}, out)
+    out.print()
+    if failing := print_first_failure(graded, out):
+        out.print()
+        say(
+            f"All of it: shardlings check {failing.exercise}; again whenever you save: shardlings watch {failing.exercise}"
+        )
+    elif waiting := next((e.exercise for e in graded.exercises if not is_begun(e)), None):
+        say(f"Next: shardlings show {waiting}, then shardlings watch {waiting}")
+    if course.solved:
+        out.print(WITH_SOLUTIONS)
+
+
+def begun_of(course: Course, submission: Submission, chosen: list[str], names: list[str], place: Path) -> list[str]:
+    """Those of the chosen exercises that the work has, one at least."""
+    if begun := [e for e in chosen if e in submission.sources]:
+        return begun
+    first = chosen[0]
+    raise CourseError(
+        f"nothing of {', '.join(names)} in {place}: looked for files such as {first}.py and "
+        f"{course.module_of[first]}.ipynb; go to your work or pass --work FOLDER"
+    )
+
+
+def own_grader(
+    course: Course, tier: str = "none", devices: Devices | None = None, compiler: Compiler | None = None
+) -> Grader:
+    """For one's own work: usually without isolation, and in this process where there is no fork (Windows)."""
+    if hasattr(os, "fork"):
+        return Grader(course, tier, devices=devices, compiler=compiler)
+    os.environ.update(environment(course.config.devices) | {"PATH": os.environ.get("PATH", "")})
+    return Grader(course, "none", here=Here({}, compiler), compiler=compiler)
+
+
+def submit_module(
+    found: Course, listed: Module, place: Path, who: str, to: Path | None, student: str, *, full: bool
+) -> None:
+    """Check a module and hand it in; ``who`` does it, ``student`` as typed. ``full``: print every result."""
+    from grader.batch import submit as submitting
+    from grader.integrations.nbgrader import exchange
+
+    near = (place.resolve(), place.resolve() / listed.id)
+    inside = next((p for p in near if p.name == listed.id and (p / f"{listed.id}.ipynb").is_file()), None)
+    exchanged = inside if to is None and exchange.configured() else None
+    named = "" if exchanged else student or submitting.login()  # asked before anything is checked
+    with own_grader(found) as grader, busy(f"checking {listed.id}, some seconds"):
+        ready = submitting.prepare(found, listed.id, place, who, grader)
+    if full:
+        print_report(ready.report, out)
+    else:
+        print_left(ready.report, {listed.id: listed.title}, out)
+    print_missing(ready)
+    if exchanged:
+        say(f"handed in: {exchange.submit(exchanged)}", style="bold")
+    else:
+        path = submitting.write_zip(found, listed.id, place, ready, to or Path(), named)
+        say(f"wrote {path}; upload it as it is", style="bold")
+
+
+def print_missing(ready: Ready) -> None:
+    """What is not done yet in exercises that are begun; which are not begun stands above."""
+    for exercise in filter(is_begun, ready.report.exercises):
+        if tasks := ready.missing.get(exercise.exercise):
+            say(f"missing in {exercise.exercise}: {clean(', '.join(tasks))}", style="yellow")

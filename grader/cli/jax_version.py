@@ -1,0 +1,24 @@
+"""Which JAX it must be."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import re
+
+# As pyproject.toml says. .ci/run proves the oldest, and the newest below the bound that each Python can have.
+OLDEST_JAX, UNTESTED_JAX = (0, 10, 2), (0, 13)
+
+
+def jax_problem(version: str | None = None) -> str:
+    """Empty, or one line when JAX is missing or too old."""
+    oldest = ".".join(map(str, OLDEST_JAX))
+    try:
+        version = version or importlib.metadata.version("jax")
+    except importlib.metadata.PackageNotFoundError:
+        return f"JAX is not installed; pip install 'jax>={oldest}'"
+    return "" if numbers(version) >= OLDEST_JAX else f"JAX {version} is too old; pip install 'jax>={oldest}'"
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    """``0.10.2`` as ``(0, 10, 2)``."""
+    return tuple(int(n) for n in re.findall(r"\d+", version)[:3])

@@ -1,0 +1,160 @@
+"""What ``shardlings list`` and ``shardlings show`` print."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from grader.cli.console import UNUSABLE, out, points, print_json, say, tell, tell_unusable
+from grader.cli.options import usual_place
+from grader.course.config import CourseError
+from grader.course.finding import PACKAGED
+from grader.course.loading import Course
+from grader.course.stubs import page
+from grader.exercise import Exercise, Quantity
+from grader.judging.kinds import kind_name
+from grader.judging.questions import render_question
+from grader.reports.statement import print_markdown
+
+LIST_WIDTH = 76
+
+
+def list_all(found: Course, *, as_json: bool) -> int:
+    """All modules with their exercises; the exit code."""
+    good, unusable = found.usable(found.module_of)
+    rows = [
+        {
+            "module": module.id,
+            "exercise": name,
+            "title": found.exercise(name).title,
+            "stars": found.exercise(name).stars,
+            "points": found.exercise(name).points * module.weight,
+            "extension": found.exercise(name).extension,
+            "deadline": module.deadline.isoformat() if module.deadline else None,
+        }
+        for module in found.config.modules
+        for name in module.exercises
+        if name in good
+    ]
+    if as_json:
+        print_json(rows)
+    else:
+        print_list(found, rows)
+    tell_unusable(unusable)
+    return UNUSABLE if unusable else 0
+
+
+def print_list(course: Course, rows: list[dict[str, Any]]) -> None:
+    """Each module with the rows of its exercises; names stand whole, however narrow the terminal."""
+    for module in course.config.modules:
+        due = f" — due {module.deadline:%Y-%m-%d %H:%M}" if module.deadline else ""
+        out.print(f"\n[bold]{module.id}[/bold]  {module.title}{due}", highlight=False)
+        listed = [row for row in rows if row["module"] == module.id]
+        if out.width >= LIST_WIDTH:
+            table = Table.grid(padding=(0, 2, 0, 0))
+            for row in listed:
+                table.add_row(f"  {row['exercise']:26}", f"{'*' * row['stars']:4}", f"{worth(row):>17}", row["title"])
+            out.print(table, highlight=False, markup=False)
+            continue
+        for row in listed:
+            say(f"  {row['exercise']}", style="bold")
+            about = Text(f"{'*' * row['stars']} {worth(row)}  {row['title']}")
+            out.print(Padding(about, (0, 0, 0, 4)), highlight=False)
+
+
+def worth(row: Mapping[str, Any]) -> str:
+    """``2 points``, ``2.5 bonus points``."""
+    amount = points(row["points"])
+    return amount.replace(" ", " bonus ") if row["extension"] else amount
+
+
+def show_one(found: Course, name: str, hint: int, student: str, *, as_json: bool) -> None:
+    """One exercise, or one of its questions, with the numbers of ``student``; or so many ``hint``s alone."""
+    _, unusable = found.usable(found.module_of)
+    several, only = found.find(name, lambda exercise: [*exercise.questions, *exercise.tasks])
+    if len(several) > 1:
+        raise CourseError(f"{name} has several exercises: show one of {', '.join(several)}")
+    chosen = several[0]
+    tell_unusable({e: reason for e, reason in unusable.items() if e != chosen}, "note")
+    exercise = found.exercise(chosen)
+    hints = hints_of(exercise, only, hint)
+    if only in exercise.tasks:  # a function is told of where its exercise is
+        if not hint:
+            tell("note", f"{only} is a function of {chosen}")
+        only = None
+    questions = questions_for(found, exercise, student, only)
+    if as_json:
+        checks = [{"label": c.label, "points": c.points} for c in exercise.checks.values()]
+        print_json({"exercise": exercise.id, "statement": exercise.statement, "checks": checks,
+                    "hidden_points": exercise.hidden_points, "questions": questions, "hints": hints})  # fmt: skip
+        return
+    if hint:
+        print_hints(exercise, name, hints, hint)
+        return
+    if only is None:
+        print_statement(exercise, solved=found.solved)
+    for question in questions:
+        out.print(f"\nQuestion {question['name']} ({points(question['points'])})", style="bold")
+        out.print(question["text"], markup=False, highlight=False)
+    if only is None:
+        steps = [f"Write: {written_in(found, exercise)}", f"Check: shardlings check {exercise.id}"]
+        if hints_of(exercise, None, 1):
+            steps.append(f"Stuck? shardlings show {exercise.id} --hint 1")
+        out.print("\n" + "\n".join(steps), style="dim", markup=False, highlight=False)
+
+
+def hints_of(exercise: Exercise, only: str | None, most: int) -> dict[str, list[str]]:
+    """The first hints of each task and question that has any, or of the one of this name."""
+    named = {**exercise.tasks, **exercise.questions}
+    return {name: list(of.hints[:most]) for name, of in named.items() if of.hints[:most] and only in (None, name)}
+
+
+def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]], most: int) -> None:
+    """The hints alone: who asks for one has read the statement."""
+    for of, texts in hints.items():
+        for number, text in enumerate(texts, 1):
+            out.print(f"Hint {number} for {of}: {text}", markup=False, highlight=False)
+    if not hints:
+        say(f"there are no hints for {name}")
+    elif any(most < len(owner.hints) for of in hints if (owner := {**exercise.tasks, **exercise.questions}[of])):
+        say(f"More? shardlings show {name} --hint {most + 1}", style="dim")
+
+
+def written_in(course: Course, exercise: Exercise) -> str:
+    """The file to write into, as it is named from here, and the notebook beside it; by name where they lie elsewhere."""
+    if course.root == PACKAGED:
+        return "shardlings start FOLDER copies the exercises, to write into"
+    module = course.module_of[exercise.id]
+    path = usual_place(course) / module / f"{exercise.id}.py"
+    return f"{os.path.relpath(path) if path.is_file() else path.name} or {module}.ipynb beside it"
+
+
+def questions_for(course: Course, exercise: Exercise, student: str, only: str | None) -> list[dict[str, Any]]:
+    """The exercise's questions, or the one of this name, with the student's numbers."""
+    return [
+        {
+            "name": q.name,
+            "points": q.points,
+            "kind": kind_name(q),
+            "unit": q.answer.unit if isinstance(q.answer, Quantity) else "",
+            "text": render_question(q, course.params(q, student)),
+        }
+        for q in exercise.questions.values()
+        if only in (None, q.name)
+    ]
+
+
+def print_statement(exercise: Exercise, *, solved: bool) -> None:
+    """What is to be done, and what is checked of it."""
+    print_markdown(page(exercise), out)
+    if exercise.checks:
+        out.print("\n[bold]Checked" + ("" if solved else " before you submit") + "[/bold]")
+    for check in exercise.checks.values():
+        out.print(f"  {check.points:>4g}  {check.label}", markup=False, highlight=False)
+    if exercise.hidden_points:
+        out.print(f"  {exercise.hidden_points:>4g}  hidden checks, when your work is graded")

@@ -1,0 +1,77 @@
+"""What a command imports and loads: so much of how long it takes to say its first word can be tested on any machine."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from grader.cli import COMMANDS, app, grading, is_mistake
+from grader.cli.grading import grade_batch
+from grader.course import exercises
+from grader.course.config import CourseError
+from grader.course.finding import find_course
+from grader.sandbox.tiers import NoIsolation
+from tests.commands import ROOT
+
+HEAVY = ("jax", "numpy", "pint", "jinja2", "nbformat", "pandas", "matplotlib", "dask", "rich.progress", "rich.markdown")
+
+
+def imported(*words: str) -> set[str]:
+    """The modules that a command has imported when it ends."""
+    code = (
+        "import json, sys\nfrom grader import __main__\nsys.argv = ['shardlings', *json.loads(sys.argv[1])]\n"
+        "try: __main__.main()\nexcept SystemExit: pass\nprint('\\n' + json.dumps(list(sys.modules)))"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, json.dumps(words)], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    return set(json.loads(done.stdout.splitlines()[-1]))
+
+
+@pytest.mark.parametrize("words", [("list", "--help"), ("show", "--help"), ("check", "--help"), ("grade", "--help")])
+def test_help_of_a_command_imports_nothing_that_it_does(words: tuple[str, ...]) -> None:
+    found = imported(*words)
+    assert found.isdisjoint(HEAVY)
+    assert not {"grader.batch", "grader.judging", "grader.exercise", "grader.reports.pages"} & found
+
+
+def test_a_wrong_name_is_told_before_anything_is_imported_for_it() -> None:
+    assert imported("check", "no_such_exercise").isdisjoint(HEAVY)
+
+
+def test_every_command_is_where_the_table_says() -> None:
+    import typer
+
+    group: Any = typer.main.get_command(app)
+    assert {name: command.name for name, command in group.commands.items()} == {name: name for name in COMMANDS}
+
+
+def test_a_users_mistake_is_known_by_name_also_where_its_kind_has_kinds() -> None:
+    class NoGpu(CourseError):
+        pass
+
+    assert is_mistake(NoGpu("x")) and is_mistake(NoIsolation("x"))
+    assert not is_mistake(ValueError("x"))
+
+
+def test_before_the_first_report_only_what_is_graded_is_loaded(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    loaded: list[str] = []
+    when_graded: list[str] = []
+    load = exercises.load_exercise
+    monkeypatch.setattr(
+        exercises, "load_exercise", lambda path, name, *rest: loaded.append(name) or load(path, name, *rest)
+    )
+    monkeypatch.setattr(grading.store, "grade_batch", lambda *_: when_graded.extend(loaded) or ([], {}))
+    course = find_course(ROOT)
+    submission = ROOT / "examples" / "submissions" / "ada"
+    code = grade_batch(
+        course, [submission], tmp_path / "out", ["03_matmuls"], 1, "none", None, as_json=True, remember=False
+    )
+    assert code == 0
+    assert set(when_graded) == set(course.module("03_matmuls").exercises)
+    assert set(loaded) == set(course.module_of)  # whether the others can be used is told in the end

@@ -1,0 +1,66 @@
+"""Processes of workers, begun before anybody asks them."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from grader.sandbox.limits import Limits
+from grader.sandbox.processes import begin_ahead, end, take
+from grader.sandbox.worker import Worker
+from grader.wire.backends import CPU
+from tests.commands import ROOT
+
+
+def test_a_process_begun_ahead_is_taken_once_and_only_for_what_it_was_begun_for() -> None:
+    limits = Limits()
+    begin_ahead(("trace",), "none", 3, limits)
+    try:
+        ahead = take("trace", "none", 3, limits, CPU)
+        again = take("trace", "none", 3, limits, CPU)
+        begin_ahead(("trace",), "none", 3, limits)
+        stricter = take("trace", "none", 3, limits.model_copy(update={"memory_mib": 4000}), CPU)
+        last = take("trace", "none", 3, limits, CPU)
+        pids = {one.process.pid for one in (ahead, again, stricter, last)}
+        assert len(pids) == 4
+        assert last.process.args != stricter.process.args  # its own limit of memory is on its command line
+    finally:
+        for one in (ahead, again, stricter, last):
+            end(one)
+            assert not Path(one.scratch).exists()
+
+
+def test_a_worker_answers_that_was_begun_ahead() -> None:
+    limits = Limits()
+    begin_ahead(("trace",), "none", 2, limits)
+    with Worker("trace", "none", 2, limits) as worker:
+        assert worker.answers()
+        worker.start()
+        assert worker.process is not None
+
+
+def environments() -> Iterator[bytes]:
+    """Of all processes that can be looked at: a worker's names its folder."""
+    for path in Path("/proc").glob("[0-9]*/environ"):
+        with contextlib.suppress(OSError):
+            yield path.read_bytes()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
+@pytest.mark.parametrize("how", ["", "raise SystemExit(2)", "raise RuntimeError"])
+def test_one_that_nobody_took_ends_with_the_command(how: str, tmp_path: Path) -> None:
+    code = (
+        "from grader.sandbox.limits import Limits\nfrom grader.sandbox import processes\n"
+        "processes.begin_ahead(('trace', 'run'), 'none', 1, Limits())\n"
+        f"{how}\n"
+    )
+    env = os.environ | {"TMPDIR": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, timeout=60, check=False)
+    assert list(tmp_path.iterdir()) == []
+    assert not any(str(tmp_path).encode() in environment for environment in environments())
