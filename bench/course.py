@@ -1,29 +1,46 @@
 """How long does the whole course take: ``verify``, and grading one perfect submission of all modules?
 
+    python bench/course.py [--rounds 2] [--without-verify] [--json FILE]
+
 Cold: the command, from its start, with fresh workers. Warm: the same submission again with the workers it left
-(programs are remembered), as in the middle of a batch. Ratios of one run, side by side. What a submission takes warm is, most of it,
-JAX tracing and lowering its programs in its own process: those CPU seconds are shown beside it.
+(programs are remembered), as in the middle of a batch; once with one host, which asks one file after another, once with
+two. Beside the clock's seconds stand the CPU seconds of all processes, by what they are for, and the same by hand: one
+warm process, without isolation, that loads, traces, lowers, reads and judges, and runs nothing twice (``limit.py``).
 """
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
+import statistics
 import subprocess
 import sys
 import tempfile
 import time
+from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
-from grader.batch import workers
-from grader.batch.grade import Grader
-from grader.course.answers import answers
-from grader.course.finding import find_course
-from grader.course.loading import Course
-from grader.course.reference import reference_source
-from grader.intake.reading import read
-from grader.sandbox.tiers import best_tier
-
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+os.environ["JAX_PLATFORMS"] = "cpu"
 ROOT = Path(__file__).resolve().parent.parent
+sys.path[:1] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "bench")]
+
+import limit  # noqa: E402
+
+from grader.batch.grade import Grader  # noqa: E402
+from grader.batch.workers import Workers  # noqa: E402
+from grader.course.answers import answers  # noqa: E402
+from grader.course.finding import find_course  # noqa: E402
+from grader.course.loading import Course  # noqa: E402
+from grader.course.reference import reference_source  # noqa: E402
+from grader.intake.reading import read  # noqa: E402
+from grader.intake.submission import Submission  # noqa: E402
+from grader.sandbox.tiers import best_tier  # noqa: E402
+
+HOSTS = (1, 2)
+TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def perfect(course: Course, folder: Path) -> Path:
@@ -34,45 +51,85 @@ def perfect(course: Course, folder: Path) -> Path:
     return folder
 
 
-def command(*words: str) -> float:
-    start = time.perf_counter()
+def command(*words: str) -> tuple[float, float]:
+    """Seconds of the clock, and CPU seconds of all processes, that a command takes."""
+    before, start = os.times(), time.perf_counter()
     subprocess.run([sys.executable, "-m", "grader.cli", *words], cwd=ROOT, check=True, capture_output=True)
-    return time.perf_counter() - start
+    took, after = time.perf_counter() - start, os.times()
+    return took, after.children_user + after.children_system - before.children_user - before.children_system
 
 
-def tracing_told(to: list[float]) -> None:
-    """From now on the CPU seconds of each learner's process go there."""
-    own = workers.Workers._one_child
+def of_process(pid: int) -> float:
+    """CPU seconds of a process, of those it started, and of those that these waited for."""
+    children = (entry.read_text().split() for entry in Path(f"/proc/{pid}/task").glob("*/children"))
+    own = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+    return sum(map(int, own[11:15])) / TICKS + sum(of_process(int(child)) for some in children for child in some)
 
-    def one_child(self: workers.Workers, *about: Any) -> tuple[bool, str, float]:
-        ended = own(self, *about)
-        to.append(ended[2])
-        return ended
 
-    workers.Workers._one_child = one_child  # pyright: ignore[reportAttributeAccessIssue]
+def spent(grader: Grader) -> dict[str, float]:
+    """CPU seconds so far: of this process, of those that trace, and of those that run."""
+    workers = {worker for host in grader.hosts if isinstance(host, Workers) for worker in host.processes}
+    found = defaultdict(float, parent=time.process_time())
+    for pid, role in [(worker.process.pid, worker.role) for worker in workers if worker.process]:
+        found[role] += of_process(pid)
+    return found
+
+
+def warm(course: Course, submission: Submission, hosts: int, rounds: int) -> list[dict[str, float]]:
+    """Of each round ``seconds`` of the clock, and CPU seconds of ``parent``, ``trace`` and ``run``."""
+    found: list[dict[str, float]] = []
+    with Grader(course, best_tier(), hosts) as grader:
+        for _ in range(1 + rounds):
+            before, start = spent(grader), time.perf_counter()
+            report = grader.grade(submission, list(course.module_of))
+            took = time.perf_counter() - start
+            assert report.earned == sum(e.points for e in report.exercises), "it is not perfect"
+            found.append({"seconds": took} | {k: v - before[k] for k, v in spent(grader).items()})
+    return found[1:]
+
+
+def by_hand(course: Course, submission: Submission, rounds: int) -> list[dict[str, float]]:
+    """Of each round the CPU seconds of each part."""
+    names = list(course.module_of)
+    sources = [(name, submission.sources[name]) for name in names]
+    limit.share_ir_context()
+    found = [limit.by_hand(course, names, sources).spent for _ in range(1 + rounds)]
+    return [{part: float(seconds) for part, seconds in one.items()} for one in found[1:]]
 
 
 def main() -> None:
-    course, traced = find_course(ROOT), []
-    tracing_told(traced)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rounds", type=int, default=2)
+    parser.add_argument("--without-verify", action="store_true")
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    course = find_course(ROOT)
     with tempfile.TemporaryDirectory() as place:
-        work = Path(place) / "perfect"
+        work = Path(place, "perfect")
         work.mkdir()
         perfect(course, work)
-        cold = command("grade", str(work), "--out", str(Path(place) / "out"), "-j", "1")
+        found: dict[str, Any] = {"exercises": len(course.module_of)}
+        found["cold"] = command("grade", str(work), "--out", str(Path(place, "out")), "-j", "1", "--no-store")
         submission = read(work, "perfect", course.module_of)
-        with Grader(course, best_tier()) as grader:
-            for _ in range(2):
-                traced.clear()
-                start = time.perf_counter()
-                report = grader.grade(submission, list(course.module_of))
-                warm = time.perf_counter() - start
-        whole = sum(e.points for e in report.exercises)
-        assert report.earned == whole, f"{report.earned} of {whole}"
-    print(f"one perfect submission, {len(course.module_of)} exercises, {whole:g} points")
-    print(f"  cold {cold:6.1f} s   warm {warm:6.1f} s   {cold / warm:.1f}x")
-    print(f"  of the warm one {sum(traced):6.1f} CPU s in {len(traced)} learner's processes")
-    print(f"  verify -j 2 {command('verify', '-j', '2'):6.1f} s")
+        found["warm"] = {str(hosts): warm(course, submission, hosts, args.rounds) for hosts in HOSTS}
+        found["by hand"] = by_hand(course, submission, args.rounds)
+    if not args.without_verify:
+        found["verify"] = command("verify", "--no-store", "-j", "2")
+    print(f"one perfect submission, {found['exercises']} exercises; seconds of the clock, CPU seconds of all processes")
+    print(f"  cold                   {found['cold'][0]:6.1f} s {found['cold'][1]:6.1f} CPU s")
+    for hosts, of in found["warm"].items():
+        middle = sorted(of, key=lambda one: one["seconds"])[(len(of) - 1) // 2]
+        parts = ", ".join(f"{part} {middle[part]:.1f}" for part in ("parent", "trace", "run"))
+        cpu = sum(middle.values()) - middle["seconds"]
+        print(f"  warm, {hosts} at a time       {middle['seconds']:6.1f} s {cpu:6.1f} CPU s: {parts}")
+    parts = {part: statistics.median(one[part] for one in found["by hand"]) for part in found["by hand"][0]}
+    print(
+        f"  by hand                        {sum(parts.values()):6.1f} CPU s: {', '.join(f'{p} {s:.1f}' for p, s in parts.items())}"
+    )
+    if "verify" in found:
+        print(f"verify -j 2              {found['verify'][0]:6.1f} s {found['verify'][1]:6.1f} CPU s")
+    if args.json:
+        args.json.write_text(json.dumps(found, indent=2) + "\n")
 
 
 if __name__ == "__main__":

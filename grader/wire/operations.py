@@ -11,6 +11,7 @@ import json
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 from grader.wire.frames import BadFrame, dtype_of, json_of
@@ -18,6 +19,9 @@ from grader.wire.plain import as_list, as_size, as_text
 
 MAX_OPERATIONS = 5_000
 """A program of more operations, written out, does not carry them, nor does one of more values or uses of them."""
+
+MOST_KEPT, LONGEST_KEPT = 512, 1 << 15
+"""Programs that are read once however often they come, and the longest of these, in characters: some tens of MiB in all."""
 
 MAX_VALUES = 8 * MAX_OPERATIONS
 MAX_USES = 12 * MAX_OPERATIONS  # of values, by operations and as results of bodies
@@ -171,7 +175,16 @@ def to_text(program: Operations) -> str:
 
 
 def from_text(text: str) -> Operations:
-    """The inverse of ``to_text`` for data from another process. Raises BadFrame for what is no program."""
+    """The inverse of ``to_text`` for data from another process. Raises BadFrame for what is no program.
+
+    Equal texts may come to one and the same object: many submissions hold the same program, and taking one apart costs
+    the process that judges more than anything else.
+    """
+    return _read(text) if len(text) <= LONGEST_KEPT else _read.__wrapped__(text)
+
+
+@lru_cache(MOST_KEPT)
+def _read(text: str) -> Operations:
     return from_json(json_of(text.encode("utf-8", "replace"), "operations are"))
 
 

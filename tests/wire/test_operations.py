@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 
 from grader.wire.frames import BadFrame
 from grader.wire.operations import (
+    LONGEST_KEPT,
     MAX_USES,
     Body,
     Communication,
@@ -157,3 +158,10 @@ def test_text_that_is_no_operations_is_a_bad_frame(text: str, why: str) -> None:
 def test_operations_come_back_from_text() -> None:
     program = Operations({"x": 2}, (Value((4,), "float32"),), Body((0,), (), (0,)))
     assert from_text(to_text(program)) == program
+
+
+def test_equal_texts_are_taken_apart_once_unless_they_are_long() -> None:
+    short = to_text(PROGRAM)
+    assert from_text(short) is from_text(str(short))
+    long = short + " " * LONGEST_KEPT
+    assert from_text(long) is not from_text(long) and from_text(long) == PROGRAM
