@@ -125,7 +125,7 @@ def test_a_file_is_read_and_a_folder_without_one_has_none(tmp_path: Path) -> Non
         ("overrides:\n" + LINE + "overrides:\n" + LINE, r"overrides\.yaml:3: overrides is there twice; keep one"),
         ("overrides:\n" + LINE.replace("points: 1", "points: 1, points: 2"), r"overrides\.yaml:2: points is there twice"),
         ("overrides: &a\n  - *a\n", r"overrides\.yaml:"),
-        ("- a\n", r"overrides\.yaml:1: the file: "),
+        ("- a\n", r"overrides\.yaml:1: the file: it should begin with a field, as in overrides: \.\.\."),
         ("a: [", r"overrides\.yaml:\d: not YAML"),
     ],
 )  # fmt: skip
