@@ -50,6 +50,7 @@ def measure(students: int, load: list[int], otter: int) -> dict[str, Any]:
         "isolation": measured("isolation.py", "--rounds", "1"),
         "load": measured("load.py", "--students", *map(str, load), "--without"),
         "limit": measured("limit.py", "--rounds", "1"),
+        "course": measured("course.py", "--rounds", "1"),
         "nbgrader": measured("nbgrader.py", "--students", str(students)),
         "otter": measured("otter.py", "--students", str(otter)),
     }
@@ -66,6 +67,8 @@ def rows(rounds: list[dict[str, Any]]) -> Iterator[Row]:
         yield from of_classes([one["load"] for one in rounds])
     if "limit" in parts:
         yield from of_the_limit([one["limit"] for one in rounds])
+    if "course" in parts:
+        yield from of_the_course([one["course"] for one in rounds])
     if "nbgrader" in parts:
         yield from of_nbgrader([one["nbgrader"] for one in rounds])
     if "otter" in parts:
@@ -137,6 +140,24 @@ def of_the_limit(limits: list[dict[str, Any]]) -> Iterator[Row]:
         each = [one["parts"][part][0] / one["parts"][part][1] * 1e3 for one in limits]
         yield f"of the limit: {part}, {times} times", what, "ms each", each
     yield "grade, less an unchanged run, against the limit", what, "x", [o["grade"][0] / o["limit"][0] for o in limits]
+
+
+def of_the_course(rounds: list[dict[str, Any]]) -> Iterator[Row]:
+    """A perfect submission of everything, whose CPU seconds it takes, and the same by hand; then what proving takes."""
+    what = f"{rounds[0]['exercises']} exercises"
+    yield "a perfect submission, cold", what, "s", [one["cold"][0] for one in rounds]
+    for hosts in rounds[0]["warm"]:
+        of = [found for one in rounds for found in one["warm"][hosts]]
+        yield f"a perfect submission, warm, {hosts} at a time", what, "s", [found["seconds"] for found in of]
+        for role in ("parent", "trace", "run"):
+            yield f"of it: {role}, {hosts} at a time", what, "s of CPU", [found[role] for found in of]
+    hands = [found for one in rounds for found in one["by hand"]]
+    yield "the same by hand: all of it", what, "s of CPU", [sum(found.values()) for found in hands]
+    for part in hands[0]:
+        yield f"the same by hand: {part}", what, "s of CPU", [found[part] for found in hands]
+    if all("verify" in one for one in rounds):
+        yield "verify --no-store -j 2", what, "s", [one["verify"][0] for one in rounds]
+        yield "verify --no-store -j 2", what, "s of CPU", [one["verify"][1] for one in rounds]
 
 
 def of_nbgrader(rounds: list[dict[str, Any]]) -> Iterator[Row]:
