@@ -14,7 +14,6 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -28,6 +27,7 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:1] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "bench")]
 
 import limit  # noqa: E402
+from spending import of_processes, whole  # noqa: E402
 
 from grader.batch.grade import Grader  # noqa: E402
 from grader.batch.workers import Workers  # noqa: E402
@@ -40,7 +40,7 @@ from grader.intake.submission import Submission  # noqa: E402
 from grader.sandbox.tiers import best_tier  # noqa: E402
 
 HOSTS = (1, 2)
-TICKS = os.sysconf("SC_CLK_TCK")
+GRADER = (sys.executable, "-m", "grader")
 
 
 def perfect(course: Course, folder: Path) -> Path:
@@ -51,27 +51,12 @@ def perfect(course: Course, folder: Path) -> Path:
     return folder
 
 
-def command(*words: str) -> tuple[float, float]:
-    """Seconds of the clock, and CPU seconds of all processes, that a command takes."""
-    before, start = os.times(), time.perf_counter()
-    subprocess.run([sys.executable, "-m", "grader.cli", *words], cwd=ROOT, check=True, capture_output=True)
-    took, after = time.perf_counter() - start, os.times()
-    return took, after.children_user + after.children_system - before.children_user - before.children_system
-
-
-def of_process(pid: int) -> float:
-    """CPU seconds of a process, of those it started, and of those that these waited for."""
-    children = (entry.read_text().split() for entry in Path(f"/proc/{pid}/task").glob("*/children"))
-    own = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return sum(map(int, own[11:15])) / TICKS + sum(of_process(int(child)) for some in children for child in some)
-
-
 def spent(grader: Grader) -> dict[str, float]:
     """CPU seconds so far: of this process, of those that trace, and of those that run."""
     workers = {worker for host in grader.hosts if isinstance(host, Workers) for worker in host.processes}
-    found = defaultdict(float, parent=time.process_time())
+    found: dict[str, float] = defaultdict(float, parent=time.process_time())
     for pid, role in [(worker.process.pid, worker.role) for worker in workers if worker.process]:
-        found[role] += of_process(pid)
+        found[role] += of_processes(pid)
     return found
 
 
@@ -109,12 +94,12 @@ def main() -> None:
         work.mkdir()
         perfect(course, work)
         found: dict[str, Any] = {"exercises": len(course.module_of)}
-        found["cold"] = command("grade", str(work), "--out", str(Path(place, "out")), "-j", "1", "--no-store")
+        found["cold"] = whole(*GRADER, "grade", str(work), "--out", str(Path(place, "out")), "-j", "1", "--no-store")
         submission = read(work, "perfect", course.module_of)
         found["warm"] = {str(hosts): warm(course, submission, hosts, args.rounds) for hosts in HOSTS}
         found["by hand"] = by_hand(course, submission, args.rounds)
     if not args.without_verify:
-        found["verify"] = command("verify", "--no-store", "-j", "2")
+        found["verify"] = whole(*GRADER, "verify", "--no-store", "-j", "2")
     print(f"one perfect submission, {found['exercises']} exercises; seconds of the clock, CPU seconds of all processes")
     print(f"  cold                   {found['cold'][0]:6.1f} s {found['cold'][1]:6.1f} CPU s")
     for hosts, of in found["warm"].items():

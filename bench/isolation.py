@@ -8,17 +8,18 @@ the less of it is that. CPU seconds are of all processes; they say more than wal
 from __future__ import annotations
 
 import argparse
-import contextlib
 import dataclasses
 import json
 import os
-import resource
 import statistics
 import sys
 import time
 from pathlib import Path
 
-sys.path[:1] = [str(Path(__file__).resolve().parent.parent)]
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:1] = [str(ROOT), str(ROOT / "bench")]
+
+from spending import Took, of_processes  # noqa: E402
 
 from grader.batch.grade import Grader  # noqa: E402
 from grader.common.files import write_atomic  # noqa: E402
@@ -26,13 +27,10 @@ from grader.course.finding import find_course  # noqa: E402
 from grader.course.loading import Course  # noqa: E402
 from grader.course.reference import reference_source  # noqa: E402
 from grader.intake.submission import Chunk, Source, Submission  # noqa: E402
-from grader.sandbox.launcher import children  # noqa: E402
 from grader.sandbox.tiers import TIERS, available  # noqa: E402
 
-ROOT = Path(__file__).resolve().parent.parent
 MODULE = "03_matmuls"
 STUDENTS, ROUNDS, JOBS = 20, 3, 2
-Took = tuple[float, float]  # seconds, CPU seconds
 
 
 def students(course: Course, names: list[str], count: int) -> list[Submission]:
@@ -47,19 +45,6 @@ def students(course: Course, names: list[str], count: int) -> list[Submission]:
     return found
 
 
-def cpu() -> float:
-    """Of this process and of all below it: of those that live, and of what they waited for."""
-    own = resource.getrusage(resource.RUSAGE_SELF)
-    used, todo = own.ru_utime + own.ru_stime, children()
-    while todo:
-        pid = todo.pop()
-        todo += children(pid)
-        with contextlib.suppress(OSError):
-            numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-            used += sum(map(int, numbers[11:15])) / os.sysconf("SC_CLK_TCK")
-    return used
-
-
 def batch(course: Course, tier: str, work: list[Submission], names: list[str], seed: str) -> Took:
     course.config = course.config.model_copy(update={"seed": seed})
     failed: list[Exception] = []
@@ -68,7 +53,7 @@ def batch(course: Course, tier: str, work: list[Submission], names: list[str], s
         if isinstance(report, Exception):
             failed.append(report)
 
-    start, before = time.perf_counter(), cpu()
+    start, before = time.perf_counter(), of_processes(os.getpid())
     with Grader(course, tier, JOBS) as grader:
         grader.warm()
         if work:
@@ -76,10 +61,8 @@ def batch(course: Course, tier: str, work: list[Submission], names: list[str], s
         workers = [worker for host in grader.hosts for worker in getattr(host, "processes", [])]
         for worker in workers:
             worker.await_ready()
-        took, used = (
-            time.perf_counter() - start,
-            cpu() - before,
-        )  # bubblewrap waits for nobody: they are asked while they live
+        # Asked while they live: bubblewrap waits for nobody.
+        took, used = time.perf_counter() - start, of_processes(os.getpid()) - before
     if failed:
         raise failed[0]
     return took, used

@@ -13,8 +13,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
-import resource
 import signal
 import statistics
 import subprocess
@@ -25,7 +23,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-sys.path[:1] = [str(ROOT)]
+sys.path[:1] = [str(ROOT), str(ROOT / "bench")]
+
+from spending import CLEAN, Took, whole  # noqa: E402
 
 from grader.common.files import write_atomic  # noqa: E402
 from grader.course.answers import answers  # noqa: E402
@@ -49,18 +49,6 @@ scatter = lambda a, b: jax.lax.psum_scatter(a @ b, "x", scatter_dimension=1, til
 product = jax.jit(jax.shard_map(scatter, mesh=mesh, in_specs=(P(None, "x"), P("x", None)), out_specs=P(None, "x")))
 assert np.allclose(product(one, two), a @ b, atol=1e-4)
 """
-Took = tuple[float, float]  # seconds, and CPU seconds of all; the latter 0 where the command was stopped
-CLEAN = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS", "PYTHONDONTWRITEBYTECODE")}
-
-
-def whole(*words: str, env: dict[str, str] | None = None) -> Took:
-    """A command to its end."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(words, cwd=ROOT, env=CLEAN | (env or {}), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
-    took, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode:
-        sys.exit(f"{' '.join(words)} ended with {done.returncode}: {done.stderr.decode()[-500:]}")
-    return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
 def first_report(known: Path, isolation: str) -> Took:

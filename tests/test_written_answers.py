@@ -111,10 +111,7 @@ def test_a_person_gives_parts_of_its_points(course: Course, workers: Workers) ->
 def test_the_class_page_names_whose_words_are_to_be_read(course: Course, workers: Workers) -> None:
     report = graded(course, workers, "'It waits.'")
     (found,) = who_needs_a_person([report], {}, [])
-    assert (found.kind, found.reason) == (
-        "by hand",
-        f"2 points to be given by hand, in overrides.yaml: {NAME}/why_it_waits",
-    )
+    assert (found.kind, found.reason) == ("by hand", f"2 points to be given by hand: {NAME}/why_it_waits")
     assert [b.name for b in broken_results([report])] == ["why_it_waits"] and check_rates([report]) == []
 
 

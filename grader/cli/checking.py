@@ -100,7 +100,7 @@ def print_in_short(course: Course, graded: Report) -> None:
         )
     elif waiting := next((e.exercise for e in graded.exercises if not is_begun(e)), None):
         say(f"Next: shardlings show {waiting}, then shardlings watch {waiting}")
-    if course.solved:
+    if course.solved and any(is_begun(e) for e in graded.exercises):
         out.print(WITH_SOLUTIONS)
 
 

@@ -238,6 +238,8 @@ def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: b
         print_attention(summary.attention, out)
     else:
         print_summary(summary, out)
+    if any(one.kind == "by hand" for one in summary.attention):
+        out.print(f"Points by hand go into {to}/overrides.yaml: docs/term.md", highlight=False, soft_wrap=True)
     if folder.suspicions:
         text = f"{len(folder.suspicions)} wrong answers are right for another student's numbers: {to}/integrity.json"
         out.print(text, highlight=False, soft_wrap=True)

@@ -248,10 +248,9 @@ def nbgrader_init(
 ) -> None:
     """Make a course folder for nbgrader: one assignment per module, and the grader plugged in."""
     from grader.integrations.nbgrader import folder as folders
-
-    changed = folders.init(course_at(course), folder)
     from grader.reports.points import counted
 
+    changed = folders.init(course_at(course), folder)
     for path in changed:
         say(f"{folder}/{path}")
     out.print(f"{counted(len(changed), 'file')} written" if changed else f"{folder} is current")

@@ -91,11 +91,7 @@ def _to_be_read(report: Report) -> str:
     """The answers in words whose points nobody has given yet."""
     found = [(e, r) for e, r in _waiting(report) if r.status == "waiting"]
     points = counted(round(sum(r.points for _, r in found), 6), "point")
-    return (
-        f"{points} to be given by hand, in overrides.yaml: {a_few([f'{e.exercise}/{r.name}' for e, r in found])}"
-        if found
-        else ""
-    )
+    return f"{points} to be given by hand: {a_few([f'{e.exercise}/{r.name}' for e, r in found])}" if found else ""
 
 
 def _waiting(report: Report) -> list[tuple[ExerciseReport, Result]]:

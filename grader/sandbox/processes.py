@@ -21,10 +21,10 @@ from grader.wire.backends import CPU, Backend
 
 # Launchers die with the *thread* that started them (PR_SET_PDEATHSIG): this one lives as long as we do.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
-_ahead: dict[tuple[object, ...], list[Future[Begun]]] = {}  # begun, and not yet taken; by all that they were begun with
-_living: dict[
-    tuple[int, int], Begun
-] = {}  # by whose they are (a fork has its parent's) and number: all that nobody has ended
+# Begun, and not yet taken; by all that they were begun with.
+_ahead: dict[tuple[object, ...], list[Future[Begun]]] = {}
+# All that nobody has ended, by whose they are (a fork has its parent's) and number.
+_living: dict[tuple[int, int], Begun] = {}
 _lock = Lock()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -10,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from grader.cli import COMMANDS, app, grading, is_mistake
+from grader.cli import COMMANDS, MISTAKES, app, grading, is_mistake
 from grader.cli.grading import grade_batch
 from grader.course import exercises
 from grader.course.config import CourseError
@@ -49,6 +50,12 @@ def test_every_command_is_where_the_table_says() -> None:
 
     group: Any = typer.main.get_command(app)
     assert {name: command.name for name, command in group.commands.items()} == {name: name for name in COMMANDS}
+
+
+def test_every_mistake_is_an_exception_of_that_name() -> None:
+    for name in MISTAKES:
+        place, _, kind = name.rpartition(".")
+        assert is_mistake(getattr(importlib.import_module(place), kind)("x"))
 
 
 def test_a_users_mistake_is_known_by_name_also_where_its_kind_has_kinds() -> None:

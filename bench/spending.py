@@ -1,0 +1,42 @@
+"""What commands and processes cost, in seconds of the clock and in CPU seconds of all that takes part."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:1] = [str(ROOT), str(ROOT / "bench")]
+
+from grader.sandbox.launcher import children  # noqa: E402
+
+Took = tuple[float, float]
+"""Seconds, and CPU seconds of all; the latter 0 where a command was stopped."""
+CLEAN = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS", "PYTHONDONTWRITEBYTECODE")}
+
+
+def whole(*words: str, env: dict[str, str] | None = None) -> Took:
+    """A command to its end. Ends this one where that fails."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    done = subprocess.run(words, cwd=ROOT, env=CLEAN | (env or {}), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
+    took, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
+    if done.returncode:
+        sys.exit(f"{' '.join(words)} ended with {done.returncode}: {done.stderr.decode()[-500:]}")
+    return took, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
+def of_processes(*pids: int) -> float:
+    """CPU seconds of these processes, of all below them, and of what they waited for."""
+    used, todo = 0.0, list(pids)
+    while todo:
+        pid = todo.pop()
+        todo += children(pid)
+        with contextlib.suppress(OSError):  # it has ended meanwhile
+            numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+            used += sum(map(int, numbers[11:15])) / os.sysconf("SC_CLK_TCK")
+    return used
