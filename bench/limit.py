@@ -4,7 +4,8 @@
 
 By hand: one warm process without isolation, pipes, files or reports. Every distinct source is loaded, traced and lowered once,
 every distinct program is read, compiled and run once, every distinct result judged once. Ours: ``shardlings grade`` over the
-same class, from its start, less what a run costs in which nothing is left to do. Both in CPU seconds of all processes, so
+same class, from its start, less what a run costs in which nothing is left to do; and what the second half of the class adds
+to the first, which is the steady state: a start is the same for both. All in CPU seconds of all processes, so
 that other work on the machine counts little; rounds alternate, the middle one of each is shown.
 """
 
@@ -17,13 +18,15 @@ os.environ["JAX_PLATFORMS"] = "cpu"
 
 import argparse
 import json
+import shutil
 import statistics
 import sys
 import tempfile
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from contextlib import contextmanager
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -58,7 +61,7 @@ class ByHand:
     def __init__(self, course: Course, names: list[str]) -> None:
         self.course = course
         self.plans = {n: plan(course.exercise(n), public=False, seed=f"{course.config.seed}/hidden") for n in names}
-        self.spent: Counter[str] = Counter()
+        self.spent: dict[str, float] = defaultdict(float)
         self.done: Counter[str] = Counter()
         self.known: dict[tuple[str, tuple], list[Finding]] = {}
         self.judged: set[Any] = set()
@@ -107,12 +110,22 @@ class ByHand:
 
         return findings.decoded(ask, body, blobs, run)
 
+    @property
+    def whole(self) -> float:
+        return sum(self.spent.values())
 
-def by_hand(course: Course, names: list[str], sources: list[tuple[str, Source]]) -> ByHand:
-    hand = ByHand(course, names)
-    for name, source in sources:
-        hand.source(name, source)
-    return hand
+
+def by_hand(course: Course, names: list[str], *parts: list[tuple[str, Source]]) -> tuple[ByHand, list[float]]:
+    """What is of each part that no earlier one had; with the CPU seconds that each took."""
+    hand, took, seen = ByHand(course, names), [], set()
+    for sources in parts:
+        before = hand.whole
+        for name, source in dict.fromkeys(sources):
+            if (name, source) not in seen:
+                hand.source(name, source)
+        seen |= set(sources)
+        took.append(hand.whole - before)
+    return hand, took
 
 
 def main() -> None:
@@ -130,19 +143,29 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         load.make(course, args.module, args.students, args.duplicates, place / "work")
-        works = [read(p, p.name, course.module_of, frozenset()) for p in sorted((place / "work").iterdir())]
-        distinct = list(dict.fromkeys((n, s) for w in works for n, s in w.sources.items()))
+        folders = sorted((place / "work").iterdir())
+        first = place / "first half"
+        first.mkdir()
+        for folder in folders[: len(folders) // 2]:
+            shutil.copytree(folder, first / folder.name)
+        works = [read(p, p.name, course.module_of, frozenset()) for p in folders]
+        of_each = [list(w.sources.items()) for w in works]
+        halves = [list(chain(*of_each[: len(works) // 2])), list(chain(*of_each[len(works) // 2 :]))]
+        distinct = list(dict.fromkeys(chain(*halves)))
         by_hand(course, names, distinct[: len(names)])  # warm
-        hands, ours = [], []
+        hands, ours, second = [], [], []
         for number in range(args.rounds):
             execution._answered._made.clear()  # what earlier rounds compiled is not remembered
             execution._executed._made.clear()
             execution._compiled._made.clear()
-            hands.append(by_hand(course, names, distinct))
+            hand, took = by_hand(course, names, *halves)
+            hands.append(hand)
             out, store = place / f"out{number}", place / f"store{number}"
-            first, again = (load.graded(ROOT, args.module, place / "work", out, store, args.jobs) for _ in range(2))
-            ours.append((first.cpu - again.cpu, again.cpu))
-    totals = [sum(hand.spent.values()) for hand in hands]
+            half = load.graded(ROOT, args.module, first, place / f"half{number}", place / f"halfs{number}", args.jobs)
+            whole, again = (load.graded(ROOT, args.module, place / "work", out, store, args.jobs) for _ in range(2))
+            ours.append((whole.cpu - again.cpu, again.cpu))
+            second.append([took[1], whole.cpu - half.cpu])
+    totals = [hand.whole for hand in hands]
     hand = hands[totals.index(statistics.median_low(totals))]
     limit, cost = statistics.median(totals), statistics.median(steady for steady, _ in ours)
     print(
@@ -156,8 +179,13 @@ def main() -> None:
         f"  grade, less an unchanged run    {cost:7.2f} s   from {min(ours)[0]:.2f} to {max(ours)[0]:.2f}   {cost / limit:.2f} of the limit"
     )
     print(f"  an unchanged run                {statistics.median(start for _, start in ours):7.2f} s")
+    ratio = statistics.median(steady / hand for hand, steady in second)
+    print(
+        f"  of these, the second half       {second[0][0]:7.2f} s by hand, {second[0][1]:.2f} s by grade   {ratio:.2f} of the limit"
+    )
     if args.json:
         found = {
+            "second_half": second,
             "students": args.students, "duplicates": args.duplicates, "distinct": len(distinct), "limit": totals,
             "grade": [steady for steady, _ in ours], "unchanged": [start for _, start in ours],
             "parts": {what: [hand.spent[what], hand.done[what]] for what in hand.spent},

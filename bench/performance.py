@@ -139,6 +139,8 @@ def of_the_limit(limits: list[dict[str, Any]]) -> Iterator[Row]:
     for part, (_, times) in limits[0]["parts"].items():
         each = [one["parts"][part][0] / one["parts"][part][1] * 1e3 for one in limits]
         yield f"of the limit: {part}, {times} times", what, "ms each", each
+    steady = [one["second_half"][0][1] / one["second_half"][0][0] for one in limits]
+    yield "steady state: what a class's second half adds, against the limit", what, "x", steady
     yield "grade, less an unchanged run, against the limit", what, "x", [o["grade"][0] / o["limit"][0] for o in limits]
 
 

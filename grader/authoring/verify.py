@@ -11,6 +11,7 @@ what learners are given holds no line of a solution, no hidden check and no seed
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import as_completed
 from dataclasses import dataclass
 
 from grader.authoring import inputs, modes, possible
@@ -54,7 +55,9 @@ def verify(
     seeds: int = 1,
     cache: Cache | None = None,
 ) -> int:
-    """Prove these exercises, then the course; ``tell`` gets each exercise's problems. Returns their number.
+    """Prove these exercises, then the course; ``tell`` gets each one's problems when it is done. Returns their number.
+
+    The last of a course are its largest, and come first: at the end all jobs have something to do.
 
     Args:
         seeds: with how many seeds the reference and each misconception are tried.
@@ -72,10 +75,10 @@ def verify(
         return problems
 
     with pool_of(grader.jobs) as pool:
-        proofs = {name: pool.submit(proof, name) for name in names}
-        for name, future in proofs.items():
+        proofs = {pool.submit(proof, name): name for name in reversed(names)}
+        for future in as_completed(proofs):
             problems = future.result()
-            tell(name, problems)
+            tell(proofs[future], problems)
             total += len(problems)
     problems = list(course_problems(course))
     tell("course", problems)

@@ -41,6 +41,16 @@ from grader.judging.slips import matches, with_hint
 from grader.reports.pages import load_templates
 from grader.sandbox.worker import Worker
 
+MOST_CHECKED = 1000  # different outcomes of an exercise's checks
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What the checks of an exercise say, before its weight, and what they looked at."""
+
+    results: list[Result]
+    evidence: list[Evidence]
+
 
 @dataclass
 class Known:
@@ -82,6 +92,7 @@ class Grader:
         for workers in self.hosts:
             self._free.put(workers)
         self._known: dict[Any, Known] = {}
+        self._checked: dict[bytes | None, Checked] = {}  # by all that they depend on, which is the same for many
         self._plans: dict[tuple[str, bool], list[Ask]] = {}
         self._digests: dict[tuple[str, ...], str] = {}
         self._lock = threading.Lock()
@@ -184,7 +195,8 @@ class Grader:
 
             def report(public: bool) -> ExerciseReport:
                 answers = [Answered(ask, found[ask.same]) for ask in plans[public]]
-                return self._report(submission, name, answers, notes, workers, public)
+                checked = self._checks(name, answers, workers, public)
+                return self._report(submission, name, answers, notes, public, checked)
 
             return report(False), report(True), [Answered(ask, found[same]) for same, ask in every.items()]
 
@@ -224,11 +236,14 @@ class Grader:
                 if (known := self._remembered(submission, name, key, [], public)) is None:
                     fault = Fault("missing", "nothing was handed in for this exercise")
                     found = [Answered(a, fault) for a in plans[name]]
-                    known = self._remember(key, found, self._report(submission, name, found, [], workers, public))
+                    checked = self._checks(name, found, workers, public)
+                    known = self._remember(key, found, self._report(submission, name, found, [], public, checked))
                 done[name] = known
             else:
                 groups.setdefault(source, []).append(name)
-        judging: list[tuple[str, bytes | None, list[Answered], list[str], Future[list[Result]]]] = []
+        judging: list[
+            tuple[str, bytes | None, list[Answered], list[str], bytes | None, Future[list[Result]] | Checked]
+        ] = []
 
         def came_to(by: Workers | Here, source: Source, spent: Spent) -> Collected | dict[str, ExerciseReport]:
             """What all that is asked of a source comes to; its reports, where that was judged before."""
@@ -260,12 +275,21 @@ class Grader:
                     continue
                 own = {id(ask) for ask in plans[name]}
                 answered = [a for a in found.answered if id(a.ask) in own]
-                judged = pool.submit(judge_checks, self.course.exercise(name), answered, public=public)
-                judging.append((name, key, answered, notes, judged))
+                of_checks = None if fresh else self._checks_key(name, plans[name], found.came_to, public)
+                checked = self._checked.get(of_checks) or pool.submit(
+                    judge_checks, self.course.exercise(name), answered, public=public
+                )
+                judging.append((name, key, answered, notes, of_checks, checked))
 
         def finish() -> None:
-            for name, key, found, notes, judged in judging:
-                report = self._report(submission, name, found, notes, workers, public, judged.result())
+            for name, key, found, notes, of_checks, checked in judging:
+                if isinstance(checked, Future):
+                    checked = self._hinted(self.course.exercise(name), checked.result(), found, workers, public)
+                    if of_checks and self._lasts(name, found) and all(r.status != "broken" for r in checked.results):
+                        if len(self._checked) >= MOST_CHECKED:
+                            self._checked.clear()
+                        self._checked[of_checks] = checked
+                report = self._report(submission, name, found, notes, public, checked)
                 done[name] = self._remember(key, found, report)
             judging.clear()
 
@@ -318,13 +342,25 @@ class Grader:
         return found.model_copy(update=whose)
 
     def _remember(self, key: bytes | None, answered: list[Answered], report: ExerciseReport) -> ExerciseReport:
-        """Unless something ended by time or memory: of the submission, or of what hints come from."""
-        with self._lock:
-            compared = [known for (exercise, _), known in self._known.items() if exercise == report.exercise]
-        findings = [a.finding for a in answered] + [f for known in compared for f in list(known.findings.values())]
-        if self.memory and key and all(map(lasting, findings)):
+        if self.memory and key and self._lasts(report.exercise, answered):
             self.memory.keep_verdict(key, report.model_copy(update={"notes": [], "pseudonym": "", "basis": {}}))
         return report
+
+    def _lasts(self, name: str, answered: list[Answered]) -> bool:
+        """Unless something ended by time or memory: of the submission, or of what hints come from."""
+        with self._lock:
+            compared = [known for (exercise, _), known in self._known.items() if exercise == name]
+        findings = [a.finding for a in answered] + [f for known in compared for f in list(known.findings.values())]
+        return all(map(lasting, findings))
+
+    def _checks_key(
+        self, name: str, asks: Sequence[Ask], came_to: Mapping[Ask, bytes] | None, public: bool
+    ) -> bytes | None:
+        """As ``_verdict_key``, of an exercise's checks alone: who hands in the same programs seldom gives the same answers."""
+        if self.memory is None or came_to is None:
+            return None
+        about = json.dumps([name, self._digest([name]), public, self.course.solved])
+        return self.memory.key(b"checks", about.encode(), *(came_to[a] for a in asks if not isinstance(a.of, Question)))
 
     def plan(self, name: str, public: bool) -> list[Ask]:
         """The same for everybody, so drawn once."""
@@ -339,15 +375,11 @@ class Grader:
         name: str,
         answered: list[Answered],
         notes: list[str],
-        workers: Workers | Here,
         public: bool,
-        judged: list[Result] | None = None,
+        checked: Checked,
     ) -> ExerciseReport:
-        """``judged``: what ``judge_checks`` says of what was answered, where that is known."""
         exercise = self.course.exercise(name)
-        results = judge_checks(exercise, answered, public=public) if judged is None else judged
-        if self.course.solved:
-            results = self._with_hints(exercise, results, answered, workers, public)
+        results = [*checked.results]
         results += [self._judge_answer(exercise, q, answered, submission) for q in exercise.questions.values()]
         weight = self.course.weight(name)
         results = [r.model_copy(update={"points": r.points * weight, "earned": r.earned * weight}) for r in results]
@@ -361,11 +393,23 @@ class Grader:
             results=results,
             notes=notes,
             handed_in=name in submission.sources,
-            evidence=[_evidence(a) for a in answered if not isinstance(a.ask.of, Question)],
+            evidence=[*checked.evidence],
             pseudonym=pseudonym_of(submission.sources[name]) if name in submission.sources else "",
             extension=exercise.extension,
             basis={} if public else self._basis(submission, name),
         )
+
+    def _checks(self, name: str, answered: list[Answered], workers: Workers | Here, public: bool) -> Checked:
+        exercise = self.course.exercise(name)
+        return self._hinted(exercise, judge_checks(exercise, answered, public=public), answered, workers, public)
+
+    def _hinted(
+        self, exercise: Exercise, results: list[Result], answered: list[Answered], workers: Workers | Here, public: bool
+    ) -> Checked:
+        """What was judged, with the hints of the misconceptions that it comes of."""
+        if self.course.solved:
+            results = self._with_hints(exercise, results, answered, workers, public)
+        return Checked(results, [_evidence(a) for a in answered if not isinstance(a.ask.of, Question)])
 
     def _basis(self, submission: Submission, name: str) -> dict[str, str]:
         """What this exercise is graded with, so that a regrade can say what is another."""

@@ -104,7 +104,7 @@ def verify(
     ):
         count = verifier.verify(found, grader, chosen, proven, seeds, cache)
     if as_json:
-        print_json(problems_of)
+        print_json({name: problems_of[name] for name in [*chosen, "course"]})
     else:
         slips = sum(len(found.exercise(n).misconceptions) for n in found.usable(chosen)[0])
         what = f"{counted(len(chosen), 'exercise')}, {counted(slips, 'misconception')}"

@@ -46,6 +46,7 @@ QUICKLY: dict[str, Any] = {
     "xla_backend_optimization_level": 0,
     "xla_cpu_use_fusion_emitters": False,  # each fusion would be taken through MLIR, with a context of its own; until 0.11
     "xla_cpu_parallel_codegen_split_count": 1,  # and each part of the program through LLVM
+    "xla_cpu_experimental_ynn_fusion_type": "",  # a library that prepares sums and products when they first run, on each device
 }
 PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # whose factors a device may round
 HIGHEST = "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]"

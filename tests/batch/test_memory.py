@@ -8,13 +8,13 @@ from typing import Any
 
 import pytest
 
-from grader.batch import memory
+from grader.batch import grade, memory
 from grader.batch.grade import Grader
 from grader.batch.memory import Digest, Forgotten, Memory, remembered
 from grader.batch.why import why
 from grader.common.cache import Cache
 from grader.common.observation import Fault
-from grader.common.result import Report
+from grader.common.result import Report, Result
 from grader.course.loading import Course
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask
@@ -86,6 +86,28 @@ def test_the_second_time_nothing_is_traced_and_reports_are_the_same(
     asked.clear()
     assert reports(course, cache) == fresh
     assert set(asked) == {CLASS["fay"]}, "what does not load is traced again"
+
+
+@isolated
+def test_whose_programs_are_the_same_are_judged_once_whatever_they_answer(
+    course: Course, cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = "\ngather_time = {}\n"
+    texts = {
+        f"{who} {n}": CLASS[who] + answer.format(n) for who in ("ada", "bo", "cy") for n in (1.5, "'3 us'", "'4 hours'")
+    }
+    texts["dot"] = CLASS["bo"].replace("zeros", "ones") + answer.format(1.5)  # another program, the same answer
+    judged, judge = [], grade.judge_checks
+
+    def counted(*about: Any, **public: Any) -> list[Result]:
+        judged.append(about)
+        return judge(*about, **public)
+
+    monkeypatch.setattr(grade, "judge_checks", counted)
+    together = reports(course, cache, texts)
+    assert len(judged) == 4, "cy's stands one line further down, and what is wrong with bo's stands on no line"
+    assert together == reports(course, None, texts)
+    assert len({Report.loads(r).exercises[0].results[-1].reason for r in together.values()}) == 2
 
 
 @isolated
