@@ -17,7 +17,6 @@ import statistics
 import sys
 import tempfile
 import time
-from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
@@ -27,10 +26,9 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:1] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "bench")]
 
 import limit  # noqa: E402
-from spending import of_processes, whole  # noqa: E402
+from spending import by_role, whole  # noqa: E402
 
 from grader.batch.grade import Grader  # noqa: E402
-from grader.batch.workers import Workers  # noqa: E402
 from grader.course.answers import answers  # noqa: E402
 from grader.course.finding import find_course  # noqa: E402
 from grader.course.loading import Course  # noqa: E402
@@ -51,25 +49,16 @@ def perfect(course: Course, folder: Path) -> Path:
     return folder
 
 
-def spent(grader: Grader) -> dict[str, float]:
-    """CPU seconds so far: of this process, of those that trace, and of those that run."""
-    workers = {worker for host in grader.hosts if isinstance(host, Workers) for worker in host.processes}
-    found: dict[str, float] = defaultdict(float, parent=time.process_time())
-    for pid, role in [(worker.process.pid, worker.role) for worker in workers if worker.process]:
-        found[role] += of_processes(pid)
-    return found
-
-
 def warm(course: Course, submission: Submission, hosts: int, rounds: int) -> list[dict[str, float]]:
     """Of each round ``seconds`` of the clock, and CPU seconds of ``parent``, ``trace`` and ``run``."""
     found: list[dict[str, float]] = []
     with Grader(course, best_tier(), hosts) as grader:
         for _ in range(1 + rounds):
-            before, start = spent(grader), time.perf_counter()
+            before, start = by_role(grader), time.perf_counter()
             report = grader.grade(submission, list(course.module_of))
             took = time.perf_counter() - start
             assert report.earned == sum(e.points for e in report.exercises), "it is not perfect"
-            found.append({"seconds": took} | {k: v - before[k] for k, v in spent(grader).items()})
+            found.append({"seconds": took} | {k: v - before[k] for k, v in by_role(grader).items()})
     return found[1:]
 
 
@@ -78,7 +67,7 @@ def by_hand(course: Course, submission: Submission, rounds: int) -> list[dict[st
     names = list(course.module_of)
     sources = [(name, submission.sources[name]) for name in names]
     limit.share_ir_context()
-    found = [limit.by_hand(course, names, sources).spent for _ in range(1 + rounds)]
+    found = [limit.by_hand(course, names, sources)[0].spent for _ in range(1 + rounds)]
     return [{part: float(seconds) for part, seconds in one.items()} for one in found[1:]]
 
 

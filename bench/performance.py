@@ -194,6 +194,7 @@ def page(found: dict[str, Any]) -> str:
         f"Measured on {found['machine']}. Ratios are of one round each; CPU seconds are of all processes, and say more than",
         "wall time where a machine has other work. Module `03_matmuls`, two submissions at a time. What is of a",
         "class is from an empty store; classes with other shares handed in twice are not to be compared.",
+        "What is further from the least there could be than we would like: [where the time goes](where-time-goes.md).",
         "",
         *(line for note in found.get("notes", []) for line in (note, "")),
         "| figure | of | median | least to most | unit |",

@@ -8,11 +8,14 @@ import resource
 import subprocess
 import sys
 import time
+from collections import defaultdict
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 sys.path[:1] = [str(ROOT), str(ROOT / "bench")]
 
+from grader.batch.grade import Grader  # noqa: E402
+from grader.batch.workers import Workers  # noqa: E402
 from grader.sandbox.launcher import children  # noqa: E402
 
 Took = tuple[float, float]
@@ -40,3 +43,12 @@ def of_processes(*pids: int) -> float:
             numbers = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
             used += sum(map(int, numbers[11:15])) / os.sysconf("SC_CLK_TCK")
     return used
+
+
+def by_role(grader: Grader) -> dict[str, float]:
+    """CPU seconds so far: of this process, of those that trace, and of those that run."""
+    workers = {worker for host in grader.hosts if isinstance(host, Workers) for worker in host.processes}
+    found: dict[str, float] = defaultdict(float, parent=time.process_time())
+    for pid, role in [(worker.process.pid, worker.role) for worker in workers if worker.process]:
+        found[role] += of_processes(pid)
+    return found

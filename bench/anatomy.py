@@ -1,0 +1,91 @@
+"""Whose CPU time does one source more cost? One with nothing in it, one that asks for devices, the solution: in every tier, and by hand.
+
+    python bench/anatomy.py [--sources 60] [--module 03_matmuls] [--rounds 3] [--json FILE]
+
+Every source is another one by a comment, so each gets a process of its own and is traced; their programs are all the same, which
+is the cheapest there is: what is left to the runner and to judging was done by the warm-up. What a source with nothing in it costs
+is what a process of its own costs; asking for devices starts XLA in it. By hand is one warm process without isolation (``limit.py``).
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+os.environ["JAX_PLATFORMS"] = "cpu"
+
+import limit
+from spending import by_role
+
+from grader.batch.grade import Grader
+from grader.common.files import write_atomic
+from grader.course.finding import find_course
+from grader.course.loading import Course
+from grader.course.reference import reference_source
+from grader.intake.submission import Chunk, Source, Submission
+from grader.sandbox.tiers import TIERS, available
+
+ROOT = Path(__file__).resolve().parent.parent
+Sources = list[tuple[str, Source]]
+
+
+def sources(names: list[str], count: int, start: int, text: Callable[[str], str]) -> Sources:
+    """``count`` sources of the exercises in turn, each with a comment that no other has."""
+    found = []
+    for number in range(start, start + count):
+        name = names[number % len(names)]
+        found.append((name, Source(f"{name}.py", (Chunk(f"{name}.py", f"{text(name)}\n# {number}\n"),))))
+    return found
+
+
+def each_part(course: Course, tier: str, work: list[Sources]) -> list[dict[str, float]]:
+    """Of each part of the work, after the first: CPU milliseconds a source, by what processes are for."""
+    found = []
+    with Grader(course, tier) as grader:
+        for part in work:
+            before = by_role(grader)
+            for number, (name, source) in enumerate(part):
+                grader.grade(Submission(f"s{number}", {name: source}, (), source.chunks[0].text), [name])
+            after = by_role(grader)
+            found.append({role: (seconds - before[role]) / len(part) * 1e3 for role, seconds in after.items()})
+    return found[1:]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sources", type=int, default=60)
+    parser.add_argument("--module", default="03_matmuls")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--json", type=Path)
+    args = parser.parse_args()
+    course = find_course(ROOT)
+    names = list(course.module(args.module).exercises)
+    limit.share_ir_context()
+    texts: dict[str, Callable[[str], str]] = {
+        "nothing in it": lambda name: "",
+        "devices": lambda name: "import jax\n\njax.devices()",
+        "the solution": lambda name: reference_source(course.exercise(name), {}),
+    }
+    found: dict[str, dict[str, list[dict[str, float]]]] = {}
+    for what, text in texts.items():
+        work = [sources(names, args.sources, at * args.sources, text) for at in range(1 + args.rounds)]
+        hands = limit.by_hand(course, names, *work)[1][1:]
+        found[what] = {"by hand": [{"all": seconds / args.sources * 1e3} for seconds in hands]}
+        for tier in [tier for tier in TIERS if not available(tier)]:
+            found[what][tier] = each_part(course, tier, work)
+    print(f"one source more, {args.module}: CPU ms, the least of {args.rounds} rounds of {args.sources} sources")
+    for what, ways in found.items():
+        for way, rounds in ways.items():
+            parts = min(rounds, key=lambda one: sum(one.values()))
+            said = ", ".join(f"{role} {ms:.1f}" for role, ms in parts.items() if len(parts) > 1)
+            print(f"  {what:14} {way:9} {sum(parts.values()):7.1f}  {said}")
+    if args.json:
+        write_atomic(args.json, json.dumps(found, indent=2) + "\n")
+
+
+if __name__ == "__main__":
+    main()
