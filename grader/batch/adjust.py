@@ -29,7 +29,7 @@ class Adjustments:
         overrides: of all students.
         extension: a student's.
         times: by student and module, when work of this run was handed in.
-        problems: (student, one line) for each override that needs a person; found anew after ``begin``.
+        problems: (student, one line) for each override that needs a person; whole after ``end``.
     """
 
     config: Config | None = None
@@ -47,15 +47,16 @@ class Adjustments:
         """
         return self._adjusted(graded, old)[0]
 
-    def begin(self, students: Sequence[str]) -> None:
-        """All reports of a folder are about to be settled."""
-        self.problems = unknown(self.overrides, students)
-
     def settle(self, graded: Report, old: Report | None) -> Report:
         """The same, and ``problems`` has what a person must look at."""
         settled, problems = self._adjusted(graded, old)
         self.problems += [(graded.student, problem) for problem in problems]
         return settled
+
+    def end(self, students: Sequence[str]) -> None:
+        """All reports of a folder, of these students, are settled."""
+        self.problems.sort(key=lambda problem: problem[0])
+        self.problems[:0] = unknown(self.overrides, students)
 
     def _adjusted(self, graded: Report, old: Report | None) -> tuple[Report, list[str]]:
         own = [one for one in self.overrides if one.student == graded.student]

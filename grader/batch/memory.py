@@ -28,7 +28,7 @@ import zlib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import cache
 from io import BytesIO
 from pathlib import Path
@@ -38,6 +38,7 @@ from pydantic import ValidationError
 
 from grader.batch.findings import Reply
 from grader.common.cache import Cache
+from grader.common.lately import Lately
 from grader.common.observation import Fault
 from grader.common.result import ExerciseReport
 from grader.exercise import Call
@@ -48,10 +49,11 @@ from grader.judging.seen import Finding
 from grader.sandbox import needs
 from grader.wire import frames
 
-FORM = 2  # of what is kept
+FORM = 3  # of what is kept
 MOST = 1 << 30  # bytes on disk
 MOST_AT_HAND = 32 << 20  # bytes of runners' replies, taken apart
 MOST_ASKED = 500  # different lists of asks
+MOST_TOLD = 4 << 20  # characters of what sources were lately traced to
 MOST_VERDICTS = 1000
 VARIABLE = "SHARDLINGS_CACHE"
 OFF = "off"
@@ -105,6 +107,7 @@ class Memory:
         self.cache = cache
         self._about = json.dumps([FORM, about, surroundings()]).encode()
         self._asked: dict[Any, Asked] = {}
+        self._told: Lately[tuple[Asked, Recalled]] = Lately(MOST_TOLD)
         self._at_hand: OrderedDict[bytes, Ran] = OrderedDict()
         self._held = 0
         self._verdicts: OrderedDict[bytes, ExerciseReport] = OrderedDict()
@@ -145,14 +148,22 @@ class Memory:
     def recall(self, source: Source, asks: Sequence[Ask], traced: Sequence[Ask]) -> Recalled | None:
         """What it was traced to when it was asked the very same."""
         asked = self.asked(source, asks, traced)
-        told = _told(self.cache.get(self._source_key(source, asked)))
-        if told is None or self._distrusted(source):
+        kept = self.cache.get(self._source_key(source, asked))
+        if kept is None or self._distrusted(source):
             return None
-        replies: list[Reply] = [
-            Fault(**one["fault"]) if "fault" in one else (one["body"], [Digest.fromhex(d) for d in one["programs"]])
-            for one in told["replies"]
-        ]
-        return Recalled(replies, told["notes"], told["cpu"], _came_to(asked, asks, traced, told["replies"]))
+        cpu, text = _told(kept)
+
+        def read() -> tuple[tuple[Asked, Recalled], int]:
+            told = json.loads(text)
+            replies: list[Reply] = [
+                Fault(**one["fault"]) if "fault" in one else (one["body"], [Digest.fromhex(d) for d in one["programs"]])
+                for one in told["replies"]
+            ]
+            found = Recalled(replies, told["notes"], 0.0, _came_to(asked, asks, traced, told["replies"]))
+            return (asked, found), len(text) + 1000
+
+        # Many are traced to the same. Held with it, no other Asked gets this one's id.
+        return replace(self._told.get((id(asked), text), read)[1], cpu=cpu)
 
     def keep(
         self, source: Source, asks: Sequence[Ask], traced: Sequence[Ask], replies: Sequence[Reply], notes: list[str],
@@ -172,12 +183,13 @@ class Memory:
                 own = {digest_of(code): code for code in reply[1][:1] if isinstance(ask.of, Call)}
                 wire.append({"body": reply[0], "programs": [d.hex() for d in own]})
                 programs |= own
-        before = _told(self.cache.get(key))
-        if before is not None and _json(before["replies"]) != _json(wire):
+        text = _json({"replies": wire, "notes": notes}).encode()
+        before = self.cache.get(key)
+        if before is not None and _told(before)[1] != text:
             self.distrust(source)
         if self._distrusted(source):
             return None
-        self.cache.put(key, zlib.compress(_json({"replies": wire, "notes": notes, "cpu": cpu}).encode(), 1))
+        self.cache.put(key, zlib.compress(f"{cpu}\n".encode() + text, 1))
         for digest, code in programs.items():
             self.cache.put(self.key(b"program", digest), zlib.compress(code, 1))
         return _came_to(asked, asks, traced, wire)
@@ -332,8 +344,10 @@ def _came_to(
     }
 
 
-def _told(kept: bytes | None) -> dict[str, Any] | None:
-    return None if kept is None else json.loads(zlib.decompress(kept))
+def _told(kept: bytes) -> tuple[float, bytes]:
+    """CPU seconds, and the text of replies and notes."""
+    cpu, _, text = zlib.decompress(kept).partition(b"\n")
+    return float(cpu), text
 
 
 def _frame(data: bytes) -> Ran:

@@ -53,7 +53,7 @@ from grader.reports.wording import Audience
 STAGED = "staged"
 AUDIENCES: tuple[Audience, ...] = ("student", "staff")
 WRITERS = 16
-MOST_HELD = 32 << 20
+MOST_HELD = 4 << 20  # characters
 
 
 class Folder:
@@ -81,6 +81,8 @@ class Folder:
         self._due: dict[
             str, bool
         ] = {}  # whose report will be another, and whether what lies in staged/ is it, its pages as they are
+        self._settled: dict[str, Report] = {}  # what will stand in a student's report, as the class page needs it
+        self._alike: dict[Any, ExerciseReport] = {}
         self._class: list[Report] | None = None
 
     def __enter__(self) -> Folder:
@@ -115,7 +117,8 @@ class Folder:
 
         One that a killed regrade left behind will do, and waits again.
         """
-        there = self._graded(student)
+        old = report_of(self.path, student)
+        there = self._before_adjusting(old)
         wanted = _fingerprint(fingerprint, self._others(there, names))
         for found in (there, self._staged(student)):
             if found is not None and found.fingerprint == wanted:
@@ -123,13 +126,13 @@ class Folder:
                 if not any(r.status == "broken" for e in asked for r in e.results):
                     if found is not there:
                         self._waiting[student] = found if self.dry else None
+                    self._settle(found, old)
                     return found
         return None
 
-    def _graded(self, student: str) -> Report | None:
+    def _before_adjusting(self, old: Report | None) -> Report | None:
         """What is on file, as it was graded."""
-        found = on_file(self.path, student)
-        return as_extensions_are(found, self.course) if found else None
+        return as_extensions_are(as_graded(old), self.course) if old is not None else None
 
     def _staged(self, student: str) -> Report | None:
         return report_of(self.path, student, STAGED)
@@ -168,42 +171,51 @@ class Folder:
         return shows_the_same(new, old) and all(page.is_file() for page in self._pages(new.student))
 
     def stage(self, graded: Report) -> Report:
-        """Keep a report that replaces none; put one that does aside, until ``replace``. It is returned as graded."""
+        """Keep a report that replaces none; put one that does aside, until ``replace``. It is returned as a reader finds it."""
         student = graded.student
-        on_file = report_of(self.path, student)
-        whole = self._added_up(graded, on_file)
-        if on_file is None and (self.path / "reports" / f"{student}.json").exists():
+        old = report_of(self.path, student)
+        text = self._added_up(graded, old).dumps()
+        whole = Report.loads(text)
+        if old is None and (self.path / "reports" / f"{student}.json").exists():
             self.unread.append(student)
         if self.dry:
-            self._waiting[student], self._class = whole, None
-        elif on_file is None:
-            self._write(self.adjust(whole, None))
-        else:
+            self._waiting[student] = whole
+        elif old is not None:
             with resumable():
                 (self.path / STAGED).mkdir(exist_ok=True)
                 # Lost with the machine, it is graded again.
-                write_atomic(self.path / STAGED / f"{student}.json", whole.dumps(), lasting=False)
+                write_atomic(self.path / STAGED / f"{student}.json", text, lasting=False)
             self._waiting[student] = None
+        new = self._settle(whole, old)
+        if old is None and not self.dry:
+            self._write(new)
         return whole
 
     def settle(self) -> None:
-        """Find whose report will be another; ``changes`` says what is another then. Nothing is replaced yet."""
+        """Find of all who were not looked at yet whose report will be another; ``changes`` says what. Nothing is replaced yet."""
         students = sorted({*self._students(), *self._waiting})
-        self.adjust.begin(students)
-        self.changes, self._due = [], {}
         for student in students:
-            old = report_of(self.path, student)
-            graded = self._as_graded(student, old)
-            if graded is None and student in self._waiting:
-                raise CourseError(f"{self.path / STAGED / student}.json is gone; run the same command again")
-            if graded is None:
-                continue
-            new = self.adjust.settle(graded, old)
-            if old is not None:
-                self.changes += changes_of(old, new)
-            if old is None or old.dumps() != new.dumps():
+            if student not in self._settled:
+                old = report_of(self.path, student)
+                if (graded := self._as_graded(student, old)) is not None:
+                    self._settle(graded, old)
+        self.adjust.end(students)
+        self.changes.sort(key=lambda change: change.student)
+
+    def _settle(self, graded: Report, old: Report | None) -> Report:
+        """What a student's report will be; both are at hand, and are not read for this again.
+
+        Args:
+            graded: without what is laid over it. old: what is on file.
+        """
+        student, new = graded.student, self.adjust.settle(graded, old)
+        if old is not None:
+            self.changes += changes_of(old, new)
+            if old.fingerprint != new.fingerprint or old.dumps() != new.dumps():
                 staged = student in self._waiting and new is graded
-                self._due[student] = staged and old is not None and self._shown(new, old)
+                self._due[student] = staged and self._shown(new, old)
+        self._settled[student], self._class = of_a_class(new, self._alike), None
+        return new
 
     def _as_graded(self, student: str, old: Report | None) -> Report | None:
         """What will stand in a student's report before anything is laid over it; None where none can be read.
@@ -213,7 +225,7 @@ class Folder:
         """
         if student in self._waiting:
             return self._waiting[student] or self._staged(student)
-        return as_extensions_are(as_graded(old), self.course) if old is not None else None
+        return self._before_adjusting(old)
 
     def tell_changes(self) -> None:
         """Write the history of changes, before any report is replaced."""
@@ -228,9 +240,11 @@ class Folder:
 
     def replace(self) -> None:
         """Put what was settled in the place of what is on file, report by report."""
-        if self.dry:
-            return
-        self._class = None
+        if not self.dry:
+            self._replace()
+        self._class = [self._settled[student] for student in sorted(self._settled)]
+
+    def _replace(self) -> None:
         ready = [student for student, as_it_lies in self._due.items() if as_it_lies]
         with resumable(), ThreadPoolExecutor(WRITERS) as pool:  # a disk writes many as fast as one
             for _ in pool.map(make_lasting, (self.path / STAGED / f"{student}.json" for student in ready)):
@@ -241,8 +255,9 @@ class Folder:
                     os.replace(self.path / STAGED / f"{student}.json", self.path / "reports" / f"{student}.json")
                 continue
             old = report_of(self.path, student)
-            if (graded := self._as_graded(student, old)) is not None:
-                self._write(self.adjust(graded, old), old)
+            if (graded := self._as_graded(student, old)) is None:
+                raise CourseError(f"{self.path / STAGED / student}.json is gone; run the same command again")
+            self._write(self.adjust(graded, old), old)
         with resumable():
             for path in (self.path / STAGED).glob("*"):
                 path.unlink()
@@ -254,7 +269,7 @@ class Folder:
 
     def _added_up(self, graded: Report, on_file: Report | None) -> Report:
         """With what was graded before and not now."""
-        old = as_extensions_are(as_graded(on_file), self.course) if on_file else None
+        old = self._before_adjusting(on_file)
         others = self._others(old, [e.exercise for e in graded.exercises])
         if self.course is None or old is None or not others:
             return graded
@@ -280,8 +295,7 @@ class Folder:
     def reports(self) -> list[Report]:
         """All that is in the folder, by student, as the class page needs them; when it is not written to, all that would be."""
         if self._class is None:
-            alike: dict[Any, ExerciseReport] = {}
-            self._class = [of_a_class(report, alike) for report in self.each()]
+            self._class = [of_a_class(report, self._alike) for report in self.each()]
         return self._class
 
     def each(self) -> Iterator[Report]:

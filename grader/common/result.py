@@ -6,13 +6,11 @@ when work was handed in where a late policy asks for that, no time: the same sub
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import json
 import re
-import threading
-from collections import OrderedDict
-from collections.abc import Callable
-from typing import Any, Generic, Literal, TypeVar
+from typing import Any, Literal
 
 from pydantic import (
     BaseModel,
@@ -22,8 +20,11 @@ from pydantic import (
     ValidationError,
     model_serializer,
 )
+from pydantic_core import PydanticSerializationError
 
-T = TypeVar("T")
+from grader.common.lately import Lately
+
+_FROZEN = ConfigDict(frozen=True, extra="forbid")
 Status = Literal["passed", "failed", "blocked", "broken", "waiting"]
 
 
@@ -35,7 +36,7 @@ class ByHand(BaseModel):
         graded: what the grader gives now. was: what it gave when the points were set.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _FROZEN
 
     by: str
     reason: str
@@ -51,7 +52,7 @@ class HandIn(BaseModel):
         penalty: points off, never more than the module earned. text: why, in one line; empty when in time.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _FROZEN
 
     module: str
     submitted: str
@@ -81,7 +82,7 @@ class Result(BaseModel):
             only where that is so.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _FROZEN
 
     kind: Literal["check", "number", "spec", "choice", "table", "written"]
     name: str
@@ -132,7 +133,7 @@ class Evidence(BaseModel):
         step: of a timing call, what the clock says that its program takes, in picoseconds; None where there is none.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _FROZEN
 
     task: str
     mesh: dict[str, int]
@@ -152,7 +153,7 @@ class ExerciseReport(BaseModel):
     digests by name, so that a regrade can say which of them is another. ``by_hand``: a person gave points for the exercise as a whole.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _FROZEN
 
     exercise: str
     module: str
@@ -192,7 +193,7 @@ class Report(BaseModel):
         hand_ins: by module, where the course has a late policy; ``earned`` is less their penalties.
     """
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
+    model_config = _FROZEN
 
     schema_version: Literal[1] = 1
     student: str
@@ -236,10 +237,10 @@ class Report(BaseModel):
         """
         lists = [(name, getattr(e, name)) for e in self.exercises for name in _ALIKE]
         empty = [e.model_copy(update={key: [] for key in _ALIKE}) for e in self.exercises]
-        rest = _json(self.model_copy(update={"exercises": empty}).model_dump(mode="json")) + "\n"
+        rest = _json(_WHOLE, self.model_copy(update={"exercises": empty}), _ODD_VALUE) + "\n"
         first, *others = _EMPTY.split(rest)
         pairs = zip(lists, others, strict=True)
-        whole = [first, *(f'\n      "{name}": {_text_of(items)}{after}' for (name, items), after in pairs)]
+        whole = [first, *(f'\n      "{name}": {_text_of(name, items)}{after}' for (name, items), after in pairs)]
         return "".join(whole).encode("utf-8", "replace").decode()
 
     @classmethod
@@ -265,6 +266,10 @@ class Report(BaseModel):
 _ALIKE = ("results", "evidence")  # lists of an exercise, in the schema's order
 _EMPTY = re.compile(r'\n      "(?:results|evidence)": \[\]')
 _LISTS: dict[str, TypeAdapter[Any]] = {"results": TypeAdapter(list[Result]), "evidence": TypeAdapter(list[Evidence])}
+_WHOLE: TypeAdapter[Any] = TypeAdapter(Report)
+# Numbers that others write otherwise: 1e-05 as 0.00001, 1e+16 as 1e16
+_ODD = r"-?(?:0\.0000|[\d.]+[eE])"
+_ODD_VALUE, _ODD_ANYWHERE = re.compile(f'": {_ODD}'), re.compile(f'(?:": |\n *){_ODD}')
 _MOST_ALIKE = 4 << 20
 
 
@@ -286,43 +291,28 @@ def _apart(text: str) -> tuple[str, list[tuple[str, str]]]:
     return "".join([*rest, text[at:]]), found
 
 
-def _json(value: Any) -> str:
-    return json.dumps(value, indent=2, ensure_ascii=False)
+def _json(of: TypeAdapter[Any], value: Any, odd: re.Pattern[str] = _ODD_ANYWHERE) -> str:
+    """What ``json.dumps`` writes of it with an indent of two; but for odd numbers and half surrogate pairs pydantic does.
+
+    Args:
+        odd: finds the numbers that are for Python to write.
+    """
+    with contextlib.suppress(PydanticSerializationError):
+        text = of.dump_json(value, indent=2).decode()
+        if not odd.search(text):
+            return text
+    return json.dumps(of.dump_python(value, mode="json"), indent=2, ensure_ascii=False)
 
 
-class _Lately(Generic[T]):
-    """What was made lately, by key, as much as is worth MOST_ALIKE characters. Any thread may use it."""
-
-    def __init__(self) -> None:
-        self._made: OrderedDict[Any, tuple[T, int]] = OrderedDict()
-        self._held = 0
-        self._lock = threading.Lock()
-
-    def get(self, key: Any, make: Callable[[], tuple[T, int]]) -> T:
-        """``make``: the thing, and its characters."""
-        with self._lock:
-            if key in self._made:
-                self._made.move_to_end(key)
-                return self._made[key][0]
-        made, size = make()
-        with self._lock:
-            if key not in self._made:
-                self._made[key] = made, size
-                self._held += size
-            while self._held > _MOST_ALIKE:
-                self._held -= self._made.popitem(last=False)[1][1]
-        return made
+_texts: Lately[tuple[list[Any], str]] = Lately(_MOST_ALIKE)
+_items: Lately[list[Any]] = Lately(_MOST_ALIKE)
 
 
-_texts: _Lately[tuple[list[Any], str]] = _Lately()
-_items: _Lately[list[Any]] = _Lately()
-
-
-def _text_of(items: list[Any]) -> str:
+def _text_of(name: str, items: list[Any]) -> str:
     """Its JSON inside of an exercise's. A list is known by itself, and held for as long as it is known: no other is at its place."""
 
     def written() -> tuple[tuple[list[Any], str], int]:
-        text = _json([item.model_dump(mode="json") for item in items]).replace("\n", "\n      ")
+        text = _json(_LISTS[name], items).replace("\n", "\n      ")
         return (items, text), len(text) + 1000
 
     return _texts.get(id(items), written)[1]

@@ -34,7 +34,7 @@ class Module(Strict):
     id: str = Field(pattern=r"^\d\d_[a-z0-9_]+$")
     title: str
     exercises: tuple[str, ...] = ()
-    weight: float = Field(default=1.0, gt=0)
+    weight: float = Field(default=1.0, gt=0, le=10**6)
     deadline: datetime | None = None
 
     @field_validator("exercises", mode="before")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import threading
 from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -38,7 +39,7 @@ class Course:
         self._loaded: dict[str, Exercise] = {}
         self._lock = threading.RLock()
 
-    @property
+    @cached_property
     def module_of(self) -> dict[str, str]:
         """Exercise id to module id, in course order."""
         return {e: m.id for m in self.config.modules for e in m.exercises}

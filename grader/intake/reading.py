@@ -27,6 +27,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -55,17 +56,18 @@ def read(
     """
     notes: list[str] = []
     candidates, digest = _candidates(place, exercises, notes)
-    unchanged = {c for c in candidates if fingerprint(c.source) in handed_out or nothing_written(c.source)}
+    unchanged = cache(lambda c: fingerprint(c.source) in handed_out or nothing_written(c.source))
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
     for exercise in exercises:
         rivals = [c for c in candidates if exercise in c.serves]
         if not rivals:
             continue
-        best = min(rivals, key=lambda c: (c in unchanged, c.rank))
+        alone = len(rivals) == 1  # as most are: nothing is parsed for it
+        best = rivals[0] if alone else min(rivals, key=lambda c: (unchanged(c), c.rank))
         sources[exercise] = best.source
         for other in rivals:
-            if other is not best and other not in unchanged:
+            if other is not best and not unchanged(other):
                 ignored.setdefault(other, {})[exercise] = best.source.name
     used = {id(s) for s in sources.values()}
     for candidate in candidates:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from grader.common.result import Evidence, ExerciseReport, Report, Result
+from grader.common.result import ByHand, Evidence, ExerciseReport, Report, Result
 
 TEXT = st.text(max_size=30) | st.sampled_from(['\n      "results": []', "\n      ]", '"evidence": [', "\u2028", "}"])
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT
@@ -23,6 +23,7 @@ RESULTS = st.builds(
     where=TEXT, expected=ANY, actual=ANY, staff=TEXT, pictures=st.lists(st.dictionaries(TEXT, ANY, max_size=2), max_size=2),
     by_hand=st.none(),
 )  # fmt: skip
+NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 EVIDENCE = st.builds(
     Evidence, task=TEXT, mesh=st.dictionaries(TEXT, st.integers(), max_size=2), dims=st.just({}), secret=st.booleans(),
     program=TEXT, inputs=TEXT, step=st.none() | st.integers(),
@@ -53,6 +54,25 @@ def test_a_report_is_the_same_text_and_the_same_report(report: Report) -> None:
     again = Report.loads(text)
     assert again == Report.model_validate_json(text)
     assert again.dumps() == text
+
+
+@given(REPORTS, NUMBERS | st.integers(), ANY | st.floats() | st.text(st.characters(codec=None)))
+def test_numbers_and_texts_that_json_has_no_word_for_are_written_as_python_does(
+    report: Report, points: float, actual: Any
+) -> None:
+    by_hand = ByHand(by="Bo", reason="kind", graded=points, was=1e-5)
+    parts = [
+        e.model_copy(
+            update={
+                "earned": points,
+                "by_hand": by_hand,
+                "results": [r.model_copy(update={"actual": [actual]}) for r in e.results],
+            }
+        )
+        for e in report.exercises
+    ]
+    odd = report.model_copy(update={"points": points, "exercises": parts})
+    assert odd.dumps() == plainly(odd)
 
 
 @given(REPORTS, st.data())

@@ -34,6 +34,7 @@ def test_defaults_fill_what_is_left_out(tmp_path: Path) -> None:
         ("[a1_local_shape]", "[a1_local_shape, a1_local_shape]", "course.yaml:2: modules: a1_local_shape is listed twice"),
         ("name: small\n", "name: small\nvariants: {mode: each}\n", "course.yaml:2: variants.mode: Input should be 'shared' or 'per_student'"),
         ("title: Layout", "title: Layout\n    weight: 0", "course.yaml:5: modules.0.weight: Input should be greater than 0"),
+        ("title: Layout", "title: Layout\n    weight: .inf", "course.yaml:5: modules.0.weight: Input should be less than or equal to 1000000"),
         ("title: Layout", "title: [", "course.yaml:6: not YAML"),
         ("name: small\n", "name: small\nrepository: https://github.com/who/what\n", "course.yaml:2: repository: write the address of the folder"),
         ("name: small\n", 'name: small\nrepository: "https://github.com/a/b/tree/m)](x"\n', "course.yaml:2: repository: write the address"),
