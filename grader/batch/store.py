@@ -45,7 +45,7 @@ from grader.course.config import CourseError, Module
 from grader.course.loading import Course
 from grader.intake.submission import Submission, Unreadable, fingerprint
 from grader.judging import variants
-from grader.reports.pages import page_name, render, render_html, render_summary_html
+from grader.reports.pages import page_name, render, render_html, summary_html
 from grader.reports.summary import Summary
 from grader.reports.tables import write_grades_csv
 from grader.reports.wording import Audience
@@ -82,7 +82,7 @@ class Folder:
             str, bool
         ] = {}  # whose report will be another, and whether what lies in staged/ is it, its pages as they are
         self._settled: dict[str, Report] = {}  # what will stand in a student's report, as the class page needs it
-        self._alike: dict[Any, ExerciseReport] = {}
+        self._alike: dict[Any, Any] = {}
         self._class: list[Report] | None = None
 
     def __enter__(self) -> Folder:
@@ -315,7 +315,7 @@ class Folder:
         with resumable():
             write_grades_csv(reports, self.path / "grades.csv", absent)
             write_atomic(self.path / "summary.json", text)
-            write_atomic(self.path / "index.html", render_summary_html(summary, reports))
+            write_atomic(self.path / "index.html", summary_html(summary, reports))
 
 
 def _fingerprint(fingerprint: str, others: Sequence[ExerciseReport]) -> str:
@@ -330,7 +330,7 @@ def _graded_with(old: Report, others: Sequence[ExerciseReport]) -> str:
     return f"{modules}: graded before, with {', '.join(f'{n} {v}' for n, v in old.versions.items())}"
 
 
-def of_a_class(report: Report, alike: dict[Any, ExerciseReport]) -> Report:
+def of_a_class(report: Report, alike: dict[Any, Any]) -> Report:
     """Without what the class page has no need of; what many have alike is there once.
 
     Args:
@@ -346,7 +346,8 @@ def of_a_class(report: Report, alike: dict[Any, ExerciseReport]) -> Report:
             alike[key] = e.model_copy(update={"evidence": [], "basis": {}})
         return alike[key]
 
-    return report.model_copy(update={"exercises": [one_of(e) for e in report.exercises]})
+    versions = alike.setdefault(tuple(report.versions.items()), report.versions)
+    return report.model_copy(update={"exercises": [one_of(e) for e in report.exercises], "versions": versions})
 
 
 def shows_the_same(report: Report, other: Report) -> bool:

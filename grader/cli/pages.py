@@ -18,7 +18,7 @@ from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.integrations import export
 from grader.reports.anonymous import Anonymous, assign
-from grader.reports.pages import page_name, render_html, render_summary_html
+from grader.reports.pages import page_name, render_html, summary_html
 from grader.reports.points import counted
 from grader.reports.summary import Summary
 
@@ -65,7 +65,7 @@ def write_named(folder: Path, reports: list[Report], summary: Summary) -> None:
             page = page_name(report.student)
             write_atomic(folder / "students" / page, render_html(report, audience="student"))
             write_atomic(folder / page, render_html(report, audience="staff"))
-        write_atomic(folder / "index.html", render_summary_html(summary, reports))
+        write_atomic(folder / "index.html", summary_html(summary, reports))
 
 
 def write_anonymous(folder: Path, target: Path, reports: list[Report], summary: Summary, others: Sequence[str]) -> None:
@@ -83,7 +83,7 @@ def write_anonymous(folder: Path, target: Path, reports: list[Report], summary: 
         shown = [hidden.report(report) for report in reports]
         for report in shown:
             write_atomic(target / page_name(report.student), render_html(report, audience="staff"))
-        write_atomic(target / "index.html", render_summary_html(hidden.summary(summary), shown))
+        write_atomic(target / "index.html", summary_html(hidden.summary(summary), shown))
 
 
 def names_in(path: Path) -> dict[str, str]:

@@ -7,6 +7,7 @@ import os
 import re
 import secrets
 import time
+from collections.abc import Iterable
 from pathlib import Path
 
 _TEMPORARY = re.compile(r"\.tmp-[0-9a-f]{16}")
@@ -14,7 +15,7 @@ AT_WORK = 60.0
 """Seconds after which nobody is still writing a file."""
 
 
-def write_atomic(path: str | os.PathLike[str], content: str | bytes, *, lasting: bool = True) -> None:
+def write_atomic(path: str | os.PathLike[str], content: str | bytes | Iterable[str], *, lasting: bool = True) -> None:
     """Write the whole file or leave the old one untouched.
 
     Text is written as UTF-8 with its line ends as they are; half a surrogate pair, which has no
@@ -22,14 +23,16 @@ def write_atomic(path: str | os.PathLike[str], content: str | bytes, *, lasting:
     named ``.tmp-*``, which nothing reads (``clear_left_behind``). An OSError names ``path``, also when the disk is full.
 
     Args:
+        content: all of it, or piece by piece what need not be held whole.
         lasting: also where the machine ends before the disk has it; without that, the file may be empty then.
     """
-    data = content.encode("utf-8", "replace") if isinstance(content, str) else content
+    pieces = [content] if isinstance(content, str | bytes) else content
     target = Path(path)
     temporary = target.with_name(f".tmp-{secrets.token_hex(8)}")
     try:
         with open(temporary, "xb") as file:  # not tempfile: its files are readable by their owner only
-            file.write(data)
+            for piece in pieces:
+                file.write(piece.encode("utf-8", "replace") if isinstance(piece, str) else piece)
             if lasting:
                 file.flush()
                 os.fsync(file.fileno())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any
@@ -65,15 +65,16 @@ def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student")
     return template.render(exercise=seen_by(audience, exercise), audience=audience, look=_inline, heading=3)
 
 
-def render_summary_html(summary: Summary, reports: Iterable[Report]) -> str:
-    """The class page; it links to each student's page, named by ``page_name``, in the same folder.
+def summary_html(summary: Summary, reports: Iterable[Report]) -> Iterator[str]:
+    """The class page, piece by piece, as a large class's need not be held whole.
 
+    It links to each student's page, named by ``page_name``, in the same folder.
     Its one script sorts and filters the table of students; the page's policy lets no other run.
     """
     shown = class_page(summary, reports)
     digest = base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode()
     template = _environment().get_template("class.html.j2")
-    return template.render(vars(shown), script=Markup(_script()), script_hash=Markup(f"sha256-{digest}"))
+    return template.generate(vars(shown), script=Markup(_script()), script_hash=Markup(f"sha256-{digest}"))
 
 
 @cache

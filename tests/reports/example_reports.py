@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import io
+from collections.abc import Iterable
 from html.parser import HTMLParser
 
 from rich.console import Console
 
 from grader.common.layout import owner_slices
 from grader.common.result import ExerciseReport, Report, Result
+from grader.reports.pages import summary_html
+from grader.reports.summary import Summary
 from grader.reports.terminal import print_report
 from grader.reports.wording import Audience
 
@@ -143,6 +146,11 @@ def a_class() -> list[Report]:
     two = make_report(exercise([result("value", "failed"), layout_failure()]), student="carol")
     broken = make_report(exercise([result("value", "broken"), result("layout", "blocked")]), student="dan")
     return [two, perfect, broken, one]
+
+
+def class_page_html(summary: Summary, reports: Iterable[Report]) -> str:
+    """The class page, whole."""
+    return "".join(summary_html(summary, reports))
 
 
 def printed(report: Report, width: int = 100, audience: Audience = "student") -> str:

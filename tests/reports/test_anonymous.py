@@ -8,10 +8,10 @@ import pytest
 
 from grader.common.result import HandIn, Report
 from grader.reports.anonymous import COVERED, Anonymous, assign
-from grader.reports.pages import page_name, render_html, render_summary_html
+from grader.reports.pages import page_name, render_html
 from grader.reports.summary import summarise
 from grader.reports.wording import score_of
-from tests.reports.example_reports import Nesting, exercise, layout_failure, make_report, result
+from tests.reports.example_reports import Nesting, class_page_html, exercise, layout_failure, make_report, result
 
 PEOPLE = ["liddell.alice@uni.edu", "bo", "Straße Jürgen", "max_mustermann", "o'neil-<b>"]
 
@@ -37,7 +37,7 @@ def shown() -> dict[str, str]:
     hidden = Anonymous(assign([*PEOPLE, "zoe zimmer"], {}), ["Carroll, Lewis"])
     without = [hidden.report(report) for report in reports]
     pages = {page_name(r.student): render_html(r, audience="staff") for r in without}
-    return pages | {"index.html": render_summary_html(hidden.summary(summary), without)}
+    return pages | {"index.html": class_page_html(hidden.summary(summary), without)}
 
 
 @pytest.mark.parametrize(

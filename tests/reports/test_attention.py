@@ -6,10 +6,9 @@ import io
 
 from rich.console import Console
 
-from grader.reports.pages import render_summary_html
 from grader.reports.summary import summarise
 from grader.reports.terminal import print_summary
-from tests.reports.example_reports import exercise, make_report, result
+from tests.reports.example_reports import class_page_html, exercise, make_report, result
 
 
 def test_who_needs_a_person_heads_the_page_with_the_reason() -> None:
@@ -43,7 +42,7 @@ def test_who_needs_a_person_heads_the_page_with_the_reason() -> None:
     }
     kinds = ["not graded", "pending", "suspicious", *["not found"] * 3, "handed in again"]
     assert [a.kind for a in summary.attention] == kinds
-    page = render_summary_html(summary, reports)
+    page = class_page_html(summary, reports)
     assert "zed is there twice: &lt;a&gt; and b" in page and "the seed is known" in page
     assert page.index("These need a person") < page.index("<h2>Students")
     console = Console(file=io.StringIO(), width=100)

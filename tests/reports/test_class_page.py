@@ -11,12 +11,13 @@ import pytest
 
 from grader.common.result import Report
 from grader.reports.class_page import SHOWN, class_page
-from grader.reports.pages import page_name, render_html, render_summary_html
+from grader.reports.pages import page_name, render_html
 from grader.reports.summary import summarise
 from tests.browser import CHROMIUM, CONTRAST, Page, chromium
 from tests.reports.example_reports import (
     Nesting,
     a_class,
+    class_page_html,
     evil_report,
     exercise,
     layout_failure,
@@ -71,13 +72,13 @@ def write(folder: Path, reports: list[Report], pages: int | None = None) -> Path
     for report in reports[:pages]:
         (folder / page_name(report.student)).write_text(render_html(report, audience="staff"), encoding="utf-8")
     summary = summarise(reports, not_graded={"zed": "two folders"})
-    (folder / "index.html").write_text(render_summary_html(summary, reports), encoding="utf-8")
+    (folder / "index.html").write_text(class_page_html(summary, reports), encoding="utf-8")
     return folder / "index.html"
 
 
 def test_the_page_answers_in_the_order_in_which_a_person_asks() -> None:
     reports = drawn(26)
-    page = render_summary_html(summarise(reports), reports)
+    page = class_page_html(summarise(reports), reports)
     titles = re.findall(r"<h2>(.*?)</h2>", page)
     assert titles == [
         "These need a person",
@@ -92,15 +93,15 @@ def test_the_page_answers_in_the_order_in_which_a_person_asks() -> None:
 
 
 def test_only_where_somebody_of_a_roster_is_missing_is_it_said() -> None:
-    assert "roster" not in render_summary_html(summarise(a_class()), a_class())
-    page = render_summary_html(summarise(a_class(), absent=2), a_class())
+    assert "roster" not in class_page_html(summarise(a_class()), a_class())
+    page = class_page_html(summarise(a_class(), absent=2), a_class())
     assert "2 students of the roster handed in nothing: 0 in <code>grades.csv</code>" in page
 
 
 def test_long_parts_are_folded_and_nothing_is_lost() -> None:
     reports = drawn(26)
     summary = summarise(reports)
-    page = render_summary_html(summary, reports)
+    page = class_page_html(summary, reports)
     assert f"<summary>{len(summary.misconceptions) - SHOWN} more</summary>" in page
     for item in summary.misconceptions:
         assert item.name in page
@@ -118,11 +119,11 @@ def test_what_most_people_failed_comes_first() -> None:
 
 def test_nobody_and_one_have_a_page() -> None:
     for reports in ([], [mixed()], [evil_report()]):
-        Nesting(render_summary_html(summarise(reports), reports))
+        Nesting(class_page_html(summarise(reports), reports))
 
 
 def test_only_the_pages_own_script_may_run() -> None:
-    page = render_summary_html(summarise(a_class()), a_class())
+    page = class_page_html(summarise(a_class()), a_class())
     assert re.search(r"default-src 'none'; style-src 'unsafe-inline'; script-src 'sha256-[A-Za-z0-9+/]{43}='", page)
     assert Nesting(page).tags.count("script") == 1
     assert "script-src" not in render_html(mixed())

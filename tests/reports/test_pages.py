@@ -10,11 +10,21 @@ import pytest
 from grader.common.result import ByHand, HandIn, Report
 from grader.reports import pages as pages_module
 from grader.reports.inline_styles import INLINE_STYLES
-from grader.reports.pages import page_name, render_fragment, render_html, render_summary_html
+from grader.reports.pages import page_name, render_fragment, render_html
 from grader.reports.summary import summarise
 from grader.reports.wording import Audience
 from tests.browser import CHROMIUM, chromium
-from tests.reports.example_reports import EVIL, Nesting, a_class, evil_report, exercise, make_report, mixed, result
+from tests.reports.example_reports import (
+    EVIL,
+    Nesting,
+    a_class,
+    class_page_html,
+    evil_report,
+    exercise,
+    make_report,
+    mixed,
+    result,
+)
 
 TEMPLATES = Path(pages_module.__file__).parent / "templates"
 
@@ -24,7 +34,7 @@ def pages(report: Report, audience: Audience = "student") -> list[str]:
     return [
         render_html(report, audience=audience),
         *(render_fragment(e, audience=audience) for e in report.exercises),
-        render_summary_html(summarise([report]), [report]),
+        class_page_html(summarise([report]), [report]),
     ]
 
 
@@ -111,7 +121,7 @@ def test_every_look_has_an_inline_style() -> None:
 
 
 def test_the_class_page_links_to_every_student() -> None:
-    page = Nesting(render_summary_html(summarise(a_class()), a_class()))
+    page = Nesting(class_page_html(summarise(a_class()), a_class()))
     links = [value for name, value in page.attributes if name == "href"]
     assert {"./bob.html", "./carol.html", "./dan.html", "./zoe.html"} <= set(links)
     assert "a person must look" in page.text

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from grader.common.result import Report
-from grader.reports.pages import render_html, render_summary_html
+from grader.reports.pages import render_html
 from grader.reports.summary import summarise
 from grader.reports.tables import write_grades_csv
-from tests.reports.example_reports import Nesting, a_class, mixed, printed
+from tests.reports.example_reports import Nesting, a_class, class_page_html, mixed, printed
 
 
 def test_a_class_is_counted() -> None:
@@ -26,14 +26,14 @@ def test_a_class_is_counted() -> None:
 def test_an_empty_class_has_no_mean() -> None:
     summary = summarise([])
     assert (summary.submissions, summary.mean, summary.checks) == (0, None, [])
-    Nesting(render_summary_html(summary, []))
+    Nesting(class_page_html(summary, []))
 
 
 def test_everything_is_the_same_for_the_same_reports(tmp_path: Path) -> None:
     forward, backward = a_class(), a_class()[::-1]
     assert summarise(forward) == summarise(backward)
-    page = render_summary_html(summarise(forward), forward)
-    assert page == render_summary_html(summarise(backward), backward)
+    page = class_page_html(summarise(forward), forward)
+    assert page == class_page_html(summarise(backward), backward)
     write_grades_csv(forward, tmp_path / "a.csv")
     write_grades_csv(backward, tmp_path / "b.csv")
     assert (tmp_path / "a.csv").read_bytes() == (tmp_path / "b.csv").read_bytes()

@@ -7,7 +7,7 @@ import io
 from pathlib import Path
 
 from grader.common.result import HandIn, Report
-from grader.reports.pages import render_fragment, render_html, render_summary_html
+from grader.reports.pages import render_fragment, render_html
 from grader.reports.summary import summarise
 from grader.reports.tables import write_grades_csv
 from grader.reports.wording import (
@@ -20,7 +20,7 @@ from grader.reports.wording import (
     unsaid_pairs,
     worth_of,
 )
-from tests.reports.example_reports import exercise, make_report, mixed, number, printed, result
+from tests.reports.example_reports import class_page_html, exercise, make_report, mixed, number, printed, result
 
 
 def test_students_never_see_what_hidden_checks_and_questions_expect() -> None:
@@ -61,7 +61,7 @@ def test_extensions_alone_have_a_bonus_and_no_percentage(tmp_path: Path) -> None
     assert (percent_of(alone), standing_of(alone)) == (None, "Score: 3 of 4 bonus points")
     summary = summarise([alone], extensions={"c5_choose"})
     assert (summary.mean, [a.mean for a in summary.assignments]) == (None, [None])
-    for text in (printed(alone), render_html(alone), render_summary_html(summary, [alone])):
+    for text in (printed(alone), render_html(alone), class_page_html(summary, [alone])):
         assert "/ 0" not in text and "of 0 points" not in text
     assert "0%" not in printed(alone) and ", 0%" not in render_html(alone)
     write_grades_csv([alone], tmp_path / "g.csv", ["zoe"])

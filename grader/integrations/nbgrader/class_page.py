@@ -11,7 +11,7 @@ from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.course.loading import Course
 from grader.reports.attention import Attention, Kind
-from grader.reports.pages import page_name, render_html, render_summary_html
+from grader.reports.pages import page_name, render_html, summary_html
 from grader.reports.summary import summarise
 
 BY_HAND = "by_hand.json"
@@ -56,7 +56,7 @@ def write(
     if now or before:
         write_atomic(place / BY_HAND, json.dumps(now, indent=2) + "\n")
     page = place / "index.html"
-    write_atomic(page, render_summary_html(summary.model_copy(update={"attention": needed}), whole))
+    write_atomic(page, summary_html(summary.model_copy(update={"attention": needed}), whole))
     return str(page)
 
 
