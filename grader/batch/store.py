@@ -176,8 +176,6 @@ class Folder:
         old = report_of(self.path, student)
         text = self._added_up(graded, old).dumps()
         whole = Report.loads(text)
-        if old is None and (self.path / "reports" / f"{student}.json").exists():
-            self.unread.append(student)
         if self.dry:
             self._waiting[student] = whole
         elif old is not None:
@@ -209,12 +207,21 @@ class Folder:
             graded: without what is laid over it. old: what is on file.
         """
         student, new = graded.student, self.adjust.settle(graded, old)
+        graded_anew = old is None or old.fingerprint != new.fingerprint
+        if old is None and (self.path / "reports" / f"{student}.json").exists():
+            self.unread.append(student)
+        if old is None and student in self._waiting:  # a killed regrade left it, and what it was to replace is gone
+            self._due[student] = False
         if old is not None:
             self.changes += changes_of(old, new)
-            if old.fingerprint != new.fingerprint or old.dumps() != new.dumps():
+        if old is not None and not graded_anew and old.dumps() == new.dumps():
+            as_read = old
+        else:
+            as_read = new if graded_anew and new is graded else Report.loads(new.dumps())
+            if old is not None:
                 staged = student in self._waiting and new is graded
                 self._due[student] = staged and self._shown(new, old)
-        self._settled[student], self._class = of_a_class(new, self._alike), None
+        self._settled[student], self._class = of_a_class(as_read, self._alike), None
         return new
 
     def _as_graded(self, student: str, old: Report | None) -> Report | None:

@@ -24,7 +24,7 @@ from pydantic_core import PydanticSerializationError
 
 from grader.common.lately import Lately
 
-_FROZEN = ConfigDict(frozen=True, extra="forbid")
+_FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)  # no sum of points is one, and no JSON has them
 Status = Literal["passed", "failed", "blocked", "broken", "waiting"]
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from grader.batch import store
+from grader.batch.adjust import Adjustments
 from grader.batch.changes import FILE, read_history
 from grader.batch.grade import Grader
+from grader.batch.overrides import Override
 from grader.common.result import Report
 from grader.course.loading import Course, load_course
 from grader.intake.submission import Submission
+from grader.reports.pages import summary_html
 from grader.reports.summary import summarise
 from tests.batch.test_grade import NAME, RIGHT, ZEROS, submitted
 from tests.made_up import made_up
@@ -104,6 +107,26 @@ def test_what_a_killed_regrade_graded_is_not_graded_again(
         assert other is None, "what was staged is of other work"
 
 
+@pytest.mark.parametrize("damage", [Path.unlink, lambda path: path.write_text("{")], ids=["deleted", "damaged"])
+def test_what_a_killed_regrade_graded_takes_the_place_of_a_report_that_is_gone_since(
+    grader: Grader, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, damage: Callable[[Path], object]
+) -> None:
+    out, wanted = tmp_path / "out", tmp_path / "wanted"
+    grade(grader, wanted, REGRADED)
+    grade(grader, out, CLASS)
+    monkeypatch.setattr(store.Folder, "settle", lambda self: (_ for _ in ()).throw(Killed()))
+    with pytest.raises(Killed):
+        grade(grader, out, REGRADED)
+    monkeypatch.undo()
+    damage(out / "reports" / "ada.json")
+    damaged = ["ada"] if (out / "reports" / "ada.json").exists() else []
+    assert grade(grader, out, REGRADED).unread == damaged
+    assert reports(out) == reports(wanted)
+    for page in ("ada.html", "students/ada.html", "grades.csv", "index.html"):
+        assert files(out)[page] == files(wanted)[page]
+    assert not (out / "staged").exists()
+
+
 def test_nothing_is_written_in_a_dry_run_and_all_is_said(grader: Grader, tmp_path: Path) -> None:
     grade(grader, tmp_path, CLASS)
     before = files(tmp_path)
@@ -121,6 +144,22 @@ def test_grading_again_changes_no_byte(grader: Grader, tmp_path: Path) -> None:
     before = files(tmp_path)
     assert grade(grader, tmp_path, CLASS).changes == [] and files(tmp_path) == before
     assert FILE not in before
+
+
+def test_the_class_page_is_drawn_from_what_is_on_file_also_where_points_are_given_by_hand(
+    grader: Grader, tmp_path: Path
+) -> None:
+    grade(grader, tmp_path, CLASS)
+    name = next(r.name for e in reports(tmp_path)["ada"].exercises for r in e.results if r.kind == "check")
+    by_hand = Override(student="ada", check=f"{NAME}/{name}", points=1, by="Bo", reason="asked")
+    for _ in range(2):
+        adjust = Adjustments(overrides=[by_hand])
+        folder = grade(grader, tmp_path, CLASS, adjust=adjust)
+        assert adjust.problems == [] and reports(tmp_path)["ada"].earned == 1
+        with store.Folder(tmp_path) as later:
+            read = later.reports()
+            assert folder.reports() == read
+            assert files(tmp_path)["index.html"].decode() == "".join(summary_html(summarise(read), read))
 
 
 def test_a_new_deadline_or_policy_grades_nothing_again(tmp_path: Path, course: Course) -> None:

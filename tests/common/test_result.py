@@ -94,6 +94,13 @@ def test_text_that_is_not_canonical_is_read_as_pydantic_reads_it(report: Report,
             assert Report.loads(one) == wanted
 
 
+@given(REPORTS, st.sampled_from(["points", "earned", "pending"]), st.sampled_from(["NaN", "Infinity", "-Infinity"]))
+def test_sums_of_points_that_are_no_numbers_are_refused(report: Report, field: str, odd: str) -> None:
+    values = report.model_dump(mode="json") | {field: float(odd)}
+    with pytest.raises(ValidationError, match=f"{field}\n.*finite number"):
+        Report.loads(json.dumps(values, indent=2))
+
+
 def test_what_reports_have_alike_is_there_once() -> None:
     result = Result(
         kind="check", name="value", label="it is whole", task="f", status="passed", points=1, earned=1, public=True
