@@ -57,7 +57,8 @@ def batch(course: Course, tier: str, work: list[Submission], names: list[str], s
     with Grader(course, tier, JOBS) as grader:
         grader.warm()
         if work:
-            grader.batch({one.student: lambda one=one: one for one in work}, names, done)
+            by_student = {one.student: one for one in work}
+            grader.batch(by_student, by_student.__getitem__, names, done)
         workers = [worker for host in grader.hosts for worker in getattr(host, "processes", [])]
         for worker in workers:
             worker.await_ready()

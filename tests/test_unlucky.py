@@ -74,9 +74,10 @@ def work(tmp_path: Path) -> Path:
 def grade(grader: Grader, work: Path, out: Path) -> dict[str, Exception]:
     """As the command does it, in this process; what could not be graded."""
     course = grader.course
-    students = find_submissions([work], course.module_of).students
-    jobs = {s: lambda s=s, p=p: read(p, s, course.module_of, course.handed_out) for s, p in students}
-    submissions, failures = store.read_all(jobs)
+    places = dict(find_submissions([work], course.module_of).students)
+    submissions, failures = store.read_all(
+        list(places), lambda s: read(places[s], s, course.module_of, course.handed_out)
+    )
     with store.Folder(out) as folder:
         reports, more = store.grade_batch(grader, folder, submissions, [NAME], no_bar)
         folder.finish(reports, summarise(reports))
@@ -239,7 +240,7 @@ def test_a_full_disk_stops_the_batch_at_once(course: Course) -> None:
         raise store.CannotWrite("no room")
 
     with Slow(course, "none") as slow, pytest.raises(store.CannotWrite):
-        slow.batch({f"s{i}": lambda i=i: submitted(None, f"s{i}") for i in range(20)}, [NAME], done)
+        slow.batch([f"s{i}" for i in range(20)], lambda s: submitted(None, s), [NAME], done)
     assert len(read_in) < 5
 
 

@@ -7,10 +7,11 @@ import importlib.metadata
 import json
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, as_completed
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import islice
 from pathlib import Path
 from queue import Empty, LifoQueue
 from typing import Any
@@ -41,6 +42,7 @@ from grader.judging.slips import matches, with_hint
 from grader.reports.pages import load_templates
 from grader.sandbox.worker import Worker
 
+AHEAD = 4  # submissions for each host that are queued: all of a large class take memory, and one would idle between two
 MOST_CHECKED = 1000  # different outcomes of an exercise's checks
 
 
@@ -507,22 +509,27 @@ class Grader:
 
     def batch(
         self,
-        jobs: Mapping[str, Callable[[], Submission]],
+        students: Iterable[str],
+        read: Callable[[str], Submission],
         names: list[str],
         done: Callable[[str, Report | Exception], None],
     ) -> None:
-        """Grade every job (student -> how to read the submission) and hand each report to ``done``.
+        """Grade what each student handed in, which ``read`` reads, and hand each report to ``done``.
 
-        ``done`` is called in this thread. An exception in our own code in one job is handed on in place of its
+        ``done`` is called in this thread. An exception in our own code over one student is handed on in place of the
         report and stops no other.
         """
         load_templates()  # of the reports that ``done`` writes while the other threads read submissions
+        left, running = iter(students), dict[Future[Report], str]()
         with pool_of(len(self.hosts)) as pool:
-            running = {pool.submit(lambda read=read: self.grade(read(), names)): s for s, read in jobs.items()}
-            for future in as_completed(list(running)):
-                student, error = running.pop(future), future.exception()  # a report that is done with is not held
-                done(student, error if isinstance(error, Exception) else future.result())
-                del future
+            while True:
+                for student in islice(left, AHEAD * len(self.hosts) - len(running)):
+                    running[pool.submit(lambda student=student: self.grade(read(student), names))] = student
+                if not running:
+                    break
+                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                    student, error = running.pop(future), future.exception()
+                    done(student, error if isinstance(error, Exception) else future.result())
 
 
 def _evidence(answer: Answered) -> Evidence:

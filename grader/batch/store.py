@@ -29,9 +29,9 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from grader.batch import canary
 from grader.batch.adjust import Adjustments, as_extensions_are
@@ -54,6 +54,8 @@ STAGED = "staged"
 AUDIENCES: tuple[Audience, ...] = ("student", "staff")
 WRITERS = 16
 MOST_HELD = 4 << 20  # characters
+Model = TypeVar("Model", bound=BaseModel)
+_NAMES: dict[type[BaseModel], set[str]] = {}
 
 
 class Folder:
@@ -350,11 +352,19 @@ def of_a_class(report: Report, alike: dict[Any, Any]) -> Report:
             tuple(e.notes),
         )  # fmt: skip
         if key not in alike:  # and holds its results, so that nothing else gets their id
-            alike[key] = e.model_copy(update={"evidence": [], "basis": {}})
+            alike[key] = _as_large_as_needed(e, evidence=[], basis={})
         return alike[key]
 
     versions = alike.setdefault(tuple(report.versions.items()), report.versions)
-    return report.model_copy(update={"exercises": [one_of(e) for e in report.exercises], "versions": versions})
+    return _as_large_as_needed(
+        report, fingerprint="", exercises=[one_of(e) for e in report.exercises], versions=versions
+    )
+
+
+def _as_large_as_needed(one: Model, **other: Any) -> Model:
+    """A copy without a set of its own of the names of all its fields, which takes more memory than its values do."""
+    kind = type(one)
+    return kind.model_construct(_NAMES.setdefault(kind, set(kind.model_fields)), **(vars(one) | other))
 
 
 def shows_the_same(report: Report, other: Report) -> bool:
@@ -416,7 +426,7 @@ def grade_batch(
     """
     reports: set[str] = set()
     failures: dict[str, Exception] = {}
-    left: dict[str, Callable[[], Submission]] = {}
+    left: list[str] = []
     for student in submissions:
         try:
             fingerprint = grader.fingerprint(submissions[student], names)
@@ -424,7 +434,7 @@ def grade_batch(
             failures[student] = error
             continue
         if folder.kept(student, fingerprint, names) is None:
-            left[student] = lambda student=student: submissions[student]
+            left.append(student)
         else:
             reports.add(student)
     unproved = canary.unproved(grader, names) if left else []
@@ -441,7 +451,7 @@ def grade_batch(
                 failures[student] = result
             advance(student)
 
-        grader.batch(left, names, done)
+        grader.batch(left, submissions.__getitem__, names, done)
     folder.settle()
     folder.tell_changes()
     announce(folder.changes)
@@ -457,8 +467,8 @@ class Works(Mapping[str, Submission]):
     Work that is exchanged between two readings is graded as it was read last, and its report says so by its fingerprint.
     """
 
-    def __init__(self, readers: Mapping[str, Callable[[], Submission]]) -> None:
-        self._readers = dict(readers)
+    def __init__(self, students: Iterable[str], read: Callable[[str], Submission]) -> None:
+        self._students, self._read = dict.fromkeys(students), read
         self._held: dict[str, Submission] = {}
         self._size = 0
 
@@ -466,7 +476,9 @@ class Works(Mapping[str, Submission]):
         """Raises Unreadable."""
         if student in self._held:
             return self._held[student]
-        found = self._readers[student]()
+        if student not in self._students:
+            raise KeyError(student)
+        found = self._read(student)
         size = sum(len(c.text) for source in set(found.sources.values()) for c in source.chunks)
         if self._size + size <= MOST_HELD:
             self._held[student] = found
@@ -474,20 +486,25 @@ class Works(Mapping[str, Submission]):
         return found
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._readers)
+        return iter(self._students)
 
     def __len__(self) -> int:
-        return len(self._readers)
+        return len(self._students)
+
+    def let_go(self) -> None:
+        """Hold none any longer: all are graded, and what is said of a large class takes memory, too."""
+        self._held.clear()
+        self._size = MOST_HELD
 
     def leave_out(self, student: str) -> None:
-        del self._readers[student]
+        del self._students[student]
 
 
-def read_all(jobs: Mapping[str, Callable[[], Submission]]) -> tuple[Works, dict[str, Exception]]:
+def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tuple[Works, dict[str, Exception]]:
     """The submissions by student, and what cannot be read."""
-    found = Works(jobs)
+    found = Works(students, read)
     failures: dict[str, Exception] = {}
-    for student in jobs:
+    for student in students:
         try:
             found[student]
         except Unreadable as error:

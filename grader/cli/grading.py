@@ -47,7 +47,7 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.intake.reading import read
 from grader.intake.students import find_submissions
-from grader.intake.submission import Place, Submission
+from grader.intake.submission import Place
 from grader.integrations.roster import Roster
 from grader.reports.appeal import render_appeal
 from grader.reports.attention import Attention
@@ -71,7 +71,7 @@ class HandedIn:
 
     students: list[str]
     places: dict[str, Place]
-    submissions: Mapping[str, Submission]
+    submissions: store.Works
     not_graded: dict[str, str]
     notes: list[str]
 
@@ -80,10 +80,10 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str]) ->
     """Read everybody's work."""
     found, notes, not_graded = find_submissions(paths, course.module_of, login)
     given = course.handed_out
-    readers = {s: lambda s=s, p=p: read(p, s, course.module_of, given) for s, p in found}
-    submissions, failures = store.read_all(readers)
+    places = dict(found)
+    submissions, failures = store.read_all(list(places), lambda s: read(places[s], s, course.module_of, given))
     unread = {student: str(error) for student, error in failures.items()}
-    return HandedIn([s for s, _ in found], dict(found), submissions, not_graded | unread, notes)
+    return HandedIn(list(places), places, submissions, not_graded | unread, notes)
 
 
 def grade_batch(
@@ -127,6 +127,7 @@ def grade_batch(
                 lambda total, what: progress(total, what, quiet=as_json),
                 lambda changes: announce(folder, changes, quiet=as_json),
             )
+            work.submissions.let_go()
             not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
             if not dry:
                 keep_roster(to, known.plain)

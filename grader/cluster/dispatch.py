@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import time
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
@@ -145,11 +145,14 @@ class Dispatch:
         self.proved = False  # whether there was a worker that could grade
 
     def run(
-        self, reads: Mapping[str, Callable[[], Submission]], done: Callable[[str, Report | Exception], None]
+        self,
+        students: Sequence[str],
+        read: Callable[[str], Submission],
+        done: Callable[[str, Report | Exception], None],
     ) -> None:
         """Grade all of them; ``done`` is called in this thread. Raises ClusterError."""
-        self.unread, self.again = deque(reads.items()), deque[Job]()
-        self.left = set(reads)
+        self.unread, self.again = deque(students), deque[Job]()
+        self.left, self.read = set(students), read
         self.open: dict[str, Job] = {}
         self.done = done
         began = self.usable_at = self.clock()
@@ -262,9 +265,9 @@ class Dispatch:
             if job.student in self.left and not job.under_way:
                 return job
         while self.unread:
-            student, read = self.unread.popleft()
+            student = self.unread.popleft()
             try:
-                submission = read()
+                submission = self.read(student)
                 job = Job(student, packed(submission), self.fingerprint(submission))
             except Exception as error:
                 self._finish(student, error)

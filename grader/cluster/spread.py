@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from grader.batch.grade import Grader
@@ -51,15 +51,18 @@ class Spread(Grader):
 
     def batch(
         self,
-        jobs: Mapping[str, Callable[[], Submission]],
+        students: Iterable[str],
+        read: Callable[[str], Submission],
         names: list[str],
         done: Callable[[str, Report | Exception], None],
     ) -> None:
         """The same, on the workers. Raises ClusterError when none is left that can grade."""
         load_templates()
-        if jobs:
+        if waiting := list(students):
             kit = Kit.of(self.course, names, self.tier, remember=self.remember)
-            Dispatch(self.link, kit, lambda s: self.fingerprint(s, names), self.tell, self.patience).run(jobs, done)
+            Dispatch(self.link, kit, lambda s: self.fingerprint(s, names), self.tell, self.patience).run(
+                waiting, read, done
+            )
 
 
 @dataclass(frozen=True)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import csv
-import io
 import os
 import re
 import unicodedata
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain
 
 from grader.common.files import write_atomic
 from grader.common.result import Report
@@ -44,19 +44,22 @@ def write_grades_csv(reports: Iterable[Report], path: str | os.PathLike[str], ab
     """
     ordered = in_order(reports)
     names = list(dict.fromkeys(e.exercise for r in ordered for e in r.exercises))
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
     header = ["student", *names, "earned", "points", "percent", "bonus", "pending", "notes", "remarks"]
-    writer.writerow([csv_cell(name) for name in header])
-    for report in ordered:
-        writer.writerow([csv_cell(value) for value in _grades(report, names)])
     most = max((report.points for report in ordered), default=0)
     percent = 0.0 if most or not ordered else ""
-    for student in sorted(absent):
-        writer.writerow(
-            [csv_cell(value) for value in (student, *(0 for _ in names), 0, most, percent, 0, 0, 0, NOTHING)]
-        )
-    write_atomic(path, text.getvalue())
+    without = ([student, *(0 for _ in names), 0, most, percent, 0, 0, 0, NOTHING] for student in sorted(absent))
+    write_atomic(path, _csv(chain([header], (_grades(report, names) for report in ordered), without)))
+
+
+def _csv(rows: Iterable[Sequence[object]]) -> Iterator[str]:
+    """Line by line, as a large class's need not be held whole."""
+
+    class Passed:
+        def write(self, line: str) -> str:
+            return line
+
+    writer = csv.writer(Passed(), lineterminator="\n")
+    return (writer.writerow([csv_cell(value) for value in row]) for row in rows)
 
 
 def _grades(report: Report, names: list[str]) -> list[object]:

@@ -271,7 +271,7 @@ def graded(course: Course, jobs: int, order: list[str]) -> dict[str, str]:
         found[student] = report.dumps()
 
     with Grader(course, TIER, jobs) as grader:
-        grader.batch({s: lambda s=s: submitted(CLASS[s], s) for s in order}, [NAME], done)
+        grader.batch(order, lambda s: submitted(CLASS[s], s), [NAME], done)
     return found
 
 
@@ -292,12 +292,14 @@ def test_reports_are_the_same_bytes_first_and_after_others(grader: Grader) -> No
 
 
 def test_an_error_of_ours_in_one_job_stops_no_other(course: Course) -> None:
-    def unreadable() -> Submission:
-        raise OSError("the disk is gone")
+    def read(student: str) -> Submission:
+        if student == "bad":
+            raise OSError("the disk is gone")
+        return submitted(None, student)
 
     found: dict[str, object] = {}
     with Grader(course, TIER) as grader:
-        grader.batch({"bad": unreadable, "good": lambda: submitted(None, "good")}, [NAME], found.__setitem__)
+        grader.batch(["bad", "good"], read, [NAME], found.__setitem__)
     assert isinstance(found["bad"], OSError) and isinstance(found["good"], Report)
 
 

@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
+from grader.batch import store
 from grader.batch.store import Folder, assignments
 from grader.common.result import ExerciseReport, Report, Result
 from grader.course.config import CourseError
 from grader.course.finding import find_course
 from grader.course.loading import Course
-from grader.intake.submission import Chunk, Source, Submission
+from grader.intake.submission import Chunk, Source, Submission, Unreadable
 from tests.made_up import made_up
 
 
@@ -139,11 +140,32 @@ def test_what_is_a_bonus_is_what_the_course_says_now(tmp_path: Path, two: Course
         assert folder.kept("ada", "of 01", ["x1_gather"]) == settled["ada"]
 
 
+def test_work_is_held_within_limits_until_all_are_graded(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def work(student: str) -> Submission:
+        read.append(student)
+        if student == "gone":
+            raise Unreadable("the disk is gone")
+        return Submission(student, {"x1": Source("x1.py", (Chunk("x1.py", "1" * 10),))}, (), student)
+
+    monkeypatch.setattr(store, "MOST_HELD", 25)
+    works, failures = store.read_all(["ada", "bob", "gone", "cy"], work)
+    assert list(works) == ["ada", "bob", "cy"] and len(works) == 3 and list(failures) == ["gone"]
+    assert [works[s].student for s in works] == ["ada", "bob", "cy"]
+    assert read == ["ada", "bob", "gone", "cy", "cy"], "two are held, and no more"
+    works.let_go()
+    assert [works[s].student for s in (*works, *works)] == ["ada", "bob", "cy"] * 2 and len(read) == 5 + 6
+    with pytest.raises(KeyError):
+        works["gone"]
+
+
 def test_a_dry_run_knows_what_is_on_file_from_the_start(tmp_path: Path) -> None:
     with Folder(tmp_path) as folder:
         folder.keep(a_report("ada"))
     with Folder(tmp_path, dry=True) as folder:
-        assert folder.reports() == [a_report("ada")]
+        assert list(folder.each()) == [a_report("ada")]
+        assert [r.student for r in folder.reports()] == ["ada"]
 
 
 def test_what_was_graded_with_other_versions_says_so(tmp_path: Path, two: Course) -> None:

@@ -100,16 +100,21 @@ class Batch:
         self.dispatch = Dispatch(
             cluster, KIT, lambda s: f"of {s.student}", self.told.append, Patience(**patience), lambda: cluster.now
         )
-        self.reads: dict[str, Callable[[], Submission]] = {s: lambda s=s: work_of(s) for s in students}
+        self.students, self.unreadable = students, ""
 
     def run(self) -> Batch:
-        self.dispatch.run(self.reads, lambda student, result: self.came.append((student, result)))
+        self.dispatch.run(self.students, self.read, lambda student, result: self.came.append((student, result)))
         return self
+
+    def read(self, student: str) -> Submission:
+        if student == self.unreadable:
+            raise Unreadable("cannot read it")
+        return work_of(student)
 
     @property
     def whole(self) -> bool:
         """Whether everybody has their own report, once."""
-        return sorted(s for s, _ in self.came) == sorted(self.reads) and all(r == a_report(s) for s, r in self.came)
+        return sorted(s for s, _ in self.came) == sorted(self.students) and all(r == a_report(s) for s, r in self.came)
 
 
 STUDENTS = [f"s{n}" for n in range(20)]
@@ -206,11 +211,8 @@ def test_what_fails_in_our_code_there_stops_no_other() -> None:
 
 
 def test_what_cannot_be_read_here_is_not_sent() -> None:
-    def unreadable() -> Submission:
-        raise Unreadable("cannot read it")
-
     batch = Batch(Cluster(a=Worker()), "ada", "bob")
-    batch.reads["bob"] = unreadable
+    batch.unreadable = "bob"
     assert {s: str(r) for s, r in batch.run().came if isinstance(r, Exception)} == {"bob": "cannot read it"}
 
 

@@ -212,7 +212,7 @@ class Shardlings(LoggingConfigurable):
         if left:
             names = next(iter(left.values())).names
             self._prove(names)
-            self.grader.batch({s: lambda w=w: self._next(w) for s, w in left.items()}, names, finished)
+            self.grader.batch(left, lambda student: self._next(left[student]), names, finished)
 
     def _next(self, work: Work) -> Submission:
         if self._stopped:
