@@ -252,6 +252,7 @@ class Folder:
         if not self.dry:
             self._replace()
         self._class = [self._settled[student] for student in sorted(self._settled)]
+        self._settled, self._alike = {}, {}  # of a large class they are megabytes, and nothing is settled any more
 
     def _replace(self) -> None:
         ready = [student for student, as_it_lies in self._due.items() if as_it_lies]
