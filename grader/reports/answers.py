@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 from grader.common.result import Report, Result
 from grader.judging.reading import parse
@@ -61,29 +62,43 @@ class Answers:
     slips: tuple[Slip, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class _Given:
     student: str
     result: Result
     ratio: float | None
 
 
-def numeric_answers(reports: Iterable[Report]) -> list[Answers]:
+def numeric_answers(reports: Sequence[Report]) -> list[Answers]:
     """Of every question that somebody was asked, in the order of the reports."""
-    groups: dict[tuple[str, str], list[_Given]] = defaultdict(list)
-    for report in reports:
-        for exercise in report.exercises:
-            for result in exercise.results if exercise.handed_in else ():
-                if result.kind == "number" and result.status in ("passed", "failed"):
-                    groups[exercise.exercise, result.name].append(_Given(report.student, result, _ratio(result)))
-    return [_answers(exercise, name, group) for (exercise, name), group in groups.items()]
+    asked = dict.fromkeys((exercise, result.name) for report in reports for exercise, result in _numbers(report))
+    return [_answers(exercise, name, _given(reports, exercise, name)) for exercise, name in asked]
 
 
-def _ratio(result: Result) -> float | None:
+def _numbers(report: Report, exercise: str = "") -> Iterator[tuple[str, Result]]:
+    """The answers that were handed in, to the questions of one exercise or of all."""
+    for part in report.exercises:
+        for result in part.results if part.handed_in and exercise in ("", part.exercise) else ():
+            if result.kind == "number" and result.status in ("passed", "failed"):
+                yield part.exercise, result
+
+
+def _given(reports: Sequence[Report], exercise: str, name: str) -> list[_Given]:
+    """A whole class's to one question; to all questions they would take memory."""
+    return [
+        _Given(report.student, result, _ratio(str(result.actual or ""), str(result.expected or "")))
+        for report in reports
+        for _, result in _numbers(report, exercise)
+        if result.name == name
+    ]
+
+
+@lru_cache(1000)
+def _ratio(actual: str, expected: str) -> float | None:
     """What was answered, divided by what is right; None where there is no such positive number."""
     try:
-        given = parse(str(result.actual or "").removeprefix("read as "), "")
-        right = parse(str(result.expected or ""), "")
+        given = parse(actual.removeprefix("read as "), "")
+        right = parse(expected, "")
     except BadAnswer:
         return None
     if given.dimension != right.dimension or not right.value:
