@@ -527,7 +527,8 @@ class Grader:
                     running[pool.submit(lambda student=student: self.grade(read(student), names))] = student
                 if not running:
                     break
-                for future in wait(running, return_when=FIRST_COMPLETED).done:
+                wait(running, return_when=FIRST_COMPLETED)
+                for future in [one for one in running if one.done()]:  # in the order of students, not of a set
                     student, error = running.pop(future), future.exception()
                     done(student, error if isinstance(error, Exception) else future.result())
 

@@ -77,6 +77,9 @@ class Folder:
         self.suspicions: list[dict[str, Any]] = []  # wrong answers that fit another student's numbers
         self.changes: list[Change] = []
         self.unread: list[str] = []  # whose report on file could not be read, so that no change can be told
+        self.uncounted: list[
+            str
+        ] = []  # names of files among the reports that are no whole report of who they are named after
         self._waiting: dict[
             str, Report | None
         ] = {}  # whose report, as graded, will replace one; None: it lies in staged/
@@ -199,7 +202,9 @@ class Folder:
                 old = report_of(self.path, student)
                 if (graded := self._as_graded(student, old)) is not None:
                     self._settle(graded, old)
-        self.adjust.end(students)
+                else:
+                    self.uncounted.append(f"{student}.json")
+        self.adjust.end(sorted(self._settled))
         self.changes.sort(key=lambda change: change.student)
 
     def _settle(self, graded: Report, old: Report | None) -> Report:
@@ -349,7 +354,7 @@ def of_a_class(report: Report, alike: dict[Any, Any]) -> Report:
 
     def one_of(e: ExerciseReport) -> ExerciseReport:
         key = (
-            id(e.results), e.exercise, e.points, e.earned, e.pending, e.handed_in, e.extension, e.pseudonym, e.by_hand,
+            id(e.results), e.exercise, e.module, e.title, e.points, e.earned, e.pending, e.handed_in, e.extension, e.pseudonym, e.by_hand,
             tuple(e.notes),
         )  # fmt: skip
         if key not in alike:  # and holds its results, so that nothing else gets their id
@@ -380,11 +385,12 @@ def shows_the_same(report: Report, other: Report) -> bool:
 
 
 def report_of(folder: Path, student: str, among: str = "reports") -> Report | None:
-    """The student's report in a folder of reports; None where there is none, or none that can be read."""
+    """The student's report in a folder of reports; None where there is none, or none that can be read: a copy of another's is none."""
     try:
-        return Report.loads((folder / among / f"{student}.json").read_text(encoding="utf-8"))
+        found = Report.loads((folder / among / f"{student}.json").read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, ValidationError):
         return None
+    return found if found.student == student else None
 
 
 def on_file(folder: Path, student: str) -> Report | None:
@@ -505,7 +511,7 @@ def read_all(students: Sequence[str], read: Callable[[str], Submission]) -> tupl
     """The submissions by student, and what cannot be read."""
     found = Works(students, read)
     failures: dict[str, Exception] = {}
-    for student in students:
+    for student in list(found):
         try:
             found[student]
         except Unreadable as error:

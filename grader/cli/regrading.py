@@ -100,6 +100,12 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
     """Whose score changes, by how much and why; said before anything is replaced."""
     if folder.unread:
         tell("warning", f"no change can be told where the report on file could not be read: {a_few(folder.unread)}")
+    if folder.uncounted:
+        tell(
+            "warning",
+            f"no whole report of who its file is named after, so it counts for nobody: {a_few(folder.uncounted)} in "
+            f"{folder.path}/reports; grade that student again, or move the file elsewhere",
+        )
     groups = by_student(changes)
     if quiet:
         return

@@ -17,6 +17,7 @@ from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.integrations.roster import Roster
 from grader.reports.tables import csv_cell
+from grader.reports.untrusted import clean
 from grader.reports.wording import by_hand_text
 
 COLUMNS = ("student", "module", "exercise", "kind", "check", "label", "hidden", "status", "earned", "points", "reason", "misconception", "by_hand")  # fmt: skip
@@ -32,9 +33,14 @@ def load(folder: Path) -> list[Report]:
     reports = []
     for path in paths:
         try:
-            reports.append(Report.loads(path.read_text(encoding="utf-8")))
+            report = Report.loads(path.read_text(encoding="utf-8"))
         except (ValidationError, UnicodeDecodeError):
             raise CourseError(f"{path} is not a whole report; grade again to mend it") from None
+        if report.student != path.stem:
+            raise CourseError(
+                f"{path} is a report of {clean(report.student, 100)}, not of {path.stem}; move it out of that folder"
+            )
+        reports.append(report)
     return sorted(reports, key=lambda r: r.student)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, cast
@@ -9,7 +10,7 @@ from typing import Any, cast
 import pytest
 
 from grader.batch import grade
-from grader.batch.grade import Grader
+from grader.batch.grade import AHEAD, Grader
 from grader.batch.workers import Workers
 from grader.common.result import Report, Result
 from grader.course.answers import answers
@@ -301,6 +302,27 @@ def test_an_error_of_ours_in_one_job_stops_no_other(course: Course) -> None:
     with Grader(course, TIER) as grader:
         grader.batch(["bad", "good"], read, [NAME], found.__setitem__)
     assert isinstance(found["bad"], OSError) and isinstance(found["good"], Report)
+
+
+def test_reports_of_one_at_a_time_come_in_the_order_of_students(course: Course) -> None:
+    """Caused: several are graded while one is written."""
+    students = [f"s{n}" for n in range(12)]
+    came: list[str] = []
+    with Grader(course, "none") as grader:
+        all_graded = threading.Semaphore(0)
+
+        def read(student: str) -> Submission:
+            all_graded.release()
+            raise OSError("the disk is gone")
+
+        def done(student: str, result: Report | Exception) -> None:
+            if not came:
+                for _ in range(AHEAD - 1):
+                    assert all_graded.acquire(timeout=60)
+            came.append(student)
+
+        grader.batch(students, read, [NAME], done)
+    assert came == students
 
 
 def test_a_report_is_read_back_as_it_was_written(grader: Grader) -> None:

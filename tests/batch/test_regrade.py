@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -125,6 +126,26 @@ def test_what_a_killed_regrade_graded_takes_the_place_of_a_report_that_is_gone_s
     for page in ("ada.html", "students/ada.html", "grades.csv", "index.html"):
         assert files(out)[page] == files(wanted)[page]
     assert not (out / "staged").exists()
+
+
+def test_what_is_no_whole_report_of_who_its_file_is_named_after_counts_for_nobody(
+    grader: Grader, tmp_path: Path
+) -> None:
+    out, wanted = tmp_path / "out", tmp_path / "wanted"
+    for folder in (out, wanted):
+        grade(grader, folder, CLASS)
+    for copy in ("ada-before", "Aa-before"):
+        shutil.copy(out / "reports" / "ada.json", out / "reports" / f"{copy}.json")
+    (out / "reports" / "zed.json").write_text("{")
+    strays = ["Aa-before.json", "ada-before.json", "zed.json"]
+    for texts in ({"bo": RIGHT}, REGRADED, REGRADED):
+        grade(grader, wanted, texts)
+        dry = grade(grader, out, texts, dry=True)
+        assert dry.uncounted == strays and sorted(r.student for r in dry.reports()) == ["ada", "bo", "cy"]
+        assert grade(grader, out, texts).uncounted == strays
+        for stray in strays:
+            assert (out / "reports" / stray).is_file(), "what is not ours is not touched"
+        assert files(wanted) == {name: data for name, data in files(out).items() if Path(name).name not in strays}
 
 
 def test_nothing_is_written_in_a_dry_run_and_all_is_said(grader: Grader, tmp_path: Path) -> None:

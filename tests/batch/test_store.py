@@ -160,6 +160,14 @@ def test_work_is_held_within_limits_until_all_are_graded(monkeypatch: pytest.Mon
         works["gone"]
 
 
+def test_titles_on_the_class_page_are_those_of_each_report(tmp_path: Path, two: Course) -> None:
+    with Folder(tmp_path) as folder:
+        for student in ("ada", "bob"):
+            part = part_of(student, two, "x1_gather").exercises[0].model_copy(update={"title": f"as {student} had it"})
+            folder.keep(a_report(student).model_copy(update={"exercises": [part]}))
+        assert [e.title for r in folder.reports() for e in r.exercises] == ["as ada had it", "as bob had it"]
+
+
 def test_a_dry_run_knows_what_is_on_file_from_the_start(tmp_path: Path) -> None:
     with Folder(tmp_path) as folder:
         folder.keep(a_report("ada"))

@@ -67,7 +67,11 @@ def test_a_term(term: Path) -> None:
     assert done.stdout.index(said) < done.stdout.index("reports are replaced now")
     assert grades(term)["bob"]["earned"] == "0.8" and "set by hand by Tom: oral exam" in grades(term)["bob"]["remarks"]
     assert (term / "out" / "changes.html").is_file()
-    assert "what changes" not in shardlings(*GRADE, cwd=term).stdout
+    shutil.copy(term / "out" / "reports" / "eve.json", term / "out" / "reports" / "eve-old.json")
+    again = shardlings(*GRADE, cwd=term)
+    assert "what changes" not in again.stdout
+    assert "so it counts for nobody: eve-old.json in out/reports; grade that student again, or move" in again.stderr
+    (term / "out" / "reports" / "eve-old.json").unlink()
 
     page = shardlings(*GRADE, "--why", "Ada", "local_value", "--html", "why.html", cwd=term)
     assert page.returncode == 0, page.stderr

@@ -168,6 +168,9 @@ def test_reports_are_read_back(tmp_path: Path) -> None:
     (tmp_path / "reports" / "bob.json").write_text("{")
     with pytest.raises(CourseError, match="bob"):
         export.load(tmp_path)
+    (tmp_path / "reports" / "bob.json").write_text(report("ada").dumps(), encoding="utf-8")
+    with pytest.raises(CourseError, match=r"bob\.json is a report of ada, not of bob; move it out of that folder"):
+        export.load(tmp_path)
 
 
 # -- Gradescope --------------------------------------------------------------------------------
