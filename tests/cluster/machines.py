@@ -62,6 +62,11 @@ class Machines:
         until(lambda: "Registered to:" in said(), said)
         return process
 
+    def held(self) -> list[str]:
+        """The courses that workers hold. ``os.walk`` passes over what they delete meanwhile; ``rglob`` raises then."""
+        folders = (name for _, names, _ in os.walk(self.folder / "scratch") for name in names)
+        return [name for name in folders if name.startswith("shardlings-course-")]
+
     def stop(self, process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM) -> None:
         process.send_signal(how)
         process.wait(SECONDS)

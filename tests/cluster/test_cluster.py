@@ -124,7 +124,7 @@ def test_any_number_of_workers_writes_what_one_machine_writes(
         said = graded(here, f"by {count}", there)
         assert written(here / f"by {count}") == alone
         assert f"{there.address}: {count} worker" in said and "; dashboard: http://" in said
-        until(lambda: not list((there.folder / "scratch").rglob("shardlings-course-*")))  # soon: it may be busy still
+        until(lambda: not there.held())  # soon: it may be busy still
 
 
 @pytest.mark.parametrize("what", ["killed", "hangs"])
@@ -170,11 +170,11 @@ def test_interrupted_it_ends_with_a_sentence_and_workers_forget(here: Path, ther
     workers("w")
     batch = grade(here, "stopped", "--cluster", there.address)
     in_the_middle(here, "stopped")
-    assert batch.poll() is None
+    assert batch.poll() is None and there.held()
     os.killpg(batch.pid, signal.SIGINT)
     code, said = ended(batch)
     assert code == STOPPED and said.endswith(f"{SENTENCE}\n") and "Traceback" not in said, said
-    until(lambda: not list((there.folder / "scratch").rglob("shardlings-course-*")))
+    until(lambda: not there.held())
     graded(here, "stopped", there)
 
 
