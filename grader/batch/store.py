@@ -28,6 +28,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -55,7 +56,6 @@ AUDIENCES: tuple[Audience, ...] = ("student", "staff")
 WRITERS = 16
 MOST_HELD = 4 << 20  # characters
 Model = TypeVar("Model", bound=BaseModel)
-_NAMES: dict[type[BaseModel], set[str]] = {}
 
 
 class Folder:
@@ -76,17 +76,16 @@ class Folder:
         self.adjust = adjust or Adjustments()
         self.suspicions: list[dict[str, Any]] = []  # wrong answers that fit another student's numbers
         self.changes: list[Change] = []
-        self.unread: list[str] = []  # whose report on file could not be read, so that no change can be told
-        self.uncounted: list[
-            str
-        ] = []  # names of files among the reports that are no whole report of who they are named after
-        self._waiting: dict[
-            str, Report | None
-        ] = {}  # whose report, as graded, will replace one; None: it lies in staged/
-        self._due: dict[
-            str, bool
-        ] = {}  # whose report will be another, and whether what lies in staged/ is it, its pages as they are
-        self._settled: dict[str, Report] = {}  # what will stand in a student's report, as the class page needs it
+        # Whose report on file could not be read, so that no change can be told.
+        self.unread: list[str] = []
+        # Files among the reports that are no whole report of who they are named after.
+        self.uncounted: list[str] = []
+        # Whose report, as graded, will replace one; None: it lies in staged/.
+        self._waiting: dict[str, Report | None] = {}
+        # Whose report will be another, and whether what lies in staged/ is it, its pages as they are.
+        self._due: dict[str, bool] = {}
+        # What will stand in a student's report, as the class page needs it.
+        self._settled: dict[str, Report] = {}
         self._alike: dict[Any, Any] = {}
         self._class: list[Report] | None = None
 
@@ -214,21 +213,19 @@ class Folder:
             graded: without what is laid over it. old: what is on file.
         """
         student, new = graded.student, self.adjust.settle(graded, old)
-        graded_anew = old is None or old.fingerprint != new.fingerprint
-        if old is None and (self.path / "reports" / f"{student}.json").exists():
-            self.unread.append(student)
-        if old is None and student in self._waiting:  # a killed regrade left it, and what it was to replace is gone
-            self._due[student] = False
-        if old is not None:
-            self.changes += changes_of(old, new)
-        if old is not None and not graded_anew and old.dumps() == new.dumps():
-            as_read = old
+        if old is None:
+            if (self.path / "reports" / f"{student}.json").exists():
+                self.unread.append(student)
+            if student in self._waiting:  # a killed regrade left it, and what it was to replace is gone
+                self._due[student] = False
         else:
-            as_read = new if graded_anew and new is graded else Report.loads(new.dumps())
-            if old is not None:
+            self.changes += changes_of(old, new)
+            if old.fingerprint != new.fingerprint or old.dumps() != new.dumps():
                 staged = student in self._waiting and new is graded
                 self._due[student] = staged and self._shown(new, old)
-        self._settled[student], self._class = of_a_class(as_read, self._alike), None
+        # As a reader finds it: 0.0 where a sum was 0.
+        row = Report.loads(new.dumps()) if old is None or student in self._due else old
+        self._settled[student], self._class = of_a_class(row, self._alike), None
         return new
 
     def _as_graded(self, student: str, old: Report | None) -> Report | None:
@@ -358,19 +355,21 @@ def of_a_class(report: Report, alike: dict[Any, Any]) -> Report:
             tuple(e.notes),
         )  # fmt: skip
         if key not in alike:  # and holds its results, so that nothing else gets their id
-            alike[key] = _as_large_as_needed(e, evidence=[], basis={})
+            alike[key] = _slim(e, evidence=[], basis={})
         return alike[key]
 
     versions = alike.setdefault(tuple(report.versions.items()), report.versions)
-    return _as_large_as_needed(
-        report, fingerprint="", exercises=[one_of(e) for e in report.exercises], versions=versions
-    )
+    return _slim(report, fingerprint="", exercises=[one_of(e) for e in report.exercises], versions=versions)
 
 
-def _as_large_as_needed(one: Model, **other: Any) -> Model:
+def _slim(one: Model, **other: Any) -> Model:
     """A copy without a set of its own of the names of all its fields, which takes more memory than its values do."""
-    kind = type(one)
-    return kind.model_construct(_NAMES.setdefault(kind, set(kind.model_fields)), **(vars(one) | other))
+    return one.model_construct(_fields_of(type(one)), **(vars(one) | other))
+
+
+@cache
+def _fields_of(kind: type[BaseModel]) -> set[str]:
+    return set(kind.model_fields)
 
 
 def shows_the_same(report: Report, other: Report) -> bool:

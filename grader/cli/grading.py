@@ -62,14 +62,12 @@ class HandedIn:
     """The work of a batch.
 
     Attributes:
-        students: everybody whose work was found.
-        places: by student, where it is.
+        places: of everybody whose work was found, by student: where it is.
         submissions: by student, what could be read.
         not_graded: by student, why their work cannot be graded.
         notes: what the staff is to know of it.
     """
 
-    students: list[str]
     places: dict[str, Place]
     submissions: store.Works
     not_graded: dict[str, str]
@@ -83,7 +81,7 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str]) ->
     places = dict(found)
     submissions, failures = store.read_all(list(places), lambda s: read(places[s], s, course.module_of, given))
     unread = {student: str(error) for student, error in failures.items()}
-    return HandedIn(list(places), places, submissions, not_graded | unread, notes)
+    return HandedIn(places, submissions, not_graded | unread, notes)
 
 
 def grade_batch(
@@ -162,9 +160,9 @@ def chosen_now(course: Course, work: HandedIn, only: list[str], roster: Roster |
     if not only:
         asked = store.assignments(course, work.submissions.values(), now)
         only = list(asked)  # where nobody handed in anything: all
-        counts = ", ".join(f"{module} (handed in by {n} of {len(work.students)})" for module, n in asked.items())
+        counts = ", ".join(f"{module} (handed in by {n} of {len(work.places)})" for module, n in asked.items())
         notes.append(f"graded here: {counts or 'everything'}; --only MODULE names others")
-    if roster and (strangers := [s for s in work.students if roster.row_of(s) is None]):
+    if roster and (strangers := [s for s in work.places if roster.row_of(s) is None]):
         notes.append(f"not in the roster, graded under the name that is there: {a_few(strangers)}")
     for note in notes:
         tell("note", note)

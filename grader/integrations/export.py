@@ -10,14 +10,12 @@ import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from pydantic import ValidationError
-
+from grader.batch.store import report_of
 from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.course.config import CourseError
 from grader.integrations.roster import Roster
 from grader.reports.tables import csv_cell
-from grader.reports.untrusted import clean
 from grader.reports.wording import by_hand_text
 
 COLUMNS = ("student", "module", "exercise", "kind", "check", "label", "hidden", "status", "earned", "points", "reason", "misconception", "by_hand")  # fmt: skip
@@ -32,13 +30,10 @@ def load(folder: Path) -> list[Report]:
         raise CourseError(f"no reports in {folder}; write them with: shardlings grade SUBMISSIONS --out {folder}")
     reports = []
     for path in paths:
-        try:
-            report = Report.loads(path.read_text(encoding="utf-8"))
-        except (ValidationError, UnicodeDecodeError):
-            raise CourseError(f"{path} is not a whole report; grade again to mend it") from None
-        if report.student != path.stem:
+        report = report_of(folder, path.stem)
+        if report is None:
             raise CourseError(
-                f"{path} is a report of {clean(report.student, 100)}, not of {path.stem}; move it out of that folder"
+                f"{path} is no whole report of {path.stem}; grade again to mend it, or move it out of that folder"
             )
         reports.append(report)
     return sorted(reports, key=lambda r: r.student)

@@ -100,7 +100,5 @@ def summarise(
 def in_order(reports: Iterable[Report]) -> list[Report]:
     """By student; the same for any order that they come in."""
     listed = list(reports)
-    several = {student for student, n in Counter(r.student for r in listed).items() if n > 1}
-    return sorted(
-        listed, key=lambda r: (r.student, r.dumps() if r.student in several else "")
-    )  # all would take seconds
+    count = Counter(r.student for r in listed)  # to write out everybody's takes seconds
+    return sorted(listed, key=lambda r: (r.student, r.dumps() if count[r.student] > 1 else ""))
