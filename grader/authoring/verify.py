@@ -95,9 +95,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         yield str(error)
         return
     yield from declaration_problems(exercise)
-    for call in dict.fromkeys(call for c in exercise.checks.values() for call in c.calls):
-        if isinstance(call, Call) and not call.timing:
-            yield from inputs.tame_dims(call)
+    yield from inputs.tame_sizes(exercise)
     for question in exercise.questions.values():
         yield from question_problems(question, exercise.misconceptions.values())
         yield from possible.question_problems(question)
@@ -130,6 +128,10 @@ def declaration_problems(exercise: Exercise) -> Iterator[str]:
         if not any(s.of is task for s in exercise.misconceptions.values()):
             yield f"{task.name} has no misconception to prove its checks"
     yield from modes.undecided_modes(exercise)
+    for call in dict.fromkeys(call for check in exercise.checks.values() for call in check.calls):
+        values = call.timed if isinstance(call, Call) else None
+        if values is not None and not any(values in check.calls for check in exercise.checks.values()):
+            yield f"{call.task.name} is timed, and no check judges its values: write one of the call that exercise.timing times"
     for check in exercise.checks.values():
         if check.points <= 0:
             yield f"{check.name} is worth nothing"

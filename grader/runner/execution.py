@@ -266,7 +266,7 @@ def read(ask: dict[str, Any], code: bytes, arguments: list[dict[str, Any]]) -> R
     program = canonical(code, ask["mesh"], arguments, files, most)
     module = program.parse()
     found = facts.read(module, ask["mesh"], files)
-    graph = operations.read(module, ask["mesh"], files)
+    graph = operations.read(module, ask["mesh"], files, compared="compared" in ask)
     return Read(program, found, None if graph is None else to_text(graph))
 
 
