@@ -158,7 +158,7 @@ def collective_matmuls(course: Course, grader: Grader) -> dict[str, Timeline]:
     exercise = Exercise(meshes=[MESH], id="collective_matmul")
     arrays = {"a": normal("I", "J", spec=P("x"), dtype="bfloat16"), "w": normal("J", "K", dtype="bfloat16")}
     body = exercise.body(out_specs=P())
-    narrow = [exercise.call(body(space[name]), dims=NARROW, **arrays) for name in MATMULS]
+    narrow = [exercise.call(body(space[name]), dims=NARROW, **arrays) for name in MATMULS]  # type: ignore[arg-type]
     calls = [exercise.timing(call, on=ON, dims=SIZES) for call in narrow]
     asks, _ = explaining.asks_of(course, exercise, calls, explaining.Wanted())
     name = "collective_matmul.py"

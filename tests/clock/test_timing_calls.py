@@ -128,7 +128,7 @@ def test_learners_are_given_it_without_the_hidden_sizes(tmp_path: Path) -> None:
         (ON, f"{ON}, dim=3", "exercise.timing: no such argument 'dim'; did you mean 'dims'?"),
         ("timing(narrow", "timing(gather", "exercise.timing times the Task gather, not a call: first write call = exercise.call(...)"),
         ('{"I": 1 << 16, "J": 1 << 15}, h', '{"I": 1 << 16}, h', "gather: dims gives sizes of I, hidden_dims of I, J: both must name the same dimensions"),
-        ('[{"x": 256}]', '[{"x": 128, "y": 2}]', "exercise.timing is on a mesh of x and y, its call on one of x: name the same axes"),
+        ('[{"x": 256}]', '[{"x": 16, "y": 16}]', "exercise.timing is on a mesh of x and y, its call on one of x: name the same axes"),
         ('"J": 13}', '"J": 3}', "exercise.timing: the dimension J of 3 stands for 32768: give it a prime factor of its own larger than 5, the number of devices, such as 7"),
         ('"J": 11})', '"J": 5})', "exercise.timing: hidden_dims: the dimension J of 5 stands for 32768: give it a prime factor of its own larger than 5, the number of devices, such as 7"),
     ],
