@@ -66,7 +66,7 @@ def _same_traffic(a: Finding, b: Finding) -> bool:
         return True
 
     def traffic(cs: list[Collective]) -> list:
-        return sorted((c.kind, c.axes, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in cs)
+        return sorted((c.kind, c.over, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in cs)
 
     return (a.typed, a.mapped) == (b.typed, b.mapped) and traffic(a.collectives) == traffic(b.collectives)
 

@@ -24,10 +24,10 @@ from grader.runner.admission import RAGGED, Refused, array_bytes, callee_of, kin
 from grader.runner.flops import FREE, Cost
 from grader.runner.groups import (
     Groups,
+    are_partial,
+    crossed_axes,
     cyclic_shift,
-    group_axes,
     numbers,
-    permute_axes,
     senders,
     sent_in_group,
 )
@@ -245,9 +245,11 @@ class _Reader:
     def collective(self, op: Any, times: Interval) -> None:
         kind = kind_of(op)
         assert kind is not None
-        groups, axes, members = self.who(op, kind)
-        if members < 2:  # over an axis of size 1 nothing moves
+        groups = self.who(op, kind)
+        axes = crossed_axes(groups, self.mesh)
+        if not axes:  # over an axis of size 1 nothing moves
             return
+        members = max(map(len, groups))
         operands = tuple((dtype, shape) for shape, dtype in (shaped(o.type) for o in moved_by(op)))
         size = sum(array_bytes(o.type) for o in moved_by(op))
         sent = Interval(0, most_sent(op, members)) if kind == RAGGED else sent_in_group(kind, size, members)
@@ -259,24 +261,24 @@ class _Reader:
         file, line = place_of(op.location, self.files) or (None, None)
         found = Collective(
             kind, axes, size, sent, times, line, file, shift=shift, senders=sending, path=self.path, operands=operands,
-            groups=tuple(map(tuple, groups)),
+            groups=tuple(map(tuple, groups)), partial=kind != "permute" and are_partial(groups, axes, self.mesh),
         )  # fmt: skip
         self.collectives.append(found)
         self.marked.setdefault(self.marks[op], []).append(found)
 
-    def who(self, op: Any, kind: str) -> tuple[Groups, tuple[str, ...], int]:
-        """Groups of devices (of a permute: pairs), the axes along which they lie, and how many are in one."""
+    def who(self, op: Any, kind: str) -> Groups:
+        """Groups of devices; of a permute, pairs."""
         if kind == "permute":
             pairs = numbers(op.attributes["source_target_pairs"])
             if not {d for pair in pairs for d in pair} <= set(range(self.devices)):
                 raise Refused(f"a {kind} names a device that the mesh does not have")
-            return pairs, *permute_axes(pairs, self.mesh)
+            return pairs
         groups = groups_of(op, self.meshes, self.devices) or []
         # Other spellings of groups mean something else, and a device left out would hold arbitrary memory.
         is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
         if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
             raise Refused(f"a {kind} does not name every device of the mesh once")
-        return groups, *group_axes(groups, self.mesh)
+        return groups
 
 
 # -- sizes -------------------------------------------------------------------------------------
