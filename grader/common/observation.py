@@ -270,7 +270,7 @@ class Observation:
         flops: arithmetic operations per device, loops multiplied out.
         dot_flops: those of matrix products among them, also of products written out as multiply and add.
         typed: the results' types say how they are sharded, as on Explicit axes only.
-        mapped: there is a ``shard_map``, and no matrix product outside of one, among what the results need.
+        mapped: there is a ``shard_map``, and outside of one at most one operation for each element of arguments and results.
         program: SHA-256 of the program in its one form.
         operations: what depends on what, calls written out; None for a program of too many.
         elsewhere: the outputs as devices hold them on which it was run as well, with products as these devices make them and

@@ -21,6 +21,7 @@ from jaxlib.mlir.dialects import sdy, stablehlo
 from grader.common.observation import NOTHING, UNKNOWN, Collective, Interval, Path
 from grader.runner import flops
 from grader.runner.admission import RAGGED, Refused, array_bytes, callee_of, kind_of, place_of, shaped, walk
+from grader.runner.data import data_of
 from grader.runner.flops import FREE, Cost
 from grader.runner.groups import (
     Groups,
@@ -47,7 +48,8 @@ class Facts:
         dot_flops: those of products among them, or None likewise.
         typed: the results' types say how they are sharded, as on Explicit axes only.
         marked: the collectives by the numbers that ``mark`` gives them.
-        mapped: there is a ``shard_map``, and no matrix product outside of one, among what the results need.
+        mapped: there is a ``shard_map``, and outside of one no more operations on data than arguments and results have
+            elements, among what the results need.
     """
 
     collectives: list[Collective]
@@ -102,9 +104,15 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
         None if reader.auto.flops.most else reader.cost.flops,
         None if reader.auto.dots.most else reader.cost.dots,
         typed,
-        reader.mapped and not reader.beside,
+        reader.mapped and reader.beside.most <= elements_of(functions["main"]),
         reader.marked,
     )
+
+
+def elements_of(main: Any) -> int:
+    """How many elements the arguments and results of a program have."""
+    kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+    return sum(math.prod(shaped(one)[0]) for one in (*kind.inputs, *kind.results))
 
 
 def needed(functions: Mapping[str, Any]) -> set[Any]:
@@ -156,9 +164,10 @@ class _Reader:
         self.path: Path = ()
         self.manual: frozenset[str] = frozenset()
         self.needed = needed(functions)
-        self.mapped = self.beside = False  # a shard_map is needed; a product outside of one is
+        self.mapped = False  # a shard_map is needed
+        self.beside = NOTHING  # operations on data that are needed, outside of one
         self.share = self.devices  # by how many devices arrays may still be cut: 1 inside shard_map
-        self.given: set[Any] = set()  # values that are no data of the program: constants, places, masks
+        self.data = data_of(functions)
 
     def visit(self, op: Any, times: Interval) -> None:
         for region in op.regions:
@@ -199,17 +208,15 @@ class _Reader:
         return any(result in self.needed for result in op.results)
 
     def arithmetic(self, op: Any, times: Interval) -> None:
-        operands, regions = list(op.operands), list(op.regions)
-        data = [o for o in operands if o not in self.given]
+        regions = list(op.regions)
+        data = sum(o in self.data for o in op.operands)
         dialect, _, name = op.name.partition(".")
-        if name in flops.GIVEN or (operands and not data and not regions):
-            self.given.update(op.results)
         if dialect in ("stablehlo", "chlo") and name not in flops.NONE:
-            cost = cost_of(op, len(data)) * times
+            cost = cost_of(op, data) * times
             self.cost += cost
             if self.share > 1:
                 self.auto += cost
-                self.beside |= bool(cost.dots.most) and self.needs(op)
+                self.beside += cost.flops if data and self.needs(op) else 0
         if regions:
             for region, applied in zip(regions, applications(op), strict=True):
                 self.region(region, times * applied)
@@ -311,8 +318,7 @@ def cost_of(op: Any, data: int) -> Cost:
         return flops.fft(math.prod(_shape(operands[0])), math.prod(op.attributes["fft_length"]))
     if name in ("cholesky", "triangular_solve"):
         return flops.solve(math.prod(shape), shape[-1] if name == "cholesky" else _shape(operands[0])[-1])
-    index = not shape and results and isinstance(getattr(results[0].type, "element_type", None), ir.IntegerType)
-    return flops.elementwise(name, shape, is_complex, 0 if index else data)
+    return flops.elementwise(name, shape, is_complex, data)
 
 
 def applications(op: Any) -> list[Interval]:

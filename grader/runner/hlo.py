@@ -43,7 +43,7 @@ BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"br
 class Visit:
     """One instruction where it runs: ``times`` in all loops around it, on this ``path`` of branches.
 
-    ``data``: how many of its operands are data of the program, not constants, places or masks; 0 where nobody asks.
+    ``data``: how many of its operands may be data, which arguments flow into; 0 where nobody asks.
     """
 
     of: Instruction
@@ -108,7 +108,7 @@ def _data_of(one: Instruction, opcode: str, given: Sequence[bool], known: set[st
         number = int(one.text) if one.text.isdigit() else len(given)
         if number < len(given) and given[number]:
             known.add(one.name)
-    elif opcode in flops.GIVEN or (one.operands and not data and (not calls or opcode == "fusion")):
+    elif not data and (not calls or opcode in ("fusion", "call")):
         known.add(one.name)
     return data
 
