@@ -269,7 +269,6 @@ class Observation:
         memory: peak temporary bytes per device, from the compiler, which reckons with every path.
         flops: arithmetic operations per device, loops multiplied out.
         dot_flops: those of matrix products among them, also of products written out as multiply and add.
-        typed: the results' types say how they are sharded, as on Explicit axes only.
         mapped: there is a ``shard_map``, and outside of one at most one operation for each element of arguments and results.
         program: SHA-256 of the program in its one form.
         operations: what depends on what, calls written out; None for a program of too many.
@@ -286,7 +285,6 @@ class Observation:
     memory: int
     flops: Interval = NOTHING
     dot_flops: Interval = NOTHING
-    typed: bool = False
     mapped: bool = False
     program: str = ""
     operations: Operations | None = None
@@ -363,7 +361,6 @@ class Seen:
     memory: int = 0
     flops: Interval = NOTHING
     dot_flops: Interval = NOTHING
-    typed: bool = False
     mapped: bool = False
     outcomes: list[tuple[dict[str, Any], Outcome, Outcome]] = field(default_factory=list)
     public: bool = True

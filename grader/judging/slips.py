@@ -68,7 +68,7 @@ def _same_traffic(a: Finding, b: Finding) -> bool:
     def traffic(cs: list[Collective]) -> list:
         return sorted((c.kind, c.over, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in cs)
 
-    return (a.typed, a.mapped) == (b.typed, b.mapped) and traffic(a.collectives) == traffic(b.collectives)
+    return a.mapped == b.mapped and traffic(a.collectives) == traffic(b.collectives)
 
 
 def _same_time(a: Answered, b: Answered) -> bool:

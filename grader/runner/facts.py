@@ -46,7 +46,6 @@ class Facts:
         collectives: in program order, one for every call of the function that they stand in.
         flops: arithmetic operations; None when some lie outside shard_map: only the compiler knows each device's share.
         dot_flops: those of products among them, or None likewise.
-        typed: the results' types say how they are sharded, as on Explicit axes only.
         marked: the collectives by the numbers that ``mark`` gives them.
         mapped: there is a ``shard_map``, and outside of one no more operations on data than arguments and results have
             elements, among what the results need.
@@ -55,7 +54,6 @@ class Facts:
     collectives: list[Collective]
     flops: Interval | None
     dot_flops: Interval | None
-    typed: bool
     mapped: bool
     marked: dict[int, list[Collective]] = field(default_factory=dict)
 
@@ -96,14 +94,10 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
     functions, meshes = named["func.func"], {n: op.attributes["mesh"] for n, op in named["sdy.mesh"].items()}
     reader = _Reader(functions, meshes, mesh, files, marks)
     reader.visit(functions["main"], Interval.of(1))
-    main = functions["main"].attributes
-    results = list(main["res_attrs"]) if "res_attrs" in main else []
-    typed = bool(results) and all("sdy.sharding" in about for about in results)
     return Facts(
         reader.collectives,
         None if reader.auto.flops.most else reader.cost.flops,
         None if reader.auto.dots.most else reader.cost.dots,
-        typed,
         reader.mapped and reader.beside.most <= elements_of(functions["main"]),
         reader.marked,
     )

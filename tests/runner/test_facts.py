@@ -435,24 +435,23 @@ MAPPED = "jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=(P('x'), P(None,
         (f"[{MAPPED}, a @ b][1]", False),
         (f"[{MAPPED}, jax.jit(lambda a: lax.fori_loop(0, 2, lambda i, c: c + a @ b, jnp.zeros((8, 6))))(a)][1]", False),
         ("jax.shard_map(lambda a: 2 * a, mesh=mesh, in_specs=P('x'), out_specs=P('x'))(a) @ b", False),
+        (f"0 * {MAPPED} + jnp.exp(jnp.log(a)[:, :, None] + jnp.log(b)).sum(1)", False),
+        (f"0 * {MAPPED} + (lax.pow(a[:, :, None] + b, 2.0) - lax.pow(a[:, :, None] - b, 2.0)).sum(1) / 4", False),
+        (f"0 * {MAPPED} + sum(jnp.where(a[:, j, None] > 0, b[j], -b[j]) for j in range(12))", False),
+        (f"2 * {MAPPED}", True),
+        (f"{MAPPED} + b[0]", True),
+        (f"{MAPPED}.reshape(2, 4, 6).transpose(1, 0, 2).reshape(8, 6)", True),
+        (f"jnp.where(jnp.arange(6) < 6, {MAPPED}, 0)", True),
+        (f"{MAPPED}.mean()", True),
     ],
-    ids=["without", "with", "compared", "thrown_away", "in_a_call", "beside"],
-)
-def test_products_in_shard_map_are_told_from_others(look: Callable, body: str, mapped: bool) -> None:
+    ids=[
+        "without", "with", "compared", "thrown_away", "in_a_call", "beside", "by_logarithms", "by_powers", "by_choices",
+        "scaled", "added", "reshaped", "masked", "mean",
+    ],
+)  # fmt: skip
+def test_arithmetic_in_shard_map_is_told_from_other_arithmetic(look: Callable, body: str, mapped: bool) -> None:
     text = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return {body}\n"
     assert look(text, normal(8, 12, spec=("x", None)), normal(12, 6, spec=(None, "y"))).mapped is mapped
-
-
-@pytest.mark.parametrize("mode", ["Explicit", "Auto"])
-def test_only_explicit_axes_put_shardings_into_types(look: Callable, mode: str) -> None:
-    text = f"""{IMPORTS}
-from jax.sharding import AxisType, Mesh
-def f(a, *, mesh):
-    mesh = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.{mode},) * 2)
-    a = jax.sharding.reshard(a, NamedSharding(mesh, P('x', 'y'))) if {mode == "Explicit"} else a
-    return 2 * a
-"""
-    assert look(text).typed is (mode == "Explicit")
 
 
 # -- what the compiler adds --------------------------------------------------------------------
