@@ -119,7 +119,9 @@ def expect_hidden(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | Non
             f"all {kind} runs take {show_time(share.total)} and {work}{by}: there is too little work to hide them under; "
             f"{due} of their time is due"
         )
-    raise Failure(reason, expected=round(at_least, 4), actual=round(share.part, 4), where=_place(worst.file, worst.line))
+    raise Failure(
+        reason, expected=round(at_least, 4), actual=round(share.part, 4), where=_place(worst.file, worst.line)
+    )
 
 
 def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> None:
