@@ -396,7 +396,7 @@ def added_table(course: Course, compiled: Compiled) -> str:
 def put_in(collectives: Iterable[Collective]) -> str:
     found = Counter({})
     for c in collectives:
-        found[c.kind, " and ".join(c.axes) or "no axis", str(c.count)] += 1
+        found[c.kind, c.over, str(c.count)] += 1
     texts = [
         f"{n} {kind} over {axes}" + (f", {times} times" if times != "1" else "")
         for (kind, axes, times), n in sorted(found.items())

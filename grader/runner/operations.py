@@ -16,7 +16,7 @@ from grader.runner.admission import CUSTOM, RAGGED, array_bytes, callee_of, kind
 from grader.runner.attributes import attributes_of
 from grader.runner.facts import cost_of
 from grader.runner.flops import ELEMENTWISE
-from grader.runner.groups import group_axes, numbers, permute_axes
+from grader.runner.groups import crossed_axes, numbers
 from grader.runner.loops import trip_count
 from grader.runner.ragged import groups_of, moved_by
 from grader.wire.operations import (
@@ -276,14 +276,12 @@ class _Reader:
         size = sum(array_bytes(o.type) for o in moved_by(op))
         if kind == "permute":
             groups = numbers(op.attributes["source_target_pairs"])
-            axes, _ = permute_axes(groups, self.mesh)
         else:
             groups = groups_of(op, self.meshes, self.devices) or []
-            axes, _ = group_axes(groups, self.mesh)
         self.members += sum(map(len, groups))
         if self.members > MAX_MEMBERS:
             raise _TooLarge
-        return Communication(kind, tuple(map(tuple, groups)), axes, size)
+        return Communication(kind, tuple(map(tuple, groups)), crossed_axes(groups, self.mesh), size)
 
 
 def _only(layout: tuple[tuple[str, ...], ...], axes: set[str]) -> tuple[tuple[str, ...], ...]:

@@ -60,7 +60,7 @@ class Communication:
     Attributes:
         kind: one of ``KINDS``.
         groups: device numbers (in mesh order) of each group; of a permute ``(source, target)`` pairs.
-        axes: mesh axes along which the groups lie, or a permute's pairs differ; empty when they follow none.
+        axes: mesh axes that a group crosses: two of its members differ along them. Empty where nothing moves.
         bytes: of its input on one device.
     """
 
