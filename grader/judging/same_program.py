@@ -134,19 +134,15 @@ class _Comparison:
         return ""
 
     def pad(self, one: Operation, two: Operation) -> str:
-        """What is added on each side fits, or follows from a whole that fits: the transpose of a slice.
-
-        A few elements fill an array up so that devices can share it: one for each device at most.
-        """
+        """What is added on each side fits, or follows from a whole that fits: the transpose of a slice."""
         amounts = [_by_name(op.attributes) for op in (one, two)]
         wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]
-        few = math.prod(self.small.mesh.values())
         for dim, whole in enumerate(zip(*wholes, strict=True)):
             low, high, inner = (
                 tuple(each[name][dim] for each in amounts)
                 for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
             )
-            right = [self.fits(*pair) or 0 <= min(pair) <= max(pair) < few for pair in (low, high)]
+            right = [self.fits(*pair) for pair in (low, high)]
             if not self.fits(*inner) or not (all(right) or (any(right) and self.fits(*whole))):
                 (a, b) = low if not right[0] else high
                 return f"pad adds {b:,} where the judged program adds {a:,}{self.due(a)}"

@@ -13,6 +13,7 @@ from grader.expect import (
     Failure,
     expect_close,
     expect_collectives,
+    expect_flops,
     expect_hidden,
     expect_traffic,
 )
@@ -167,12 +168,17 @@ def bucketed_narrow(seen):
     expect_close(seen.out, grads_on_one_device(seen.ws, seen.x, seen.y))
 
 
-@exercise.check(time, points=0.25, after=bucketed_budget)
-def bucketed_overlap(seen):
+@exercise.check([narrow, time], points=0.25, after=bucketed_budget)
+def bucketed_overlap(small, large):
     """bucketed_grads: all buckets but the last are sent under the products of the layers before"""
-    size = sizes_of(seen)
-    last = sum(size[i] for i in seen.plan[-1])
-    expect_hidden(seen, "all_reduce", at_least=0.95 * (1 - last / sum(size)))
+    for seen in (small, large):
+        size, rows = sizes_of(seen), seen.dims["B"] / seen.mesh["dp"]
+        expect_flops(seen, at_least=(6 * sum(size) - 2 * size[0]) * rows)
+        sent = sum((c.bytes * c.count).least for c in seen.collectives if c.kind == "all_reduce")
+        if sent < 2 * sum(size):
+            raise Failure(f"{sent} bytes are all-reduced, the gradients have {2 * sum(size)}")
+    last = sum(size[i] for i in large.plan[-1])
+    expect_hidden(large, "all_reduce", at_least=0.95 * (1 - last / sum(size)))
 
 
 # -- right in other ways -----------------------------------------------------------------------

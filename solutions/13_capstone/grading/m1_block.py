@@ -10,6 +10,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercise import About, array, larger, like, normal
 from grader.expect import (
+    Failure,
     expect_close,
     expect_flops,
     expect_memory,
@@ -102,8 +103,8 @@ slab = exercise.call(
 narrow = exercise.call(
     train_step, params=params("bfloat16"), x=normal("B", "T", "D", spec=ROWS, dtype="bfloat16"),
     y=array("B", "T", "D", draw=near_or_far, spec=ROWS, dtype="bfloat16"), meshes=[CUBE], returns=OUT,
-    dims={"B": 6, "T": 22, "D": 4 * 17, "H": 26, "d": 19, "F": 46},
-    hidden_dims={"B": 10, "T": 26, "D": 4 * 11, "H": 34, "d": 19, "F": 58},
+    dims={"B": 6, "T": 22, "D": 8 * 17, "H": 26, "d": 19, "F": 46},
+    hidden_dims={"B": 10, "T": 26, "D": 8 * 11, "H": 34, "d": 19, "F": 58},
 )  # fmt: skip
 timed = exercise.timing(
     narrow, on="v5p:2x2x2",
@@ -293,11 +294,19 @@ def step_narrow(seen):
     expect_steps(seen)
 
 
-@exercise.check(timed, points=0.25, public=True, after=step_value)
-def step_same(seen):
-    """train_step: with arrays of real sizes it is the same program, all in shard_map, and computes nothing twice but what a backward pass needs"""
-    dense, scored = work_of(seen)
-    expect_flops(seen, at_most=4 * (dense + scored))
+@exercise.check([narrow, timed], points=0.25, public=True, after=step_value)
+def step_same(small, large):
+    """train_step: with arrays of real sizes it is the same program, all in shard_map, and does and sends what is needed"""
+    for seen in (small, large):
+        dense, scored = work_of(seen)
+        last = 1 - 1 / (2 * seen.mesh["sp"])  # of all scores, those that the last positions need
+        expect_flops(seen, at_least=3 * (dense + scored * (1 - last)), at_most=4 * (dense + scored))
+        if seen.dot_flops.most < 3 * (dense + last * scored):
+            raise Failure("queries do not meet all positions before them")
+        sent = sum(c.sent.most * c.count.least for c in seen.collectives)
+        needed = sum(due_over(seen, 2, 4, 3, 1))  # x needs no gradient, which saves an all-reduce
+        if sent < 0.99 * needed:
+            raise Failure(f"a device sends {sent:.4g} bytes: {needed:.4g} are needed", expected=needed, actual=sent)
 
 
 @exercise.check(timed, points=0.75, public=True, after=step_same)
