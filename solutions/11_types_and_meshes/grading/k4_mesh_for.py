@@ -163,7 +163,7 @@ def mesh_inner(seen):
     expect_mesh(seen, told)
 
 
-@exercise.check(refused, points=0.25, public=True)
+@exercise.check(refused, points=0.25, public=True, after=mesh_sizes)
 def mesh_refused(seen):
     """mesh_for: ValueError where there is no such mesh"""
     expect_outcomes(seen)
