@@ -87,6 +87,8 @@ def unspoken(rng):
         size = list(case["mesh"].values())[at]
         cut = int(places[at][2:-1])
         yield {**case, "shape": (*shape[:cut], shape[cut] * size + 1, *shape[cut + 1 :])}
+    for places in (["R", "R", "S(-1)"], ["S(-1)", "R", "R"], ["S(0)", "R", "S(-1)"], ["R", "R", "S(-2)"]):
+        yield {**HERE, "placements": places}
 
 
 cuts = exercise.cases(
@@ -283,6 +285,13 @@ def every_partial_a_sum(placements, shape, mesh):
 def strides_ignored(placements, shape, mesh):
     """You took a strided shard for a plain one. It cuts the dimension in another order, which the list's order does not tell."""
     return to_spec([f"S({place[3]})" if place[:2] == "SS" else place for place in placements], shape, mesh)
+
+
+@exercise.misconception(of=to_spec, fails=spec_refused)
+def counted_from_the_end(placements, shape, mesh):
+    """You took "S(-1)" for the last dimension, as Python's lists do. Dimensions are counted from 0: the array has no dimension -1."""
+    from_the_front = {f"S({dim - len(shape)})": f"S({dim})" for dim in range(len(shape))}
+    return to_spec([from_the_front.get(place, place) for place in placements], shape, mesh)
 
 
 @exercise.misconception(of=to_spec, fails=spec_refused)
