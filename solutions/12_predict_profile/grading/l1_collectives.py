@@ -412,6 +412,12 @@ def sent_whole_result(N, **rest):
 
 
 @exercise.misconception(of=sent_by_loops)
+def sent_results_for_parts(N, **rest):
+    """You let a device pass on arrays as large as the result. Each of the N - 1 parts is as large as its operand, 1/N of the result."""
+    return N * sent_by_loops(N=N, **rest)
+
+
+@exercise.misconception(of=sent_by_loops)
 def sent_both_sides(N, **rest):
     """You added what the start's tuple holds, the operand and the result. A device sends N - 1 parts of the operand's size."""
     return sent_by_loops(N=N + 2, **rest)
