@@ -1,9 +1,9 @@
 """Prove the course: what an author promises is tried, with the real tracing, running and judging.
 
 For every exercise: the reference passes everything with full marks on every mesh, and so does every alternative; the stub
-earns nothing; every misconception fails exactly the checks it names and gets its own hint, with every seed tried, and
-passes nothing that it fails in public; what learners get of it has all that is public, and the reference passes that,
-too; no two answers of a question lie within its tolerance, and what a question asks about can exist; hidden dimensions
+earns nothing, and neither does a trivial program; every misconception fails exactly the checks it names and gets its own
+hint, with every seed tried, and passes nothing that it fails in public; what learners get of it has all that is public,
+and the reference passes that, too; no two answers of a question lie within its tolerance, and what a question asks about can exist; hidden dimensions
 are as awkward as public ones. For the course: names are unique, ``exercises/`` is current,
 what learners are given holds no line of a solution, no hidden check and no seed, and what the tables of sources name exists.
 """
@@ -20,6 +20,7 @@ from grader.authoring.proved import Proved
 from grader.authoring.released import released_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.authoring.together import tried
+from grader.authoring.trivial import trivial_problems
 from grader.batch.grade import Grader
 from grader.common.cache import Cache
 from grader.common.observation import Observation
@@ -103,6 +104,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         yield from inputs.undecided_draws(exercise)
         found = yield from reference_problems(course, grader, exercise, seeds)
         yield from _stub(course, grader, exercise)
+        yield from trivial_problems(course, grader, exercise, found)
         for slip in exercise.misconceptions.values():
             if isinstance(slip.of, Question):
                 yield from _wrong_answer(course, exercise, slip)
