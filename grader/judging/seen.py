@@ -76,6 +76,7 @@ def _program(ask: Ask, call: Call, finding: Observation) -> Seen:
         clock=partial(laid_out, finding.operations, call.timing),
         chip=_scheduled(ask, call, finding),
         differentiated=bool(call.wrt),
+        poison=finding.poison,
     )
 
 

@@ -152,7 +152,7 @@ class _Reader:
         self.marked: dict[int, list[Collective]] = {}
         self.cost = FREE
         self.auto = FREE  # what lies outside shard_map
-        self.depth = self.steps = self.cases = 0
+        self.depth = self.steps = self.cases = self.numbered = 0
         self.path: Path = ()
         self.manual: frozenset[str] = frozenset()
         self.needed = needed(functions)
@@ -243,8 +243,9 @@ class _Reader:
             self.cost += least_most
 
     def collective(self, op: Any, times: Interval) -> None:
-        kind = kind_of(op)
+        kind, number = kind_of(op), self.numbered
         assert kind is not None
+        self.numbered += 1
         groups, axes, members = self.who(op, kind)
         if members < 2:  # over an axis of size 1 nothing moves
             return
@@ -259,7 +260,7 @@ class _Reader:
         file, line = place_of(op.location, self.files) or (None, None)
         found = Collective(
             kind, axes, size, sent, times, line, file, shift=shift, senders=sending, path=self.path, operands=operands,
-            groups=tuple(map(tuple, groups)),
+            groups=tuple(map(tuple, groups)), number=number,
         )  # fmt: skip
         self.collectives.append(found)
         self.marked.setdefault(self.marks[op], []).append(found)

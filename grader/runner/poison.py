@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import jax
@@ -20,16 +20,17 @@ from jax.sharding import NamedSharding
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
+from grader.common.poison import COLLECTIVES
 from grader.runner import execution, others, ragged
-from grader.runner.admission import CALLS, Refused, callee_of, kind_of, shaped
+from grader.runner.admission import Refused, callee_of, kind_of, shaped
 from grader.runner.program import OWN, Program
 from grader.runner.steps import Steps
-from grader.wire.frames import decode, dtype_of, is_inexact, wide
+from grader.wire.frames import decode, is_inexact, wide
 from grader.wire.meshes import make_mesh
+from grader.wire.operations import MATMULS
 
-COLLECTIVES, PRODUCTS = "collectives", "products"
-MULTIPLY = {"stablehlo.dot_general", "stablehlo.dot", "chlo.ragged_dot", "stablehlo.convolution"}
 BRANCHES = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
+SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # their blocks see nothing from around them
 SALTS = 3  # other values that are tried where the first ones move nothing far
 FAR = 0.25  # of the largest value of a result
 NOBODY = -1
@@ -43,12 +44,12 @@ def moved(
 
     Args:
         ask, code, inputs: as of ``execution.execute``.
-        what: COLLECTIVES or PRODUCTS.
+        what: COLLECTIVES or PRODUCTS, of ``common.poison``.
         numbers: which of them, in the order in which the program is written out.
 
     Returns:
-        ``count``, how many there are; ``largest``, the largest finite value of each result of each step; and ``moved``, for
-        each of ``numbers`` how far each of those moves at most. Or ``{"fault"}``.
+        ``largest``, the largest finite value of each result of each step; and ``moved``, for each of ``numbers`` how far
+        each of those moves at most. Or ``{"fault"}``: the changed program cannot be compiled, or run.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -56,8 +57,8 @@ def moved(
         steps = Steps.of(ask)
         steps.check(program, arguments)
         key = execution.key_of(ask | {"steps": steps, "poison": what}, [], program.text.encode())
-        made, count = execution._compiled.get(key, lambda: compiled(ask["mesh"], program, arguments, what))
-        return {"count": count} | _distances(made, inputs[0], steps, [n for n in numbers if n < count]), []
+        made = execution._compiled.get(key, lambda: compiled(ask["mesh"], program, arguments, what))
+        return _distances(made, inputs[0], steps, numbers), []
     except Refused as error:
         return execution.fault("refused", str(error), error.line, error.file), []
     except execution.CannotRun as error:
@@ -70,6 +71,7 @@ def _distances(compiled: execution.Compiled, values: list[np.ndarray], steps: St
     largest = [max((_largest(shard) for shard in result), default=0.0) for result in own]
     found = []
     for number in numbers:
+        execution.on_phase(f"poisoning {number}")
         far = [0.0] * len(own)
         for salt in range(SALTS):
             now = _run(compiled, values, steps, number, salt)
@@ -115,20 +117,21 @@ def _distance(own: np.ndarray, other: np.ndarray) -> float:
     return float(np.max(np.nan_to_num(apart, nan=sys.float_info.max, posinf=sys.float_info.max), initial=0.0))
 
 
-def compiled(
-    mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str
-) -> tuple[execution.Compiled, int]:
-    """An executable that takes two integers more, and how many operations there are of the kind that it asks about."""
+def compiled(mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str) -> execution.Compiled:
+    """An executable that takes two integers more: the number of the operation to be changed, and a salt."""
     devices = make_mesh(mesh)
     more = [*arguments, SCALAR, SCALAR]
     shardings = [NamedSharding(devices, decode(a["spec"])) for a in more]
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         module = program.module()
-        count = Poisoned(module, mesh, what).count
+        try:
+            Poisoned(module, mesh, what)
+        except (ir.MLIRError, ValueError) as error:
+            raise execution.CannotRun(execution.reason("it cannot be changed", error)) from error
         ragged.spell_out(module)
         call = execution.compiled_for(program, module, more, shardings, execution.quickly)
     execution.checked_memory(call, devices.size)
-    return execution.Compiled(call, devices, shardings, {}), count
+    return execution.Compiled(call, devices, shardings, {})
 
 
 class Poisoned:
@@ -146,7 +149,6 @@ class Poisoned:
         self.chosen: dict[tuple, Any] = {}
         with module.context, ir.Location.unknown():
             self.integer = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
-            self.count = self.size_of("main")
             for name, function in list(self.functions.items()):
                 if name == "main" or self.size_of(name):
                     self.function(function)
@@ -155,7 +157,7 @@ class Poisoned:
     # how many there are
 
     def is_one(self, op: Any) -> bool:
-        return bool(kind_of(op)) if self.what == COLLECTIVES else op.name in MULTIPLY
+        return bool(kind_of(op)) if self.what == COLLECTIVES else op.name.partition(".")[2] in MATMULS
 
     def size_of(self, name: str) -> int:
         """Of a function, what it calls written out."""
@@ -171,7 +173,7 @@ class Poisoned:
                 found += 1
             elif (callee := callee_of(inner)) is not None:
                 found += self.size_of(callee)
-            else:
+            elif inner.name in BRANCHES | SHUT_OFF:
                 found += self.size(inner)
         return found
 
@@ -200,16 +202,15 @@ class Poisoned:
                         left = self.made("stablehlo.subtract", [wanted, self.constant(number)], [self.integer])
                     self.written_anew(op, [left, salt])
                     number += size
-            elif self.size(op):
-                if op.name in BRANCHES:
-                    for region in op.regions:
-                        number = self.block(region.blocks[0], wanted, salt, number)
-                else:
-                    number = self.shut_off(op, wanted, salt, number)
+            elif op.name in BRANCHES:
+                for region in op.regions:
+                    number = self.block(region.blocks[0], wanted, salt, number)
+            elif op.name in SHUT_OFF and self.size(op):
+                number = self.shut_off(op, wanted, salt, number)
         return number
 
     def shut_off(self, op: Any, wanted: Any, salt: Any, number: int) -> int:
-        """An operation whose block sees nothing from around it: ``shard_map``, or a computation with a name."""
+        """``shard_map``, or a computation with a name: what its block is to see it is given."""
         mapped = op.name == "sdy.manual_computation"
         axes = [a for a in self.mesh if mapped and a in set(sdy.ManualAxesAttr(op.attributes["manual_axes"]))]  # type: ignore[call-overload]
         who = [salt]
@@ -281,7 +282,7 @@ class Poisoned:
         return self.chosen[kind]
 
     def constant(self, number: int) -> Any:
-        value = ir.DenseElementsAttr.get(np.array(number, np.int32), type=self.integer)
+        value = ir.Attribute.parse(f"dense<{number}> : tensor<i32>")
         return self.made("stablehlo.constant", [], [self.integer], {"value": value})
 
     def made(self, name: str, operands: list[Any], types: list[Any], attributes: dict[str, Any] | None = None) -> Any:
