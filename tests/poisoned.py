@@ -30,9 +30,15 @@ def ring(a, n=4, axis="x"):
 def task() -> None: ...
 
 
-def answered(text: str, *args: Array, mesh: Mapping[str, int] = MESH, wrt: tuple[str, ...] = ()) -> Answered:
+def answered(
+    text: str,
+    *args: Array,
+    mesh: Mapping[str, int] = MESH,
+    wrt: tuple[str, ...] = (),
+    cotangent: Array | None = None,
+) -> Answered:
     """What the task ``f`` comes to, which takes arrays ``a``, ``b``, ..."""
-    call = Call(Task("f", "array", task), dict(zip("abcdef", args, strict=False)), {}, (mesh,), {}, {}, wrt)
+    call = Call(Task("f", "array", task), dict(zip("abcdef", args, strict=False)), {}, (mesh,), {}, {}, wrt, cotangent)
     ask = Ask(call, mesh, {}, list(inputs_of(call, mesh, {}, {}, rng("open", "here"))), exercise="one")
     source = Source("a.py", (Chunk("a.py", IMPORTS + text),))
     (found,), notes = Here({}).collect(source, [ask])

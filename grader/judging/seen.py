@@ -42,7 +42,7 @@ def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> 
         yield Seen({}, outcomes=list(zip(ask.cases, finding, wanted, strict=True)), public=not ask.secret)
         return
     assert isinstance(ask.of, Call) and isinstance(finding, Observation)
-    program = _program(ask, ask.of, finding)
+    program = _program(ask, ask.of, finding, public)
     if ask.of.timing:
         yield program
         return
@@ -57,8 +57,11 @@ def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> 
             steps = []
 
 
-def _program(ask: Ask, call: Call, finding: Observation) -> Seen:
-    """What can be seen of a program that did not run."""
+def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
+    """What can be seen of a program that did not run.
+
+    Who is graded is asked on hidden dimensions as well, and there it is tried which operations matter.
+    """
     return Seen(
         mesh=ask.mesh,
         dims=ask.dims,
@@ -76,7 +79,7 @@ def _program(ask: Ask, call: Call, finding: Observation) -> Seen:
         clock=partial(laid_out, finding.operations, call.timing),
         chip=_scheduled(ask, call, finding),
         differentiated=bool(call.wrt),
-        poison=finding.poison,
+        poison=finding.poison if public or ask.hidden else None,
     )
 
 
