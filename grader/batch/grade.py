@@ -22,6 +22,7 @@ from grader.batch.devices import Devices
 from grader.batch.here import Here
 from grader.batch.lending import Lending
 from grader.batch.memory import Memory, lasting
+from grader.batch.poison import Poisoned
 from grader.batch.workers import Collected, Runner, Spent, Workers
 from grader.common.cache import Cache
 from grader.common.observation import Fault, Observation
@@ -354,7 +355,8 @@ class Grader:
         with self._lock:
             compared = [known for (exercise, _), known in self._known.items() if exercise == name]
         findings = [a.finding for a in answered] + [f for known in compared for f in list(known.findings.values())]
-        return all(map(lasting, findings))
+        poisons = [f.poison for f in findings if isinstance(f, Observation) and isinstance(f.poison, Poisoned)]
+        return all(map(lasting, findings)) and all(p.lasting for p in poisons)
 
     def _checks_key(
         self, name: str, asks: Sequence[Ask], came_to: Mapping[Ask, bytes] | None, public: bool

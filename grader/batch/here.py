@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from grader.batch.findings import decoded, fault_of, load_notes
+from grader.batch.poison import Poisoned
 from grader.batch.workers import Compiles, Spent
+from grader.common.observation import Observation
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered
@@ -41,6 +45,8 @@ class Here:
                 if "fault" in body
                 else decoded(ask, body, blobs, lambda p, r=request, a=ask: self._run(r, p, a))
             )
+            if isinstance(finding, Observation) and finding.outputs:
+                finding = replace(finding, poison=Poisoned(finding, partial(_moved, request, blobs[0], ask), NO_LIMIT))
             answered.append(Answered(ask, finding))
         return answered, load_notes(program.faults)
 
@@ -52,3 +58,9 @@ class Here:
             return header, shards
         made = self.compiler.compiled(request, program, ask)
         return (header if made is None else header | {"compiled": (made, str(self.compiler.on))}), shards
+
+
+def _moved(request: dict[str, Any], program: bytes, ask: Ask, what: str, numbers: list[int]) -> dict[str, Any]:
+    from grader.runner.poison import moved
+
+    return moved(request, program, ask.arrays(), what, numbers)[0]

@@ -2,6 +2,7 @@
 
     (source, everything asked of it)                    -> its replies, notes and CPU seconds
     (program, ask, inputs)                              -> what the runner said
+    (program, ask, inputs, a kind of operation)         -> which of them matter
     (what an exercise's asks came to, the exercise)     -> its part of a report
 
 Each key is SHA-256 over all that its value depends on: beside what is named here the grader's own code, the versions of all
@@ -240,6 +241,10 @@ class Memory:
         self.cache.put(key, b"".join(keys))
         self._keep_at_hand(key, ({k: v for k, v in header.items() if k != "cpu"}, blobs))
 
+    def poison(self, ask: bytes, digest: bytes) -> KeptPoison:
+        """Where it is kept which operations of a program matter, asked this."""
+        return KeptPoison(self, ask, digest)
+
     def _keep_at_hand(self, key: bytes, ran: Ran) -> Ran:
         if "order" in ran[0]:
             ran = {k: v for k, v in ran[0].items() if k != "order"}, [ran[1][i] for i in ran[0]["order"]]
@@ -286,6 +291,25 @@ class Memory:
             self._verdicts[key] = report
             while len(self._verdicts) > MOST_VERDICTS:
                 self._verdicts.popitem(last=False)
+
+
+@dataclass(frozen=True)
+class KeptPoison:
+    """Which operations of one program matter, by kind."""
+
+    memory: Memory
+    ask: bytes
+    digest: bytes
+
+    def _key(self, what: str) -> bytes:
+        return self.memory.key(b"poison", what.encode(), self.ask, self.digest)
+
+    def get(self, what: str) -> list[bool] | None:
+        kept = self.memory.cache.get(self._key(what))
+        return None if kept is None else [byte == 1 for byte in kept]
+
+    def put(self, what: str, found: list[bool]) -> None:
+        self.memory.cache.put(self._key(what), bytes(found))
 
 
 @contextmanager

@@ -18,6 +18,7 @@ from typing import Any, Protocol
 from grader.batch.devices import Devices, stuck, unseen
 from grader.batch.findings import Reply, decoded, ended_fault, load_notes, reply_of, run_fault
 from grader.batch.memory import Digest, Forgotten, Memory, Recalled, digest_of
+from grader.batch.poison import Poisoned
 from grader.common.observation import Fault, Observation
 from grader.course.loading import Course
 from grader.exercise import Call
@@ -57,19 +58,22 @@ class Runner:
         made = self.compiler.compiled(request, program, ask)
         return (header if made is None else header | {"compiled": (made, str(self.compiler.on))}), shards
 
-    def run_or_try_again(self, request: dict, program: bytes, ask: Ask) -> tuple[dict, list[bytes]]:
+    def run_or_try_again(self, request: dict, program: bytes, ask: Ask, **more: Any) -> tuple[dict, list[bytes]]:
         """Run a program; one over which the worker dies or hangs gets one more chance, in a fresh one.
+
+        Args:
+            more: of the request to the worker.
 
         Raises:
             WorkerDied: it did so twice. Then ``ours`` says whether a fresh worker cannot run a program of ours either.
         """
         with self._lock:
             try:
-                return self.worker.run_program(request, program, ask.arrays())
+                return self.worker.run_program(request, program, ask.arrays(), **more)
             except WorkerDied:
                 pass
             try:
-                return self.worker.run_program(request, program, ask.arrays())
+                return self.worker.run_program(request, program, ask.arrays(), **more)
             except WorkerDied as died:
                 died.ours = died.reason != "timeout" and not self.worker.runs()
                 raise
@@ -328,6 +332,8 @@ class Runs:
 
         try:
             seen = decoded(ask, body, blobs, run, before if isinstance(before, Observation) else None)
+            if isinstance(seen, Observation) and seen.outputs and seen.poison is None:
+                seen = replace(seen, poison=self._poison(ask, seen, blobs[0]))
             devices = self.workers.devices
             if devices is None or not isinstance(seen, Observation):
                 return seen
@@ -335,6 +341,27 @@ class Runs:
         except WorkerDied as died:
             self.spent.on_running(limits.run_seconds if died.reason == "timeout" else 0.0)
             return run_fault(died, limits.run_seconds)
+
+    def _poison(self, ask: Ask, seen: Observation, program: bytes) -> Poisoned:
+        """What shows which operations of a program matter; the same for all sets of inputs. Raises Forgotten."""
+        memory, limits = self.workers.memory, self.workers.limits
+        request, digest = ask.for_tracer(self.files), digest_of(program)
+        code = memory.program(digest) if memory and isinstance(program, Digest) else program
+        known = memory.poison(self.keys[ask], digest) if memory and ask in self.keys else None
+
+        def moved(what: str, numbers: list[int]) -> dict[str, Any] | Fault:
+            if self.spent.running > limits.total_run_seconds:
+                return Fault("timeout", f"all programs together did not finish within {limits.total_run_seconds:g} s")
+            try:
+                runner = self.workers.runner_of(ask)
+                header, _ = runner.run_or_try_again(request, code, ask, poison=[what, numbers])
+            except WorkerDied as died:
+                self.spent.on_running(limits.run_seconds if died.reason == "timeout" else 0.0)
+                raise
+            self.spent.on_running(header.get("cpu", 0.0))
+            return header
+
+        return Poisoned(seen, moved, limits.run_seconds, None if self.fresh else known, known)
 
     def _elsewhere(self, ask: Ask, seen: Observation, devices: Devices, program: bytes) -> Observation:
         """What other devices come to as well."""

@@ -6,13 +6,16 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from grader.common.layout import Slices, spec_of
 from grader.wire.operations import Operations
 from grader.wire.schedule import Schedule
+
+if TYPE_CHECKING:
+    from grader.common.poison import Poison
 
 
 class NotHere(Exception):
@@ -181,6 +184,7 @@ class Collective:
         partial: a group holds only some of the devices along ``axes``, such as two of four; never of a permute.
         backward: of a call that asks for gradients, whether it waits for the cotangent; None when nobody can say.
         place: its number in the order of ``Operations.walk``; None when it is not among them.
+        number: its number among the collectives that the program is written with (``common.poison``).
     """
 
     kind: str
@@ -199,6 +203,7 @@ class Collective:
     partial: bool = False
     backward: bool | None = None
     place: int | None = None
+    number: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("sent", "rounds"):  # as they come from another process
@@ -278,6 +283,7 @@ class Observation:
         measured: seconds of a call on these devices, round by round, where somebody wants to know; or why there are none.
         compiled: what the compiler of a chip that is not here made of it, or why it could not; None where none was asked.
         compiled_on: for which slice, "v5e:2x4".
+        poison: shows which operations matter; None where the program is not run.
     """
 
     outputs: list[list[Sharded]]
@@ -292,6 +298,7 @@ class Observation:
     measured: tuple[float, ...] | str = ()
     compiled: Schedule | Fault | None = None
     compiled_on: str = ""
+    poison: Poison | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)
@@ -372,6 +379,7 @@ class Seen:
     timing: Timing | None = None
     clock: Callable[..., Any] = _no_clock
     chip: Callable[[], Any] | None = None  # the order of its slice's compiler in time, where one was asked
+    poison: Poison | None = field(default=None, compare=False, repr=False)  # of a timing call, that of its value call
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):

@@ -10,6 +10,7 @@ from grader.clock import ASYNCHRONOUS, CollectiveTime, Timeline, Untimed, timeli
 from grader.common.observation import Seen, Timing
 from grader.expect.costs import expect_other_flops, told_apart
 from grader.expect.failure import Failure
+from grader.expect.mattering import flops_that_matter, said_of_idle
 from grader.wire.operations import KINDS, Operations
 
 
@@ -164,6 +165,13 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
             f"{devices} devices spend {spent:.4g} FLOPs on matrix products, {useful:.4g} are needed: is all of it done?",
             expected=useful,
             actual=spent,
+        )
+    done = flops_that_matter(seen).most * devices
+    if done < useful * (1 - 1e-9):
+        raise Failure(
+            f"{devices} devices spend {done:.4g} FLOPs on matmuls that matter, {useful:.4g} are needed{said_of_idle(seen)}",
+            expected=useful,
+            actual=done,
         )
     if at_most < 1:
         expect_other_flops(seen, at_most=useful / (1 - at_most) / devices)

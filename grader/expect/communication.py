@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from grader.common.observation import NOTHING, Collective, Interval, Seen, over, total
 from grader.expect.costs import show_bytes, told_apart
 from grader.expect.failure import Failure
+from grader.expect.mattering import collectives_that_matter
 from grader.wire.frames import dtype_of
 
 Budget = Mapping[str | tuple[str, ...], int]
@@ -17,7 +18,8 @@ def expect_collectives(seen: Seen, **wanted: Budget) -> None:
     """Exactly these collectives: ``expect_collectives(seen, reduce_scatter={"x": 1})``.
 
     Keys are kinds (see ``Collective.kind``), values map an axis (or a tuple of axes) to a count,
-    loops multiplied out, on every path. Axes of size 1 move nothing and are ignored on both sides.
+    loops multiplied out, on every path. Axes of size 1 move nothing and are ignored on both sides. All that run count
+    against the budget; for it only those that matter (``mattering``).
     Each group is all devices along its axes: groups of some of them, such as pairs, are another collective.
     """
     want = {
@@ -52,6 +54,33 @@ def expect_collectives(seen: Seen, **wanted: Budget) -> None:
                 expected=_table(want),
                 actual=_table(found),
             )
+    if want:
+        _expect_mattering(seen, want)
+
+
+def _expect_mattering(seen: Seen, want: Mapping[Key, int]) -> None:
+    """So many of them matter: what they return changes what the task returns."""
+    matters = collectives_that_matter(seen)
+    for key, count in want.items():
+        done = total((c for c in matters if _key(c) == key), lambda c: Interval.of(1))
+        if done.least >= count:
+            continue
+        idle = next(c for c in seen.collectives if _key(c) == key and c not in matters)
+        raise Failure(
+            f"{_line(idle)}{idle.kind} over {idle.over} is not counted{_part(seen)}: no result changes when what it "
+            f"returns is changed; {_are(count, 'required')}, {_matter(done)}",
+            expected=_table(want),
+            actual=_table({key: done}),
+            where=_line(idle).rstrip(": "),
+        )
+
+
+def _are(count: int, what: str) -> str:
+    return f"{count} {'is' if count == 1 else 'are'} {what}"
+
+
+def _matter(done: Interval) -> str:
+    return f"{done} of them {'matters' if done == 1 else 'matter'}" if done.most else "none of them matters"
 
 
 def expect_no_collectives(seen: Seen) -> None:

@@ -10,6 +10,7 @@ from typing import Literal, get_args
 from grader.clock import Memory, live_memory
 from grader.common.observation import Seen
 from grader.expect.failure import Failure
+from grader.expect.mattering import flops_that_matter, said_of_idle
 
 MOST_DIGITS = 15
 Reckoner = Literal["compiler", "program", "clock"]
@@ -69,8 +70,8 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
 
     Args:
         at_most: per device; without it there is no budget.
-        at_least: of matrix products per device, on every path: of a timing call, whose values nobody sees, this shows
-            that the work is done.
+        at_least: of matmuls that matter (``mattering``) per device, on every path: of a timing call, whose values nobody
+            sees, this shows that the work is done.
     """
     if at_most is None and not at_least > 0:
         raise ValueError("expect_flops: say at_most=... or at_least=...")
@@ -81,6 +82,8 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
             expected=at_least,
             actual=seen.dot_flops.least,
         )
+    if at_least > 0:
+        _expect_mattering(seen, at_least)
     if at_most is None:
         return
     _expect_at_most(seen.dot_flops.most, at_most, "on matrix products")
@@ -101,6 +104,17 @@ def _expect_at_most(spent: float, at_most: float, what: str) -> None:
             f"each device spends {_show_number(spent)} FLOPs {what}, the budget is {_show_number(at_most)}",
             expected=at_most,
             actual=spent,
+        )
+
+
+def _expect_mattering(seen: Seen, at_least: float) -> None:
+    done = flops_that_matter(seen)
+    if not done.least >= at_least:
+        raise Failure(
+            f"each device spends {_show_number(done.least)} FLOPs on matmuls that matter, {_show_number(at_least)} are "
+            f"needed{said_of_idle(seen)}",
+            expected=at_least,
+            actual=done.least,
         )
 
 

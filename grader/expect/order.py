@@ -11,6 +11,7 @@ from typing import Literal, NoReturn
 from grader.common.dependency import PRODUCTS, Dependency
 from grader.common.observation import Seen
 from grader.expect.failure import Failure
+from grader.expect.mattering import idle_ones
 from grader.wire.operations import KINDS, Operation
 
 MAX_PAIRS = 1_000_000
@@ -46,9 +47,12 @@ def expect_beside(seen: Seen, what: str, of: str = PRODUCTS) -> None:
     """For every ``what`` there is an ``of``, in the same round of the same loop, and neither waits for the other.
 
     So they can run at the same time: ``expect_beside(seen, "permute")`` is a ring that can hide its permutes.
+    An ``of`` of which no result changes when what it returns is changed is none (``mattering``).
     """
     graph, those = _those(seen, what)
     sources = _sources(graph, of)
+    idle = idle_ones(seen, of)
+    sources -= idle
     for number in sorted(those):
         loop = _loop(graph, number)
         near = {n for n in sources - {number} if _runs_with(graph, n, number)}
@@ -56,7 +60,10 @@ def expect_beside(seen: Seen, what: str, of: str = PRODUCTS) -> None:
         again = {_made_of(graph, n) for n in tied}  # the compiler makes once what is written twice
         if not any(_made_of(graph, n) not in again for n in near - tied):
             where = "in its round of the loop" if loop is not None else "in the program"
-            _fail(graph, number, f"has no {of} beside it: each one {where} waits for it, or it waits for that one")
+            why = f"has no {of} beside it: each one {where} waits for it, or it waits for that one"
+            if idle:
+                why += f"; {_name(graph, min(idle))} is not counted: no result changes when what it returns is changed"
+            _fail(graph, number, why)
 
 
 def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:

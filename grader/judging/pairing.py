@@ -11,7 +11,7 @@ from grader.exercise import Call
 from grader.exercise.timings import mesh_beside
 from grader.judging.plan import Ask
 from grader.judging.same_program import difference
-from grader.judging.seen import Answered
+from grader.judging.seen import Answered, Finding
 from grader.wire.operations import Operations
 
 OTHER = "the program that is timed is not the one whose values are judged"
@@ -22,15 +22,22 @@ TOO_LARGE = (
 
 
 def paired(answered: Sequence[Answered]) -> list[Answered]:
-    """Return the answers, with a Fault for each timed program that is not the judged one at other sizes."""
+    """Return the answers; a timed program that is not the judged one at other sizes becomes a Fault.
+
+    Which operations of a timed program matter is known from the judged one.
+    """
     found = []
     for answer in answered:
         call, seen = answer.ask.of, answer.finding
         if isinstance(call, Call) and call.timing and isinstance(seen, Observation):
-            fault = _fault(answer, partner(answer.ask, answered))
-            answer = answer if fault is None else replace(answer, finding=fault)
+            judged = partner(answer.ask, answered)
+            answer = replace(answer, finding=_fault(answer, judged) or _with_poison(seen, judged.finding))
         found.append(answer)
     return found
+
+
+def _with_poison(timed: Observation, judged: Finding) -> Observation:
+    return replace(timed, poison=judged.poison) if isinstance(judged, Observation) and judged.poison else timed
 
 
 def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:

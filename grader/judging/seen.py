@@ -6,6 +6,7 @@ called), a raw answer (a question), or a fault.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -42,7 +43,7 @@ def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> 
         yield Seen({}, outcomes=list(zip(ask.cases, finding, wanted, strict=True)), public=not ask.secret)
         return
     assert isinstance(ask.of, Call) and isinstance(finding, Observation)
-    program = _program(ask, ask.of, finding)
+    program = _program(ask, ask.of, finding, public)
     if ask.of.timing:
         yield program
         return
@@ -57,7 +58,7 @@ def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> 
             steps = []
 
 
-def _program(ask: Ask, call: Call, finding: Observation) -> Seen:
+def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
     """What can be seen of a program that did not run."""
     return Seen(
         mesh=ask.mesh,
@@ -75,7 +76,19 @@ def _program(ask: Ask, call: Call, finding: Observation) -> Seen:
         clock=partial(laid_out, finding.operations, call.timing),
         chip=_scheduled(ask, call, finding),
         differentiated=bool(call.wrt),
+        poison=finding.poison if _is_tried(ask, call, public) else None,
     )
+
+
+def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
+    """Whether it is tried which operations matter: on one mesh, and of graded work on hidden dimensions alone.
+
+    Each trial compiles a program. A submission that does the work on the mesh of most axes gains nothing by leaving it out
+    on others, or at the sizes that learners see.
+    """
+    axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
+    chosen = call.meshes[axes.index(max(axes))]
+    return dict(ask.mesh) == dict(chosen) and (public or ask.hidden)
 
 
 def by_compiler(answer: Answered) -> Answered:

@@ -132,9 +132,9 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     try:
         return _answered.get(key_of(ask, inputs, code), lambda: _answer(ask, code, inputs))
     except Refused as error:
-        return _fault("refused", str(error), error.line, error.file), []
+        return fault("refused", str(error), error.line, error.file), []
     except CannotRun as error:
-        return _fault("compile", str(error)), []
+        return fault("compile", str(error)), []
 
 
 def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exact: bool = False) -> Reply:
@@ -161,9 +161,9 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
         compiled = _compiled.get(f"{key} {exact}", lambda: compiled_elsewhere(mesh, program, arguments, exact))
         header, blobs = outputs_of(compiled, inputs, steps)
     except Refused as error:
-        return _fault("refused", str(error), error.line, error.file), []
+        return fault("refused", str(error), error.line, error.file), []
     except CannotRun as error:
-        return _fault("compile", str(error)), []
+        return fault("compile", str(error)), []
     return header | {"devices": here}, blobs
 
 
@@ -192,11 +192,11 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
             jax.block_until_ready(out)
             seconds.append((time.perf_counter() - begun) / calls)
     except Refused as error:
-        return _fault("refused", str(error)), []
+        return fault("refused", str(error)), []
     except CannotRun as error:
-        return _fault("compile", str(error)), []
+        return fault("compile", str(error)), []
     except jax.errors.JaxRuntimeError as error:
-        return _fault("compile", _reason("XLA cannot run it", error)), []
+        return fault("compile", reason("XLA cannot run it", error)), []
     return {"seconds": seconds}, []
 
 
@@ -215,13 +215,13 @@ def _drawn(about: dict[str, Any], sharding: NamedSharding) -> Any:
     return jax.jit(draw, out_shardings=sharding)()
 
 
-def _fault(kind: str, message: str, line: int | None = None, file: str = "") -> dict[str, Any]:
+def fault(kind: str, message: str, line: int | None = None, file: str = "") -> dict[str, Any]:
     return {"fault": {"kind": kind, "message": message, "line": line, "file": file, "type": ""}}
 
 
 def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) -> Reply:
     arguments = ask["args"] + ask["cotangents"]
-    looked = _read.get(key_of(ask, [], code), lambda: read(ask, code, arguments))
+    looked = looked_at(ask, code)
     program, found = looked.program, looked.facts
     if "timing" in ask:
         return _read_only(looked), []
@@ -257,6 +257,11 @@ def _read_only(looked: Read) -> dict[str, Any]:
     facts_of = {"collectives": collectives, "flops": flops, "dot_flops": dots, "memory": 0, "outputs": []}
     facts_of |= {"mapped": found.mapped, "operations": looked.operations}
     return facts_of | {"program": hashlib.sha256(looked.program.text.encode()).hexdigest()}
+
+
+def looked_at(ask: dict[str, Any], code: bytes) -> Read:
+    """The one form of a program, its facts and its operations; read once, however often it is asked."""
+    return _read.get(key_of(ask, [], code), lambda: read(ask, code, ask["args"] + ask["cotangents"]))
 
 
 def read(ask: dict[str, Any], code: bytes, arguments: list[dict[str, Any]]) -> Read:
@@ -332,7 +337,7 @@ def compiled_for(
     try:
         return compile_(lowered)
     except Exception as error:  # many kinds, by the pass of XLA that refuses
-        raise CannotRun(_reason("XLA cannot compile it", error)) from error
+        raise CannotRun(reason("XLA cannot compile it", error)) from error
 
 
 def quickly(lowered: Any) -> Any:
@@ -393,7 +398,7 @@ def outputs_of(compiled: Compiled, inputs: list[list[np.ndarray]], steps: Steps)
             try:
                 out = jax.block_until_ready(compiled.call(*placed))
             except Exception as error:  # XLA's own, and what its runtime raises
-                raise CannotRun(_reason("XLA cannot run it", error)) from error
+                raise CannotRun(reason("XLA cannot run it", error)) from error
             runs.append([describe(leaf, compiled.mesh, blobs) for leaf in out])
             if step + 1 < steps.count:
                 arguments = steps.arguments_after(out, fresh, count)
@@ -408,7 +413,7 @@ def _placed(value: Any, sharding: NamedSharding) -> Any:
     return jax.make_array_from_callback(value.shape, sharding, lambda index: value[index])
 
 
-def _reason(what: str, error: Exception) -> str:
+def reason(what: str, error: Exception) -> str:
     return f"{what}: {type(error).__name__}: {without_marks(one_line(error))[:300]}"
 
 

@@ -154,7 +154,7 @@ class _Reader:
         self.marked: dict[int, list[Collective]] = {}
         self.cost = FREE
         self.auto = FREE  # what lies outside shard_map
-        self.depth = self.steps = self.cases = 0
+        self.depth = self.steps = self.cases = self.numbered = 0
         self.path: Path = ()
         self.manual: frozenset[str] = frozenset()
         self.needed = needed(functions)
@@ -244,8 +244,9 @@ class _Reader:
             self.cost += least_most
 
     def collective(self, op: Any, times: Interval) -> None:
-        kind = kind_of(op)
+        kind, number = kind_of(op), self.numbered
         assert kind is not None
+        self.numbered += 1
         groups = self.who(op, kind)
         axes = crossed_axes(groups, self.mesh)
         if not axes:  # over an axis of size 1 nothing moves
@@ -263,6 +264,7 @@ class _Reader:
         found = Collective(
             kind, axes, size, sent, times, line, file, shift=shift, senders=sending, path=self.path, operands=operands,
             groups=tuple(map(tuple, groups)), partial=kind != "permute" and are_partial(groups, axes, self.mesh),
+            number=number,
         )  # fmt: skip
         self.collectives.append(found)
         self.marked.setdefault(self.marks[op], []).append(found)

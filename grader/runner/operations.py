@@ -20,6 +20,7 @@ from grader.runner.groups import crossed_axes, numbers
 from grader.runner.loops import trip_count
 from grader.runner.ragged import groups_of, moved_by
 from grader.wire.operations import (
+    MATMULS,
     MAX_ATTRIBUTES,
     MAX_LEVELS,
     MAX_OPERATIONS,
@@ -33,7 +34,6 @@ from grader.wire.operations import (
 )
 
 MAX_MEMBERS = 200_000  # device numbers, over all collectives
-PRODUCTS = {"dot_general", "dot", "ragged_dot", "convolution"}
 PASSES = {"DEFAULT": 1, "HIGH": 3, "HIGHEST": 6}
 # Outside shard_map: how the compiler lays out what these make follows from their operands.
 FOLLOWS = ELEMENTWISE | {"and", "compare", "convert", "not", "optimization_barrier", "or", "select", "xor"}
@@ -237,8 +237,8 @@ class _Reader:
             name,
             operands,
             tuple(results),
-            flops=int(cost_of(op, 0).dots.most) if name in PRODUCTS else 0,
-            precision=_passes(op) if name in PRODUCTS else 1,
+            flops=int(cost_of(op, 0).dots.most) if name in MATMULS else 0,
+            precision=_passes(op) if name in MATMULS else 1,
             length=_sorted_together(op) if name == "sort" else 0,
             number=_number(op) if name == "constant" else None,
             direction=_direction(op) if name == "compare" else "",

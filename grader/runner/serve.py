@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from grader.runner import execution
+from grader.runner import execution, poison
 from grader.wire.text import one_line, without_marks
 
 Send = Callable[[dict[str, Any], list[bytes]], None]
@@ -30,7 +30,7 @@ def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
     """Run one program, or, asked for ``ours``, one of our own; what is the learner's, ``execute`` says in its answer.
 
     Beside them: ``join`` other processes, ``look`` at the devices, and the ``values`` alone of a program,
-    as its devices make them or ``exact``; and the ``times`` that it takes.
+    as its devices make them or ``exact``; the ``times`` that it takes; and, for ``poison``, who needs what its operations return.
     """
     if header.get("ours"):
         send({"runs": execution.runs()}, [])
@@ -59,6 +59,8 @@ def _asked(header: dict[str, Any], program: bytes, rest: list[bytes]) -> executi
     if "times" in header:
         return execution.times(header["ask"], program, *header["times"])
     inputs = execution.unpack_inputs(header, rest)
+    if "poison" in header:
+        return poison.moved(header["ask"], program, inputs, *header["poison"])
     if "exact" in header:
         return execution.values(header["ask"], program, inputs, header["exact"])
     return execution.execute(header["ask"], program, inputs)

@@ -31,6 +31,7 @@ MAX_ATTRIBUTES = 4_000  # characters of one operation's
 KINDS = (
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ragged_all_to_all", "permute", "broadcast",
 )  # fmt: skip
+MATMULS = ("dot_general", "dot", "ragged_dot", "convolution")
 DIRECTIONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
 
 

@@ -68,9 +68,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[str]:
         told.append(source["chunks"][0][1])
         return trace(self, source, *more)
 
-    def ran(self: Worker, *about: Any) -> Any:
+    def ran(self: Worker, *about: Any, **more: Any) -> Any:
         told.append("run")
-        return run(self, *about)
+        return run(self, *about, **more)
 
     monkeypatch.setattr(Worker, "trace", traced)
     monkeypatch.setattr(Worker, "run_program", ran)

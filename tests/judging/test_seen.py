@@ -87,3 +87,33 @@ def test_what_a_learner_returns_does_not_break_the_next_steps_check() -> None:
     assert (result.status, result.reason) == (
         "failed", "step 2: loss: what the step before returned leads to NaN or infinite values",
     )  # fmt: skip
+
+
+def test_operations_are_tried_on_the_mesh_of_most_axes_and_of_graded_work_on_hidden_dimensions() -> None:
+    exercise = Exercise(meshes=[{"x": 8, "y": 1}, {"x": 2, "y": 2}])
+
+    @exercise.task
+    def double(a, *, mesh):
+        """Twice."""
+
+    call = exercise.call(double, a=normal("I"), dims={"I": 8}, hidden_dims={"I": 16})
+
+    @exercise.check(call, points=1, public=True)
+    def value(seen):
+        """value"""
+
+    class Never:
+        def matter(self, what: str) -> list[bool]:
+            raise AssertionError
+
+    def tried(public: bool) -> set[tuple]:
+        """Axis x, dimension I and whether it is a secret."""
+        found = set()
+        for ask in plan(exercise, public=public, seed="s"):
+            outputs = [[sharded(np.zeros(ask.dims["I"]), (), ask.mesh)] for _ in ask.inputs]
+            for seen in seen_of(Answered(ask, Observation(outputs, [], 0, poison=Never())), public=public):
+                found |= {(ask.mesh["x"], ask.dims["I"], ask.secret)} if seen.poison else set()
+        return found
+
+    assert tried(public=True) == {(2, 8, False)}
+    assert tried(public=False) == {(2, 16, False), (2, 16, True)}

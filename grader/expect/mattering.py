@@ -1,0 +1,109 @@
+"""Which operations count as done: those of which a result of the task changes when what they return is changed.
+
+Where a program is not run, as of a timing call, those count that a result waits for.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+
+from grader.common import poison
+from grader.common.dependency import PRODUCTS
+from grader.common.observation import Collective, Fault, Interval, Seen
+from grader.expect.failure import Failure
+from grader.wire.operations import KINDS, MATMULS, Body, Operation, Operations
+
+
+class CannotSay(Exception):
+    """The grader failed while it changed what operations return."""
+
+
+def collectives_that_matter(seen: Seen) -> list[Collective]:
+    """Without those whose results change no result of the task; what the compiler adds moves data that is needed."""
+    found = _matter(seen, poison.COLLECTIVES)
+    return [c for c in seen.collectives if c.number is None or found is None or found[c.number]]
+
+
+def those_that_matter(seen: Seen, what: str) -> set[int] | None:
+    """The numbers of operations of this kind, in the order of ``walk``, that matter; None where nobody can know."""
+    found = _matter(seen, what)
+    if found is None or seen.operations is None:
+        return None
+    every = poison.numbers(seen.operations, what)
+    return {n for n, matters in zip(every, found, strict=True) if matters}
+
+
+def idle_ones(seen: Seen, name: str) -> set[int]:
+    """The matmuls or collectives of this name that do not matter, by their numbers in the order of ``walk``."""
+    found: set[int] = set()
+    for what, named in ((poison.PRODUCTS, (PRODUCTS, *MATMULS)), (poison.COLLECTIVES, KINDS)):
+        chosen = those_that_matter(seen, what) if name in named else None
+        if chosen is not None and seen.operations is not None:
+            found |= set(poison.numbers(seen.operations, what)) - chosen
+    return found
+
+
+def flops_that_matter(seen: Seen) -> Interval:
+    """FLOPs that each device spends on matmuls that matter: of products that are written as multiplications and sums none."""
+    chosen = those_that_matter(seen, poison.PRODUCTS)
+    if chosen is None or seen.operations is None:
+        return seen.dot_flops
+    done = matmul_flops(seen.operations, chosen)
+    if all(op.manual for op in seen.operations.walk() if op.flops):
+        return done
+    every = matmul_flops(seen.operations)  # of whole arrays, outside shard_map: each device does its part
+    least, most = (
+        d / e if e and e < math.inf else 1.0 for d, e in ((done.least, every.least), (done.most, every.most))
+    )
+    return Interval(seen.dot_flops.least * least, seen.dot_flops.most * most if most else 0)
+
+
+def said_of_idle(seen: Seen) -> str:
+    """Of the first matmul that does not matter: where it is, and why it is not counted."""
+    chosen = those_that_matter(seen, poison.PRODUCTS)
+    if chosen is None or seen.operations is None:
+        return ""
+    for number, op in enumerate(seen.operations.walk()):
+        if op.name in MATMULS and number not in chosen:
+            return f"; {place_of(op)}{op.name} is not counted: no result changes when what it returns is changed"
+    return ""
+
+
+def place_of(op: Operation) -> str:
+    """``line 7: ``, as far as it is known."""
+    cell = f"{op.file}, " if op.file and op.file.startswith("cell") else ""
+    return f"{cell}line {op.line}: " if op.line else ""
+
+
+def matmul_flops(program: Operations, chosen: Collection[int] | None = None) -> Interval:
+    """FLOPs of matmuls, loops multiplied out and over all paths; ``chosen``: only of these, by their numbers in ``walk``."""
+    numbers = {id(op): n for n, op in enumerate(program.walk())}
+
+    def of_body(body: Body) -> Interval:
+        return sum((of_one(op) for op in body.operations), Interval(0, 0))
+
+    def of_one(op: Operation) -> Interval:
+        if op.name == "while":
+            condition, body = map(of_body, op.bodies)
+            rounds = Interval(0, math.inf) if op.rounds is None else Interval.of(op.rounds)
+            return condition * (rounds + 1) + body * rounds
+        if op.bodies:
+            each = [of_body(body) for body in op.bodies]
+            return Interval(min(n.least for n in each), max(n.most for n in each))
+        return Interval.of(op.flops if chosen is None or numbers[id(op)] in chosen else 0)
+
+    return of_body(program.main)
+
+
+def _matter(seen: Seen, what: str) -> list[bool] | None:
+    if seen.poison is None:
+        return None if seen.operations is None else poison.alive(seen.operations, what)
+    found = seen.poison.matter(what)
+    if not isinstance(found, Fault):
+        return list(found)
+    if found.kind == "broken":
+        raise CannotSay(found.message)
+    raise Failure(
+        f"the grader runs the program again with other values in the place of what its {what} return: {found.message}"
+    )

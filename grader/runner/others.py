@@ -1,0 +1,96 @@
+"""Other values in the place of an array's own: what an operation is made to return, so that it can be seen who needs it.
+
+They lie where the array's own values do (of floating point numbers none is larger than the largest, of integers all are
+between the smallest and the largest), so that indices stay indices and nothing overflows; no element keeps its value
+save by chance. They differ from element to element, from device to device and from one ``salt`` to the next: what a mean, a
+norm, a scale or a shift takes away again is never all of the change. Finite numbers come in the place of NaN and infinite ones.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import jax
+import numpy as np
+from jax import lax
+
+from grader.wire.frames import dtype_of
+
+SPREAD = 1 << 16
+
+
+@cache
+def lowered(shape: tuple[int, ...], dtype: str) -> str:
+    """``chosen`` for arrays of this type, as a module of StableHLO."""
+    scalar = jax.ShapeDtypeStruct((), np.int32)
+    array = jax.ShapeDtypeStruct(shape, dtype_of(dtype))
+    with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
+        return jax.jit(chosen).lower(array, scalar, scalar, scalar).as_text()
+
+
+def chosen(array: Any, wanted: Any, number: Any, salt: Any) -> Any:
+    """Other values where this operation's ``number`` is the one that is ``wanted``, else its own."""
+    return lax.select(lax.broadcast(lax.eq(wanted, number), array.shape), others(array, salt), array)
+
+
+def others(array: Any, salt: Any) -> Any:
+    if not array.size:
+        return array
+    if array.dtype == bool:
+        return lax.bitwise_not(array)
+    if np.issubdtype(array.dtype, np.complexfloating):
+        return lax.complex(_other_floats(lax.real(array), salt), _other_floats(lax.imag(array), salt))
+    if np.issubdtype(array.dtype, np.integer):
+        return _other_integers(array, salt)
+    if array.dtype.kind == "V" and array.dtype.name.startswith(("int", "uint")):
+        return lax.convert_element_type(_other_integers(lax.convert_element_type(array, "int32"), salt), array.dtype)
+    return _other_floats(array, salt)
+
+
+def _other_floats(array: Any, salt: Any) -> Any:
+    """Turned round and made smaller, each by another factor, and moved by a part of the largest."""
+    kind = array.dtype
+    wide = lax.convert_element_type(array, "float64" if kind == np.float64 else "float32")
+    finite = lax.select(lax.is_finite(wide), wide, lax.full_like(wide, 0))
+    largest = lax.reduce_max(lax.abs(finite), tuple(range(wide.ndim)))
+    largest = lax.select(lax.gt(largest, lax.full_like(largest, 0)), largest, lax.full_like(largest, 1))
+    one, two = (_part(array.shape, salt, stream, wide.dtype) for stream in (1, 2))
+    made = lax.mul(finite, lax.neg(0.25 + 0.5 * one)) + lax.broadcast(largest, array.shape) * (0.25 * two)
+    return lax.convert_element_type(made, kind)
+
+
+def _part(shape: tuple[int, ...], salt: Any, stream: int, dtype: Any) -> Any:
+    """A number from 0 to 1 for each element."""
+    return lax.convert_element_type(_mixed(shape, salt, stream), dtype) * (1 / SPREAD)
+
+
+def _other_integers(array: Any, salt: Any) -> Any:
+    """Another one between the smallest and the largest, or the next where all are the same."""
+    unsigned = np.dtype(f"uint{8 * array.dtype.itemsize}")
+    dims = tuple(range(array.ndim))
+    low, high = lax.reduce_min(array, dims), lax.reduce_max(array, dims)
+
+    def plain(value: Any) -> Any:
+        return lax.convert_element_type(value, unsigned)
+
+    span = lax.broadcast(plain(high) - plain(low), array.shape)
+    nothing, one = lax.full_like(span, 0), lax.full_like(span, 1)
+    upper, lower = (lax.convert_element_type(_mixed(array.shape, salt, n), np.uint64) for n in (1, 2))
+    mixed = lax.convert_element_type(upper * np.uint64(SPREAD) + lower, unsigned)
+    step = one + lax.rem(mixed, lax.max(span, one))  # from 1 to the span
+    place = plain(array) - lax.broadcast(plain(low), array.shape)
+    moved = lax.select(lax.gt(place, span - step), place - (span - step) - one, place + step)
+    moved = lax.select(lax.eq(span, nothing), one, moved)
+    return lax.convert_element_type(moved + lax.broadcast(plain(low), array.shape), array.dtype)
+
+
+def _mixed(shape: tuple[int, ...], salt: Any, stream: int) -> Any:
+    """A number below ``SPREAD`` for each element, device and salt, like drawn ones."""
+    place = lax.full(shape, np.uint32(stream * 0x9E3779B9 & 0xFFFFFFFF))
+    place = place + lax.broadcast(lax.convert_element_type(salt, "uint32") * np.uint32(0x85EBCA6B), shape)
+    for dim in range(len(shape)):
+        place = (place ^ lax.broadcasted_iota("uint32", shape, dim)) * np.uint32(0xC2B2AE35)
+        place = place ^ lax.shift_right_logical(place, lax.full_like(place, 15))
+    place = place * np.uint32(0x27D4EB2F)
+    return lax.shift_right_logical(place, lax.full_like(place, 16))

@@ -1,0 +1,293 @@
+"""Who needs what an operation returns: its result is replaced by other values, and the program is run again.
+
+One module is made of a program, compiled once, in which every operation that is asked about returns other values (``others``)
+where its number is the one that a further argument of ``main`` names, and its own elsewhere. So one execution shows for
+one operation how far the results move. An operation in a loop returns other values in every round, and in a function that
+is called several times each call has numbers of its own: they count the operations of a kind in the order in which
+``wire.operations`` writes a program out.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import jax
+import numpy as np
+from jax.sharding import NamedSharding
+from jaxlib.mlir import ir
+from jaxlib.mlir.dialects import sdy
+
+from grader.common.poison import COLLECTIVES
+from grader.runner import execution, others, ragged
+from grader.runner.admission import Refused, callee_of, kind_of, shaped
+from grader.runner.program import OWN, Program
+from grader.runner.steps import Steps
+from grader.wire.frames import decode, is_inexact, wide
+from grader.wire.meshes import make_mesh
+from grader.wire.operations import MATMULS
+
+BRANCHES = {"stablehlo.while", "stablehlo.case", "stablehlo.if"}
+SHUT_OFF = {"sdy.manual_computation", "sdy.named_computation"}  # their blocks see nothing from around them
+SALTS = 3  # other values that are tried where the first ones move nothing far
+FAR = 0.25  # of the largest value of a result
+NOBODY = -1
+SCALAR = {"name": "", "shape": [], "dtype": "int32", "spec": {"spec": []}}
+
+
+def moved(
+    ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], what: str, numbers: Sequence[int]
+) -> execution.Reply:
+    """How far the results move when an operation returns other values, on the first set of inputs.
+
+    Args:
+        ask, code, inputs: as of ``execution.execute``.
+        what: COLLECTIVES or PRODUCTS, of ``common.poison``.
+        numbers: which of them, in the order in which the program is written out.
+
+    Returns:
+        ``largest``, the largest finite value of each result of each step; and ``moved``, for each of ``numbers`` how far
+        each of those moves at most. Or ``{"fault"}``: the changed program cannot be compiled, or run.
+    """
+    arguments = ask["args"] + ask["cotangents"]
+    try:
+        program = execution.looked_at(ask, code).program
+        steps = Steps.of(ask)
+        steps.check(program, arguments)
+        key = execution.key_of(ask | {"steps": steps, "poison": what}, [], program.text.encode())
+        made = execution._compiled.get(key, lambda: compiled(ask["mesh"], program, arguments, what))
+        return _distances(made, inputs[0], steps, numbers), []
+    except Refused as error:
+        return execution.fault("refused", str(error), error.line, error.file), []
+    except execution.CannotRun as error:
+        return execution.fault("compile", str(error)), []
+
+
+def _distances(compiled: execution.Compiled, values: list[np.ndarray], steps: Steps, numbers: Sequence[int]) -> dict:
+    execution.on_phase("executing")
+    own = _run(compiled, values, steps, NOBODY, 0)
+    largest = [max((_largest(shard) for shard in result), default=0.0) for result in own]
+    found = []
+    for number in numbers:
+        execution.on_phase(f"poisoning {number}")
+        far = [0.0] * len(own)
+        for salt in range(SALTS):
+            try:
+                now = _run(compiled, values, steps, number, salt)
+            except execution.CannotRun:  # without this operation's own result there is none
+                far = [sys.float_info.max] * len(own)
+                break
+            each = [max(map(_distance, *pair), default=0.0) for pair in zip(own, now, strict=True)]
+            far = [max(pair) for pair in zip(far, each, strict=True)]
+            if any(f > FAR * n for f, n in zip(far, largest, strict=True)):
+                break
+        found.append(far)
+    return {"largest": largest, "moved": found}
+
+
+def _run(
+    compiled: execution.Compiled, values: list[np.ndarray], steps: Steps, number: int, salt: int
+) -> list[list[np.ndarray]]:
+    """The shards of each result of each step."""
+    fresh, count = iter(values), len(compiled.shardings) - 2
+    arguments, found = [next(fresh) for _ in range(count)], []
+    for step in range(steps.count):
+        given = [*arguments, np.int32(number), np.int32(salt)]
+        placed = [jax.device_put(v, s) for v, s in zip(given, compiled.shardings, strict=True)]
+        try:
+            out = jax.block_until_ready(compiled.call(*placed))
+        except Exception as error:  # XLA's own, and what its runtime raises
+            raise execution.CannotRun(execution.reason("XLA cannot run it", error)) from error
+        found += [[np.asarray(shard.data) for shard in leaf.addressable_shards] for leaf in out]
+        if step + 1 < steps.count:
+            arguments = steps.arguments_after(out, fresh, count)
+    return found
+
+
+def _largest(array: np.ndarray) -> float:
+    size = np.abs(wide(array))
+    return float(np.max(size, initial=0.0, where=np.isfinite(size)))
+
+
+def _distance(own: np.ndarray, other: np.ndarray) -> float:
+    """The largest difference of two elements; of what is not equal and no finite number, or no floating point, the largest there is."""
+    if not is_inexact(own.dtype):
+        return 0.0 if np.array_equal(own, other) else sys.float_info.max
+    one, two = wide(own), wide(other)
+    with np.errstate(all="ignore"):
+        apart = np.where((one == two) | (np.isnan(one) & np.isnan(two)), 0.0, np.abs(one - two))
+    return float(np.max(np.nan_to_num(apart, nan=sys.float_info.max, posinf=sys.float_info.max), initial=0.0))
+
+
+def compiled(mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str) -> execution.Compiled:
+    """An executable that takes two integers more: the number of the operation to be changed, and a salt."""
+    devices = make_mesh(mesh)
+    more = [*arguments, SCALAR, SCALAR]
+    shardings = [NamedSharding(devices, decode(a["spec"])) for a in more]
+    with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
+        module = program.module()
+        try:
+            Poisoned(module, mesh, what)
+        except Exception as error:  # MLIR's Python raises many kinds over a program that no JAX wrote
+            raise execution.CannotRun(execution.reason("it cannot be changed", error)) from error
+        ragged.spell_out(module)
+        call = execution.compiled_for(program, module, more, shardings, execution.quickly)
+    execution.checked_memory(call, devices.size)
+    return execution.Compiled(call, devices, shardings, {})
+
+
+class Poisoned:
+    """A module in its one form, changed where it lies.
+
+    Two integers go with every function and every ``shard_map`` that has such operations: the number that is wanted, counted from
+    the function's own first one, and a salt, which is another on every device of a ``shard_map``.
+    """
+
+    def __init__(self, module: Any, mesh: dict[str, int], what: str) -> None:
+        self.module, self.mesh, self.what = module, mesh, what
+        functions = [o.operation for o in module.body.operations if o.operation.name == "func.func"]
+        self.functions = {f.attributes["sym_name"].value: f for f in functions}
+        self.sizes: dict[str, int] = {}
+        self.chosen: dict[tuple, Any] = {}
+        with module.context, ir.Location.unknown():
+            self.integer = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
+            for name, function in list(self.functions.items()):
+                if name == "main" or self.size_of(name):
+                    self.function(function)
+            module.operation.verify()
+
+    # how many there are
+
+    def is_one(self, op: Any) -> bool:
+        return bool(kind_of(op)) if self.what == COLLECTIVES else op.name.partition(".")[2] in MATMULS
+
+    def size_of(self, name: str) -> int:
+        """Of a function, what it calls written out."""
+        if name not in self.sizes:
+            self.sizes[name] = self.size(self.functions[name])
+        return self.sizes[name]
+
+    def size(self, op: Any) -> int:
+        """Of the blocks of an operation."""
+        found = 0
+        for inner in (o.operation for region in op.regions for block in region for o in block):
+            if self.is_one(inner):
+                found += 1
+            elif (callee := callee_of(inner)) is not None:
+                found += self.size_of(callee)
+            elif inner.name in BRANCHES | SHUT_OFF:
+                found += self.size(inner)
+        return found
+
+    # the change
+
+    def function(self, function: Any) -> None:
+        block = function.regions[0].blocks[0]
+        wanted, salt = (block.add_argument(self.integer, ir.Location.unknown()) for _ in range(2))
+        kind = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value)
+        kind = ir.FunctionType.get([*kind.inputs, self.integer, self.integer], kind.results)
+        function.attributes["function_type"] = ir.TypeAttr.get(kind)
+        if "arg_attrs" in function.attributes:
+            about = [*ir.ArrayAttr(function.attributes["arg_attrs"]), ir.DictAttr.get({}), ir.DictAttr.get({})]
+            function.attributes["arg_attrs"] = ir.ArrayAttr.get(about)
+        self.block(block, wanted, salt, 0)
+
+    def block(self, block: Any, wanted: Any, salt: Any, number: int) -> int:
+        """Change a block whose first operation has this number; returns the number after its last."""
+        for op in [o.operation for o in block]:
+            if self.is_one(op):
+                self.poison(op, wanted, salt, number)
+                number += 1
+            elif (callee := callee_of(op)) is not None:
+                if size := self.size_of(callee):
+                    with ir.InsertionPoint(op):
+                        left = self.made("stablehlo.subtract", [wanted, self.constant(number)], [self.integer])
+                    self.written_anew(op, [left, salt])
+                    number += size
+            elif op.name in BRANCHES:
+                for region in op.regions:
+                    number = self.block(region.blocks[0], wanted, salt, number)
+            elif op.name in SHUT_OFF and self.size(op):
+                number = self.shut_off(op, wanted, salt, number)
+        return number
+
+    def shut_off(self, op: Any, wanted: Any, salt: Any, number: int) -> int:
+        """``shard_map``, or a computation with a name: what its block is to see it is given."""
+        mapped = op.name == "sdy.manual_computation"
+        axes = [a for a in self.mesh if mapped and a in set(sdy.ManualAxesAttr(op.attributes["manual_axes"]))]  # type: ignore[call-overload]
+        who = [salt]
+        if axes:
+            devices = math.prod(self.mesh[a] for a in axes)
+            kind = ir.RankedTensorType.get([devices], self.integer.element_type)
+            i64 = ir.IntegerType.get_signless(64)
+            with ir.InsertionPoint(op):
+                places = self.made("stablehlo.iota", [], [kind], {"iota_dimension": ir.IntegerAttr.get(i64, 0)})
+            who.append(places)
+        names = ", ".join(f'"{a}"' for a in axes)
+        cuts = ["[]", "[]", f"[{{{names}}}]"][: 1 + len(who)]
+        op = self.written_anew(op, [wanted, *who], [f"#sdy.sharding<@{OWN}, {cut}>" for cut in cuts])
+        block = op.regions[0].blocks[0]
+        inner, own = (block.add_argument(self.integer, ir.Location.unknown()) for _ in range(2))
+        if axes:
+            one = ir.RankedTensorType.get([1], self.integer.element_type)
+            place = block.add_argument(one, ir.Location.unknown())
+            with ir.InsertionPoint.at_block_begin(block):
+                place = self.made("stablehlo.reshape", [place], [self.integer])
+                place = self.made("stablehlo.add", [place, self.constant(1)], [self.integer])
+                far = self.made("stablehlo.multiply", [own, self.constant(4099)], [self.integer])
+                own = self.made("stablehlo.add", [far, place], [self.integer])
+        return self.block(block, inner, own, number)
+
+    def written_anew(self, op: Any, more: list[Any], shardings: Sequence[str] = ()) -> Any:
+        """An operation with further operands."""
+        attributes = {n: op.attributes[n] for n in [a if isinstance(a, str) else a.name for a in op.attributes]}
+        if "in_shardings" in attributes:
+            before = list(sdy.TensorShardingPerValueAttr(attributes["in_shardings"]).shardings)  # type: ignore[call-overload]
+            every = [*before, *(ir.Attribute.parse(s) for s in shardings)]
+            attributes["in_shardings"] = sdy.TensorShardingPerValueAttr.get(every)
+        with ir.InsertionPoint(op):
+            made = ir.Operation.create(
+                op.name, [r.type for r in op.results], [*op.operands, *more], attributes, regions=len(op.regions)
+            )
+        for old, new in zip(op.regions, made.regions, strict=True):
+            for block in list(old):
+                block.append_to(new)
+        for old, new in zip(op.results, made.results, strict=True):
+            old.replace_all_uses_with(new)
+        op.erase()
+        return made
+
+    def poison(self, op: Any, wanted: Any, salt: Any, number: int) -> None:
+        for result in op.results:
+            with ir.InsertionPoint.after(op):
+                at = self.constant(number)
+                name = self.choosing(result)
+            with ir.InsertionPoint.after(at.owner):
+                call = ir.Operation.create(
+                    "func.call",
+                    [result.type],
+                    [result, wanted, at, salt],
+                    {"callee": ir.FlatSymbolRefAttr.get(name)},
+                )
+            result.replace_all_uses_except(call.results[0], call)
+
+    def choosing(self, value: Any) -> str:
+        """The name of the function that chooses between a value of this type and another one."""
+        kind = shaped(value.type)
+        if kind not in self.chosen:
+            self.chosen[kind] = f"poison_{len(self.chosen)}"
+            lowered = ir.Module.parse(others.lowered(*kind), self.module.context)  # held while it is copied from
+            (main,) = lowered.body.operations
+            main.attributes["sym_name"] = ir.StringAttr.get(self.chosen[kind])
+            main.attributes["sym_visibility"] = ir.StringAttr.get("private")
+            main.operation.clone(ir.InsertionPoint(self.module.body))
+        return self.chosen[kind]
+
+    def constant(self, number: int) -> Any:
+        value = ir.Attribute.parse(f"dense<{number}> : tensor<i32>")
+        return self.made("stablehlo.constant", [], [self.integer], {"value": value})
+
+    def made(self, name: str, operands: list[Any], types: list[Any], attributes: dict[str, Any] | None = None) -> Any:
+        return ir.Operation.create(name, types, operands, attributes or {}).results[0]

@@ -1,0 +1,153 @@
+"""What a runner says of a changed program is judged: what moves, what the process dies of, and what is remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from grader.batch.findings import run_fault
+from grader.batch.memory import Memory
+from grader.batch.poison import MOST_DEATHS, Poisoned
+from grader.batch.workers import Workers
+from grader.common.cache import Cache
+from grader.common.observation import Fault, Observation
+from grader.common.poison import COLLECTIVES, PRODUCTS
+from grader.course.loading import Course, load_course
+from grader.sandbox.worker import WorkerDied
+from tests.batch.test_workers import COURSE, TIER, array, source
+from tests.seen import collective, sharded
+
+
+class Asked:
+    """A runner that moves results so far, by number, and dies of some; ``asked`` has what it was asked."""
+
+    def __init__(self, far: dict[int, float], deadly: tuple[int, ...] = (), **more: Any) -> None:
+        self.far, self.deadly, self.more = far, deadly, more
+        self.asked: list[list[int]] = []
+
+    def __call__(self, what: str, numbers: list[int]) -> Any:
+        self.asked.append(list(numbers))
+        for number in numbers:
+            if number in self.deadly:
+                died = WorkerDied("timeout", "", f"poisoning {number}")
+                died.ours = False
+                raise died
+        return {"largest": [2.0], "moved": [[self.far.get(n, 0.0)] for n in numbers]} | self.more
+
+
+def poisoned(asked: Any, count: int = 3, dtype: str = "float32", **more: Any) -> Poisoned:
+    result = sharded(np.full((8, 4), 2.0), ("x",), dtype=dtype)
+    talks = [collective("permute", "x", number=n) for n in range(count)]
+    return Poisoned(Observation([[result]], talks, 0), asked, 60, **more)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "far", "matters"),
+    [
+        ("float32", 2e-5, False),  # within twice of what two values may differ by
+        ("float32", 1e-4, True),
+        ("bfloat16", 0.2, False),
+        ("bfloat16", 0.4, True),
+        ("float8_e5m2", 0.6, True),  # no dtype is so coarse that nothing moves
+        ("int32", 1e-9, True),
+        ("bool", 1.0, True),
+    ],
+)
+def test_what_moves_a_result_farther_than_its_tolerance_matters(dtype: str, far: float, matters: bool) -> None:
+    assert poisoned(Asked({1: far}), dtype=dtype).matter(COLLECTIVES) == [False, matters, False]
+
+
+def test_a_result_of_zeros_moves_when_it_moves_at_all() -> None:
+    assert poisoned(Asked({0: 1e-30}, largest=[0.0])).matter(COLLECTIVES) == [True, False, False]
+
+
+def test_a_runner_is_asked_once() -> None:
+    asked = Asked({0: 1.0})
+    made = poisoned(asked)
+    assert made.matter(COLLECTIVES) == made.matter(COLLECTIVES) == [True, False, False]
+    assert asked.asked == [[0, 1, 2]]
+    assert made.matter(PRODUCTS) == [] and len(asked.asked) == 1
+
+
+def test_what_the_program_cannot_end_without_matters() -> None:
+    asked = Asked({2: 1.0}, deadly=(1,))
+    made = poisoned(asked)
+    assert made.matter(COLLECTIVES) == [False, True, True]
+    assert asked.asked == [[0, 1, 2], [0, 2]] and made.lasting
+
+
+def test_a_program_that_dies_of_everything_is_the_learners_fault() -> None:
+    count = MOST_DEATHS + 2
+    made = poisoned(Asked({}, deadly=tuple(range(count))), count)
+    died = WorkerDied("timeout", "", "poisoning 2")
+    assert made.matter(COLLECTIVES) == run_fault(died, 60) and not made.lasting
+
+
+def test_whose_fault_it_is_that_nothing_can_be_said() -> None:
+    def dies(what: str, numbers: list[int]) -> Any:
+        raise WorkerDied("died", "no room", "compiling")
+
+    ours = poisoned(dies).matter(COLLECTIVES)
+    assert isinstance(ours, Fault) and ours.kind == "broken"
+    for answer in ({"broken": "ValueError: x"}, {"largest": [2.0]}, {"largest": [2.0], "moved": [[1.0]]}):
+        found = poisoned(lambda *_, a=answer: a).matter(COLLECTIVES)
+        assert isinstance(found, Fault) and found.kind == "broken", answer
+    late = Fault("timeout", "all programs together did not finish within 180 s")
+    assert poisoned(lambda *_: late).matter(COLLECTIVES) == late
+
+
+def test_a_program_that_xla_takes_only_unchanged_is_not_refused() -> None:
+    found = poisoned(lambda *_: {"fault": {"kind": "compile", "message": "XLA cannot compile it"}}).matter(COLLECTIVES)
+    assert found == [True, True, True]
+
+
+# -- through workers ---------------------------------------------------------------------------
+
+TEXT = """
+import jax
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+def f(a, *, mesh):
+    def local(a):
+        return lax.psum(a, "x") + 0 * lax.pmax(a, "x")
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=False)(a)
+"""
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Course:
+    (tmp_path / "course.yaml").write_text(COURSE)
+    return load_course(tmp_path / "course.yaml")
+
+
+@pytest.fixture
+def memory(tmp_path: Path) -> Iterator[Memory]:
+    with Cache(tmp_path / "store", 1 << 26) as cache:
+        yield Memory(cache, "these tests")
+
+
+def test_a_worker_is_asked_when_somebody_wants_to_know_and_never_again(
+    course: Course, memory: Memory, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    workers = Workers(course, TIER, memory=memory)
+    run, told = workers.runners[0].run_or_try_again, []
+
+    def ran(*about: Any, **more: Any) -> Any:
+        told.append(more)
+        return run(*about, **more)
+
+    monkeypatch.setattr(workers.runners[0], "run_or_try_again", ran)
+    try:
+        for asked in ([{}, {"poison": ["collectives", [0, 1]]}], []):
+            (found,), _ = workers.collect(source(TEXT), [array()])
+            assert isinstance(found.finding, Observation) and found.finding.poison is not None
+            assert found.finding.poison.matter(COLLECTIVES) == [True, False]
+            assert told == asked
+            told.clear()
+    finally:
+        workers.close()

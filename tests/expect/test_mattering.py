@@ -1,0 +1,161 @@
+"""Required work counts where it matters: where a result changes when what an operation returns is changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from grader.common.observation import Fault, Interval, Seen
+from grader.common.poison import COLLECTIVES, PRODUCTS
+from grader.exercise import normal
+from grader.expect import Failure, expect_beside, expect_bubble, expect_collectives, expect_flops
+from grader.expect.mattering import CannotSay, flops_that_matter
+from tests.poisoned import MESH, seen
+from tests.seen import collective, reason
+from tests.seen import seen as made_up
+
+A, B = normal(8, 6, spec=("x",)), normal(6, 6)
+pytestmark = pytest.mark.usefixtures("devices")
+
+
+class Says:
+    """A poison that was asked before."""
+
+    def __init__(self, found: Any) -> None:
+        self.found, self.asked = found, 0
+
+    def matter(self, what: str) -> Any:
+        self.asked += 1
+        return self.found
+
+
+def ran(body: str) -> Seen:
+    lines = "\n".join(f"        {line}" for line in body.strip().split("\n"))
+    text = f"def f(a, b, *, mesh):\n    def local(a, b):\n{lines}\n    return mapped(local, (P('x'), P()), P('x'), mesh)(a, b)\n"
+    return seen(text, A, B)
+
+
+# -- collectives -------------------------------------------------------------------------------
+
+
+def test_a_collective_behind_a_mask_is_not_counted_and_the_message_says_which() -> None:
+    program = ran("""
+once = ring(a)
+again = ring(a * 2)
+return once + jnp.where(jnp.sum(a * a) < 0, again, 0)""")
+    expect_collectives(replace(program, poison=Says([True, True])), permute={"x": 2})
+    assert reason(expect_collectives, program, permute={"x": 2}) == (
+        "line 10: permute over x is not counted: no result changes when what it returns is changed; "
+        "2 are required, 1 of them matters"
+    )
+    assert "the budget is permute over x" in reason(expect_collectives, program, permute={"x": 1})  # but it runs
+
+
+def test_nobody_is_asked_where_nothing_is_required() -> None:
+    poison = Says([])
+    expect_collectives(made_up(poison=poison))
+    reason(expect_collectives, made_up(collective("permute", "x", number=0), poison=poison))
+    reason(expect_collectives, made_up(collective("permute", "x", number=0), poison=poison), permute={"x": 2})
+    assert poison.asked == 0
+
+
+def test_what_the_compiler_adds_counts() -> None:
+    added = collective("all_gather", "x", by_compiler=True)
+    expect_collectives(made_up(added, poison=Says([])), all_gather={"x": 1})
+
+
+def test_rounds_of_a_loop_count_together() -> None:
+    each = collective("permute", "x", count=3, number=0), collective("permute", "x", count=2, number=1, line=9)
+    text = reason(expect_collectives, made_up(*each, poison=Says([True, False])), permute={"x": 5})
+    assert text.endswith("5 are required, 3 of them matter") and text.startswith("line 9: permute over x")
+
+
+def test_a_part_of_the_collectives_is_judged_alone() -> None:
+    forward, backward = (collective("all_gather", "x", number=n, backward=bool(n)) for n in range(2))
+    program = made_up(forward, backward, poison=Says([True, False]), differentiated=True)
+    expect_collectives(program.only(backward=False), all_gather={"x": 1})
+    text = reason(expect_collectives, program.only(backward=True), all_gather={"x": 1})
+    assert text.endswith("1 is required, none of them matters") and "not counted in the backward pass" in text
+
+
+# -- matmuls -----------------------------------------------------------------------------------
+
+HALF = "return a @ b + 0 * (a * 2 @ b)"
+WORK = 2 * 2 * 6 * 6
+
+
+@pytest.mark.parametrize(
+    ("check", "needed"),
+    [
+        (lambda program, n: expect_flops(program, at_least=n), f"{WORK} FLOPs on matmuls that matter, {2 * WORK} are needed"),
+        (lambda program, n: expect_bubble(program, useful=8 * n, at_most=0.5), "FLOPs on matmuls that matter"),
+    ],
+)  # fmt: skip
+def test_flops_are_those_of_matmuls_that_matter(check: Callable[[Seen, float], None], needed: str) -> None:
+    program = ran(HALF)
+    assert program.dot_flops.least >= 2 * WORK
+    check(program, WORK)
+    text = reason(check, program, 2 * WORK)
+    assert needed in text
+    assert text.endswith("; line 13: dot_general is not counted: no result changes when what it returns is changed")
+
+
+def test_a_product_written_as_multiplications_is_no_work_that_is_required() -> None:
+    program = ran("return a @ b + jnp.sum(a[:, :, None] * b[None], 1)")
+    assert program.dot_flops.least >= 2 * WORK and flops_that_matter(program) == WORK
+
+
+def test_flops_are_multiplied_by_rounds_and_of_branches_one_counts() -> None:
+    program = ran("""
+some = lax.fori_loop(0, 3, lambda i, c: jnp.tanh(c @ b), a)
+return lax.cond(a[0, 0] > 0, lambda: some @ b @ b, lambda: some @ b)""")
+    assert flops_that_matter(program) == Interval(4 * WORK, 5 * WORK)
+
+
+def test_flops_outside_of_shard_map_keep_their_part() -> None:
+    text = "def f(a, b, *, mesh):\n    return a @ b + 0 * (a * 2 @ b)\n"
+    program = seen(text, A, B)
+    found = flops_that_matter(program)
+    assert found.least * 2 == pytest.approx(program.dot_flops.least) and found.most * 2 == program.dot_flops.most
+
+
+def test_a_permute_beside_a_matmul_that_nobody_needs_has_none() -> None:
+    text = "return lax.fori_loop(0, 3, lambda i, c: ring(c) + {} * (c @ b), a)"
+    expect_beside(ran(text.format(1)), "permute")
+    why = reason(expect_beside, ran(text.format("jnp.sum(a - a)")), "permute")
+    assert "has no product beside it" in why and "dot_general" in why
+    assert why.endswith("is not counted: no result changes when what it returns is changed")
+
+
+# -- where it cannot be known ------------------------------------------------------------------
+
+
+def test_of_a_program_that_is_not_run_those_count_that_a_result_waits_for() -> None:
+    program = replace(ran("return a @ b + 0 * (a * 2 @ b)\nc = ring(a)"), poison=None)
+    expect_flops(program, at_least=2 * WORK)
+    idle = replace(ran("c = a * 2 @ b\nreturn a @ b"), poison=None)
+    assert "144 FLOPs on matmuls that matter" in reason(expect_flops, idle, at_least=2 * WORK)
+
+
+def test_a_program_that_ends_its_process_when_it_is_changed_fails_and_a_grader_that_fails_does_not() -> None:
+    one = collective("permute", "x", number=0)
+    hung = made_up(one, poison=Says(Fault("timeout", "the program did not finish within 60 s, twice")))
+    assert reason(expect_collectives, hung, permute={"x": 1}) == (
+        "the grader runs the program again with other values in the place of what its collectives return: "
+        "the program did not finish within 60 s, twice"
+    )
+    with pytest.raises(CannotSay):
+        expect_collectives(made_up(one, poison=Says(Fault("broken", "no room"))), permute={"x": 1})
+
+
+def test_both_kinds_are_known_by_their_own_numbers() -> None:
+    program = ran("return ring(a) @ b + 0 * (ring(a * 2) @ b @ b)")
+    assert program.poison is not None
+    assert program.poison.matter(COLLECTIVES) == [True, False]
+    assert program.poison.matter(PRODUCTS) == [True, False, False]
+    with pytest.raises(Failure):
+        expect_collectives(program, permute={"x": 2})
+    assert program.mesh == MESH

@@ -1,0 +1,61 @@
+"""Programs of tests that are run in this process, with what shows which of their operations matter."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from grader.batch.here import Here
+from grader.common.observation import Observation, Seen
+from grader.exercise import Array, Call, Task
+from grader.intake.submission import Chunk, Source
+from grader.judging.plan import Ask, inputs_of, rng
+from grader.judging.seen import Answered, seen_of
+
+MESH = {"x": 4, "y": 2}
+IMPORTS = """\
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+def mapped(local, ins, outs, mesh):
+    return jax.shard_map(local, mesh=mesh, in_specs=ins, out_specs=outs, check_vma=False)
+
+def ring(a, n=4, axis="x"):
+    return lax.ppermute(a, axis, [(i, (i + 1) % n) for i in range(n)])
+"""
+
+
+def task() -> None: ...
+
+
+def answered(
+    text: str,
+    *args: Array,
+    mesh: Mapping[str, int] = MESH,
+    wrt: tuple[str, ...] = (),
+    cotangent: Array | None = None,
+) -> Answered:
+    """What the task ``f`` comes to, which takes arrays ``a``, ``b``, ..."""
+    call = Call(Task("f", "array", task), dict(zip("abcdef", args, strict=False)), {}, (mesh,), {}, {}, wrt, cotangent)
+    ask = Ask(call, mesh, {}, list(inputs_of(call, mesh, {}, {}, rng("open", "here"))), exercise="one")
+    source = Source("a.py", (Chunk("a.py", IMPORTS + text),))
+    (found,), notes = Here({}).collect(source, [ask])
+    assert not notes and isinstance(found.finding, Observation), (notes, found.finding)
+    return found
+
+
+def seen(text: str, *args: Array, **more: Any) -> Seen:
+    """What a check sees of its one run."""
+    (found,) = seen_of(answered(text, *args, **more), public=True)
+    return found
+
+
+def matter(what: str, text: str, *args: Array, **more: Any) -> list[bool]:
+    """Of each collective, or of each product, whether it matters."""
+    found = seen(text, *args, **more)
+    assert found.poison is not None
+    said = found.poison.matter(what)
+    assert isinstance(said, list), said
+    return said
