@@ -100,7 +100,7 @@ def classify_matrices(seen):
     expect_outcomes(seen)
 
 
-@exercise.check(clash_cases, points=0.5, public=True)
+@exercise.check(clash_cases, points=0.5, public=True, after=classify_matrices)
 def classify_clash(seen):
     """classify: products of matrices of case 4"""
     expect_outcomes(seen)

@@ -174,6 +174,8 @@ def expect_both_ways(seen):
         if hop.axes != ("y",) or hop.shift not in ways:
             raise Failure(f"line {hop.line}: this is no ppermute to a neighbour over y", where=f"line {hop.line}")
         ways[hop.shift] += (hop.count * hop.bytes).most
+    if sum(ways.values()) < (n - 1) * 4 * rows * columns:
+        raise Failure(f"each device sends {sum(ways.values())} bytes, N - 1 blocks have {(n - 1) * 4 * rows * columns}")
     larger_half = max((rows + 1) // 2 * columns, rows * ((columns + 1) // 2))
     most = 4 * max(n // 2 * rows * columns, (n - 1) * larger_half)
     if max(ways.values()) > most:
@@ -207,11 +209,12 @@ def both_ag_ring(seen):
     expect_close(seen.out, seen.a @ seen.w)
 
 
-@exercise.check(ag_large, points=0.125, public=True, after=both_ag_ways)
-def both_ag_same(seen):
+@exercise.check([ag_small, ag_large], points=0.125, public=True, after=both_ag_ways)
+def both_ag_same(small, large):
     """both_ways_ag_matmul at real sizes: the same program, with the same hops, and every product once"""
-    expect_both_ways(seen)
-    expect_flops(seen, at_most=work(seen))
+    for seen in (small, large):
+        expect_both_ways(seen)
+        expect_flops(seen, at_least=work(seen), at_most=work(seen))
 
 
 @exercise.check(ag_large, points=0.5, public=True, after=both_ag_same)
@@ -240,11 +243,12 @@ def both_rs_ring(seen):
     expect_close(seen.out, seen.t @ seen.w)
 
 
-@exercise.check(rs_large, points=0.125, public=True, after=both_rs_ways)
-def both_rs_same(seen):
+@exercise.check([rs_small, rs_large], points=0.125, public=True, after=both_rs_ways)
+def both_rs_same(small, large):
     """both_ways_matmul_rs at real sizes: the same program, with the same hops, and every product once"""
-    expect_both_ways(seen)
-    expect_flops(seen, at_most=work(seen))
+    for seen in (small, large):
+        expect_both_ways(seen)
+        expect_flops(seen, at_least=work(seen), at_most=work(seen))
 
 
 @exercise.check(rs_large, points=0.5, public=True, after=both_rs_same)

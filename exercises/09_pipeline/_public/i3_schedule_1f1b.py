@@ -12,7 +12,7 @@ backward (1F1B), takes just as long and keeps fewer.
 - What is made in a tick can be used from the next one on. `F2` on device s needs `F2` of device s − 1; `B2` needs
   `B2` of device s + 1, and on the last device its own `F2`.
 
-**Budget.** 2 (M + P − 1) ticks. On device s no more than P − s micro-batches are *in flight*: forward has begun and
+**Budget.** 2 (M + P − 1) ticks, idle ones at the end included. On device s no more than P − s micro-batches are *in flight*: forward has begun and
 backward is not yet done.
 
 ```
@@ -125,7 +125,7 @@ def too_early(when, P):
 
 @exercise.helper
 def each_schedule(seen):
-    """P, M and when each thing is done, of every schedule."""
+    """P, M, when each thing is done and how many ticks there are, of every schedule."""
     for args, got, _ in seen.outcomes:
         of = f"P={args['P']}, M={args['M']}" if seen.public else "some P and M that are not shown here"
         if got.error:
@@ -137,7 +137,7 @@ def each_schedule(seen):
             raise Failure(
                 f"for {of}: {problem}" if seen.public else f"for {of} it is no schedule", staff=f"{args}: {problem}"
             ) from None
-        yield args["P"], args["M"], when, of
+        yield args["P"], args["M"], when, max(map(len, got.value)), of
 
 
 @exercise.check(sizes, points=1, public=True)
@@ -150,7 +150,7 @@ def schedule_complete(seen):
 @exercise.check(sizes, points=1, public=True, after=schedule_complete)
 def schedule_order(seen):
     """schedule_1f1b: nothing is done before what it needs is there"""
-    for P, M, when, of in each_schedule(seen):
+    for P, M, when, _, of in each_schedule(seen):
         problem = too_early(when, P)
         if problem:
             told = f"for {of}: {problem}" if seen.public else f"for {of} something comes too early"
@@ -160,12 +160,11 @@ def schedule_order(seen):
 @exercise.check(sizes, points=1, public=True, after=schedule_order)
 def schedule_makespan(seen):
     """schedule_1f1b: 2 (M + P - 1) ticks"""
-    for P, M, when, of in each_schedule(seen):
-        ticks, most = max(when.values()) + 1, 2 * (M + P - 1)
+    for P, M, when, ticks, of in each_schedule(seen):
+        most, idle = 2 * (M + P - 1), ticks - 1 - max(when.values())
         if ticks > most:
-            told = (
-                f"for {of} it takes {ticks} ticks, the budget is {most}"
-                if seen.public
-                else f"for {of} it takes too long"
+            told = f"it takes {ticks} ticks, the budget is {most}"
+            told += f"; in the last {idle} every device is idle" if idle else ""
+            raise Failure(
+                f"for {of} {told}" if seen.public else f"for {of} it takes too long", staff=f"P={P}, M={M}: {told}"
             )
-            raise Failure(told, staff=f"P={P}, M={M}: {ticks} ticks, budget {most}")

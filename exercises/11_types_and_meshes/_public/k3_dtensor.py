@@ -18,7 +18,7 @@ language cannot say what the other does, or no array can lie so, raise `ValueErr
 
 - a tuple whose axes do not stand in the mesh's order: from left to right, the list cannot say it;
 - a dimension that its axes do not cut into equal parts;
-- a dimension that the array has not, an axis that the mesh has not, an axis used twice, a list that is not as long as the mesh;
+- a dimension that the array has not (the first is 0, none is -1), an axis that the mesh has not, an axis used twice, a list that is not as long as the mesh;
 - a placement that is none of `"R"`, `"S(d)"`, `"P"`: `"P(max)"` is no sum, and a `"SS(0, 3)"` cuts in strides.
 
 An axis of size 1 is an axis like the others: it keeps its place and its name, for the next mesh may be larger.
@@ -142,13 +142,13 @@ def dtensor_ones(seen):
     expect_outcomes(seen)
 
 
-@exercise.check(order, points=0.5, public=True)
+@exercise.check(order, points=0.5, public=True, after=dtensor_cuts)
 def dtensor_order(seen):
     """to_dtensor: ValueError where the order of a tuple would be lost"""
     expect_outcomes(seen)
 
 
-@exercise.check(uneven, points=0.25, public=True)
+@exercise.check(uneven, points=0.25, public=True, after=dtensor_cuts)
 def dtensor_refused(seen):
     """to_dtensor: ValueError for unequal parts and for what array or mesh have not"""
     expect_outcomes(seen)
@@ -166,7 +166,7 @@ def spec_pending(seen):
     expect_outcomes(seen)
 
 
-@exercise.check(back_refused, points=0.25, public=True)
+@exercise.check(back_refused, points=0.25, public=True, after=spec_cuts)
 def spec_refused(seen):
     """to_spec: ValueError for what no spec says"""
     expect_outcomes(seen)

@@ -140,7 +140,7 @@ def none_serves(seen):
     expect_outcomes(seen)
 
 
-@exercise.check(unknown, points=0.25, public=True)
+@exercise.check(unknown, points=0.25, public=True, after=by_name)
 def no_rule(seen):
     """spec_of: ValueError for a name without a rule"""
     expect_outcomes(seen)

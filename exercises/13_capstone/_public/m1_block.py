@@ -76,6 +76,7 @@ import numpy as np
 from grader.exercise import array
 from grader.exercise import like
 from grader.exercise import normal
+from grader.expect import Failure
 from grader.expect import expect_close
 from grader.expect import expect_flops
 from grader.expect import expect_memory
@@ -281,7 +282,7 @@ OUT = (like("params"), "loss", "norm")
 steps = exercise.call(train_step, params=params(), x=rows, y=due, meshes=[CUBE], returns=OUT, steps=3, dims={"B": 6, "T": 10, "D": 24, "H": 50, "d": 3, "F": 22})
 
 
-narrow = exercise.call(train_step, params=params("bfloat16"), x=normal("B", "T", "D", spec=ROWS, dtype="bfloat16"), y=array("B", "T", "D", draw=near_or_far, spec=ROWS, dtype="bfloat16"), meshes=[CUBE], returns=OUT, dims={"B": 6, "T": 22, "D": 4 * 17, "H": 26, "d": 19, "F": 46})
+narrow = exercise.call(train_step, params=params("bfloat16"), x=normal("B", "T", "D", spec=ROWS, dtype="bfloat16"), y=array("B", "T", "D", draw=near_or_far, spec=ROWS, dtype="bfloat16"), meshes=[CUBE], returns=OUT, dims={"B": 6, "T": 22, "D": 8 * 17, "H": 26, "d": 19, "F": 46})
 
 
 timed = exercise.timing(narrow, on="v5p:2x2x2", dims={"B": 6, "T": 8192, "D": 6400, "H": 50, "d": 128, "F": 25600})
@@ -444,11 +445,19 @@ def step_narrow(seen):
     expect_steps(seen)
 
 
-@exercise.check(timed, points=0.25, public=True, after=step_value)
-def step_same(seen):
-    """train_step: with arrays of real sizes it is the same program, all in shard_map, and computes nothing twice but what a backward pass needs"""
-    dense, scored = work_of(seen)
-    expect_flops(seen, at_most=4 * (dense + scored))
+@exercise.check([narrow, timed], points=0.25, public=True, after=step_value)
+def step_same(small, large):
+    """train_step: with arrays of real sizes it is the same program, all in shard_map, and does and sends what is needed"""
+    for seen in (small, large):
+        dense, scored = work_of(seen)
+        last = 1 - 1 / (2 * seen.mesh["sp"])
+        expect_flops(seen, at_least=3 * (dense + scored * (1 - last)), at_most=4 * (dense + scored))
+        if seen.dot_flops.most < 3 * (dense + last * scored):
+            raise Failure("queries do not meet all positions before them")
+        sent = sum(c.sent.most * c.count.least for c in seen.collectives)
+        needed = sum(due_over(seen, 2, 4, 3, 1))
+        if sent < 0.99 * needed:
+            raise Failure(f"a device sends {sent:.4g} bytes: {needed:.4g} are needed", expected=needed, actual=sent)
 
 
 @exercise.check(timed, points=0.75, public=True, after=step_same)
