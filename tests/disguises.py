@@ -1,0 +1,186 @@
+"""Work that checks refuse or demand, plain and disguised.
+
+A disguise is two rewrites of the same program: ``plain`` does what a check is to see, ``disguised`` does the same, or pretends
+to, in a way that a rule may overlook. What passes a check in disguise that it fails plainly has gained.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+from dataclasses import dataclass
+
+from tests.rewriting import Rewrite
+
+# -- work that no result needs -----------------------------------------------------------------
+
+JUNK = {
+    "all_gather": "lax.all_gather(x, name)",
+    "psum": "lax.psum(x, name)",
+    "psum_scatter": "lax.psum_scatter(jnp.broadcast_to(x, (lax.axis_size(name), *x.shape)), name)",
+    "permute": "lax.ppermute(x, name, [(i, (i + 1) % lax.axis_size(name)) for i in range(lax.axis_size(name))])",
+    "all_to_all": "lax.all_to_all(jnp.broadcast_to(x, (lax.axis_size(name), *x.shape)), name, 0, 0)",
+    "product": "x.reshape(-1, x.shape[-1]) @ x.reshape(-1, x.shape[-1]).T",
+    "random numbers": "jax.random.uniform(jax.random.key(0), x.shape)",
+}
+# How what junk gives (a number) is put into a result ``v``, so that it changes nothing.
+INTO = {
+    "unused": "v",
+    "select": "jnp.where(jnp.zeros(v.shape, bool), number.astype(v.dtype), v)",
+    "select of data": "jnp.where(v != v, number.astype(v.dtype), v)",
+    "times zero": "v + (0 * number).astype(v.dtype)",
+    "times little": "v + (1e-9 * number).astype(v.dtype)",
+    "times nothing": "v + (1e-38 * number).astype(v.dtype)",
+    "a barrier": "lax.optimization_barrier((v, number))[0]",
+    "the larger": "jnp.maximum(v, (number * 0 - 1e30).astype(v.dtype))",
+}
+JUNK_TEXT = """
+def again_junk(f):
+    def junked(*args, **options):
+        found = f(*args, **options)
+        x = next((a for a in jax.tree.leaves(args) if getattr(a, "ndim", 0) and jnp.issubdtype(a.dtype, jnp.floating)), None)
+        if x is None:
+            return found
+        names = tuple(jax.sharding.get_abstract_mesh().shape)
+        name = names[{axis} % len(names)]
+        number = jnp.float32(0)
+        for turn in range({times}):
+            x = x + turn
+            number = number + ({junk}).astype(jnp.float32).sum()
+        leaves, tree = jax.tree.flatten(found)
+        floats = [v for v in leaves if hasattr(v, "dtype") and jnp.issubdtype(v.dtype, jnp.floating)]
+        return jax.tree.unflatten(tree, [({into}) if v is floats[0] else v for v in leaves] if floats else leaves)
+    return junked
+def again_map(f, **options):
+    return jax.shard_map(again_junk(f), **options)
+"""
+
+
+# -- all-reduces by pairs of devices -----------------------------------------------------------
+
+PAIRS_TEXT = """
+def again_pairs(n, turn):
+    ring = [*range(1, n)]
+    ring = [0, *ring[turn:], *ring[:turn]]
+    return [[ring[i], ring[n - 1 - i]] for i in range(n // 2)]
+def again_psum(x, name):
+    names = (name,) if isinstance(name, str) else tuple(name)
+    for one in names:
+        n = lax.axis_size(one)
+        if n % 2 or n < 4:
+            x = lax.psum(x, one)
+            continue
+        def added(x):
+            total = x
+            for turn in range(n - 1):
+                total = total + lax.psum(x, one, axis_index_groups=again_pairs(n, turn)) - x
+            return total
+        x = jax.tree.map(added, x)
+    return x
+def again_gather(x, name, *, axis=0, tiled=False):
+    if not isinstance(name, str) or lax.axis_size(name) % 2 or lax.axis_size(name) < 4:
+        return lax.all_gather(x, name, axis=axis, tiled=tiled)
+    n, me = lax.axis_size(name), lax.axis_index(name)
+    own = jnp.zeros((n, *x.shape), x.dtype).at[me].set(x)
+    every = again_psum(own, name)
+    if not tiled:
+        return jnp.moveaxis(every, 0, axis)
+    return jnp.moveaxis(every, 0, axis).reshape(*x.shape[:axis], -1, *x.shape[axis + 1 :])
+"""
+# One more sum over an axis than a program needs, which leaves its values as they are.
+MORE_TEXT = """
+def again_more(f):
+    def more(*args, **options):
+        def once_more(v):
+            if not hasattr(v, "dtype") or not jnp.issubdtype(v.dtype, jnp.floating):
+                return v
+            names = tuple(jax.sharding.get_abstract_mesh().shape)
+            name = names[{axis} % len(names)]
+            n = lax.axis_size(name)
+            every = {sum}(jnp.zeros((n, *v.shape), v.dtype).at[lax.axis_index(name)].set(v), name)
+            return every[lax.axis_index(name)]
+        return jax.tree.map(once_more, f(*args, **options))
+    return more
+def again_map(f, **options):
+    return jax.shard_map(again_more(f), **(options | dict(check_vma=False)))
+"""
+
+# -- products that are done again --------------------------------------------------------------
+
+TWICE_TEXT = """
+def again_given(x):
+    return {given}
+def again_product(a, b):
+    if getattr(a, "ndim", 0) < 2 or getattr(b, "ndim", 0) < 2:
+        return a @ b
+    again = jnp.matmul(again_given(a), again_given(b)).astype(jnp.result_type(a, b))
+    return (a @ b + lax.optimization_barrier(again)) / 2
+"""
+BITS_TEXT = """
+def again_bits(x):
+    width = {2: jnp.uint16, 4: jnp.uint32}[x.dtype.itemsize]
+    bits, found = lax.bitcast_convert_type(x, width), jnp.zeros(x.shape, width)
+    for i in range(8 * x.dtype.itemsize):
+        one = jnp.asarray(1 << i, width)
+        found = found | jnp.where((bits & one) != 0, one, jnp.asarray(0, width))
+    return lax.bitcast_convert_type(found, x.dtype)
+"""
+HASH_TEXT = """
+def again_hash(x, shape):
+    every = jax.tree.leaves(x)[0]
+    return (jnp.sin(jnp.arange(int(np.prod(shape)), dtype=jnp.float32).reshape(shape) * 12.9898 + every.ravel()[0]) * 43758.547) % 1
+"""
+
+
+@dataclass(frozen=True)
+class Disguise:
+    """What is done plainly and in disguise; None: the program as it is."""
+
+    kind: str
+    by: str
+    plain: Rewrite | None
+    disguised: Rewrite
+    of_wrong: bool
+
+
+def around(helper: str, text: str, *, body: bool) -> Rewrite:
+    """A decorator on a body, or in the place of ``shard_map``."""
+
+    def change(module: ast.Module, pick: random.Random) -> None:
+        for function in [s for s in module.body if isinstance(s, ast.FunctionDef)]:
+            function.decorator_list.append(ast.Name(helper, ast.Load()))
+
+    return Rewrite("", {}, {}, change, text) if body else Rewrite("", {"jax.shard_map": "again_map"}, {}, None, text)
+
+
+def disguises(pick: random.Random, *, body: bool) -> Disguise:
+    """One of them."""
+    axis = pick.randrange(3)
+    kind = pick.choice(["junk", "junk", "junk", "pairs", "more by pairs", "twice by compare", "by compare"])
+    if kind == "junk":
+        name, into, times = pick.choice(sorted(JUNK)), pick.choice(sorted(INTO)), pick.choice([1, 1, 2, 3, 4, 6, 7])
+        text = JUNK_TEXT.replace("{axis}", str(axis)).replace("{times}", str(times))
+        text = text.replace("{junk}", JUNK[name]).replace("{into}", INTO[into])
+        return Disguise(f"{name} as junk", into, None, around("again_junk", text, body=body), True)
+    if kind == "pairs":
+        calls = {"lax.psum": "again_psum", "lax.all_gather": "again_gather"}
+        return Disguise("sums by pairs", "groups", None, Rewrite("pairs", calls, {}, None, PAIRS_TEXT), True)
+    if kind == "more by pairs":
+        texts = [
+            (PAIRS_TEXT if sum_ == "again_psum" else "") + MORE_TEXT.replace("{axis}", str(axis)).replace("{sum}", sum_)
+            for sum_ in ("lax.psum", "again_psum")
+        ]
+        plain, pairs = (around("again_more", text, body=body) for text in texts)
+        return Disguise("one more sum by pairs", "groups", plain, pairs, False)
+    if kind == "by compare":
+        text = BITS_TEXT + "\ndef again_product(a, b):\n    return again_bits(a) @ again_bits(b)\n"
+        return Disguise(
+            "products of copies by compare",
+            "compare",
+            None,
+            Rewrite("bits", {}, {"MatMult": "again_product"}, None, text),
+            True,
+        )
+    texts = [TWICE_TEXT.replace("{given}", "x"), BITS_TEXT + TWICE_TEXT.replace("{given}", "again_bits(x)")]
+    plain, bits = (Rewrite("twice", {}, {"MatMult": "again_product"}, None, text) for text in texts)
+    return Disguise("products twice by compare", "compare", plain, bits, False)
