@@ -1,6 +1,6 @@
 """Work that checks refuse or demand, plain and disguised.
 
-A disguise is two rewrites of the same program: ``plain`` does what a check is to see, ``disguised`` does the same, or pretends
+A disguise is two rewrites of one program: ``plain`` does what a check is to see, ``disguised`` does the same or pretends
 to, in a way that a rule may overlook. What passes a check in disguise that it fails plainly has gained.
 """
 
@@ -64,19 +64,15 @@ def again_pairs(n, turn):
     ring = [0, *ring[turn:], *ring[:turn]]
     return [[ring[i], ring[n - 1 - i]] for i in range(n // 2)]
 def again_psum(x, name):
-    names = (name,) if isinstance(name, str) else tuple(name)
-    for one in names:
-        n = lax.axis_size(one)
-        if n % 2 or n < 4:
-            x = lax.psum(x, one)
-            continue
-        def added(x):
-            total = x
-            for turn in range(n - 1):
-                total = total + lax.psum(x, one, axis_index_groups=again_pairs(n, turn)) - x
-            return total
-        x = jax.tree.map(added, x)
-    return x
+    n = lax.axis_size(name)
+    if n % 2 or n < 4:
+        return lax.psum(x, name)
+    def added(x):
+        total = x
+        for turn in range(n - 1):
+            total = total + lax.psum(x, name, axis_index_groups=again_pairs(n, turn)) - x
+        return total
+    return jax.tree.map(added, x)
 def again_gather(x, name, *, axis=0, tiled=False):
     if not isinstance(name, str) or lax.axis_size(name) % 2 or lax.axis_size(name) < 4:
         return lax.all_gather(x, name, axis=axis, tiled=tiled)
@@ -95,7 +91,7 @@ def again_more(f):
             if not hasattr(v, "dtype") or not jnp.issubdtype(v.dtype, jnp.floating):
                 return v
             names = tuple(jax.sharding.get_abstract_mesh().shape)
-            name = names[{axis} % len(names)]
+            name = [*names, names][{axis} % (len(names) + 1)]
             n = lax.axis_size(name)
             every = {sum}(jnp.zeros((n, *v.shape), v.dtype).at[lax.axis_index(name)].set(v), name)
             return every[lax.axis_index(name)]
@@ -107,28 +103,50 @@ def again_map(f, **options):
 
 # -- products that are done again --------------------------------------------------------------
 
+PRODUCTS = {"jnp.matmul": "again_product", "jnp.dot": "again_product"}
 TWICE_TEXT = """
 def again_given(x):
     return {given}
-def again_product(a, b):
+def again_product(a, b, **options):
     if getattr(a, "ndim", 0) < 2 or getattr(b, "ndim", 0) < 2:
         return a @ b
-    again = jnp.matmul(again_given(a), again_given(b)).astype(jnp.result_type(a, b))
-    return (a @ b + lax.optimization_barrier(again)) / 2
+    again = again_times(again_given(a), again_given(b)).astype(jnp.result_type(a, b))
+    return lax.optimization_barrier((jnp.matmul(a, b, **options), again))[0]
 """
 BITS_TEXT = """
 def again_bits(x):
     width = {2: jnp.uint16, 4: jnp.uint32}[x.dtype.itemsize]
-    bits, found = lax.bitcast_convert_type(x, width), jnp.zeros(x.shape, width)
+    bits, found = lax.bitcast_convert_type(x, width), lax.full(x.shape, 0, width)
     for i in range(8 * x.dtype.itemsize):
-        one = jnp.asarray(1 << i, width)
-        found = found | jnp.where((bits & one) != 0, one, jnp.asarray(0, width))
+        one = lax.full(x.shape, 1 << i, width)
+        is_set = lax.ne(lax.bitwise_and(bits, one), lax.full(x.shape, 0, width))
+        found = lax.bitwise_or(found, lax.select(is_set, one, lax.full(x.shape, 0, width)))
     return lax.bitcast_convert_type(found, x.dtype)
 """
-HASH_TEXT = """
-def again_hash(x, shape):
-    every = jax.tree.leaves(x)[0]
-    return (jnp.sin(jnp.arange(int(np.prod(shape)), dtype=jnp.float32).reshape(shape) * 12.9898 + every.ravel()[0]) * 43758.547) % 1
+# A product as multiplications and a sum, of what two arrays hold.
+TIMES_TEXT = """
+def again_times(a, b):
+    if a.ndim != 2 or b.ndim != 2:
+        return jnp.matmul(a, b)
+    shape = *a.shape, b.shape[1]
+    every = lax.mul(lax.broadcast_in_dim(a, shape, (0, 1)), lax.broadcast_in_dim(b, shape, (1, 2)))
+    return lax.reduce(every, np.zeros((), a.dtype), lax.add, (1,))
+"""
+
+# Random numbers, plainly: none, always the same; and made of what a key or an array holds.
+NUMBERS = {
+    "plain": "jnp.arange(size, dtype=jnp.float32) * 0.618 % 1",
+    "disguised": "(jnp.sin(jnp.arange(size, dtype=jnp.float32) * 12.99 + again_seed(key)) * 43758.55) % 1",
+}
+NUMBERS_TEXT = """
+def again_seed(key):
+    words = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
+    return words.astype(jnp.float32).sum() * 1e-4
+def again_uniform(key, shape=(), *args, **options):
+    size = int(np.prod(shape))
+    return ({how}).reshape(shape)
+def again_bernoulli(key, p=0.5, shape=()):
+    return again_uniform(key, shape) < p
 """
 
 
@@ -155,8 +173,8 @@ def around(helper: str, text: str, *, body: bool) -> Rewrite:
 
 def disguises(pick: random.Random, *, body: bool) -> Disguise:
     """One of them."""
-    axis = pick.randrange(3)
-    kind = pick.choice(["junk", "junk", "junk", "pairs", "more by pairs", "twice by compare", "by compare"])
+    axis = pick.randrange(12)
+    kind = pick.choice(["junk", "junk", "junk", "pairs", "more by pairs", "twice by compare", "by compare", "numbers"])
     if kind == "junk":
         name, into, times = pick.choice(sorted(JUNK)), pick.choice(sorted(INTO)), pick.choice([1, 1, 2, 3, 4, 6, 7])
         text = JUNK_TEXT.replace("{axis}", str(axis)).replace("{times}", str(times))
@@ -172,15 +190,24 @@ def disguises(pick: random.Random, *, body: bool) -> Disguise:
         ]
         plain, pairs = (around("again_more", text, body=body) for text in texts)
         return Disguise("one more sum by pairs", "groups", plain, pairs, False)
+    if kind == "numbers":
+        calls = {"jax.random.uniform": "again_uniform", "jax.random.bernoulli": "again_bernoulli"}
+        plain, made = (Rewrite("", calls, {}, None, NUMBERS_TEXT.replace("{how}", how)) for how in NUMBERS.values())
+        return Disguise("numbers that are not random", "a hash", plain, made, False)
     if kind == "by compare":
-        text = BITS_TEXT + "\ndef again_product(a, b):\n    return again_bits(a) @ again_bits(b)\n"
+        text = (
+            BITS_TEXT
+            + TIMES_TEXT
+            + "def again_product(a, b, **options):\n    return again_times(again_bits(a), again_bits(b))\n"
+        )
         return Disguise(
             "products of copies by compare",
             "compare",
             None,
-            Rewrite("bits", {}, {"MatMult": "again_product"}, None, text),
+            Rewrite("bits", PRODUCTS, {"MatMult": "again_product"}, None, text),
             True,
         )
-    texts = [TWICE_TEXT.replace("{given}", "x"), BITS_TEXT + TWICE_TEXT.replace("{given}", "again_bits(x)")]
-    plain, bits = (Rewrite("twice", {}, {"MatMult": "again_product"}, None, text) for text in texts)
+    twice = TIMES_TEXT + TWICE_TEXT
+    texts = [twice.replace("{given}", "x"), BITS_TEXT + twice.replace("{given}", "again_bits(x)")]
+    plain, bits = (Rewrite("twice", PRODUCTS, {"MatMult": "again_product"}, None, text) for text in texts)
     return Disguise("products twice by compare", "compare", plain, bits, False)

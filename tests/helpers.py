@@ -127,6 +127,8 @@ FORI_AS = {
 
 SCAN_AS_FORI = """
 def again_scan(body, init, xs=None, length=None, reverse=False, **options):
+    if options:
+        return lax.scan(body, init, xs, length, reverse, **options)
     length = length if xs is None else len(jax.tree.leaves(xs)[0])
     at = lambda i: length - 1 - i if reverse else i
     shapes = jax.eval_shape(lambda c: body(c, jax.tree.map(lambda x: x[0], xs))[1], init)
@@ -215,8 +217,8 @@ HELPERS: dict[str, tuple[str, str, str]] = {
         "def again_fori(start, stop, body, init, **options):\n    return lax.fori_loop(start, stop, body, init, unroll=True)\n"
         "def again_scan(body, init, xs=None, **options):\n    return lax.scan(body, init, xs, **(options | {'unroll': True}))\n"),
     "scan as fori": ("lax.scan=again_scan", "", SCAN_AS_FORI),
-    **{f"fori as {name}": ("lax.fori_loop=again_fori", "", f"def again_fori(start, stop, body, init, **options):\n    return {how}\n")
-       for name, how in FORI_AS.items()},
+    **{f"fori as {name}": ("lax.fori_loop=again_fori", "", f"def again_fori(start, stop, body, init, **options):\n"
+       f"    return lax.fori_loop(start, stop, body, init, **options) if options else {how}\n") for name, how in FORI_AS.items()},
     **{f"picked by {name}": ("", "Subscript=again_pick", PICKED.format(how=how)) for name, how in {
         "dynamic_index": "lax.dynamic_index_in_dim(x, i, keepdims=False)", "take": "jnp.take(x, i, axis=0)",
         "dynamic_slice": "lax.dynamic_slice_in_dim(x, i, 1)[0]", "at": "x.at[i].get()",

@@ -213,7 +213,9 @@ def disguised(grader: Grader, pick: random.Random, found: Found, only: str) -> I
             plain = written_again(text.module, [how.plain], pick) if how.plain else ast.unparse(text.module)
             if program is None or plain is None:
                 continue
-            gains = passes(text, program) - passes(text, plain)
+            if not (known := passes(text, plain)):
+                continue  # without right values nothing else is earned
+            gains = passes(text, program) - known
             checks = [
                 f"passes {n} ({text.exercise.checks[n].points:g} points), which it fails undisguised"
                 for n in sorted(gains)
