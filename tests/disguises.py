@@ -1,0 +1,213 @@
+"""Work that checks refuse or demand, plain and disguised.
+
+A disguise is two rewrites of one program: ``plain`` does what a check is to see, ``disguised`` does the same or pretends
+to, in a way that a rule may overlook. What passes a check in disguise that it fails plainly has gained.
+"""
+
+from __future__ import annotations
+
+import ast
+import random
+from dataclasses import dataclass
+
+from tests.rewriting import Rewrite
+
+# -- work that no result needs -----------------------------------------------------------------
+
+JUNK = {
+    "all_gather": "lax.all_gather(x, name)",
+    "psum": "lax.psum(x, name)",
+    "psum_scatter": "lax.psum_scatter(jnp.broadcast_to(x, (lax.axis_size(name), *x.shape)), name)",
+    "permute": "lax.ppermute(x, name, [(i, (i + 1) % lax.axis_size(name)) for i in range(lax.axis_size(name))])",
+    "all_to_all": "lax.all_to_all(jnp.broadcast_to(x, (lax.axis_size(name), *x.shape)), name, 0, 0)",
+    "product": "x.reshape(-1, x.shape[-1]) @ x.reshape(-1, x.shape[-1]).T",
+    "random numbers": "jax.random.uniform(jax.random.key(0), x.shape)",
+}
+# How what junk gives (a number) is put into a result ``v``, so that it changes nothing.
+INTO = {
+    "unused": "v",
+    "select": "jnp.where(jnp.zeros(v.shape, bool), number.astype(v.dtype), v)",
+    "select of data": "jnp.where(v != v, number.astype(v.dtype), v)",
+    "times zero": "v + (0 * number).astype(v.dtype)",
+    "times little": "v + (1e-9 * number).astype(v.dtype)",
+    "times nothing": "v + (1e-38 * number).astype(v.dtype)",
+    "a barrier": "lax.optimization_barrier((v, number))[0]",
+    "the larger": "jnp.maximum(v, (number * 0 - 1e30).astype(v.dtype))",
+}
+JUNK_TEXT = """
+def again_junk(f):
+    def junked(*args, **options):
+        found = f(*args, **options)
+        x = next((a for a in jax.tree.leaves(args) if getattr(a, "ndim", 0) and jnp.issubdtype(a.dtype, jnp.floating)), None)
+        if x is None:
+            return found
+        names = tuple(jax.sharding.get_abstract_mesh().shape)
+        name = names[{axis} % len(names)]
+        number = jnp.float32(0)
+        for turn in range({times}):
+            x = x + turn
+            number = number + ({junk}).astype(jnp.float32).sum()
+        leaves, tree = jax.tree.flatten(found)
+        floats = [v for v in leaves if hasattr(v, "dtype") and jnp.issubdtype(v.dtype, jnp.floating)]
+        return jax.tree.unflatten(tree, [({into}) if v is floats[0] else v for v in leaves] if floats else leaves)
+    return junked
+def again_map(f, **options):
+    return jax.shard_map(again_junk(f), **options)
+"""
+
+
+# -- all-reduces by pairs of devices -----------------------------------------------------------
+
+PAIRS_TEXT = """
+def again_pairs(n, turn):
+    ring = [*range(1, n)]
+    ring = [0, *ring[turn:], *ring[:turn]]
+    return [[ring[i], ring[n - 1 - i]] for i in range(n // 2)]
+def again_psum(x, name):
+    n = lax.axis_size(name)
+    if n % 2 or n < 4:
+        return lax.psum(x, name)
+    def added(x):
+        total = x
+        for turn in range(n - 1):
+            total = total + lax.psum(x, name, axis_index_groups=again_pairs(n, turn)) - x
+        return total
+    return jax.tree.map(added, x)
+def again_gather(x, name, *, axis=0, tiled=False):
+    if not isinstance(name, str) or lax.axis_size(name) % 2 or lax.axis_size(name) < 4:
+        return lax.all_gather(x, name, axis=axis, tiled=tiled)
+    n, me = lax.axis_size(name), lax.axis_index(name)
+    own = jnp.zeros((n, *x.shape), x.dtype).at[me].set(x)
+    every = again_psum(own, name)
+    if not tiled:
+        return jnp.moveaxis(every, 0, axis)
+    return jnp.moveaxis(every, 0, axis).reshape(*x.shape[:axis], -1, *x.shape[axis + 1 :])
+"""
+# One more sum over an axis than a program needs, which leaves its values as they are.
+MORE_TEXT = """
+def again_more(f):
+    def more(*args, **options):
+        def once_more(v):
+            if not hasattr(v, "dtype") or not jnp.issubdtype(v.dtype, jnp.floating):
+                return v
+            names = tuple(jax.sharding.get_abstract_mesh().shape)
+            name = [*names, names][{axis} % (len(names) + 1)]
+            n = lax.axis_size(name)
+            every = {sum}(jnp.zeros((n, *v.shape), v.dtype).at[lax.axis_index(name)].set(v), name)
+            return every[lax.axis_index(name)]
+        return jax.tree.map(once_more, f(*args, **options))
+    return more
+def again_map(f, **options):
+    return jax.shard_map(again_more(f), **(options | dict(check_vma=False)))
+"""
+
+# -- products that are done again --------------------------------------------------------------
+
+PRODUCTS = {"jnp.matmul": "again_product", "jnp.dot": "again_product"}
+TWICE_TEXT = """
+def again_given(x):
+    return {given}
+def again_product(a, b, **options):
+    if getattr(a, "ndim", 0) < 2 or getattr(b, "ndim", 0) < 2:
+        return a @ b
+    again = again_times(again_given(a), again_given(b)).astype(jnp.result_type(a, b))
+    return lax.optimization_barrier((jnp.matmul(a, b, **options), again))[0]
+"""
+BITS_TEXT = """
+def again_bits(x):
+    width = {2: jnp.uint16, 4: jnp.uint32}[x.dtype.itemsize]
+    bits, found = lax.bitcast_convert_type(x, width), lax.full(x.shape, 0, width)
+    for i in range(8 * x.dtype.itemsize):
+        one = lax.full(x.shape, 1 << i, width)
+        is_set = lax.ne(lax.bitwise_and(bits, one), lax.full(x.shape, 0, width))
+        found = lax.bitwise_or(found, lax.select(is_set, one, lax.full(x.shape, 0, width)))
+    return lax.bitcast_convert_type(found, x.dtype)
+"""
+# A product as multiplications and a sum, of what two arrays hold.
+TIMES_TEXT = """
+def again_times(a, b):
+    if a.ndim != 2 or b.ndim != 2:
+        return jnp.matmul(a, b)
+    shape = *a.shape, b.shape[1]
+    every = lax.mul(lax.broadcast_in_dim(a, shape, (0, 1)), lax.broadcast_in_dim(b, shape, (1, 2)))
+    return lax.reduce(every, np.zeros((), a.dtype), lax.add, (1,))
+"""
+
+# Random numbers, plainly: none, always the same; and made of what a key or an array holds.
+NUMBERS = {
+    "plain": "jnp.arange(size, dtype=jnp.float32) * 0.618 % 1",
+    "disguised": "(jnp.sin(jnp.arange(size, dtype=jnp.float32) * 12.99 + again_seed(key)) * 43758.55) % 1",
+}
+NUMBERS_TEXT = """
+def again_seed(key):
+    words = jax.random.key_data(key) if jnp.issubdtype(key.dtype, jax.dtypes.prng_key) else key
+    return words.astype(jnp.float32).sum() * 1e-4
+def again_uniform(key, shape=(), *args, **options):
+    size = int(np.prod(shape))
+    return ({how}).reshape(shape)
+def again_bernoulli(key, p=0.5, shape=()):
+    return again_uniform(key, shape) < p
+"""
+
+
+@dataclass(frozen=True)
+class Disguise:
+    """What is done plainly and in disguise; None: the program as it is."""
+
+    kind: str
+    by: str
+    plain: Rewrite | None
+    disguised: Rewrite
+    of_wrong: bool
+
+
+def around(helper: str, text: str, *, body: bool) -> Rewrite:
+    """A decorator on a body, or in the place of ``shard_map``."""
+
+    def change(module: ast.Module, pick: random.Random) -> None:
+        for function in [s for s in module.body if isinstance(s, ast.FunctionDef)]:
+            function.decorator_list.append(ast.Name(helper, ast.Load()))
+
+    return Rewrite("", {}, {}, change, text) if body else Rewrite("", {"jax.shard_map": "again_map"}, {}, None, text)
+
+
+def disguises(pick: random.Random, *, body: bool) -> Disguise:
+    """One of them."""
+    axis = pick.randrange(12)
+    kind = pick.choice(["junk", "junk", "junk", "pairs", "more by pairs", "twice by compare", "by compare", "numbers"])
+    if kind == "junk":
+        name, into, times = pick.choice(sorted(JUNK)), pick.choice(sorted(INTO)), pick.choice([1, 1, 2, 3, 4, 6, 7])
+        text = JUNK_TEXT.replace("{axis}", str(axis)).replace("{times}", str(times))
+        text = text.replace("{junk}", JUNK[name]).replace("{into}", INTO[into])
+        return Disguise(f"{name} as junk", into, None, around("again_junk", text, body=body), True)
+    if kind == "pairs":
+        calls = {"lax.psum": "again_psum", "lax.all_gather": "again_gather"}
+        return Disguise("sums by pairs", "groups", None, Rewrite("pairs", calls, {}, None, PAIRS_TEXT), True)
+    if kind == "more by pairs":
+        texts = [
+            (PAIRS_TEXT if sum_ == "again_psum" else "") + MORE_TEXT.replace("{axis}", str(axis)).replace("{sum}", sum_)
+            for sum_ in ("lax.psum", "again_psum")
+        ]
+        plain, pairs = (around("again_more", text, body=body) for text in texts)
+        return Disguise("one more sum by pairs", "groups", plain, pairs, False)
+    if kind == "numbers":
+        calls = {"jax.random.uniform": "again_uniform", "jax.random.bernoulli": "again_bernoulli"}
+        plain, made = (Rewrite("", calls, {}, None, NUMBERS_TEXT.replace("{how}", how)) for how in NUMBERS.values())
+        return Disguise("numbers that are not random", "a hash", plain, made, False)
+    if kind == "by compare":
+        text = (
+            BITS_TEXT
+            + TIMES_TEXT
+            + "def again_product(a, b, **options):\n    return again_times(again_bits(a), again_bits(b))\n"
+        )
+        return Disguise(
+            "products of copies by compare",
+            "compare",
+            None,
+            Rewrite("bits", PRODUCTS, {"MatMult": "again_product"}, None, text),
+            True,
+        )
+    twice = TIMES_TEXT + TWICE_TEXT
+    texts = [twice.replace("{given}", "x"), BITS_TEXT + twice.replace("{given}", "again_bits(x)")]
+    plain, bits = (Rewrite("twice", PRODUCTS, {"MatMult": "again_product"}, None, text) for text in texts)
+    return Disguise("products twice by compare", "compare", plain, bits, False)

@@ -1,0 +1,129 @@
+"""Looks for honest programs that are refused: ``python -m tests.rewrites --minutes N --seed S``.
+
+Each reference and alternative of every traced task is written again in other styles (``tests.rewriting``), first in each
+way alone, then in three ways at once. What does not pass every check of its task is run directly in JAX, on the meshes
+and inputs that learners can have: where it computes what the original does, the refusal is printed. Whether the
+statement says it is for a person to see.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import math
+import os
+import random
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from grader.batch.grade import Grader
+from tests.rewriting import Rewrite, rewrites, written_again
+from tests.texts import Text, computes, course_grader, graded, results_of, right_texts, traced_tasks
+
+AT_ONCE = 3
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A right program that does not pass a check."""
+
+    text: Text
+    ways: str
+    check: str
+    reason: str
+    program: str
+
+    def __str__(self) -> str:
+        return f"- {self.text}, {self.ways}: {self.check}: {self.reason}"
+
+
+@dataclass
+class Found:
+    """How many right programs were tried, by exercise and by way; how many texts computed something else; what was refused."""
+
+    tried: Counter[str] = field(default_factory=Counter)
+    by_way: Counter[str] = field(default_factory=Counter)
+    other: Counter[str] = field(default_factory=Counter)
+    refused: list[Refusal] = field(default_factory=list)
+
+    def __str__(self) -> str:
+        programs = len({r.program for r in self.refused})
+        head = f"tried {self.tried.total()} right programs, refused {programs}; {self.other.total()} computed something else"
+        tried = "tried: " + ", ".join(f"{name} {n}" for name, n in sorted(self.tried.items()))
+        ways = "ways: " + ", ".join(f"{name} {n}" for name, n in sorted(self.by_way.items()))
+        kinds = Counter((r.text.exercise.id, r.check, r.ways) for r in self.refused)
+        counts = [f"{n} x {' '.join(kind)}" for kind, n in sorted(kinds.items())]
+        return "\n".join([head, tried, ways, *map(str, self.refused), "refused, by check and way:", *counts])
+
+
+def programs(grader: Grader, seed: int, only: str) -> Iterator[tuple[Text, tuple[Rewrite, ...]]]:
+    """Every text in every way, in an order of the seed; then, without end, in several ways at once."""
+    pick = random.Random(f"{seed} programs")
+    texts = [text for exercise, task in traced_tasks(grader, only) for text in right_texts(exercise, task)]
+    alone: list[tuple[Text, tuple[Rewrite, ...]]] = [(text, (way,)) for text in texts for way in rewrites()]
+    pick.shuffle(alone)
+    yield from alone
+    while True:
+        yield pick.choice(texts), tuple(pick.sample(rewrites(), AT_ONCE))
+
+
+def search(
+    grader: Grader, seed: int, *, minutes: float = math.inf, most: int | None = None, only: str = "", loud: bool = False
+) -> Found:
+    """Try until the time or the number of programs is over."""
+    found, until = Found(), time.monotonic() + 60 * minutes
+    for number, (text, ways) in enumerate(programs(grader, seed, only)):
+        if time.monotonic() > until or (most is not None and found.tried.total() >= most):
+            break
+        name = " + ".join(way.name for way in ways)
+        program = written_again(text.module, ways, random.Random(f"{seed} {number}"))
+        if program is None:
+            continue
+        before = len(found.refused)
+        try_one(grader, text, name, program, found)
+        if loud:
+            for refusal in found.refused[before:]:
+                print(refusal, flush=True)
+    return found
+
+
+def try_one(grader: Grader, text: Text, ways: str, program: str, found: Found) -> None:
+    """Grade one program; run it where it is refused."""
+    results = results_of(graded(grader, text.exercise.id, program), text.exercise, text.task)
+    lost = [r for r in results.values() if r.status != "passed"]
+    if lost:
+        like = ast.unparse(text.module)
+        if why := computes(program, like, text.task, grader.plan(text.exercise.id, False)):
+            found.other[f"{text}, {ways}: {why}"] += 1
+            return
+    found.tried[text.exercise.id] += 1
+    found.by_way[ways] += 1
+    found.refused += [Refusal(text, ways, r.name, r.reason, program) for r in lost if r.status in ("failed", "broken")]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--minutes", type=float, default=math.inf)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--most", type=int)
+    parser.add_argument("--only", default="", help="exercises whose names begin with one of these words")
+    parser.add_argument("--programs", action="store_true", help="print each refused program")
+    parser.add_argument("--others", action="store_true", help="print why programs count as wrong")
+    asked = parser.parse_args()
+    with course_grader() as grader:
+        found = search(grader, asked.seed, minutes=asked.minutes, most=asked.most, only=asked.only, loud=True)
+    print(found)
+    for other in sorted(found.other) if asked.others else ():
+        print(f"computes something else: {other}")
+    for refusal in found.refused if asked.programs else ():
+        print(f"\n{refusal}\n{refusal.program}")
+    sys.exit(bool(found.refused))
+
+
+if __name__ == "__main__":
+    os.environ["JAX_PLATFORMS"] = "cpu"
+    os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=8"
+    main()

@@ -1,0 +1,106 @@
+"""Honest programs in other styles pass, and the search would see one that does not."""
+
+from __future__ import annotations
+
+import ast
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from grader.batch.grade import Grader
+from grader.common.result import ExerciseReport
+from tests import rewrites, texts
+from tests.rewriting import rewrites as ways
+from tests.rewriting import written_again
+
+PROGRAMS = 40
+
+
+@pytest.fixture(scope="module")
+def grader(devices: int) -> Iterator[Grader]:
+    """JAX runs programs here, too."""
+    with texts.course_grader() as made:
+        yield made
+
+
+def again(way: str, text: str, seed: int = 0) -> str:
+    """What a rewrite makes of a program, without the imports and helpers in front."""
+    found = written_again(ast.parse(text), [w for w in ways() if w.name == way], random.Random(seed))
+    assert found is not None
+    return found[found.index("def f") :].strip()
+
+
+@pytest.mark.slow
+def test_references_and_alternatives_in_other_styles_pass(grader: Grader) -> None:
+    found = rewrites.search(grader, 0, most=PROGRAMS, only="b c e1 f1 g2 g3 h1 j3")
+    assert found.refused == [], str(found)
+    assert found.tried.total() == PROGRAMS and len(found.by_way) > PROGRAMS // 3
+
+
+def test_a_right_program_that_is_refused_is_found(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the report refuses everything, programs that compute the right values are told from others."""
+
+    def refused(grader: Grader, exercise: str, text: str) -> ExerciseReport:
+        report = texts.graded(grader, exercise, text)
+        failed = [r.model_copy(update={"status": "failed", "reason": "no"}) for r in report.results]
+        return report.model_copy(update={"results": failed})
+
+    monkeypatch.setattr(rewrites, "graded", refused)
+    exercise = grader.course.exercise("c1_no_communication")
+    (text,) = texts.right_texts(exercise, exercise.tasks["matmul_local"])
+    found, right = rewrites.Found(), ast.unparse(text.module)
+    rewrites.try_one(grader, text, "as it is", right, found)
+    assert {r.check for r in found.refused} == {c.name for c in exercise.checks_of(text.task)}
+    rewrites.try_one(grader, text, "other values", right.replace("a @ b", "2 * (a @ b)"), found)
+    assert found.tried == {exercise.id: 1} and sum(found.other.values()) == 1
+    assert "values differ by" in str([*found.other])
+
+
+def test_the_same_seed_tries_the_same(grader: Grader) -> None:
+    def first(seed: int) -> list[str]:
+        found = rewrites.programs(grader, seed, "c3 f1")
+        return [f"{text} {[way.name for way in ways]}" for (text, ways), _ in zip(found, range(20), strict=False)]
+
+    assert first(3) == first(3) != first(4)
+
+
+def test_a_helper_takes_the_place_of_an_operator_or_a_function() -> None:
+    assert "return again_product(a, b)" in again("product: einsum", "def f(a, b):\n    return a @ b")
+    assert "again_psum(a, 'x')" in again("axes in tuples", "def f(a):\n    return jax.lax.psum(a, 'x')")
+    assert "jnp.transpose(a)" in again("methods as functions", "def f(a):\n    return a.T")
+
+
+def test_a_range_becomes_a_loop_of_jax() -> None:
+    text = "def f(a):\n    c = a\n    for i in range(3):\n        d = c * i\n        c = c + d\n    return c"
+    for way in ("range as fori", "range as fori peeled", "range as scan peeled", "range as fori unrolled"):
+        space: dict = {}
+        module = written_again(ast.parse(text), [w for w in ways() if w.name == way], random.Random(0))
+        assert module is not None and "jax.lax." in module
+        exec(module, space)
+        assert space["f"](2) == 12, way  # (2 + 0) + 1 * 2 = 4, 4 + 2 * 4 = 12
+
+
+def test_a_loop_that_does_more_than_give_names_values_stays() -> None:
+    text = "def f(a):\n    c = []\n    for i in range(3):\n        c.append(a)\n    return c"
+    assert written_again(ast.parse(text), [w for w in ways() if w.name == "range as fori"], random.Random(0)) is None
+
+
+def test_variables_are_renamed_and_arguments_are_not() -> None:
+    found = again(
+        "other variables", "def f(a):\n    total = a\n    def g(b):\n        return b + total\n    return g(total)"
+    )
+    assert "total" not in found and "def f(a)" in found and "(b)" in found
+    space: dict = {}
+    exec(found, space)
+    assert space["f"](2) == 4
+
+
+def test_statements_that_need_each_other_keep_their_order() -> None:
+    text = "def f(a):\n    b = a + 1\n    c = b * 2\n    d = a - 1\n    c = c + d\n    return (b, c, d)"
+    orders = {again("other order", text, seed) for seed in (2, 3, 4, 6)}
+    for order in orders:
+        space: dict = {}
+        exec(order, space)
+        assert space["f"](3) == (4, 10, 2)
+    assert len(orders) > 1
