@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from grader.common.budget import Spent
 from grader.common.layout import Slices, spec_of
 from grader.wire.operations import Operations
 from grader.wire.schedule import Schedule
@@ -363,6 +364,7 @@ class Seen:
     timing: Timing | None = None
     clock: Callable[..., Any] = _no_clock
     chip: Callable[[], Any] | None = None  # the order of its slice's compiler in time, where one was asked
+    spent: list[Spent] = field(default_factory=list)  # what words compared with budgets; copies of this Seen share it
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):

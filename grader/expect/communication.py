@@ -19,16 +19,37 @@ def expect_collectives(seen: Seen, **wanted: Budget) -> None:
     Keys are kinds (see ``Collective.kind``), values map an axis (or a tuple of axes) to a count,
     loops multiplied out, on every path. Axes of size 1 move nothing and are ignored on both sides.
     """
-    want = {
+    want, found = _wanted(seen, wanted), _found(seen)
+    _no_more(seen, want, found)
+    for key, count in want.items():
+        if not found.get(key, NOTHING).least >= count:
+            raise Failure(
+                f"{_say_budget(want)}; the program has {_say_table(found)}{_part(seen)}",
+                expected=_table(want),
+                actual=_table(found),
+            )
+
+
+def expect_at_most(seen: Seen, **allowed: Budget) -> None:
+    """These collectives or fewer, and no others: ``expect_at_most(seen, all_gather={"x": 2})``.
+
+    Use it where a right program can do with fewer. Keys and values are those of ``expect_collectives``.
+    """
+    _no_more(seen, _wanted(seen, allowed), _found(seen))
+
+
+def _wanted(seen: Seen, budgets: Mapping[str, Budget]) -> dict[Key, int]:
+    return {
         (kind, axes): count
-        for kind, budget in wanted.items()
+        for kind, budget in budgets.items()
         for names, count in budget.items()
         if count and (axes := _real_axes((names,) if isinstance(names, str) else names, seen))
     }
+
+
+def _found(seen: Seen) -> dict[Key, Interval]:
+    """How often each kind of collective runs over the same axes. Raises Failure where a loop's rounds are unknown."""
     by_kind: dict[Key, list[Collective]] = {}
-    for c in seen.collectives:
-        by_kind.setdefault((c.kind, c.axes), []).append(c)
-    found = {key: total(cs, lambda c: Interval.of(1)) for key, cs in by_kind.items()}
     for c in seen.collectives:
         if not c.rounds.known:
             raise Failure(
@@ -36,6 +57,11 @@ def expect_collectives(seen: Seen, **wanted: Budget) -> None:
                 "from the program; use a fixed number of rounds",
                 where=_line(c).rstrip(": "),
             )
+        by_kind.setdefault((c.kind, c.axes), []).append(c)
+    return {key: total(same, lambda c: Interval.of(1)) for key, same in by_kind.items()}
+
+
+def _no_more(seen: Seen, want: Mapping[Key, int], found: Mapping[Key, Interval]) -> None:
     for c in seen.collectives:
         if not found[c.kind, c.axes].most <= want.get((c.kind, c.axes), 0):
             raise Failure(
@@ -43,13 +69,6 @@ def expect_collectives(seen: Seen, **wanted: Budget) -> None:
                 expected=_table(want),
                 actual=_table(found),
                 where=_line(c).rstrip(": "),
-            )
-    for key, count in want.items():
-        if not found.get(key, NOTHING).least >= count:
-            raise Failure(
-                f"{_say_budget(want)}; the program has {_say_table(found)}{_part(seen)}",
-                expected=_table(want),
-                actual=_table(found),
             )
 
 
