@@ -5,8 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from grader.exercise import About
-from grader.expect import expect_close, expect_flops, expect_memory, expect_only, expect_spec, expect_traffic
+from grader.exercise import About, axis, like, normal
+from grader.expect import (
+    between,
+    expect_close,
+    expect_flops,
+    expect_memory,
+    expect_only,
+    expect_spec,
+    expect_traffic,
+)
 from grader.hardware import matmul_time
 from i2_gpipe_backward import call, exercise, gpipe_stash, gpipe_step, gpipe_step_time, stage
 
@@ -55,16 +63,31 @@ def step_budget(seen):
     )  # 30: lengths and what is like them
 
 
-@exercise.check(call, points=1, after=step_weights)
+deep = exercise.call(
+    gpipe_step,
+    ws=normal("L", "D", "D", spec=PartitionSpec("pp")),
+    x=normal("M", "B", "D"),
+    y=normal("M", "B", "D"),
+    meshes=[{"pp": 2}],
+    static={"rate": 0.5},
+    hidden_static={"rate": 0.7},
+    returns=("loss", like("ws")),
+    dims={"L": 2 * axis("pp"), "M": 15, "B": 14, "D": 12},
+    hidden_dims={"L": 3 * axis("pp"), "M": 17, "B": 15, "D": 10},
+)
+
+
+@exercise.check(deep, points=1, after=step_weights)
 def step_memory(seen):
-    """gpipe_step: no more is kept than the inputs of a device's layers, and one sum of gradients"""
+    """gpipe_step: no more is kept than the inputs of a device's stage, and one sum of gradients"""
+    expect_close(seen.out[1], seen.ws - seen.rate * unsharded(seen.ws, seen.x, seen.y)[1])
     d, layers = seen.dims, seen.dims["L"] // seen.mesh["pp"]
     micro, weights = 4 * d["B"] * d["D"], 4 * d["D"] ** 2 * layers
-    stash, tick = (
-        layers * d["M"] * micro,
-        4 * weights + 12 * micro,
-    )  # a tick's own gradients, the sum, what comes of both
-    expect_memory(seen, at_most=2 * d["M"] * micro + weights + stash + tick + weights, by="program")
+    stash = d["M"] * micro
+    right = stash + 2 * micro + 3 * weights  # a tick's own gradients, the sum, what comes of both
+    gradients = stash + 2 * micro + (d["M"] + 2) * weights  # one for each micro-batch
+    inputs = (layers + 1) * stash + 1.4 * weights  # of every layer
+    expect_memory(seen, at_most=between(right, min(gradients, inputs)), by="program", arguments=False)
 
 
 def ring(step):
@@ -271,9 +294,9 @@ def unrolled(ws, x, y, *, rate):
     return jax.lax.psum(loss, "pp"), ws - rate * grads
 
 
-@exercise.alternative(of=gpipe_step)
+@exercise.misconception(fails=step_memory)
 def inputs_of_layers(ws, x, y, *, rate):
-    """The input of every layer is kept, and the layers' gradients are written out."""
+    """You keep the input of every layer of each micro-batch. Keep what enters the stage: jax.vjp computes the rest again."""
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
 
     def there(carry, tick):
