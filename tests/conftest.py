@@ -97,6 +97,7 @@ def trace_text(
     static: dict[str, Any] | None = None,
     wrt: tuple[str, ...] = (),
     cotangent: Any = None,
+    timing: Any = None,
     **task: Any,
 ) -> Traced:
     """Trace the task ``f`` of a ``.py`` file (of a notebook, for a list of cells), with arrays ``a``, ``b``, ..."""
@@ -114,7 +115,7 @@ def trace_text(
         ask = Ask(Cases(asked, (), None), cases=cases)
     else:
         arrays = dict(zip("abcdef", args, strict=False))
-        call = Call(asked, arrays, static or {}, (), {}, {}, wrt, cotangent)
+        call = Call(asked, arrays, static or {}, (), {}, {}, wrt, cotangent, timing=timing)
         ask = Ask(call, mesh or {"x": 4, "y": 2}, {}, static=call.static)
     request = ask.for_tracer([name for name, _ in chunks])
     with tolerant_jax():

@@ -18,7 +18,7 @@ import jax
 from jax.sharding import PartitionSpec as P
 
 from grader.exercise import About, Exercise, normal
-from grader.expect import expect_close, expect_collectives
+from grader.expect import expect_close, expect_collectives, expect_spec
 from grader.hardware import all_gather_time
 
 exercise = Exercise(meshes=[{"x": 4}, {"x": 2}])
@@ -49,6 +49,7 @@ call = exercise.call(gather, a=A, dims={"I": 8, "J": 3}, hidden_dims={"I": 1012,
 def value(seen):
     """it is whole"""
     expect_close(seen.out, seen.a)
+    expect_spec(seen.out, P())
 
 
 @exercise.check(call, points=1, after=value)

@@ -189,7 +189,6 @@ observation = st.fixed_dictionaries(
         "collectives": plain,
         "memory": plain,
         "flops": plain,
-        "typed": plain,
         "program": plain,
         "mapped": plain,
     }

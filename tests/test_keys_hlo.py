@@ -19,7 +19,7 @@ from jax.sharding import AbstractMesh
 from grader.course.exercises import load_exercise
 from grader.exercise import Exercise
 from grader.runner import hlo, hlo_text
-from grader.runner.groups import axis_groups, group_axes
+from grader.runner.groups import axis_groups, crossed_axes
 from tests import network
 
 ROOT = Path(__file__).parents[1]
@@ -193,7 +193,7 @@ def test_axes_are_those_that_the_grader_names(name: str):
     mesh = MAKE.PROGRAMS[name].mesh
     for kind, _, among, _ in TASKS["collectives"](TEXTS[name]):
         if kind != "collective-permute":
-            assert tuple(TASKS["axes"](among, mesh)) == group_axes(among, mesh)[0]
+            assert tuple(TASKS["axes"](among, mesh)) == crossed_axes(among, mesh)
 
 
 def test_texts_are_short_and_say_nothing_of_where_they_were_made():

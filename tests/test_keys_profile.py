@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 from grader.course.exercises import load_exercise
+from grader.exercise import Cases
 from grader.profiling.cases import CASES, Line
 from tests import network
 
@@ -82,6 +83,29 @@ def test_a_line_through_simulated_gathers_gives_back_the_ring(N: int):
     sizes = [N * 1000 * k for k in (1, 2, 5, 9)]
     measured = [(V, [ring([network.all_gather], N, V, 3e-6, 4e9)] * 3) for V in sizes]
     assert TASKS["fit"](measured, N) == pytest.approx((3e-6, 4e9))
+
+
+def test_some_sizes_lie_off_the_line_that_all_of_them_make():
+    """A line through the first and the last is more than 5 % off, one in which short times weigh more is not."""
+
+    def off(one: tuple[float, float], other: tuple[float, float]) -> float:
+        return max(abs(a / b - 1) for a, b in zip(one, other, strict=True))
+
+    [cases] = EXERCISE.checks["fitted"].calls
+    assert isinstance(cases, Cases) and cases.hidden is not None
+    ends, weighed = [], []
+    for seed in range(10):
+        for case in cases.hidden(np.random.default_rng(seed)):
+            measured, N = case["measured"], case["devices"]
+            if len(measured) < 2:
+                continue
+            due, x = TASKS["fit"](**case), np.array([size * (N - 1) / N for size, _ in measured])
+            took = np.array([np.median(seconds) for _, seconds in measured])
+            slope, start = np.polyfit(x, took, 1, w=1 / took)
+            weighed.append(off((start / (N - 1), 1 / slope), due))
+            ends.append(off(TASKS["fit"]([measured[0], measured[-1]], N), due))
+    assert sum(one > 0.06 for one in ends) == 10 * 3
+    assert max(weighed) < 0.03
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -74,6 +74,8 @@ def _all_traffic(p: Explained) -> Iterator[Interval]:
 
 def _collectives_line(programs: Sequence[Explained]) -> str:
     """``expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})``; nothing where no such line is right."""
+    if any(c.partial for p in programs for c in p.collectives):
+        return ""
     tables = [_counts(p.collectives) for p in programs]
     keys = dict.fromkeys(key for table in tables for key in table)
     budgets: dict[str, list[str]] = {}
@@ -81,7 +83,7 @@ def _collectives_line(programs: Sequence[Explained]) -> str:
         real = [(p, table.get((kind, axes))) for p, table in zip(programs, tables, strict=True) if _moves(p, axes)]
         counts = [(p, count.most) for p, count in real if count is not None and count.exact]
         text = _count_formula(axes, counts) if len(counts) == len(real) else ""
-        if not axes or not text:
+        if not text:
             return ""
         budgets.setdefault(kind, []).append(f"{_quoted(axes)}: {text}")
     words = [f"{kind}={{{', '.join(parts)}}}" for kind, parts in budgets.items()]

@@ -1,10 +1,11 @@
 """Prove the course: what an author promises is tried, with the real tracing, running and judging.
 
 For every exercise: the reference passes everything with full marks on every mesh, and so does every alternative; the stub
-earns nothing; every misconception fails exactly the checks it names and gets its own hint, with every seed tried, and
-passes nothing that it fails in public; each memory budget lies between what right and what wrong programs need; what
-learners get of it has all that is public, and the reference passes that, too; no two answers of a question lie within its
-tolerance, and what a question asks about can exist; hidden dimensions are as awkward as public ones. For the course: names are unique, ``exercises/`` is current,
+earns nothing, and neither does a trivial program; every misconception fails exactly the checks it names and gets its own
+hint, with every seed tried, and passes nothing that it fails in public; each memory budget lies between what right and what
+wrong programs need; what learners get of it has all that is public, and the reference passes that, too; no two answers of a
+question lie within its tolerance, and what a question asks about can exist; hidden dimensions are as awkward as public ones.
+For the course: names are unique, ``exercises/`` is current,
 what learners are given holds no line of a solution, no hidden check and no seed, and what the tables of sources name exists.
 """
 
@@ -21,6 +22,7 @@ from grader.authoring.proved import Proved
 from grader.authoring.released import released_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
 from grader.authoring.together import tried
+from grader.authoring.trivial import trivial_problems
 from grader.batch.grade import Grader
 from grader.common.cache import Cache
 from grader.common.observation import Observation
@@ -96,9 +98,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         yield str(error)
         return
     yield from declaration_problems(exercise)
-    for call in dict.fromkeys(call for c in exercise.checks.values() for call in c.calls):
-        if isinstance(call, Call) and not call.timing:
-            yield from inputs.tame_dims(call)
+    yield from inputs.tame_sizes(exercise)
     for question in exercise.questions.values():
         yield from question_problems(question, exercise.misconceptions.values())
         yield from possible.question_problems(question)
@@ -106,6 +106,7 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         yield from inputs.undecided_draws(exercise)
         found = yield from reference_problems(course, grader, exercise, seeds)
         yield from _stub(course, grader, exercise)
+        yield from trivial_problems(course, grader, exercise, found)
         for slip in exercise.misconceptions.values():
             if isinstance(slip.of, Question):
                 yield from _wrong_answer(course, exercise, slip)
@@ -133,6 +134,10 @@ def declaration_problems(exercise: Exercise) -> Iterator[str]:
         if not any(s.of is task for s in exercise.misconceptions.values()):
             yield f"{task.name} has no misconception to prove its checks"
     yield from modes.undecided_modes(exercise)
+    for call in dict.fromkeys(call for check in exercise.checks.values() for call in check.calls):
+        values = call.timed if isinstance(call, Call) else None
+        if values is not None and not any(values in check.calls for check in exercise.checks.values()):
+            yield f"{call.task.name} is timed, and no check judges its values: write one of the call that exercise.timing times"
     for check in exercise.checks.values():
         if check.points <= 0:
             yield f"{check.name} is worth nothing"

@@ -207,7 +207,7 @@ def _seen(ask: Ask, header: dict, blobs: list[bytes], before: Observation | None
         talks = [c for c in talks if not c.by_compiler] + [collective_of(c) for c in compiled.added]
     collectives = placed(talks, graph, cotangents=len(ask.of.pulled))
     numbers = int(header["memory"]), Interval.of(header["flops"]), Interval.of(header["dot_flops"])
-    flags = bool(header["typed"]), bool(header["mapped"]), str(header["program"])
+    flags = bool(header["mapped"]), str(header["program"])
     if isinstance(compiled, Schedule):
         outputs = [_laid_out(of_run, compiled) for of_run in outputs]
     return Observation(outputs, collectives, *numbers, *flags, graph, compiled=compiled, compiled_on=on)

@@ -36,6 +36,7 @@ from grader.intake.submission import Chunk, Source, Submission
 from grader.intake.submission import fingerprint as source_digest
 from grader.judging import answers
 from grader.judging.judge import WRONG_IN_SECRET, judge_checks
+from grader.judging.pairing import paired
 from grader.judging.plan import Ask, plan
 from grader.judging.seen import Answered, Finding
 from grader.judging.slips import matches, with_hint
@@ -411,7 +412,7 @@ class Grader:
         """What was judged, with the hints of the misconceptions that it comes of."""
         if self.course.solved:
             results = self._with_hints(exercise, results, answered, workers, public)
-        return Checked(results, [_evidence(a) for a in answered if not isinstance(a.ask.of, Question)])
+        return Checked(results, [_evidence(a) for a in paired(answered) if not isinstance(a.ask.of, Question)])
 
     def _basis(self, submission: Submission, name: str) -> dict[str, str]:
         """What this exercise is graded with, so that a regrade can say what is another."""

@@ -182,4 +182,4 @@ def _asked(answer: Answered) -> Iterator[str]:
 
 def _collective(one: Collective) -> str:
     place = "by the compiler" if one.by_compiler else f"line {one.line}" if one.line else "no line"
-    return f"{one.kind} over {','.join(one.axes) or 'no axis'}: {one.bytes} B in, {one.sent} B sent, rounds {one.count} ({place})"
+    return f"{one.kind} over {one.over}: {one.bytes} B in, {one.sent} B sent, rounds {one.count} ({place})"

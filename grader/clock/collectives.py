@@ -7,6 +7,7 @@ Bandwidth and hops are two bounds; the larger one is the time. Ring, line and eq
 from __future__ import annotations
 
 import itertools
+import math
 from collections import Counter
 from collections.abc import Iterator
 
@@ -47,14 +48,17 @@ def duration(about: Communication, place: Place) -> tuple[int, tuple[str, ...]]:
     """Picoseconds of one run, and the links it holds: "x+" is the direction of mesh axis x to the next device.
 
     Raises:
-        Untimed: its groups follow no axes of the mesh.
+        Untimed: its groups hold only some of the devices along the axes that they cross.
     """
     if about.kind == "permute":
         return _permute(about, place)
-    if not about.axes:
-        raise Untimed(f"the groups of this {about.kind} follow no axes of the mesh, so it has no time here")
+    members = math.prod(place.mesh[axis] for axis in about.axes)
+    if any(len(group) != members for group in about.groups):
+        axes = " and ".join(about.axes)
+        raise Untimed(
+            f"the groups of this {about.kind} are only some of the devices along {axes}, so it has no time here"
+        )
     lanes = tuple(f"{axis}{sign}" for axis in about.axes for sign in "+-")
-    members = len(about.groups[0])
     torus = [axis for name in about.axes for axis in place.ways[name].torus]
     if about.kind in ("all_to_all", "ragged_all_to_all"):
         return _all_to_all(about, members, torus, place), lanes

@@ -26,7 +26,7 @@ def replayed(schedule: Schedule, on: str | Place, *, apart: bool = False) -> Tim
 
     Raises:
         ValueError: the mesh does not lie on the slice, or nobody knows how fast its chip ticks.
-        Untimed: a loop runs nobody knows how often, or a collective's groups follow no axes of the mesh.
+        Untimed: a loop runs nobody knows how often, or a collective's groups are parts of mesh axes.
     """
     place = on if isinstance(on, Place) else placed(on, schedule.mesh)
     core = core_of(place.slice.chip)

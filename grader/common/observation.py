@@ -168,7 +168,7 @@ class Collective:
 
     Attributes:
         kind: all_reduce, all_gather, reduce_scatter, all_to_all, ragged_all_to_all, permute or broadcast.
-        axes: mesh axes over which devices talk; empty when the groups follow no axes.
+        axes: mesh axes that a group crosses: two of its members differ along them. Each of them counts its bytes.
         bytes: bytes of its input on one device.
         sent: bytes a device sends for one execution on a ring of its group, over all devices.
         rounds: how often it runs where it is reached (the product of the loops around it). See ``count``.
@@ -179,6 +179,7 @@ class Collective:
         path: the branches around it, outermost first: ``(conditional, branch, number of branches)``.
         operands: dtype and shape of each array that it takes, as one device holds them.
         groups: the devices of each group, in mesh order; of a permute ``(source, target)`` pairs.
+        partial: a group holds only some of the devices along ``axes``, such as two of four; never of a permute.
         backward: of a call that asks for gradients, whether it waits for the cotangent; None when nobody can say.
         place: its number in the order of ``Operations.walk``; None when it is not among them.
     """
@@ -196,12 +197,18 @@ class Collective:
     path: Path = ()
     operands: tuple[tuple[str, tuple[int, ...]], ...] = ()
     groups: tuple[tuple[int, ...], ...] = ()
+    partial: bool = False
     backward: bool | None = None
     place: int | None = None
 
     def __post_init__(self) -> None:
         for name in ("sent", "rounds"):  # as they come from another process
             object.__setattr__(self, name, Interval.of(getattr(self, name)))
+
+    @property
+    def over(self) -> str:
+        """Who talks, for a message."""
+        return over(self.axes, self.partial)
 
     @property
     def dtype(self) -> str | None:
@@ -224,6 +231,11 @@ class Collective:
         if self.senders is None:
             return self.sent
         return Interval.of(self.sent.most if device in self.senders else 0)
+
+
+def over(axes: Sequence[str], partial: bool, joint: str = " and ") -> str:
+    """Return who talks, for a message: ``x and y``, or ``some of the devices along x and y``."""
+    return f"{'some of the devices along ' if partial else ''}{joint.join(axes)}"
 
 
 def total(collectives: Iterable[Collective], of: Callable[[Collective], Interval]) -> Interval:
@@ -258,8 +270,7 @@ class Observation:
         memory: peak temporary bytes per device, from the compiler, which reckons with every path.
         flops: arithmetic operations per device, loops multiplied out.
         dot_flops: those of matrix products among them, also of products written out as multiply and add.
-        typed: the results' types say how they are sharded, as on Explicit axes only.
-        mapped: there is a ``shard_map``, and no matrix product outside of one, among what the results need.
+        mapped: there is a ``shard_map``, and outside of one at most one operation for each element of arguments and results.
         program: SHA-256 of the program in its one form.
         operations: what depends on what, calls written out; None for a program of too many.
         elsewhere: the outputs as devices hold them on which it was run as well, with products as these devices make them and
@@ -275,7 +286,6 @@ class Observation:
     memory: int
     flops: Interval = NOTHING
     dot_flops: Interval = NOTHING
-    typed: bool = False
     mapped: bool = False
     program: str = ""
     operations: Operations | None = None
@@ -352,7 +362,6 @@ class Seen:
     memory: int = 0
     flops: Interval = NOTHING
     dot_flops: Interval = NOTHING
-    typed: bool = False
     mapped: bool = False
     outcomes: list[tuple[dict[str, Any], Outcome, Outcome]] = field(default_factory=list)
     public: bool = True
@@ -384,7 +393,7 @@ class Seen:
 
         Args:
             kind: see ``Collective.kind``.
-            axis: over which devices talk, alone or with others.
+            axis: one that its groups cross, alone or with others, whether these are all devices along it or some.
             dtype: of what is sent.
             backward: whether it waits for the cotangent; of a call that asks for gradients.
 
@@ -416,9 +425,9 @@ class Seen:
 
     @property
     def traffic(self) -> dict[str, Interval]:
-        """Bytes a device sends, by mesh axes ('x', or 'x,y' for a joint group)."""
-        keys = dict.fromkeys(",".join(c.axes) or "other" for c in self.collectives)
-        return {k: self.sends([c for c in self.collectives if (",".join(c.axes) or "other") == k]) for k in keys}
+        """Bytes a device sends, by the mesh axes that groups cross ('x', or 'x,y' for groups that cross both)."""
+        keys = dict.fromkeys(c.axes for c in self.collectives)
+        return {",".join(axes): self.sends([c for c in self.collectives if c.axes == axes]) for axes in keys}
 
     def sends(self, collectives: Iterable[Collective]) -> Interval:
         """Bytes a device sends in these collectives, over all paths and devices."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Set
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -36,14 +37,10 @@ def declared_call(
     cotangent: Any,
     returns: Any,
     steps: Any,
-    beside: Set[str] = frozenset(),
 ) -> Call:
-    """The call of these arguments. Raises AuthorError for the first of them that cannot be.
-
-    ``beside``: keywords of a timing call, for whoever misspells one.
-    """
+    """The call of these arguments. Raises AuthorError for the first of them that cannot be."""
     arguments = dict(args) | ({} if cotangent is None else {"cotangent": cotangent})
-    arrays = _arrays(task, arguments, KEYWORDS | beside)
+    _check_arrays(task, arguments, KEYWORDS)
     result = None if returns is None else results_tree(returns, args)
     _fit_out_specs(task, result)
     gradients = _gradients(task, wrt, cotangent, args, result)
@@ -55,14 +52,21 @@ def declared_call(
     _same_names(task, "static", "values", "keywords", keywords, hidden_keywords)
     shown = declared.dims("dims", dims)
     hidden = declared.dims("hidden_dims", hidden_dims) or shown
-    _same_names(task, "dims", "sizes", "dimensions", shown, hidden)
     _related(task, arguments, {*keywords, *shown, "mesh"})
+    call = Call(task, args, keywords, (), shown, hidden, gradients, cotangent, hidden_keywords, result, steps)
+    return at_sizes(call, meshes, shown, hidden)
+
+
+def at_sizes(call: Call, meshes: Any, dims: Any, hidden_dims: Any) -> Call:
+    """The same call on these meshes with these sizes. Raises AuthorError where an array does not fit them."""
+    shown = declared.dims("dims", dims)
+    hidden = declared.dims("hidden_dims", hidden_dims) or shown
+    _same_names(call.task, "dims", "sizes", "dimensions", shown, hidden)
     chosen = declared.meshes(meshes)
+    arrays = call.arrays
     for mesh in chosen:
         _fit_arrays(arrays, {"dims": shown, "hidden_dims": hidden}, mesh)
-    return Call(
-        task, args, keywords, chosen, shown, hidden, gradients, cotangent, hidden_keywords, result, steps
-    )  # fmt: skip
+    return replace(call, meshes=chosen, dims=shown, hidden_dims=hidden)
 
 
 def _fit_arrays(arrays: Mapping[str, Array], sizes: Mapping[str, Mapping[str, Size]], mesh: Mapping[str, int]) -> None:
@@ -72,9 +76,8 @@ def _fit_arrays(arrays: Mapping[str, Array], sizes: Mapping[str, Mapping[str, Si
             declared.fits(name, array, on_mesh, mesh, of)
 
 
-def _arrays(task: Task, arguments: Mapping[str, Any], keywords: Set[str]) -> dict[str, Array]:
-    """All arrays by name, leaf by leaf."""
-    found = {}
+def _check_arrays(task: Task, arguments: Mapping[str, Any], keywords: Set[str]) -> None:
+    """Raise AuthorError for an argument that is no array, and no tree of them."""
     for argument, tree in arguments.items():
         for name, array in leaves(tree, argument):
             if argument == "cotangent" and array is None:
@@ -82,9 +85,7 @@ def _arrays(task: Task, arguments: Mapping[str, Any], keywords: Set[str]) -> dic
             if not isinstance(array, Array):
                 problem = f'argument {name} is {declared.a(array)}, not an array such as normal("I", "J")'
                 raise AuthorError(f"{task.name}: {problem}{near(argument, keywords - {argument})}")
-            found[name] = array
         _keys_are_names(task, argument, tree)
-    return found
 
 
 def _keys_are_names(task: Task, name: str, tree: Any) -> None:

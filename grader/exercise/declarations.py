@@ -56,7 +56,8 @@ class Call:
     ``args`` may be trees of arrays. ``returns`` is the tree of the result, None where nobody says; ``wrt`` asks for the
     vjp as well, with ``cotangent`` as the result's, of its structure (None: its first leaf is a loss, whose is one).
     The task is run ``steps`` times; what it returns under an argument's name is that argument of the next step.
-    ``timing`` is of calls that are traced and laid out in time, never run: their arrays hold no data.
+    ``timing`` is of calls that are traced and laid out in time, never run: their arrays hold no data. ``timed`` is the call whose
+    values are judged: the same program at sizes that can be run.
     """
 
     task: Task
@@ -71,6 +72,7 @@ class Call:
     returns: Any = None
     steps: int = 1
     timing: Timing | None = None
+    timed: Call | None = None
 
     @property
     def drawn(self) -> dict[str, Any]:

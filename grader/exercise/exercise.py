@@ -6,7 +6,7 @@ import hashlib
 import inspect
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -19,6 +19,7 @@ from grader.exercise.calls import declared_call
 from grader.exercise.declarations import Alternative, Call, Cases, Check, Misconception, Task
 from grader.exercise.questions import Question
 from grader.exercise.relations import related
+from grader.exercise.timings import timing_of
 from grader.wire.frames import decode
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -157,38 +158,33 @@ class Exercise(Asks):
     @declared.spelt("exercise.timing")
     def timing(
         self,
-        task: Task,
+        call: Call,
         *,
         on: str,
+        dims: Mapping[str, Size],
+        hidden_dims: Mapping[str, Size] | None = None,
+        meshes: Sequence[Mapping[str, int]] | None = None,
         axes: Mapping[str, Sequence[int]] | None = None,
         profile: str = "ideal",
-        dims: Mapping[str, Size] | None = None,
-        hidden_dims: Mapping[str, Size] | None = None,
-        static: Mapping[str, Any] | None = None,
-        hidden_static: Mapping[str, Any] | None = None,
-        meshes: Sequence[Mapping[str, int]] | None = None,
-        wrt: Sequence[str] = (),
-        cotangent: Any = None,
-        returns: Any = None,
-        **args: Any,
     ) -> Call:
-        """Ask a traced task for its time: ``exercise.timing(matmul, a=normal(...), dims={"I": 8192}, on="v5e:2x4")``.
+        """Ask for the time of a call's program at other sizes: ``exercise.timing(call, on="v5e:2x4", dims={"I": 8192})``.
 
-        Its program is traced and laid out in time (``seen.timeline``), never run, so arrays may have the sizes of papers.
+        The program is traced and laid out in time (``seen.timeline``), never run, so arrays may have the sizes of papers. It is
+        judged only if it is the program of ``call`` operation by operation, so what is timed computes the values that are judged.
 
         Args:
+            call: the call whose values are judged. Each dimension that has another size here has a prime factor of its own
+                there, larger than the number of devices.
             on: a slice; every mesh has as many devices as it has chips.
+            dims, hidden_dims: the sizes of the same dimensions.
+            meshes: meshes of the same axes, where those of ``call`` have too few devices.
             axes: the slice's axes (0, 1, ...) under each mesh axis; the first that fit unless given.
             profile: which collectives run beside the core: "ideal", all of them, or those of a chip, by its name.
-            others: as of ``call``.
+
+        Raises:
+            AuthorError: sizes of ``call`` do not tell which dimensions they are made of.
         """
-        self._own_task(task, "timing")
-        call = declared_call(
-            task, args, meshes=self.meshes if meshes is None else meshes, dims=dims, hidden_dims=hidden_dims,
-            static=static, hidden_static=hidden_static, wrt=wrt, cotangent=cotangent, returns=returns, steps=1,
-            beside={"on", "axes", "profile"},
-        )  # fmt: skip
-        return replace(call, timing=declared.timing(on, axes, profile, call.meshes))
+        return timing_of(call, on=on, dims=dims, hidden_dims=hidden_dims, meshes=meshes, axes=axes, profile=profile)
 
     @declared.spelt("exercise.cases")
     def cases(
@@ -236,10 +232,12 @@ class Exercise(Asks):
 
         Args:
             call: the function gets a ``Seen`` for each call, of the same mesh and run.
+            after: checks that must pass first. For a timing call the first check of its values is one of them.
             every_mesh: it gets a list of them for each call, one for every mesh in order.
         """
         calls = related(call, every_mesh)
         worth, before = declared.points(points), self._names_of("after", after)
+        before = tuple(dict.fromkeys([*before, *self._values_of(calls)]))
 
         def add(fn: Callable[..., None]) -> Check:
             self.new_name(fn.__name__)
@@ -335,6 +333,12 @@ class Exercise(Asks):
             if self.checks.get(check.name) is not check:
                 raise AuthorError(f"{word} names {check.name}, a check of another exercise")
         return tuple(check.name for check in found)
+
+    def _values_of(self, calls: Sequence[Call | Cases]) -> Iterable[str]:
+        """Return the name of the first check of each call that these time: it judges the values."""
+        for call in calls:
+            timed = call.timed if isinstance(call, Call) else None
+            yield from [check.name for check in self.checks.values() if timed in check.calls][:1]
 
     def _only_task(self, name: str) -> Task:
         if len(self.tasks) != 1:

@@ -18,7 +18,7 @@ from grader.expect.communication import (
 )
 from grader.expect.costs import expect_flops, expect_memory, memory_of, show_bytes
 from grader.expect.failure import Failure
-from grader.expect.order import expect_beside, expect_not_waiting, expect_same_structure, expect_waits
+from grader.expect.order import expect_beside, expect_not_waiting, expect_waits
 from grader.expect.outcomes import expect_outcomes, same_outcome, show_outcome, show_value
 from grader.expect.sharding import expect_shard_map, expect_spec
 from grader.expect.values import expect_close, expect_dtype, expect_equal
@@ -41,7 +41,6 @@ __all__ = [
     "expect_not_waiting",
     "expect_only",
     "expect_outcomes",
-    "expect_same_structure",
     "expect_shard_map",
     "expect_spec",
     "expect_step_time",

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from grader.clock import ASYNCHRONOUS, CollectiveTime, Timeline, Untimed, timeline
 from grader.common.observation import Seen, Timing
-from grader.expect.costs import told_apart
+from grader.expect.costs import expect_other_flops, told_apart
 from grader.expect.failure import Failure
 from grader.wire.operations import KINDS, Operations
 
@@ -84,9 +84,8 @@ def laid_out(
 def expect_hidden(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | None = None) -> None:
     """At least this part of the time of all collectives of a kind lies under kernels.
 
-    No more is asked than there is work to hide them under: n runs of h each between kernels of d in the mean can hide
-    min(1, d/h), so ``at_least`` is of that. d is the time of all matrix products (of all kernels, where there are none) over
-    n + 1, as a chain of n has work before and after.
+    The part is of the collectives' whole time. Choose sizes at which the work takes longer than they do, or ask for the part
+    that the sizes leave: a program with less work to hide them under fails, and the message says what both take.
 
     Where the compiler of the timing call's slice was asked (``--backend tpu:v5e:2x4``), its order decides and its cycles say how long
     kernels take; not for a kind that never runs beside the core on this chip, which ``profile="ideal"`` takes to do so.
@@ -109,17 +108,19 @@ def expect_hidden(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | Non
     share = line.shares().get(kind)
     if share is None or not share.total:
         raise Failure(f"the program has no {kind} that takes time{by}", expected=kind)
-    runs = sum(c.runs for c in found)
-    possible = min(1.0, (line.products or line.busy) * runs / ((runs + 1) * share.total))
-    if share.part >= at_least * possible:
+    if share.part >= at_least:
         return
     worst = max(found, key=lambda c: (c.exposed, -c.number))
-    part, due = told_apart(_percent, share.part, at_least * possible, 0)
+    part, due = told_apart(_percent, share.part, at_least, 0)
+    reason = f"{_bare(worst, waits=not by)}; {part} of all {kind} time lies under kernels{by}, {due} is due"
+    if line.busy < at_least * share.total:
+        work = f"all kernels take {show_time(line.busy)}, matrix products {show_time(line.products)} of it"
+        reason = (
+            f"all {kind} runs take {show_time(share.total)} and {work}{by}: there is too little work to hide them under; "
+            f"{due} of their time is due"
+        )
     raise Failure(
-        f"{_bare(worst, waits=not by)}; {part} of all {kind} time lies under kernels{by}, {due} is due",
-        expected=round(at_least * possible, 4),
-        actual=round(share.part, 4),
-        where=_place(worst.file, worst.line),
+        reason, expected=round(at_least, 4), actual=round(share.part, 4), where=_place(worst.file, worst.line)
     )
 
 
@@ -145,6 +146,7 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
     """At most this part of what all devices compute is thrown away, and no less is computed than is useful.
 
     In an SPMD program every device computes in every tick, so a pipeline's bubble is no idle time but work on nothing.
+    Arithmetic besides matrix products may cost as much as the products may, as for ``expect_flops``.
 
     Args:
         useful: FLOPs of the matrix products of the whole program on one device.
@@ -163,6 +165,8 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
             expected=useful,
             actual=spent,
         )
+    if at_most < 1:
+        expect_other_flops(seen, at_most=useful / (1 - at_most) / devices)
     wasted = 1 - useful / spent if spent else 0.0
     if wasted <= at_most + 1e-9:
         return

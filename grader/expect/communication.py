@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from grader.common.observation import NOTHING, Collective, Interval, Seen, total
+from grader.common.observation import NOTHING, Collective, Interval, Seen, over, total
 from grader.expect.costs import show_bytes, told_apart
 from grader.expect.failure import Failure
 from grader.wire.frames import dtype_of
 
 Budget = Mapping[str | tuple[str, ...], int]
-Key = tuple[str, tuple[str, ...]]
+Key = tuple[str, tuple[str, ...], bool]
 
 
 def expect_collectives(seen: Seen, **wanted: Budget) -> None:
@@ -18,6 +18,7 @@ def expect_collectives(seen: Seen, **wanted: Budget) -> None:
 
     Keys are kinds (see ``Collective.kind``), values map an axis (or a tuple of axes) to a count,
     loops multiplied out, on every path. Axes of size 1 move nothing and are ignored on both sides.
+    Each group is all devices along its axes: groups of some of them, such as pairs, are another collective.
     """
     want, found = _wanted(seen, wanted), _found(seen)
     _no_more(seen, want, found)
@@ -40,7 +41,7 @@ def expect_at_most(seen: Seen, **allowed: Budget) -> None:
 
 def _wanted(seen: Seen, budgets: Mapping[str, Budget]) -> dict[Key, int]:
     return {
-        (kind, axes): count
+        (kind, axes, False): count
         for kind, budget in budgets.items()
         for names, count in budget.items()
         if count and (axes := _real_axes((names,) if isinstance(names, str) else names, seen))
@@ -53,17 +54,17 @@ def _found(seen: Seen) -> dict[Key, Interval]:
     for c in seen.collectives:
         if not c.rounds.known:
             raise Failure(
-                f"{_line(c)}{c.kind} over {_axes(c)} runs in a loop whose number of rounds cannot be read "
+                f"{_line(c)}{c.kind} over {c.over} runs in a loop whose number of rounds cannot be read "
                 "from the program; use a fixed number of rounds",
                 where=_line(c).rstrip(": "),
             )
-        by_kind.setdefault((c.kind, c.axes), []).append(c)
+        by_kind.setdefault(_key(c), []).append(c)
     return {key: total(same, lambda c: Interval.of(1)) for key, same in by_kind.items()}
 
 
 def _no_more(seen: Seen, want: Mapping[Key, int], found: Mapping[Key, Interval]) -> None:
     for c in seen.collectives:
-        if not found[c.kind, c.axes].most <= want.get((c.kind, c.axes), 0):
+        if not found[_key(c)].most <= want.get(_key(c), 0):
             raise Failure(
                 f"{_line(c)}{_say(found, c)}{_part(seen)}; {_say_budget(want)}",
                 expected=_table(want),
@@ -82,7 +83,7 @@ def expect_only(seen: Seen, *kinds: str) -> None:
     for c in seen.collectives:
         if c.kind not in kinds and c.count.most:
             raise Failure(
-                f"{_line(c)}{c.kind} over {_axes(c)} is not allowed here, only {' and '.join(kinds) or 'local work'}",
+                f"{_line(c)}{c.kind} over {c.over} is not allowed here, only {' and '.join(kinds) or 'local work'}",
                 expected=list(kinds),
                 actual=c.kind,
                 where=_line(c).rstrip(": "),
@@ -90,7 +91,11 @@ def expect_only(seen: Seen, *kinds: str) -> None:
 
 
 def expect_traffic(seen: Seen, *, at_most: float, axis: str | None = None) -> None:
-    """No device sends more than this many bytes (over ``axis``, or in all), on any path."""
+    """No device sends more than this many bytes (over ``axis``, or in all), on any path.
+
+    Args:
+        axis: a collective counts under each axis that one of its groups crosses, also where these are no whole axes.
+    """
     counted = [c for c in seen.collectives if axis is None or axis in c.axes]
     sent = seen.sends(counted)
     if not sent.known:
@@ -102,7 +107,7 @@ def expect_traffic(seen: Seen, *, at_most: float, axis: str | None = None) -> No
         most, budget = told_apart(show_bytes, sent.most, at_most)
         raise Failure(
             f"{who} {most}{over}{_part(seen)}, the budget is {budget}"
-            + (f"; most of it by {_line(worst)}{worst.kind} over {_axes(worst)}" if worst else ""),
+            + (f"; most of it by {_line(worst)}{worst.kind} over {worst.over}" if worst else ""),
             expected=at_most,
             actual=sent.most,
             where=_line(worst).rstrip(": ") if worst else "",
@@ -121,7 +126,7 @@ def expect_wire_dtype(seen: Seen, *dtypes: str) -> None:
         if wrong is not None and c.sent.most and c.count.most:
             sent = f"{wrong[0]}{list(wrong[1])}" if wrong[0] else "what cannot be read"
             raise Failure(
-                f"{_line(c)}{c.kind} over {_axes(c)} sends {sent}{_part(seen)}, only {' and '.join(dtypes)} is to be sent",
+                f"{_line(c)}{c.kind} over {c.over} sends {sent}{_part(seen)}, only {' and '.join(dtypes)} is to be sent",
                 expected=list(dtypes),
                 actual=sent,
                 where=_line(c).rstrip(": "),
@@ -132,12 +137,12 @@ def _part(seen: Seen) -> str:
     return f" {seen.part}" if seen.part else ""
 
 
+def _key(c: Collective) -> Key:
+    return c.kind, c.axes, c.partial
+
+
 def _real_axes(names: tuple[str, ...], seen: Seen) -> tuple[str, ...]:
     return tuple(a for a in seen.mesh if a in names and seen.mesh[a] > 1)
-
-
-def _axes(c: Collective) -> str:
-    return " and ".join(c.axes) or "devices that follow no mesh axis"
 
 
 def _line(c: Collective) -> str:
@@ -153,11 +158,11 @@ def _times(count: Interval | int) -> str:
 
 def _say(found: Mapping[Key, Interval], c: Collective) -> str:
     sent = f"{show_bytes(c.sent.most)} sent by each device" if c.sent.exact else f"up to {show_bytes(c.sent.most)} sent"
-    return f"{c.kind} over {_axes(c)}{_times(found[c.kind, c.axes])} ({sent})"
+    return f"{c.kind} over {c.over}{_times(found[_key(c)])} ({sent})"
 
 
 def _say_table(table: Mapping[Key, Interval] | Mapping[Key, int]) -> str:
-    phrases = [f"{kind} over {' and '.join(axes) or 'other'}{_times(n)}" for (kind, axes), n in table.items()]
+    phrases = [f"{kind} over {over(axes, partial)}{_times(n)}" for (kind, axes, partial), n in table.items()]
     return ", ".join(phrases) or "none"
 
 
@@ -167,4 +172,4 @@ def _say_budget(want: Mapping[Key, int]) -> str:
 
 def _table(counts: Mapping[Key, Interval] | Mapping[Key, int]) -> dict[str, int | str]:
     exact = {k: n if isinstance(n, int) else int(n.most) if n.exact else str(n) for k, n in counts.items()}
-    return {f"{kind} {','.join(axes)}": n for (kind, axes), n in exact.items()}
+    return {f"{kind} {over(axes, partial, ',')}": n for (kind, axes, partial), n in exact.items()}

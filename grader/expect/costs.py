@@ -90,20 +90,25 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
         )
     if at_most is None:
         return
-    other = _difference(seen.flops.most, seen.dot_flops.most)
-    for spent, what in ((seen.dot_flops.most, "on matrix products"), (other, "besides matrix products")):
-        if spent == math.inf:
-            raise Failure("a loop's number of rounds cannot be read, so its FLOPs are unknown")
-        if not spent <= at_most:
-            raise Failure(
-                f"each device spends {_show_number(spent)} FLOPs {what}, the budget is {_show_number(at_most)}",
-                expected=at_most,
-                actual=spent,
-            )
+    _expect_at_most(seen.dot_flops.most, at_most, "on matrix products")
+    expect_other_flops(seen, at_most=at_most)
 
 
-def _difference(flops: float, dots: float) -> float:
-    return math.inf if flops == math.inf else max(0, flops - dots)
+def expect_other_flops(seen: Seen, *, at_most: float) -> None:
+    """All arithmetic besides matrix products costs at most this many FLOPs per device, on any path."""
+    flops, dots = seen.flops.most, seen.dot_flops.most
+    _expect_at_most(math.inf if flops == math.inf else max(0, flops - dots), at_most, "besides matrix products")
+
+
+def _expect_at_most(spent: float, at_most: float, what: str) -> None:
+    if spent == math.inf:
+        raise Failure("a loop's number of rounds cannot be read, so its FLOPs are unknown")
+    if not spent <= at_most:
+        raise Failure(
+            f"each device spends {_show_number(spent)} FLOPs {what}, the budget is {_show_number(at_most)}",
+            expected=at_most,
+            actual=spent,
+        )
 
 
 def _show_number(n: float) -> str:

@@ -59,53 +59,6 @@ def expect_beside(seen: Seen, what: str, of: str = PRODUCTS) -> None:
             _fail(graph, number, f"has no {of} beside it: each one {where} waits for it, or it waits for that one")
 
 
-def expect_same_structure(seen: Seen, other: Seen) -> None:
-    """Both have the same products and collectives: kinds, groups, loops and rounds, and what of them waits for what.
-
-    ``seen`` is of a call whose values are judged, ``other`` of a timing call of the same task on the same mesh. So what is
-    timed is the program that computes the right values, at other sizes, and not another one that a task has for large
-    arrays. How large its arrays are is not compared: see ``expect_flops(at_least=...)`` and ``expect_traffic``.
-    """
-    one, two = (_structure(each) for each in (seen, other))
-    if [what for _, what in one] == [what for _, what in two]:
-        return
-    place = next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a[1] != b[1]), min(len(one), len(two)))
-    names = [found[place][0] if place < len(found) else "nothing more" for found in (one, two)]
-    if names[0] == names[1]:
-        names[0] = "one that differs in its devices, its loops or what it waits for"
-    raise Failure(
-        f"at the sizes of the timing call it is another program than the one whose values are judged: of its products "
-        f"and collectives number {place + 1} is {names[1]}, and with the values' sizes {names[0]}",
-        expected=len(one),
-        actual=len(two),
-    )
-
-
-def _structure(seen: Seen) -> list[tuple[str, tuple]]:
-    """Products and collectives in order: each one's name, and what two programs are compared by."""
-    if seen.operations is None:
-        raise Failure("the program is too large for the order of its operations to be judged; use lax.fori_loop")
-    graph = Dependency(seen.operations)
-    chosen = sorted(set().union(*(graph.named(name) for name in (PRODUCTS, *KINDS))))
-    if len(chosen) * len(graph.places) > MAX_PAIRS:
-        raise Failure("the program has too many products and collectives to be compared; use lax.fori_loop")
-    at = {number: i for i, number in enumerate(chosen)}
-    found = []
-    for number in chosen:
-        place = graph.places[number]
-        loops = tuple(graph.places[n].op.rounds for n in place.loops)
-        needs = frozenset(at[n] for n in graph.before(number) if n in at)
-        about = place.op.communication
-        kind = (about.kind, about.groups) if about else (place.op.name, ())
-        found.append((_kind(place.op), (*kind, loops, len(place.doubts), needs)))
-    return found
-
-
-def _kind(op: Operation) -> str:
-    about = op.communication
-    return f"{about.kind} over {' and '.join(about.axes)}" if about and about.axes else op.name
-
-
 def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
     """The operations that are asked about; of collectives those that ``seen`` has. Raises Failure where there are none."""
     if seen.operations is None:

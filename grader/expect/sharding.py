@@ -46,9 +46,16 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
 
 
 def expect_shard_map(seen: Seen) -> None:
-    """The matrix products stand in the body of ``jax.shard_map``: the learner laid them out, not the compiler."""
+    """The arithmetic stands in the body of ``jax.shard_map``: the learner laid it out, not the compiler.
+
+    Outside of it a program may spend one operation for each element of its arguments and results: to scale a result, to add
+    two arrays, to take a mean. What counts is arithmetic of any name on data, as far as the results depend on it.
+    """
     if not seen.mapped:
-        raise Failure("the product is not computed inside jax.shard_map, so the compiler says who computes what")
+        raise Failure(
+            "the arithmetic is not in the body of jax.shard_map, so the compiler says who computes what; outside of it a "
+            "program may spend one operation for each element of its arguments and results"
+        )
 
 
 def _ranges(slices: tuple[tuple[int, int], ...]) -> str:

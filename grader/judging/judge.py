@@ -15,6 +15,7 @@ from grader.common.observation import Fault, NotHere, Observation, Seen, Sharded
 from grader.common.result import Result
 from grader.exercise import Call, Check, Exercise
 from grader.expect import Failure, laid_out, show_value
+from grader.judging.pairing import paired
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered, by_compiler, seen_of
 
@@ -33,7 +34,7 @@ MAX_RINGS, MAX_HELD = (
 def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
     """A result for every check (every public one when ``public``), in the exercise's order."""
     results: dict[str, Result] = {}
-    answered = [by_compiler(a) for a in answered]
+    answered = paired([by_compiler(a) for a in answered])
     for check in exercise.checks.values():
         if public and not check.public:
             continue

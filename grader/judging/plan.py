@@ -39,6 +39,7 @@ class Ask:
         secret: drawn from the course's seed: what comes of it decides, but nothing is said of it.
         exercise: whose ask it is.
         hidden: of a call, on hidden dimensions.
+        compared: another call asks for its program's time, so the two programs are compared.
     """
 
     of: Call | Cases | Question
@@ -51,6 +52,7 @@ class Ask:
     static: Mapping[str, Any] = field(default_factory=dict)
     check_vma: bool = False
     hidden: bool = False
+    compared: bool = False
 
     @property
     def task(self) -> str:
@@ -86,7 +88,7 @@ class Ask:
             "axis_types": call.task.axis_types,
             "platform": "cpu",
             "files": files,
-        } | ({"timing": True} if call.timing else {})
+        } | {name: True for name, wanted in (("timing", call.timing), ("compared", self.compared)) if wanted}
 
     @property
     def program(self) -> tuple:
@@ -158,9 +160,9 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
     asks: list[Ask] = []
     checks = list(exercise.checks.values())
     chosen = [c for c in checks if c.public or not public]
-    for call in dict.fromkeys(call for c in chosen for call in c.calls):
+    for call in dict.fromkeys(call for c in chosen for of_check in c.calls for call in _with_values(of_check)):
         # The public check gives its name, so that a grader draws the data which learners had.
-        of_call = [c for c in checks if call in c.calls]
+        of_call = [c for c in checks if any(call in _with_values(of_check) for of_check in c.calls)]
         where = f"{exercise.id}/{next((c for c in of_call if c.public), of_call[0]).name}"
         shown = any(c.public for c in of_call)
         asks += (
@@ -169,7 +171,16 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
             else _of_call(call, shown, public, seed, where)
         )
     asks += [Ask(question) for question in exercise.questions.values()]
-    return [replace(ask, exercise=exercise.id) for ask in sorted(asks, key=lambda ask: ask.secret)]
+    compared = {
+        id(each) for c in checks for call in c.calls if len(_with_values(call)) > 1 for each in _with_values(call)
+    }
+    asks = [replace(ask, exercise=exercise.id, compared=id(ask.of) in compared) for ask in asks]
+    return sorted(asks, key=lambda ask: ask.secret)
+
+
+def _with_values(call: Call | Cases) -> list[Call | Cases]:
+    """A timing call comes with the call whose values are judged: their programs are compared."""
+    return [call.timed, call] if isinstance(call, Call) and call.timed is not None else [call]
 
 
 def _of_cases(cases: Cases, public: bool, seed: str, where: str) -> list[Ask]:

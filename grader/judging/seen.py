@@ -67,7 +67,6 @@ def _program(ask: Ask, call: Call, finding: Observation) -> Seen:
         memory=finding.memory,
         flops=finding.flops,
         dot_flops=finding.dot_flops,
-        typed=finding.typed,
         mapped=finding.mapped,
         public=not ask.secret,
         check_vma=ask.check_vma,

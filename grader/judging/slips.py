@@ -66,9 +66,9 @@ def _same_traffic(a: Finding, b: Finding) -> bool:
         return True
 
     def traffic(cs: list[Collective]) -> list:
-        return sorted((c.kind, c.axes, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in cs)
+        return sorted((c.kind, c.over, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in cs)
 
-    return (a.typed, a.mapped) == (b.typed, b.mapped) and traffic(a.collectives) == traffic(b.collectives)
+    return a.mapped == b.mapped and traffic(a.collectives) == traffic(b.collectives)
 
 
 def _same_time(a: Answered, b: Answered) -> bool:

@@ -93,7 +93,7 @@ class Explained:
         """Collectives that differ in nothing that is shown, once, and how often they run in all."""
         groups: dict[tuple, list[Collective]] = {}
         for c in self.collectives:
-            groups.setdefault((c.kind, c.axes, c.bytes, c.sent, c.file, c.line, c.shift, c.by_compiler), []).append(c)
+            groups.setdefault((c.kind, c.over, c.bytes, c.sent, c.file, c.line, c.shift, c.by_compiler), []).append(c)
         return [(same[0], total(same, lambda c: Interval.of(1))) for same in groups.values()]
 
 
@@ -146,7 +146,7 @@ def _array(placed: Placed) -> dict[str, Any]:
 
 def _collective(c: Collective) -> dict[str, Any]:
     numbers = {name: _interval(getattr(c, name)) for name in ("sent", "rounds", "count")}
-    named = {name: getattr(c, name) for name in ("kind", "bytes", "file", "line", "by_compiler", "shift")}
+    named = {name: getattr(c, name) for name in ("kind", "bytes", "file", "line", "by_compiler", "shift", "partial")}
     return named | {"axes": list(c.axes)} | numbers
 
 

@@ -10,7 +10,7 @@ from rich.text import Text
 
 from grader.clock import Memory
 from grader.common.layout import show_spec
-from grader.common.observation import Collective, Fault, Interval
+from grader.common.observation import Collective, Fault, Interval, over
 from grader.expect.costs import show_bytes
 from grader.reports.explained import Explained, Placed
 from grader.reports.paper import Paper
@@ -106,7 +106,7 @@ def collective_text(c: Collective, count: Interval) -> str:
         way = f" by {c.shift:+d}"
     where = place(c.file, None if c.by_compiler else c.line) or "put there by the compiler"
     sends = f"takes {show_bytes(c.bytes)} of a device, which sends {bytes_text(c.sent)}"
-    return f"{times}{c.kind} over {','.join(c.axes) or 'no whole axis'}{way}: {sends}{each}: {where}"
+    return f"{times}{c.kind} over {over(c.axes, c.partial, ',')}{way}: {sends}{each}: {where}"
 
 
 def bytes_text(amount: Interval) -> str:

@@ -245,7 +245,7 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
     dots = header["compiled_dots"] if found.dot_flops is None else dataclasses.asdict(found.dot_flops)
     facts_of = {"collectives": collectives, "flops": flops, "dot_flops": dots}
-    facts_of |= {"typed": found.typed, "mapped": found.mapped, "operations": looked.operations}
+    facts_of |= {"mapped": found.mapped, "operations": looked.operations}
     return header | facts_of | {"program": hashlib.sha256(program.text.encode()).hexdigest()}, blobs
 
 
@@ -255,7 +255,7 @@ def _read_only(looked: Read) -> dict[str, Any]:
     flops, dots = (dataclasses.asdict(UNKNOWN if n is None else n) for n in (found.flops, found.dot_flops))
     collectives = [dataclasses.asdict(c) for c in found.collectives]
     facts_of = {"collectives": collectives, "flops": flops, "dot_flops": dots, "memory": 0, "outputs": []}
-    facts_of |= {"typed": found.typed, "mapped": found.mapped, "operations": looked.operations}
+    facts_of |= {"mapped": found.mapped, "operations": looked.operations}
     return facts_of | {"program": hashlib.sha256(looked.program.text.encode()).hexdigest()}
 
 
@@ -266,7 +266,7 @@ def read(ask: dict[str, Any], code: bytes, arguments: list[dict[str, Any]]) -> R
     program = canonical(code, ask["mesh"], arguments, files, most)
     module = program.parse()
     found = facts.read(module, ask["mesh"], files)
-    graph = operations.read(module, ask["mesh"], files)
+    graph = operations.read(module, ask["mesh"], files, compared="compared" in ask)
     return Read(program, found, None if graph is None else to_text(graph))
 
 

@@ -21,13 +21,14 @@ from jaxlib.mlir.dialects import sdy, stablehlo
 from grader.common.observation import NOTHING, UNKNOWN, Collective, Interval, Path
 from grader.runner import flops
 from grader.runner.admission import RAGGED, Refused, array_bytes, callee_of, kind_of, place_of, shaped, walk
+from grader.runner.data import data_of
 from grader.runner.flops import FREE, Cost
 from grader.runner.groups import (
     Groups,
+    are_partial,
+    crossed_axes,
     cyclic_shift,
-    group_axes,
     numbers,
-    permute_axes,
     senders,
     sent_in_group,
 )
@@ -45,15 +46,14 @@ class Facts:
         collectives: in program order, one for every call of the function that they stand in.
         flops: arithmetic operations; None when some lie outside shard_map: only the compiler knows each device's share.
         dot_flops: those of products among them, or None likewise.
-        typed: the results' types say how they are sharded, as on Explicit axes only.
         marked: the collectives by the numbers that ``mark`` gives them.
-        mapped: there is a ``shard_map``, and no matrix product outside of one, among what the results need.
+        mapped: there is a ``shard_map``, and outside of one no more operations on data than arguments and results have
+            elements, among what the results need.
     """
 
     collectives: list[Collective]
     flops: Interval | None
     dot_flops: Interval | None
-    typed: bool
     mapped: bool
     marked: dict[int, list[Collective]] = field(default_factory=dict)
 
@@ -94,17 +94,19 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
     functions, meshes = named["func.func"], {n: op.attributes["mesh"] for n, op in named["sdy.mesh"].items()}
     reader = _Reader(functions, meshes, mesh, files, marks)
     reader.visit(functions["main"], Interval.of(1))
-    main = functions["main"].attributes
-    results = list(main["res_attrs"]) if "res_attrs" in main else []
-    typed = bool(results) and all("sdy.sharding" in about for about in results)
     return Facts(
         reader.collectives,
         None if reader.auto.flops.most else reader.cost.flops,
         None if reader.auto.dots.most else reader.cost.dots,
-        typed,
-        reader.mapped and not reader.beside,
+        reader.mapped and reader.beside.most <= elements_of(functions["main"]),
         reader.marked,
     )
+
+
+def elements_of(main: Any) -> int:
+    """How many elements the arguments and results of a program have."""
+    kind = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value)
+    return sum(math.prod(shaped(one)[0]) for one in (*kind.inputs, *kind.results))
 
 
 def needed(functions: Mapping[str, Any]) -> set[Any]:
@@ -156,9 +158,10 @@ class _Reader:
         self.path: Path = ()
         self.manual: frozenset[str] = frozenset()
         self.needed = needed(functions)
-        self.mapped = self.beside = False  # a shard_map is needed; a product outside of one is
+        self.mapped = False  # a shard_map is needed
+        self.beside = NOTHING  # operations on data that are needed, outside of one
         self.share = self.devices  # by how many devices arrays may still be cut: 1 inside shard_map
-        self.given: set[Any] = set()  # values that are no data of the program: constants, places, masks
+        self.data = data_of(functions)
 
     def visit(self, op: Any, times: Interval) -> None:
         for region in op.regions:
@@ -199,17 +202,15 @@ class _Reader:
         return any(result in self.needed for result in op.results)
 
     def arithmetic(self, op: Any, times: Interval) -> None:
-        operands, regions = list(op.operands), list(op.regions)
-        data = [o for o in operands if o not in self.given]
+        regions = list(op.regions)
+        data = sum(o in self.data for o in op.operands)
         dialect, _, name = op.name.partition(".")
-        if name in flops.GIVEN or (operands and not data and not regions):
-            self.given.update(op.results)
         if dialect in ("stablehlo", "chlo") and name not in flops.NONE:
-            cost = cost_of(op, len(data)) * times
+            cost = cost_of(op, data) * times
             self.cost += cost
             if self.share > 1:
                 self.auto += cost
-                self.beside |= bool(cost.dots.most) and self.needs(op)
+                self.beside += cost.flops if data and self.needs(op) else 0
         if regions:
             for region, applied in zip(regions, applications(op), strict=True):
                 self.region(region, times * applied)
@@ -245,9 +246,11 @@ class _Reader:
     def collective(self, op: Any, times: Interval) -> None:
         kind = kind_of(op)
         assert kind is not None
-        groups, axes, members = self.who(op, kind)
-        if members < 2:  # over an axis of size 1 nothing moves
+        groups = self.who(op, kind)
+        axes = crossed_axes(groups, self.mesh)
+        if not axes:  # over an axis of size 1 nothing moves
             return
+        members = max(map(len, groups))
         operands = tuple((dtype, shape) for shape, dtype in (shaped(o.type) for o in moved_by(op)))
         size = sum(array_bytes(o.type) for o in moved_by(op))
         sent = Interval(0, most_sent(op, members)) if kind == RAGGED else sent_in_group(kind, size, members)
@@ -259,24 +262,24 @@ class _Reader:
         file, line = place_of(op.location, self.files) or (None, None)
         found = Collective(
             kind, axes, size, sent, times, line, file, shift=shift, senders=sending, path=self.path, operands=operands,
-            groups=tuple(map(tuple, groups)),
+            groups=tuple(map(tuple, groups)), partial=kind != "permute" and are_partial(groups, axes, self.mesh),
         )  # fmt: skip
         self.collectives.append(found)
         self.marked.setdefault(self.marks[op], []).append(found)
 
-    def who(self, op: Any, kind: str) -> tuple[Groups, tuple[str, ...], int]:
-        """Groups of devices (of a permute: pairs), the axes along which they lie, and how many are in one."""
+    def who(self, op: Any, kind: str) -> Groups:
+        """Groups of devices; of a permute, pairs."""
         if kind == "permute":
             pairs = numbers(op.attributes["source_target_pairs"])
             if not {d for pair in pairs for d in pair} <= set(range(self.devices)):
                 raise Refused(f"a {kind} names a device that the mesh does not have")
-            return pairs, *permute_axes(pairs, self.mesh)
+            return pairs
         groups = groups_of(op, self.meshes, self.devices) or []
         # Other spellings of groups mean something else, and a device left out would hold arbitrary memory.
         is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
         if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
             raise Refused(f"a {kind} does not name every device of the mesh once")
-        return groups, *group_axes(groups, self.mesh)
+        return groups
 
 
 # -- sizes -------------------------------------------------------------------------------------
@@ -309,8 +312,7 @@ def cost_of(op: Any, data: int) -> Cost:
         return flops.fft(math.prod(_shape(operands[0])), math.prod(op.attributes["fft_length"]))
     if name in ("cholesky", "triangular_solve"):
         return flops.solve(math.prod(shape), shape[-1] if name == "cholesky" else _shape(operands[0])[-1])
-    index = not shape and results and isinstance(getattr(results[0].type, "element_type", None), ir.IntegerType)
-    return flops.elementwise(name, shape, is_complex, 0 if index else data)
+    return flops.elementwise(name, shape, is_complex, data)
 
 
 def applications(op: Any) -> list[Interval]:

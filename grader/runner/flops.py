@@ -38,8 +38,6 @@ NONE = {
     # of HLO
     "after_all", "conditional", "fusion", "opt_barrier", "parameter", "rng_get_and_update_state", "topk",
 }  # fmt: skip
-# What these make is no data of the program, whatever their operands are: numbers, places, yes and no.
-GIVEN = {"compare", "constant", "iota", "partition_id", "replica_id", "is_finite"}
 
 
 @dataclass(frozen=True)
@@ -71,7 +69,7 @@ def dot(result: Sequence[int], contracted: int, complex_: bool) -> Cost:
 def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) -> Cost:
     """An operation without sizes of its own, by name; unknown names may cost anything.
 
-    ``factors``: how many of its operands are data of the program. A product of two of them counts as a part of a
+    ``factors``: how many of its operands are data: what no argument flows into is given by the program. A product of two of them counts as a part of a
     matrix product, with the addition that it is made for: who writes ``a @ b`` as multiplications and a sum, in
     whatever order, has written a matrix product.
     """

@@ -1,4 +1,4 @@
-"""Who talks to whom: groups of device numbers, the mesh axes they lie along, and what a device sends in them.
+"""Who talks to whom: groups of device numbers, the mesh axes they cross, and what a device sends in them.
 
 Devices are numbered in mesh order, row-major.
 """
@@ -73,32 +73,27 @@ def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[A
     return grid.reshape(-1, math.prod(parts[i][2] for i in places)).tolist()
 
 
-def group_axes(groups: Groups, mesh: Mapping[str, int]) -> tuple[tuple[str, ...], int]:
-    """The mesh axes along which these groups lie, and the size of a group.
+def crossed_axes(groups: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:
+    """Return the mesh axes that a group crosses: two of its members differ along them.
 
-    No axes are named when the groups are not the fibres of any set of axes.
+    Args:
+        groups: device numbers, one list per group; of a permute one (source, target) pair per list.
+        mesh: size of each mesh axis, in device order.
+
+    Returns:
+        Axis names in mesh order. Empty if no group has two members, so nothing moves.
     """
-    wanted = {frozenset(g) for g in groups}
-    members = max((len(g) for g in groups), default=1)
-    real = [a for a, n in mesh.items() if n > 1]
-    for count in range(len(real) + 1):
-        for axes in itertools.combinations(real, count):
-            if {frozenset(f) for f in fibres(axes, mesh)} == wanted:
-                return axes, members
-    return (), members
+    found, stride = [], math.prod(mesh.values())
+    for axis, size in mesh.items():
+        stride //= size
+        if any(len({device // stride % size for device in group}) > 1 for group in groups):
+            found.append(axis)
+    return tuple(found)
 
 
-def fibres(axes: tuple[str, ...], mesh: Mapping[str, int]) -> Groups:
-    """Device numbers grouped by equal coordinates on all other axes."""
-    ordered = [(a, 1, None) for a in mesh if a in axes]
-    return axis_groups(mesh, range(math.prod(mesh.values())), ordered)
-
-
-def permute_axes(pairs: Groups, mesh: Mapping[str, int]) -> tuple[tuple[str, ...], int]:
-    """The axes along which any pair's coordinates differ; 2 members unless nobody sends to another."""
-    points = list(itertools.product(*(range(n) for n in mesh.values())))
-    moved = {axis for a, b in pairs for axis, i, j in zip(mesh, points[a], points[b], strict=True) if i != j}
-    return tuple(a for a in mesh if a in moved), 2 if moved else 1
+def are_partial(groups: Groups, axes: Sequence[str], mesh: Mapping[str, int]) -> bool:
+    """Return whether a group holds only some of the devices along the axes that the groups cross."""
+    return any(len(group) != math.prod(mesh[a] for a in axes) for group in groups)
 
 
 def cyclic_shift(pairs: Groups, mesh: Mapping[str, int]) -> int | None:
@@ -106,7 +101,7 @@ def cyclic_shift(pairs: Groups, mesh: Mapping[str, int]) -> int | None:
 
     From -N/2 (left out) to N/2 on an axis of N: halfway round has no shorter way and counts as forwards.
     """
-    axes, _ = permute_axes(pairs, mesh)
+    axes = crossed_axes(pairs, mesh)
     if len(axes) != 1 or {a for a, _ in pairs} != set(range(math.prod(mesh.values()))):
         return None
     place, size = list(mesh).index(axes[0]), mesh[axes[0]]

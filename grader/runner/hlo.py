@@ -15,7 +15,15 @@ from grader.common.observation import UNKNOWN, Collective, Interval, Path, sum_o
 from grader.runner import flops
 from grader.runner.admission import RAGGED, Refused
 from grader.runner.flops import FREE, Cost
-from grader.runner.groups import Groups, axis_groups, cyclic_shift, group_axes, permute_axes, senders, sent_in_group
+from grader.runner.groups import (
+    Groups,
+    are_partial,
+    axis_groups,
+    crossed_axes,
+    cyclic_shift,
+    senders,
+    sent_in_group,
+)
 from grader.runner.hlo_text import Computation, Instruction, dtype_name, hlo_bytes, parse, shapes, trip_count, until
 from grader.wire.limits import MAX_STEPS
 
@@ -35,7 +43,7 @@ BECOMES = {"reduce_scatter": {"reduce_scatter", "all_reduce"}, "broadcast": {"br
 class Visit:
     """One instruction where it runs: ``times`` in all loops around it, on this ``path`` of branches.
 
-    ``data``: how many of its operands are data of the program, not constants, places or masks; 0 where nobody asks.
+    ``data``: how many of its operands may be data, which arguments flow into; 0 where nobody asks.
     """
 
     of: Instruction
@@ -100,7 +108,7 @@ def _data_of(one: Instruction, opcode: str, given: Sequence[bool], known: set[st
         number = int(one.text) if one.text.isdigit() else len(given)
         if number < len(given) and given[number]:
             known.add(one.name)
-    elif opcode in flops.GIVEN or (one.operands and not data and (not calls or opcode == "fusion")):
+    elif not data and (not calls or opcode in ("fusion", "call")):
         known.add(one.name)
     return data
 
@@ -167,7 +175,7 @@ def _became(compiled: Collective, source: Sequence[Collective]) -> bool:
     """Whether it can be what the compiler made of one of these: merged with others, or in a wider type."""
     return any(
         compiled.kind in BECOMES.get(c.kind, {c.kind})
-        and compiled.axes == c.axes
+        and (compiled.axes, compiled.partial) == (c.axes, c.partial)
         and (c.kind != "permute" or (compiled.senders, compiled.shift) == (c.senders, c.shift))
         for c in source
     )
@@ -193,27 +201,26 @@ def made(
     """A collective that is not in the source; None where it moves nothing.
 
     Args:
-        arrays: types of what it takes, ``bf16[2,4]``. groups: None where nobody can read them.
+        arrays: types of what it takes, ``bf16[2,4]``. groups: None where nobody can read them: they may cross every axis.
     """
     size = sum(map(hlo_bytes, arrays))
     operands = tuple((dtype_name(n), tuple(dims)) for array in arrays for n, dims in shapes(array))
     shift = sending = None
     if kind == "permute":
         groups = groups or []
-        axes, members = permute_axes(groups, mesh)
         shift = cyclic_shift(groups, mesh)
         sending = senders(groups) if len(senders(groups)) < math.prod(mesh.values()) else None
-    else:
-        axes, members = group_axes(groups, mesh) if groups else ((), math.inf)
-    if members < 2:
+    axes = crossed_axes(groups, mesh) if groups is not None else tuple(a for a, n in mesh.items() if n > 1)
+    if not axes:
         return None
-    readable = members != math.inf and kind != RAGGED  # which CPU does not have
-    sent = sent_in_group(kind, size, int(members)) if readable else UNKNOWN
+    # RAGGED: which CPU does not have
+    sent = UNKNOWN if groups is None or kind == RAGGED else sent_in_group(kind, size, max(map(len, groups)))
     sent = Interval(0, sent.most) if sending is not None else sent
+    partial = kind != "permute" and (groups is None or are_partial(groups, axes, mesh))
     members_of = tuple(map(tuple, groups or ()))
     return Collective(
         kind, axes, size, sent, times, by_compiler=True, shift=shift, senders=sending, path=path,
-        operands=operands, groups=members_of,
+        operands=operands, groups=members_of, partial=partial,
     )  # fmt: skip
 
 

@@ -13,12 +13,14 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
 
 from grader.runner.admission import CUSTOM, RAGGED, array_bytes, callee_of, kind_of, place_of, shaped
+from grader.runner.attributes import attributes_of
 from grader.runner.facts import cost_of
 from grader.runner.flops import ELEMENTWISE
-from grader.runner.groups import group_axes, numbers, permute_axes
+from grader.runner.groups import crossed_axes, numbers
 from grader.runner.loops import trip_count
 from grader.runner.ragged import groups_of, moved_by
 from grader.wire.operations import (
+    MAX_ATTRIBUTES,
     MAX_LEVELS,
     MAX_OPERATIONS,
     MAX_USES,
@@ -43,10 +45,13 @@ class _TooLarge(Exception):
     """Written out it has too many operations, values, uses of them, or levels."""
 
 
-def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Operations | None:
-    """The operations of a module; None for a program of more than ``MAX_OPERATIONS``, or of more values or uses of them."""
+def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: bool = False) -> Operations | None:
+    """The operations of a module; None for a program of more than ``MAX_OPERATIONS``, or of more values or uses of them.
+
+    ``compared``: with their attributes, as another program is compared with it.
+    """
     try:
-        return _Reader(module, mesh, files).program()
+        return _Reader(module, mesh, files, compared).program()
     except _TooLarge:
         return None
 
@@ -54,13 +59,13 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Operations | 
 class _Reader:
     """Walks a program along its calls; ``env`` numbers the values of one call of a function."""
 
-    def __init__(self, module: Any, mesh: Mapping[str, int], files: set[str]) -> None:
+    def __init__(self, module: Any, mesh: Mapping[str, int], files: set[str], compared: bool) -> None:
         named: dict[str, dict[str, Any]] = {"func.func": {}, "sdy.mesh": {}}
         for op in (o.operation for o in module.body.operations):
             named[op.name][op.attributes["sym_name"].value] = op
         self.functions = named["func.func"]
         self.meshes = {name: op.attributes["mesh"] for name, op in named["sdy.mesh"].items()}
-        self.mesh, self.files = dict(mesh), files
+        self.mesh, self.files, self.compared = dict(mesh), files, compared
         self.devices = math.prod(mesh.values())
         self.real = {axis for axis, size in mesh.items() if size > 1}
         self.manual: frozenset[str] = frozenset()
@@ -241,9 +246,16 @@ class _Reader:
             manual=self.real <= self.manual,
             communication=self.communication(op) if kind_of(op) else None,
             bodies=bodies,
+            attributes=self.attributes(op),
             file=file,
             line=line,
         )
+
+    def attributes(self, op: Any) -> str:
+        text = attributes_of(op) if self.compared else ""
+        if len(text) > MAX_ATTRIBUTES:
+            raise _TooLarge
+        return text
 
     def bodies(self, op: Any, env: Env, operands: tuple[int, ...]) -> tuple[Body, ...]:
         """The regions of a loop or a conditional; those that a reduction applies to single elements are left out."""
@@ -264,14 +276,12 @@ class _Reader:
         size = sum(array_bytes(o.type) for o in moved_by(op))
         if kind == "permute":
             groups = numbers(op.attributes["source_target_pairs"])
-            axes, _ = permute_axes(groups, self.mesh)
         else:
             groups = groups_of(op, self.meshes, self.devices) or []
-            axes, _ = group_axes(groups, self.mesh)
         self.members += sum(map(len, groups))
         if self.members > MAX_MEMBERS:
             raise _TooLarge
-        return Communication(kind, tuple(map(tuple, groups)), axes, size)
+        return Communication(kind, tuple(map(tuple, groups)), crossed_axes(groups, self.mesh), size)
 
 
 def _only(layout: tuple[tuple[str, ...], ...], axes: set[str]) -> tuple[tuple[str, ...], ...]:

@@ -16,7 +16,7 @@ from typing import Any
 
 from grader.common.observation import ONCE, UNKNOWN, Collective, Interval, Path
 from grader.runner import hlo as compiled_text
-from grader.runner.groups import group_axes, permute_axes
+from grader.runner.groups import crossed_axes
 from grader.runner.hlo import KINDS, Visit, cost_of, listed, replica_groups
 from grader.runner.hlo_text import Computation, hlo_bytes, parse, shapes, trip_count
 from grader.runner.hlo_text import Instruction as Line
@@ -110,14 +110,14 @@ def _rewritten(nameless: Sequence[Collective], gone: Sequence[Collective]) -> li
 
     Each of these becomes at most one of a kind, over its axes, that runs no more often than it did.
     """
-    left: Counter[tuple[str, tuple[str, ...]]] = Counter()
+    left: Counter[tuple[str, str]] = Counter()
     for c in gone:
         for kind in REWRITTEN.get(c.kind, (c.kind,)):
-            left[kind, c.axes] += int(min(c.rounds.most, MAX_ROUNDS))
+            left[kind, c.over] += int(min(c.rounds.most, MAX_ROUNDS))
     added = []
     for c in nameless:
-        if c.rounds.known and c.rounds.most <= left[c.kind, c.axes]:
-            left[c.kind, c.axes] -= int(c.rounds.most)
+        if c.rounds.known and c.rounds.most <= left[c.kind, c.over]:
+            left[c.kind, c.over] -= int(c.rounds.most)
         else:
             added.append(c)
     return added
@@ -296,13 +296,12 @@ class _Reader:
         size = sum(hlo_bytes(shape_of.get(o, "")) for o in one.operands)
         if kind == "permute":
             groups = listed(one.attributes.get("source_target_pairs", ""))
-            axes, members = permute_axes(groups, self.mesh)
         else:
             groups = replica_groups(one.attributes, self.mesh) or []
-            axes, members = group_axes(groups, self.mesh)
-        if members < 2 or not groups:
+        axes = crossed_axes(groups, self.mesh)
+        if not axes:
             return None
-        if kind == "all_reduce" and one is not whole and hlo_bytes(whole.shape) * members == size:
+        if kind == "all_reduce" and one is not whole and hlo_bytes(whole.shape) * max(map(len, groups)) == size:
             kind = "reduce_scatter"  # each keeps its part of the sum: one instruction, which sends no more
         return Communication(kind, tuple(map(tuple, groups)), axes, size)
 

@@ -27,6 +27,7 @@ MAX_VALUES = 8 * MAX_OPERATIONS
 MAX_USES = 12 * MAX_OPERATIONS  # of values, by operations and as results of bodies
 MAX_LEVELS = 16  # loops and branches within one another
 MAX_SIZE = 1 << 62
+MAX_ATTRIBUTES = 4_000  # characters of one operation's
 KINDS = (
     "all_reduce", "all_gather", "reduce_scatter", "all_to_all", "ragged_all_to_all", "permute", "broadcast",
 )  # fmt: skip
@@ -59,7 +60,7 @@ class Communication:
     Attributes:
         kind: one of ``KINDS``.
         groups: device numbers (in mesh order) of each group; of a permute ``(source, target)`` pairs.
-        axes: mesh axes along which the groups lie, or a permute's pairs differ; empty when they follow none.
+        axes: mesh axes that a group crosses: two of its members differ along them. Empty where nothing moves.
         bytes: of its input on one device.
     """
 
@@ -97,6 +98,8 @@ class Operation:
         communication: of a collective.
         bodies: condition and body of a ``while``; the branches of ``case`` and ``if``. What a reduction or a sort applies
             to single elements is left out.
+        attributes: all other attributes as text, and what it applies to single elements; "" unless the ask wants programs
+            compared (``"compared"``).
         file, line: in the learner's source, if known.
     """
 
@@ -112,6 +115,7 @@ class Operation:
     manual: bool = True
     communication: Communication | None = None
     bodies: tuple[Body, ...] = ()
+    attributes: str = ""
     file: str | None = None
     line: int | None = None
 
@@ -139,8 +143,8 @@ class Operations:
 # -- as JSON -----------------------------------------------------------------------------------
 
 USUAL = {
-    "flops": 0, "precision": 1, "length": 0, "number": None, "direction": "", "rounds": None, "manual": True, "file": None,
-    "line": None,
+    "flops": 0, "precision": 1, "length": 0, "number": None, "direction": "", "rounds": None, "manual": True,
+    "attributes": "", "file": None, "line": None,
 }  # fmt: skip
 
 
@@ -246,6 +250,7 @@ class _Reading:
             manual=data.get("manual", True) is True,
             communication=None if about is None else self.communication(about),
             bodies=bodies,
+            attributes=as_text(data.get("attributes", ""), most=MAX_ATTRIBUTES),
             file=None if data.get("file") is None else as_text(data["file"]),
             line=None if data.get("line") is None else as_size(data["line"]),
         )

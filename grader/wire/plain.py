@@ -19,9 +19,9 @@ def as_dict(data: Any) -> dict[str, Any]:
     return data
 
 
-def as_text(data: Any) -> str:
-    """A name of at most 300 characters. Raises TypeError."""
-    if not isinstance(data, str) or len(data) > 300:
+def as_text(data: Any, *, most: int = 300) -> str:
+    """A name of at most so many characters. Raises TypeError."""
+    if not isinstance(data, str) or len(data) > most:
         raise TypeError("not a name")
     return data
 

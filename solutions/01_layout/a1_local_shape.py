@@ -104,7 +104,7 @@ def local_shape_tuples(seen):
     expect_outcomes(seen, ints=True)
 
 
-@exercise.check(uneven_cases, points=0.5, public=True)
+@exercise.check(uneven_cases, points=0.5, public=True, after=local_shape_axes)
 def local_shape_uneven(seen):
     """local_shape: ValueError when a dimension does not divide evenly"""
     expect_outcomes(seen, ints=True)

@@ -12,7 +12,8 @@ JAX has three ways to say where arrays live. The same product in each of them:
 given: the same devices with Explicit axes) and `matmul_manual` (with `jax.shard_map`).
 
 **Budget**, the same for all: one all-gather over y, of `C`, and 2·I·J·K / (X·Y) FLOPs on each device. In the first two
-modes the compiler puts the all-gather in; in the third you do.
+modes the compiler puts the all-gather in; in the third you do. The grader reads the compiled program, which has no Explicit
+types any more: `jax.typeof(c)` shows you whether yours has.
 
 ```
    A[I_X, J] · B[J, K_Y]  =  C[I_X, K_Y]  --all-gather over y--> C[I_X, K]

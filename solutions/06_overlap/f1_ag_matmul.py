@@ -102,14 +102,15 @@ call = exercise.call(
 # A ring of eight, small for its values, and with the sizes of real layers for its time and its memory.
 RING = [{"x": 1, "y": 8}]
 small = exercise.call(
-    ag_matmul, **arrays("float32"), meshes=RING, dims={"B": 3, "D": 40, "F": 56}, hidden_dims={"B": 5, "D": 24, "F": 72}
-)
+    ag_matmul, **arrays("bfloat16"), meshes=RING,
+    dims={"B": 11, "D": 8 * 13, "F": 8 * 17}, hidden_dims={"B": 13, "D": 8 * 17, "F": 8 * 11},
+)  # fmt: skip
 wide = exercise.timing(
-    ag_matmul, **arrays("bfloat16"), meshes=RING, on="v5e:2x4",
+    small, on="v5e:2x4",
     dims={"B": 8192, "D": 16384, "F": 53248}, hidden_dims={"B": 12288, "D": 8192, "F": 49152},
 )  # fmt: skip
 narrow = exercise.timing(
-    ag_matmul, **arrays("bfloat16"), meshes=RING, on="v5e:2x4",
+    small, on="v5e:2x4",
     dims={"B": 16384, "D": 53248, "F": 16384}, hidden_dims={"B": 12288, "D": 49152, "F": 8192},
 )  # fmt: skip
 

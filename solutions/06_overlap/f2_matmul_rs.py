@@ -99,14 +99,15 @@ call = exercise.call(
 # A ring of eight, small for its values, and with the sizes of real layers for its time and its memory.
 RING = [{"x": 1, "y": 8}]
 small = exercise.call(
-    matmul_rs, **arrays("float32"), meshes=RING, dims={"B": 3, "F": 56, "D": 40}, hidden_dims={"B": 5, "F": 72, "D": 24}
-)
+    matmul_rs, **arrays("bfloat16"), meshes=RING,
+    dims={"B": 11, "F": 8 * 17, "D": 8 * 13}, hidden_dims={"B": 13, "F": 8 * 11, "D": 8 * 17},
+)  # fmt: skip
 wide = exercise.timing(
-    matmul_rs, **arrays("bfloat16"), meshes=RING, on="v5e:2x4",
+    small, on="v5e:2x4",
     dims={"B": 8192, "F": 65536, "D": 16384}, hidden_dims={"B": 12288, "F": 65536, "D": 8192},
 )  # fmt: skip
 narrow = exercise.timing(
-    matmul_rs, **arrays("bfloat16"), meshes=RING, on="v5e:2x4",
+    small, on="v5e:2x4",
     dims={"B": 16384, "F": 8192, "D": 53248}, hidden_dims={"B": 12288, "F": 8192, "D": 49152},
 )  # fmt: skip
 

@@ -11,7 +11,7 @@ backward (1F1B), takes just as long and keeps fewer.
 - What is made in a tick can be used from the next one on. `F2` on device s needs `F2` of device s − 1; `B2` needs
   `B2` of device s + 1, and on the last device its own `F2`.
 
-**Budget.** 2 (M + P − 1) ticks. On device s no more than P − s micro-batches are *in flight*: forward has begun and
+**Budget.** 2 (M + P − 1) ticks, idle ones at the end included. On device s no more than P − s micro-batches are *in flight*: forward has begun and
 backward is not yet done.
 
 ```

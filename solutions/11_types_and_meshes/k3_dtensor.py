@@ -17,7 +17,7 @@ language cannot say what the other does, or no array can lie so, raise `ValueErr
 
 - a tuple whose axes do not stand in the mesh's order: from left to right, the list cannot say it;
 - a dimension that its axes do not cut into equal parts;
-- a dimension that the array has not, an axis that the mesh has not, an axis used twice, a list that is not as long as the mesh;
+- a dimension that the array has not (the first is 0, none is -1), an axis that the mesh has not, an axis used twice, a list that is not as long as the mesh;
 - a placement that is none of `"R"`, `"S(d)"`, `"P"`: `"P(max)"` is no sum, and a `"SS(0, 3)"` cuts in strides.
 
 An axis of size 1 is an axis like the others: it keeps its place and its name, for the next mesh may be larger.

@@ -13,7 +13,8 @@ holds consecutive ranks, and inside it links are several times as fast: so the o
 
 **Tasks.**
 
-1. `mesh_for(strategies, devices, node)`: the axes of a mesh with their sizes, outermost first, one for each strategy. A size of -1
+1. `mesh_for(strategies, devices, node)`: the axes of a mesh with their sizes, outermost first, one for each strategy (also where its
+   size is 1: code asks the mesh for the axis by its name). A size of -1
    (one at most) takes what the others leave. Each group of `tp` lies in one node; then each group of `cp` touches as few nodes
    as it can; and `dp_shard` is inside `dp_replicate`. The rest is up to you. `ValueError` where the sizes do not multiply to
    `devices`, or where `tp` does not divide a node.

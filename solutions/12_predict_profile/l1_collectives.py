@@ -29,7 +29,7 @@ device does, so all shapes in it are local. This is a part of such a text, of se
 **Small case.** `%g` above: 512·256 bfloat16 in each of 7 rounds, in each of 3: `("all-gather", 262144, [[0, 4], [1, 5], [2, 6], [3, 7]], 21)`.
 
 The texts are real: eight devices, JAX 0.10 and 0.12, CPU and TPU v5e, without source lines. Those of the checks that you can run stand in
-`_public/l1_collectives.py`; graded ones are others, some with new names, devices, types and rounds. Make your own: compile a program.
+`_public/l1_collectives.py`; graded ones are others, some with new names, devices, types and rounds, or with a line twice. Make your own: compile a program.
 
 **In real systems**: the first question on a slow step is what the compiler put in that nobody asked for; this is how to see it. The newest
 JAX also prints groups by axis, `mesh['x'=2,'y'=4] {'y'}`; none of these texts has it.

@@ -75,7 +75,7 @@ def durations(log):
     ]
 )
 def fit(measured, devices):
-    """(alpha, beta), seconds of a hop and bytes/s of a link, by least squares; ValueError for fewer than two sizes.
+    """(alpha, beta), seconds of a hop and bytes/s of a link, by least squares over all sizes; ValueError for fewer than two sizes.
 
     Some calls are held up by something else and take several times as long: take what resists that, such as the median or the least.
     Up to 5 % off is right.

@@ -19,7 +19,7 @@ from grader.intake.submission import Chunk, Source, Submission
 from tests.made_up import made_up
 
 NAME = "x1_gather"
-CHECKED = '@exercise.check(call, points=1, public=True)\ndef value(seen):\n    """it is whole"""\n    expect_close(seen.out, seen.a)\n'
+CHECKED = '@exercise.check(call, points=1, public=True)\ndef value(seen):\n    """it is whole"""\n    expect_close(seen.out, seen.a)\n    expect_spec(seen.out, P())\n'
 IN_A_LOOP = "for _ in (1,):\n" + "".join(f"    {line}\n" for line in CHECKED.splitlines())
 
 
@@ -42,7 +42,7 @@ def problems(course: Course, workers: Workers) -> list[str]:
     [
         ("", ""),
         ("exercise = Exercise(", "exercise: Exercise = Exercise("),
-        ("from grader.expect import expect_close, expect_collectives", "from grader.expect import *"),
+        ("from grader.expect import expect_close, expect_collectives, expect_spec", "from grader.expect import *"),
         ("A = normal(", "A: object = normal("),
         ("call = exercise.call(", "call: object = exercise.call("),
     ],

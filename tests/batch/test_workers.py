@@ -297,7 +297,7 @@ def run_reply(**changed: Any) -> tuple[dict, list[bytes]]:
     slices = [[[2 * i, 2 * i + 2], [0, 4]] for i in range(4)]
     header = {
         "outputs": [[{"shape": [8, 4], "dtype": "float32", "slices": slices}]], "program": "0",
-        "collectives": [{"kind": "permute", "axes": ["x"], "bytes": 8, "sent": 8}], "memory": 1, "flops": 2, "dot_flops": 2, "typed": False, "mapped": True,
+        "collectives": [{"kind": "permute", "axes": ["x"], "bytes": 8, "sent": 8}], "memory": 1, "flops": 2, "dot_flops": 2, "mapped": True,
         "operations": None,
     }  # fmt: skip
     return header | changed, [bytes(32)] * 4

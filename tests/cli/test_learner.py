@@ -133,7 +133,7 @@ def test_without_names_check_says_what_is_begun_and_the_first_failure(tmp_path: 
     assert "03_matmuls The four cases of a sharded matmul: 1 of 5 begun\n" in done.stdout
     assert "  ✗ c1_no_communication 2 of 3 checks pass; 1 not answered yet\n" in done.stdout
     assert "01_layout Meshes, shardings and local shapes: not begun, 6 exercises\n" in done.stdout
-    assert "the product is not computed inside jax.shard_map" in done.stdout.replace("\n    ", " ")
+    assert "the arithmetic is not in the body of jax.shard_map" in done.stdout.replace("\n    ", " ")
     assert "All of it: shardlings check c1_no_communication; again whenever you save: shardlings watch" in done.stdout
 
 

@@ -94,9 +94,9 @@ def test_equal_axes_are_used_at_once() -> None:
     assert duration(both, place)[0] == pytest.approx(63 / 64 * V / (4 * 5e10) * 1e12, rel=1e-6)
 
 
-def test_groups_that_follow_no_axes_have_no_time() -> None:
-    with pytest.raises(Untimed, match="the groups of this all_gather follow no axes of the mesh"):
-        duration(Communication("all_gather", ((0, 3), (1, 2)), (), 8), ring_of(4))
+def test_groups_of_some_devices_along_an_axis_have_no_time() -> None:
+    with pytest.raises(Untimed, match="the groups of this all_gather are only some of the devices along x"):
+        duration(Communication("all_gather", ((0, 3), (1, 2)), ("x",), 8), ring_of(4))
 
 
 def test_what_moves_nothing_is_none() -> None:

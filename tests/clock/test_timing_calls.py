@@ -25,7 +25,14 @@ IMPORT = "from grader.expect import expect_close, expect_collectives\n"
 WHAT = "@exercise.misconception(fails=value)"
 ON = 'on="v5e:16x16"'
 TIMED = f"""\
-big = exercise.timing(gather, a=A, {ON}, meshes=[{{"x": 256}}], dims={{"I": 1 << 16, "J": 1 << 15}}, hidden_dims={{"I": 1 << 17, "J": 1 << 15}})
+narrow = exercise.call(gather, a=A, meshes=[{{"x": 5}}], dims={{"I": 55, "J": 13}}, hidden_dims={{"I": 65, "J": 11}})
+big = exercise.timing(narrow, {ON}, meshes=[{{"x": 256}}], dims={{"I": 1 << 16, "J": 1 << 15}}, hidden_dims={{"I": 1 << 17, "J": 1 << 15}})
+
+
+@exercise.check(narrow, points=1, public=True, after=value)
+def on_five(seen):
+    \"\"\"it is whole on five devices\"\"\"
+    expect_close(seen.out, seen.a)
 
 
 @exercise.check(big, points=1, public=True, after=value)
@@ -102,7 +109,7 @@ def test_what_fits_a_misconception_by_its_time_gets_its_hint(tmp_path: Path) -> 
 
 def test_learners_are_given_it_without_the_hidden_sizes(tmp_path: Path) -> None:
     text = public_source(timed(tmp_path).exercise("x1_gather"))
-    assert 'big = exercise.timing(gather, a=A, on="v5e:16x16"' in text and "def quick(seen)" in text
+    assert 'big = exercise.timing(narrow, on="v5e:16x16"' in text and "def quick(seen)" in text
     assert "1 << 17" not in text and "hidden_dims" not in text
 
 
@@ -118,11 +125,15 @@ def test_learners_are_given_it_without_the_hidden_sizes(tmp_path: Path) -> None:
         (ON, f'{ON}, axes=["x"]', "axes is the list ['x'], not a dict such as {\"x\": [0, 1]}"),
         (ON, f'{ON}, axes={{"x": "01"}}', "axes: x has the str '01', not positions of the slice's axes such as [0, 1]"),
         (ON, f'{ON}, axes={{"x": [0]}}', "on='v5e:16x16': the mesh (x=256) does not lie on v5e:16x16 as axes={'x': (0,)} says"),
-        ("a=A", "a=A, dim=3", "gather: argument dim is the int 3, not an array such as normal(\"I\", \"J\"); did you mean 'dims'?"),
-        ("timing(gather", 'timing("gather"', "exercise.timing asks the str 'gather', not a task: write its name without quotes"),
+        (ON, f"{ON}, dim=3", "exercise.timing: no such argument 'dim'; did you mean 'dims'?"),
+        ("timing(narrow", "timing(gather", "exercise.timing times the Task gather, not a call: first write call = exercise.call(...)"),
+        ('{"I": 1 << 16, "J": 1 << 15}, h', '{"I": 1 << 16}, h', "gather: dims gives sizes of I, hidden_dims of I, J: both must name the same dimensions"),
+        ('[{"x": 256}]', '[{"x": 16, "y": 16}]', "exercise.timing is on a mesh of x and y, its call on one of x: name the same axes"),
+        ('"J": 13}', '"J": 3}', "exercise.timing: the dimension J of 3 stands for 32768: give it a prime factor of its own larger than 5, the number of devices, such as 7"),
+        ('"J": 11})', '"J": 5})', "exercise.timing: hidden_dims: the dimension J of 5 stands for 32768: give it a prime factor of its own larger than 5, the number of devices, such as 7"),
     ],
 )  # fmt: skip
 def test_what_is_declared_wrongly_is_told_in_a_line(tmp_path: Path, was: str, becomes: str, told: str) -> None:
     with pytest.raises(CourseError) as error:
         timed(tmp_path, was, becomes).exercise("x1_gather")
-    assert str(error.value).split(".py:51: ")[-1] == told
+    assert str(error.value).split(".py:52: ")[-1] == told

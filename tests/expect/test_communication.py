@@ -140,9 +140,21 @@ def test_what_is_found_and_wanted_is_data_too() -> None:
     assert failure.value.actual == {"all_gather x": 1} and failure.value.where == "line 4"
 
 
-def test_groups_that_follow_no_axis_never_fit_a_budget() -> None:
-    text = reason(expect_collectives, seen(collective("all_reduce")), all_reduce={"x": 1})
-    assert text.startswith("all_reduce over devices that follow no mesh axis")
+def test_groups_of_some_devices_are_no_collective_over_the_axis() -> None:
+    pairs = seen(collective("all_reduce", "x", partial=True))
+    text = reason(expect_collectives, pairs, all_reduce={"x": 1})
+    assert text.startswith("all_reduce over some of the devices along x (")
+    assert text.endswith("; the budget is all_reduce over x")
+    both = seen(*pairs.collectives, collective("all_reduce", "x"))
+    assert reason(expect_collectives, both, all_reduce={"x": 2}).startswith("all_reduce over some of the devices")
+
+
+def test_groups_of_some_devices_count_under_every_axis_that_they_cross() -> None:
+    pairs = seen(collective("all_reduce", "x", "y", partial=True))
+    for axis in ("x", "y"):
+        assert f" over {axis}, the budget is 0 B" in reason(expect_traffic, pairs, at_most=0, axis=axis)
+        assert pairs.only(axis=axis).collectives == pairs.collectives
+    expect_traffic(pairs, at_most=0, axis="z")
 
 
 def test_only_local_work() -> None:

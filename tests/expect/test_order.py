@@ -15,7 +15,6 @@ from grader.expect import (
     expect_beside,
     expect_collectives,
     expect_not_waiting,
-    expect_same_structure,
     expect_traffic,
     expect_waits,
     expect_wire_dtype,
@@ -324,45 +323,3 @@ def test_facts_of_a_collective(seen_of: Callable[..., Seen]) -> None:
     assert (permute.dtype, permute.shape, permute.groups) == ("float32", (4, 8), ((0, 1), (1, 2), (2, 3), (3, 0)))
     (total,) = seen_of('\ndef local(a, w):\n    return lax.psum(w, "x")\n', out="P()").collectives
     assert (total.dtype, total.shape, total.groups) == ("float32", (8, 8), ((0, 1, 2, 3),))
-
-
-DIFFERENT = "one that differs in its devices, its loops or what it waits for"
-RING_OF = """
-def local(a, w):
-    parts = []
-    for _ in range({rounds}):
-        arriving = lax.ppermute({sent}, "x", RING)
-        parts.append({taken} @ w)
-        a = arriving
-    return sum(parts)
-"""
-
-
-def test_two_programs_of_one_task_are_compared_by_what_waits_for_what(seen_of: Callable[..., Seen]) -> None:
-    right = {"rounds": 3, "sent": "a", "taken": "a"}
-    small = seen_of(RING_OF.format(**right))
-    expect_same_structure(small, seen_of(RING_OF.format(**right), normal(64, 32, spec=("x", None)), normal(32, 16)))
-    told = "it is another program than the one whose values are judged: of its products and collectives number "
-    for change, end in (
-        ({"rounds": 2}, "3 is dot_general, and with the values' sizes permute over x"),
-        ({"taken": "lax.ppermute(a, 'x', RING)"}, "2 is permute over x, and with the values' sizes dot_general"),
-        (
-            {"sent": "a + (parts[-1][:, :8] if parts else 0)"},
-            f"3 is permute over x, and with the values' sizes {DIFFERENT}",
-        ),
-    ):
-        why = reason(expect_same_structure, small, seen_of(RING_OF.format(**right | change)))
-        assert told in why and end in why, why
-
-
-def test_what_waits_for_something_else_is_another_program(seen_of: Callable[..., Seen]) -> None:
-    text = "def local(a, w):\n    b = lax.ppermute(a, 'x', RING)\n    return b + {} @ w"
-    why = reason(expect_same_structure, seen_of(text.format("a")), seen_of(text.format("b")))
-    assert why.endswith("number 2 is dot_general, and with the values' sizes " + DIFFERENT)
-
-
-def test_rounds_of_loops_are_compared(seen_of: Callable[..., Seen]) -> None:
-    text = "def local(a, w):\n    return lax.fori_loop(0, {}, lambda i, a: lax.ppermute(a @ w, 'x', RING), a)"
-    expect_same_structure(seen_of(text.format(3)), seen_of(text.format(3)))
-    why = reason(expect_same_structure, seen_of(text.format(3)), seen_of(text.format(4)))
-    assert why.endswith(f"number 1 is dot_general, and with the values' sizes {DIFFERENT}")

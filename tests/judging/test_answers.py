@@ -10,7 +10,7 @@ import pytest
 from grader.common.result import Result
 from grader.exercise import Exercise
 from grader.judging.answers import judge
-from grader.judging.kinds.quantities import is_close
+from grader.judging.kinds.quantities import QuantityKind, is_close, numbers_of
 from tests.question import declare
 
 PLAUSIBLE = "not right, and no slip we know; the size is plausible, so look at the formula before the units"
@@ -69,14 +69,34 @@ def test_wrong(raw, reason):
     [
         ("572.4 uB", KIB),
         ("533.1 uB", KIB),
-        (559 * 8, "this looks like bits and bytes mixed up: b is a bit, B is a byte of 8 bits"),
-        (559 / 8, "this looks like bits and bytes mixed up: b is a bit, B is a byte of 8 bits"),
+        (559 * 8, PLAUSIBLE),  # an axis of 8, or 2·4, as well as bits in a byte
+        (559 / 8, PLAUSIBLE),
+        (559 * 1.05, PLAUSIBLE),  # 21/20, of a formula with N + 1 in the place of N
+        (559 * 43 / 42, PLAUSIBLE),
     ],
 )
 @pytest.mark.parametrize("unit", ["uB", "uB/s", "uB/token"])
 def test_bytes_are_mixed_up_only_where_there_are_any(raw, reason, unit):
     raw = raw.replace("uB", unit) if isinstance(raw, str) else raw
     assert verdict(raw, unit=unit).reason == reason
+
+
+@pytest.mark.parametrize(
+    ("drawn", "factor", "named"),
+    [
+        ((), 1.024, True),
+        ((512, 500), 1.024, False),
+        ((125, 127), 1.024, False),  # (127 + 1) / 125
+        ((512, 510), 1.024, True),
+        ((), 1000, True),
+        ((125, 3), 1000, False),  # 8·125
+        ((125, 3), 1e6, True),
+        ((4000, 4), 0.001, False),
+    ],
+)
+def test_a_factor_that_comes_of_the_questions_numbers_is_no_slip_of_units(drawn, factor, named):
+    kind = QuantityKind("MB", 0.02, drawn=numbers_of({"mesh": {"x": drawn[:1]}, "n": drawn[1:], "chip": "v5e"}))
+    assert ("unit is not" in (why := kind.why(kind.read(f"{3e-3 * factor!r} MB"), 3e3)) or why == KIB) == named
 
 
 def test_a_known_slip_gets_its_hint():

@@ -46,7 +46,7 @@ def test_every_fact_has_a_line() -> None:
     ("one", "text"),
     [
         (collective("all_gather", "x", "y", line=3, file="cell 2"), "all_gather over x,y: takes 64 B of a device, which sends 64 B: cell 2, line 3"),
-        (collective("all_reduce", by_compiler=True), "all_reduce over no whole axis: takes 64 B of a device, which sends 64 B: put there by the compiler"),
+        (collective("all_reduce", "x", by_compiler=True, partial=True), "all_reduce over some of the devices along x: takes 64 B of a device, which sends 64 B: put there by the compiler"),
         (collective("permute", "x", shift=-1, line=1, file="a.py"), "permute over x to the device before: takes 64 B of a device, which sends 64 B: a.py:1"),
         (collective("permute", "x", shift=3, line=1, file="a.py"), "permute over x by +3: takes 64 B of a device, which sends 64 B: a.py:1"),
         (collective("permute", "x", count=None, line=1, file="a.py"), "0 or more × permute over x: takes 64 B of a device, which sends 64 B each time: a.py:1"),
@@ -79,7 +79,7 @@ def test_json_has_every_collective_and_null_where_there_is_no_bound() -> None:
     first, second = data["collectives"]
     assert first == {
         "kind": "permute", "axes": ["x"], "bytes": 600, "sent": 600, "rounds": 1, "count": 1, "line": 61, "file": "e4.py",
-        "by_compiler": False, "shift": 1,
+        "by_compiler": False, "shift": 1, "partial": False,
     }  # fmt: skip
     assert second["rounds"] == {"least": 0, "most": None}
     assert data["traffic"] == {"x": {"least": 0, "most": 600}}

@@ -18,7 +18,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.common.observation import UNKNOWN, Collective, Interval, Seen, total
 from grader.exercise import Array, normal
-from grader.expect import Failure, expect_collectives, expect_no_collectives
+from grader.expect import Failure, expect_collectives, expect_no_collectives, expect_traffic
 from grader.runner import admission, execution, facts, groups, hlo, hlo_text
 
 MESH = {"x": 4, "y": 2}
@@ -435,24 +435,23 @@ MAPPED = "jax.shard_map(lambda a, b: a @ b, mesh=mesh, in_specs=(P('x'), P(None,
         (f"[{MAPPED}, a @ b][1]", False),
         (f"[{MAPPED}, jax.jit(lambda a: lax.fori_loop(0, 2, lambda i, c: c + a @ b, jnp.zeros((8, 6))))(a)][1]", False),
         ("jax.shard_map(lambda a: 2 * a, mesh=mesh, in_specs=P('x'), out_specs=P('x'))(a) @ b", False),
+        (f"0 * {MAPPED} + jnp.exp(jnp.log(a)[:, :, None] + jnp.log(b)).sum(1)", False),
+        (f"0 * {MAPPED} + (lax.pow(a[:, :, None] + b, 2.0) - lax.pow(a[:, :, None] - b, 2.0)).sum(1) / 4", False),
+        (f"0 * {MAPPED} + sum(jnp.where(a[:, j, None] > 0, b[j], -b[j]) for j in range(12))", False),
+        (f"2 * {MAPPED}", True),
+        (f"{MAPPED} + b[0]", True),
+        (f"{MAPPED}.reshape(2, 4, 6).transpose(1, 0, 2).reshape(8, 6)", True),
+        (f"jnp.where(jnp.arange(6) < 6, {MAPPED}, 0)", True),
+        (f"{MAPPED}.mean()", True),
     ],
-    ids=["without", "with", "compared", "thrown_away", "in_a_call", "beside"],
-)
-def test_products_in_shard_map_are_told_from_others(look: Callable, body: str, mapped: bool) -> None:
+    ids=[
+        "without", "with", "compared", "thrown_away", "in_a_call", "beside", "by_logarithms", "by_powers", "by_choices",
+        "scaled", "added", "reshaped", "masked", "mean",
+    ],
+)  # fmt: skip
+def test_arithmetic_in_shard_map_is_told_from_other_arithmetic(look: Callable, body: str, mapped: bool) -> None:
     text = f"{IMPORTS}\ndef f(a, b, *, mesh):\n    return {body}\n"
     assert look(text, normal(8, 12, spec=("x", None)), normal(12, 6, spec=(None, "y"))).mapped is mapped
-
-
-@pytest.mark.parametrize("mode", ["Explicit", "Auto"])
-def test_only_explicit_axes_put_shardings_into_types(look: Callable, mode: str) -> None:
-    text = f"""{IMPORTS}
-from jax.sharding import AxisType, Mesh
-def f(a, *, mesh):
-    mesh = Mesh(mesh.devices, mesh.axis_names, axis_types=(AxisType.{mode},) * 2)
-    a = jax.sharding.reshard(a, NamedSharding(mesh, P('x', 'y'))) if {mode == "Explicit"} else a
-    return 2 * a
-"""
-    assert look(text).typed is (mode == "Explicit")
 
 
 # -- what the compiler adds --------------------------------------------------------------------
@@ -601,7 +600,7 @@ def test_unrolled_rounds_and_merged_sums_are_by_hand() -> None:
 
 def test_groups_that_cannot_be_read_may_send_anything() -> None:
     (found,) = hlo.added_by_compiler(program("%r = f32[2,4] all-reduce(%p), replica_groups=new{'x'}"), {"x": 4})
-    assert (found.axes, found.sent) == ((), UNKNOWN)
+    assert (found.axes, found.partial, found.sent) == (("x",), True, UNKNOWN)
 
 
 def test_only_axes_of_a_partly_manual_region_are_the_devices_own(look: Callable, execute: Callable) -> None:
@@ -618,6 +617,12 @@ def f(a, *, mesh):
 
 # -- who talks to whom -------------------------------------------------------------------------
 
+
+def fibres(axes: tuple[str, ...], mesh: dict[str, int]) -> groups.Groups:
+    """Device numbers grouped by equal coordinates on all other axes."""
+    return groups.axis_groups(mesh, range(math.prod(mesh.values())), [(a, 1, None) for a in mesh if a in axes])
+
+
 meshes = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(lambda ns: dict(zip("xyz", ns, strict=False)))
 
 
@@ -625,23 +630,61 @@ meshes = st.lists(st.integers(1, 4), min_size=1, max_size=3).map(lambda ns: dict
 def test_groups_along_axes_are_recognised_in_any_order(mesh: dict[str, int], data: st.DataObject) -> None:
     real = [a for a, n in mesh.items() if n > 1]
     axes = tuple(a for a in real if data.draw(st.booleans()))
-    members = [data.draw(st.permutations(g)) for g in groups.fibres(axes, mesh)]
-    found = groups.group_axes(data.draw(st.permutations(members)), mesh)
-    assert found == (axes, math.prod(mesh[a] for a in axes))
+    members = data.draw(st.permutations([data.draw(st.permutations(g)) for g in fibres(axes, mesh)]))
+    assert groups.crossed_axes(members, mesh) == axes
+    assert not groups.are_partial(members, axes, mesh)
 
 
-def test_groups_that_follow_no_axis_have_no_name() -> None:
-    assert groups.group_axes([[0, 3], [1, 2]], {"x": 2, "y": 2}) == ((), 2)
+@pytest.mark.parametrize(
+    ("members", "mesh", "axes"),
+    [
+        ([[0, 1], [2, 3]], {"x": 4}, ("x",)),
+        ([[0, 2], [1, 3]], {"x": 4}, ("x",)),
+        ([[0, 3], [1, 2]], {"x": 2, "y": 2}, ("x", "y")),
+        ([[0, 1], [2, 4], [3, 5], [6, 7]], {"x": 4, "y": 2}, ("x", "y")),
+        ([[0, 1, 4, 5], [2, 3, 6, 7]], {"x": 4, "y": 2}, ("x", "y")),
+        ([[0, 4], [1, 5], [2, 6], [3, 7]], {"x": 4, "y": 2}, ("x",)),
+        ([[0, 4], [1, 5], [2, 6], [3, 7]], {"x": 2, "y": 2, "z": 2}, ("x",)),
+    ],
+)
+def test_groups_cross_every_axis_along_which_two_members_differ(
+    members: list[list[int]], mesh: dict[str, int], axes: tuple[str, ...]
+) -> None:
+    """A group of some devices along an axis is partial; a whole axis is not, however the mesh is cut."""
+    assert groups.crossed_axes(members, mesh) == axes
+    assert groups.are_partial(members, axes, mesh) == (mesh != {"x": 2, "y": 2, "z": 2})
+
+
+ROUNDS = [[(0, 1), (2, 3)], [(0, 2), (1, 3)], [(0, 3), (1, 2)]]
+
+
+def test_pairs_of_a_tournament_count_under_their_axis(look: Callable) -> None:
+    """Three rounds of pairs over x move as many bytes as a gather: no budget of x may skip them."""
+    pairs = f"for pairs in {ROUNDS}:\n    a = a + lax.psum(a, 'x', axis_index_groups=pairs)\nreturn a"
+    found = look(pairs).collectives
+    assert [(c.kind, c.axes, c.partial, c.sent) for c in found] == [("all_reduce", ("x",), True, 64)] * 3
+    seen = Seen(MESH, collectives=found)
+    assert seen.traffic == {"x": 192} and len(seen.only(axis="x").collectives) == 3
+    assert seen.only(axis="y").collectives == []
+    with pytest.raises(Failure, match="each device sends 192 B over x, the budget is 96 B"):
+        expect_traffic(seen, at_most=96, axis="x")
+
+
+def test_a_sum_over_a_whole_axis_is_not_partial(look: Callable) -> None:
+    whole = look("return lax.psum(a, 'x', axis_index_groups=[[0, 1, 2, 3]])").collectives
+    assert [(c.axes, c.partial) for c in whole] == [(("x",), False)]
+    hop = look("return lax.ppermute(a, 'x', [(0, 1), (1, 0)])").collectives
+    assert [(c.axes, c.partial) for c in hop] == [(("x",), False)]
 
 
 @given(meshes, st.data())
 def test_a_shift_along_an_axis_is_a_permute_over_it(mesh: dict[str, int], data: st.DataObject) -> None:
     axis = data.draw(st.sampled_from(list(mesh)))
     by = data.draw(st.integers(0, 4))
-    rows = groups.fibres((axis,), mesh)
+    rows = fibres((axis,), mesh)
     pairs = [[row[i], row[(i + by) % len(row)]] for row in rows for i in range(len(row))]
     moves = by % mesh[axis] != 0
-    assert groups.permute_axes(pairs, mesh) == (((axis,), 2) if moves else ((), 1))
+    assert groups.crossed_axes(pairs, mesh) == ((axis,) if moves else ())
 
 
 @given(st.integers(0, 1 << 20), st.integers(2, 64))
@@ -697,11 +740,11 @@ def named_groups(*axes: str, mesh: str = '<["x"=4, "y"=2]>', which: str = "@mesh
         (['name = "ring"'], '<["ring"=8]>', "@mesh_0", ("x", "y")),  # a mesh that the learner made
         (['name = "ring", sub_axis_info = (1)4'], '<["ring"=8]>', "@mesh_0", ("x",)),
         (['name = "ring", sub_axis_info = (4)2'], '<["ring"=8]>', "@mesh_0", ("y",)),
-        (['name = "ring", sub_axis_info = (2)4'], '<["ring"=8]>', "@mesh_0", ()),  # halves of x with y
+        (['name = "ring", sub_axis_info = (2)4'], '<["ring"=8]>', "@mesh_0", ("x", "y")),  # halves of x with y
         (['name = "x", sub_axis_info = (1)2', 'name = "x", sub_axis_info = (2)2'], '<["x"=4, "y"=2]>', "@mesh_0", ("x",)),
         (['name = "x"'], '<["x"=2, "y"=4], device_ids=[0, 2, 4, 6, 1, 3, 5, 7]>', "@mesh_0", ("y",)),
         (['name = "p"'], '<["x"=4, "y"=2]>', INLINE.format(""), ("x",)),
-        (['name = "p"'], '<["x"=4, "y"=2]>', INLINE.format(", device_ids = dense<[0, 4, 1, 5, 2, 6, 3, 7]> : tensor<8xi64>"), ()),
+        (['name = "p"'], '<["x"=4, "y"=2]>', INLINE.format(", device_ids = dense<[0, 4, 1, 5, 2, 6, 3, 7]> : tensor<8xi64>"), ("x", "y")),
     ],
 )  # fmt: skip
 def test_groups_named_by_axes_are_read(axes: list[str], mesh: str, which: str, wanted: tuple[str, ...]) -> None:
@@ -738,7 +781,7 @@ def groups_in(attributes: str, mesh: dict[str, int]) -> groups.Groups | None:
 def test_spellings_of_groups_are_one(mesh: dict[str, int], data: st.DataObject) -> None:
     """``{{0,2},{1,3}}``, ``[2,4]<=[4,2]T(1,0)`` and ``mesh['x'=4,'y'=2] {'x'}``."""
     axes = tuple(a for a in mesh if data.draw(st.booleans()))
-    wanted = groups.fibres(axes, mesh)
+    wanted = fibres(axes, mesh)
     listed = ",".join("{" + ",".join(map(str, g)) + "}" for g in wanted)
     order = [i for i, a in enumerate(mesh) if a not in axes] + [i for i, a in enumerate(mesh) if a in axes]
     sizes, turn = ",".join(map(str, mesh.values())), ",".join(map(str, order))

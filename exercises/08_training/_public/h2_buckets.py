@@ -56,7 +56,7 @@ from grader.expect import expect_collectives
 from grader.expect import expect_traffic
 
 
-exercise = Exercise(meshes=[{"dp": 8}, {"dp": 4, "tp": 2}], stars=2, extension=True, hidden_points=0.5)
+exercise = Exercise(meshes=[{"dp": 8}, {"dp": 4, "tp": 2}], stars=2, extension=True, hidden_points=0.25)
 
 
 @exercise.function(
@@ -179,7 +179,17 @@ arrays = {
 }
 
 
+bf16 = {
+    "ws": [normal(*pair, dtype="bfloat16") for pair in ("DE", "EF", "FG", "GK")],
+    "x": normal("B", "D", spec=P("dp"), dtype="bfloat16"),
+    "y": normal("B", "K", spec=P("dp"), dtype="bfloat16"),
+}
+
+
 values = exercise.call(bucketed_grads, **arrays, static={"plan": [[3], [2, 1], [0]]}, returns=like("ws", "grads"), dims={"D": 4, "E": 7, "F": 5, "G": 6, "K": 3, "B": 3 * axis("dp")})
+
+
+narrow = exercise.call(bucketed_grads, **bf16, static={"plan": [[3], [2, 1], [0]]}, returns=like("ws", "grads"), meshes=[{"dp": 8}], dims={"D": 11, "E": 13, "F": 17, "G": 19, "K": 23, "B": 29 * axis("dp")})
 
 
 @exercise.helper
@@ -215,3 +225,9 @@ def bucketed_budget(seen):
     n = seen.mesh["dp"]
     expect_collectives(seen, all_reduce={"dp": len(seen.plan)})
     expect_traffic(seen, at_most=2 * (n - 1) / n * 4 * sum(sizes_of(seen)))
+
+
+@exercise.check(narrow, points=0.25, public=True, after=bucketed_value)
+def bucketed_narrow(seen):
+    """bucketed_grads in bfloat16, as it is timed: every device holds the gradients of all rows"""
+    expect_close(seen.out, grads_on_one_device(seen.ws, seen.x, seen.y))

@@ -72,16 +72,13 @@ from grader.exercise import Exercise
 from grader.hardware import CHIPS
 from grader.hardware import matmul_time
 import math
-from collections import Counter
 import numpy as np
 from grader.exercise import array
 from grader.exercise import like
 from grader.exercise import normal
-from grader.expect import Failure
 from grader.expect import expect_close
 from grader.expect import expect_flops
 from grader.expect import expect_memory
-from grader.expect import expect_same_structure
 from grader.expect import expect_shard_map
 from grader.expect import expect_spec
 from grader.expect import expect_step_time
@@ -284,10 +281,10 @@ OUT = (like("params"), "loss", "norm")
 steps = exercise.call(train_step, params=params(), x=rows, y=due, meshes=[CUBE], returns=OUT, steps=3, dims={"B": 6, "T": 10, "D": 24, "H": 50, "d": 3, "F": 22})
 
 
-wide = normal("B", "T", "D", spec=ROWS, dtype="bfloat16")
+narrow = exercise.call(train_step, params=params("bfloat16"), x=normal("B", "T", "D", spec=ROWS, dtype="bfloat16"), y=array("B", "T", "D", draw=near_or_far, spec=ROWS, dtype="bfloat16"), meshes=[CUBE], returns=OUT, dims={"B": 6, "T": 22, "D": 4 * 17, "H": 26, "d": 19, "F": 46})
 
 
-timed = exercise.timing(train_step, params=params("bfloat16"), x=wide, y=wide, meshes=[CUBE], on="v5p:2x2x2", returns=OUT, dims={"B": 6, "T": 8192, "D": 6400, "H": 50, "d": 128, "F": 25600})
+timed = exercise.timing(narrow, on="v5p:2x2x2", dims={"B": 6, "T": 8192, "D": 6400, "H": 50, "d": 128, "F": 25600})
 
 
 @exercise.helper
@@ -417,7 +414,7 @@ def block_backward(seen):
 @exercise.helper
 def expect_steps(seen):
     """Each step's parameters, loss and norm are those of one device."""
-    for step in seen.steps:
+    for step in seen.steps or [seen]:
         out, back = on_one_device(step.params, step.x)
         grads, _ = back(2 * (out - step.y) / out.size)
         length = np.sqrt(sum((g**2).sum() for g in grads.values()))
@@ -441,33 +438,17 @@ def work_of(seen):
     return 2 * rows * (parameters / seen.dims["D"] - 2), 4 * scores * seen.dims["d"]
 
 
-@exercise.helper
-def operations_of(seen):
-    """How often each operation is written, without those that only change shape or dtype."""
-    shapes = {"constant", "convert", "reshape", "broadcast_in_dim", "transpose", "shard", "unshard"}
-    return Counter(op.name for op in seen.operations.walk() if op.name not in shapes)
+@exercise.check(narrow, points=0.25, public=True, after=step_value)
+def step_narrow(seen):
+    """train_step in bfloat16, as it is timed: loss, norm and parameters are those of one device"""
+    expect_steps(seen)
 
 
-@exercise.check([steps, timed], points=0.5, public=True, after=step_value)
-def step_same(small, large):
-    """train_step: with arrays of real sizes it is the same program, all in shard_map, and does and sends what is needed"""
-    expect_step_time(large, at_most=math.inf)
-    expect_same_structure(small, large)
-    one, two = operations_of(small), operations_of(large)
-    odd = {*(two - one), *(one - two)} - ({"slice", "pad"} - {*(two - one)})
-    if odd:
-        raise Failure(
-            f"with large arrays it is another program than with small ones: look for {', '.join(sorted(odd))}"
-        )
-    dense, scored = work_of(large)
-    last = 1 - 1 / (2 * large.mesh["sp"])
-    expect_flops(large, at_least=3 * (dense + scored * (1 - last)), at_most=4 * (dense + scored))
-    if large.dot_flops.most < 3 * (dense + last * scored):
-        raise Failure("with large arrays queries do not meet all positions before them")
-    sent = sum(c.sent.most * c.count.least for c in large.collectives)
-    needed = sum(due_over(large, 2, 4, 3, 1))
-    if sent < 0.99 * needed:
-        raise Failure(f"a device sends {sent:.4g} bytes: {needed:.4g} are needed", expected=needed, actual=sent)
+@exercise.check(timed, points=0.25, public=True, after=step_value)
+def step_same(seen):
+    """train_step: with arrays of real sizes it is the same program, all in shard_map, and computes nothing twice but what a backward pass needs"""
+    dense, scored = work_of(seen)
+    expect_flops(seen, at_most=4 * (dense + scored))
 
 
 @exercise.check(timed, points=0.75, public=True, after=step_same)

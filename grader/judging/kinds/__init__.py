@@ -8,7 +8,7 @@ from typing import Any, Literal
 from grader.exercise import Choice, Quantity, Question, Spec, Table, Written
 from grader.judging.kinds.choices import LETTERS, ChoiceKind
 from grader.judging.kinds.kind import Kind
-from grader.judging.kinds.quantities import QuantityKind
+from grader.judging.kinds.quantities import QuantityKind, numbers_of
 from grader.judging.kinds.specs import SpecKind
 from grader.judging.kinds.tables import TableKind
 from grader.judging.kinds.written import WrittenKind
@@ -64,12 +64,13 @@ def kind_of(question: Question, drawn: Mapping[str, Any]) -> Kind[Any, Any]:
     """
     match question.answer:
         case Quantity(unit=unit):
-            return QuantityKind(unit, question.rtol)
+            return QuantityKind(unit, question.rtol, drawn=numbers_of(drawn))
         case Spec(axes=axes):
             return SpecKind(axes)
         case Table(columns=columns, rows=rows):
+            numbers = numbers_of(drawn)
             return TableKind(
-                {name: QuantityKind(unit, question.rtol, zero=True) for name, unit in columns.items()}, rows
+                {name: QuantityKind(unit, question.rtol, True, numbers) for name, unit in columns.items()}, rows
             )
         case Choice(options=options):
             return ChoiceKind.drawn(options, drawn)

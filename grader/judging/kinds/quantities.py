@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,17 +12,24 @@ from grader.judging.kinds.kind import is_blank
 from grader.judging.reading import Answer, parse
 from grader.judging.units import DIMENSIONS, OF_DATA, show, unit_of
 
-KIB_RTOL = 0.004
-"""How near an answer must be to the kB/KiB slip: the slip is only 2.4 % and its powers would cover all near misses."""
+EXACT = 1e-4
+"""How near an answer must be to the kB/KiB slip: the slip is only 2.4 %, and (N + 1) / N of a formula comes near its powers."""
+COUNTS = range(1, 9)
+"""Numbers that are in many formulas, beside those that were drawn."""
 
 
 @dataclass(frozen=True)
 class QuantityKind:
-    """``zero``: whether the answer may be 0, as an entry of a table."""
+    """
+    Attributes:
+        zero: whether the answer may be 0, as an entry of a table.
+        drawn: the numbers that were drawn for the question.
+    """
 
     unit: str
     rtol: float
     zero: bool = False
+    drawn: tuple[float, ...] = ()
 
     @property
     def asked(self) -> Sequence[str]:
@@ -71,11 +79,43 @@ class QuantityKind:
             return other
         if want == 0:
             return "not right, and no slip we know"
-        return _generic_slip(given, want, self.unit, self.rtol)
+        return self._generic_slip(given, want)
 
     def _other_dimension(self, given: Answer) -> str:
         asked = unit_of(self.unit)[1]
         return "" if given.dimension == asked else f"{asked} was asked, you gave {given.dimension}"
+
+    def _generic_slip(self, answer: Answer, want: float) -> str:
+        """Why a wrong number may be wrong, without telling the right one.
+
+        A factor is a slip of units only where no factor of the question's own numbers is as large: 8 may be bits in a byte, and
+        as well 2·4 or an axis of 8, so nothing is said of it.
+        """
+        got = answer.value
+        if got <= 0:
+            return f"the answer is positive, you gave {answer}"
+        if is_close(answer.magnitude * unit_of(self.unit)[0], want, self.rtol):
+            return f"the digits are right but the unit is not: you gave {answer}"
+        if self._off_by(1000.0, got / want, self.rtol):
+            return "the digits are right but the unit is not: you are off by a power of 1000"
+        if answer.dimension in OF_DATA and self._off_by(1.024, got / want, min(self.rtol, EXACT)):
+            return (
+                "this looks like kB and KiB mixed up: 1 kB is 1000 B, 1 KiB is 1024 B (MB and MiB, GB and GiB likewise)"
+            )
+        if 1e-3 < got / want < 1e3:
+            return "not right, and no slip we know; the size is plausible, so look at the formula before the units"
+        return "not right: off by more than a factor of 1000, so look at the units first"
+
+    def _off_by(self, base: float, factor: float, rtol: float) -> bool:
+        """Whether a factor is a power of ``base``, and cannot come of the question's numbers."""
+        powers = (base**k for k in (1, -1, 2, -2, 3, -3, 4, -4))
+        return any(is_close(factor, power, rtol) for power in powers) and not self._of_the_question(factor, rtol)
+
+    def _of_the_question(self, factor: float, rtol: float) -> bool:
+        """Whether a factor is a quotient or a product of two counts, numbers that were drawn, or one more or less than one drawn."""
+        numbers = {*COUNTS, *(n + more for n in self.drawn for more in (-1, 0, 1) if n + more > 0)}
+        pairs = itertools.product(numbers, repeat=2)
+        return any(is_close(factor, made, rtol) for a, b in pairs for made in (a / b, a * b, 1 / (a * b)))
 
 
 def is_close(got: float, want: float, rtol: float) -> bool:
@@ -83,27 +123,10 @@ def is_close(got: float, want: float, rtol: float) -> bool:
     return abs(got - want) <= rtol * abs(want)
 
 
-def _generic_slip(answer: Answer, want: float, unit: str, rtol: float) -> str:
-    """Why a wrong number may be wrong, without telling the right one."""
-    got = answer.value
-    if got <= 0:
-        return f"the answer is positive, you gave {answer}"
-    if is_close(answer.magnitude * unit_of(unit)[0], want, rtol):
-        return f"the digits are right but the unit is not: you gave {answer}"
-    if _off_by(got, want, 1000.0, rtol):
-        return "the digits are right but the unit is not: you are off by a power of 1000"
-    if answer.dimension not in OF_DATA:
-        pass  # a time, a count or a rate of FLOPs has no bytes to mix up
-    elif _off_by(got, want, 1.024, min(rtol, KIB_RTOL)):
-        return "this looks like kB and KiB mixed up: 1 kB is 1000 B, 1 KiB is 1024 B (MB and MiB, GB and GiB likewise)"
-    elif _off_by(got, want, 8.0, rtol, powers=(1, -1)):
-        return "this looks like bits and bytes mixed up: b is a bit, B is a byte of 8 bits"
-    if 1e-3 < got / want < 1e3:
-        return "not right, and no slip we know; the size is plausible, so look at the formula before the units"
-    return "not right: off by more than a factor of 1000, so look at the units first"
-
-
-def _off_by(
-    got: float, want: float, base: float, rtol: float, powers: Iterable[int] = (1, -1, 2, -2, 3, -3, 4, -4)
-) -> bool:
-    return any(is_close(got, want * base**k, rtol) for k in powers)
+def numbers_of(drawn: object) -> tuple[float, ...]:
+    """The numbers among what was drawn, also inside of tuples and dicts."""
+    if isinstance(drawn, Mapping):
+        drawn = tuple(drawn.values())
+    if isinstance(drawn, list | tuple):
+        return tuple(number for one in drawn for number in numbers_of(one))
+    return (drawn,) if isinstance(drawn, int | float) and not isinstance(drawn, bool) else ()

@@ -94,7 +94,7 @@ def axes_of_one(seen):
     expect_outcomes(seen, rtol=1e-6)
 
 
-@exercise.check(misplaced, points=0.25, public=True)
+@exercise.check(misplaced, points=0.25, public=True, after=axes_cut_elsewhere)
 def axes_misplaced(seen):
     """axes_time: gathering over an axis that does not cut, or reducing over one that does, raises ValueError"""
     expect_outcomes(seen)

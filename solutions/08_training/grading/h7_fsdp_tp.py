@@ -261,6 +261,20 @@ def bytes_of_whole_arrays(B, D, F, X, Y):
 
 
 @exercise.misconception(of=mlp_2d_bytes)
+def bytes_of_whole_weights(X, **rest):
+    """You gathered whole weights along x. y cuts F: only 1/Y of each weight comes together on a chip."""
+    right = mlp_2d_bytes(X=X, **rest)
+    return {**right, "x": right["x"] * rest["Y"]}
+
+
+@exercise.misconception(of=mlp_2d_bytes)
+def bytes_of_whole_activations(X, **rest):
+    """You sent the whole batch's activations along y. x cuts the batch: only 1/X of them is on a chip."""
+    right = mlp_2d_bytes(X=X, **rest)
+    return {**right, "y": right["y"] * X}
+
+
+@exercise.misconception(of=mlp_2d_bytes)
 def bytes_divided_by_talking_axis(B, D, F, X, Y):
     """You divided by the axis that talks. Gathered over x, weights are cut by y alone; gathered over y, activations by x alone."""
     return {"x": 2 * 2 * D * F / X * (X - 1) / X, "y": 2 * 2 * B * D / Y * (Y - 1) / Y}

@@ -56,7 +56,7 @@ def too_early(when, P):
 
 @exercise.helper
 def each_schedule(seen):
-    """P, M and when each thing is done, of every schedule."""
+    """P, M, when each thing is done and how many ticks there are, of every schedule."""
     for args, got, _ in seen.outcomes:
         of = f"P={args['P']}, M={args['M']}" if seen.public else "some P and M that are not shown here"
         if got.error:
@@ -68,7 +68,7 @@ def each_schedule(seen):
             raise Failure(
                 f"for {of}: {problem}" if seen.public else f"for {of} it is no schedule", staff=f"{args}: {problem}"
             ) from None
-        yield args["P"], args["M"], when, of
+        yield args["P"], args["M"], when, max(map(len, got.value)), of
 
 
 @exercise.check(sizes, points=1, public=True)
@@ -81,7 +81,7 @@ def schedule_complete(seen):
 @exercise.check(sizes, points=1, public=True, after=schedule_complete)
 def schedule_order(seen):
     """schedule_1f1b: nothing is done before what it needs is there"""
-    for P, M, when, of in each_schedule(seen):
+    for P, M, when, _, of in each_schedule(seen):
         problem = too_early(when, P)
         if problem:
             told = f"for {of}: {problem}" if seen.public else f"for {of} something comes too early"
@@ -91,21 +91,20 @@ def schedule_order(seen):
 @exercise.check(sizes, points=1, public=True, after=schedule_order)
 def schedule_makespan(seen):
     """schedule_1f1b: 2 (M + P - 1) ticks"""
-    for P, M, when, of in each_schedule(seen):
-        ticks, most = max(when.values()) + 1, 2 * (M + P - 1)
+    for P, M, when, ticks, of in each_schedule(seen):
+        most, idle = 2 * (M + P - 1), ticks - 1 - max(when.values())
         if ticks > most:
-            told = (
-                f"for {of} it takes {ticks} ticks, the budget is {most}"
-                if seen.public
-                else f"for {of} it takes too long"
+            told = f"it takes {ticks} ticks, the budget is {most}"
+            told += f"; in the last {idle} every device is idle" if idle else ""
+            raise Failure(
+                f"for {of} {told}" if seen.public else f"for {of} it takes too long", staff=f"P={P}, M={M}: {told}"
             )
-            raise Failure(told, staff=f"P={P}, M={M}: {ticks} ticks, budget {most}")
 
 
 @exercise.check(sizes, points=1, after=schedule_order)
 def schedule_in_flight(seen):
     """schedule_1f1b: at most P - s micro-batches are in flight on device s"""
-    for P, M, when, of in each_schedule(seen):
+    for P, M, when, _, of in each_schedule(seen):
         for s in range(P):
             spans = [(when[s, f"F{i}"], when[s, f"B{i}"]) for i in range(M)]
             most = max(sum(first <= tick <= last for first, last in spans) for tick, _ in spans)
@@ -198,6 +197,12 @@ def schedule_one_at_a_time(P, M):
         return [[f"F{i}" if t == s else f"B{i}" if t == span - 1 - s else "" for t in range(span)] for i in range(M)]
 
     return [[cell for part in row(s) for cell in part] for s in range(P)]
+
+
+@exercise.misconception(fails=schedule_makespan)
+def schedule_idle_at_the_end(P, M):
+    """Your grid goes on when all is done. Each cell is a tick: end the rows when the last backward is done."""
+    return [[*row, "", ""] for row in schedule_1f1b(P, M)]
 
 
 @exercise.misconception(fails=schedule_order)

@@ -256,6 +256,12 @@ def stash_of_this(M, P, T, D):
 
 
 @exercise.misconception(of=stash_saved)
+def stash_one_less(M, P, T, D):
+    """You counted P - 1 inputs for your program's stash. Device 0 keeps P: the last of them until its backward."""
+    return (M - P + 1) * 2 * T * D
+
+
+@exercise.misconception(of=stash_saved)
 def stash_of_floats(M, P, T, D):
     """You took four bytes for a number. bfloat16 has two."""
     return (M - P) * 4 * T * D

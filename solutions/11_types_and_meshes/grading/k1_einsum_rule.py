@@ -166,19 +166,19 @@ def of_graphs(seen):
     expect_as_tried(seen, by_einsum)
 
 
-@exercise.check(sums, points=0.5, public=True)
+@exercise.check(sums, points=0.5, public=True, after=of_shards)
 def of_sums(seen):
     """einsum_rule: of a partial sum"""
     expect_as_tried(seen, by_einsum)
 
 
-@exercise.check(apart, points=0.5, public=True)
+@exercise.check(apart, points=0.5, public=True, after=of_shards)
 def no_fit(seen):
     """einsum_rule: ValueError when parts do not fit"""
     expect_as_tried(seen, by_einsum)
 
 
-@exercise.check(mixed, points=0.5)
+@exercise.check(mixed, points=0.5, after=of_sums)
 def no_sum(seen):
     """einsum_rule: ValueError when an einsum does not pass a partial sum on"""
     expect_as_tried(seen, by_einsum)

@@ -87,6 +87,8 @@ def unspoken(rng):
         size = list(case["mesh"].values())[at]
         cut = int(places[at][2:-1])
         yield {**case, "shape": (*shape[:cut], shape[cut] * size + 1, *shape[cut + 1 :])}
+    for places in (["R", "R", "S(-1)"], ["S(-1)", "R", "R"], ["S(0)", "R", "S(-1)"], ["R", "R", "S(-2)"]):
+        yield {**HERE, "placements": places}
 
 
 cuts = exercise.cases(
@@ -152,13 +154,13 @@ def dtensor_ones(seen):
     expect_outcomes(seen)
 
 
-@exercise.check(order, points=0.5, public=True)
+@exercise.check(order, points=0.5, public=True, after=dtensor_cuts)
 def dtensor_order(seen):
     """to_dtensor: ValueError where the order of a tuple would be lost"""
     expect_outcomes(seen)
 
 
-@exercise.check(uneven, points=0.25, public=True)
+@exercise.check(uneven, points=0.25, public=True, after=dtensor_cuts)
 def dtensor_refused(seen):
     """to_dtensor: ValueError for unequal parts and for what array or mesh have not"""
     expect_outcomes(seen)
@@ -176,7 +178,7 @@ def spec_pending(seen):
     expect_outcomes(seen)
 
 
-@exercise.check(back_refused, points=0.25, public=True)
+@exercise.check(back_refused, points=0.25, public=True, after=spec_cuts)
 def spec_refused(seen):
     """to_spec: ValueError for what no spec says"""
     expect_outcomes(seen)
@@ -192,7 +194,7 @@ def silently_reordered(spec, shape, mesh):
     return to_dtensor(P(*entries, unreduced=set(spec.unreduced)), shape, mesh)
 
 
-@exercise.misconception(of=to_dtensor, fails=[dtensor_cuts, dtensor_pending, dtensor_ones, dtensor_order])
+@exercise.misconception(of=to_dtensor, fails=[dtensor_cuts, dtensor_pending, dtensor_ones])
 def alphabet_for_mesh(spec, shape, mesh):
     """You took the order of the names for the order of the mesh. The mesh's order is that of its axes, as it lists them."""
     by_name = dict(sorted(mesh.items()))
@@ -283,6 +285,13 @@ def every_partial_a_sum(placements, shape, mesh):
 def strides_ignored(placements, shape, mesh):
     """You took a strided shard for a plain one. It cuts the dimension in another order, which the list's order does not tell."""
     return to_spec([f"S({place[3]})" if place[:2] == "SS" else place for place in placements], shape, mesh)
+
+
+@exercise.misconception(of=to_spec, fails=spec_refused)
+def counted_from_the_end(placements, shape, mesh):
+    """You took "S(-1)" for the last dimension, as Python's lists do. Dimensions are counted from 0: the array has no dimension -1."""
+    from_the_front = {f"S({dim - len(shape)})": f"S({dim})" for dim in range(len(shape))}
+    return to_spec([from_the_front.get(place, place) for place in placements], shape, mesh)
 
 
 @exercise.misconception(of=to_spec, fails=spec_refused)

@@ -12,16 +12,18 @@ from k4_mesh_for import axes_for, exercise, groups, mesh_for, nodes_of_a_weight,
 AXES = ["pp", "dp_replicate", "dp_shard", "cp", "tp"]
 
 
-def drawn(rng, count, needed, *, rest=None, near=False):
+def drawn(rng, count, needed, *, rest=None, near=False, one=False):
     """Strategies that have these axes and perhaps others, in any order.
 
     Args: rest: one size is -1, or none is; either, unless it is said. near: tp and cp do not fit in a node together.
+        one: the first of the axes has size 1.
     """
     while count:
         names = [axis for axis in AXES if axis in needed or rng.integers(2)]
         sizes = dict(zip(names, rng.choice([2, 3, 4, 6], len(names)).tolist(), strict=True))
         sizes |= {"tp": int(rng.choice([2, 4, 8]))} if "tp" in sizes else {}
         sizes |= {"cp": int(rng.choice([2, 4, 8]))} if "cp" in sizes else {}
+        sizes |= {names[0]: 1} if one and names else {}
         devices = math.prod(sizes.values())
         if len(names) < 2 or devices % 8 or devices > 768 or (near and sizes["tp"] * sizes["cp"] <= 8):
             continue
@@ -94,7 +96,7 @@ def expect_mesh(seen, told):
 SMALL = {"strategies": {"tp": 4, "cp": 2, "dp_shard": -1}, "devices": 32, "node": 8}
 LARGE = {"strategies": {"dp_shard": 3, "tp": 4, "dp_replicate": 2, "pp": 2}, "devices": 48, "node": 8}
 ODD = {"strategies": {"dp_shard": -1, "pp": 3}, "devices": 15, "node": 5}
-sized = exercise.cases(mesh_for, public=[SMALL, LARGE], hidden=lambda rng: [ODD, *drawn(rng, 60, [])])
+sized = exercise.cases(mesh_for, public=[SMALL, LARGE], hidden=lambda rng: [ODD, *drawn(rng, 60, []), *drawn(rng, 20, [], one=True)])
 near = exercise.cases(
     mesh_for,
     public=[SMALL, {"strategies": {"cp": 4, "tp": 4, "pp": 2, "dp_shard": 3}, "devices": 96, "node": 8}],
@@ -163,7 +165,7 @@ def mesh_inner(seen):
     expect_mesh(seen, told)
 
 
-@exercise.check(refused, points=0.25, public=True)
+@exercise.check(refused, points=0.25, public=True, after=mesh_sizes)
 def mesh_refused(seen):
     """mesh_for: ValueError where there is no such mesh"""
     expect_outcomes(seen)
@@ -254,6 +256,12 @@ def product_not_asked(strategies, devices, node):
 def axis_left_negative(strategies, devices, node):
     """You left -1 in the mesh. It stands for what the others leave: devices divided by their product."""
     return [(axis, strategies[axis]) for axis, _ in mesh_for(strategies, devices, node)]
+
+
+@exercise.misconception(of=mesh_for, fails=mesh_sizes)
+def axis_of_one_dropped(strategies, devices, node):
+    """You dropped an axis of size 1. Each strategy has an axis: code that reduces over it asks for it by its name, whatever its size."""
+    return [(axis, size) for axis, size in mesh_for(strategies, devices, node) if size > 1]
 
 
 @exercise.misconception(of=groups, fails=rank_groups)

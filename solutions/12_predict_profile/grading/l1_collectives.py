@@ -53,14 +53,25 @@ def retimed(hlo, rng):
     return hlo
 
 
-def hidden(*names):
-    """Draws: each text as it is, and twice changed."""
+def doubled(hlo, rng):
+    """A collective that is sent twice, by two lines."""
+    lines = re.findall(rf"^  (%\S+) = (.* (?:{'|'.join(KINDS)})\(.*)$", hlo, re.MULTILINE)
+    name, rest = lines[rng.integers(len(lines))]
+    return hlo.replace(f"  {name} = {rest}\n", f"  {name}.again = {rest}\n  {name} = {rest}\n")
+
+
+def hidden(*names, twice=False):
+    """Draws: each text as it is, and twice changed.
+
+    Args: twice: one of the changed texts has two lines that send alike.
+    """
 
     def drawn(rng):
         for name in names:
             yield {"hlo": text(name)}
-            for _ in range(2):
-                yield {"hlo": retimed(retyped(moved(renamed(text(name), rng), rng), rng), rng)}
+            for again in (False, twice):
+                hlo = doubled(text(name), rng) if again else text(name)
+                yield {"hlo": retimed(retyped(moved(renamed(hlo, rng), rng), rng), rng)}
 
     return drawn
 
@@ -87,7 +98,7 @@ spelled = exercise.cases(
 straight = exercise.cases(
     collectives,
     public=[{"hlo": text("step-cpu")}, {"hlo": text("exchange-cpu")}],
-    hidden=hidden("step-cpu-2", "step-cpu-3", "exchange-cpu"),
+    hidden=hidden("step-cpu-2", "step-cpu-3", "exchange-cpu", twice=True),
 )
 looped = exercise.cases(
     collectives,
@@ -260,6 +271,12 @@ def first_of_a_tuple(hlo):
     return read(hlo, bytes_of="first")
 
 
+@exercise.misconception(of=collectives, fails=straight_programs)
+def alike_listed_once(hlo):
+    """You listed alike transfers once. Two lines that send as many bytes in the same groups are two transfers: list both."""
+    return sorted({repr(one): one for one in collectives(hlo)}.values())
+
+
 @exercise.misconception(of=collectives, fails=wrappers)
 def calls_not_followed(hlo):
     """You did not look into the computations that fusions call. A collective may stand in one of them: follow `calls=`."""
@@ -392,6 +409,12 @@ def sent_own_chunk_once(N, **rest):
 def sent_whole_result(N, **rest):
     """You counted the whole result. One part of it is received last and passed on to nobody: N - 1 parts."""
     return sent_by_loops(N=N + 1, **rest)
+
+
+@exercise.misconception(of=sent_by_loops)
+def sent_results_for_parts(N, **rest):
+    """You let a device pass on arrays as large as the result. Each of the N - 1 parts is as large as its operand, 1/N of the result."""
+    return N * sent_by_loops(N=N, **rest)
 
 
 @exercise.misconception(of=sent_by_loops)

@@ -48,13 +48,14 @@ def waited_for(rng):
 
 
 def queued(rng):
-    """A warm-up that nobody waits for, and loops that wait at their end only."""
+    """A warm-up that nobody waits for, loops that wait at their end only, and calls made while a whole array is passed on."""
     for _ in range(12):
         a, b = sizes_of(rng, 2)
+        busy = [[(size, False, True), (size, True, False), (size, True, True)] for size in (a, b)]
         warm, many = int(rng.integers(1, 3)), int(rng.integers(2, 5))
         first = [(a, True, True), *[(a, True, False)] * warm, *[(a, True, True)] * 2]
         then = [(b, True, True), (b, True, False), (b, True, True), *[(b, True, False)] * many, (b, True, True)]
-        yield logged(rng, [*first, *then, (a, True, False), (a, True, True)])
+        yield logged(rng, [*first, *then, *busy[0], *busy[1], (a, True, False), (a, True, True)])
 
 
 def gathered_again(rng):
@@ -102,14 +103,31 @@ some_whole = exercise.cases(
 # -- measured times -------------------------------------------------------------------------------------
 
 
-def measured_on(rng, N):
-    """A ring of N whose line is known: a little jitter, and one or two calls in each size that something else held up."""
+def off_the_line(sizes, due):
+    """Factors for times, up to 8 % off 1: a line through the first size and the last is off too.
+
+    A line through all sizes stays where it was, whether each weighs the same or by one over its time.
+    """
+    lines = np.stack([due**-weight * powers for weight in (0, 2) for powers in (np.ones(len(sizes)), sizes)], axis=1)
+    lines /= np.linalg.norm(lines, axis=0)
+    ends = np.zeros(len(sizes))
+    ends[[0, -1]] = due[0], -due[-1]
+    left = ends - lines @ np.linalg.lstsq(lines, ends, rcond=None)[0]
+    return 1 + 0.08 * (left / due) / np.max(np.abs(left / due))
+
+
+def measured_on(rng, N, uneven=False):
+    """A ring of N whose line is known: a little jitter, and one or two calls in each size that something else held up.
+
+    Args: uneven: each size is a few percent off the line as well.
+    """
     alpha, beta = float(rng.uniform(2e-6, 3e-5)), 10 ** float(rng.uniform(9, 11))
+    few, many = (0.3, 0.7, 1.3, 2.2, 3.6)[: int(rng.integers(3, 6))], (0.3, 0.34, 0.38, 0.8, 1.4, 2.1, 2.8, 3.2, 3.6)
+    sizes = [int(N * alpha * beta * hops * float(rng.uniform(1, 1.03))) for hops in (many if uneven else few)]
+    due = np.array([(N - 1) * (alpha + size / N / beta) for size in sizes])
     found = []
-    for times_hops in (0.3, 0.7, 1.3, 2.2, 3.6)[: int(rng.integers(3, 6))]:
-        size = int(N * alpha * beta * times_hops * float(rng.uniform(1, 1.15)))
-        due = (N - 1) * (alpha + size / N / beta)
-        calls = due * (1 + np.abs(rng.normal(0, 0.002, int(rng.integers(5, 9)))))
+    for size, seconds in zip(sizes, due * off_the_line(np.array(sizes), due) if uneven else due, strict=True):
+        calls = seconds * (1 + np.abs(rng.normal(0, 0.002, int(rng.integers(5, 9)))))
         calls[rng.choice(len(calls), int(rng.integers(1, 3)), replace=False)] *= float(rng.uniform(3, 12))
         found.append((size, [float(f"{seconds:.6g}") for seconds in calls]))
     return {"measured": found, "devices": N}
@@ -123,6 +141,7 @@ lines = exercise.cases(
         {"measured": [(65_536, [2.1e-5, 2.1e-5, 2.1e-5])], "devices": 8},
     ],
     hidden=lambda rng: [*(measured_on(rng, int(N)) for N in rng.permutation([2, 3, 4, 6, 8, 3, 4, 6, 8, 16])),
+                        *(measured_on(rng, N, uneven=True) for N in (3, 4, 8)),
                         {"measured": measured_on(rng, 4)["measured"][:1], "devices": 4}],
 )  # fmt: skip
 
@@ -228,6 +247,12 @@ def timed_from_a_free_device(log):
     )
 
 
+@exercise.misconception(of=durations, fails=timed_alone)
+def whole_calls_passed_over(log):
+    """You passed over the calls of whole arrays. The device runs them too: a call that was made before one was ready waited for it."""
+    return durations([call for call in log if call["cut"]])
+
+
 @exercise.misconception(of=durations, fails=timed_while_moving)
 def whole_input_timed(log):
     """You counted calls whose input was whole already. Nothing moved: as in x = gather(x), from the second round on."""
@@ -305,6 +330,13 @@ def no_latency(measured, devices):
     line(measured)
     sizes, seconds = typical(measured)
     return 0.0, sizes[-1] * (devices - 1) / devices / seconds[-1]
+
+
+@exercise.misconception(of=fit, fails=fitted)
+def through_two_sizes(measured, devices):
+    """You put the line through the first size and the last. Each size is a little off; least squares over all of them average that out."""
+    line(measured)
+    return fit([measured[0], measured[-1]], devices)
 
 
 @exercise.misconception(of=fit, fails=fitted)

@@ -18,7 +18,6 @@ from grader.expect import (
     expect_beside,
     expect_close,
     expect_collectives,
-    expect_flops,
     expect_hidden,
     expect_not_waiting,
     expect_step_time,
@@ -52,22 +51,20 @@ call = exercise.call(
     dims={"I": 16, "J": 10, "K": 24},
     hidden_dims={"I": 24, "J": 9, "K": 40},
 )
-paper = exercise.timing(
+narrow = exercise.call(
     ring_matmul,
     a=normal("I", "J", spec=P("x"), dtype="bfloat16"),
     b=normal("J", "K", spec=P(None, "x"), dtype="bfloat16"),
+    dims={"I": 8 * 11, "J": 13, "K": 8 * 17},
+    hidden_dims={"I": 8 * 13, "J": 11, "K": 8 * 19},
+    meshes=[{"x": 8}],
+)
+paper = exercise.timing(
+    narrow,
     dims={"I": 65536, "J": 8192, "K": 131072},
     hidden_dims={"I": 32768, "J": 8192, "K": 131072},
-    meshes=[{"x": 16}],
-    on="v5e:4x4",
+    on="v5e:2x4",
 )
-
-
-@exercise.helper
-def does_the_work(seen):
-    """Nobody sees what a program computes from arrays of paper size: all hops and all products are there."""
-    expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})
-    expect_flops(seen, at_least=2 * seen.dims["I"] * seen.dims["J"] * seen.dims["K"] / seen.mesh["x"])
 
 
 @exercise.check(call, points=1, public=True)
@@ -89,17 +86,21 @@ def order(seen):
     expect_beside(seen, "permute", of="product")
 
 
+@exercise.check(narrow, points=1, public=True, after=value)
+def ring(seen):
+    """C is A @ B in bfloat16, on the ring that is timed"""
+    expect_close(seen.out, seen.a @ seen.b)
+
+
 @exercise.check(paper, points=1, public=True, after=traffic)
 def hidden(seen):
     """nine tenths of the hops lie under products"""
-    does_the_work(seen)
     expect_hidden(seen, "permute", at_least=0.9)
 
 
 @exercise.check(paper, points=1, after=traffic)
 def fast(seen):
     """the step takes hardly longer than the products"""
-    does_the_work(seen)
     flops = 2 * seen.dims["I"] * seen.dims["J"] * seen.dims["K"] / seen.mesh["x"]
     expect_step_time(seen, at_most=1.25 * flops / CHIPS["v5e"].bf16)
 

@@ -50,7 +50,7 @@ def block_even(seen):
     expect_outcomes(seen, ints=True)
 
 
-@exercise.check(uneven, points=1, public=True)
+@exercise.check(uneven, points=1, public=True, after=block_even)
 def block_uneven(seen):
     """block: ValueError when there are no equal blocks"""
     expect_outcomes(seen, ints=True)

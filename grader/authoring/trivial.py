@@ -1,0 +1,133 @@
+"""Programs that solve nothing, tried on each task: none may earn a point.
+
+A plain function raises one error or returns one value whatever it is given, or returns its first argument. Nothing of it is
+run: what it comes to is known. A traced function returns zeros of the asked shapes, or its first argument.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from grader.authoring.together import tried
+from grader.batch.grade import Grader
+from grader.common.observation import Outcome
+from grader.course.answers import answers
+from grader.course.loading import Course
+from grader.course.reference import reference_source
+from grader.exercise import Check, Exercise, Task
+from grader.expect import show_outcome
+from grader.judging.judge import judge_checks
+from grader.judging.seen import Answered
+
+AT_ONCE = 12
+"""Texts that are traced in one process."""
+RAISES_VALUE_ERROR = Outcome(error="ValueError", kinds=("ValueError",))
+CONSTANTS = [RAISES_VALUE_ERROR, *map(Outcome, (None, 0, True, False, "", [], {}))]
+"""Tried on every plain function. A list and a tuple of the same elements are equal, and so are 0 and 0.0."""
+TRACED = {
+    "returns zeros": """
+import functools
+right_{task} = {task}
+def {task}(*args, **keywords):
+    due = jax.eval_shape(functools.partial(right_{task}, **keywords), *args)
+    return jax.tree.map(lambda one: jax.numpy.zeros(one.shape, one.dtype), due)
+""",
+    "returns its first argument": "def {task}(*args, **keywords):\n    return args[0]\n",
+}
+
+
+@dataclass(frozen=True)
+class Trivial:
+    """A task that does nothing but what ``does`` says, and what it comes to."""
+
+    task: Task
+    does: str
+    found: list[Answered]
+
+
+def trivial_problems(
+    course: Course, grader: Grader, exercise: Exercise, reference: Iterable[Answered]
+) -> Iterator[str]:
+    """Which checks give points to a trivial program, one line each.
+
+    Each task is tried alone, beside right ones; then all tasks that do the same together.
+
+    Args:
+        reference: what the solution came to.
+    """
+    found = {a.ask.same: a.finding for a in reference}
+    graded = [Answered(ask, found[ask.same]) for ask in grader.plan(exercise.id, False)]
+    told: set[str] = set()
+    for some in _tries(trivial_programs(course, grader, exercise, graded)):
+        for check in earned(exercise, graded, some):
+            if check.name not in told:
+                told.add(check.name)
+                yield _problem(check, some)
+
+
+def trivial_programs(
+    course: Course, grader: Grader, exercise: Exercise, reference: list[Answered]
+) -> Iterator[Trivial]:
+    for task in exercise.tasks.values():
+        own = [a for a in reference if a.ask.task == task.name]
+        if task.kind == "function":
+            for does, outcome in trivial_functions(task, own).items():
+                yield Trivial(task, does, [Answered(a.ask, list(map(outcome, a.ask.cases))) for a in own])
+    yield from _traced(course, grader, exercise, reference)
+
+
+def trivial_functions(task: Task, reference: list[Answered]) -> dict[str, Callable[[Mapping], Outcome]]:
+    """What a plain function may do without looking at anything, by what is said of it.
+
+    Beside ``CONSTANTS`` it may do for all arguments what the reference does for some.
+    """
+    some = [outcome for a in reference if isinstance(a.finding, list) for outcome in a.finding]
+    first = next(iter(inspect.signature(task.fn).parameters), None)
+    constants = {_does(outcome): outcome for outcome in [*CONSTANTS, *some]}
+    found = {does: lambda _, outcome=outcome: outcome for does, outcome in constants.items()}
+    return found | {"returns its first argument": lambda case: Outcome(case.get(first))}
+
+
+def _does(outcome: Outcome) -> str:
+    return f"raises {outcome.error}" if outcome.error else show_outcome(outcome).replace("returned", "returns", 1)
+
+
+def _traced(course: Course, grader: Grader, exercise: Exercise, reference: list[Answered]) -> Iterator[Trivial]:
+    own = "import jax\n" + reference_source(exercise, answers(course, exercise, "verify"))
+    tries = [(t, does) for does in TRACED for t in exercise.tasks.values() if t.kind != "function"]
+    for start in range(0, len(tries), AT_ONCE):
+        some = tries[start : start + AT_ONCE]
+        texts = [
+            (own + TRACED[does].format(task=task.name), [a.ask for a in reference if a.ask.task == task.name])
+            for task, does in some
+        ]
+        for (task, does), text, found in zip(some, texts, tried(grader, texts), strict=True):
+            if found := found or tried(grader, [text])[0]:
+                yield Trivial(task, does, found)
+
+
+def _tries(programs: Iterable[Trivial]) -> Iterator[list[Trivial]]:
+    alike: dict[str, list[Trivial]] = {}
+    for one in programs:
+        yield [one]
+        alike.setdefault(one.does, []).append(one)
+    yield from (some for some in alike.values() if len(some) > 1)
+
+
+def earned(exercise: Exercise, reference: list[Answered], programs: Iterable[Trivial]) -> list[Check]:
+    """Checks of these tasks that pass where each is replaced by its trivial program."""
+    replaced = {a.ask: a for one in programs for a in one.found}
+    tasks = {one.task for one in programs}
+    results = judge_checks(exercise, [replaced.get(a.ask, a) for a in reference], public=False)
+    passed = [exercise.checks[r.name] for r in results if r.status == "passed"]
+    return [check for check in passed if tasks & set(check.tasks)]
+
+
+def _problem(check: Check, programs: list[Trivial]) -> str:
+    who = " and ".join(one.task.name for one in programs)
+    return (
+        f"{who}: a function that only {programs[0].does} earns {check.points:g} points in {check.name}: "
+        "let the check come after one on values (after=...)"
+    )

@@ -1,0 +1,96 @@
+"""How sizes of a program on small arrays become those of the same program on large ones.
+
+Each dimension of the small call that has another size in the large one has a prime factor of its own there, larger than the
+number of devices. So the prime factors of a size say which dimensions it is made of, and there is only one size that it can
+have in the large program: 26 = 2 * 13 becomes 2 * T where T is 13. Numbers without such a factor stay as they are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+
+
+class Ambiguous(ValueError):
+    """A dimension, or an axis, has no prime factor of its own; the message names it and mends it."""
+
+
+@dataclass(frozen=True)
+class Substitution:
+    """``ratios``: by prime factor, the factor by which it grows."""
+
+    ratios: Mapping[int, Fraction]
+
+    def of(self, size: int) -> Fraction:
+        """Return the size in the large program; no whole number where it cannot be one."""
+        grown = Fraction(size)
+        for prime, ratio in self.ratios.items():
+            rest = size
+            while rest and rest % prime == 0:
+                rest //= prime
+                grown *= ratio
+        return grown
+
+
+def substitution(
+    small: Mapping[str, int], large: Mapping[str, int], small_mesh: Mapping[str, int], large_mesh: Mapping[str, int]
+) -> Substitution:
+    """Return what turns the dimensions and axes of one call into those of the other.
+
+    Args:
+        small, large: sizes of dimensions by name.
+        small_mesh, large_mesh: sizes of the same axes by name.
+
+    Raises:
+        Ambiguous: a dimension or an axis with two sizes has no prime factor of its own.
+    """
+    axes = _of_axes(small_mesh, large_mesh)
+    devices = math.prod(small_mesh.values())
+    ratios = dict(axes.ratios)
+    for dim, size in small.items():
+        ratio = large[dim] / axes.of(size)
+        if ratio == 1:
+            continue
+        others = [n for other, n in small.items() if other != dim]
+        own = [p for p in _primes(size) if p > devices and not any(n % p == 0 for n in others)]
+        if not own:
+            raise Ambiguous(
+                f"the dimension {dim} of {size} stands for {large[dim]}: give it a prime factor of its own larger than "
+                f"{devices}, the number of devices, such as {_next_prime(devices, others)}"
+            )
+        ratios[max(own)] = ratio
+    return Substitution(ratios)
+
+
+def _of_axes(small: Mapping[str, int], large: Mapping[str, int]) -> Substitution:
+    sizes = [n for n in small.values() if n > 1]
+    for axis, size in small.items():
+        if size != large[axis] and (not _is_prime(size) or sizes.count(size) > 1):
+            raise Ambiguous(
+                f"the mesh axis {axis} of {size} devices stands for {large[axis]}: give it a prime of its own, such as 3 or 5"
+            )
+    return Substitution({n: Fraction(large[axis], n) for axis, n in small.items() if n != large[axis]})
+
+
+def _primes(n: int) -> list[int]:
+    found, p = [], 2
+    while p * p <= n:
+        if n % p == 0:
+            found.append(p)
+            while n % p == 0:
+                n //= p
+        p += 1
+    return [*found, n] if n > 1 else found
+
+
+def _is_prime(n: int) -> bool:
+    return _primes(n) == [n]
+
+
+def _next_prime(least: int, taken: list[int]) -> int:
+    n = least + 1
+    while not _is_prime(n) or any(size % n == 0 for size in taken):
+        n += 1
+    return n

@@ -1,0 +1,213 @@
+"""Whether two programs are one program at two sizes: compared operation by operation, up to one substitution of sizes.
+
+What is timed is never run. That it computes the right values is known only because it equals a small program whose values are
+judged: same operations in the same order, same operands by position, same dtypes and attributes, and each size is the one
+that the substitution makes of the small size.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from grader.common.substitution import Substitution
+from grader.wire.operations import Operation, Operations
+
+NUMBER = re.compile(r"\d+")
+# The shape of their result follows from their operands and attributes, which were compared; that of a collective does, too.
+FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
+NEAR = (1, -1, 2, -2)  # a loop over N devices has N - 2 to N + 2 rounds
+MAX_SUMMED = 12  # arguments, of which any may lie in one flat array
+
+
+@dataclass(frozen=True)
+class Difference:
+    """The first operation that differs; ``line`` and ``file`` say where the large program has it, or else the small one."""
+
+    message: str
+    line: int | None = None
+    file: str = ""
+
+
+def difference(small: Operations, large: Operations, sizes: Substitution) -> Difference | None:
+    """Return how the large program differs from what the substitution makes of the small one; None if it does not."""
+    return _Comparison(small, large, sizes).first_difference()
+
+
+@dataclass
+class _Comparison:
+    """``follows``: pairs of sizes that are no products of dimensions and follow from others: T - 1, arguments in one flat array."""
+
+    small: Operations
+    large: Operations
+    sizes: Substitution
+    follows: set[tuple[int, int]] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        """Any of the arguments may lie in one flat array, as gradients in a bucket do."""
+        sizes = [[math.prod(p.values[v].shape) for v in _arguments(p)] for p in (self.small, self.large)]
+        pairs = list(zip(*sizes, strict=False))[:MAX_SUMMED]
+        if all(self.fits(*pair) for pair in pairs):
+            sums = {(0, 0)}
+            for a, b in pairs:
+                sums |= {(a + x, b + y) for x, y in sums}
+            self.follows |= sums
+
+    def first_difference(self) -> Difference | None:
+        one = two = None
+        for one, two in zip(self.small.walk(), self.large.walk(), strict=False):
+            what = self.kinds(one, two) or self.numbers(one, two) or self.shapes(one, two)
+            if what:
+                return self.differ(one, two, what)
+        counts = [sum(1 for _ in program.walk()) for program in (self.small, self.large)]
+        if counts[0] != counts[1] and one is not None and two is not None:
+            return self.differ(one, two, f"it has {counts[1]} operations, the judged program has {counts[0]}")
+        if (self.small.main.arguments, self.small.main.results) != (self.large.main.arguments, self.large.main.results):
+            return Difference("it returns other values")
+        return None
+
+    def differ(self, one: Operation, two: Operation, what: str) -> Difference:
+        at = two if two.line else one
+        return Difference(what, at.line, at.file or "")
+
+    # what must be equal
+
+    def kinds(self, one: Operation, two: Operation) -> str:
+        """What they are, what they work on, and who talks to whom."""
+        if one.name != two.name:
+            return f"{_of(two, self.large)} is timed, {_of(one, self.small)} is judged"
+        if one.operands != two.operands or one.results != two.results or _bodies(one) != _bodies(two):
+            return f"{_of(two, self.large)} works on other values than in the judged program"
+        for name in ("precision", "direction", "manual"):
+            if (timed := getattr(two, name)) != (judged := getattr(one, name)):
+                return f"{two.name} has {name} {timed}, in the judged program {judged}"
+        dtypes = [[program.values[v].dtype for v in op.results] for op, program in self.both(one, two)]
+        if dtypes[0] != dtypes[1]:
+            return f"{two.name} makes {', '.join(dtypes[1])}, in the judged program {', '.join(dtypes[0])}"
+        return self.communication(one, two)
+
+    def both(self, one: Operation, two: Operation) -> Sequence[tuple[Operation, Operations]]:
+        return (one, self.small), (two, self.large)
+
+    def communication(self, one: Operation, two: Operation) -> str:
+        if one.communication is None or two.communication is None:
+            return ""
+        judged, timed = one.communication, two.communication
+        equal = judged.axes == timed.axes and (self.small.mesh != self.large.mesh or judged.groups == timed.groups)
+        return "" if equal else f"{two.name} goes between other devices than in the judged program"
+
+    # what the substitution decides
+
+    def numbers(self, one: Operation, two: Operation) -> str:
+        """The attributes of both, and the rounds of a loop."""
+        judged, timed = (NUMBER.sub("#", op.attributes) for op in (one, two))
+        if judged != timed:
+            return f"{two.name} is another one: {_differing(one.attributes, two.attributes)}"
+        if not self.rounds(one.rounds, two.rounds):
+            return f"the loop has {two.rounds} rounds, in the judged program {one.rounds}{self.due(one.rounds or 0)}"
+        if one.name in ("slice", "pad"):
+            return self.slice(one, two) if one.name == "slice" else self.pad(one, two)
+        for a, b in zip(_numbers(one), _numbers(two), strict=True):
+            if not self.fits(a, b):
+                return f"{two.name} has {b:,} where the judged program has {a:,}{self.due(a)}"
+        return ""
+
+    def rounds(self, one: int | None, two: int | None) -> bool:
+        """Rounds fit, or are by the same few more or less than a size that grows: N - 1 rounds of N devices."""
+        if one is None or two is None:
+            return one == two
+        return self.fits(one, two) or any(self.sizes.of(one + k) == two + k != one + k for k in NEAR if one + k > 0)
+
+    def slice(self, one: Operation, two: Operation) -> str:
+        """Each bound is the same size from the beginning, or from the end, of the array that is cut."""
+        wholes = [program.values[op.operands[0]].shape for op, program in self.both(one, two)]
+        bounds = [_by_name(op.attributes) for op in (one, two)]
+        for name in ("start_indices", "limit_indices", "strides"):
+            for whole, a, b in zip(zip(*wholes, strict=True), bounds[0][name], bounds[1][name], strict=True):
+                from_end = name != "strides" and self.fits(whole[0] - a, whole[1] - b)
+                if not (self.fits(a, b) or from_end):
+                    return f"slice cuts at {b:,} where the judged program cuts at {a:,}{self.due(a)}"
+        return ""
+
+    def pad(self, one: Operation, two: Operation) -> str:
+        """What is added on each side fits, or follows from a whole that fits: the transpose of a slice."""
+        amounts = [_by_name(op.attributes) for op in (one, two)]
+        wholes = [program.values[op.results[0]].shape for op, program in self.both(one, two)]
+        for dim, whole in enumerate(zip(*wholes, strict=True)):
+            low, high, inner = (
+                tuple(each[name][dim] for each in amounts)
+                for name in ("edge_padding_low", "edge_padding_high", "interior_padding")
+            )
+            right = [self.fits(*pair) for pair in (low, high)]
+            if not self.fits(*inner) or not (all(right) or (any(right) and self.fits(*whole))):
+                (a, b) = low if not right[0] else high
+                return f"pad adds {b:,} where the judged program adds {a:,}{self.due(a)}"
+        return ""
+
+    def shapes(self, one: Operation, two: Operation) -> str:
+        for x, y in zip(one.results, two.results, strict=True):
+            pairs = list(zip(self.small.values[x].shape, self.large.values[y].shape, strict=False))
+            if len(self.small.values[x].shape) != len(self.large.values[y].shape):
+                return f"{two.name} makes an array of {len(self.large.values[y].shape)} dimensions, in the judged program another"
+            if one.name == "concatenate":
+                self.follows |= self.partial_sums(one, two)
+            odd = [pair for pair in pairs if not self.fits(*pair)]
+            known = one.name in FOLLOWS or one.communication or (one.name == "reshape" and len(odd) == 1)
+            if odd and not known:
+                (a, b) = odd[0]
+                return f"{_of(two, self.large)} has a size of {b:,} where the judged program has {a:,}{self.due(a)}"
+            self.follows |= set(odd)
+        return ""
+
+    def partial_sums(self, one: Operation, two: Operation) -> set[tuple[int, int]]:
+        """Where the parts of a concatenation begin and end: whoever takes it apart cuts there."""
+        (along,) = _numbers(one)[:1]
+        sizes = [[program.values[v].shape[along] for v in op.operands] for op, program in self.both(one, two)]
+        ends = [list(itertools.accumulate(each)) for each in sizes]
+        return set(zip(*ends, strict=True))
+
+    def fits(self, judged: int, timed: int) -> bool:
+        return self.sizes.of(judged) == timed or (judged, timed) in self.follows
+
+    def due(self, judged: int) -> str:
+        """What the substitution makes of a size, where it is another one."""
+        grown = self.sizes.of(judged)
+        return f", which stands for {int(grown):,}" if grown != judged and grown.denominator == 1 else ""
+
+
+def _arguments(program: Operations) -> list[int]:
+    """What each device is given: the operands of shard_map as it holds them, or else the program's arguments."""
+    cut = [op.results[0] for op in program.main.operations if op.name == "shard"]
+    return cut or list(program.main.arguments)
+
+
+def _numbers(op: Operation) -> list[int]:
+    return [int(n) for n in NUMBER.findall(op.attributes)]
+
+
+def _by_name(attributes: str) -> Mapping[str, list[int]]:
+    """``start_indices = array<i64: 0, 5>, ...`` by name."""
+    found = re.findall(r"(\w+) = array<i64(?:: ([-\d, ]*))?>", attributes)
+    return {name: [int(n) for n in re.findall(r"-?\d+", numbers)] for name, numbers in found}
+
+
+def _bodies(op: Operation) -> Any:
+    return [(body.arguments, body.results) for body in op.bodies]
+
+
+def _differing(one: str, two: str) -> str:
+    """The first attribute that differs, of both."""
+    for a, b in itertools.zip_longest(one.split(", "), two.split(", "), fillvalue="nothing"):
+        if NUMBER.sub("#", a) != NUMBER.sub("#", b):
+            return f"{b[:60] or 'another value'}, in the judged program {a[:60] or 'another value'}"
+    return "its attributes differ"
+
+
+def _of(op: Operation, program: Operations) -> str:
+    """``dot_general of bfloat16[16, 24] and bfloat16[24, 8]``."""
+    arrays = [program.values[v] for v in op.operands[:2]]
+    return f"{op.name}{' of ' if arrays else ''}{' and '.join(f'{a.dtype}{list(a.shape)}' for a in arrays)}"

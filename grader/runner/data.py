@@ -1,0 +1,85 @@
+"""Which values of a program are data: those that its arguments flow into."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from grader.runner.admission import callee_of, walk
+
+RETURNS = {"func.return", "stablehlo.return", "sdy.return"}
+BRANCHES = {"stablehlo.case", "stablehlo.if"}
+BODIES = {"sdy.manual_computation", "sdy.named_computation"}
+
+
+def data_of(functions: Mapping[str, Any]) -> set[Any]:
+    """Return the values that an argument of main flows into.
+
+    The others are given by the program itself: constants, places in the mesh, and what is computed from those alone.
+    Comparing, choosing and converting data gives data. A branch or a loop whose condition is data gives data.
+    A value of a function is data if any call of that function makes it so.
+
+    Args:
+        functions: the functions of a module by name.
+    """
+    calls: dict[str, list[Any]] = {name: [] for name in functions}
+    for function in functions.values():
+        for op in walk(function):
+            if (callee := callee_of(op)) is not None:
+                calls[callee].append(op)
+    found: set[Any] = set()
+    left = list(_arguments(functions["main"]))
+    while left:
+        value = left.pop()
+        if value not in found:
+            found.add(value)
+            for use in value.uses:
+                left += _reached(use.owner.operation, use.operand_number, functions, calls)
+    return found
+
+
+def _reached(op: Any, number: int, functions: Mapping[str, Any], calls: Mapping[str, list[Any]]) -> Iterator[Any]:
+    """The values that operand ``number`` flows into, one step on."""
+    if op.name in RETURNS:
+        yield from _returned(op, number, calls)
+    elif (callee := callee_of(op)) is not None:
+        yield _first(functions[callee]).arguments[number]
+    elif op.name == "stablehlo.while":
+        yield from _carried(op, number)
+    elif op.name in BODIES:
+        yield _first(op).arguments[number]
+    else:  # also the condition of a branch, and what a reduction takes
+        yield from op.results
+        yield from _arguments(op)
+
+
+def _returned(op: Any, number: int, calls: Mapping[str, list[Any]]) -> Iterator[Any]:
+    """The same for value ``number`` of what a region gives back."""
+    around = op.parent.operation
+    if around.name == "func.func":
+        for call in calls[around.attributes["sym_name"].value]:
+            yield call.results[number]
+    elif around.name == "stablehlo.while" and op != list(_first(around))[-1].operation:
+        yield from _carried(around, number)
+    elif around.name in BODIES or around.name in BRANCHES:
+        yield around.results[number]
+    else:  # also the condition of a loop, which decides how often it runs
+        yield from around.results
+        yield from _arguments(around)
+
+
+def _carried(loop: Any, number: int) -> Iterator[Any]:
+    """Value ``number`` of a loop: in the condition, in the body, and after it."""
+    for region in loop.regions:
+        yield region.blocks[0].arguments[number]
+    yield loop.results[number]
+
+
+def _first(op: Any) -> Any:
+    return op.regions[0].blocks[0]
+
+
+def _arguments(op: Any) -> Iterator[Any]:
+    for region in op.regions:
+        for block in region:
+            yield from block.arguments

@@ -1,0 +1,208 @@
+"""trivial: a check that gives points to a program that solves nothing is named; the course has none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from grader.authoring import verify
+from grader.authoring.trivial import CONSTANTS, RAISES_VALUE_ERROR, Trivial, earned, trivial_functions
+from grader.batch.grade import Grader
+from grader.batch.workers import Workers
+from grader.course.loading import Course, load_course
+from grader.exercise import Cases, Exercise
+from grader.judging.plan import plan
+from grader.judging.seen import Answered, reference_outcome
+from tests.made_up import COURSE, made_up
+
+FUNCTION = '''\
+"""# X1 Halves
+
+Say what to do.
+"""
+
+from grader.exercise import Exercise
+from grader.expect import expect_outcomes
+
+exercise = Exercise()
+
+
+@exercise.function(hints=["a nudge"])
+def half(n, unit):
+    """Half of an even number of apples; ValueError for an odd one, KeyError for another unit."""
+    if unit != "apples":
+        raise KeyError(unit)
+    if n % 2:
+        raise ValueError(n)
+    return n // 2
+
+
+def apples(*numbers):
+    return [{"n": n, "unit": "apples"} for n in numbers]
+
+
+even = exercise.cases(half, public=apples(2, 6), hidden=lambda rng: apples(10, 14))
+odd = exercise.cases(half, public=apples(3, 5))
+other = exercise.cases(half, public=[{"n": 2, "unit": "apples"}], hidden=lambda rng: [{"n": 2, "unit": "pears"}])
+none = exercise.cases(half, public=apples(0))
+
+
+@exercise.check(even, points=1, public=True)
+def halved(seen):
+    """a half"""
+    expect_outcomes(seen)
+
+
+@exercise.check(odd, points=0.5, public=True, after=halved)
+def refused(seen):
+    """odd numbers"""
+    expect_outcomes(seen)
+
+
+@exercise.check(other, points=0.5, after=halved)
+def units(seen):
+    """other units"""
+    expect_outcomes(seen, where=lambda case: case["unit"] != "apples")
+
+
+@exercise.check(none, points=0.25, public=True, after=halved)
+def nothing(seen):
+    """nothing is halved to nothing"""
+    expect_outcomes(seen)
+
+
+@exercise.misconception(fails=halved)
+def doubled(n, unit):
+    """You doubled."""
+    return half(n, unit) * 4
+
+
+@exercise.misconception(fails=refused)
+def rounded(n, unit):
+    """You rounded."""
+    return half(n - n % 2, unit)
+
+
+@exercise.misconception(fails=units)
+def pears(n, unit):
+    """You halved pears."""
+    return half(n, "apples")
+
+
+@exercise.misconception(fails=nothing)
+def none_refused(n, unit):
+    """Nothing has a half."""
+    return half(n, unit) if n else None
+'''
+
+
+def functions(folder: Path, was: str = "", becomes: str = "") -> Course:
+    """A course with one plain function, and one text of its exercise replaced."""
+    place = folder / "solutions" / "01_gather"
+    place.mkdir(parents=True, exist_ok=True)
+    assert was in FUNCTION
+    (place / "x1_gather.py").write_text(FUNCTION.replace(was, becomes) if was else FUNCTION)
+    (folder / "course.yaml").write_text(COURSE)
+    return load_course(folder / "course.yaml")
+
+
+@pytest.fixture(scope="module")
+def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
+    made = Workers(made_up(tmp_path_factory.mktemp("course")), "none")
+    yield made
+    made.close()
+
+
+def problems(course: Course, workers: Workers) -> list[str]:
+    grader = Grader(course, "none", here=cast(Any, workers))
+    return list(verify.exercise_problems(course, grader, "x1_gather"))
+
+
+def test_checks_that_only_a_working_function_passes_are_no_problem(workers: Workers, tmp_path: Path) -> None:
+    assert problems(functions(tmp_path), workers) == []
+
+
+@pytest.mark.parametrize(
+    ("was", "becomes", "does", "check"),
+    [
+        ("public=True, after=halved)\ndef refused", "public=True)\ndef refused", "raises ValueError", "0.5 points in refused"),
+        ("after=halved)\ndef units", ")\ndef units", "raises KeyError", "0.5 points in units"),
+        ("public=True, after=halved)\ndef nothing", "public=True)\ndef nothing", "returns 0", "0.25 points in nothing"),
+        ("apples(10, 14)", "apples(10, 10)", "", ""),
+        (
+            "public=apples(2, 6), hidden=lambda rng: apples(10, 14)",
+            "public=apples(6, 6)",
+            "returns 3",
+            "1 points in halved",
+        ),
+        ("return n // 2\n", "return n\n", "returns its first argument", "1 points in halved"),
+    ],
+    ids=["refusal", "hidden-refusal", "zero", "two-values", "one-value", "first-argument"],
+)  # fmt: skip
+def test_a_function_that_solves_nothing_and_earns_points_is_told(
+    workers: Workers, tmp_path: Path, was: str, becomes: str, does: str, check: str
+) -> None:
+    found = [line for line in problems(functions(tmp_path, was, becomes), workers) if "a function that only" in line]
+    due = f"half: a function that only {does} earns {check}: let the check come after one on values (after=...)"
+    assert found[:1] == ([due] if does else [])
+
+
+UNCHECKED = '''
+@exercise.check(call, points=1)
+def silent(seen):
+    """it sends little"""
+    assert seen.collectives is not None
+
+
+@exercise.misconception(fails=value)'''
+
+
+def test_a_program_of_zeros_that_earns_points_is_told(workers: Workers, tmp_path: Path) -> None:
+    course = made_up(tmp_path, "\n@exercise.misconception(fails=value)", UNCHECKED)
+    assert [line for line in problems(course, workers) if "a function that only" in line] == [
+        "gather: a function that only returns zeros earns 1 points in silent: "
+        "let the check come after one on values (after=...)"
+    ]
+
+
+def test_a_program_that_returns_its_argument_and_earns_points_is_told(workers: Workers, tmp_path: Path) -> None:
+    course = made_up(tmp_path, "    expect_spec(seen.out, P())\n")
+    assert "gather: a function that only returns its first argument earns 1 points in value: " in str(
+        problems(course, workers)
+    )
+
+
+def test_a_function_returns_or_raises_whatever_the_solution_does_for_some_arguments(tmp_path: Path) -> None:
+    exercise = functions(tmp_path).exercise("x1_gather")
+    does = trivial_functions(exercise.tasks["half"], in_process(exercise, "a seed"))
+    assert {"raises ValueError", "raises KeyError", "returns 1", "returns 5", "returns 7", "returns 0"} <= does.keys()
+    assert {"returns None", "returns []", "returns {}", "returns ''", "returns True", "returns False"} <= does.keys()
+    assert len(does) == len(CONSTANTS) + len(["KeyError", 1, 3, 5, 7, "first argument"])
+
+
+def in_process(exercise: Exercise, seed: str) -> list[Answered]:
+    """What the solution's plain functions come to."""
+    asks = [ask for ask in plan(exercise, public=False, seed=seed) if isinstance(ask.of, Cases)]
+    return [Answered(ask, [reference_outcome(exercise.tasks[ask.task], case) for case in ask.cases]) for ask in asks]
+
+
+def test_raising_value_error_everywhere_earns_nothing() -> None:
+    course = load_course(Path(__file__).parents[2] / "course.yaml")
+    tried = 0
+    for name in course.module_of:
+        exercise = course.exercise(name)
+        functions = {task.name: task for task in exercise.tasks.values() if task.kind == "function"}
+        reference = in_process(exercise, course.config.seed) if functions else []
+        raising = [
+            Trivial(task, "raises ValueError", [
+                Answered(a.ask, [RAISES_VALUE_ERROR] * len(a.ask.cases)) for a in reference if a.ask.task == task.name
+            ])
+            for task in functions.values()
+        ]  # fmt: skip
+        for some in [*([one] for one in raising), raising]:
+            assert [f"{name}: {check.name}" for check in earned(exercise, reference, some)] == []
+        tried += len(raising)
+    assert tried > 30

@@ -1,0 +1,110 @@
+"""A timed program stands beside the program whose values are judged: which one that is, and what comes of faults."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from grader.common.observation import Fault, Observation
+from grader.exercise import Exercise, normal
+from grader.judging.judge import judge_checks
+from grader.judging.pairing import TOO_LARGE, paired, partner
+from grader.judging.plan import Ask, plan
+from grader.judging.seen import Answered
+from grader.wire.operations import Body, Operation, Operations, Value
+
+
+def exercise() -> Exercise:
+    """A body in both modes; its values have a check that graders alone see, its time a public one."""
+    made = Exercise(meshes=[{"x": 4}, {"x": 8}], id="e")
+
+    @made.body(out_specs=(), check_vma="both")
+    def double(a):
+        """2 a"""
+
+    values = made.call(double, a=normal("I"), dims={"I": 11}, hidden_dims={"I": 13})
+    time = made.timing(values, on="v5e:2x4", meshes=[{"x": 8}], dims={"I": 1024}, hidden_dims={"I": 2048})
+
+    @made.check(values, points=1)
+    def value(seen):
+        """it is doubled"""
+
+    @made.check(values, points=1)
+    def traffic(seen):
+        """nothing is sent"""
+
+    @made.check(time, points=1, public=True)
+    def quick(seen):
+        """it is quick"""
+
+    return made
+
+
+def program(ask: Ask, name: str = "add") -> Observation:
+    """One operation on the call's array."""
+    values = (Value((ask.dims["I"],), "float32"),) * 2
+    found = Operations(dict(ask.mesh), values, Body((0,), (Operation(name, (0,), (1,), line=7),), (1,)))
+    return Observation([[]] * len(ask.inputs), [], 0, operations=found)
+
+
+def answered(made: Exercise, *, public: bool = False, name: str = "add") -> list[Answered]:
+    """``name``: what the timed program does; the small one adds."""
+    asks = plan(made, public=public, seed="s")
+    return [Answered(ask, program(ask, name if ask.dims["I"] > 1000 else "add")) for ask in asks]
+
+
+def timed(found: list[Answered]) -> list[Answered]:
+    return [a for a in found if a.ask.of.timing]  # type: ignore[union-attr]
+
+
+def test_the_partner_has_the_sizes_the_mode_and_the_mesh() -> None:
+    found = answered(exercise())
+    assert len(timed(found)) == 4
+    for one in timed(found):
+        beside = partner(one.ask, found)
+        assert beside.ask.dims["I"] == (13 if one.ask.hidden else 11)
+        assert (beside.ask.check_vma, beside.ask.mesh, beside.ask.secret) == (one.ask.check_vma, {"x": 8}, False)
+
+
+def test_values_are_asked_for_wherever_their_program_is_timed() -> None:
+    found = answered(exercise(), public=True)
+    assert {a.ask.dims["I"] for a in found} == {11, 1024}
+    assert all(a.ask.compared and a.ask.for_tracer([])["compared"] for a in found)
+    assert paired(found) == found
+
+
+def test_an_equal_program_stays_and_another_one_is_a_fault_with_its_line() -> None:
+    equal = answered(exercise())
+    assert paired(equal) == equal
+    faults = [a.finding for a in timed(paired(answered(exercise(), name="tanh")))]
+    told = (
+        "the program that is timed is not the one whose values are judged: tanh of float32[1024] is timed, add of float32[11] "
+        "is judged. Write one program for all sizes: decide nothing by a shape"
+    )
+    assert faults[0] == Fault("refused", told, 7, "", ran=True) and len(faults) == 4
+
+
+def test_what_stopped_the_values_stops_the_time() -> None:
+    fault = Fault("raised", "ValueError: no", 3)
+    found = [a if a.ask.of.timing else replace(a, finding=fault) for a in answered(exercise())]  # type: ignore[union-attr]
+    assert all(a.finding == fault for a in timed(paired(found)))
+
+
+def test_a_program_too_large_to_be_compared_is_the_learners() -> None:
+    made = exercise()
+    found = [replace(a, finding=replace(a.finding, operations=None)) for a in answered(made)]  # type: ignore[type-var]
+    assert {a.finding.message for a in timed(paired(found)) if isinstance(a.finding, Fault)} == {TOO_LARGE}
+    results = judge_checks(made, found, public=False)
+    assert [r.status for r in results] == ["passed", "passed", "failed"] and TOO_LARGE in results[-1].reason
+
+
+def test_a_timing_check_comes_after_the_first_check_of_its_values() -> None:
+    assert exercise().checks["quick"].after == ("value",)
+
+
+@pytest.mark.parametrize("public", [True, False])
+def test_asks_of_calls_that_nobody_times_are_not_compared(public: bool) -> None:
+    made = exercise()
+    made.checks = {name: check for name, check in made.checks.items() if name != "quick"}
+    assert not any(ask.compared or "compared" in ask.for_tracer([]) for ask in plan(made, public=public, seed="s"))

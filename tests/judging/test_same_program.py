@@ -1,0 +1,190 @@
+"""Programs at two sizes, compared operation by operation: honest ones in many styles pass, each kind of fake is named."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from grader.common.observation import Timing
+from grader.common.substitution import substitution
+from grader.exercise import normal
+from grader.judging.same_program import Difference, difference
+from grader.runner import operations
+from grader.wire.operations import Operations, from_text, to_text
+
+MESH = {"x": 4}
+SMALL, LARGE = {"B": 4 * 11, "D": 4 * 13, "F": 17}, {"B": 4 * 4096, "D": 2048, "F": 8192}
+HEAD = """
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+RING = [(i, (i + 1) % 4) for i in range(4)]
+"""
+RING = """
+def local(a, w):
+    total = a @ w
+    for hop in range(3):
+        a = lax.ppermute(a, "x", RING)
+        total = total + a @ w
+    return total
+"""
+
+
+@pytest.fixture
+def program(traced: Callable[..., Any]) -> Callable[..., Operations]:
+    def program(body: str, dims: dict[str, int], mesh: dict[str, int] = MESH, dtype: str = "float32") -> Operations:
+        """Of ``def local(a, w)`` with a[B_x, D] and w[D, F]."""
+        text = f"""{HEAD}
+{body}
+
+def f(a, w, *, mesh):
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x"), P()), out_specs=P("x"), check_vma=False)(a, w)
+"""
+        arrays = (
+            normal(dims["B"], dims["D"], spec=("x",), dtype=dtype),
+            normal(dims["D"], dims["F"], dtype=dtype),
+        )
+        made = traced(text, *arrays, mesh=mesh, timing=Timing("v5e:16x16"))
+        read = operations.read(made.form.parse(), made.request["mesh"], {"a.py"}, compared=True)
+        assert read is not None
+        return from_text(to_text(read))
+
+    return program
+
+
+def compared(program: Callable[..., Operations], body: str, other: str | None = None) -> Difference | None:
+    """How the second program, or the same text, on large arrays differs from the first on small ones."""
+    sizes = substitution(SMALL, LARGE, MESH, MESH)
+    return difference(program(body, SMALL), program(other or body, LARGE), sizes)
+
+
+HONEST = {
+    "a ring": RING,
+    "einsum": RING.replace("a @ w", "jnp.einsum('bd,df->bf', a, w)"),
+    "a loop": "def local(a, w):\n    return lax.fori_loop(0, 3, lambda i, t: t + lax.ppermute(t, 'x', RING), a @ w)",
+    "a scan over rows": "def local(a, w):\n    return lax.scan(lambda c, row: (c, row @ w), 0, a)[1]",
+    "all but the last column": "def local(a, w):\n    return (a[:, :-1] @ w[1:])[:, 1:-2]",
+    "halves": "def local(a, w):\n    return jnp.concatenate([a, a], 1)[:, a.shape[1]:] @ w",
+    "shifted by one": "def local(a, w):\n    return jnp.pad(a, ((0, 0), (1, 0)))[:, :-1] @ w",
+    "transposed slices": "def local(a, w):\n    return jax.grad(lambda v: (v[:, :-1] ** 2).sum())(a) @ w",
+    "one flat array": "def local(a, w):\n"
+    "    flat = lax.psum(jnp.concatenate([w.ravel(), a.ravel()]), 'x')\n"
+    "    return flat[w.size:].reshape(a.shape) @ flat[:w.size].reshape(w.shape)",
+    "a buffer": "def local(a, w):\n"
+    "    flat = jnp.zeros(a.size + w.size).at[:a.size].set(a.ravel()).at[a.size:].set(w.ravel())\n"
+    "    return flat[:a.size].reshape(a.shape) @ w",
+    "filled up for all devices": "def local(a, w):\n"
+    "    flat = jnp.pad(w.ravel(), (0, -w.size % 4))\n"
+    "    flat = lax.all_gather(lax.psum_scatter(flat, 'x', tiled=True), 'x', tiled=True)\n"
+    "    return a @ flat[:w.size].reshape(w.shape)",
+    "numbers that follow the sizes": "def local(a, w):\n    return (a / a.shape[1] ** 0.5 + 1 / a.size) @ w",
+    "a mask": "def local(a, w):\n    return jnp.where(jnp.arange(a.shape[1]) < a.shape[1] // 2, a, -jnp.inf) @ w",
+    "numbered by axis_index": "def local(a, w):\n    return lax.dynamic_slice_in_dim(a, lax.axis_index('x'), 1) @ w + a @ w",
+    "sorted": "def local(a, w):\n    return jnp.sort(a, axis=0) @ w",
+    "chosen rows": "def local(a, w):\n    return a[jnp.argsort(a[:, 0])] @ w",
+    "a branch": "def local(a, w):\n    return lax.cond(a[0, 0] > 0, lambda: a @ w, lambda: 2 * a @ w)",
+}
+
+
+@pytest.mark.parametrize("style", HONEST)
+def test_an_honest_program_is_the_same_at_both_sizes(style: str, program: Callable[..., Operations]) -> None:
+    assert compared(program, HONEST[style]) is None
+
+
+FAKES = {
+    "products of 1 by 1": (
+        RING.replace("a @ w", "jnp.broadcast_to(a[:1, :1] @ w[:1, :1], (a.shape[0], w.shape[1]))"),
+        "slice of float32[4096, 2048] is timed, dot_general of float32[11, 52] and float32[52, 17] is judged",
+    ),
+    "the value of another round": (
+        RING.replace("total + a @ w", "total + first @ w").replace("    total = a", "    first = a\n    total = a"),
+        "dot_general of float32[4096, 2048] and float32[2048, 8192] works on other values than in the judged program",
+    ),
+    "fewer rounds": (RING.replace("range(3)", "range(1)"), "unshard of float32[4096, 8192] is timed, collective_permute of float32[11, 52] is judged"),
+    "another direction": (
+        RING.replace('"x", RING', '"x", [(j, i) for i, j in RING]'),
+        "collective_permute goes between other devices than in the judged program",
+    ),
+    "narrow operands": (
+        RING.replace("    total = a @ w", "    a, w = a.astype(jnp.int8), w.astype(jnp.int8)\n    total = a @ w"),
+        "convert of float32[4096, 2048] is timed, dot_general of float32[11, 52] and float32[52, 17] is judged",
+    ),
+    "a narrow result": (
+        RING.replace("    return total", "    return total * 1").replace("a @ w\n    for", "jnp.dot(a, w, preferred_element_type='bfloat16')\n    for"),
+        "dot_general makes bfloat16, in the judged program float32",
+    ),
+    "another precision": (
+        RING.replace("a @ w\n    for", "jnp.dot(a, w, precision='highest')\n    for"),
+        "dot_general has precision 6, in the judged program 1",
+    ),
+    "another value is returned": (RING.replace("return total", "return first").replace("total = a @ w\n    for", "first = total = a @ w\n    for"),
+        "unshard of float32[4096, 8192] works on other values than in the judged program",
+   ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("fake", FAKES)
+def test_a_program_that_is_another_one_is_named(fake: str, program: Callable[..., Operations]) -> None:
+    text, told = FAKES[fake]
+    found = compared(program, RING, text)
+    assert found is not None and found.message == told
+
+
+SLICED = "def local(a, w):\n    return lax.dynamic_slice(a, (0, 0), ({}, {})) @ lax.dynamic_slice(w, (0, 0), ({}, {}))"
+
+
+def test_a_size_has_only_one_partner(program: Callable[..., Operations]) -> None:
+    """The small program reads everything through slices of the full size: at large sizes they may not shrink."""
+    honest = SLICED.format("a.shape[0]", "a.shape[1]", "a.shape[1]", "w.shape[1]")
+    assert compared(program, honest) is None
+    for shrunk, told in (
+        (SLICED.format("11", "a.shape[1]", "a.shape[1]", "w.shape[1]"), "has 11 where the judged program has 11, which stands for 4,096"),
+        (SLICED.format("a.shape[0]", "52", "52", "w.shape[1]"), "has 52 where the judged program has 52, which stands for 2,048"),
+        (SLICED.format("a.shape[0]", "1", "1", "w.shape[1]"), "has 1 where the judged program has 52, which stands for 2,048"),
+    ):  # fmt: skip
+        found = compared(program, honest, shrunk)
+        assert found is not None and told in found.message
+
+
+def test_rounds_of_a_loop_follow_the_sizes(program: Callable[..., Operations]) -> None:
+    loop = "def local(a, w):\n    return lax.fori_loop(0, {}, lambda i, t: t + a[i] @ w, a @ w)"
+    assert compared(program, loop.format("a.shape[0]")) is None
+    assert compared(program, loop.format("5")) is None
+    found = compared(program, loop.format("a.shape[0]"), loop.format("11"))
+    assert (
+        found is not None
+        and found.message == "the loop has 11 rounds, in the judged program 11, which stands for 4,096"
+    )
+    assert found.line == 10 and found.file == "a.py"
+
+
+def test_a_decision_by_a_shape_is_told_with_its_line(program: Callable[..., Operations]) -> None:
+    text = "def local(a, w):\n    if a.shape[0] > 1000:\n        return a[:, :1] @ w[:1]\n    return a @ w"
+    found = compared(program, text)
+    assert found == Difference(
+        "slice of float32[4096, 2048] is timed, dot_general of float32[11, 52] and float32[52, 17] is judged",
+        11,
+        "a.py",
+    )
+
+
+def test_a_mesh_of_many_devices_is_compared_with_a_small_one(program: Callable[..., Operations]) -> None:
+    loop = """
+def local(a, w):
+    n = lax.axis_size("x")
+    ring = [(i, (i + 1) % n) for i in range(n)]
+    def hop(i, state):
+        a, total = state
+        return lax.ppermute(a, "x", ring), total + a @ w
+    return lax.fori_loop(0, n - {}, hop, (a, 0 * (a @ w)))[1]
+"""
+    small, large = {"B": 5 * 11, "D": 13, "F": 17}, {"B": 256 * 64, "D": 2048, "F": 8192}
+    sizes = substitution(small, large, {"x": 5}, {"x": 256})
+    judged = program(loop.format(1), small, {"x": 5})
+    assert difference(judged, program(loop.format(1), large, {"x": 256}), sizes) is None
+    found = difference(judged, program(loop.format(200), large, {"x": 256}), sizes)
+    assert found is not None and found.message == "the loop has 56 rounds, in the judged program 4"
