@@ -59,7 +59,7 @@ two_devices = exercise.call(
     xs=normal("M", "B", "D", spec=P(None, "dp")),
     meshes=[{"dp": 2}],
     dims={"L": 3, "M": 16, "B": 60, "D": 6},
-    hidden_dims={"L": 2, "M": 18, "B": 84, "D": 5},
+    hidden_dims={"L": 2, "M": 18, "B": 86, "D": 5},
 )
 
 
