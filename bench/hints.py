@@ -76,7 +76,20 @@ def rewritten(exercise: Exercise) -> Iterator[Case]:
         assert isinstance(task, Task)
         found = styles(reference_source(exercise, {}, slip), task.name, plain=task.kind == "function")
         for style, text in sorted(found.items())[:STYLES_EACH]:
-            yield Case(exercise.id, task.name, f"{slip.name} ({style})", text, frozenset({slip.name}))
+            yield Case(exercise.id, task.name, f"{slip.name} ({style})", text, frozenset({slip.known_as}))
+
+
+def own(exercise: Exercise, tasks: set[str]) -> Iterator[Case]:
+    """The misconceptions of these tasks, as they are."""
+    for slip in exercise.misconceptions.values():
+        if slip.of.name in tasks:
+            yield Case(
+                exercise.id,
+                slip.of.name,
+                f"{slip.name} (own)",
+                reference_source(exercise, {}, slip),
+                frozenset({slip.known_as}),
+            )
 
 
 class Findings:
@@ -154,18 +167,22 @@ def main() -> None:
         options.keep.mkdir(parents=True, exist_ok=True)
     course = find_course(Path(__file__).resolve().parent.parent)
     names = [n for n in course.module_of if not options.exercises or n.split("_")[0] in options.exercises]
-    total: dict[str, Counter] = {"written": Counter(), "rewritten": Counter()}
+    total: dict[str, Counter] = {"written": Counter(), "rewritten": Counter(), "own": Counter()}
     with Grader(course, best_tier()) as grader:
         findings = Findings(grader, options.keep)
         for name in names:
-            exercise, own = course.exercise(name), list(written(course, [name]))
-            cases = own + ([] if options.written else list(rewritten(exercise)))
+            exercise, by_hand = course.exercise(name), list(written(course, [name]))
+            cases = by_hand + ([] if options.written else list(rewritten(exercise)))
+            as_it_is = list(own(exercise, {case.task for case in cases}))
+            cases += as_it_is
             count: Counter = Counter()
             for case, found in hints_of(grader, findings, exercise, cases) if cases else ():
                 what = verdict(case, found)
                 count[what or "passed"] += 1
-                total["written" if case in own else "rewritten"][what or "passed"] += 1
-                if what in ("wrong", "none") or (case in own and not what) or options.all:
+                total["own" if case in as_it_is else "written" if case in by_hand else "rewritten"][
+                    what or "passed"
+                ] += 1
+                if what in ("wrong", "none") or (case in by_hand and not what) or options.all:
                     print(
                         f"  {what or 'passed':6} {name} {case.name}, is {', '.join(sorted(case.is_)) or 'nothing known'}"
                     )

@@ -47,7 +47,7 @@ def psum_on(w, rows, targets):
 
 
 def pmean_on(w, rows, targets):
-    """grad_vma_on: on_not_divided"""
+    """grad_vma_on: on_not_divided, on_summed_again"""
     return jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x")
 
 

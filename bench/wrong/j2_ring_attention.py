@@ -57,7 +57,7 @@ def scaled_by_root_d(q, k, v, *, causal, striped):
 
 
 def scaled_twice(q, k, v, *, causal, striped):
-    """ring_attn: none"""
+    """ring_attn: scaled_twice"""
     return ring(q / q.shape[-1], k, v, {"causal": causal, "striped": striped})
 
 

@@ -466,7 +466,7 @@ class Grader:
                 tasks = [task for task in check.tasks if _ran(submitted, task)]
                 candidates = [s for s in exercise.misconceptions.values() if result.name in s.fails and s.of in tasks]
                 known = [(slip, self._shown(exercise, slip, workers, public)) for slip in candidates]
-                slips = fitting(check, submitted, statuses, known)
+                slips = fitting(check, submitted, statuses, known, exercise.checks)
             hinted.append(with_hint(result, slips) if slips else result)
         return hinted
 

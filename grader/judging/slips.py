@@ -7,7 +7,7 @@ same collectives too many, the same operation that waits. All of it comes from i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -47,33 +47,43 @@ class Shown:
 
 
 def fitting(
-    check: Check, submitted: Shown, statuses: dict[str, str], known: Sequence[tuple[Misconception, Shown]]
+    check: Check,
+    submitted: Shown,
+    results: dict[str, str],
+    known: Sequence[tuple[Misconception, Shown]],
+    checks: Mapping[str, Check],
 ) -> list[Misconception]:
     """The misconceptions that explain why a check fails, if they can be told from all others.
 
-    Each fits: every check that it fails fails, and this one in the same way. Of several those whose other results and
-    collectives are the submission's, too.
+    Each fits: every check that it fails fails in the same way, unless it was not tried. Of several those whose other
+    results and collectives are the submission's, too.
 
     Args:
-        statuses: what became of each check of the submission.
+        results: the status of each check of the submission.
         known: the misconceptions that fail this check.
+        checks: all checks by name.
     """
-    fits: list[tuple[int, Misconception]] = []
-    failed = {name for name, status in statuses.items() if status == "failed"}
+    failed = {name for name, status in results.items() if status == "failed"}
+    forms: dict[str, list[tuple[Misconception, Shown]]] = {}
     for slip, mistaken in known:
-        shown = all(statuses.get(name) != "passed" for name in slip.fails)
-        if shown and _same_way(submitted.to(check), mistaken.to(check)):
-            fits.append((sum((failed == set(slip.fails), *_likeness(submitted, mistaken, slip))), slip))
-    best = max((rank for rank, _ in fits), default=0)
-    slips = [slip for rank, slip in fits if rank == best]
-    return slips if len(slips) <= MOST_NAMED else []
+        if all(results.get(name) != "passed" for name in slip.fails):
+            forms.setdefault(slip.known_as, []).append((slip, mistaken))
+    ranks: dict[str, int] = {}
+    for name, every in forms.items():
+        compared = [checks[other] for other in every[0][0].fails if other == check.name or other in failed]
+        if all(_fits(submitted.to(one), [mistaken.to(one) for _, mistaken in every]) for one in compared):
+            ranks[name] = max(
+                sum((failed == set(slip.fails), *_likeness(submitted, mistaken, slip))) for slip, mistaken in every
+            )
+    best = [name for name, rank in ranks.items() if rank == max(ranks.values())]
+    return [forms[name][0][0] for name in best] if len(best) <= MOST_NAMED else []
 
 
 def with_hint(result: Result, slips: Sequence[Misconception]) -> Result:
     """The result with the hint of a misconception, or of two of which one is the reason."""
     hints = list(dict.fromkeys(slip.hint for slip in slips))
     hint = hints[0] if len(hints) == 1 else f"Either: {hints[0]}\n\nOr: {hints[1]}"
-    return result.model_copy(update={"hint": hint, "misconception": " or ".join(slip.name for slip in slips)})
+    return result.model_copy(update={"hint": hint, "misconception": " or ".join(slip.known_as for slip in slips)})
 
 
 # -- what a check finds ------------------------------------------------------------------------
@@ -108,6 +118,39 @@ def _cases(seen: tuple) -> list[tuple]:
 
 
 # -- whether two findings are alike ------------------------------------------------------------
+
+
+def _fits(mine: Sequence[Found], forms: Sequence[Sequence[Found]]) -> bool:
+    """A check finds what it finds in one form of a mistake, or what it finds in all of them."""
+    if any(_same_way(mine, form) for form in forms):
+        return True
+    alike = {len(mine), *map(len, forms)}
+    if len(forms) == 1 or len(alike) > 1:
+        return False
+    common = [_common(found) for found in zip(*forms, strict=True)]
+    told = [n for n, found in enumerate(common) if found is not OPEN]
+    return _same_way([mine[n] for n in told], [common[n] for n in told])
+
+
+OPEN = Fault("open", "the forms of a mistake have nothing in common here")
+
+
+def _common(found: Sequence[Found]) -> Found:
+    """What all forms of a mistake have in common."""
+    failures = [one for one in found if isinstance(one, Failure)]
+    compared = [one.compared for one in failures]
+    if len(failures) < len(found) or failures[0].others or not all(compared):
+        return found[0] if all(_alike(found[0], other)[0] for other in found[1:]) else OPEN
+    first, *rest = (one for one in compared if one is not None)
+    told = [np.ones(held.shape, bool) for held in first.held]
+    for other in rest:
+        if [held.shape for held in other.held] != [held.shape for held in first.held]:
+            return OPEN
+        for n, (a, b) in enumerate(zip(first.held, other.held, strict=True)):
+            off = np.abs(_wide(a) - _wide(b))  # NaN where one of them is
+            told[n] = told[n] & (off <= 2 * first.bound)
+    common = Failure(failures[0].reason, compared=replace(first, told=told))
+    return common.about(failures[0].of)
 
 
 def _same_way(mine: Sequence[Found], theirs: Sequence[Found]) -> bool:
@@ -168,7 +211,16 @@ def _says(failure: Failure) -> str:
 
 
 def _near(one: Failure, other: Failure) -> bool:
-    return all(_same_data(a, b) for a, b in ((one.expected, other.expected), (one.actual, other.actual)))
+    """The data of both are alike; without data, the numbers in their reasons."""
+    mine, theirs = ([f.expected, f.actual] for f in (one, other))
+    if mine == theirs == [None, None]:
+        mine, theirs = (_numbers(f.reason) for f in (one, other))
+    return len(mine) == len(theirs) and all(_same_data(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+def _numbers(reason: str) -> list[float]:
+    """Without those of lines, devices and shapes."""
+    return [float(n) for n in re.findall(r"(?<![\w.=])\d+(?:\.\d+)?", re.sub(r"line \d+|\[.*?\]|\(.*?\)", "", reason))]
 
 
 def _same_data(a: object, b: object) -> bool:
@@ -178,21 +230,26 @@ def _same_data(a: object, b: object) -> bool:
 
 
 def _same_values(mine: Compared, theirs: Compared) -> tuple[int | None, int]:
-    """Both are wrong in the same places, by the same error wherever both are numbers."""
+    """Both are wrong in the same places, by the same error wherever both are numbers.
+
+    Where different values are due, since what is due depends on what a program draws by itself, only places can be compared.
+    """
     if [held.shape for held in mine.held] != [held.shape for held in theirs.held]:
         return None, 0
     errors, others = ([_wide(h) - d for h, d in zip(c.held, c.due, strict=True)] for c in (mine, theirs))
     largest = max((float(np.max(np.abs(b), initial=0, where=np.isfinite(b))) for b in others), default=0.0)
     bound = theirs.bound + NEAR * largest
     agreed = undefined = 0
-    for a, b, good_a, good_b in zip(errors, others, mine.good, theirs.good, strict=True):
-        sure_a, sure_b, wrong = np.isfinite(a), np.isfinite(b), ~(good_a & good_b)
+    random = any(np.any(np.abs(d - e) > theirs.bound) for d, e in zip(mine.due, theirs.due, strict=True))
+    told = theirs.told or [np.ones(held.shape, bool) for held in theirs.held]
+    for a, b, good_a, good_b, of in zip(errors, others, mine.good, theirs.good, told, strict=True):
+        sure_a, sure_b, wrong = np.isfinite(a), np.isfinite(b), of & ~(good_a & good_b)
         numbers = wrong & sure_a & sure_b
-        apart = np.abs(a - b) > bound if largest > CLEAR * theirs.bound else True
-        if np.any((good_a != good_b) & ~numbers) or np.any(numbers & apart):
+        apart = not random and (np.abs(a - b) > bound if largest > CLEAR * theirs.bound else True)
+        if np.any(of & (good_a != good_b) & ~numbers) or np.any(numbers & apart):
             return None, 0
-        agreed += int(np.count_nonzero(numbers | (wrong & ~sure_a & ~sure_b)))
-        undefined += int(np.count_nonzero(sure_a != sure_b))
+        agreed += int(np.count_nonzero((numbers & (not random)) | (wrong & ~sure_a & ~sure_b)))
+        undefined += int(np.count_nonzero(of & (sure_a != sure_b)))
     return agreed, undefined
 
 

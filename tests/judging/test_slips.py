@@ -100,7 +100,7 @@ def named(exercise: Exercise, check: str, submitted: list[Answered], **known: li
     slips = [(slip, shown) for slip, shown in slips if check in slip.fails]
     statuses = {r.name: r.status for r in judge_checks(exercise, submitted, public=False)}
     assert statuses[check] == "failed"
-    return [slip.name for slip in fitting(exercise.checks[check], Shown(submitted), statuses, slips)]
+    return [slip.name for slip in fitting(exercise.checks[check], Shown(submitted), statuses, slips, exercise.checks)]
 
 
 def hint(submitted: list[Answered], check: str = "value", **known: list[Answered]) -> list[str]:

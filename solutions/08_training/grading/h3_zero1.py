@@ -286,6 +286,22 @@ def zero1_clipped_by_own_norm(params, opt, x, y, *, mesh):
 
 
 @exercise.misconception(fails=zero1_value)
+def zero1_always_clipped(params, opt, x, y, *, mesh):
+    """You scaled every gradient to norm 1. Only a gradient whose norm is above 1 is clipped: divide by max(1, norm)."""
+
+    def clip(g):
+        return g / jnp.sqrt(jax.lax.psum(jnp.sum(g**2), "dp"))
+
+    return zero1(mesh, clip=clip)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value)
+def zero1_never_clipped(params, opt, x, y, *, mesh):
+    """You did not clip the gradient. Where its norm over all elements is above 1, divide it by that norm."""
+    return zero1(mesh, clip=lambda g: g)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value)
 def zero1_clipped_before_summing(params, opt, x, y, *, mesh):
     """You clipped each device's gradient and summed afterwards. It is the sum over all rows whose norm must not exceed 1."""
 

@@ -205,7 +205,7 @@ def kept_what_was_gathered(ws, x, *, mesh):
 
 @exercise.misconception(fails=[fsdp_forward, fsdp_backward])
 def gathers_merged(ws, x, *, mesh):
-    """With prevent_cse=False nothing ties the second gather to the backward pass: compilers merge the two, and the layer is kept. It is meant for loops."""
+    """You gather a layer again in the backward pass, but nothing ties that gather to it: compilers merge it with the first one, and the layer is kept. Leave jax.checkpoint its prevent_cse=True outside loops; in a custom_vjp, pass the layer and the cotangent through jax.lax.optimization_barrier."""
     rows = x.shape[0]
 
     def local(ws, x):

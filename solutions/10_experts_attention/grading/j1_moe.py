@@ -257,6 +257,16 @@ def gates_of_the_chosen(x, route, w, *, k, cap):
 
 
 @exercise.misconception(fails=moe_value)
+def gates_renormalised_after_drops(x, route, w, *, k, cap):
+    """You scaled a token's gates so that those of its served choices sum to one. A choice without room adds nothing, and the other gates stay as they are."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    served = jnp.where(slot < cap, gate, 0).reshape(k, len(x))
+    gate = (served / jnp.maximum(served.sum(0), 1e-9)).ravel()
+    return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_value)
 def token_by_token(x, route, w, *, k, cap):
     """You served all choices of a token before the next token. First choices come first, of all tokens."""
     gates, experts = jax.lax.top_k(jax.nn.softmax(route), k)
