@@ -91,12 +91,13 @@ def returned(*values: Any) -> list[Answered]:
 
 
 def named(exercise: Exercise, check: str, submitted: list[Answered], **known: list[Answered]) -> list[str]:
-    """The misconceptions that explain why a check fails, of those that come to ``known``."""
+    """The misconceptions that explain why a check fails, of those that come to ``known``; ``b_of_a`` is a form of ``a``."""
     slips = []
     for name, answered in known.items():
         fails = tuple(r.name for r in judge_checks(exercise, answered, public=False) if r.status == "failed")
         task = exercise.tasks["half" if check == "halved" else "double"]
-        slips.append((Misconception(name, f"{name}!", lambda: None, task, fails), Shown(answered)))
+        form_of = name.partition("_of_")[2]
+        slips.append((Misconception(name, f"{name}!", lambda: None, task, fails, form_of), Shown(answered)))
     slips = [(slip, shown) for slip, shown in slips if check in slip.fails]
     statuses = {r.name: r.status for r in judge_checks(exercise, submitted, public=False)}
     assert statuses[check] == "failed"
@@ -218,6 +219,40 @@ def test_two_that_cannot_be_told_apart_are_both_named_and_of_three_none() -> Non
     tripled = ran(lambda a: 3 * a)
     assert hint(tripled, one=tripled, other=tripled) == ["one", "other"]
     assert hint(tripled, one=tripled, other=tripled, third=tripled) == []
+
+
+# -- forms of one mistake ----------------------------------------------------------------------
+
+
+def test_where_the_forms_of_a_mistake_differ_nothing_is_compared() -> None:
+    forms = {"junk": ran(spoilt(lambda a: 3 * a, 0)), "ones_of_junk": ran(spoilt(lambda a: 3 * a, 1))}
+    for fill in (0, 7, np.nan):
+        assert hint(ran(spoilt(lambda a: 3 * a, fill)), **forms) == ["junk"]
+    assert hint(ran(spoilt(lambda a: 4 * a, 0)), **forms) == []
+    assert hint(ran(spoilt(lambda a: 3 * a, 7)), junk=forms["junk"]) == []
+
+
+def test_a_program_that_is_like_one_form_makes_the_mistake() -> None:
+    forms = {"large": ran(lambda a: 30 * a), "small_of_large": ran(lambda a: 0.3 * a)}
+    assert hint(ran(lambda a: 0.3 * a), **forms) == ["large"] and hint(ran(lambda a: 3 * a), **forms) == []
+    nan = {"zero": ran(lambda a: 0 * a), "nan_of_zero": ran(lambda a: np.nan * a)}
+    assert hint(ran(lambda a: np.nan * a), **nan) == ["zero"] and hint(ran(lambda a: 3 * a), **nan) == []
+
+
+def test_a_form_has_the_task_checks_and_hint_of_the_first() -> None:
+    exercise = an_exercise()
+
+    @exercise.misconception(of=exercise.tasks["double"], fails=exercise.checks["value"])
+    def tripled(a, *, mesh):
+        """You tripled."""
+
+    @exercise.misconception(form_of=tripled)
+    def tripled_otherwise(a, *, mesh):
+        """By a loop."""
+
+    assert (tripled_otherwise.of, tripled_otherwise.fails) == (tripled.of, tripled.fails)
+    assert (tripled_otherwise.hint, tripled_otherwise.known_as) == ("You tripled.", "tripled")
+    assert list(exercise.misconceptions) == ["tripled", "tripled_otherwise"]
 
 
 # -- errors and plain functions ----------------------------------------------------------------

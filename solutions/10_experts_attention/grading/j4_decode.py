@@ -115,6 +115,15 @@ def each_by_its_own_maximum(q, k, v, length):
     return sums / mass[..., None]
 
 
+@exercise.misconception(form_of=each_by_its_own_maximum)
+def each_by_its_own_maximum_or_nan(q, k, v, length):
+    """A device without keys has the maximum -inf, and makes NaN."""
+    scores = scored(q, k, length)
+    weights = jnp.exp(scores - scores.max(-1, keepdims=True))
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
+    return sums / mass[..., None]
+
+
 @exercise.misconception(fails=decode_value)
 def no_maximum(q, k, v, length):
     """You took e^s as it is. Of a score of 100 it is larger than any float32: subtract the largest score first."""
@@ -166,6 +175,15 @@ def added_over_heads(q, k, v, length):
     """You summed over y as well. Its devices have other heads: only the positions are cut, over x."""
     scores = scored(q, k, length)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), ("x", "y"))
+    return sums / mass[..., None]
+
+
+@exercise.misconception(form_of=added_over_heads)
+def added_over_heads_with_their_maximum(q, k, v, length):
+    """The maximum is taken over y, too."""
+    scores = scored(q, k, length)
+    weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), ("x", "y"))[..., None])
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), ("x", "y"))
     return sums / mass[..., None]
 
