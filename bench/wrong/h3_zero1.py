@@ -37,12 +37,12 @@ def norm(g):
 
 
 def clipped_wherever(params, opt, x, y, *, mesh):
-    """zero1_step: zero1_always_clipped"""
+    """zero1_step: zero1_sum_of_means"""
     return step_with(mesh, lambda g: g / jnp.maximum(1e-9, norm(g)))(params, opt, x, y)
 
 
 def clipped_with_epsilon(params, opt, x, y, *, mesh):
-    """zero1_step: zero1_always_clipped"""
+    """zero1_step: zero1_sum_of_means"""
     return step_with(mesh, lambda g: g / (norm(g) + 1e-6))(params, opt, x, y)
 
 

@@ -262,11 +262,8 @@ def _wide(values: np.ndarray) -> np.ndarray:
 
 def _likeness(mine: Shown, theirs: Shown, slip: Misconception) -> tuple[bool, bool]:
     """Whether all collectives are the same, and all results."""
-    pairs = [
-        (a.finding, b.finding)
-        for a, b in zip(mine.answered, theirs.answered, strict=False)
-        if a.ask.task == b.ask.task == getattr(slip.of, "name", "")
-    ]
+    others = {answer.ask.same: answer.finding for answer in theirs.answered}
+    pairs = [(a.finding, others.get(a.ask.same)) for a in mine.answered if a.ask.task == slip.of.name]
     seen = [(a, b) for a, b in pairs if isinstance(a, Observation) and isinstance(b, Observation)]
     sent = all(_traffic(a.collectives) == _traffic(b.collectives) for a, b in seen)
     return sent, all(_results(a, b) for a, b in seen)

@@ -90,7 +90,7 @@ def returned(*values: Any) -> list[Answered]:
     return [replace(a, finding=outcomes) if a.ask.cases else a for a in ran()]
 
 
-def named(exercise: Exercise, check: str, submitted: list[Answered], **known: list[Answered]) -> list[str]:
+def named(exercise: Exercise, check: str, submitted: list[Answered], /, **known: list[Answered]) -> list[str]:
     """The misconceptions that explain why a check fails, of those that come to ``known``; ``b_of_a`` is a form of ``a``."""
     slips = []
     for name, answered in known.items():
@@ -104,7 +104,7 @@ def named(exercise: Exercise, check: str, submitted: list[Answered], **known: li
     return [slip.name for slip in fitting(exercise.checks[check], Shown(submitted), statuses, slips, exercise.checks)]
 
 
-def hint(submitted: list[Answered], check: str = "value", **known: list[Answered]) -> list[str]:
+def hint(submitted: list[Answered], check: str = "value", /, **known: list[Answered]) -> list[str]:
     return named(EXERCISE, check, submitted, **known)
 
 

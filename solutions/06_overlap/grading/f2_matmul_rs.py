@@ -268,6 +268,17 @@ def rs_own_block_first(t, w):
     return total
 
 
+@exercise.misconception(form_of=rs_own_block_first)
+def rs_own_block_first_to_the_left(t, w):
+    """Sends to the device before."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    columns = w.reshape(w.shape[0], n, -1)
+    total = t @ columns[:, me]
+    for hop in range(1, n):
+        total = jax.lax.ppermute(total, "y", [(d, (d - 1) % n) for d in range(n)]) + t @ columns[:, (me + hop) % n]
+    return total
+
+
 @exercise.misconception(of=matmul_rs, fails=rs_value)
 def rs_wrong_sign(t, w):
     """Your blocks run the wrong way: what arrives by sending to the next device is of one block earlier, not later, so you add parts of different blocks."""

@@ -200,7 +200,7 @@ def ranks_mixed(seen):
 
 def _run(
     programs, *,
-    send_blocks=True, isend_blocks=False, by_name=False, anybody=False, wait_waits=True, never=False, whole_world=False,
+    send_blocks=True, isend_blocks=False, by_name=False, anybody=False, wait_waits=True, never=False, whole_world=False, newest=False,
     any_group=False, rounds=10**6, phases=(("send", "isend", "recv", "wait", "all_reduce"),),
 ):  # fmt: skip
     """The reference with something else in one place."""
@@ -245,11 +245,12 @@ def _run(
                         if m[2] == rank and (anybody or m[0] == what[0]) and (not by_name or m[3] == what[1])
                     ]
                     if fits:
-                        queue.remove(fits[0])
-                        received.add(fits[0][:2])
+                        taken = fits[-1 if newest else 0]
+                        queue.remove(taken)
+                        received.add(taken[:2])
                         end(rank)
-                        if at[fits[0][0]] == fits[0][1]:
-                            end(fits[0][0])
+                        if at[taken[0]] == taken[1]:
+                            end(taken[0])
                 elif kind == "all_reduce":
                     end(*meets(rank, what[0]))
             if len(order) + len(sent) == before:
@@ -273,6 +274,12 @@ def ranks_isend_waits(programs):
 def ranks_match_names(programs):
     """You give a recv the message of the same name. Names do not travel: it gets the oldest from that rank."""
     return _run(programs, by_name=True)
+
+
+@exercise.misconception(fails=ranks_isend)
+def ranks_take_the_newest(programs):
+    """You give a recv the newest message of that rank. It gets the oldest one that nobody has received."""
+    return _run(programs, newest=True)
 
 
 @exercise.misconception(fails=ranks_messages)
