@@ -84,7 +84,7 @@ def gathered_again_untied(ws, x, *, mesh):
 
 
 def all_layers_in_front(ws, x, *, mesh):
-    """fsdp_loss: gathered_the_model_at_once, gathered_all_layers_first"""
+    """fsdp_loss: gathered_the_model_at_once, gathered_all_layers_first, kept_what_was_gathered"""
     rows = x.shape[0]
 
     def local(ws, x):

@@ -22,7 +22,7 @@ from grader.judging.seen import Answered
 
 NEAR = 0.01  # of the largest error: two ways to write one mistake differ by no more
 CLEAR = 4  # times what two right results may differ: an error that is smaller says nothing of its cause
-ALIKE = 0.1  # of numbers that a check reports, such as bytes or a share of time
+ALIKE = 0.25  # of numbers that a check reports, such as bytes or a share of time
 MOST_NAMED = 2
 """Misconceptions that fit equally well and are all named; of more, none is."""
 
@@ -100,12 +100,16 @@ def _found(check: Check, answered: Sequence[Answered]) -> Iterator[Found]:
                 try:
                     group.judged(case)
                 except Failure as failure:
-                    got = case[0].outcomes[0][1] if failure.actual is not None and _outcomes(case) else None
-                    yield got or failure
+                    yield _of_case(case[0], failure) if _outcomes(case) else failure
                 except Exception as error:  # a check that does not look at this case, or fails itself
                     yield None if _outcomes(case) else Fault("broken", str(error))
                 else:
                     yield None
+
+
+def _of_case(seen: Seen, failure: Failure) -> Outcome:
+    """What came of a case that is wrong; only that it is wrong where a check does not compare it with one due outcome."""
+    return Outcome(error="wrong") if failure.actual is None else seen.outcomes[0][1]
 
 
 def _outcomes(seen: tuple) -> bool:
@@ -198,24 +202,24 @@ def _same_failures(one: Failure, other: Failure) -> tuple[int | None, int]:
         if a.compared is not None and b.compared is not None:
             same, open_ = _same_values(a.compared, b.compared)
         else:
-            same, open_ = (1 if a.compared is b.compared and _says(a) == _says(b) and _near(a, b) else None), 0
+            same, open_ = (1 if a.compared is b.compared and _same_finding(a, b) else None), 0
         if same is None:
             return None, 0
         agreed, undefined = agreed + same, undefined + open_
     return agreed, undefined
 
 
-def _says(failure: Failure) -> str:
-    """The words of a reason: without lines, numbers and shapes."""
-    return re.sub(r"[^a-z]+", " ", re.sub(r"line \d+|\S*\d\S*( ?[a-zA-Z%]+\b)?", " ", failure.reason.lower())).strip()
-
-
-def _near(one: Failure, other: Failure) -> bool:
-    """The data of both are alike; without data, the numbers in their reasons."""
+def _same_finding(one: Failure, other: Failure) -> bool:
+    """The data of both are alike; without data, the words and numbers of their reasons."""
     mine, theirs = ([f.expected, f.actual] for f in (one, other))
     if mine == theirs == [None, None]:
-        mine, theirs = (_numbers(f.reason) for f in (one, other))
+        mine, theirs = ([_says(f.reason), *_numbers(f.reason)] for f in (one, other))
     return len(mine) == len(theirs) and all(_same_data(a, b) for a, b in zip(mine, theirs, strict=True))
+
+
+def _says(reason: str) -> str:
+    """The words of a reason: without lines, numbers and shapes."""
+    return re.sub(r"[^a-z]+", " ", re.sub(r"line \d+|\S*\d\S*( ?[a-zA-Z%]+\b)?", " ", reason.lower())).strip()
 
 
 def _numbers(reason: str) -> list[float]:

@@ -200,7 +200,7 @@ def ranks_mixed(seen):
 
 def _run(
     programs, *,
-    send_blocks=True, isend_blocks=False, by_name=False, anybody=False, wait_waits=True, never=False, whole_world=False, newest=False,
+    send_blocks=True, isend_blocks=False, by_name=False, anybody=False, wait_waits=True, never=False, whole_world=False, newest=False, backwards=False,
     any_group=False, rounds=10**6, phases=(("send", "isend", "recv", "wait", "all_reduce"),),
 ):  # fmt: skip
     """The reference with something else in one place."""
@@ -226,7 +226,7 @@ def _run(
     for allowed in phases:
         for _ in range(rounds):
             before = len(order) + len(sent)
-            for rank in ranks:
+            for rank in reversed(ranks) if backwards else ranks:
                 kind, *what = now(rank)
                 if kind not in allowed:
                     continue
@@ -264,6 +264,12 @@ def ranks_send_on(programs):
     return _run(programs, send_blocks=False)
 
 
+@exercise.misconception(form_of=ranks_send_on)
+def ranks_send_on_from_the_last(programs):
+    """Visits the last rank first."""
+    return _run(programs, send_blocks=False, backwards=True)
+
+
 @exercise.misconception(fails=ranks_isend)
 def ranks_isend_waits(programs):
     """Your isend waits until its message is received. It ends at once; `wait` is what waits."""
@@ -294,16 +300,34 @@ def ranks_in_one_round(programs):
     return _run(programs, rounds=1)
 
 
+@exercise.misconception(form_of=ranks_in_one_round)
+def ranks_in_one_round_from_the_last(programs):
+    """Visits the last rank first."""
+    return _run(programs, rounds=1, backwards=True)
+
+
 @exercise.misconception(fails=ranks_isend)
 def ranks_wait_for_nothing(programs):
     """Your wait ends at once. It ends when the message is received, and where nobody receives it the rank is stuck."""
     return _run(programs, wait_waits=False)
 
 
+@exercise.misconception(form_of=ranks_wait_for_nothing)
+def ranks_wait_for_nothing_from_the_last(programs):
+    """Visits the last rank first."""
+    return _run(programs, wait_waits=False, backwards=True)
+
+
 @exercise.misconception(fails=ranks_groups)
 def ranks_reduce_alone(programs):
     """Your all_reduce ends without the others. It waits until every rank of its group is there."""
     return _run(programs, never=True)
+
+
+@exercise.misconception(form_of=ranks_reduce_alone)
+def ranks_reduce_alone_from_the_last(programs):
+    """Visits the last rank first."""
+    return _run(programs, never=True, backwards=True)
 
 
 @exercise.misconception(fails=ranks_groups)

@@ -285,6 +285,15 @@ def room_for_each_rank(x, route, w, *, k, cap):
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
 
 
+@exercise.misconception(form_of=room_for_each_rank)
+def room_for_each_rank_added(x, route, w, *, k, cap):
+    """Rows that meet in a slot are added."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = jnp.concatenate([slots_of(e, E) for e in jnp.split(expert, k)])
+    slots = jnp.zeros((E, cap, x.shape[1])).at[expert, slot].add(jnp.tile(x, (k, 1)), mode="drop")
+    return joined(back(through(there(slots), w)), gate, expert, slot, len(x))
+
+
 @exercise.misconception(fails=moe_value)
 def late_ones_in_the_last_slot(x, route, w, *, k, cap):
     """You put choices without room into the last slot, over the one that was there. Drop them, and read nothing for them."""
