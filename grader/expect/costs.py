@@ -12,6 +12,7 @@ from grader.common.observation import Seen
 from grader.expect.failure import Failure
 
 MOST_DIGITS = 15
+MEMORY_SPREAD = 0.25  # styles differ in temporaries
 Reckoner = Literal["compiler", "program", "clock"]
 
 
@@ -37,6 +38,7 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler") -> N
             ),
             expected=at_most,
             actual=seen.memory,
+            spread=MEMORY_SPREAD,
         )
 
 
@@ -57,6 +59,7 @@ def _expect_live(memory: Memory, at_most: float) -> None:
         f"{memory.at or 'its start'} {', '.join(f'{show_bytes(n)} of {name}' for name, n in parts.items())}",
         expected=at_most,
         actual=memory.peak,
+        spread=MEMORY_SPREAD,
         where=f"line {memory.line}" if memory.line else "",
     )
 

@@ -39,6 +39,7 @@ class Failure(Exception):
         values: ``(expected, actual)``, some of the values where they first differ; told of public checks on public data alone.
         wrong: the devices that are marked in the learner's; none where all of them are wrong.
         compared: the values that are wrong, of checks on values; it never leaves the judge.
+        spread: by which part the data of two programs that make the same mistake may differ.
         of: the name of the result that it is about.
         others: the failures of the other results that were compared at once.
     """
@@ -55,12 +56,13 @@ class Failure(Exception):
         wrong: Sequence[int] = (),
         values: tuple[str, str] = ("", ""),
         compared: Compared | None = None,
+        spread: float = 0.1,
     ) -> None:
         super().__init__(reason)
         self.staff = staff
         self.reason, self.expected, self.actual, self.where = reason, expected, actual, where
         self.layouts, self.values, self.compared = layouts, values, compared
-        self.of: str = ""
+        self.spread, self.of = spread, ""
         self.others: list[Failure] = []
         count = len(layouts[0][2]) if layouts else 0
         self.wrong = list(wrong) if len(wrong) < count else []

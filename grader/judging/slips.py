@@ -22,7 +22,6 @@ from grader.judging.seen import Answered
 
 NEAR = 0.01  # of the largest error: two ways to write one mistake differ by no more
 CLEAR = 4  # times what two right results may differ: an error that is smaller says nothing of its cause
-ALIKE = 0.25  # of numbers that a check reports, such as bytes or a share of time
 MOST_NAMED = 2
 """Misconceptions that fit equally well and are all named; of more, none is."""
 
@@ -214,7 +213,7 @@ def _same_finding(one: Failure, other: Failure) -> bool:
     mine, theirs = ([f.expected, f.actual] for f in (one, other))
     if mine == theirs == [None, None]:
         mine, theirs = ([_says(f.reason), *_numbers(f.reason)] for f in (one, other))
-    return len(mine) == len(theirs) and all(_same_data(a, b) for a, b in zip(mine, theirs, strict=True))
+    return len(mine) == len(theirs) and all(_same_data(a, b, one.spread) for a, b in zip(mine, theirs, strict=True))
 
 
 def _says(reason: str) -> str:
@@ -227,9 +226,9 @@ def _numbers(reason: str) -> list[float]:
     return [float(n) for n in re.findall(r"(?<![\w.=])\d+(?:\.\d+)?", re.sub(r"line \d+|\[.*?\]|\(.*?\)", "", reason))]
 
 
-def _same_data(a: object, b: object) -> bool:
+def _same_data(a: object, b: object, spread: float) -> bool:
     if isinstance(a, bool | int | float) and isinstance(b, bool | int | float):
-        return abs(a - b) <= ALIKE * max(abs(a), abs(b))
+        return abs(a - b) <= spread * max(abs(a), abs(b))
     return a == b
 
 
