@@ -290,7 +290,7 @@ def _slip(grader: Grader, exercise: Exercise, text: Replaced, known: list[Answer
             f"the misconception {slip.name} fails {_list(failed)}, it names {_list(slip.fails)}"
             + (f" ({reasons})" if reasons else "")
         )
-    for name in sorted(failed & set(slip.fails)):
+    for name in sorted(failed) if failed == set(slip.fails) else ():  # a hint is due once the checks are right
         if results[name].misconception != slip.known_as:
             yield f"the misconception {slip.name} gets the hint of {results[name].misconception or 'none'} in {name}"
     for result in shown.results:

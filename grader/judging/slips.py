@@ -209,10 +209,14 @@ def _same_failures(one: Failure, other: Failure) -> tuple[int | None, int]:
 
 
 def _same_finding(one: Failure, other: Failure) -> bool:
-    """The data of both are alike; without data, the words and numbers of their reasons."""
+    """The data of both are alike; where these are no two numbers, the words of their reasons too, and without data the numbers."""
     mine, theirs = ([f.expected, f.actual] for f in (one, other))
-    if mine == theirs == [None, None]:
-        mine, theirs = ([_says(f.reason), *_numbers(f.reason)] for f in (one, other))
+    if not all(isinstance(n, int | float) for n in (*mine, *theirs)):
+        numbers = mine == theirs == [None, None]
+        mine, theirs = (
+            [*data, _says(f.reason), *(_numbers(f.reason) if numbers else [])]
+            for f, data in ((one, mine), (other, theirs))
+        )
     return len(mine) == len(theirs) and all(_same_data(a, b, one.spread) for a, b in zip(mine, theirs, strict=True))
 
 
@@ -268,6 +272,9 @@ def _likeness(mine: Shown, theirs: Shown, slip: Misconception) -> tuple[bool, bo
     others = {answer.ask.same: answer.finding for answer in theirs.answered}
     pairs = [(a.finding, others.get(a.ask.same)) for a in mine.answered if a.ask.task == slip.of.name]
     seen = [(a, b) for a, b in pairs if isinstance(a, Observation) and isinstance(b, Observation)]
+    plain = [(x, y) for a, b in pairs if isinstance(a, list) and isinstance(b, list) for x, y in zip(a, b, strict=True)]
+    if plain:
+        return True, all(same_outcome(x, y, 1e-6) for x, y in plain)
     sent = all(_traffic(a.collectives) == _traffic(b.collectives) for a, b in seen)
     return sent, all(_results(a, b) for a, b in seen)
 
