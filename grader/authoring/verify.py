@@ -314,8 +314,8 @@ def _slip(grader: Grader, exercise: Exercise, text: Replaced, known: list[Answer
             f"the misconception {slip.name} fails {_list(failed)}, it names {_list(slip.fails)}"
             + (f" ({reasons})" if reasons else "")
         )
-    for name in sorted(failed & set(slip.fails)):
-        if results[name].misconception != slip.name:
+    for name in sorted(failed) if failed == set(slip.fails) else ():  # a hint is due once the checks are right
+        if results[name].misconception != slip.known_as:
             yield f"the misconception {slip.name} gets the hint of {results[name].misconception or 'none'} in {name}"
     for result in shown.results:
         if result.status == "failed":
@@ -333,7 +333,7 @@ def public_problems(slip: Misconception, shown: Result, graded: Result) -> Itera
     """What is wrong with a misconception that fails this check in public."""
     if graded.status == "passed":
         yield f"the misconception {slip.name} fails {shown.name} in public and passes it when graded"
-    if shown.name in slip.fails and shown.misconception != slip.name:
+    if shown.name in slip.fails and shown.misconception != slip.known_as:
         yield f"the misconception {slip.name} gets the hint of {shown.misconception or 'none'} in {shown.name}, in public"
 
 

@@ -14,6 +14,7 @@ from grader.expect.failure import Failure
 from grader.expect.mattering import flops_that_matter, said_of_idle
 
 MOST_DIGITS = 15
+MEMORY_SPREAD = 0.25  # styles differ in temporaries
 Reckoner = Literal["compiler", "program", "clock"]
 
 
@@ -46,6 +47,7 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
             ),
             expected=at_most,
             actual=seen.memory,
+            spread=MEMORY_SPREAD,
         )
 
 
@@ -65,6 +67,7 @@ def _held_too_much(memory: Memory, needed: float, at_most: float, arguments: boo
         f"at {memory.at or 'its start'} {', '.join(f'{show_bytes(n)} of {name}' for name, n in parts.items())}",
         expected=at_most,
         actual=needed,
+        spread=MEMORY_SPREAD,
         where=f"line {memory.line}" if memory.line else "",
     )
 

@@ -257,6 +257,18 @@ def rs_widened_operands(t, w):
 
 
 @exercise.misconception(of=matmul_rs, fails=rs_value)
+def rs_sum_in_bfloat16(t, w):
+    """You rounded the running sum to bfloat16: each hop loses more of it. Add up in the dtype of the operands, or in float32."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    columns = w.reshape(w.shape[0], n, -1)
+    total = (t @ columns[:, (me - 1) % n]).astype(jnp.bfloat16)
+    for hop in range(1, n):
+        total = jax.lax.ppermute(total, "y", [(d, (d + 1) % n) for d in range(n)])
+        total += (t @ columns[:, (me - 1 - hop) % n]).astype(jnp.bfloat16)
+    return total.astype(t.dtype)
+
+
+@exercise.misconception(of=matmul_rs, fails=rs_value)
 def rs_own_block_first(t, w):
     """You began with your own block, so your sums are right and on the wrong devices: the device after you has yours. Your own is the last that you add; count back from there."""
     n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
@@ -264,6 +276,17 @@ def rs_own_block_first(t, w):
     total = t @ columns[:, me]
     for hop in range(1, n):
         total = jax.lax.ppermute(total, "y", [(d, (d + 1) % n) for d in range(n)]) + t @ columns[:, (me - hop) % n]
+    return total
+
+
+@exercise.misconception(form_of=rs_own_block_first)
+def rs_own_block_first_to_the_left(t, w):
+    """Sends to the device before."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    columns = w.reshape(w.shape[0], n, -1)
+    total = t @ columns[:, me]
+    for hop in range(1, n):
+        total = jax.lax.ppermute(total, "y", [(d, (d - 1) % n) for d in range(n)]) + t @ columns[:, (me + hop) % n]
     return total
 
 

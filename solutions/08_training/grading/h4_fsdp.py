@@ -242,7 +242,7 @@ def kept_what_was_gathered(ws, x, *, mesh):
 
 @exercise.misconception(fails=fsdp_forward)
 def gathers_merged(ws, x, *, mesh):
-    """Nothing ties your second gather of a layer to the backward pass: a compiler merges it with the first, and the layer is kept. jax.checkpoint ties it, unless prevent_cse=False, which is meant for loops. In a custom_vjp write `w, g = jax.lax.optimization_barrier((w, g))` before the gather, with g the cotangent."""
+    """You gather a layer again in the backward pass, but nothing ties that gather to it: compilers merge it with the first one, and the layer is kept. Leave jax.checkpoint its prevent_cse=True outside loops; in a custom_vjp, pass the layer and the cotangent through jax.lax.optimization_barrier."""
     rows = x.shape[0]
 
     def local(ws, x):

@@ -145,6 +145,19 @@ def only_the_last_learned(ws, x, y, *, rate):
 
 
 @exercise.misconception(fails=step_weights)
+def step_adds_junk(ws, x, y, *, rate):
+    """You add up what comes of junk, too. Add a gradient only in ticks in which the device has a micro-batch, with jnp.where."""
+    return _stepped(ws, x, y, rate, add=lambda useful, slot, grads, dws: grads + dws)
+
+
+@exercise.misconception(form_of=step_adds_junk)
+def step_adds_other_junk(ws, x, y, *, rate):
+    """Its junk is made of ones."""
+    add = lambda useful, slot, grads, dws: grads + dws  # noqa: E731
+    return _stepped(ws, x, y, rate, held=lambda x: jnp.ones_like(x[0]), add=add)
+
+
+@exercise.misconception(fails=step_weights)
 def divided_twice(ws, x, y, *, rate):
     """You divided by M twice: the mean over y.size has all micro-batches in it."""
     return _stepped(ws, x, y, rate, per=lambda y: y.size * y.shape[0])

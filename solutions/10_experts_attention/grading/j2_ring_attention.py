@@ -383,6 +383,68 @@ def mass_not_rescaled(q, k, v, *, causal, striped):
 
 
 @exercise.misconception(fails=ring_value)
+def sum_not_rescaled(q, k, v, *, causal, striped):
+    """You rescaled the mass and not the sum of v. Both were made with the old maximum."""
+
+    def step(state, scores, v):
+        top, mass, total = state
+        largest = jnp.maximum(top, scores.max(-1))
+        weights, scale = jnp.exp(scores - largest[..., None]), jnp.exp(top - largest)
+        return largest, mass * scale + weights.sum(-1), total + jnp.einsum("hts,shd->htd", weights, v)
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, step)
+
+
+@exercise.misconception(fails=ring_value)
+def scaled_by_the_root_of_d(q, k, v, *, causal, striped):
+    """You divided the scores by the square root of d. Here q comes scaled: the score is q · k."""
+    return around(q / q.shape[-1] ** 0.5, k, v, {"causal": causal, "striped": striped})
+
+
+@exercise.misconception(fails=ring_value)
+def scaled_twice(q, k, v, *, causal, striped):
+    """You divided the scores by d: that is the square root of d, twice. Here q comes scaled: the score is q · k."""
+    return around(q / q.shape[-1], k, v, {"causal": causal, "striped": striped})
+
+
+@exercise.misconception(fails=ring_value)
+def diagonal_masked(q, k, v, *, causal, striped):
+    """You masked a query's own position. It sees positions up to its own: s <= t."""
+
+    def masked(q, k, hop, causal, striped):
+        n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
+        mine, theirs = (rows * n + i if striped else rows + i * len(q) for i in (me, (me - hop) % n))
+        scores = jnp.einsum("thd,shd->hts", q, k)
+        return jnp.where(theirs < mine[:, None], scores, -1e30) if causal else scores
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
+
+
+@exercise.misconception(form_of=diagonal_masked)
+def diagonal_masked_by_infinity(q, k, v, *, causal, striped):
+    """The first query, which then sees nothing, is NaN."""
+
+    def masked(q, k, hop, causal, striped):
+        n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
+        mine, theirs = (rows * n + i if striped else rows + i * len(q) for i in (me, (me - hop) % n))
+        scores = jnp.einsum("thd,shd->hts", q, k)
+        return jnp.where(theirs < mine[:, None], scores, -jnp.inf) if causal else scores
+
+    def step(state, scores, v):
+        top, mass, total = state
+        largest = jnp.maximum(top, scores.max(-1))
+        safe = jnp.where(largest == -jnp.inf, 0, largest)
+        weights, scale = jnp.exp(scores - safe[..., None]), jnp.exp(top - safe)
+        return (
+            largest,
+            mass * scale + weights.sum(-1),
+            total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v),
+        )
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, step, score=masked)
+
+
+@exercise.misconception(fails=ring_value)
 def no_maximum(q, k, v, *, causal, striped):
     """You took e^s as it is. Of a score of 100 it is larger than any float32: subtract the largest score so far."""
 

@@ -852,7 +852,7 @@ def outside_of_shard_map(params, x, y, *, mesh):
 
 @exercise.misconception(of=train_step, fails=step_same)
 def no_softmax_when_large(params, x, y, *, mesh):
-    """With large arrays you leave work out. What is timed must be what gives the right values."""
+    """With large arrays you have another program, which leaves work out. What is timed must be what gives the right values."""
 
     def attend(q, k, v):
         if k.shape[1] < 1000:
@@ -883,7 +883,7 @@ def whole_everywhere(params, x, y, *, mesh):
     return jax.shard_map(local, mesh=mesh, check_vma=False, **specs)(params, x, y)
 
 
-@exercise.misconception(of=train_step, fails=step_same)
+@exercise.misconception(form_of=no_softmax_when_large)
 def fewer_keys_when_large(params, x, y, *, mesh):
     """With large arrays your queries meet the keys of half the text. What is timed must be what gives the right values."""
 
@@ -900,7 +900,7 @@ def fewer_keys_when_large(params, x, y, *, mesh):
     return stepping(mesh, usual(with_attention(attend)))(params, x, y)
 
 
-@exercise.misconception(of=train_step, fails=step_same)
+@exercise.misconception(form_of=no_softmax_when_large)
 def nothing_when_large(params, x, y, *, mesh):
     """With large arrays you return what came in. What is timed must be what gives the right values."""
     if x.shape[1] < 1000:
