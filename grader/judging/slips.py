@@ -66,7 +66,7 @@ def fitting(
     failed = {name for name, status in results.items() if status == "failed"}
     forms: dict[str, list[tuple[Misconception, Shown]]] = {}
     for slip, mistaken in known:
-        if all(results.get(name) != "passed" for name in slip.fails):
+        if not any(results.get(name) == "passed" and any(mistaken.to(checks[name])) for name in slip.fails):
             forms.setdefault(slip.known_as, []).append((slip, mistaken))
     ranks: dict[str, int] = {}
     for name, every in forms.items():
