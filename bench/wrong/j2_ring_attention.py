@@ -103,7 +103,7 @@ def causal_without_asking(q, k, v, *, causal, striped):
 
 def softmaxes_averaged(q, k, v, *, causal, striped):
     """ring_attn: mean_of_rounds"""
-    n, out, seen = jax.lax.axis_size("cp"), 0, 0
+    n, out, seen = jax.lax.axis_size("cp"), 0, jnp.zeros(())
     for hop in range(n):
         s = scores_of(q, k, hop, causal, striped)
         some = (s.max(-1) > -1e29).astype(q.dtype)

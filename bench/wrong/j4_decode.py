@@ -8,7 +8,8 @@ def parts(q, k, v, length, low=-jnp.inf, local=False):
     return jnp.where(place[None, None] < length[:, None, None], jnp.einsum("bkh,bskh->bks", q, k), low)
 
 
-def combined(s, v, top, over="x"):
+def combined(s, v, top, over=None):
+    over = over or "x"
     p = jnp.exp(s - top[..., None])
     o = jax.lax.psum(jnp.einsum("bks,bskh->bkh", p, v), over)
     return o / jax.lax.psum(p.sum(-1), over)[..., None]

@@ -163,7 +163,9 @@ def test_a_slip_that_passes_graded_what_it_fails_in_public_is_told(tmp_path: Pat
 
 def test_a_slip_that_only_some_seeds_see_is_told(workers: Workers, tmp_path: Path) -> None:
     """Values that a program sees decide whether the result is wrong."""
-    course = made_up(tmp_path, "return jax.numpy.zeros(a.shape)", "return jax.numpy.where(a[0, 0] > 1.75, 0, gather(a, mesh=mesh))")
+    course = made_up(
+        tmp_path, "return jax.numpy.zeros(a.shape)", "return jax.numpy.where(a[0, 0] > 1.75, 0, gather(a, mesh=mesh))"
+    )
     grader = Grader(course, "none", here=cast(Any, workers))
     exercise = course.exercise("x1_gather")
     text = reference_source(exercise, {}, exercise.misconceptions["zeroed"])
