@@ -10,7 +10,8 @@ device's layers after `w − rate · gradient`. All micro-batches see the same w
 
 **Budget.** M + P − 1 ticks there and as many back. Permutes only, and one all-reduce of one number, the loss. In
 memory, beside the arguments: one stash of the stages' inputs, one sum of gradients and what a single tick takes. The
-inputs of every layer are too much, and so is a gradient for each micro-batch.
+inputs of every layer are too much, and so is a gradient for each micro-batch. Write the ticks as loops: the memory of a
+program of more than 5,000 operations cannot be followed.
 
 ```
    tick     0   1   2   3   4   5   6   7   8   9  10  11     P = 3, M = 4

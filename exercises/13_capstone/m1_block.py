@@ -19,9 +19,9 @@ One mesh, three axes, a job for each: dp cuts the batch, sp the positions of eac
 | dp and sp | nothing | one all-reduce of its parameters over both axes |
 
 The clock times `train_step` on v5p:2x2x2, in bfloat16, with B=6, T=8192, D=6400, H=50, d=128, F=25600, and sizes like these. There the program is
-the same as for small arrays, with as many rounds in each loop. It computes nothing more than once again, takes no longer than
-twice its products and all its collectives, and holds at most: parameters three times, its rows twelve times, its hidden units
-five times, and three times its scores, [B/dp, H/tp, T/sp, T].
+the same as for small arrays in bfloat16, operation by operation: only sizes differ. It computes nothing more than once again and
+takes no longer than twice its products and all its collectives. Beside parameters and rows it may hold its scores,
+[B/dp, H/tp, T/sp, T], and their softmax in the dtype of `x`. A copy of them in float32 is too much.
 
 ```
    x[B_dp, T_sp, D] --> norm, qkv --> q, k, v of own heads    tp cuts H, F

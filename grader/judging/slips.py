@@ -73,7 +73,8 @@ def fitting(
         compared = [checks[other] for other in every[0][0].fails if other == check.name or other in failed]
         if all(_fits(submitted.to(one), [mistaken.to(one) for _, mistaken in every]) for one in compared):
             ranks[name] = max(
-                sum((failed == set(slip.fails), *_likeness(submitted, mistaken, slip))) for slip, mistaken in every
+                sum((failed == set(slip.fails) & results.keys(), *_likeness(submitted, mistaken, slip)))
+                for slip, mistaken in every
             )
     best = [name for name, rank in ranks.items() if rank == max(ranks.values())]
     return [forms[name][0][0] for name in best] if len(best) <= MOST_NAMED else []
@@ -268,20 +269,24 @@ def _wide(values: np.ndarray) -> np.ndarray:
 # -- all the rest ------------------------------------------------------------------------------
 
 
-def _likeness(mine: Shown, theirs: Shown, slip: Misconception) -> tuple[bool, bool]:
-    """Whether all collectives are the same, and all results."""
+def _likeness(mine: Shown, theirs: Shown, slip: Misconception) -> tuple[bool, ...]:
+    """Whether all collectives are the same, all matmuls, and all results."""
     others = {answer.ask.same: answer.finding for answer in theirs.answered}
     pairs = [(a.finding, others.get(a.ask.same)) for a in mine.answered if a.ask.task == slip.of.name]
     seen = [(a, b) for a, b in pairs if isinstance(a, Observation) and isinstance(b, Observation)]
     plain = [(x, y) for a, b in pairs if isinstance(a, list) and isinstance(b, list) for x, y in zip(a, b, strict=True)]
     if plain:
-        return True, all(same_outcome(x, y, 1e-6) for x, y in plain)
+        return True, True, all(same_outcome(x, y, 1e-6) for x, y in plain)
     sent = all(_traffic(a.collectives) == _traffic(b.collectives) for a, b in seen)
-    return sent, all(_results(a, b) for a, b in seen)
+    return sent, all(_matmuls(a) == _matmuls(b) for a, b in seen), all(_results(a, b) for a, b in seen)
 
 
 def _traffic(collectives: Sequence[Collective]) -> list:
     return sorted((c.kind, c.over, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in collectives)
+
+
+def _matmuls(seen: Observation) -> list[int]:
+    return sorted(op.flops for op in seen.operations.walk() if op.flops) if seen.operations else []
 
 
 def _results(a: Observation, b: Observation) -> bool:
