@@ -84,6 +84,8 @@ HONEST = {
     "numbers that follow the sizes": "def local(a, w):\n    return (a / a.shape[1] ** 0.5 + 1 / a.size) @ w",
     "a mask": "def local(a, w):\n    return jnp.where(jnp.arange(a.shape[1]) < a.shape[1] // 2, a, -jnp.inf) @ w",
     "numbered by axis_index": "def local(a, w):\n    return lax.dynamic_slice_in_dim(a, lax.axis_index('x'), 1) @ w + a @ w",
+    "a window of four, numbered": "def local(a, w):\n"
+    "    return (a[:, 3:] + a[:, :-3] + jnp.arange(a.shape[1] - 3)) @ w[2:-1]",
     "sorted": "def local(a, w):\n    return jnp.sort(a, axis=0) @ w",
     "chosen rows": "def local(a, w):\n    return a[jnp.argsort(a[:, 0])] @ w",
     "a branch": "def local(a, w):\n    return lax.cond(a[0, 0] > 0, lambda: a @ w, lambda: 2 * a @ w)",
@@ -148,6 +150,21 @@ def test_a_size_has_only_one_partner(program: Callable[..., Operations]) -> None
     ):  # fmt: skip
         found = compared(program, honest, shrunk)
         assert found is not None and told in found.message
+
+
+def test_a_size_of_pieces_is_no_excuse_for_less(program: Callable[..., Operations]) -> None:
+    """Arrays of 5 and 6 numbers make one of 11 at both sizes; 11 rows of the small program stand for 4,096 all the same."""
+    text = """
+def local(a, w):
+    pieces = jnp.concatenate([lax.iota(jnp.float32, 5), lax.iota(jnp.float32, 6)])
+    return (lax.dynamic_slice(a, (0, 0), ({}, a.shape[1])) @ w).sum(0, keepdims=True) + pieces.sum()
+"""
+    assert compared(program, text.format("a.shape[0]")) is None
+    found = compared(program, text.format("a.shape[0]"), text.format("11"))
+    assert (
+        found is not None
+        and found.message == "dynamic_slice has 11 where the judged program has 11, which stands for 4,096"
+    )
 
 
 def test_rounds_of_a_loop_follow_the_sizes(program: Callable[..., Operations]) -> None:
