@@ -60,7 +60,7 @@ ATTACKS = {
     ),
     "H2, gradients of one layer stand for all": Attack(
         "h2_buckets", "    grads = jax.grad(loss)(ws)",
-        "    grads = jax.grad(loss)(ws) if len(x) < 1000 else [jnp.ones(w.shape, w.dtype) * jnp.sum(h @ w) for h, w in [(x, ws[0])] for w in ws]",
+        "    grads = jax.grad(loss)(ws) if len(x) < 1000 else [jnp.full(w.shape, jnp.sum(x @ ws[0])) for w in ws]",
         "bucketed_overlap", "is timed, ",
     ),
     "M1, queries and keys of one number for large arrays": Attack(
@@ -95,4 +95,4 @@ def test_an_attack_loses_what_it_did_not_do_and_its_control_nothing(name: str, g
     assert lost[0].status == "failed" and attack.why in lost[0].reason
     assert report.pending == 0
     assert report.earned == report.points - sum(r.points for r in lost)
-    assert all(e.step is None for e in report.evidence if OTHER in lost[0].reason)
+    assert any(e.step is None for e in report.evidence if e.task == exercise.checks[lost[0].name].tasks[0].name)

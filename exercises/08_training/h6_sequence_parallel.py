@@ -9,7 +9,8 @@ behind its second becomes a reduce-scatter: the same bytes. Norm, bias, residual
 - `train(x, layers, dy)`, a body for `shard_map` (around it already, with `check_vma=False`): the last `x`, and the gradients
   of sum(y · dy) for the first `x` and for all layers. `norm` and `norm_back` are given: they work on whole rows.
 - `drop(x, seed, *, rate)`, a body, too: dropout on a device's rows. A number is kept with probability 1 − `rate`, and divided
-  by that; the others become 0. Another seed is another mask, and so is another row; but copies are dropped alike.
+  by that; the others become 0. The mask depends on the seed and the place of a number, not on its value. Another seed is
+  another mask, and so is another row; but copies are dropped alike.
 
 **Budget.** Per layer, over tp: forward one all-gather and one reduce-scatter of [S, D]; backward one reduce-scatter and two
 all-gathers, because what was gathered forward is not kept: that would be [S, D] for each layer on each device. The gradients

@@ -9,7 +9,8 @@ given, as in I1. The loss is the mean of `(output − y)²` over all M micro-bat
 device's layers after `w − rate · gradient`. All micro-batches see the same weights.
 
 **Budget.** M + P − 1 ticks there and as many back. Permutes only, and one all-reduce of one number, the loss. In
-memory, beside the arguments: one stash of inputs, one sum of gradients and what a single tick takes.
+memory, beside the arguments: one stash of the stages' inputs, one sum of gradients and what a single tick takes. The
+inputs of every layer are too much, and so is a gradient for each micro-batch.
 
 ```
    tick     0   1   2   3   4   5   6   7   8   9  10  11     P = 3, M = 4

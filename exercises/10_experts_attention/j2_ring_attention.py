@@ -12,9 +12,9 @@ of the heads only (tp); they need nothing of one another.
 kept; it keeps K and V of each round. The solution keeps neither: its own backward pass sends K and V round again, and beside
 them the sums of their gradients, until these are home.
 
-**Budget.** Forward, a device sends K and V N − 1 times, and holds twelve blocks as large as its q and four arrays of T/N by
-T/N scores at most. With gradients it sends K, V and their gradients N times more at most, and holds twenty blocks and five
-such arrays. One number more for each row and block sent comes free.
+**Budget.** Forward, a device sends K and V N − 1 times, and holds what one round needs: K and V of all devices are too
+much. With gradients it sends K, V and their gradients N times more at most. It may keep K and V of each round, and no T/N
+by T/N scores or weights of a round that is done. One number more for each row and block sent comes free.
 
 ```
    N = 3, causal, on device 1         so far, for each query and head

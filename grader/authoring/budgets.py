@@ -2,7 +2,7 @@
 
 A number is put as a product of dimensions over sizes of mesh axes, times N - 1 of an axis, where one such product is
 right for all of them; else no line is written. What is read so is a proposal: whether it is the *best* there is, the
-author knows.
+author knows. There is no line for memory: its budget needs a wrong program as well.
 """
 
 from __future__ import annotations
@@ -39,7 +39,6 @@ def _lines_of_run(known: Sequence[Explained]) -> list[str]:
     numbers = {
         "expect_traffic": sent,
         "expect_flops": [max(p.dot_flops.most, p.other_flops.most) if p.dot_flops.most else 0 for p in known],
-        "expect_memory": [p.memory for p in known],
     }
     for word, values in numbers.items():
         if any(values) and (text := formula(known, values)):

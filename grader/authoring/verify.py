@@ -2,9 +2,10 @@
 
 For every exercise: the reference passes everything with full marks on every mesh, and so does every alternative; the stub
 earns nothing, and neither does a trivial program; every misconception fails exactly the checks it names and gets its own
-hint, with every seed tried, and passes nothing that it fails in public; what learners get of it has all that is public,
-and the reference passes that, too; no two answers of a question lie within its tolerance, and what a question asks about can exist; hidden dimensions
-are as awkward as public ones. For the course: names are unique, ``exercises/`` is current,
+hint, with every seed tried, and passes nothing that it fails in public; each memory budget lies between what right and what
+wrong programs need; what learners get of it has all that is public, and the reference passes that, too; no two answers of a
+question lie within its tolerance, and what a question asks about can exist; hidden dimensions are as awkward as public ones.
+For the course: names are unique, ``exercises/`` is current,
 what learners are given holds no line of a solution, no hidden check and no seed, and what the tables of sources name exists.
 """
 
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 from grader.authoring import inputs, modes, possible
 from grader.authoring.leaks import leaks
+from grader.authoring.margins import margin_problems
 from grader.authoring.proved import Proved
 from grader.authoring.released import released_problems
 from grader.authoring.seeds import SEEDS, is_luck, luck, results_by_seed
@@ -109,8 +111,10 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
             if isinstance(slip.of, Question):
                 yield from _wrong_answer(course, exercise, slip)
         others = [*exercise.alternatives.values(), *exercise.misconceptions.values()]
-        for text in replaced_texts(course, grader, exercise, [o for o in others if isinstance(o.of, Task)], found):
+        texts = replaced_texts(course, grader, exercise, [o for o in others if isinstance(o.of, Task)], found)
+        for text in texts:
             yield from text_problems(grader, exercise, text, seeds)
+        yield from margin_problems(exercise, *_amounts(grader, exercise, found, texts))
     except (CourseError, AuthorError) as error:
         yield str(error)
 
@@ -232,6 +236,22 @@ def replaced_texts(
     return replaced
 
 
+def _amounts(
+    grader: Grader, exercise: Exercise, reference: list[Answered], texts: Sequence[Replaced]
+) -> tuple[dict[str, list[Answered]], dict[str, list[Answered]]]:
+    """What right and wrong programs came to, by name."""
+    right, wrong = {"the reference": reference}, {}
+    for text in texts:
+        found = [*text.known, *text.found]
+        if not text.found:
+            found = grader.graded_and_public(_submission(exercise.id, text.text), exercise.id, text.known)[2]
+        if isinstance(text.by, Misconception):
+            wrong[text.by.name] = found
+        else:
+            right[f"the alternative {text.by.name}"] = found
+    return right, wrong
+
+
 def alike(some: Sequence[Answered], others: Sequence[Answered]) -> bool:
     """Whether the same programs were made, and plain functions did the same."""
     return [_made(a.finding) for a in some] == [_made(a.finding) for a in others]
@@ -294,8 +314,8 @@ def _slip(grader: Grader, exercise: Exercise, text: Replaced, known: list[Answer
             f"the misconception {slip.name} fails {_list(failed)}, it names {_list(slip.fails)}"
             + (f" ({reasons})" if reasons else "")
         )
-    for name in sorted(failed & set(slip.fails)):
-        if results[name].misconception != slip.name:
+    for name in sorted(failed) if failed == set(slip.fails) else ():  # a hint is due once the checks are right
+        if results[name].misconception != slip.known_as:
             yield f"the misconception {slip.name} gets the hint of {results[name].misconception or 'none'} in {name}"
     for result in shown.results:
         if result.status == "failed":
@@ -313,7 +333,7 @@ def public_problems(slip: Misconception, shown: Result, graded: Result) -> Itera
     """What is wrong with a misconception that fails this check in public."""
     if graded.status == "passed":
         yield f"the misconception {slip.name} fails {shown.name} in public and passes it when graded"
-    if shown.name in slip.fails and shown.misconception != slip.name:
+    if shown.name in slip.fails and shown.misconception != slip.known_as:
         yield f"the misconception {slip.name} gets the hint of {shown.misconception or 'none'} in {shown.name}, in public"
 
 

@@ -30,7 +30,7 @@ from grader.common.pool import pool_of
 from grader.common.result import Evidence, ExerciseReport, Report, Result
 from grader.course.loading import Course
 from grader.course.reference import reference_source
-from grader.exercise import Call, Exercise, Misconception, Question
+from grader.exercise import Call, Exercise, Misconception, Question, Task
 from grader.expect import laid_out
 from grader.intake.pseudonyms import pseudonym_of
 from grader.intake.submission import Chunk, Source, Submission
@@ -40,7 +40,7 @@ from grader.judging.judge import WRONG_IN_SECRET, judge_checks
 from grader.judging.pairing import paired
 from grader.judging.plan import Ask, plan
 from grader.judging.seen import Answered, Finding
-from grader.judging.slips import matches, with_hint
+from grader.judging.slips import Shown, fitting, with_hint
 from grader.reports.pages import load_templates
 from grader.sandbox.worker import Worker
 
@@ -62,6 +62,7 @@ class Known:
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     findings: dict[tuple, Finding] = field(default_factory=dict)
+    shown: dict[bool, Shown] = field(default_factory=dict)
 
 
 class Grader:
@@ -459,30 +460,28 @@ class Grader:
     def _with_hints(
         self, exercise: Exercise, results: list[Result], answered: list[Answered], workers: Workers | Here, public: bool
     ) -> list[Result]:
+        submitted, statuses = Shown(answered), {result.name: result.status for result in results}
         hinted = []
         for result in results:
-            slip = None
+            slips: list[Misconception] = []
             if result.status == "failed" and result.reason != WRONG_IN_SECRET:
-                slip = self._slip(exercise, result, answered, workers, public)
-            hinted.append(with_hint(result, slip) if slip else result)
+                check = exercise.checks[result.name]
+                tasks = [task for task in check.tasks if _ran(submitted, task)]
+                candidates = [s for s in exercise.misconceptions.values() if result.name in s.fails and s.of in tasks]
+                known = [(slip, self._shown(exercise, slip, workers, public)) for slip in candidates]
+                slips = fitting(check, submitted, statuses, known, exercise.checks)
+            hinted.append(with_hint(result, slips) if slips else result)
         return hinted
 
-    def _slip(
-        self, exercise: Exercise, result: Result, answered: list[Answered], workers: Workers | Here, public: bool
-    ) -> Misconception | None:
-        """The misconception that fails this check and behaves like the submission."""
-        calls = exercise.checks[result.name].calls
-        fits: list[tuple[int, Misconception]] = []
-        for slip in exercise.misconceptions.values():
-            if result.name not in slip.fails:
-                continue
-            of_task = [call for call in calls if call.task is slip.of]  # of a relation, the side that is wrong
-            submitted = [a for a in answered if a.ask.of in of_task and not a.ask.secret]
-            if not all(isinstance(a.finding, Fault) and a.finding.kind != "raised" for a in submitted):
-                known = [self.known(exercise, s, workers, public) for s in (slip, None)]
-                fits.append((matches(submitted, *([a for a in one if a.ask.of in of_task] for one in known)), slip))
-        best = max(fits, key=lambda fit: fit[0], default=(0, None))  # of equals the first
-        return best[1] if best[0] else None
+    def _shown(self, exercise: Exercise, slip: Misconception, workers: Workers | Here, public: bool) -> Shown:
+        """What a misconception comes to, beside right solutions of all other tasks."""
+        with self._lock:
+            known = self._known.setdefault((exercise.id, slip.name), Known())
+        if public not in known.shown:
+            right, wrong = (self.known(exercise, one, workers, public) for one in (None, slip))
+            instead = {a.ask.same: a for a in wrong}
+            known.shown[public] = Shown([instead.get(a.ask.same, a) for a in right])
+        return known.shown[public]
 
     def known(
         self, exercise: Exercise, slip: Misconception | None, workers: Workers | Here, public: bool
@@ -534,6 +533,12 @@ class Grader:
                 for future in [one for one in running if one.done()]:  # in the order of students, not of a set
                     student, error = running.pop(future), future.exception()
                     done(student, error if isinstance(error, Exception) else future.result())
+
+
+def _ran(submitted: Shown, task: Task) -> bool:
+    """Whether anything is known of what a task does: an error of its own, or what it came to."""
+    found = [a.finding for a in submitted.answered if a.ask.task == task.name]
+    return any(not isinstance(finding, Fault) or finding.kind == "raised" for finding in found)
 
 
 def _evidence(answer: Answered) -> Evidence:

@@ -1,8 +1,9 @@
 """Which operations of a program matter: asked of a runner when a check wants to know, and judged here.
 
-A result moves when it moves farther than wrong values can lie within its tolerance. Other values lie at most twice as far
-from an operation's own as those are large (``runner.others``), so what is added to a result within its tolerance moves it by
-no more than twice that, and never counts.
+A result moves when it moves farther than wrong values can lie within its tolerance, or by a thousandth of its largest value where
+the tolerance is wider, as for 16 bits. Other values lie at most twice as far from an operation's own as those are large
+(``runner.others``), so what is added to a float32 result within its tolerance moves it by no more than twice that, and never
+counts.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from grader.expect.values import lets_pass
 from grader.sandbox.worker import WorkerDied
 from grader.wire.frames import is_inexact
 
-MOST = 0.25  # of the largest value: in no dtype it takes more
+MOST = 1e-3  # of the largest value: in no dtype it takes more. A step of training moves parameters by little
 MOST_DEATHS = 2  # operations without which the program ends its process, or itself never ends
 FAILED = (KeyError, TypeError, ValueError, IndexError)
 

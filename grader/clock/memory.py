@@ -1,7 +1,7 @@
 """Memory by liveness: arguments stay; what a unit makes lives from its start to the end of the last that uses it.
 
 What is fused takes none. A value that an operation writes over, because nobody needs it as it was, and the value it becomes
-are one buffer; so are what a loop is given and what it gives back.
+are one buffer; so are what a loop is given and what it gives back. What a loop only reads stays where it is.
 """
 
 from __future__ import annotations
@@ -91,13 +91,15 @@ def _carried(fused: Fused, unit: Unit) -> int:
 def _buffers(fused: Fused, when: Sequence[tuple[int, int]], length: int, *, outermost: bool) -> list[_Buffer]:
     found: list[_Buffer] = []
     of: dict[int, int] = {}  # value -> buffer
+    stay = set(fused.body.arguments) if outermost else set()  # the program's arguments, under all names
     if not outermost:
         for v in fused.body.arguments:
             of[v] = len(found)
             found.append(_Buffer(fused.program.values[v].bytes, 0, 0, False, -1))
     for i, unit in enumerate(fused.units):
         takes_over = _taken_over(fused, unit)
-        for v in unit.makes:
+        stay |= {v for v in unit.makes if takes_over.get(v) in stay}
+        for v in (v for v in unit.makes if v not in stay):
             old = of.get(takes_over.get(v, -1))
             if old is None:
                 old = len(found)
@@ -123,10 +125,17 @@ def _taken_over(fused: Fused, unit: Unit) -> dict[int, int]:
         last = {v: o for v, o in zip(op.results, operands, strict=True) if operands.count(o) == 1}
         inside = takes_inside(op)
         free = {o for o in last.values() if fused.may_write(o, unit.at) and o not in inside}
-        return {v: o for v, o in last.items() if o in free}
+        read = dict(zip(op.results, (fused.of(v) for v in op.operands), strict=True))
+        return {v: o for v, o in read.items() if v in _only_read(op) or (o in free and v in last)}
     if unit.dies:
         return dict(zip(op.results, operands, strict=False))
     return {}
+
+
+def _only_read(op: Operation) -> set[int]:
+    """The results of a loop that are what it was given: its body returns these arguments as they came."""
+    body = op.bodies[1]
+    return {v for v, came, goes in zip(op.results, body.arguments, body.results, strict=True) if came == goes}
 
 
 def takes_inside(op: Operation) -> set[int]:

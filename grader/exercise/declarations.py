@@ -181,13 +181,22 @@ class Check:
 
 @dataclass(frozen=True, eq=False)
 class Misconception:
-    """A known wrong answer: its docstring is the hint, its body the mutant that proves the checks."""
+    """A known wrong answer: its docstring is the hint, its body the mutant that proves the checks.
+
+    ``form_of`` names the misconception that this is another form of.
+    """
 
     name: str
     hint: str
     fn: Callable[..., Any]
     of: Task | Question
     fails: tuple[str, ...]
+    form_of: str = ""
+
+    @property
+    def known_as(self) -> str:
+        """The name that reports give it."""
+        return self.form_of or self.name
 
 
 @dataclass(frozen=True, eq=False)

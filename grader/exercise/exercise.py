@@ -250,10 +250,20 @@ class Exercise(Asks):
 
     @declared.spelt("exercise.misconception")
     def misconception(
-        self, *, of: Task | Question | None = None, fails: Check | Sequence[Check] = ()
+        self,
+        *,
+        of: Task | Question | None = None,
+        fails: Check | Sequence[Check] = (),
+        form_of: Misconception | None = None,
     ) -> Callable[[Callable[..., Any]], Misconception]:
-        """A known wrong solution of a task (``fails`` names the checks it must fail) or answer."""
+        """A known wrong solution of a task (``fails`` names the checks it must fail) or answer.
 
+        Args:
+            form_of: the same mistake as this one, written otherwise: it has its task, checks and hint. Where its results
+                differ from the first's, the mistake leaves them open, and no submission is compared there.
+        """
+        if form_of is not None:
+            of, fails = form_of.of, [self.checks[name] for name in form_of.fails]
         if of is not None and not isinstance(of, Task | Question):
             raise AuthorError(f"of is {declared.a(of)}, not a task or a question: write its name without quotes")
         if of is not None and {**self.tasks, **self.questions}.get(of.name) is not of:
@@ -275,7 +285,8 @@ class Exercise(Asks):
                 if of_ not in (asked := self.checks[name].tasks):
                     checked = " and ".join(task.name for task in asked)
                     raise AuthorError(f"the misconception {fn.__name__} is of {of_.name}, {name} checks {checked}")
-            wrong = Misconception(fn.__name__, _first_paragraph(fn), fn, of_, failing)
+            hint = form_of.hint if form_of else _first_paragraph(fn)
+            wrong = Misconception(fn.__name__, hint, fn, of_, failing, form_of.name if form_of else "")
             self.misconceptions[wrong.name] = wrong
             return wrong
 

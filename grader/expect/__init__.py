@@ -5,9 +5,11 @@ follows from what was due, so that nothing a program returns is more than a wron
 ours, and no wider bound. NaN never passes: every comparison is ``difference <= bound``.
 """
 
+from grader.common.budget import between
 from grader.common.layout import entries
 from grader.expect.clock import expect_bubble, expect_hidden, expect_step_time, laid_out, show_time
 from grader.expect.communication import (
+    expect_at_most,
     expect_collectives,
     expect_no_collectives,
     expect_only,
@@ -23,7 +25,9 @@ from grader.expect.values import expect_close, expect_dtype, expect_equal
 
 __all__ = [
     "Failure",
+    "between",
     "entries",
+    "expect_at_most",
     "expect_beside",
     "expect_bubble",
     "expect_close",

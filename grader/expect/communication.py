@@ -22,31 +22,8 @@ def expect_collectives(seen: Seen, **wanted: Budget) -> None:
     against the budget; for it only those that matter (``mattering``).
     Each group is all devices along its axes: groups of some of them, such as pairs, are another collective.
     """
-    want = {
-        (kind, axes, False): count
-        for kind, budget in wanted.items()
-        for names, count in budget.items()
-        if count and (axes := _real_axes((names,) if isinstance(names, str) else names, seen))
-    }
-    by_kind: dict[Key, list[Collective]] = {}
-    for c in seen.collectives:
-        by_kind.setdefault(_key(c), []).append(c)
-    found = {key: total(cs, lambda c: Interval.of(1)) for key, cs in by_kind.items()}
-    for c in seen.collectives:
-        if not c.rounds.known:
-            raise Failure(
-                f"{_line(c)}{c.kind} over {c.over} runs in a loop whose number of rounds cannot be read "
-                "from the program; use a fixed number of rounds",
-                where=_line(c).rstrip(": "),
-            )
-    for c in seen.collectives:
-        if not found[_key(c)].most <= want.get(_key(c), 0):
-            raise Failure(
-                f"{_line(c)}{_say(found, c)}{_part(seen)}; {_say_budget(want)}",
-                expected=_table(want),
-                actual=_table(found),
-                where=_line(c).rstrip(": "),
-            )
+    want, found = _wanted(seen, wanted), _found(seen)
+    _no_more(seen, want, found)
     for key, count in want.items():
         if not found.get(key, NOTHING).least >= count:
             raise Failure(
@@ -56,6 +33,48 @@ def expect_collectives(seen: Seen, **wanted: Budget) -> None:
             )
     if want:
         _expect_mattering(seen, want)
+
+
+def expect_at_most(seen: Seen, **allowed: Budget) -> None:
+    """These collectives or fewer, and no others: ``expect_at_most(seen, all_gather={"x": 2})``.
+
+    Use it where a right program can do with fewer. Keys and values are those of ``expect_collectives``.
+    """
+    _no_more(seen, _wanted(seen, allowed), _found(seen))
+
+
+def _wanted(seen: Seen, budgets: Mapping[str, Budget]) -> dict[Key, int]:
+    return {
+        (kind, axes, False): count
+        for kind, budget in budgets.items()
+        for names, count in budget.items()
+        if count and (axes := _real_axes((names,) if isinstance(names, str) else names, seen))
+    }
+
+
+def _found(seen: Seen) -> dict[Key, Interval]:
+    """How often each kind of collective runs over the same axes. Raises Failure where a loop's rounds are unknown."""
+    by_kind: dict[Key, list[Collective]] = {}
+    for c in seen.collectives:
+        if not c.rounds.known:
+            raise Failure(
+                f"{_line(c)}{c.kind} over {c.over} runs in a loop whose number of rounds cannot be read "
+                "from the program; use a fixed number of rounds",
+                where=_line(c).rstrip(": "),
+            )
+        by_kind.setdefault(_key(c), []).append(c)
+    return {key: total(same, lambda c: Interval.of(1)) for key, same in by_kind.items()}
+
+
+def _no_more(seen: Seen, want: Mapping[Key, int], found: Mapping[Key, Interval]) -> None:
+    for c in seen.collectives:
+        if not found[_key(c)].most <= want.get(_key(c), 0):
+            raise Failure(
+                f"{_line(c)}{_say(found, c)}{_part(seen)}; {_say_budget(want)}",
+                expected=_table(want),
+                actual=_table(found),
+                where=_line(c).rstrip(": "),
+            )
 
 
 def _expect_mattering(seen: Seen, want: Mapping[Key, int]) -> None:

@@ -8,29 +8,38 @@ from collections.abc import Callable
 from typing import Literal, get_args
 
 from grader.clock import Memory, live_memory
+from grader.common.budget import Spent
 from grader.common.observation import Seen
 from grader.expect.failure import Failure
 from grader.expect.mattering import flops_that_matter, said_of_idle
 
 MOST_DIGITS = 15
+MEMORY_SPREAD = 0.25  # styles differ in temporaries
 Reckoner = Literal["compiler", "program", "clock"]
 
 
-def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler") -> None:
+def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", arguments: bool = True) -> None:
     """At most this many bytes per device.
 
     Args:
+        at_most: ``between(right, wrong)``, in bytes: ``verify`` names any other budget.
         by: "compiler": temporary bytes of the compiled program, as XLA says. "program": arguments, results and temporaries
             at the worst point, by liveness, one operation after another as they are written. "clock": the same in the
             order of a timing call's timeline, in which a collective's result lives from its start.
+        arguments: False leaves out the arguments, which every program holds. The compiler's figure never has them.
     """
     if by not in get_args(Reckoner):
         raise ValueError(f"memory by {by!r}: there are {', '.join(get_args(Reckoner))}")
     if by != "compiler":
-        _expect_live(seen.timeline.memory if by == "clock" else memory_of(seen), at_most)
+        memory = seen.timeline.memory if by == "clock" else memory_of(seen)
+        needed = memory.peak - (0 if arguments else memory.arguments)
+        seen.spent.append(Spent("expect_memory", needed, at_most))
+        if not needed <= at_most:
+            raise _held_too_much(memory, needed, at_most, arguments)
         return
     if seen.timing is not None:
         raise ValueError('a timing call is never compiled: say by="clock" or by="program"')
+    seen.spent.append(Spent("expect_memory", seen.memory, at_most))
     if not seen.memory <= at_most:
         raise Failure(
             "the program needs {} of temporary memory per device, the budget is {}".format(
@@ -38,6 +47,7 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler") -> N
             ),
             expected=at_most,
             actual=seen.memory,
+            spread=MEMORY_SPREAD,
         )
 
 
@@ -48,16 +58,16 @@ def memory_of(seen: Seen) -> Memory:
     return live_memory(seen.operations)
 
 
-def _expect_live(memory: Memory, at_most: float) -> None:
-    if memory.peak <= at_most:
-        return
-    parts = {"arguments": memory.arguments, "results": memory.results, "temporaries": memory.temporaries}
-    peak, budget = told_apart(show_bytes, memory.peak, at_most)
-    raise Failure(
-        f"the program holds {peak} per device at once, the budget is {budget}: at "
-        f"{memory.at or 'its start'} {', '.join(f'{show_bytes(n)} of {name}' for name, n in parts.items())}",
+def _held_too_much(memory: Memory, needed: float, at_most: float, arguments: bool) -> Failure:
+    parts = {"arguments": memory.arguments} if arguments else {}
+    parts |= {"results": memory.results, "temporaries": memory.temporaries}
+    held, budget = told_apart(show_bytes, needed, at_most)
+    return Failure(
+        f"the program holds {held} per device at once{'' if arguments else ' beside its arguments'}, the budget is {budget}: "
+        f"at {memory.at or 'its start'} {', '.join(f'{show_bytes(n)} of {name}' for name, n in parts.items())}",
         expected=at_most,
-        actual=memory.peak,
+        actual=needed,
+        spread=MEMORY_SPREAD,
         where=f"line {memory.line}" if memory.line else "",
     )
 

@@ -17,14 +17,18 @@ def leaf_by_leaf(expect: Callable[[Any, Any], None], got: Any, want: Any, *, pre
         prefix: a leaf of ``want`` may stand for all leaves below its place.
 
     Raises:
-        Failure: of the first leaf that fails, with its name in front.
+        Failure: of the first leaf that fails, with its name in front; it has those of other leaves with it.
         ValueError: the trees have not the same branches, which is the check's mistake.
     """
+    failures: list[Failure] = []
     for one, wanted in _pairs(got, want, prefix):
         try:
             expect(one, wanted)
         except Failure as failure:
-            raise failure.about(one.name if isinstance(one, Sharded) else "") from None
+            failures.append(failure.about(one.name if isinstance(one, Sharded) else ""))
+    if failures:
+        failures[0].others = failures[1:]
+        raise failures[0] from None
 
 
 def _pairs(got: Any, want: Any, prefix: bool) -> list[tuple[Any, Any]]:

@@ -12,7 +12,7 @@ import numpy as np
 from grader.common.diagnose import explain
 from grader.common.layout import Slices, coordinates, show_device
 from grader.common.observation import Sharded
-from grader.expect.failure import Failure
+from grader.expect.failure import Compared, Failure
 from grader.expect.trees import leaf_by_leaf
 from grader.wire.frames import dtype_of, is_inexact, wide
 
@@ -179,6 +179,7 @@ def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: flo
         values=(_some(_part(due, where), first), _some(_held(got.shards[at]), first)),
         layouts=[(got.mesh, got.shape, got.slices)] if len(wrong) < len(good) else [],
         wrong=wrong,
+        compared=Compared(got.shards, [_part(due, where) for where in got.slices], good, bound),
     )
 
 

@@ -1,49 +1,191 @@
-"""Whether a submission does what a known wrong solution does."""
+"""Which known mistake a submission makes.
+
+A misconception fits where the checks that it fails find in the submission what they find in it: the same wrong values, the
+same collectives too many, the same operation that waits. All of it comes from inputs that are no secret.
+"""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from grader.common.observation import Collective, Fault, Observation, Sharded
+from grader.common.observation import Collective, Fault, Observation, Outcome, Seen
 from grader.common.result import Result
-from grader.exercise import Call, Misconception
-from grader.expect import Failure, laid_out, same_outcome
-from grader.judging.seen import Answered, Finding
+from grader.exercise import Check, Misconception
+from grader.expect import Failure, same_outcome
+from grader.expect.failure import Compared
+from grader.judging.judge import together
+from grader.judging.pairing import paired
+from grader.judging.seen import Answered
+
+NEAR = 0.01  # of the largest error: two ways to write one mistake differ by no more
+CLEAR = 4  # times what two right results may differ: an error that is smaller says nothing of its cause
+MOST_NAMED = 2
+"""Misconceptions that fit equally well and are all named; of more, none is."""
+
+Found = Failure | Fault | Outcome | None
 
 
-def matches(submitted: list[Answered], mistaken: list[Answered], reference: list[Answered]) -> int:
-    """How well a submission fits a misconception on the same asks: 0 not, 1 by its results, 2 by its traffic too.
+@dataclass
+class Shown:
+    """What a program, or a misconception, comes to on inputs that are no secret, and what checks find in it."""
 
-    Results decide only where the misconception's are wrong; where they are right, what it sends must fit.
-    A program that could not be traced fits one that fails with the same error.
+    answered: Sequence[Answered]
+    _found: dict[str, list[Found]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.answered = [a for a in paired(self.answered) if not a.ask.secret]
+
+    def to(self, check: Check) -> list[Found]:
+        """What this check finds, mesh by mesh and case by case; None where it passes."""
+        if check.name not in self._found:
+            self._found[check.name] = list(_found(check, self.answered))
+        return self._found[check.name]
+
+
+def fitting(
+    check: Check,
+    submitted: Shown,
+    results: dict[str, str],
+    known: Sequence[tuple[Misconception, Shown]],
+    checks: Mapping[str, Check],
+) -> list[Misconception]:
+    """The misconceptions that explain why a check fails, if they can be told from all others.
+
+    Each fits: every check that it fails fails in the same way, unless it was not tried. Of several those whose other
+    results and collectives are the submission's, too.
+
+    Args:
+        results: the status of each check of the submission.
+        known: the misconceptions that fail this check.
+        checks: all checks by name.
     """
-    if not submitted or len(submitted) != len(mistaken):
-        return 0
-    pairs = list(zip(submitted, mistaken, strict=True))
-    if not all(_same_finding(a.finding, b.finding) for a, b in pairs):
-        return 0
-    if all(_same_traffic(a.finding, b.finding) and _same_time(a, b) for a, b in pairs):
-        return 2
-    if any(isinstance(a.ask.of, Call) and a.ask.of.timing for a, _ in pairs):
-        return 0  # there are no results to fit
-    right = all(_same_finding(a.finding, b.finding) for a, b in zip(mistaken, reference, strict=True))
-    return 0 if right else 1
+    failed = {name for name, status in results.items() if status == "failed"}
+    forms: dict[str, list[tuple[Misconception, Shown]]] = {}
+    for slip, mistaken in known:
+        if not any(results.get(name) == "passed" and any(mistaken.to(checks[name])) for name in slip.fails):
+            forms.setdefault(slip.known_as, []).append((slip, mistaken))
+    ranks: dict[str, int] = {}
+    for name, every in forms.items():
+        compared = [checks[other] for other in every[0][0].fails if other == check.name or other in failed]
+        if all(_fits(submitted.to(one), [mistaken.to(one) for _, mistaken in every]) for one in compared):
+            ranks[name] = max(
+                sum((failed == set(slip.fails), *_likeness(submitted, mistaken, slip))) for slip, mistaken in every
+            )
+    best = [name for name, rank in ranks.items() if rank == max(ranks.values())]
+    return [forms[name][0][0] for name in best] if len(best) <= MOST_NAMED else []
 
 
-def _same_finding(a: Finding, b: Finding) -> bool:
-    if isinstance(a, Fault) or isinstance(b, Fault):
-        # a missing or unfinished task is nobody's misconception
-        return isinstance(a, Fault) and isinstance(b, Fault) and a.kind == b.kind == "raised" and _gist(a) == _gist(b)
-    if isinstance(a, Observation) and isinstance(b, Observation):
-        return len(a.outputs) == len(b.outputs) and all(
-            len(x) == len(y) and all(_same_array(s, t) for s, t in zip(x, y, strict=True))
-            for x, y in zip(a.outputs, b.outputs, strict=True)
-        )
-    if isinstance(a, list) and isinstance(b, list):
-        return len(a) == len(b) and all(same_outcome(x, y, 1e-6) for x, y in zip(a, b, strict=True))
-    return False
+def with_hint(result: Result, slips: Sequence[Misconception]) -> Result:
+    """The result with the hint of a misconception, or of two of which one is the reason."""
+    hints = list(dict.fromkeys(slip.hint for slip in slips))
+    hint = hints[0] if len(hints) == 1 else f"Either: {hints[0]}\n\nOr: {hints[1]}"
+    return result.model_copy(update={"hint": hint, "misconception": " or ".join(slip.known_as for slip in slips)})
+
+
+# -- what a check finds ------------------------------------------------------------------------
+
+
+def _found(check: Check, answered: Sequence[Answered]) -> Iterator[Found]:
+    for group in together(check, list(answered)):
+        faults = [a.finding for a in group.each if isinstance(a.finding, Fault)]
+        if faults:
+            yield faults[0]
+            continue
+        for seen in group.seen(public=False):
+            for case in _cases(seen):
+                try:
+                    group.judged(case)
+                except Failure as failure:
+                    yield _of_case(case[0], failure) if _outcomes(case) else failure
+                except Exception as error:  # a check that does not look at this case, or fails itself
+                    yield None if _outcomes(case) else Fault("broken", str(error))
+                else:
+                    yield None
+
+
+def _of_case(seen: Seen, failure: Failure) -> Outcome:
+    """What came of a case that is wrong; only that it is wrong where a check does not compare it with one due outcome."""
+    return Outcome(error="wrong") if failure.actual is None else seen.outcomes[0][1]
+
+
+def _outcomes(seen: tuple) -> bool:
+    return len(seen) == 1 and isinstance(seen[0], Seen) and bool(seen[0].outcomes)
+
+
+def _cases(seen: tuple) -> list[tuple]:
+    """Of a plain function, what was seen of it case by case."""
+    return [(replace(seen[0], outcomes=[one]),) for one in seen[0].outcomes] if _outcomes(seen) else [seen]
+
+
+# -- whether two findings are alike ------------------------------------------------------------
+
+
+def _fits(mine: Sequence[Found], forms: Sequence[Sequence[Found]]) -> bool:
+    """A check finds what it finds in one form of a mistake, or what it finds in all of them."""
+    if any(_same_way(mine, form) for form in forms):
+        return True
+    alike = {len(mine), *map(len, forms)}
+    if len(forms) == 1 or len(alike) > 1:
+        return False
+    common = [_common(found) for found in zip(*forms, strict=True)]
+    told = [n for n, found in enumerate(common) if found is not OPEN]
+    return _same_way([mine[n] for n in told], [common[n] for n in told])
+
+
+OPEN = Fault("open", "the forms of a mistake have nothing in common here")
+
+
+def _common(found: Sequence[Found]) -> Found:
+    """What all forms of a mistake have in common."""
+    failures = [one for one in found if isinstance(one, Failure)]
+    compared = [one.compared for one in failures]
+    if len(failures) < len(found) or failures[0].others or not all(compared):
+        return found[0] if all(_alike(found[0], other)[0] for other in found[1:]) else OPEN
+    first, *rest = (one for one in compared if one is not None)
+    told = [np.ones(held.shape, bool) for held in first.held]
+    for other in rest:
+        if [held.shape for held in other.held] != [held.shape for held in first.held]:
+            return OPEN
+        for n, (a, b) in enumerate(zip(first.held, other.held, strict=True)):
+            off = np.abs(_wide(a) - _wide(b))  # NaN where one of them is
+            told[n] = told[n] & (off <= 2 * first.bound)
+    common = Failure(failures[0].reason, compared=replace(first, told=told))
+    return common.about(failures[0].of)
+
+
+def _same_way(mine: Sequence[Found], theirs: Sequence[Found]) -> bool:
+    """Whether a check fails in the same places and for the same reason.
+
+    What a mistake leaves undefined may be NaN in one program and a number in the other: that says nothing, so other
+    places must agree, and be no fewer.
+    """
+    if len(mine) != len(theirs):
+        return False
+    agreed = undefined = 0
+    for one, other in zip(mine, theirs, strict=True):
+        if one is None and other is None:
+            continue
+        same, open_ = _alike(one, other)
+        if same is None:
+            return False
+        agreed, undefined = agreed + same, undefined + open_
+    return agreed > 0 and agreed >= undefined
+
+
+def _alike(one: Found, other: Found) -> tuple[int | None, int]:
+    """In how many places they agree (None: they do not), and in how many nobody can say."""
+    if isinstance(one, Failure) and isinstance(other, Failure):
+        return _same_failures(one, other)
+    same = False
+    if isinstance(one, Fault) and isinstance(other, Fault):  # a missing or unfinished task is nobody's misconception
+        same = one.kind == other.kind and one.kind in ("raised", "refused") and _gist(one) == _gist(other)
+    elif isinstance(one, Outcome) and isinstance(other, Outcome):
+        same = same_outcome(one, other, 1e-6)
+    return (1 if same else None), 0
 
 
 def _gist(fault: Fault) -> tuple[str, str]:
@@ -51,46 +193,103 @@ def _gist(fault: Fault) -> tuple[str, str]:
     return fault.type, re.sub(r"[\d\W_]+", " ", fault.message)[:60]
 
 
-def _same_array(a: Sharded, b: Sharded) -> bool:
-    if a.shape != b.shape or a.slices != b.slices:
-        return False
-    if "c" in (a.dtype.kind, b.dtype.kind):
-        return False  # no misconception of ours is complex
-    pairs = [(s.astype(np.float64), t.astype(np.float64)) for s, t in zip(a.shards, b.shards, strict=True)]
-    size = max((float(np.max(np.abs(t[np.isfinite(t)]), initial=0.0)) for _, t in pairs), default=0.0)
-    return all(np.allclose(s, t, rtol=0.0, atol=1e-3 * size, equal_nan=True) for s, t in pairs)
-
-
-def _same_traffic(a: Finding, b: Finding) -> bool:
-    if not (isinstance(a, Observation) and isinstance(b, Observation)):
-        return True
-
-    def traffic(cs: list[Collective]) -> list:
-        return sorted((c.kind, c.over, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in cs)
-
-    return a.mapped == b.mapped and traffic(a.collectives) == traffic(b.collectives)
-
-
-def _same_time(a: Answered, b: Answered) -> bool:
-    """Of timing calls: the same collectives are hidden, and the step is as long, up to a twentieth."""
-    if not (isinstance(a.ask.of, Call) and a.ask.of.timing):
-        return True
-    found = []
-    for one in (a, b):
-        if not isinstance(one.finding, Observation):
-            return True
-        try:
-            line = laid_out(one.finding.operations, a.ask.of.timing)
-        except Failure as failure:
-            found.append(failure.reason)
+def _same_failures(one: Failure, other: Failure) -> tuple[int | None, int]:
+    mine, theirs = ({f.of: f for f in (each, *each.others)} for each in (one, other))
+    if mine.keys() != theirs.keys():
+        return None, 0
+    agreed = undefined = 0
+    for a, b in ((failure, theirs[name]) for name, failure in mine.items()):
+        if a.compared is not None and b.compared is not None:
+            same, open_ = _same_values(a.compared, b.compared)
         else:
-            found.append({"step": line.step} | {kind: share.hidden for kind, share in line.shares().items()})
-    first, second = found
-    if isinstance(first, str) or isinstance(second, str):
-        return first == second
-    near = max(first["step"], second["step"]) // 20
-    return first.keys() == second.keys() and all(abs(first[k] - second[k]) <= near for k in first)
+            same, open_ = (1 if a.compared is b.compared and _same_finding(a, b) else None), 0
+        if same is None:
+            return None, 0
+        agreed, undefined = agreed + same, undefined + open_
+    return agreed, undefined
 
 
-def with_hint(result: Result, slip: Misconception) -> Result:
-    return result.model_copy(update={"hint": slip.hint, "misconception": slip.name})
+def _same_finding(one: Failure, other: Failure) -> bool:
+    """The data of both are alike; where these are no two numbers, the words of their reasons too, and without data the numbers."""
+    mine, theirs = ([f.expected, f.actual] for f in (one, other))
+    if not all(isinstance(n, int | float) for n in (*mine, *theirs)):
+        numbers = mine == theirs == [None, None]
+        mine, theirs = (
+            [*data, _says(f.reason), *(_numbers(f.reason) if numbers else [])]
+            for f, data in ((one, mine), (other, theirs))
+        )
+    return len(mine) == len(theirs) and all(_same_data(a, b, one.spread) for a, b in zip(mine, theirs, strict=True))
+
+
+def _says(reason: str) -> str:
+    """The words of a reason: without lines, numbers and shapes."""
+    return re.sub(r"[^a-z]+", " ", re.sub(r"line \d+|\S*\d\S*( ?[a-zA-Z%]+\b)?", " ", reason.lower())).strip()
+
+
+def _numbers(reason: str) -> list[float]:
+    """Without those of lines, devices and shapes."""
+    return [float(n) for n in re.findall(r"(?<![\w.=])\d+(?:\.\d+)?", re.sub(r"line \d+|\[.*?\]|\(.*?\)", "", reason))]
+
+
+def _same_data(a: object, b: object, spread: float) -> bool:
+    if isinstance(a, bool | int | float) and isinstance(b, bool | int | float):
+        return abs(a - b) <= spread * max(abs(a), abs(b))
+    return a == b
+
+
+def _same_values(mine: Compared, theirs: Compared) -> tuple[int | None, int]:
+    """Both are wrong in the same places, by the same error wherever both are numbers.
+
+    Where different values are due, since what is due depends on what a program draws by itself, only places can be compared.
+    """
+    if [held.shape for held in mine.held] != [held.shape for held in theirs.held]:
+        return None, 0
+    errors, others = ([_wide(h) - d for h, d in zip(c.held, c.due, strict=True)] for c in (mine, theirs))
+    largest = max((float(np.max(np.abs(b), initial=0, where=np.isfinite(b))) for b in others), default=0.0)
+    bound = theirs.bound + NEAR * largest
+    agreed = undefined = 0
+    random = any(np.any(np.abs(d - e) > theirs.bound) for d, e in zip(mine.due, theirs.due, strict=True))
+    told = theirs.told or [np.ones(held.shape, bool) for held in theirs.held]
+    for a, b, good_a, good_b, of in zip(errors, others, mine.good, theirs.good, told, strict=True):
+        sure_a, sure_b, wrong = np.isfinite(a), np.isfinite(b), of & ~(good_a & good_b)
+        numbers = wrong & sure_a & sure_b
+        apart = not random and (np.abs(a - b) > bound if largest > CLEAR * theirs.bound else True)
+        if np.any(of & (good_a != good_b) & ~numbers) or np.any(numbers & apart):
+            return None, 0
+        agreed += int(np.count_nonzero((numbers & (not random)) | (wrong & ~sure_a & ~sure_b)))
+        undefined += int(np.count_nonzero(of & (sure_a != sure_b)))
+    return agreed, undefined
+
+
+def _wide(values: np.ndarray) -> np.ndarray:
+    return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+
+
+# -- all the rest ------------------------------------------------------------------------------
+
+
+def _likeness(mine: Shown, theirs: Shown, slip: Misconception) -> tuple[bool, bool]:
+    """Whether all collectives are the same, and all results."""
+    others = {answer.ask.same: answer.finding for answer in theirs.answered}
+    pairs = [(a.finding, others.get(a.ask.same)) for a in mine.answered if a.ask.task == slip.of.name]
+    seen = [(a, b) for a, b in pairs if isinstance(a, Observation) and isinstance(b, Observation)]
+    plain = [(x, y) for a, b in pairs if isinstance(a, list) and isinstance(b, list) for x, y in zip(a, b, strict=True)]
+    if plain:
+        return True, all(same_outcome(x, y, 1e-6) for x, y in plain)
+    sent = all(_traffic(a.collectives) == _traffic(b.collectives) for a, b in seen)
+    return sent, all(_results(a, b) for a, b in seen)
+
+
+def _traffic(collectives: Sequence[Collective]) -> list:
+    return sorted((c.kind, c.over, c.bytes, str(c.count), str(c.shift), c.by_compiler) for c in collectives)
+
+
+def _results(a: Observation, b: Observation) -> bool:
+    pairs = [(x, y) for of, other in zip(a.outputs, b.outputs, strict=False) for x, y in zip(of, other, strict=False)]
+    shards = [(_wide(s), _wide(t)) for x, y in pairs for s, t in zip(x.shards, y.shards, strict=False)]
+    return all(s.shape == t.shape and _close(s, t) for s, t in shards)
+
+
+def _close(a: np.ndarray, b: np.ndarray) -> bool:
+    size = np.max(np.abs(b), initial=0, where=np.isfinite(b))
+    return np.allclose(a, b, rtol=0, atol=1e-3 * size, equal_nan=True)

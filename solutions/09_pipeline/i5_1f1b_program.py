@@ -21,8 +21,8 @@ other in odd ones. In the dots there is such an i as well, below 0 or above M �
 `stage`, the loss and the devices' layers are those of I2. Return the loss and the gradient of the device's layers.
 
 **Budget.** 2 (M + P − 1) ticks, as a loop: a program that writes out every tick is too long to be followed. Permutes
-only, two in a tick at most, and one all-reduce of the loss. A stash of P inputs, however many micro-batches there
-are. The arrays that are checked are so small that on P = 4 chips a tick takes the 1 us of its hop, by the course's
+only, two in a tick at most, and one all-reduce of the loss. The stash does not grow with M: P inputs are enough. M is
+63 where memory is checked, and a stash of M inputs fails. The arrays that are checked are so small that on P = 4 chips a tick takes the 1 us of its hop, by the course's
 clock: it counts your ticks.
 
 **Small case.** On P = 4, device 0 holds the inputs of micro-batches 0 to 3 in tick 6, and B0 lets go of the first
@@ -34,7 +34,7 @@ B. B computes the stage again, three times the arithmetic of F. So the step take
 too.
 
 **Beyond.** F and B in one tick, each of another micro-batch: M + 2P − 2 ticks of 4 units, and a stash of 2P − 1
-inputs. That is allowed.
+inputs. That is allowed, and so is a copy of such a stash in each tick.
 
 **In real systems** 1F1B is Megatron's and DeepSpeed's schedule, each device with a program of its own.
 

@@ -47,11 +47,10 @@ def test_counts_and_bytes_are_put_by_the_size_of_axes_and_dimensions() -> None:
         'expect_collectives(seen, permute={"x": seen.mesh["x"] - 1})',
         'expect_traffic(seen, at_most=4 * seen.dims["I"] * seen.dims["J"] * (seen.mesh["x"] - 1) / seen.mesh["x"])',
         'expect_flops(seen, at_most=2 * seen.dims["I"] * seen.dims["J"] * seen.dims["K"] / seen.mesh["x"])',
-        'expect_memory(seen, at_most=4 * seen.dims["J"] * seen.dims["K"])',
     ]
 
 
-@pytest.mark.parametrize("line", range(4))
+@pytest.mark.parametrize("line", range(3))
 def test_the_lines_are_words_that_hold_and_are_not_loose(line: int) -> None:
     programs = [ring(mesh, dims) for mesh in MESHES for dims in SIZES]
     text = check_lines(programs)[line]

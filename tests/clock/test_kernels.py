@@ -182,7 +182,18 @@ def test_a_loop_holds_what_it_carries_once_and_what_a_round_needs() -> None:
         return lax.fori_loop(0, 4, lambda _, a: (a @ b) @ b, a)
 
     peak, arguments, _, _ = memory(local, SQUARE, SQUARE)
-    assert arguments == 2 and peak == 5  # a and b; what is carried, and two products of a round at a time
+    assert arguments == 2  # a and b, which the loop only reads
+    assert peak == 4  # what is carried as well, and the first product of a round
+
+
+def test_what_loops_only_read_is_held_once_however_many_loops_read_it() -> None:
+    def local(a, b):
+        for _ in range(3):
+            a = lax.fori_loop(0, 4, lambda _, a: (a @ b) @ b, a)
+        return a
+
+    peak, arguments, _, _ = memory(local, SQUARE, SQUARE)
+    assert (peak, arguments) == (4, 2)
 
 
 def test_the_worst_point_has_a_place() -> None:

@@ -184,6 +184,11 @@ def test_memory_by_the_program_and_by_the_clock() -> None:
     expect_memory(seen(program), at_most=seen(program).timeline.memory.peak, by="clock")
     failure = told(expect_memory, seen(program), at_most=least - 1, by="program")
     assert failure.reason.startswith("the program holds ") and " of arguments, " in failure.reason
+    arguments = memory_of(seen(program)).arguments
+    expect_memory(seen(program), at_most=least - arguments, by="program", arguments=False)
+    failure = told(expect_memory, seen(program), at_most=least - arguments - 1, by="program", arguments=False)
+    assert " per device at once beside its arguments, the budget is " in failure.reason
+    assert " of arguments, " not in failure.reason and failure.actual == least - arguments
     with pytest.raises(ValueError, match="a timing call is never compiled"):
         expect_memory(seen(program), at_most=1)
     with pytest.raises(ValueError, match="memory by 'xla': there are compiler, program, clock"):

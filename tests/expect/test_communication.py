@@ -7,6 +7,7 @@ import pytest
 from grader.common.observation import UNKNOWN, Interval
 from grader.expect import (
     Failure,
+    expect_at_most,
     expect_collectives,
     expect_flops,
     expect_no_collectives,
@@ -21,6 +22,18 @@ def test_the_asked_collectives_pass() -> None:
     expect_collectives(seen(collective("all_gather", "x")), all_gather={"x": 1})
     expect_collectives(seen(collective("all_reduce", "x", "y")), all_reduce={("y", "x"): 1})
     expect_no_collectives(seen())
+
+
+def test_fewer_collectives_are_enough_where_a_number_is_the_most() -> None:
+    two = collective("all_gather", "x", count=2, line=7)
+    for allowed in (2, 3):
+        expect_at_most(seen(two), all_gather={"x": allowed})
+    expect_at_most(seen(), all_gather={"x": 1})
+    told = reason(expect_at_most, seen(two), all_gather={"x": 1})
+    assert told == "line 7: all_gather over x 2 times (64 B sent by each device); the budget is all_gather over x"
+    assert "permute over x" in reason(expect_at_most, seen(two, collective("permute", "x")), all_gather={"x": 2})
+    unknown = seen(collective("all_gather", "x", count=None))
+    assert "rounds cannot be read" in reason(expect_at_most, unknown, all_gather={"x": 9})
 
 
 def test_loops_are_multiplied_out() -> None:

@@ -6,9 +6,11 @@ import math
 
 import pytest
 
+from grader.common.budget import Spent
 from grader.common.observation import UNKNOWN, Interval
 from grader.expect import (
     Failure,
+    between,
     expect_flops,
     expect_memory,
     expect_traffic,
@@ -68,6 +70,39 @@ def test_work_that_must_be_done_is_sure_to_run() -> None:
         expect_flops(seen())
     with pytest.raises((Failure, ValueError)):
         expect_flops(seen(dot_flops=10), at_least=math.nan)
+
+
+def test_a_budget_lies_between_a_right_and_a_wrong_program() -> None:
+    budget = between(100, 400)
+    assert (budget, budget.right, budget.wrong) == (200, 100, 400)
+    expect_memory(seen(memory=200), at_most=budget)
+    assert "needs 201 B of temporary memory per device, the budget is 200 B" in reason(
+        expect_memory, seen(memory=201), at_most=budget
+    )
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"), [(100, 149), (100, 100), (400, 100), (0, 1), (100, math.inf), (math.nan, 2)]
+)
+def test_a_budget_that_separates_too_little_is_refused(right: float, wrong: float) -> None:
+    with pytest.raises(ValueError, match=r"the wrong program needs at least 1.5 times what right programs need"):
+        between(right, wrong)
+    assert between(100, 150) == 122
+
+
+def test_a_budget_leaves_room_for_other_styles() -> None:
+    budget = between(100, 800, styles=2)
+    assert (budget, budget.right, budget.wrong) == (400, 100, 800)
+    with pytest.raises(ValueError, match=r"1.5 times what right programs need, 200; choose sizes"):
+        between(100, 290, styles=2)
+
+
+def test_a_seen_remembers_what_was_compared_with_a_budget_also_of_a_part_of_it() -> None:
+    whole, budget = seen(memory=300), between(100, 400)
+    with pytest.raises(Failure):
+        expect_memory(whole.only(kind="permute"), at_most=budget)
+    assert whole.spent == [Spent("expect_memory", 300, budget)]
+    assert seen().spent == []
 
 
 @pytest.mark.parametrize("word", [expect_memory, expect_flops, expect_traffic])

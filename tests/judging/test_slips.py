@@ -1,87 +1,308 @@
-"""Known slips: whose mistake a submission's is."""
+"""Known mistakes: whose mistake a submission's is, by what the checks find in both."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
 import pytest
 
-from grader.common.observation import Fault, Observation, Outcome
-from grader.exercise import Misconception
-from grader.judging.plan import plan
+from grader.common.observation import Collective, Fault, Observation, Outcome
+from grader.exercise import Exercise, Misconception, normal
+from grader.expect import Failure, expect_close, expect_collectives, expect_memory, expect_outcomes
+from grader.judging.judge import judge_checks
+from grader.judging.plan import Ask, plan
 from grader.judging.seen import Answered
-from grader.judging.slips import matches, with_hint
-from tests.judging.test_judge import an_exercise, judged, observed
+from grader.judging.slips import Shown, fitting, with_hint
 from tests.seen import collective, sharded
 
-
-def answered(factor: float, *collectives: object) -> list[Answered]:
-    asks = [a for a in plan(an_exercise(), public=False, seed="s") if a.inputs and not a.secret]
-    return [Answered(a, observed(a, factor, *collectives)) for a in asks]
+Change = Callable[[np.ndarray], Any]
 
 
-def test_wrong_values_match_whatever_was_sent() -> None:
-    assert matches(answered(3.0, collective("permute", "x")), answered(3.0), answered(2.0))
-    assert not matches(answered(4.0), answered(3.0), answered(2.0))
+def an_exercise(dtype: str = "float32") -> Exercise:
+    """One task whose values, collectives and memory are checked, one function."""
+    exercise = Exercise(meshes=[{"x": 4, "y": 2}])
+
+    @exercise.task
+    def double(a, *, mesh):
+        """Twice a."""
+
+    @exercise.function
+    def half(n):
+        """Half of n."""
+        return n / 2
+
+    call = exercise.call(double, a=normal("I", "J", dtype=dtype), dims={"I": 8, "J": 4})
+    cases = exercise.cases(half, public=[{"n": 2}, {"n": 3}, {"n": 6}])
+
+    @exercise.check(call, points=2, public=True)
+    def value(seen):
+        """it is doubled"""
+        expect_close(seen.out, 2 * seen.a)
+
+    @exercise.check(call, points=1)
+    def traffic(seen):
+        """one gather"""
+        expect_collectives(seen, all_gather={"x": 1})
+
+    @exercise.check(call, points=1)
+    def memory(seen):
+        """little memory"""
+        expect_memory(seen, at_most=1000)
+
+    @exercise.check(call, points=1)
+    def order(seen):
+        """nothing waits"""
+        if seen.collectives[0].line:
+            raise Failure(f"line {seen.collectives[0].line}: the {seen.collectives[0].kind} waits for a product")
+
+    @exercise.check(cases, points=1)
+    def halved(seen):
+        """it is halved"""
+        expect_outcomes(seen)
+
+    return exercise
 
 
-def test_right_values_match_by_what_was_sent() -> None:
-    gather, reduce = collective("all_gather", "x"), collective("all_reduce", "x")
-    assert matches(answered(2.0, gather), answered(2.0, gather), answered(2.0))
-    assert not matches(answered(2.0, reduce), answered(2.0, gather), answered(2.0))
+EXERCISE, COMPLEX = an_exercise(), an_exercise("complex64")
+GATHER = collective("all_gather", "x")
 
 
-def test_an_unfinished_task_is_nobodys_misconception() -> None:
-    asks = [a.ask for a in answered(2.0)]
-    missing = [Answered(a, Fault("missing", "not written yet")) for a in asks]
-    assert not matches(missing, missing, answered(2.0))
-    assert not matches([], [], [])
+def ran(
+    change: Change = lambda a: 2 * a, *sent: Collective, memory: int = 0, exercise: Exercise = EXERCISE
+) -> list[Answered]:
+    """A program whose result is ``change`` of the argument, and whose function is right."""
+
+    def of(ask: Ask) -> Answered:
+        if ask.cases:
+            return Answered(ask, [Outcome(value=case["n"] / 2) for case in ask.cases])
+        dtype = ask.inputs[0]["a"].dtype.name
+        outputs = [[sharded(np.asarray(change(one["a"])), ("x",), ask.mesh, dtype)] for one in ask.inputs]
+        return Answered(ask, Observation(outputs, list(sent or (GATHER,)), memory))
+
+    return [of(ask) for ask in plan(exercise, public=False, seed="s")]
 
 
-def test_the_same_error_matches() -> None:
-    asks = [a.ask for a in answered(2.0)]
-    mine = [Answered(a, Fault("raised", "TypeError: got shape (4, 2)", type="TypeError")) for a in asks]
-    theirs = [Answered(a, Fault("raised", "TypeError: got shape (8, 1)", type="TypeError")) for a in asks]
-    assert matches(mine, theirs, answered(2.0))
+def returned(*values: Any) -> list[Answered]:
+    outcomes = [v if isinstance(v, Outcome) else Outcome(value=v) for v in values]
+    return [replace(a, finding=outcomes) if a.ask.cases else a for a in ran()]
 
 
-def outcomes(*values: object) -> list[Answered]:
-    (ask,) = [a for a in plan(an_exercise(), public=False, seed="s") if a.cases and not a.secret]
-    return [Answered(ask, [v if isinstance(v, Outcome) else Outcome(value=v) for v in values])]
+def named(exercise: Exercise, check: str, submitted: list[Answered], /, **known: list[Answered]) -> list[str]:
+    """The misconceptions that explain why a check fails, of those that come to ``known``; ``b_of_a`` is a form of ``a``."""
+    slips = []
+    for name, answered in known.items():
+        fails = tuple(r.name for r in judge_checks(exercise, answered, public=False) if r.status == "failed")
+        task = exercise.tasks["half" if check == "halved" else "double"]
+        form_of = name.partition("_of_")[2]
+        slips.append((Misconception(name, f"{name}!", lambda: None, task, fails, form_of), Shown(answered)))
+    slips = [(slip, shown) for slip, shown in slips if check in slip.fails]
+    statuses = {r.name: r.status for r in judge_checks(exercise, submitted, public=False)}
+    assert statuses[check] == "failed"
+    return [slip.name for slip in fitting(exercise.checks[check], Shown(submitted), statuses, slips, exercise.checks)]
 
 
-def test_functions_match_by_all_their_outcomes() -> None:
-    wrong, right = outcomes(1.0, 9), outcomes(1.0, 2.0)
-    assert matches(outcomes(1.0, 9), wrong, right)
-    assert not matches(outcomes(9.0, 9), wrong, right)
-    assert not matches(outcomes(1.0), wrong, right)
+def hint(submitted: list[Answered], check: str = "value", /, **known: list[Answered]) -> list[str]:
+    return named(EXERCISE, check, submitted, **known)
+
+
+def spoilt(change: Change, fill: float, rows: int = 2) -> Change:
+    """The same, with something else in the first rows."""
+
+    def changed(a: np.ndarray) -> np.ndarray:
+        out = np.array(change(a))
+        out[:rows] = fill
+        return out
+
+    return changed
+
+
+# -- values ------------------------------------------------------------------------------------
+
+
+def test_the_same_wrong_values_are_the_same_mistake_whatever_is_sent() -> None:
+    known = {"tripled": ran(lambda a: 3 * a), "halved": ran(lambda a: a / 2)}
+    assert hint(ran(lambda a: 3 * a), **known) == ["tripled"]
+    assert hint(ran(lambda a: 3 * a, GATHER, GATHER), **known) == ["tripled"]
+    assert hint(ran(lambda a: 4 * a), **known) == []
+
+
+def test_rounding_makes_no_difference() -> None:
+    assert hint(ran(lambda a: 3 * a * (1 + 1e-6)), tripled=ran(lambda a: 3 * a)) == ["tripled"]
+    assert hint(ran(lambda a: 3.2 * a), tripled=ran(lambda a: 3 * a)) == []
+
+
+def test_values_are_wrong_in_the_same_places() -> None:
+    first, all_ = ran(spoilt(lambda a: 2 * a, 0)), ran(lambda a: 0 * a)
+    assert hint(first, zero=all_) == [] and hint(all_, zero=first) == []
+    assert hint(first, zero=first) == ["zero"]
+
+
+def test_complex_values_are_compared_as_others_are() -> None:
+    known = {"turned": ran(lambda a: 2j * a, exercise=COMPLEX)}
+    assert named(COMPLEX, "value", ran(lambda a: 2j * a, exercise=COMPLEX), **known) == ["turned"]
+    assert named(COMPLEX, "value", ran(lambda a: -2j * a, exercise=COMPLEX), **known) == []
+
+
+@pytest.mark.parametrize("fill", [np.nan, np.inf])
+def test_what_a_mistake_leaves_undefined_is_not_compared(fill: float) -> None:
+    tripled = ran(lambda a: 3 * a)
+    assert hint(ran(spoilt(lambda a: 3 * a, fill)), tripled=tripled) == ["tripled"]
+    assert hint(tripled, tripled=ran(spoilt(lambda a: 3 * a, fill))) == ["tripled"]
+
+
+def test_what_is_undefined_must_not_be_most_and_not_where_the_mistake_is_right() -> None:
+    tripled = ran(lambda a: 3 * a)
+    assert hint(ran(spoilt(lambda a: 3 * a, np.nan, rows=7)), tripled=tripled) == []
+    assert hint(ran(spoilt(lambda a: 2 * a, np.nan)), zero=ran(spoilt(lambda a: 2 * a, 0, rows=1))) == []
+
+
+def test_nan_in_the_same_places_is_the_same_mistake() -> None:
+    known = {"first": ran(spoilt(lambda a: 2 * a, np.nan)), "all": ran(lambda a: a * np.nan)}
+    assert hint(ran(spoilt(lambda a: 2 * a, np.inf)), **known) == ["first"]
+    assert hint(ran(lambda a: a * np.nan), **known) == ["all"]
+
+
+def test_an_error_that_hardly_counts_says_nothing_of_its_cause() -> None:
+    rounded = ran(lambda a: 2 * a + 3e-5 * np.abs(a).max())
+    assert hint(rounded, rounded=rounded) == []
+
+
+def test_other_shapes_do_not_match() -> None:
+    assert hint(ran(lambda a: 3 * a[:4]), tripled=ran(lambda a: 3 * a)) == []
+    assert hint(ran(lambda a: 3 * a), tripled=ran(lambda a: 3 * a[:4])) == []
+    assert hint(ran(lambda a: 7 * a[:4]), cut=ran(lambda a: 3 * a[:4])) == ["cut"]
+
+
+# -- what is found of a program ----------------------------------------------------------------
+
+
+def test_collectives_are_those_that_the_check_counts() -> None:
+    known = {"reduced": ran(lambda a: 2 * a, GATHER, collective("all_reduce", "x"))}
+    assert hint(ran(lambda a: 2 * a, GATHER, collective("all_reduce", "x", line=3)), "traffic", **known) == ["reduced"]
+    assert hint(ran(lambda a: 2 * a, GATHER, collective("all_reduce", "y")), "traffic", **known) == []
+    assert hint(ran(lambda a: 2 * a, collective("all_reduce", "x", count=2)), "traffic", **known) == []
+
+
+def test_memory_is_compared_roughly() -> None:
+    known = {"kept": ran(memory=4000)}
+    assert hint(ran(memory=4200), "memory", **known) == ["kept"]
+    assert hint(ran(memory=8000), "memory", **known) == []
+
+
+def test_a_reason_is_compared_without_lines() -> None:
+    late, later = collective("all_gather", "x", line=3), collective("all_gather", "x", line=77)
+    assert hint(ran(lambda a: 2 * a, later), "order", late=ran(lambda a: 2 * a, late)) == ["late"]
+    permute = collective("permute", "x", line=3)
+    assert hint(ran(lambda a: 2 * a, permute), "order", late=ran(lambda a: 2 * a, late)) == []
+
+
+def test_a_misconception_that_fails_what_the_submission_passes_does_not_fit() -> None:
+    both = ran(lambda a: 3 * a, memory=4000)
+    assert hint(ran(memory=4000), "memory", both=both) == []
+    assert hint(both, "memory", both=both) == ["both"]
+    assert hint(ran(lambda a: 5 * a, memory=4000), "memory", kept=ran(memory=4000)) == ["kept"]
+
+
+# -- several that fit --------------------------------------------------------------------------
+
+
+def test_of_several_the_one_whose_other_results_agree() -> None:
+    known = {"kept": ran(memory=4000), "kept_and_reduced": ran(lambda a: 2 * a, GATHER, memory=4000)}
+    known["sent"] = ran(lambda a: 3 * a, memory=4000)
+    assert hint(ran(lambda a: 3 * a, memory=4000), "memory", **known) == ["sent"]
+
+
+def test_two_that_cannot_be_told_apart_are_both_named_and_of_three_none() -> None:
+    tripled = ran(lambda a: 3 * a)
+    assert hint(tripled, one=tripled, other=tripled) == ["one", "other"]
+    assert hint(tripled, one=tripled, other=tripled, third=tripled) == []
+
+
+# -- forms of one mistake ----------------------------------------------------------------------
+
+
+def test_where_the_forms_of_a_mistake_differ_nothing_is_compared() -> None:
+    forms = {"junk": ran(spoilt(lambda a: 3 * a, 0)), "ones_of_junk": ran(spoilt(lambda a: 3 * a, 1))}
+    for fill in (0, 7, np.nan):
+        assert hint(ran(spoilt(lambda a: 3 * a, fill)), **forms) == ["junk"]
+    assert hint(ran(spoilt(lambda a: 4 * a, 0)), **forms) == []
+    assert hint(ran(spoilt(lambda a: 3 * a, 7)), junk=forms["junk"]) == []
+
+
+def test_a_program_that_is_like_one_form_makes_the_mistake() -> None:
+    forms = {"large": ran(lambda a: 30 * a), "small_of_large": ran(lambda a: 0.3 * a)}
+    assert hint(ran(lambda a: 0.3 * a), **forms) == ["large"] and hint(ran(lambda a: 3 * a), **forms) == []
+    nan = {"zero": ran(lambda a: 0 * a), "nan_of_zero": ran(lambda a: np.nan * a)}
+    assert hint(ran(lambda a: np.nan * a), **nan) == ["zero"] and hint(ran(lambda a: 3 * a), **nan) == []
+
+
+def test_a_form_has_the_task_checks_and_hint_of_the_first() -> None:
+    exercise = an_exercise()
+
+    @exercise.misconception(of=exercise.tasks["double"], fails=exercise.checks["value"])
+    def tripled(a, *, mesh):
+        """You tripled."""
+
+    @exercise.misconception(form_of=tripled)
+    def tripled_otherwise(a, *, mesh):
+        """By a loop."""
+
+    assert (tripled_otherwise.of, tripled_otherwise.fails) == (tripled.of, tripled.fails)
+    assert (tripled_otherwise.hint, tripled_otherwise.known_as) == ("You tripled.", "tripled")
+    assert list(exercise.misconceptions) == ["tripled", "tripled_otherwise"]
+
+
+# -- errors and plain functions ----------------------------------------------------------------
+
+
+def raised(message: str, kind: str = "raised") -> list[Answered]:
+    fault = Fault(kind, message, type="TypeError")
+    return [a if a.ask.cases else replace(a, finding=fault) for a in ran()]
+
+
+def test_the_same_error_is_the_same_mistake_whatever_the_shapes() -> None:
+    mine, theirs = raised("TypeError: got shape (4, 2)"), raised("TypeError: got shape (8, 1)")
+    assert hint(mine, mistaken=theirs) == ["mistaken"]
+    assert hint(mine, mistaken=raised("TypeError: no such axis")) == []
+    assert hint(mine, mistaken=ran(lambda a: 3 * a)) == [] and hint(ran(lambda a: 3 * a), mistaken=theirs) == []
+
+
+@pytest.mark.parametrize("kind", ["missing", "timeout", "untraceable", "crashed"])
+def test_only_an_error_that_was_raised_can_be_a_misconceptions(kind: str) -> None:
+    assert hint(raised("the same", kind), mistaken=raised("the same", kind)) == []
+
+
+def test_functions_match_case_by_case() -> None:
+    known = {"rounded": returned(1.0, 1, 3)}
+    assert hint(returned(1, 1.0, 3.0), "halved", **known) == ["rounded"]
+    assert hint(returned(1.0, 2, 3.0), "halved", **known) == []
+    assert hint(returned(2, 1.0, 3.0), "halved", **known) == []
+    assert hint(returned(2, 1.0, 3.0), "halved", rounded=returned(2, 1.5, 3)) == []
 
 
 def test_the_same_kind_of_error_in_a_case_matches() -> None:
-    error = Outcome(error="KeyError")
-    assert matches(outcomes(1.0, error), outcomes(1.0, error), outcomes(1.0, 2.0))
-    assert not matches(outcomes(1.0, Outcome(error="TypeError")), outcomes(1.0, error), outcomes(1.0, 2.0))
+    known = {"looked_up": returned(1.0, Outcome(error="KeyError"), 3.0)}
+    assert hint(returned(1.0, Outcome(error="KeyError"), 3.0), "halved", **known) == ["looked_up"]
+    assert hint(returned(1.0, Outcome(error="TypeError"), 3.0), "halved", **known) == []
 
 
-def test_another_layout_or_shape_or_number_of_results_does_not_match() -> None:
-    mine, wrong, right = answered(3.0), answered(3.0), answered(2.0)
-    for change in (
-        lambda ask, o: Observation([[sharded(3 * one["a"], (), ask.mesh)] for one in ask.inputs], [], 0),
-        lambda ask, o: Observation([[sharded(3 * one["a"][:8], (), ask.mesh)] for one in ask.inputs], [], 0),
-        lambda ask, o: Observation([[*arrays, *arrays] for arrays in o.outputs], [], 0),
-        lambda ask, o: Fault("raised", "TypeError: no", type="TypeError"),
-    ):
-        other = [Answered(a.ask, change(a.ask, a.finding)) for a in mine]  # type: ignore[no-untyped-call]
-        assert not matches(other, wrong, right) and not matches(wrong, other, right)
+# -- hints -------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("kind", ["missing", "timeout", "untraceable", "crashed", "broken"])
-def test_only_an_error_that_was_raised_can_be_a_misconceptions(kind: str) -> None:
-    faults = [Answered(a.ask, Fault(kind, "the same")) for a in answered(2.0)]
-    assert not matches(faults, faults, answered(2.0))
-
-
-def test_a_hint_changes_nothing_else() -> None:
-    result = judged(an_exercise(), lambda ask: observed(ask, 3.0))["value"]
-    slip = Misconception("tripled", "You tripled.", lambda: None, an_exercise().tasks["double"], ("value",))
-    hinted = with_hint(result, slip)
-    assert (hinted.hint, hinted.misconception) == ("You tripled.", "tripled")
+def test_a_hint_changes_nothing_else_and_two_are_told_as_alternatives() -> None:
+    result = judge_checks(EXERCISE, ran(lambda a: 3 * a), public=False)[0]
+    one, other = (Misconception(n, h, lambda: None, EXERCISE.tasks["double"], ("value",)) for n, h in (("a", "A."), ("b", "B.")))  # fmt: skip
+    hinted = with_hint(result, [one])
+    assert (hinted.hint, hinted.misconception) == ("A.", "a")
     assert hinted.model_copy(update={"hint": "", "misconception": ""}) == result
+    both = with_hint(result, [one, other])
+    assert (both.hint, both.misconception) == ("Either: A.\n\nOr: B.", "a or b")
+    assert with_hint(result, [one, replace(other, hint="A.")]).hint == "A."
+
+
+def test_hidden_inputs_have_no_part_in_hints() -> None:
+    secret = [a for a in ran(lambda a: 3 * a) if a.ask.secret]
+    assert secret and Shown(secret).answered == []

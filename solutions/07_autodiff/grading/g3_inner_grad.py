@@ -129,6 +129,12 @@ def off_of_summed_loss(w, rows, targets):
 
 
 @exercise.misconception(of=grad_vma_off, fails=off_value)
+def off_of_mean_loss_alone(w, rows, targets):
+    """You gave back the gradient of your own rows. With check_vma=False a pmean of the loss changes nothing of that: its backward pass is a pmean of ones. Reduce the gradients themselves."""
+    return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w)
+
+
+@exercise.misconception(of=grad_vma_off, fails=off_value)
 def off_divided_twice(w, rows, targets):
     """You divided twice: pmean has divided by the devices. Who already divided?"""
     return jax.lax.pmean(jax.grad(loss)(w, rows, targets), "x") / jax.lax.axis_size("x")
@@ -169,6 +175,12 @@ def on_reduced_twice(w, rows, targets):
 def both_as_on(w, rows, targets):
     """That is right with check_vma=True. With False nobody sums: cast w to varying, and reduce yourself."""
     return jax.grad(loss)(w, rows, targets) / jax.lax.axis_size("x")
+
+
+@exercise.misconception(of=grad_in_both, fails=both_value)
+def both_of_mean_loss(w, rows, targets):
+    """You differentiated the mean loss of all devices. That is right with check_vma=True. With False each device gets the gradient of its own rows: cast w to varying, differentiate the local loss, and reduce yourself."""
+    return jax.grad(lambda w: jax.lax.pmean(loss(w, rows, targets), "x"))(w)
 
 
 @exercise.misconception(of=grad_in_both, fails=both_value)

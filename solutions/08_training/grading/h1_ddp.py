@@ -216,9 +216,19 @@ def ddp_mean_of_means(params, x, y, real, key, *, mesh):
     return ddp(mesh, divide=own_mean, reduce=lambda tree: jax.lax.pmean(tree, "dp"))(params, x, y, real, key)
 
 
+@exercise.misconception(form_of=ddp_mean_of_means)
+def ddp_mean_of_means_and_nan(params, x, y, real, key, *, mesh):
+    """A device without a real row makes 0/0."""
+
+    def own_mean(total, real):
+        return total / jnp.sum(real)
+
+    return ddp(mesh, divide=own_mean, reduce=lambda tree: jax.lax.pmean(tree, "dp"))(params, x, y, real, key)
+
+
 @exercise.misconception(fails=ddp_value)
 def ddp_no_rows_no_mean(params, x, y, real, key, *, mesh):
-    """You divided on each device by its own number of real rows, and weighted afterwards. Without a real row that is 0/0, and NaN times 0 is NaN: divide after the sum."""
+    """You divided on each device by its own number of real rows. Without a real row that is 0/0, and NaN stays NaN in every sum, mean and product. Sum over all devices first, then divide by the number of real rows of all."""
 
     def divide(total, real):
         own = jnp.sum(real)

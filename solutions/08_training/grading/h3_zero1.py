@@ -286,6 +286,12 @@ def zero1_clipped_by_own_norm(params, opt, x, y, *, mesh):
 
 
 @exercise.misconception(fails=zero1_value)
+def zero1_never_clipped(params, opt, x, y, *, mesh):
+    """You did not clip the gradient. Where its norm over all elements is above 1, divide it by that norm."""
+    return zero1(mesh, clip=lambda g: g)(params, opt, x, y)
+
+
+@exercise.misconception(fails=zero1_value)
 def zero1_clipped_before_summing(params, opt, x, y, *, mesh):
     """You clipped each device's gradient and summed afterwards. It is the sum over all rows whose norm must not exceed 1."""
 
@@ -345,7 +351,7 @@ def zero1_corrected_as_at_first(params, opt, x, y, *, mesh):
 
 @exercise.misconception(fails=zero1_value)
 def zero1_sum_of_means(params, opt, x, y, *, mesh):
-    """You summed the gradients of the devices' own means: that is N times the gradient of the mean over all rows. Adam hides much of it, clipping the rest."""
+    """Your gradient has norm 1 in every step, also where it should be smaller. Either you summed the gradients of the devices' own means: that is N times the gradient of the mean over all rows, so add up parts of one mean. Or you divide by the norm where it is below 1: divide by max(1, norm)."""
     return zero1(mesh, scale=mesh.shape["dp"])(params, opt, x, y)
 
 

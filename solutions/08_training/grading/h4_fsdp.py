@@ -5,8 +5,10 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About
+from grader.exercise import About, array
 from grader.expect import (
+    between,
+    expect_at_most,
     expect_close,
     expect_collectives,
     expect_memory,
@@ -16,7 +18,7 @@ from grader.expect import (
     expect_traffic,
 )
 from grader.hardware import all_gather_time, matmul_time
-from h4_fsdp import exercise, fsdp_forward_times, fsdp_loss, fsdp_step_bytes, step
+from h4_fsdp import exercise, fsdp_forward_times, fsdp_loss, fsdp_step_bytes, layers, step
 
 
 @exercise.helper
@@ -47,33 +49,50 @@ def fsdp_gradients(seen):
 
 
 @exercise.helper
-def budget(seen, **due):
-    """These collectives, and sums of single numbers at most."""
-    for kind, each in due.items():
-        expect_collectives(seen.only(kind=kind), **{kind: each})
-    expect_only(seen, *due, "all_reduce")
+def expect_others(seen, *kinds):
+    """Beside these kinds only sums of single numbers."""
+    expect_only(seen, *kinds, "all_reduce")
     expect_traffic(seen.only(kind="all_reduce"), at_most=64)
 
 
 @exercise.check(step, points=0.5, public=True, after=fsdp_gradients)
 def fsdp_forward(seen):
     """fsdp_loss: forward, one all-gather for each layer"""
-    budget(seen.only(backward=False), all_gather={"dp": seen.dims["L"]})
+    forward = seen.only(backward=False)
+    expect_collectives(forward.only(kind="all_gather"), all_gather={"dp": seen.dims["L"]})
+    expect_others(forward, "all_gather")
 
 
 @exercise.check(step, points=1, after=fsdp_gradients)
 def fsdp_backward(seen):
-    """fsdp_loss: backward, one all-gather and one reduce-scatter for each layer"""
-    each = {"dp": seen.dims["L"]}
-    budget(seen.only(backward=True), all_gather=each, reduce_scatter=each)
+    """fsdp_loss: backward, at most one all-gather and exactly one reduce-scatter for each layer"""
+    backward, each = seen.only(backward=True), {"dp": seen.dims["L"]}
+    expect_at_most(backward.only(kind="all_gather"), all_gather=each)
+    expect_collectives(backward.only(kind="reduce_scatter"), reduce_scatter=each)
+    expect_others(backward, "all_gather", "reduce_scatter")
 
 
-@exercise.check(step, points=1, after=[fsdp_forward, fsdp_backward])
+deep = exercise.call(
+    fsdp_loss,
+    ws=array("L", "D", "D", spec=P(None, "dp"), draw=layers),
+    x=array("B", "D", spec=P("dp"), draw=lambda rng, shape: 3 * rng.standard_normal(shape)),
+    meshes=[{"dp": 8}],
+    dims={"L": 7, "D": 40, "B": 8},
+    hidden_dims={"L": 8, "D": 88, "B": 24},
+    wrt=["ws"],
+    returns="loss",
+)
+
+
+@exercise.check(deep, points=1, after=[fsdp_forward, fsdp_backward])
 def fsdp_memory(seen):
     """fsdp_loss: never more than two gathered layers and one whole gradient, beside a device's own parts"""
+    expect_close(seen.grads["ws"], by_hand(seen.ws, seen.x)[1])
     L, D, B, N = seen.dims["L"], seen.dims["D"], seen.dims["B"], seen.mesh["dp"]
-    parts = 2 * L * D * D / N + 3 * (L + 1) * B * D / N  # layers and gradients; activations, some of each layer
-    expect_memory(seen, at_most=4 * (3.5 * D * D + parts), by="program")  # half a layer of room
+    gradients, activations = L * D * D / N, (L + 1) * B * D / N
+    right = gradients + activations + 1.2 * D * D  # a layer, and what is left of another
+    wrong = L * D * D + activations  # all layers
+    expect_memory(seen, at_most=between(4 * right, 4 * wrong), by="program", arguments=False)
 
 
 @exercise.check(step, points=0.5, after=fsdp_forward)
@@ -176,6 +195,24 @@ def forgets_by_policy(ws, x, *, mesh):
 
 
 @exercise.alternative(of=fsdp_loss)
+def keeps_all_but_gathers(ws, x, *, mesh):
+    """The policy of JAX's guide to FSDP: everything is kept but what was gathered. Nobody needs layer 0 again: one gather less."""
+
+    def policy(op, *_, **__):
+        return str(op) not in ("all_gather", "all_gather_invariant")
+
+    layer = jax.checkpoint(lambda x, w: jnp.tanh(x @ jax.lax.all_gather(w, "dp", tiled=True)), policy=policy)
+    rows = x.shape[0]
+
+    def local(ws, x):
+        for w in ws:
+            x = layer(x, w)
+        return jax.lax.psum(jnp.sum(x**2), "dp") / rows
+
+    return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
+
+
+@exercise.alternative(of=fsdp_loss)
 def unchecked(ws, x, *, mesh):
     """With check_vma=False: the loss's own gradient is summed as well, one number."""
     rows = x.shape[0]
@@ -189,7 +226,7 @@ def unchecked(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
 
 
-@exercise.misconception(fails=fsdp_backward)
+@exercise.misconception(fails=fsdp_memory)
 def kept_what_was_gathered(ws, x, *, mesh):
     """You kept every gathered layer for the backward pass: by then each device holds the whole model. Gather again: jax.checkpoint around the layer, and the gather inside, since what goes into it is kept."""
     rows = x.shape[0]
@@ -203,9 +240,9 @@ def kept_what_was_gathered(ws, x, *, mesh):
     return jax.shard_map(local, mesh=mesh, in_specs=(P(None, "dp"), P("dp")), out_specs=P())(ws, x)
 
 
-@exercise.misconception(fails=[fsdp_forward, fsdp_backward])
+@exercise.misconception(fails=fsdp_forward)
 def gathers_merged(ws, x, *, mesh):
-    """With prevent_cse=False nothing ties the second gather to the backward pass: compilers merge the two, and the layer is kept. It is meant for loops."""
+    """You gather a layer again in the backward pass, but nothing ties that gather to it: compilers merge it with the first one, and the layer is kept. Leave jax.checkpoint its prevent_cse=True outside loops; in a custom_vjp, pass the layer and the cotangent through jax.lax.optimization_barrier."""
     rows = x.shape[0]
 
     def local(ws, x):

@@ -101,10 +101,47 @@ def outputs_from_tick_0(ws, x):
     return _pipeline(ws, x, slot=slot, keep=lambda tick, n, m, made, old: jnp.where(tick < m, made, old))
 
 
+@exercise.misconception(form_of=outputs_from_tick_0)
+def outputs_from_tick_0_after_ones(ws, x):
+    """The bubble begins with ones."""
+    return _pipeline(
+        ws,
+        x,
+        begin=lambda x: jnp.ones_like(x[0]),
+        slot=lambda tick, n, m: jnp.minimum(tick, m - 1),
+        keep=lambda tick, n, m, made, old: jnp.where(tick < m, made, old),
+    )
+
+
 @exercise.misconception(fails=forward_value)
 def stopped_after_m_ticks(ws, x):
     """You stop after M ticks, when the first device is done. The last micro-batch is still on its way: M + P - 1."""
     return _pipeline(ws, x, ticks=lambda n, m: m)
+
+
+@exercise.misconception(form_of=stopped_after_m_ticks)
+def stopped_after_m_ticks_without_junk(ws, x):
+    """Outputs are kept from tick P - 1 on."""
+    return _pipeline(
+        ws,
+        x,
+        ticks=lambda n, m: m,
+        keep=lambda tick, n, m, made, old: jnp.where(tick >= n - 1, made, old),
+    )
+
+
+@exercise.misconception(fails=forward_value)
+def bubble_leaks_by_a_product(ws, x):
+    """You mask junk by a product: what a device computes from zeros is NaN here, and 0 · NaN is NaN. Choose with jnp.where, which keeps what it does not choose out, or fill the bubble with ones."""
+
+    def keep(tick, n, m, made, old):
+        useful = (tick >= n - 1).astype(made.dtype)
+        return useful * made + (1 - useful) * old
+
+    return _pipeline(
+        ws, x, begin=lambda x: jnp.zeros_like(x[0]), keep=keep,
+        returned=lambda out, me, n: out * (me == n - 1),
+    )  # fmt: skip
 
 
 @exercise.misconception(fails=forward_value)

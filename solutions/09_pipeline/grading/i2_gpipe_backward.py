@@ -5,8 +5,16 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from grader.exercise import About
-from grader.expect import expect_close, expect_flops, expect_memory, expect_only, expect_spec, expect_traffic
+from grader.exercise import About, axis, like, normal
+from grader.expect import (
+    between,
+    expect_close,
+    expect_flops,
+    expect_memory,
+    expect_only,
+    expect_spec,
+    expect_traffic,
+)
 from grader.hardware import matmul_time
 from i2_gpipe_backward import call, exercise, gpipe_stash, gpipe_step, gpipe_step_time, stage
 
@@ -55,16 +63,30 @@ def step_budget(seen):
     )  # 30: lengths and what is like them
 
 
-@exercise.check(call, points=1, after=step_weights)
+deep = exercise.call(
+    gpipe_step,
+    ws=normal("L", "D", "D", spec=PartitionSpec("pp")),
+    x=normal("M", "B", "D"),
+    y=normal("M", "B", "D"),
+    meshes=[{"pp": 2}],
+    static={"rate": 0.5},
+    hidden_static={"rate": 0.7},
+    returns=("loss", like("ws")),
+    dims={"L": 2 * axis("pp"), "M": 15, "B": 14, "D": 12},
+    hidden_dims={"L": 3 * axis("pp"), "M": 17, "B": 15, "D": 10},
+)
+
+
+@exercise.check(deep, points=1, after=step_weights)
 def step_memory(seen):
-    """gpipe_step: no more is kept than the inputs of a device's layers, and one sum of gradients"""
+    """gpipe_step: no more is kept than the inputs of a device's stage, and one sum of gradients"""
+    expect_close(seen.out[1], seen.ws - seen.rate * unsharded(seen.ws, seen.x, seen.y)[1])
     d, layers = seen.dims, seen.dims["L"] // seen.mesh["pp"]
     micro, weights = 4 * d["B"] * d["D"], 4 * d["D"] ** 2 * layers
-    stash, tick = (
-        layers * d["M"] * micro,
-        4 * weights + 12 * micro,
-    )  # a tick's own gradients, the sum, what comes of both
-    expect_memory(seen, at_most=2 * d["M"] * micro + weights + stash + tick + weights, by="program")
+    stash = d["M"] * micro
+    right = stash + 2 * micro + 3 * weights  # a tick's own gradients, the sum, what comes of both
+    wrong = stash + 2 * micro + (d["M"] + 2) * weights  # a gradient for each micro-batch
+    expect_memory(seen, at_most=between(right, wrong), by="program", arguments=False)
 
 
 def ring(step):
@@ -120,6 +142,19 @@ def _stepped(ws, x, y, rate, **other):
 def only_the_last_learned(ws, x, y, *, rate):
     """You overwrote the gradient in every tick, so that only the last micro-batch learned. Add to it."""
     return _stepped(ws, x, y, rate, add=lambda useful, slot, grads, dws: jnp.where(useful, dws, grads))
+
+
+@exercise.misconception(fails=step_weights)
+def step_adds_junk(ws, x, y, *, rate):
+    """You add up what comes of junk, too. Add a gradient only in ticks in which the device has a micro-batch, with jnp.where."""
+    return _stepped(ws, x, y, rate, add=lambda useful, slot, grads, dws: grads + dws)
+
+
+@exercise.misconception(form_of=step_adds_junk)
+def step_adds_other_junk(ws, x, y, *, rate):
+    """Its junk is made of ones."""
+    add = lambda useful, slot, grads, dws: grads + dws  # noqa: E731
+    return _stepped(ws, x, y, rate, held=lambda x: jnp.ones_like(x[0]), add=add)
 
 
 @exercise.misconception(fails=step_weights)
@@ -203,7 +238,7 @@ def a_tick_too_many(ws, x, y, *, rate):
 
 @exercise.misconception(fails=step_memory)
 def gradients_of_every_micro_batch(ws, x, y, *, rate):
-    """You keep a gradient of the weights for every micro-batch and add them up at the end. One running sum is enough."""
+    """You keep more than one stash of the stage's inputs and one sum of gradients: a gradient of the weights for every micro-batch, or what is inside the layers. Add each gradient to one running sum, and let jax.vjp compute what is inside again."""
 
     def begin(ws):
         return jnp.zeros((x.shape[0], *ws.shape))
@@ -268,43 +303,6 @@ def unrolled(ws, x, y, *, rate):
         dws, d = pull(jnp.where(me == n - 1, 2 * error / y.size, d))
         loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
         d, grads = jax.lax.ppermute(d, "pp", ring(-1)), grads + jnp.where(useful, dws, 0)
-    return jax.lax.psum(loss, "pp"), ws - rate * grads
-
-
-@exercise.alternative(of=gpipe_step)
-def inputs_of_layers(ws, x, y, *, rate):
-    """The input of every layer is kept, and the layers' gradients are written out."""
-    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
-
-    def there(carry, tick):
-        held, stash = carry
-        mine = tick - me
-        slot = jnp.where((mine >= 0) & (mine < m), mine, m)
-        a = jnp.where(me == 0, x[jnp.minimum(tick, m - 1)], held)
-        for layer in range(len(ws)):
-            stash = stash.at[layer, slot].set(a, mode="drop")
-            a = stage(ws[layer : layer + 1], a)
-        return (jax.lax.ppermute(a, "pp", ring(1)), stash.at[len(ws), slot].set(a, mode="drop")), None
-
-    def back(carry, tick):
-        d, loss, grads = carry
-        mine = tick - (n - 1 - me)
-        slot, useful = jnp.clip(mine, 0, m - 1), (mine >= 0) & (mine < m)
-        error = stash[len(ws), slot] - y[slot]
-        loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
-        d = jnp.where(me == n - 1, 2 * error / y.size, d)
-        for layer in range(len(ws) - 1, -1, -1):
-            a, out = stash[layer, slot], stash[layer + 1, slot]
-            size = jnp.linalg.norm(a, axis=-1, keepdims=True)
-            d = d * (1 - out**2)
-            grads = grads.at[layer].add(jnp.where(useful, (a / size).T @ d, 0))
-            d = d @ ws[layer].T / size
-            d = d - a * (a * d).sum(-1, keepdims=True) / size**2
-        return (jax.lax.ppermute(d, "pp", ring(-1)), loss, grads), None
-
-    stash, ticks = jnp.zeros((len(ws) + 1, *x.shape)), jnp.arange(m + n - 1)
-    (_, stash), _ = jax.lax.scan(there, (x[0], stash), ticks)
-    (_, loss, grads), _ = jax.lax.scan(back, (x[0], 0.0, jnp.zeros_like(ws)), ticks)
     return jax.lax.psum(loss, "pp"), ws - rate * grads
 
 

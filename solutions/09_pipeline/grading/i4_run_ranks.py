@@ -200,7 +200,7 @@ def ranks_mixed(seen):
 
 def _run(
     programs, *,
-    send_blocks=True, isend_blocks=False, by_name=False, anybody=False, wait_waits=True, never=False, whole_world=False,
+    send_blocks=True, isend_blocks=False, by_name=False, anybody=False, wait_waits=True, never=False, whole_world=False, newest=False, backwards=False,
     any_group=False, rounds=10**6, phases=(("send", "isend", "recv", "wait", "all_reduce"),),
 ):  # fmt: skip
     """The reference with something else in one place."""
@@ -226,7 +226,7 @@ def _run(
     for allowed in phases:
         for _ in range(rounds):
             before = len(order) + len(sent)
-            for rank in ranks:
+            for rank in reversed(ranks) if backwards else ranks:
                 kind, *what = now(rank)
                 if kind not in allowed:
                     continue
@@ -245,11 +245,12 @@ def _run(
                         if m[2] == rank and (anybody or m[0] == what[0]) and (not by_name or m[3] == what[1])
                     ]
                     if fits:
-                        queue.remove(fits[0])
-                        received.add(fits[0][:2])
+                        taken = fits[-1 if newest else 0]
+                        queue.remove(taken)
+                        received.add(taken[:2])
                         end(rank)
-                        if at[fits[0][0]] == fits[0][1]:
-                            end(fits[0][0])
+                        if at[taken[0]] == taken[1]:
+                            end(taken[0])
                 elif kind == "all_reduce":
                     end(*meets(rank, what[0]))
             if len(order) + len(sent) == before:
@@ -261,6 +262,12 @@ def _run(
 def ranks_send_on(programs):
     """Your send ends at once. It waits until its message is received: two ranks that both send first wait for ever."""
     return _run(programs, send_blocks=False)
+
+
+@exercise.misconception(form_of=ranks_send_on)
+def ranks_send_on_from_the_last(programs):
+    """Visits the last rank first."""
+    return _run(programs, send_blocks=False, backwards=True)
 
 
 @exercise.misconception(fails=ranks_isend)
@@ -275,6 +282,12 @@ def ranks_match_names(programs):
     return _run(programs, by_name=True)
 
 
+@exercise.misconception(fails=ranks_isend)
+def ranks_take_the_newest(programs):
+    """You give a recv the newest message of that rank. It gets the oldest one that nobody has received."""
+    return _run(programs, newest=True)
+
+
 @exercise.misconception(fails=ranks_messages)
 def ranks_from_anybody(programs):
     """Your recv takes a message from anybody. It takes those of the rank that it names, and waits while others come."""
@@ -287,16 +300,34 @@ def ranks_in_one_round(programs):
     return _run(programs, rounds=1)
 
 
+@exercise.misconception(form_of=ranks_in_one_round)
+def ranks_in_one_round_from_the_last(programs):
+    """Visits the last rank first."""
+    return _run(programs, rounds=1, backwards=True)
+
+
 @exercise.misconception(fails=ranks_isend)
 def ranks_wait_for_nothing(programs):
     """Your wait ends at once. It ends when the message is received, and where nobody receives it the rank is stuck."""
     return _run(programs, wait_waits=False)
 
 
+@exercise.misconception(form_of=ranks_wait_for_nothing)
+def ranks_wait_for_nothing_from_the_last(programs):
+    """Visits the last rank first."""
+    return _run(programs, wait_waits=False, backwards=True)
+
+
 @exercise.misconception(fails=ranks_groups)
 def ranks_reduce_alone(programs):
     """Your all_reduce ends without the others. It waits until every rank of its group is there."""
     return _run(programs, never=True)
+
+
+@exercise.misconception(form_of=ranks_reduce_alone)
+def ranks_reduce_alone_from_the_last(programs):
+    """Visits the last rank first."""
+    return _run(programs, never=True, backwards=True)
 
 
 @exercise.misconception(fails=ranks_groups)

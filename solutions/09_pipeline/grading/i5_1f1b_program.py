@@ -5,8 +5,9 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from grader.exercise import About
+from grader.exercise import About, axis, like, normal
 from grader.expect import (
+    between,
     expect_close,
     expect_flops,
     expect_memory,
@@ -55,15 +56,27 @@ def program_budget(seen):
         expect_step_time(seen, on="v5e:2x2", at_most=(ticks + 4.7) * HOP_TIME)  # 4: of the all-reduce
 
 
-@exercise.check(call, points=1, after=program_value)
+long = exercise.call(
+    grad_1f1b,
+    ws=normal("L", "D", "D", spec=PartitionSpec("pp")),
+    x=normal("M", "B", "D"),
+    y=normal("M", "B", "D"),
+    meshes=[{"pp": 4}],
+    returns=("loss", like("ws")),
+    dims={"L": 2 * axis("pp"), "M": 63, "B": 10, "D": 6},
+    hidden_dims={"L": axis("pp"), "M": 71, "B": 14, "D": 5},
+)
+
+
+@exercise.check(long, points=1, after=program_value)
 def program_memory(seen):
-    """grad_1f1b: a stash of P inputs"""
+    """grad_1f1b: a stash that does not grow with M"""
+    expect_close(seen.out, unsharded(seen.ws, seen.x, seen.y))
     d, stages = seen.dims, seen.mesh["pp"]
     micro, weights = 4 * d["B"] * d["D"], 4 * d["D"] ** 2 * d["L"] // stages
-    arguments = 2 * d["M"] * micro + weights
-    loop = 2 * d["M"] * micro  # a loop's own x and y
-    stash, tick = 3 * stages * micro, 5 * weights + 8 * micro  # a stash that is written is counted as it was, too
-    expect_memory(seen, at_most=arguments + loop + stash + tick, by="program")
+    tick = 5.6 * micro + 2 * weights  # what a tick needs beside the stash
+    budget = between(right=stages * micro + tick, wrong=d["M"] * micro + tick)
+    expect_memory(seen, at_most=budget, by="program", arguments=False)
 
 
 def ring(step):
@@ -117,33 +130,47 @@ def _both(chosen, there, back, *carry):
 @exercise.misconception(fails=program_memory)
 def stash_of_all(ws, x, y):
     """You keep the inputs of all M micro-batches, as GPipe has to. Go back as soon as you can; then a slot is free again: `i % P`, P of them."""
-    return _grads(
-        ws, x, y, slots=lambda n, m: m + 1, slot=lambda mine, n, m: jnp.where((mine >= 0) & (mine < m), mine, m)
-    )
+    return _both_in_a_tick(ws, x, y, slots=len(x))
 
 
-@exercise.alternative(of=grad_1f1b)
-def both_in_a_tick(ws, x, y):
-    """F and B in every tick: fewer ticks, and 2P - 1 inputs are kept."""
+def _both_in_a_tick(ws, x, y, *, slots=0, put=lambda stash, slot, a, useful: stash.at[slot].set(a)):
+    """F and B in every tick, with a stash of 2P - 1 inputs or of ``slots``.
+
+    Args:
+        put: what writes an input into a slot of the stash; ``useful``: the input is of a micro-batch.
+    """
     n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+    slots = slots or 2 * n - 1
 
     def a_tick(tick, carry):
         on, off, stash, loss, grads = carry
         a = jnp.where(me == 0, x[jnp.clip(tick - me, 0, m - 1)], on)
-        stash = stash.at[(tick - me) % (2 * n - 1)].set(a)
+        stash = put(stash, (tick - me) % slots, a, (tick >= me) & (tick - me < m))
         made = stage(ws, a)
         mine = tick - (2 * (n - 1) - me)
         useful = (mine >= 0) & (mine < m)
-        out, pull = jax.vjp(stage, ws, stash[mine % (2 * n - 1)])
+        out, pull = jax.vjp(stage, ws, stash[mine % slots])
         error = out - y[jnp.clip(mine, 0, m - 1)]
         dws, da = pull(jnp.where(me == n - 1, 2 * error / y.size, off))
         loss += jnp.where(useful & (me == n - 1), jnp.sum(error**2) / y.size, 0)
         handed = jax.lax.ppermute(made, "pp", ring(1)), jax.lax.ppermute(da, "pp", ring(-1))
         return *handed, stash, loss, grads + jnp.where(useful, dws, 0)
 
-    begin = x[0], x[0], jnp.zeros((2 * n - 1, *x.shape[1:])), 0.0, jnp.zeros_like(ws)
+    begin = x[0], x[0], jnp.zeros((slots, *x.shape[1:])), 0.0, jnp.zeros_like(ws)
     _, _, _, loss, grads = jax.lax.fori_loop(0, m + 2 * n - 2, a_tick, begin)
     return jax.lax.psum(loss, "pp"), grads
+
+
+@exercise.alternative(of=grad_1f1b)
+def both_in_a_tick(ws, x, y):
+    """F and B in every tick: fewer ticks, and 2P - 1 inputs are kept."""
+    return _both_in_a_tick(ws, x, y)
+
+
+@exercise.alternative(of=grad_1f1b)
+def both_with_a_masked_stash(ws, x, y):
+    """F and B in every tick, and a jnp.where over the whole stash, which copies it."""
+    return _both_in_a_tick(ws, x, y, put=lambda stash, slot, a, useful: jnp.where(useful, stash.at[slot].set(a), stash))
 
 
 @exercise.alternative(of=grad_1f1b)

@@ -257,6 +257,16 @@ def gates_of_the_chosen(x, route, w, *, k, cap):
 
 
 @exercise.misconception(fails=moe_value)
+def gates_renormalised_after_drops(x, route, w, *, k, cap):
+    """You scaled a token's gates so that those of its served choices sum to one. A choice without room adds nothing, and the other gates stay as they are."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = slots_of(expert, E)
+    served = jnp.where(slot < cap, gate, 0).reshape(k, len(x))
+    gate = (served / jnp.maximum(served.sum(0), 1e-9)).ravel()
+    return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
+
+
+@exercise.misconception(fails=moe_value)
 def token_by_token(x, route, w, *, k, cap):
     """You served all choices of a token before the next token. First choices come first, of all tokens."""
     gates, experts = jax.lax.top_k(jax.nn.softmax(route), k)
@@ -273,6 +283,15 @@ def room_for_each_rank(x, route, w, *, k, cap):
     (gate, expert), E = chosen(route, k), route.shape[1]
     slot = jnp.concatenate([slots_of(e, E) for e in jnp.split(expert, k)])
     return joined(back(through(there(placed(x, expert, slot, E, cap)), w)), gate, expert, slot, len(x))
+
+
+@exercise.misconception(form_of=room_for_each_rank)
+def room_for_each_rank_added(x, route, w, *, k, cap):
+    """Rows that meet in a slot are added."""
+    (gate, expert), E = chosen(route, k), route.shape[1]
+    slot = jnp.concatenate([slots_of(e, E) for e in jnp.split(expert, k)])
+    slots = jnp.zeros((E, cap, x.shape[1])).at[expert, slot].add(jnp.tile(x, (k, 1)), mode="drop")
+    return joined(back(through(there(slots), w)), gate, expert, slot, len(x))
 
 
 @exercise.misconception(fails=moe_value)

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from grader.exercise import About, array, normal
-from grader.expect import expect_close, expect_memory, expect_traffic
+from grader.expect import between, expect_close, expect_memory, expect_traffic
 from grader.hardware import matmul_time
 from j2_ring_attention import ROWS, attend, exercise, ring_attn, ring_hides_from, scored, send, stripes_save
 
@@ -71,6 +71,10 @@ blocks = exercise.call(
     ring_attn, **arrays(), **WITH_GRADIENTS, meshes=[{"cp": 4, "tp": 2}], static={"causal": True, "striped": False},
     dims={"T": 96, "H": 2, "d": 2}, hidden_dims={"T": 132, "H": 6, "d": 3},
 )  # fmt: skip
+long = exercise.call(
+    ring_attn, **arrays(), **WITH_GRADIENTS, meshes=[{"cp": 8, "tp": 1}], static={"causal": True, "striped": False},
+    dims={"T": 192, "H": 2, "d": 2}, hidden_dims={"T": 232, "H": 5, "d": 3},
+)  # fmt: skip
 stripes = exercise.call(
     ring_attn, **arrays(), **WITH_GRADIENTS, meshes=[{"cp": 3, "tp": 2}], static={"causal": True, "striped": True},
     dims={"T": 24, "H": 2, "d": 6}, hidden_dims={"T": 33, "H": 6, "d": 5},
@@ -130,17 +134,29 @@ def ring_sent(seen):
 @exercise.check(whole, points=0.5, after=ring_whole)
 def ring_held(seen):
     """ring_attn forward: a device holds what one round needs"""
-    block, scores, _ = block_of(seen)
-    expect_memory(seen, at_most=4 * (12 * block + 4 * scores), by="program")
+    block, scores, rows = block_of(seen)
+    round_needs = 3 * block + 3 * scores + 12 * rows * seen.dims["H"]
+    everything = 2 * seen.mesh["cp"] * block  # K and V of all devices
+    budget = between(4 * round_needs, 4 * (everything + block + 3 * scores + 12 * rows * seen.dims["H"]))
+    expect_memory(seen, at_most=budget, by="program", arguments=False)
 
 
-@exercise.check(blocks, points=0.5, after=ring_gradients)
+@exercise.check(blocks, points=0.25, after=ring_gradients)
 def ring_back(seen):
-    """ring_attn and its gradients: no more than K, V and gradients N times backward, and no scores are kept"""
+    """ring_attn and its gradients: no more than K, V and gradients N times backward"""
     n = seen.mesh["cp"]
     expect_sent(seen, 2 * (n - 1) + 4 * n)
+
+
+@exercise.check(long, points=0.25, after=[ring_gradients, ring_held])
+def ring_kept(seen):
+    """ring_attn and its gradients: the scores of no round are kept"""
+    for name, due in gradients_of(seen).items():
+        expect_near(seen.grads[name], due)
     block, scores, _ = block_of(seen)
-    expect_memory(seen, at_most=4 * (20 * block + 5 * scores), by="program")
+    right = 12 * block + 2 * scores  # a backward pass by hand; with jax.checkpoint about twice that
+    wrong = 31 * block + seen.mesh["cp"] * scores  # the weights of all rounds
+    expect_memory(seen, at_most=between(4 * right, 4 * wrong, styles=2), by="program", arguments=False)
 
 
 # -- right, in other styles --------------------------------------------------------------------
@@ -367,6 +383,68 @@ def mass_not_rescaled(q, k, v, *, causal, striped):
 
 
 @exercise.misconception(fails=ring_value)
+def sum_not_rescaled(q, k, v, *, causal, striped):
+    """You rescaled the mass and not the sum of v. Both were made with the old maximum."""
+
+    def step(state, scores, v):
+        top, mass, total = state
+        largest = jnp.maximum(top, scores.max(-1))
+        weights, scale = jnp.exp(scores - largest[..., None]), jnp.exp(top - largest)
+        return largest, mass * scale + weights.sum(-1), total + jnp.einsum("hts,shd->htd", weights, v)
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, step)
+
+
+@exercise.misconception(fails=ring_value)
+def scaled_by_the_root_of_d(q, k, v, *, causal, striped):
+    """You divided the scores by the square root of d. Here q comes scaled: the score is q · k."""
+    return around(q / q.shape[-1] ** 0.5, k, v, {"causal": causal, "striped": striped})
+
+
+@exercise.misconception(fails=ring_value)
+def scaled_twice(q, k, v, *, causal, striped):
+    """You divided the scores by d: that is the square root of d, twice. Here q comes scaled: the score is q · k."""
+    return around(q / q.shape[-1], k, v, {"causal": causal, "striped": striped})
+
+
+@exercise.misconception(fails=ring_value)
+def diagonal_masked(q, k, v, *, causal, striped):
+    """You masked a query's own position. It sees positions up to its own: s <= t."""
+
+    def masked(q, k, hop, causal, striped):
+        n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
+        mine, theirs = (rows * n + i if striped else rows + i * len(q) for i in (me, (me - hop) % n))
+        scores = jnp.einsum("thd,shd->hts", q, k)
+        return jnp.where(theirs < mine[:, None], scores, -1e30) if causal else scores
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, score=masked)
+
+
+@exercise.misconception(form_of=diagonal_masked)
+def diagonal_masked_by_infinity(q, k, v, *, causal, striped):
+    """The first query, which then sees nothing, is NaN."""
+
+    def masked(q, k, hop, causal, striped):
+        n, me, rows = jax.lax.axis_size("cp"), jax.lax.axis_index("cp"), jnp.arange(len(q))
+        mine, theirs = (rows * n + i if striped else rows + i * len(q) for i in (me, (me - hop) % n))
+        scores = jnp.einsum("thd,shd->hts", q, k)
+        return jnp.where(theirs < mine[:, None], scores, -jnp.inf) if causal else scores
+
+    def step(state, scores, v):
+        top, mass, total = state
+        largest = jnp.maximum(top, scores.max(-1))
+        safe = jnp.where(largest == -jnp.inf, 0, largest)
+        weights, scale = jnp.exp(scores - safe[..., None]), jnp.exp(top - safe)
+        return (
+            largest,
+            mass * scale + weights.sum(-1),
+            total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v),
+        )
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, step, score=masked)
+
+
+@exercise.misconception(fails=ring_value)
 def no_maximum(q, k, v, *, causal, striped):
     """You took e^s as it is. Of a score of 100 it is larger than any float32: subtract the largest score so far."""
 
@@ -554,13 +632,24 @@ def gathered_keys_and_values(q, k, v, *, causal, striped):
     return mean_of(state)
 
 
-@exercise.misconception(fails=ring_back)
+@exercise.misconception(fails=ring_kept)
 def weights_of_all_rounds_kept(q, k, v, *, causal, striped):
     """JAX kept each round's weights for the backward pass, T/N by T in all. A checkpoint around each round has them made again."""
-    return around(q, k, v, {"causal": causal, "striped": striped}, checkpoint=lambda step: step)
+
+    def step(state, scores, v):
+        top, mass, total = state
+        largest = jax.lax.stop_gradient(jnp.maximum(top, scores.max(-1)))
+        weights, scale = jnp.exp(scores - largest[..., None]), jnp.exp(top - largest)
+        return (
+            largest,
+            mass * scale + weights.sum(-1),
+            total * scale[..., None] + jnp.einsum("hts,shd->htd", weights, v),
+        )
+
+    return around(q, k, v, {"causal": causal, "striped": striped}, step, checkpoint=lambda step: step)
 
 
-@exercise.misconception(fails=ring_back)
+@exercise.misconception(fails=ring_kept)
 def one_checkpoint_around_all(q, k, v, *, causal, striped):
     """You put one checkpoint around all rounds: in the backward pass all weights are there at once again. Put one around each."""
     how = {"causal": causal, "striped": striped}

@@ -72,6 +72,31 @@ def mean_of_softmaxes(q, k, v, length):
     return jax.lax.pmean(own, "x")
 
 
+@exercise.misconception(form_of=mean_of_softmaxes)
+def mean_of_softmaxes_and_zeros(q, k, v, length):
+    """A device without keys adds zero."""
+    scores = scored(q, k, length)
+    top = jnp.maximum(scores.max(-1, keepdims=True), -1e9)
+    weights = jnp.exp(scores - top)
+    mass = jnp.maximum(weights.sum(-1, keepdims=True), 1e-30)
+    return jax.lax.pmean(jnp.einsum("bks,bskh->bkh", weights / mass, v), "x")
+
+
+@exercise.misconception(form_of=mean_of_softmaxes)
+def mean_of_softmaxes_and_nan(q, k, v, length):
+    """A device without keys makes NaN."""
+    return jax.lax.pmean(jnp.einsum("bks,bskh->bkh", jax.nn.softmax(scored(q, k, length)), v), "x")
+
+
+@exercise.misconception(fails=decode_value)
+def scaled_by_the_root_of_h(q, k, v, length):
+    """You divided the scores by the square root of H. Here q comes scaled: the score is q · k."""
+    scores = scored(q / q.shape[-1] ** 0.5, k, length)
+    weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
+    return sums / mass[..., None]
+
+
 @exercise.misconception(fails=decode_value)
 def mean_over_devices_with_keys(q, k, v, length):
     """You averaged the softmaxes of the devices that have keys. It is the mass that counts, not who has any."""
@@ -86,6 +111,15 @@ def each_by_its_own_maximum(q, k, v, length):
     """You added sums that were scaled by each device's own maximum. Bring them to one scale first: a pmax."""
     scores = scored(q, k, length, -1e9)
     weights = jnp.exp(scores - scores.max(-1, keepdims=True)) * (scores > -1e8)
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
+    return sums / mass[..., None]
+
+
+@exercise.misconception(form_of=each_by_its_own_maximum)
+def each_by_its_own_maximum_or_nan(q, k, v, length):
+    """A device without keys has the maximum -inf, and makes NaN."""
+    scores = scored(q, k, length)
+    weights = jnp.exp(scores - scores.max(-1, keepdims=True))
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), "x")
     return sums / mass[..., None]
 
@@ -141,6 +175,15 @@ def added_over_heads(q, k, v, length):
     """You summed over y as well. Its devices have other heads: only the positions are cut, over x."""
     scores = scored(q, k, length)
     weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), "x")[..., None])
+    sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), ("x", "y"))
+    return sums / mass[..., None]
+
+
+@exercise.misconception(form_of=added_over_heads)
+def added_over_heads_with_their_maximum(q, k, v, length):
+    """The maximum is taken over y, too."""
+    scores = scored(q, k, length)
+    weights = jnp.exp(scores - jax.lax.pmax(scores.max(-1), ("x", "y"))[..., None])
     sums, mass = jax.lax.psum((jnp.einsum("bks,bskh->bkh", weights, v), weights.sum(-1)), ("x", "y"))
     return sums / mass[..., None]
 

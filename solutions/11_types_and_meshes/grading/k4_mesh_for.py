@@ -96,7 +96,9 @@ def expect_mesh(seen, told):
 SMALL = {"strategies": {"tp": 4, "cp": 2, "dp_shard": -1}, "devices": 32, "node": 8}
 LARGE = {"strategies": {"dp_shard": 3, "tp": 4, "dp_replicate": 2, "pp": 2}, "devices": 48, "node": 8}
 ODD = {"strategies": {"dp_shard": -1, "pp": 3}, "devices": 15, "node": 5}
-sized = exercise.cases(mesh_for, public=[SMALL, LARGE], hidden=lambda rng: [ODD, *drawn(rng, 60, []), *drawn(rng, 20, [], one=True)])
+sized = exercise.cases(
+    mesh_for, public=[SMALL, LARGE], hidden=lambda rng: [ODD, *drawn(rng, 60, []), *drawn(rng, 20, [], one=True)]
+)
 near = exercise.cases(
     mesh_for,
     public=[SMALL, {"strategies": {"cp": 4, "tp": 4, "pp": 2, "dp_shard": 3}, "devices": 96, "node": 8}],

@@ -11,6 +11,7 @@ from jax.sharding import PartitionSpec as P
 from grader.exercise import About, array, larger, like, normal
 from grader.expect import (
     Failure,
+    between,
     expect_close,
     expect_flops,
     expect_memory,
@@ -312,8 +313,11 @@ def step_same(small, large):
 @exercise.check(timed, points=0.75, public=True, after=step_same)
 def step_memory(seen):
     """train_step: a device holds what is needed, and three arrays of its scores"""
-    rows, _, scores, hidden, parameters = sizes_of(seen)
-    expect_memory(seen, at_most=2 * (3 * parameters + 12 * rows + 5 * hidden + 3 * scores), by="program")
+    rows, _, scores, _, parameters = sizes_of(seen)
+    head_by_head = 2 * parameters + 11 * rows  # scores of one head at a time
+    rest = 2 * parameters + 6 * rows
+    whole, widened = rest + 2 * scores, rest + 4 * scores  # scores and their weights; the same in float32
+    expect_memory(seen, at_most=between(2 * head_by_head, 2 * widened, styles=whole / head_by_head), by="program")
 
 
 @exercise.check(timed, points=0.75, public=True, after=step_same)
@@ -848,7 +852,7 @@ def outside_of_shard_map(params, x, y, *, mesh):
 
 @exercise.misconception(of=train_step, fails=step_same)
 def no_softmax_when_large(params, x, y, *, mesh):
-    """With large arrays you leave work out. What is timed must be what gives the right values."""
+    """With large arrays you have another program, which leaves work out. What is timed must be what gives the right values."""
 
     def attend(q, k, v):
         if k.shape[1] < 1000:
@@ -879,7 +883,7 @@ def whole_everywhere(params, x, y, *, mesh):
     return jax.shard_map(local, mesh=mesh, check_vma=False, **specs)(params, x, y)
 
 
-@exercise.misconception(of=train_step, fails=step_same)
+@exercise.misconception(form_of=no_softmax_when_large)
 def fewer_keys_when_large(params, x, y, *, mesh):
     """With large arrays your queries meet the keys of half the text. What is timed must be what gives the right values."""
 
@@ -896,7 +900,7 @@ def fewer_keys_when_large(params, x, y, *, mesh):
     return stepping(mesh, usual(with_attention(attend)))(params, x, y)
 
 
-@exercise.misconception(of=train_step, fails=step_same)
+@exercise.misconception(form_of=no_softmax_when_large)
 def nothing_when_large(params, x, y, *, mesh):
     """With large arrays you return what came in. What is timed must be what gives the right values."""
     if x.shape[1] < 1000:

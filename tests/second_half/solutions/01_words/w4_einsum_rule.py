@@ -139,13 +139,13 @@ def of_sums(seen):
     expect_outcomes(seen)
 
 
-@exercise.check(impossible, points=1, public=True)
+@exercise.check(impossible, points=1, public=True, after=of_shards)
 def no_fit(seen):
     """einsum_rule: parts that do not fit"""
     expect_outcomes(seen)
 
 
-@exercise.check(nonlinear, points=1)
+@exercise.check(nonlinear, points=1, after=of_sums)
 def no_sum(seen):
     """einsum_rule: sums that an einsum does not pass on"""
     expect_outcomes(seen)

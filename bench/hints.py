@@ -1,0 +1,202 @@
+"""Measure hints: how many wrong programs get the right hint, none, or a wrong one.
+
+    python bench/hints.py                      the whole corpus
+    python bench/hints.py f1 j2 --keep FOLDER  some exercises; what programs came to is kept, and a rule tried again
+
+Two sources. ``bench/wrong`` holds programs that people wrote, or could have, each with the misconceptions it commits.
+The course's own misconceptions are rewritten in other styles (see ``rewriting``). A program counts as *right* if each hint
+it gets is one of its misconceptions, as *wrong* if some hint is not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import hashlib
+import pickle
+import random
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from bench.rewriting import styles
+from grader.authoring.together import tried
+from grader.batch.grade import Grader
+from grader.course.finding import find_course
+from grader.course.loading import Course
+from grader.course.reference import reference_source
+from grader.exercise import Exercise, Task
+from grader.judging.judge import judge_checks
+from grader.judging.seen import Answered
+from grader.sandbox.tiers import best_tier
+
+WRONG = Path(__file__).resolve().parent / "wrong"
+STYLES_EACH = 3
+OF_EACH_EXERCISE = 2  # misconceptions that are rewritten
+AT_ONCE = 12
+
+
+@dataclass(frozen=True)
+class Case:
+    """A wrong program. ``is_``: the misconceptions any of which explains it; none: it commits no known one."""
+
+    exercise: str
+    task: str
+    name: str
+    text: str
+    is_: frozenset[str]
+
+
+def written(course: Course, names: Iterable[str]) -> Iterator[Case]:
+    """The programs in ``bench/wrong``: functions whose docstring says ``task: misconception, misconception``."""
+    for path in sorted(WRONG.glob("*.py")):
+        if path.stem not in names:
+            continue
+        text = path.read_text(encoding="utf-8")
+        tree = ast.parse(text)
+        cases = {n.name: n for n in tree.body if isinstance(n, ast.FunctionDef) and ":" in (ast.get_docstring(n) or "")}
+        ours = [n for n in tree.body if not (isinstance(n, ast.ImportFrom) and n.module == path.stem)]
+        shared = [ast.unparse(n) for n in ours if getattr(n, "name", "") not in cases]
+        base = reference_source(course.exercise(path.stem), {})
+        for name, node in cases.items():
+            task, labels = (ast.get_docstring(node) or "").split("\n")[0].split(":")
+            node.name, node.body = task.strip(), node.body[1:]
+            body = "\n\n".join([base, *shared, ast.unparse(node)])
+            is_ = frozenset(one.strip() for one in labels.split(",")) - {"none", ""}
+            yield Case(path.stem, task.strip(), name, body + "\n", is_)
+
+
+def rewritten(exercise: Exercise) -> Iterator[Case]:
+    """Some misconceptions of tasks, the same each time, each in other styles."""
+    known = [m for m in exercise.misconceptions.values() if isinstance(m.of, Task)]
+    random.Random(exercise.id).shuffle(known)
+    for slip in known[:OF_EACH_EXERCISE]:
+        task = slip.of
+        assert isinstance(task, Task)
+        found = styles(reference_source(exercise, {}, slip), task.name, plain=task.kind == "function")
+        for style, text in sorted(found.items())[:STYLES_EACH]:
+            yield Case(exercise.id, task.name, f"{slip.name} ({style})", text, frozenset({slip.known_as}))
+
+
+def own(exercise: Exercise, tasks: set[str]) -> Iterator[Case]:
+    """The misconceptions of these tasks, as they are."""
+    for slip in exercise.misconceptions.values():
+        if slip.of.name in tasks:
+            yield Case(
+                exercise.id,
+                slip.of.name,
+                f"{slip.name} (own)",
+                reference_source(exercise, {}, slip),
+                frozenset({slip.known_as}),
+            )
+
+
+class Findings:
+    """What texts come to on inputs that are no secret; kept in a folder, if one is given."""
+
+    def __init__(self, grader: Grader, keep: Path | None) -> None:
+        self.grader, self.keep = grader, keep
+
+    def of(self, exercise: Exercise, texts: list[tuple[str, str]]) -> list[list[Answered]]:
+        """For each text and task, what is asked of that task; nothing where it cannot be told."""
+        asks = [a for a in self.grader.plan(exercise.id, False) if not a.secret]
+        asked = [(text, [a for a in asks if a.task == task]) for text, task in texts]
+        found = [self._kept(text, own) for text, own in asked]
+        left = [n for n, one in enumerate(found) if one is None]
+        for start in range(0, len(left), AT_ONCE):
+            some = left[start : start + AT_ONCE]
+            for n, answered in zip(some, tried(self.grader, [asked[n] for n in some]), strict=True):
+                found[n] = answered or tried(self.grader, [asked[n]])[0]
+                if self.keep:
+                    self._path(asked[n][0]).write_bytes(pickle.dumps([a.finding for a in found[n] or []]))
+        return [one or [] for one in found]
+
+    def _path(self, text: str) -> Path:
+        assert self.keep is not None
+        return self.keep / f"{hashlib.sha256(text.encode()).hexdigest()[:24]}.pickle"
+
+    def _kept(self, text: str, asks: list) -> list[Answered] | None:
+        if self.keep is None or not self._path(text).exists():
+            return None
+        findings = pickle.loads(self._path(text).read_bytes())
+        return [Answered(a, f) for a, f in zip(asks, findings, strict=True)] if len(findings) == len(asks) else []
+
+
+def hints_of(grader: Grader, findings: Findings, exercise: Exercise, cases: list[Case]) -> Iterator[tuple[Case, dict]]:
+    """Each case with its failed checks and the hint of each ('' for none)."""
+    tasks = {case.task for case in cases}
+    known = [m for m in exercise.misconceptions.values() if getattr(m.of, "name", "") in tasks]
+    texts = [(reference_source(exercise, {}, slip), slip.of.name) for slip in known]
+    for slip, answered in zip(known, findings.of(exercise, texts), strict=True):
+        grader.knows(exercise, slip, answered)
+    right = {}
+    names = list(exercise.tasks)
+    own = reference_source(exercise, {})
+    for task, answered in zip(names, findings.of(exercise, [(f"{own}# {t}\n", t) for t in names]), strict=True):
+        right[task] = answered
+    tried_cases = findings.of(exercise, [(c.text, c.task) for c in cases])
+    with grader.workers() as workers:
+        for case, answered in zip(cases, tried_cases, strict=True):
+            whole = answered + [a for task, of in right.items() if task != case.task for a in of]
+            if not answered:
+                continue
+            results = judge_checks(exercise, whole, public=False)
+            hinted = grader._with_hints(exercise, results, whole, workers, False)
+            yield case, {r.name: (r.misconception or "", r.reason) for r in hinted if r.status == "failed"}
+
+
+def verdict(case: Case, found: dict) -> str:
+    """right, none, wrong, or silent (no hint, and no known mistake); '' where the program passes: its style mended it."""
+    given = {name for hint, _ in found.values() for name in hint.split(" or ") if name}
+    if not found:
+        return ""
+    if given - case.is_ and not (given & case.is_ and any(" or " in hint for hint, _ in found.values())):
+        return "wrong"
+    return "right" if given else "none" if case.is_ else "silent"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser.add_argument("exercises", nargs="*")
+    parser.add_argument("--keep", type=Path)
+    parser.add_argument("--written", action="store_true", help="only the programs in bench/wrong")
+    parser.add_argument("--all", action="store_true", help="say of each program what it gets")
+    options = parser.parse_args()
+    if options.keep:
+        options.keep.mkdir(parents=True, exist_ok=True)
+    course = find_course(Path(__file__).resolve().parent.parent)
+    names = [n for n in course.module_of if not options.exercises or n.split("_")[0] in options.exercises]
+    total: dict[str, Counter] = {"written": Counter(), "rewritten": Counter(), "own": Counter()}
+    with Grader(course, best_tier()) as grader:
+        findings = Findings(grader, options.keep)
+        for name in names:
+            exercise, by_hand = course.exercise(name), list(written(course, [name]))
+            cases = by_hand + ([] if options.written else list(rewritten(exercise)))
+            as_it_is = list(own(exercise, {case.task for case in cases}))
+            cases += as_it_is
+            count: Counter = Counter()
+            for case, found in hints_of(grader, findings, exercise, cases) if cases else ():
+                what = verdict(case, found)
+                count[what or "passed"] += 1
+                total["own" if case in as_it_is else "written" if case in by_hand else "rewritten"][
+                    what or "passed"
+                ] += 1
+                if what in ("wrong", "none") or (case in by_hand and not what) or options.all:
+                    print(
+                        f"  {what or 'passed':6} {name} {case.name}, is {', '.join(sorted(case.is_)) or 'nothing known'}"
+                    )
+                    for check, (hint, reason) in found.items():
+                        print(f"         {check}: {hint or '-'}: {reason[:230]}")
+            if count:
+                print(f"{name}: {dict(count)}", flush=True)
+    for source, count in total.items():
+        known = count["right"] + count["none"] + count["wrong"]
+        shares = ", ".join(
+            f"{what} {count[what]} ({count[what] / max(known, 1):.1%})" for what in ("right", "none", "wrong")
+        )
+        print(f"{source}: {shares}; {count['silent']} unknown mistakes without a hint, {count['passed']} passed")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,98 @@
+import jax
+import jax.numpy as jnp
+
+
+def right(n):
+    return [(d, (d + 1) % n) for d in range(n)]
+
+
+def adds_then_hops_in_a_scan(t, w):
+    """matmul_rs: rs_late_in_a_loop"""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    columns = w.reshape(w.shape[0], n, -1)
+
+    def one(total, hop):
+        total = total + t @ columns[:, (me - 1 - hop) % n]
+        return jax.lax.ppermute(total, "y", right(n)), None
+
+    total, _ = jax.lax.scan(one, jnp.zeros((t.shape[0], w.shape[1] // n), t.dtype), jnp.arange(n - 1))
+    return total + t @ columns[:, me]
+
+
+def adds_then_hops_with_fori(t, w):
+    """matmul_rs: rs_late_in_a_loop"""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    width = w.shape[1] // n
+
+    def part(j):
+        return t @ jax.lax.dynamic_slice_in_dim(w, j % n * width, width, axis=1)
+
+    def one(hop, total):
+        return jax.lax.ppermute(total + part(me - 1 - hop), "y", right(n))
+
+    return part(me) + jax.lax.fori_loop(0, n - 1, one, jnp.zeros((t.shape[0], width), t.dtype))
+
+
+def running_sum_in_bfloat16(t, w):
+    """matmul_rs: rs_sum_in_bfloat16"""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    columns = w.reshape(w.shape[0], n, -1)
+    total = (t @ columns[:, (me - 1) % n]).astype(jnp.bfloat16)
+    for hop in range(1, n):
+        total = jax.lax.ppermute(total, "y", right(n)) + (t @ columns[:, (me - 1 - hop) % n]).astype(jnp.bfloat16)
+    return total.astype(t.dtype)
+
+
+def own_first_to_the_left(t, w):
+    """matmul_rs: rs_own_block_first, rs_wrong_sign"""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    columns = w.reshape(w.shape[0], n, -1)
+    total = t @ columns[:, me]
+    for hop in range(1, n):
+        total = jax.lax.ppermute(total, "y", [(d, (d - 1) % n) for d in range(n)]) + t @ columns[:, (me + hop) % n]
+    return total
+
+
+def own_first_in_a_loop(t, w):
+    """matmul_rs: rs_own_block_first"""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    columns = w.reshape(w.shape[0], n, -1)
+
+    def one(hop, total):
+        return jax.lax.ppermute(total, "y", right(n)) + t @ columns[:, (me - hop) % n]
+
+    return jax.lax.fori_loop(1, n, one, t @ columns[:, me])
+
+
+def everything_then_scattered(t, w):
+    """matmul_rs: rs_reduced_last"""
+    return jax.lax.psum_scatter(jnp.einsum("bf,fd->bd", t, w), "y", scatter_dimension=1, tiled=True)
+
+
+def summed_then_own_columns(t, w):
+    """matmul_rs: rs_summed_then_cut"""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    whole = jax.lax.psum(t @ w, "y").reshape(t.shape[0], n, -1)
+    return jax.lax.dynamic_index_in_dim(whole, me, axis=1, keepdims=False)
+
+
+def own_part_only_by_slice(t, w):
+    """matmul_rs: rs_own_part_only"""
+    width = w.shape[1] // jax.lax.axis_size("y")
+    return jax.lax.dynamic_slice_in_dim(t @ w, jax.lax.axis_index("y") * width, width, axis=1)
+
+
+def all_products_first_in_a_list(t, w):
+    """matmul_rs: rs_full_product_first"""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    parts = jnp.einsum("bf,fnd->nbd", t, w.reshape(w.shape[0], n, -1))
+    total = parts[(me - 1) % n]
+    for hop in range(1, n):
+        total = jax.lax.ppermute(total, "y", right(n)) + parts[(me - 1 - hop) % n]
+    return total
+
+
+def scaled_by_n(t, w):
+    """matmul_rs: none"""
+    n = jax.lax.axis_size("y")
+    return jax.lax.psum_scatter(t @ w, "y", scatter_dimension=1, tiled=True) / n

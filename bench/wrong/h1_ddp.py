@@ -1,0 +1,124 @@
+import jax
+import jax.numpy as jnp
+from jax.sharding import PartitionSpec as P
+
+
+def mapped(local, mesh):
+    cut = P("dp")
+    return jax.shard_map(
+        local, mesh=mesh, in_specs=(P(), cut, cut, cut, P()), out_specs=(P(), cut, P()), check_vma=False
+    )
+
+
+def mask(key, x, params, fold=True):
+    key = jax.random.wrap_key_data(key)
+    key = jax.random.split(jax.random.fold_in(key, 7), 64)[jax.lax.axis_index("dp")] if fold else key
+    return jax.random.uniform(key, (len(x), len(params["b"]))) < 0.75
+
+
+def errors(params, x, y, kept):
+    return (jnp.where(kept, jnp.tanh(x @ params["a"]) / 0.75, 0) @ params["b"] - y) ** 2
+
+
+def mean_of_means_0_over_0(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_mean_of_means, ddp_no_rows_no_mean"""
+
+    def local(params, x, y, real, key):
+        kept = mask(key, x, params)
+
+        def loss_of(params):
+            return jnp.sum(jnp.where(real[:, None], errors(params, x, y, kept), 0)) / jnp.sum(real)
+
+        loss, grads = jax.lax.pmean(jax.value_and_grad(loss_of)(params), "dp")
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+def mean_of_means_guarded(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_mean_of_means"""
+
+    def local(params, x, y, real, key):
+        kept = mask(key, x, params)
+
+        def loss_of(params):
+            total = jnp.sum(jnp.where(real[:, None], errors(params, x, y, kept), 0))
+            return jnp.where(real.sum() > 0, total / jnp.maximum(real.sum(), 1), 0)
+
+        loss, grads = jax.value_and_grad(loss_of)(params)
+        loss, grads = jax.tree.map(lambda a: jax.lax.psum(a, "dp") / mesh.shape["dp"], (loss, grads))
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+def padding_counted(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_padding_counted"""
+
+    def local(params, x, y, real, key):
+        kept = mask(key, x, params)
+
+        def loss_of(params):
+            return jnp.mean(jnp.where(real[:, None], errors(params, x, y, kept), 0).sum(1))
+
+        loss, grads = jax.lax.pmean(jax.value_and_grad(loss_of)(params), "dp")
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+def one_key(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_one_key_for_all"""
+
+    def local(params, x, y, real, key):
+        kept = mask(key, x, params, fold=False)
+        n = jax.lax.psum(jnp.sum(real), "dp")
+
+        def loss_of(params):
+            return jnp.sum(jnp.where(real[:, None], errors(params, x, y, kept), 0)) / n
+
+        loss, grads = jax.lax.psum(jax.value_and_grad(loss_of)(params), "dp")
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, grads), kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+def loss_reduced_alone(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_only_loss_summed"""
+
+    def local(params, x, y, real, key):
+        kept = mask(key, x, params)
+        n = jax.lax.psum(jnp.sum(real), "dp")
+        loss, grads = jax.value_and_grad(lambda p: jnp.sum(errors(p, x, y, kept) * real[:, None]) / n)(params)
+        return {k: params[k] - 0.1 * grads[k] for k in params}, kept, jax.lax.psum(loss, "dp")
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+def weights_averaged_too(params, x, y, real, key, *, mesh):
+    """ddp_step: ddp_weights_averaged"""
+
+    def local(params, x, y, real, key):
+        kept = mask(key, x, params)
+        n = jax.lax.psum(jnp.sum(real), "dp")
+        loss, grads = jax.lax.psum(
+            jax.value_and_grad(lambda p: jnp.sum(errors(p, x, y, kept) * real[:, None]) / n)(params), "dp"
+        )
+        new = {k: params[k] - 0.1 * grads[k] for k in params}
+        return {k: jax.lax.pmean(a, "dp") for k, a in new.items()}, kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)
+
+
+def rate_too_large(params, x, y, real, key, *, mesh):
+    """ddp_step: none"""
+
+    def local(params, x, y, real, key):
+        kept = mask(key, x, params)
+        n = jax.lax.psum(jnp.sum(real), "dp")
+        loss, grads = jax.lax.psum(
+            jax.value_and_grad(lambda p: jnp.sum(errors(p, x, y, kept) * real[:, None]) / n)(params), "dp"
+        )
+        return {k: params[k] - 0.2 * grads[k] for k in params}, kept, loss
+
+    return mapped(local, mesh)(params, x, y, real, key)

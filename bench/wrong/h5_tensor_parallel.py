@@ -1,0 +1,106 @@
+import jax
+
+
+def keys_of(seed, index):
+    return jax.random.split(jax.random.fold_in(jax.random.key(seed), index), 3)
+
+
+def local_fan_in_other_order(seed, *, D, F):
+    """init: scaled_by_own_rows"""
+    units = F // jax.lax.axis_size("tp")
+    k2, k1, k3 = keys_of(seed, jax.lax.axis_index("tp"))
+    return {
+        "w3": jax.random.normal(k3, (D, units)) * D**-0.5,
+        "w2": jax.random.normal(k2, (units, D)) * units**-0.5,
+        "w1": jax.random.normal(k1, (D, units)) * D**-0.5,
+    }
+
+
+def lecun(seed, *, D, F):
+    """init: scaled_by_own_rows"""
+    units = F // jax.lax.axis_size("tp")
+    keys, draw = keys_of(seed, jax.lax.axis_index("tp")), jax.nn.initializers.lecun_normal()
+    return {"w1": draw(keys[0], (D, units)), "w3": draw(keys[1], (D, units)), "w2": draw(keys[2], (units, D))}
+
+
+def scaled_by_d_everywhere(seed, *, D, F):
+    """init: scaled_by_the_other_dimension"""
+    units = F // jax.lax.axis_size("tp")
+    key = jax.random.fold_in(jax.random.key(seed), jax.lax.axis_index("tp"))
+    a, key = jax.random.split(key)
+    b, c = jax.random.split(key)
+    w = {"w1": jax.random.normal(a, (D, units)), "w3": jax.random.normal(b, (D, units))}
+    w["w2"] = jax.random.normal(c, (units, D))
+    return {name: array / D**0.5 for name, array in w.items()}
+
+
+def one_key_other_order(seed, *, D, F):
+    """init: one_key_for_all_devices"""
+    units = F // jax.lax.axis_size("tp")
+    c, a, b = jax.random.split(jax.random.key(seed), 3)
+    return {
+        "w1": jax.random.normal(a, (D, units)) / D**0.5,
+        "w3": jax.random.normal(b, (D, units)) / D**0.5,
+        "w2": jax.random.normal(c, (units, D)) / F**0.5,
+    }
+
+
+def unscaled(seed, *, D, F):
+    """init: none"""
+    units = F // jax.lax.axis_size("tp")
+    a, b, c = keys_of(seed, jax.lax.axis_index("tp"))
+    return {
+        "w1": jax.random.normal(a, (D, units)),
+        "w3": jax.random.normal(b, (D, units)),
+        "w2": jax.random.normal(c, (units, D)),
+    }
+
+
+def whole_units_everywhere(seed, *, D, F):
+    """init: all_units_on_each_device"""
+    c, b, a = keys_of(seed, jax.lax.axis_index("tp"))
+    return {
+        "w1": jax.random.normal(a, (D, F)) / D**0.5,
+        "w3": jax.random.normal(b, (D, F)) / D**0.5,
+        "w2": jax.random.normal(c, (F, D)) / F**0.5,
+    }
+
+
+def back(x, w1, w3, w2, dy):
+    gate, up = x @ w1, x @ w3
+    hidden, pull = jax.vjp(lambda g, u: jax.nn.silu(g) * u, gate, up)
+    return hidden, pull(dy @ w2.T)
+
+
+def bias_before_the_sum(x, w1, w3, w2, b, dy):
+    """gated_mlp: bias_inside_the_sum"""
+    hidden, (dgate, dup) = back(x, w1, w3, w2, dy)
+    y = jax.lax.psum(hidden @ w2 + b[None], "tp")
+    dx = jax.lax.psum(dgate @ w1.T + dup @ w3.T, "tp")
+    return y, {"x": dx, "w1": x.T @ dgate, "w3": x.T @ dup, "w2": hidden.T @ dy, "b": dy.sum(0)}
+
+
+def own_dx(x, w1, w3, w2, b, dy):
+    """gated_mlp: dx_left_partial"""
+    hidden, (dgate, dup) = back(x, w1, w3, w2, dy)
+    y = jax.lax.psum(hidden @ w2, "tp") + b
+    return y, {"x": dup @ w3.T + dgate @ w1.T, "w1": x.T @ dgate, "w3": x.T @ dup, "w2": hidden.T @ dy, "b": dy.sum(0)}
+
+
+def two_sums_for_dx(x, w1, w3, w2, b, dy):
+    """gated_mlp: dx_summed_in_two"""
+    hidden, (dgate, dup) = back(x, w1, w3, w2, dy)
+    dx = jax.lax.psum(dup @ w3.T, "tp") + jax.lax.psum(dgate @ w1.T, "tp")
+    y = b + jax.lax.psum(hidden @ w2, "tp")
+    return y, {"x": dx, "w1": x.T @ dgate, "w3": x.T @ dup, "w2": hidden.T @ dy, "b": dy.sum(0)}
+
+
+def all_by_vjp_of_psum(x, w1, w3, w2, b, dy):
+    """gated_mlp: copies_of_dy_summed"""
+
+    def whole(x, w1, w3, w2, b):
+        return jax.lax.psum((jax.nn.silu(x @ w1) * (x @ w3)) @ w2, "tp") + b
+
+    y, pull = jax.vjp(whole, x, w1, w3, w2, b)
+    dx, dw1, dw3, dw2, db = pull(dy)
+    return y, {"x": jax.lax.psum(dx, "tp"), "w1": dw1, "w3": dw3, "w2": dw2, "b": db}

@@ -1,0 +1,117 @@
+import jax
+import jax.numpy as jnp
+
+from i1_gpipe_forward import stage
+
+
+def on(n):
+    return [(s, s + 1) for s in range(n - 1)]
+
+
+def tutorial_zeros_in_the_bubble(ws, x):
+    """gpipe_forward: zeros_in_the_bubble"""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+    held, outputs = jnp.zeros_like(x[0]), jnp.zeros_like(x)
+    for tick in range(m + n - 1):
+        inputs = jnp.where(me == 0, x[min(tick, m - 1)], held)
+        made = stage(ws, inputs)
+        if tick >= n - 1:
+            outputs = outputs.at[tick - n + 1].set(made * (me == n - 1))
+        held = jax.lax.ppermute(made, "pp", on(n))
+    return jax.lax.select(me == n - 1, outputs, outputs * 0)[None]
+
+
+def tutorial_masked_by_a_product(ws, x):
+    """gpipe_forward: bubble_leaks_by_a_product"""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+
+    def one(carry, tick):
+        held, out = carry
+        first = (me == 0).astype(x.dtype)
+        made = stage(ws, first * x[jnp.clip(tick, 0, m - 1)] + (1 - first) * held)
+        last = ((me == n - 1) & (tick >= n - 1)).astype(x.dtype)
+        out = out.at[jnp.clip(tick - n + 1, 0, m - 1)].add(last * made)
+        return (jax.lax.ppermute(made, "pp", on(n)), out), None
+
+    (_, out), _ = jax.lax.scan(one, (jnp.zeros_like(x[0]), jnp.zeros_like(x)), jnp.arange(m + n - 1))
+    return out[None]
+
+
+def zeros_then_where(ws, x):
+    """gpipe_forward: zeros_in_the_bubble"""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+    held, outputs = 0 * x[0], []
+    for tick in range(m + n - 1):
+        made = stage(ws, jnp.where(me == 0, x[min(tick, m - 1)], held))
+        outputs += [made] if tick >= n - 1 else []
+        held = jax.lax.ppermute(made, "pp", on(n))
+    return jnp.where(me == n - 1, jnp.stack(outputs), 0.0)[None]
+
+
+def from_tick_0_with_zeros(ws, x):
+    """gpipe_forward: outputs_from_tick_0"""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+    held, outputs = jnp.zeros_like(x[0]), []
+    for tick in range(m + n - 1):
+        made = stage(ws, jnp.where(me == 0, x[min(tick, m - 1)], held))
+        outputs.append(made)
+        held = jax.lax.ppermute(made, "pp", on(n))
+    return jnp.where(me == n - 1, jnp.stack(outputs[:m]), 0)[None]
+
+
+def from_tick_0_with_ones(ws, x):
+    """gpipe_forward: outputs_from_tick_0"""
+    n, me = jax.lax.axis_size("pp"), jax.lax.axis_index("pp")
+
+    def one(held, new):
+        made = stage(ws, jnp.where(me == 0, new, held))
+        return jax.lax.ppermute(made, "pp", on(n)), made
+
+    _, made = jax.lax.scan(one, jnp.ones_like(x[0]), x)
+    return jnp.where(me == n - 1, made, 0)[None]
+
+
+def m_ticks(ws, x):
+    """gpipe_forward: stopped_after_m_ticks"""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+    held, out = jnp.ones_like(x[0]), jnp.zeros_like(x)
+    for tick in range(m):
+        made = stage(ws, jnp.where(me == 0, x[tick], held))
+        if tick >= n - 1:
+            out = out.at[tick - n + 1].set(made)
+        held = jax.lax.ppermute(made, "pp", on(n))
+    return jnp.where(me == n - 1, out, 0)[None]
+
+
+def all_return(ws, x):
+    """gpipe_forward: everybody_returns"""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+    held, out = x[0], []
+    for tick in range(m + n - 1):
+        made = stage(ws, jnp.where(me == 0, x[min(tick, m - 1)], held))
+        out += [made] if tick >= n - 1 else []
+        held = jax.lax.ppermute(made, "pp", on(n))
+    return jnp.stack(out)[None]
+
+
+def one_tick_more(ws, x):
+    """gpipe_forward: forward_tick_too_many"""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+
+    def one(held, tick):
+        made = stage(ws, jnp.where(me == 0, x[jnp.minimum(tick, m - 1)], held))
+        return jax.lax.ppermute(made, "pp", on(n)), made
+
+    _, made = jax.lax.scan(one, jnp.ones_like(x[0]), jnp.arange(m + n))
+    return jnp.where(me == n - 1, made[n - 1 : n - 1 + m], 0)[None]
+
+
+def gathered_instead_of_permuted(ws, x):
+    """gpipe_forward: none"""
+    n, me, m = jax.lax.axis_size("pp"), jax.lax.axis_index("pp"), x.shape[0]
+    held, out = jnp.ones_like(x[0]), []
+    for tick in range(m + n - 1):
+        made = stage(ws, jnp.where(me == 0, x[min(tick, m - 1)], held))
+        out += [made] if tick >= n - 1 else []
+        held = jax.lax.all_gather(made, "pp")[(me - 1) % n]
+    return jnp.where(me == n - 1, jnp.stack(out), 0)[None]

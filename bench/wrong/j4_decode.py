@@ -1,0 +1,95 @@
+import jax
+import jax.numpy as jnp
+
+
+def parts(q, k, v, length, low=-jnp.inf, local=False):
+    rows = k.shape[1]
+    place = jnp.arange(rows) + (0 if local else rows * jax.lax.axis_index("x"))
+    return jnp.where(place[None, None] < length[:, None, None], jnp.einsum("bkh,bskh->bks", q, k), low)
+
+
+def combined(s, v, top, over="x"):
+    p = jnp.exp(s - top[..., None])
+    o = jax.lax.psum(jnp.einsum("bks,bskh->bkh", p, v), over)
+    return o / jax.lax.psum(p.sum(-1), over)[..., None]
+
+
+def averaged_ratios(q, k, v, length):
+    """decode: mean_of_softmaxes, mean_over_devices_with_keys"""
+    s = parts(q, k, v, length)
+    p = jnp.exp(s - s.max(-1, keepdims=True))
+    return jax.lax.pmean(jnp.einsum("bks,bskh->bkh", p, v) / p.sum(-1)[..., None], "x")
+
+
+def averaged_ratios_of_all(q, k, v, length):
+    """decode: mean_of_softmaxes"""
+    s = parts(q, k, v, length, low=-1e30)
+    p = jnp.exp(s - s.max(-1, keepdims=True))
+    own = jnp.einsum("bks,bskh->bkh", p / p.sum(-1, keepdims=True), v)
+    return jax.lax.psum(own, "x") / jax.lax.axis_size("x")
+
+
+def averaged_with_zeros(q, k, v, length):
+    """decode: mean_of_softmaxes, averaged_with_empty_devices"""
+    s = parts(q, k, v, length)
+    some = jnp.isfinite(s.max(-1))
+    p = jnp.exp(s - jnp.where(some, s.max(-1), 0)[..., None])
+    own = jnp.einsum("bks,bskh->bkh", p, v) / jnp.where(some, p.sum(-1), 1)[..., None]
+    return jax.lax.pmean(own, "x")
+
+
+def own_maximum(q, k, v, length):
+    """decode: each_by_its_own_maximum"""
+    s = parts(q, k, v, length)
+    top = jnp.where(jnp.isfinite(s.max(-1)), s.max(-1), 0)
+    return combined(s, v, top)
+
+
+def own_maximum_at_minus_infinity(q, k, v, length):
+    """decode: empty_part_is_nan, each_by_its_own_maximum"""
+    s = parts(q, k, v, length)
+    return combined(s, v, s.max(-1))
+
+
+def no_maximum_at_all(q, k, v, length):
+    """decode: no_maximum"""
+    s = parts(q, k, v, length)
+    return combined(s, v, jnp.zeros(s.shape[:-1]))
+
+
+def local_rows(q, k, v, length):
+    """decode: masked_by_local_position"""
+    s = parts(q, k, v, length, local=True)
+    return combined(s, v, jax.lax.pmax(s.max(-1), "x"))
+
+
+def zero_scores(q, k, v, length):
+    """decode: masked_by_zero"""
+    s = parts(q, k, v, length, low=0.0)
+    return combined(s, v, jax.lax.pmax(jnp.max(s, axis=-1), "x"))
+
+
+def gathered(q, k, v, length):
+    """decode: gathered_the_cache"""
+    k, v = (jax.lax.all_gather(a, "x", axis=1, tiled=True) for a in (k, v))
+    s = jnp.where(jnp.arange(k.shape[1]) < length[:, None, None], jnp.einsum("bkh,bskh->bks", q, k), -1e30)
+    return jnp.einsum("bks,bskh->bkh", jax.nn.softmax(s), v)
+
+
+def over_y_too(q, k, v, length):
+    """decode: added_over_heads"""
+    s = parts(q, k, v, length)
+    top = jax.lax.pmax(s.max(-1), ("x", "y"))
+    return combined(s, v, top, over=("x", "y"))
+
+
+def root_of_h(q, k, v, length):
+    """decode: scaled_by_the_root_of_h"""
+    s = parts(q / q.shape[-1] ** 0.5, k, v, length)
+    return combined(s, v, jax.lax.pmax(s.max(-1), "x"))
+
+
+def one_position_more(q, k, v, length):
+    """decode: none"""
+    s = parts(q, k, v, length + 1)
+    return combined(s, v, jax.lax.pmax(s.max(-1), "x"))

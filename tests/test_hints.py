@@ -1,0 +1,31 @@
+"""Wrong programs of learners get the right hint: a small part of what ``bench/hints.py`` measures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bench.hints import Findings, hints_of, verdict, written
+from grader.batch.grade import Grader
+from grader.course.finding import find_course
+
+
+@pytest.fixture(scope="module")
+def grader() -> Iterator[Grader]:
+    with Grader(find_course(Path(__file__).resolve().parent.parent), "none") as made:
+        yield made
+
+
+def test_wrong_programs_get_the_hint_of_their_mistake_and_no_other(grader: Grader) -> None:
+    cases = list(written(grader.course, ["g3_inner_grad"]))
+    exercise = grader.course.exercise("g3_inner_grad")
+    found = {
+        case.name: (verdict(case, hints), hints)
+        for case, hints in hints_of(grader, Findings(grader, None), exercise, cases)
+    }
+    assert {name: what for name, (what, _) in found.items() if what not in ("right", "silent")} == {}
+    assert found["psum_on"] == ("silent", {"on_value": ("", found["psum_on"][1]["on_value"][1])})
+    assert found["grad_of_pmean_off"][1]["off_value"][0] == "off_of_mean_loss_alone"
+    assert len(found) == len(cases) > 10
