@@ -205,3 +205,12 @@ def local(a, w):
     assert difference(judged, program(loop.format(1), large, {"x": 256}), sizes) is None
     found = difference(judged, program(loop.format(200), large, {"x": 256}), sizes)
     assert found is not None and found.message == "the loop has 56 rounds, in the judged program 4"
+
+
+@pytest.mark.parametrize("devices", [2, 3])
+def test_what_counts_no_size_stays(devices: int, program: Callable[..., Operations]) -> None:
+    """Two or three devices stand for 256; the fourth dimension stays the fourth, and a type of 64 bits has 64."""
+    text = "def local(a, w):\n    b = (a @ w)[:, None, None]\n    return b.sum(3)[:, 0] + jnp.transpose(b, (3, 0, 1, 2)).sum(0)[:, 0]"
+    small, large = {"B": devices * 11, "D": 13, "F": 17}, {"B": 256 * 64, "D": 2048, "F": 8192}
+    sizes = substitution(small, large, {"x": devices}, {"x": 256})
+    assert difference(program(text, small, {"x": devices}), program(text, large, {"x": 256}), sizes) is None
