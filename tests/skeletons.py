@@ -191,7 +191,7 @@ def gained(grader: Grader, target: Target, report: ExerciseReport, honest: Exerc
             f"a step of {got[w][1] / 1e9:.3f} ms, the honest program's takes {due[w][1] / 1e9:.3f}"
             for w in sorted(shorter)
         ]
-    return found, bool(other)
+    return found, any(when not in got or got[when][0] != program for when, (program, _) in due.items())
 
 
 def _when(ask: Ask) -> When:

@@ -14,7 +14,7 @@ from tests import skeletons, texts
 from tests.disguises import BITS_TEXT, PAIRS_TEXT, disguises
 from tests.faking import BRANCHES, Shown, fakes, shown
 
-TRIES = 12
+TRIES = 8
 TIMED = "f1"
 
 
@@ -52,7 +52,7 @@ def test_a_fake_that_the_report_takes_for_the_honest_program_has_gained(
     assert set(right.values()) == {"passed"}
     assert skeletons.gained(grader, target, honest, honest) == ([], False)
     fooled = faked.model_copy(update={"results": honest.results})
-    assert skeletons.gained(grader, target, fooled, honest) == ([], False)
+    assert skeletons.gained(grader, target, fooled, honest) == ([], True)
     evidence = [two if two.step is not None else one for one, two in zip(honest.evidence, faked.evidence, strict=True)]
     fooled = fooled.model_copy(update={"evidence": evidence})
     gains, was_shown = skeletons.gained(grader, target, fooled, honest)
