@@ -2,7 +2,8 @@
 
 ``timed`` shows the clock a fake (``tests.faking``) and everybody else the honest program. It gains where a check that
 looks at a timing call passes although another program than the honest one was timed, one that is wrong when it is
-used everywhere; and where all checks pass with a shorter step than the honest program's.
+used everywhere; and where all checks pass with a shorter step than the honest program's. A fake whose own values were
+judged beside its time, and are right there, is no gain: hops in bfloat16 where all arrays are in bfloat16.
 ``disguised`` makes work that a check refuses look like something else (``tests.disguises``). It gains where it passes a
 check that the same work fails undisguised.
 """
@@ -25,6 +26,7 @@ from typing import Any
 from grader.batch.grade import Grader
 from grader.common.result import ExerciseReport
 from grader.exercise import Call, Check, Exercise, Task
+from grader.exercise.timings import mesh_beside
 from grader.judging.plan import Ask
 from grader.wire.trees import leaves
 from tests.disguises import disguises
@@ -96,6 +98,16 @@ class Target:
         plan = [a for a in grader.plan(self.exercise.id, False) if self._times(a.of)]
         return [a for a in plan if of is None or a.of is of]
 
+    def judged(self, grader: Grader) -> dict[When, When]:
+        """Of each timing ask, where the values of its program are judged."""
+        found = {}
+        for ask in self.asks(grader):
+            assert isinstance(ask.of, Call) and ask.of.timed is not None
+            mesh = mesh_beside(ask.of.timed, ask.mesh)
+            dims = ask.of.timed.sizes(mesh, hidden=ask.hidden)
+            found[_when(ask)] = tuple(mesh.items()), tuple(dims.items())
+        return found
+
     def tests(self, grader: Grader, by: str) -> list[str]:
         """The tests of an observable, with what learners know of this task's timing calls."""
         asks = [a for a in self.asks(grader) if not a.hidden] or self.asks(grader)
@@ -161,7 +173,12 @@ def timed(grader: Grader, pick: random.Random, found: Found, only: str) -> Itera
 def gained(grader: Grader, target: Target, report: ExerciseReport, honest: ExerciseReport) -> tuple[list[str], bool]:
     """What a report has that the fake did not earn, and whether the clock was shown a fake at all."""
     due, got = _steps(honest), _steps(report)
-    other = {when for when, (program, _) in got.items() if when in due and due[when][0] != program}
+    judged, values, right = target.judged(grader), _programs(report), _programs(honest)
+    other = {
+        when
+        for when, (program, _) in got.items()
+        if when in due and due[when][0] != program and values.get(judged[when]) == right.get(judged[when])
+    }
     results = results_of(report, target.exercise, target.task)
     found = []
     for check in target.timing:
@@ -174,14 +191,19 @@ def gained(grader: Grader, target: Target, report: ExerciseReport, honest: Exerc
             f"a step of {got[w][1] / 1e9:.3f} ms, the honest program's takes {due[w][1] / 1e9:.3f}"
             for w in sorted(shorter)
         ]
-    return found, bool(other)
+    return found, any(when not in got or got[when][0] != program for when, (program, _) in due.items())
 
 
-def _when(ask: Ask) -> tuple:
+def _when(ask: Ask) -> When:
     return tuple(ask.mesh.items()), tuple(ask.dims.items())
 
 
-def _steps(report: ExerciseReport) -> dict[tuple, tuple[str, int]]:
+def _programs(report: ExerciseReport) -> dict[When, str]:
+    """Of each ask that has values, its program."""
+    return {(tuple(e.mesh.items()), tuple(e.dims.items())): e.program for e in report.evidence if e.step is None}
+
+
+def _steps(report: ExerciseReport) -> dict[When, tuple[str, int]]:
     """Of each timing ask, its program and its step."""
     return {
         (tuple(e.mesh.items()), tuple(e.dims.items())): (e.program, e.step)

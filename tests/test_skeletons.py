@@ -14,7 +14,7 @@ from tests import skeletons, texts
 from tests.disguises import BITS_TEXT, PAIRS_TEXT, disguises
 from tests.faking import BRANCHES, Shown, fakes, shown
 
-TRIES = 12
+TRIES = 8
 TIMED = "f1"
 
 
@@ -43,7 +43,7 @@ def test_no_program_of_a_minute_gains(grader: Grader) -> None:
 def test_a_fake_that_the_report_takes_for_the_honest_program_has_gained(
     grader: Grader, target: skeletons.Target
 ) -> None:
-    """Where a report passes everything, each check of a fake's time is a gain, and its step is."""
+    """Where a report passes everything, each check of a fake's time is a gain, and its step is; not if its values were judged."""
     text, task = target.texts[0], target.task.name
     how = fake("products in int8")
     programs = [shown(text.module, task, Shown(how.fakes, "", test)) for test in ("False", how.test)]
@@ -52,6 +52,9 @@ def test_a_fake_that_the_report_takes_for_the_honest_program_has_gained(
     assert set(right.values()) == {"passed"}
     assert skeletons.gained(grader, target, honest, honest) == ([], False)
     fooled = faked.model_copy(update={"results": honest.results})
+    assert skeletons.gained(grader, target, fooled, honest) == ([], True)
+    evidence = [two if two.step is not None else one for one, two in zip(honest.evidence, faked.evidence, strict=True)]
+    fooled = fooled.model_copy(update={"evidence": evidence})
     gains, was_shown = skeletons.gained(grader, target, fooled, honest)
     assert was_shown and [g.split()[1] for g in gains[:-3]] == [c.name for c in target.timing]
     assert all("the honest program's takes" in g for g in gains[-3:])

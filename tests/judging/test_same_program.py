@@ -84,6 +84,8 @@ HONEST = {
     "numbers that follow the sizes": "def local(a, w):\n    return (a / a.shape[1] ** 0.5 + 1 / a.size) @ w",
     "a mask": "def local(a, w):\n    return jnp.where(jnp.arange(a.shape[1]) < a.shape[1] // 2, a, -jnp.inf) @ w",
     "numbered by axis_index": "def local(a, w):\n    return lax.dynamic_slice_in_dim(a, lax.axis_index('x'), 1) @ w + a @ w",
+    "a window of four, numbered": "def local(a, w):\n"
+    "    return (a[:, 3:] + a[:, :-3] + jnp.arange(a.shape[1] - 3)) @ w[2:-1]",
     "sorted": "def local(a, w):\n    return jnp.sort(a, axis=0) @ w",
     "chosen rows": "def local(a, w):\n    return a[jnp.argsort(a[:, 0])] @ w",
     "a branch": "def local(a, w):\n    return lax.cond(a[0, 0] > 0, lambda: a @ w, lambda: 2 * a @ w)",
@@ -150,6 +152,21 @@ def test_a_size_has_only_one_partner(program: Callable[..., Operations]) -> None
         assert found is not None and told in found.message
 
 
+def test_a_size_of_pieces_is_no_excuse_for_less(program: Callable[..., Operations]) -> None:
+    """Arrays of 5 and 6 numbers make one of 11 at both sizes; 11 rows of the small program stand for 4,096 all the same."""
+    text = """
+def local(a, w):
+    pieces = jnp.concatenate([lax.iota(jnp.float32, 5), lax.iota(jnp.float32, 6)])
+    return (lax.dynamic_slice(a, (0, 0), ({}, a.shape[1])) @ w).sum(0, keepdims=True) + pieces.sum()
+"""
+    assert compared(program, text.format("a.shape[0]")) is None
+    found = compared(program, text.format("a.shape[0]"), text.format("11"))
+    assert (
+        found is not None
+        and found.message == "dynamic_slice has 11 where the judged program has 11, which stands for 4,096"
+    )
+
+
 def test_rounds_of_a_loop_follow_the_sizes(program: Callable[..., Operations]) -> None:
     loop = "def local(a, w):\n    return lax.fori_loop(0, {}, lambda i, t: t + a[i] @ w, a @ w)"
     assert compared(program, loop.format("a.shape[0]")) is None
@@ -188,3 +205,12 @@ def local(a, w):
     assert difference(judged, program(loop.format(1), large, {"x": 256}), sizes) is None
     found = difference(judged, program(loop.format(200), large, {"x": 256}), sizes)
     assert found is not None and found.message == "the loop has 56 rounds, in the judged program 4"
+
+
+@pytest.mark.parametrize("devices", [2, 3])
+def test_what_counts_no_size_stays(devices: int, program: Callable[..., Operations]) -> None:
+    """Two or three devices stand for 256; the fourth dimension stays the fourth, and a type of 64 bits has 64."""
+    text = "def local(a, w):\n    b = (a @ w)[:, None, None]\n    return b.sum(3)[:, 0] + jnp.transpose(b, (3, 0, 1, 2)).sum(0)[:, 0]"
+    small, large = {"B": devices * 11, "D": 13, "F": 17}, {"B": 256 * 64, "D": 2048, "F": 8192}
+    sizes = substitution(small, large, {"x": devices}, {"x": 256})
+    assert difference(program(text, small, {"x": devices}), program(text, large, {"x": 256}), sizes) is None
