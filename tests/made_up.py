@@ -51,7 +51,6 @@ def value(seen):
     expect_close(seen.out, seen.a)
     expect_spec(seen.out, P())
 
-
 @exercise.check(call, points=1, after=value)
 def traffic(seen):
     """one all-gather"""

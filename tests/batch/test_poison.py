@@ -50,8 +50,8 @@ def poisoned(asked: Any, count: int = 3, dtype: str = "float32", **more: Any) ->
     [
         ("float32", 2e-5, False),  # within twice of what two values may differ by
         ("float32", 1e-4, True),
-        ("bfloat16", 0.2, False),
-        ("bfloat16", 0.4, True),
+        ("bfloat16", 5e-4, False),
+        ("bfloat16", 4e-3, True),
         ("float8_e5m2", 0.6, True),  # no dtype is so coarse that nothing moves
         ("int32", 1e-9, True),
         ("bool", 1.0, True),

@@ -278,6 +278,17 @@ def ag_round_the_other_axis(a, w):
     return c
 
 
+@exercise.misconception(of=ag_matmul, fails=ag_ring)
+def ag_returns_float32(a, w):
+    """You add up in float32 and return that. C has the dtype of A and W: cast the sum back at the end."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    rows, c = w.reshape(n, a.shape[1], -1), 0
+    for hop in range(n):
+        c += jnp.dot(a, rows[(me - hop) % n], preferred_element_type=jnp.float32)
+        a = jax.lax.ppermute(a, "y", [(d, (d + 1) % n) for d in range(n)]) if hop < n - 1 else a
+    return c
+
+
 @exercise.misconception(of=ag_matmul, fails=ag_hops)
 def ag_in_n_hops(a, w):
     """You hop N times. After N - 1 hops every shard has been everywhere; the last one brings your own back, for nothing."""

@@ -243,6 +243,21 @@ def rs_full_product_first(t, w):
     return total
 
 
+@exercise.misconception(of=matmul_rs, fails=rs_ring)
+def rs_returns_float32(t, w):
+    """You add up in float32 and return that. Out has the dtype of T and W: cast the sum back at the end."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    columns = w.reshape(w.shape[0], n, -1)
+
+    def part(hop):
+        return jnp.dot(t, columns[:, (me - 1 - hop) % n], preferred_element_type=jnp.float32)
+
+    total = part(0)
+    for hop in range(1, n):
+        total = jax.lax.ppermute(total, "y", [(d, (d + 1) % n) for d in range(n)]) + part(hop)
+    return total
+
+
 @exercise.misconception(of=matmul_rs, fails=rs_hidden)
 def rs_widened_operands(t, w):
     """You widen the operands to float32 and multiply at the highest precision: six passes for each product. Multiply bfloat16 and add up in float32, preferred_element_type=jnp.float32."""

@@ -580,3 +580,32 @@ exercise.about(
         branches=tuple(larger(hop=hop / 2, products=products) for hop, products in both(chip, B, D, F, G, Y)),
     ),
 )  # fmt: skip
+
+
+@exercise.misconception(of=both_ways_ag_matmul, fails=both_ag_ring)
+def ag_rings_of_four_at_most(a, w):
+    """You go round four devices at most. The ring has as many as its axis: jax.lax.axis_size("y")."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
+    rows, half = w.reshape(n, a.shape[1], -1), a.shape[0] // 2
+    upper, lower = a[:half], a[half:]
+    c_upper, c_lower = upper @ rows[me], lower @ rows[me]
+    for hop in range(1, min(n, 4)):
+        upper, lower = jax.lax.ppermute(upper, "y", forth), jax.lax.ppermute(lower, "y", back)
+        c_upper += upper @ rows[(me - hop) % n]
+        c_lower += lower @ rows[(me + hop) % n]
+    return jnp.concatenate([c_upper, c_lower])
+
+
+@exercise.misconception(of=both_ways_matmul_rs, fails=both_rs_ring)
+def rs_rings_of_four_at_most(t, w):
+    """You go round four devices at most. The ring has as many as its axis: jax.lax.axis_size("y")."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    forth, back = ([(d, (d + step) % n) for d in range(n)] for step in (1, -1))
+    columns, half, last = w.reshape(w.shape[0], n, -1), t.shape[0] // 2, min(n, 4) - 1
+    upper, lower = t[:half], t[half:]
+    up, down = upper @ columns[:, (me + last) % n], lower @ columns[:, (me - last) % n]
+    for hop in range(last - 1, -1, -1):
+        up = jax.lax.ppermute(up, "y", forth) + upper @ columns[:, (me + hop) % n]
+        down = jax.lax.ppermute(down, "y", back) + lower @ columns[:, (me - hop) % n]
+    return jnp.concatenate([up, down])

@@ -376,6 +376,12 @@ def back_into(grads, bucket, flat):
         grads[i], flat = flat[:size].reshape(grads[i].shape), flat[size:]
 
 
+@exercise.misconception(of=bucketed_grads, fails=bucketed_narrow)
+def bucketed_in_float32(ws, x, y, *, plan):
+    """You send and return the gradients in float32. They have the dtype of ws: twice the bytes travel for nothing."""
+    return [g.astype(jnp.float32) for g in bucketed_grads(ws, x, y, plan=plan)]
+
+
 @exercise.misconception(of=bucketed_grads, fails=bucketed_value)
 def bucketed_not_written_back(ws, x, y, *, plan):
     """You reduced a flat copy and returned the gradients that were copied. Cut what came back, and put it in their place."""
