@@ -1,6 +1,6 @@
 """Which operations count as done: those of which a result of the task changes when what they return is changed.
 
-Where a program is not run, as of a timing call, those count that a result waits for.
+A timing call has the answer of the call that it times. Without a run those count that a result waits for.
 """
 
 from __future__ import annotations
