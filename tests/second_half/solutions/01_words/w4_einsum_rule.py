@@ -133,7 +133,7 @@ def of_shards(seen):
     expect_outcomes(seen)
 
 
-@exercise.check(sums, points=1, public=True)
+@exercise.check(sums, points=1, public=True, after=of_shards)
 def of_sums(seen):
     """einsum_rule: of a sum that is still to be added up"""
     expect_outcomes(seen)
