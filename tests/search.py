@@ -30,7 +30,8 @@ import numpy as np
 
 from grader.batch.grade import Grader
 from grader.batch.workers import Runs, Spent, Workers
-from grader.common.observation import Interval, Observation, total
+from grader.common.intervals import Interval
+from grader.common.observation import Observation, total
 from grader.course.loading import load_course
 from grader.exercise import Call
 from grader.intake.submission import Chunk, Source, Submission

@@ -11,7 +11,8 @@ import pytest
 from grader.batch import findings
 from grader.batch.grade import Grader
 from grader.batch.workers import Runs, Spent, Workers
-from grader.common.observation import Fault, Interval, Observation
+from grader.common.intervals import Interval
+from grader.common.observation import Fault, Observation
 from grader.course.loading import load_course
 from grader.sandbox.tiers import best_tier
 from tests import search

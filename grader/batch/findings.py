@@ -11,7 +11,8 @@ from dataclasses import fields, replace
 from typing import Any
 
 from grader.common.dependency import placed
-from grader.common.observation import Collective, Fault, Interval, Observation, Outcome, Sharded
+from grader.common.intervals import Interval
+from grader.common.observation import Collective, Fault, Observation, Outcome, Sharded
 from grader.exercise import Call, Cases, Quantity, Question
 from grader.judging.plan import Ask
 from grader.judging.seen import Finding

@@ -120,7 +120,7 @@ def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
 
 
 def _misplaced(got: Sharded, device: int, part: np.ndarray, bound: float) -> str:
-    """Of a shard that, cut as an axis would cut it, is made of the right chunks in other places, or of zeros."""
+    """Describe a shard that, cut along one axis, has the right chunks in other places, or zeros in place of some."""
     shard, where = wide(got.shards[device]), got.slices[device]
     if not shard.any():
         return "only zeros"
@@ -128,21 +128,16 @@ def _misplaced(got: Sharded, device: int, part: np.ndarray, bound: float) -> str
         count = got.mesh[axis]
         if count < 2 or shard.shape[dim] % count:
             continue
-        size, due = shard.shape[dim] // count, np.split(part, count, dim)
-        found = [[k for k in range(count) if _close(chunk, due[k], bound)] for chunk in np.split(shard, count, dim)]
+        chunks, due = np.split(shard, count, dim), np.split(part, count, dim)
+        found = [[k for k in range(count) if _close(chunk, due[k], bound)] for chunk in chunks]
         wrong = [k for k in range(count) if k not in found[k]]
-        if not wrong:
-            continue
-
-        def place(k: int, dim: int = dim, size: int = size) -> str:
-            start = where[dim][0] + k * size
-            return _range(dim, shard.ndim, start, start + size)
-
-        if sorted(found) == [[k] for k in range(count)]:
-            held, belongs = place(found[wrong[0]][0]), place(wrong[0])
+        size, start = shard.shape[dim] // count, where[dim][0]
+        places = [_range(dim, shard.ndim, start + k * size, start + (k + 1) * size) for k in range(count)]
+        if wrong and sorted(found) == [[k] for k in range(count)]:
+            held, belongs = places[found[wrong[0]][0]], places[wrong[0]]
             return f"the right chunks in the wrong order, such as {held} where {belongs} belong"
-        if all(not chunk.any() for k, chunk in enumerate(np.split(shard, count, dim)) if k in wrong):
-            return f"zeros where {' and '.join(map(place, wrong))} belong"
+        if wrong and not any(chunks[k].any() for k in wrong):
+            return f"zeros where {' and '.join(places[k] for k in wrong)} belong"
     return ""
 
 

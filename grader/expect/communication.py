@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from grader.common.observation import NOTHING, Collective, Interval, Seen, over, total
+from grader.common.intervals import NOTHING, Interval
+from grader.common.observation import Collective, Seen, over, total
 from grader.expect.costs import show_bytes, told_apart
 from grader.expect.failure import Failure
 from grader.expect.mattering import collectives_that_matter

@@ -10,7 +10,8 @@ from collections.abc import Collection
 
 from grader.common import poison
 from grader.common.dependency import PRODUCTS
-from grader.common.observation import Collective, Fault, Interval, Seen
+from grader.common.intervals import Interval
+from grader.common.observation import Collective, Fault, Seen
 from grader.expect.failure import Failure
 from grader.wire.operations import KINDS, MATMULS, Body, Operation, Operations
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from grader.common.journeys import journeys
 from grader.common.layout import show_device
 from grader.common.observation import Fault, NotHere, Observation, Seen, Sharded
 from grader.common.result import Result
+from grader.common.routes import routes
 from grader.exercise import Call, Check, Exercise
 from grader.expect import Failure, laid_out, show_value
 from grader.judging.pairing import paired
@@ -277,8 +277,8 @@ def _rounds_pictures(answer: Answered) -> list[dict[str, Any]]:
     if ask.hidden or ask.secret or not isinstance(seen, Observation) or seen.operations is None:
         return []
     mesh = [[axis, size] for axis, size in ask.mesh.items()]
-    found = [j for j in journeys(seen.operations) if sum(map(len, j.holds)) <= MAX_HELD]
-    return [{"title": "actual rounds", "mesh": mesh, "rounds": asdict(journey)} for journey in found[:MAX_RINGS]]
+    found = [j for j in routes(seen.operations) if sum(map(len, j.holds)) <= MAX_HELD]
+    return [{"title": "actual rounds", "mesh": mesh, "rounds": asdict(route)} for route in found[:MAX_RINGS]]
 
 
 def _plain(value: Any) -> Any:

@@ -19,7 +19,7 @@ import jax
 import numpy as np
 from jax.sharding import NamedSharding, PartitionSpec
 
-from grader.common.observation import UNKNOWN
+from grader.common.intervals import UNKNOWN
 from grader.runner import compiling, facts, operations
 from grader.runner.admission import Refused
 from grader.runner.compiling import CannotRun, Compiled, compiled_elsewhere, compiled_on, reason

@@ -17,7 +17,8 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
 
-from grader.common.observation import NOTHING, UNKNOWN, Collective, Interval, Path
+from grader.common.intervals import NOTHING, UNKNOWN, Interval, Path
+from grader.common.observation import Collective
 from grader.runner import flops
 from grader.runner.admission import RAGGED, Refused, array_bytes, callee_of, kind_of, place_of, shaped, walk
 from grader.runner.data import data_of

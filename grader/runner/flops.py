@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.common.observation import NOTHING, UNKNOWN, Interval
+from grader.common.intervals import NOTHING, UNKNOWN, Interval
 
 # One operation for each element of the result.
 ELEMENTWISE = {

@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxlib.mlir.dialects import sdy, stablehlo
 
-from grader.common.observation import Interval
+from grader.common.intervals import Interval
 
 Groups = list[list[int]]
 AxisPart = tuple[str, int, int | None]

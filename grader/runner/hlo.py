@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.common.observation import UNKNOWN, Collective, Interval, Path, sum_over_paths, total
+from grader.common.intervals import UNKNOWN, Interval, Path, sum_over_paths
+from grader.common.observation import Collective, total
 from grader.runner import flops
 from grader.runner.admission import RAGGED, Refused
 from grader.runner.flops import FREE, Cost

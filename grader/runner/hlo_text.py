@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from grader.common.observation import UNKNOWN, Interval
+from grader.common.intervals import UNKNOWN, Interval
 
 MARK = f"by_hand_{secrets.token_hex(8)}"  # not to be guessed: names that a learner chose can show up in a line, too
 _MARKED = re.compile(rf"{MARK}_(\d+)_")
