@@ -126,18 +126,23 @@ def _misplaced(got: Sharded, device: int, part: np.ndarray, bound: float) -> str
         return "only zeros"
     for dim, axis in itertools.product(range(shard.ndim), got.mesh):
         count = got.mesh[axis]
-        if count < 2 or shard.shape[dim] % count:
-            continue
-        chunks, due = np.split(shard, count, dim), np.split(part, count, dim)
-        found = [[k for k in range(count) if _close(chunk, due[k], bound)] for chunk in chunks]
-        wrong = [k for k in range(count) if k not in found[k]]
-        size, start = shard.shape[dim] // count, where[dim][0]
-        places = [_range(dim, shard.ndim, start + k * size, start + (k + 1) * size) for k in range(count)]
-        if wrong and sorted(found) == [[k] for k in range(count)]:
-            held, belongs = places[found[wrong[0]][0]], places[wrong[0]]
-            return f"the right chunks in the wrong order, such as {held} where {belongs} belong"
-        if wrong and not any(chunks[k].any() for k in wrong):
-            return f"zeros where {' and '.join(places[k] for k in wrong)} belong"
+        if count > 1 and shard.shape[dim] % count == 0:
+            chunks, due = np.split(shard, count, dim), np.split(part, count, dim)
+            size, start = shard.shape[dim] // count, where[dim][0]
+            places = [_range(dim, shard.ndim, start + k * size, start + (k + 1) * size) for k in range(count)]
+            if found := _misplaced_chunks(chunks, due, places, bound):
+                return found
+    return ""
+
+
+def _misplaced_chunks(chunks: list[np.ndarray], due: list[np.ndarray], places: list[str], bound: float) -> str:
+    found = [[k for k, other in enumerate(due) if _close(chunk, other, bound)] for chunk in chunks]
+    wrong = [k for k, at in enumerate(found) if k not in at]
+    if wrong and sorted(found) == [[k] for k in range(len(chunks))]:
+        held, belongs = places[found[wrong[0]][0]], places[wrong[0]]
+        return f"the right chunks in the wrong order, such as {held} where {belongs} belong"
+    if wrong and not any(chunks[k].any() for k in wrong):
+        return f"zeros where {' and '.join(places[k] for k in wrong)} belong"
     return ""
 
 

@@ -320,11 +320,9 @@ class Seen:
             raise ValueError("nothing is forward or backward here: the call asks for no gradients (wrt, cotangent)")
         found = [c for c in self.collectives if kind in (None, c.kind) and (axis is None or axis in c.axes)]
         if backward is not None:
-            found = [c for c in found if c.backward in (None, backward)]
-            found = [c if c.backward is not None else replace(c, rounds=Interval(0, c.rounds.most)) for c in found]
+            found = _of_pass(found, backward)
         if dtype is not None:
-            found = [c for c in found if dtype in {d for d, _ in c.operands}]
-            found = [c if c.dtype is not None else replace(c, sent=Interval(0, c.sent.most)) for c in found]
+            found = _of_dtype(found, dtype)
         passes = {None: "", False: "in the forward pass", True: "in the backward pass"}
         part = " ".join(words for words in (self.part, passes[backward]) if words)
         flops, dots = (Interval(0, n.most) for n in (self.flops, self.dot_flops))
@@ -351,3 +349,15 @@ class Seen:
         devices = [0] if alike else range(math.prod(self.mesh.values()))
         each = [total(known, lambda c, d=device: c.sent_by(d)) for device in devices]
         return Interval(min(e.least for e in each), max(e.most for e in each))
+
+
+def _of_pass(collectives: Iterable[Collective], backward: bool) -> list[Collective]:
+    """Those of the forward or of the backward pass; one whose pass is unknown may run or not."""
+    found = [c for c in collectives if c.backward in (None, backward)]
+    return [c if c.backward is not None else replace(c, rounds=Interval(0, c.rounds.most)) for c in found]
+
+
+def _of_dtype(collectives: Iterable[Collective], dtype: str) -> list[Collective]:
+    """Those that send this dtype; one that sends several may send nothing of it."""
+    found = [c for c in collectives if any(dtype == d for d, _ in c.operands)]
+    return [c if c.dtype is not None else replace(c, sent=Interval(0, c.sent.most)) for c in found]
