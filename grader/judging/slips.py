@@ -64,22 +64,26 @@ def fitting(
         checks: all checks by name.
     """
     failed = {name for name, status in results.items() if status == "failed"}
-    passed = {name for name, status in results.items() if status == "passed"}
-    forms: dict[str, list[tuple[Misconception, Shown]]] = {}
-    for slip, mistaken in known:
-        if not _fails_any(mistaken, [checks[name] for name in slip.fails if name in passed]):
-            forms.setdefault(slip.known_as, []).append((slip, mistaken))
     ranks: dict[str, int] = {}
+    forms = _possible_forms(results, known, checks)
     for name, every in forms.items():
-        compared = [checks[other] for other in every[0][0].fails if other == check.name or other in failed]
+        compared = [checks[other] for other in every[0][0].fails if other in {check.name, *failed}]
         if all(_fits(submitted.to(one), [mistaken.to(one) for _, mistaken in every]) for one in compared):
             ranks[name] = max(_rank(submitted, mistaken, slip, failed, results) for slip, mistaken in every)
     best = [name for name, rank in ranks.items() if rank == max(ranks.values())]
     return [forms[name][0][0] for name in best] if len(best) <= MOST_NAMED else []
 
 
-def _fails_any(mistaken: Shown, checks: Sequence[Check]) -> bool:
-    return any(any(mistaken.to(check)) for check in checks)
+def _possible_forms(
+    results: Mapping[str, str], known: Sequence[tuple[Misconception, Shown]], checks: Mapping[str, Check]
+) -> dict[str, list[tuple[Misconception, Shown]]]:
+    """The forms of each misconception that fail no check which the submission passes."""
+    forms: dict[str, list[tuple[Misconception, Shown]]] = {}
+    for slip, mistaken in known:
+        passed = [checks[name] for name in slip.fails if results.get(name) == "passed"]
+        if not any(any(mistaken.to(check)) for check in passed):
+            forms.setdefault(slip.known_as, []).append((slip, mistaken))
+    return forms
 
 
 def _rank(submitted: Shown, mistaken: Shown, slip: Misconception, failed: set[str], results: Mapping[str, str]) -> int:
