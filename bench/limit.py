@@ -152,9 +152,9 @@ def main() -> None:
         by_hand(course, names, distinct[: len(names)])  # warm
         hands, ours, second = [], [], []
         for number in range(args.rounds):
-            execution._answered._made.clear()  # what earlier rounds compiled is not remembered
-            execution._executed._made.clear()
-            execution._compiled._made.clear()
+            execution._answered._values.clear()  # what earlier rounds compiled is not remembered
+            execution._executed._values.clear()
+            execution._compiled._values.clear()
             hand, took = by_hand(course, names, *halves)
             hands.append(hand)
             out, store = place / f"out{number}", place / f"store{number}"

@@ -8,7 +8,8 @@ from __future__ import annotations
 import functools
 import inspect
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from inspect import Parameter
 from typing import Any, TypeVar
 
 from grader.clock import ASYNCHRONOUS, placed
@@ -26,7 +27,11 @@ class AuthorError(Exception):
 
 
 def spelt(called: str) -> Callable[[F], F]:
-    """Arguments that a function does not take, or lacks, are reported as an author writes them: ``exercise.number(...)``."""
+    """Report arguments that a function does not take, or lacks, by the name that authors write.
+
+    Args:
+        called: such as ``exercise.number``.
+    """
 
     def around(fn: F) -> F:
         signature = inspect.signature(fn)
@@ -45,15 +50,24 @@ def spelt(called: str) -> Callable[[F], F]:
 
 
 def _misfit(called: str, signature: inspect.Signature, args: tuple, named: Mapping[str, Any]) -> str:
+    """Say which argument is unknown or missing; '' if neither is the case."""
     if len(args) == 2 and inspect.isfunction(args[1]) and not named:
         return f"it takes arguments: write @{called}(...) above {args[1].__name__}"
-    known = [p for p in signature.parameters.values() if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    parameters = signature.parameters.values()
+    known = [p for p in parameters if p.kind in (p.KEYWORD_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    return _unknown(parameters, known, named) or _missing(known, args, named)
+
+
+def _unknown(parameters: Collection[Parameter], known: Sequence[Parameter], named: Mapping[str, Any]) -> str:
     names = [p.name for p in known if p.name != "self"]
-    anything = any(p.kind is p.VAR_KEYWORD for p in signature.parameters.values())
-    for name in named:
-        if name not in names and not anything:
-            return f"no such argument {name!r}{nearest(name, names)}"
-    given = {*named, *(p.name for p in [p for p in known if p.kind is not p.KEYWORD_ONLY][: len(args)])}
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return ""
+    return next((f"no such argument {name!r}{nearest(name, names)}" for name in named if name not in names), "")
+
+
+def _missing(known: Sequence[Parameter], args: tuple, named: Mapping[str, Any]) -> str:
+    positional = [p.name for p in known if p.kind is not p.KEYWORD_ONLY]
+    given = {*named, *positional[: len(args)]}
     missing = [p.name for p in known if p.default is p.empty and p.name not in given]
     return f"{missing[0]}=... is missing" if missing else ""
 
@@ -156,7 +170,11 @@ def dtype(value: Any) -> str:
 
 
 def fits(name: str, array: Any, sizes: Mapping[str, int], mesh: Mapping[str, int], of: str) -> None:
-    """Raises AuthorError where an array's dimensions have no size in ``sizes`` (``of``: dims), or are not cut evenly."""
+    """Raise AuthorError if a dimension of an array has no size in ``sizes``, or is not cut evenly.
+
+    Args:
+        of: what ``sizes`` is called: dims, hidden_dims.
+    """
     for dim, axes in zip(array.shape, entries(array.spec, len(array.shape)), strict=True):
         if isinstance(dim, str) and dim not in sizes:
             raise AuthorError(f"no size given for dimension {dim!r} of {name}: add it to {of}")

@@ -75,7 +75,7 @@ def explain(
         print_explained(program, Console(), drawn=not drawn)
         if drawn and program.collectives:
             show_html(render_arrows(program))
-        if drawn and program.journeys:
+        if drawn and program.routes:
             show_html(render_rounds(program))
         if drawn and program.timeline is not None:
             show_html(render_timelines({program.title: program.timeline}))

@@ -1,8 +1,8 @@
 """Ctrl-C ends a command with one sentence, wherever it meets it.
 
-Left to itself, Python shows a traceback while it still imports; drops the interruption where it comes into a callback (JAX has
-one in the garbage collector), so that the command goes on; and raises it in the middle of imports, which make an ImportError of it
-or, in C++, a crash.
+Left to itself, Python shows a traceback while it still imports; drops the interruption where it comes into a callback
+(JAX has one in the garbage collector), so that the command goes on; and raises it in the middle of imports, which make
+an ImportError of it or, in C++, a crash.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ _asked = threading.Event()
 
 
 def stop_at_once() -> None:
-    """From now on Ctrl-C ends the process there and then: for as long as it only imports, and has nothing to put away."""
+    """Let Ctrl-C end the process at once, which is safe while it only imports."""
     _on_interrupt(lambda *_: stop())
 
 
 def stop_in_order() -> None:
-    """From now on Ctrl-C raises KeyboardInterrupt, also where one was dropped, and ``asked`` says so ever after."""
+    """Let Ctrl-C raise KeyboardInterrupt, again if one was dropped; afterwards ``asked`` returns True."""
     sys.unraisablehook = _raise_again
     _on_interrupt(_interrupt)
 
@@ -38,7 +38,7 @@ def asked() -> bool:
 
 
 def stop() -> NoReturn:
-    """Say so and end, without what Python does at its end: it would wait for threads, and exit as killed by the signal."""
+    """Print the sentence and end without Python's own exit, which would wait for threads and report the signal."""
     for stream, text in ((sys.stdout, ""), (sys.stderr, f"{SENTENCE}\n")):
         try:
             stream.write(text)

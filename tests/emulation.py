@@ -28,8 +28,9 @@ from grader.course.reference import reference_source
 from grader.expect import values
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging.plan import Ask
-from grader.runner import execution
+from grader.runner import compiling, execution
 from grader.runner.admission import walk
+from grader.runner.lru import LRUCache
 from grader.wire.backends import BACKENDS, Backend
 
 PRODUCTS = {"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"}
@@ -62,15 +63,15 @@ class Emulated:
     @contextlib.contextmanager
     def rounding(self) -> Iterator[None]:
         """While this lasts, what is compiled has its factors rounded."""
-        plain = execution.compiled_for
+        plain = compiling.compiled_for
 
         def compiled_for(program: Any, module: Any, *rest: Any) -> Any:
             self.round(module, -round(math.log2(self.backend.factors)))
             return plain(program, module, *rest)
 
         with (
-            mock.patch.object(execution, "compiled_for", compiled_for),
-            mock.patch.object(execution, "_compiled", execution.Remembered(8, lambda _: 1)),
+            mock.patch.object(compiling, "compiled_for", compiled_for),
+            mock.patch.object(execution, "_compiled", LRUCache(8, lambda _: 1)),
         ):
             yield
 

@@ -33,7 +33,8 @@ from grader.batch.grade import Grader
 from grader.batch.running import Runs
 from grader.batch.tracing import Cost
 from grader.batch.workers import Workers
-from grader.common.observation import Interval, Observation, total
+from grader.common.intervals import Interval
+from grader.common.observation import Observation, total
 from grader.course.loading import load_course
 from grader.exercise import Call
 from grader.intake.submission import Chunk, Source, Submission

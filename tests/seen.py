@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from grader.common.intervals import UNKNOWN, Interval
 from grader.common.layout import owner_slices
-from grader.common.observation import UNKNOWN, Collective, Interval, Seen, Sharded
+from grader.common.observation import Collective, Seen, Sharded
 from grader.expect import Failure
 from grader.wire.frames import dtype_of
 

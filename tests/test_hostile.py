@@ -22,7 +22,7 @@ from typing import Any
 import pytest
 import yaml
 
-from grader.common.observation import UNKNOWN
+from grader.common.intervals import UNKNOWN
 from grader.runner import admission, facts, program
 from grader.sandbox import filters, launcher, scratch, tiers
 from grader.sandbox.limits import Limits

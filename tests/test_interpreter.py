@@ -21,7 +21,8 @@ from jax.sharding import PartitionSpec as P
 
 from grader.batch.grade import Grader
 from grader.batch.workers import Runner
-from grader.common.observation import Collective, Interval, total
+from grader.common.intervals import Interval
+from grader.common.observation import Collective, total
 from grader.course.exercises import load_exercise
 from grader.course.loading import load_course
 from grader.course.reference import reference_source
@@ -29,7 +30,7 @@ from grader.exercise import Call, Task
 from grader.intake.reading import read
 from grader.learner.gradients import with_gradients
 from grader.runner import facts
-from grader.runner.execution import quickly
+from grader.runner.compiling import quickly
 from grader.runner.program import canonical
 from grader.sandbox.tiers import TIERS, available
 from tests import interpreter

@@ -13,7 +13,8 @@ from grader.batch.findings import Reply
 from grader.batch.grade import Grader
 from grader.batch.running import Runs
 from grader.batch.tracing import Cost
-from grader.common.observation import Fault, Interval, Observation
+from grader.common.intervals import Interval
+from grader.common.observation import Fault, Observation
 from grader.course.loading import load_course
 from grader.sandbox.tiers import best_tier
 from tests import search

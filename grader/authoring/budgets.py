@@ -12,7 +12,8 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from grader.clock import Timeline
-from grader.common.observation import Collective, Interval, Seen, total
+from grader.common.intervals import Interval
+from grader.common.observation import Collective, Seen, total
 from grader.expect import Failure, expect_hidden
 from grader.reports.explained import Explained
 from grader.reports.timelines import US

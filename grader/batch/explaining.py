@@ -12,10 +12,10 @@ import numpy as np
 
 from grader.batch.grade import Grader
 from grader.clock import ASYNCHRONOUS, Slice, Timeline, live_memory, placed
-from grader.common.journeys import journeys
 from grader.common.layout import entries
 from grader.common.nearest import nearest
 from grader.common.observation import Fault, Observation, Seen, Sharded, Timing, Unseen
+from grader.common.routes import routes
 from grader.course.config import CourseError
 from grader.course.in_place import reference_in_place
 from grader.course.loading import Course
@@ -184,7 +184,7 @@ def facts_of(answer: Answered, wanted: Wanted) -> Explained:
         traffic=Seen(ask.mesh, collectives=seen.collectives).traffic,
         memory=seen.memory,
         live=live_memory(seen.operations) if seen.operations else None,
-        journeys=journeys(seen.operations) if seen.operations else (),
+        routes=routes(seen.operations) if seen.operations else (),
         flops=seen.flops,
         dot_flops=seen.dot_flops,
         timeline=timeline,

@@ -16,7 +16,8 @@ from functools import cached_property
 from typing import Any
 
 from grader.common.dependency import placed
-from grader.common.observation import Collective, Fault, Interval, Observation, Outcome, Sharded
+from grader.common.intervals import Interval
+from grader.common.observation import Collective, Fault, Observation, Outcome, Sharded
 from grader.exercise import Call, Quantity, Question
 from grader.intake.submission import Source
 from grader.judging.plan import Ask

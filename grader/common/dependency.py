@@ -1,8 +1,8 @@
 """What an operation of a program waits for: operands, what they were made of, and the condition it stands under.
 
-A value is waited for as a whole: whoever uses a part of it waits for all of it. Two answers are given, as of any fact: what
-an operation may wait for on some path (``may``), and what it waits for on every path (``must``). A loop hands on what
-it carries from round to round; within ``same_round`` it does not.
+A value is waited for as a whole: whoever uses a part of it waits for all of it. Two answers are given, as of any fact:
+what an operation may wait for on some path (``may``), and what it waits for on every path (``must``). A loop hands on
+what it carries from round to round; within ``same_round`` it does not.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ class Place:
         under: the values that decide whether it runs: conditions of loops, and what chooses branches.
         carried: the operands of the loops around it: nothing of a loop starts before they are there.
         runs: whether it runs at all; not in a loop of no rounds.
-        doubts: what it may not run for: branches of conditionals (number, branch), loops that may have no round (number, 0).
+        doubts: what it may not run for: branches of conditionals (number, branch), loops that may have no round
+            (number, 0).
     """
 
     op: Operation
@@ -47,9 +48,8 @@ class Dependency:
     def __init__(self, program: Operations) -> None:
         self.program = program
         self.places: list[Place] = []
-        self.parents: dict[
-            int, tuple[int, ...]
-        ] = {}  # values that make up a value, apart from what its operation needs
+        # Values that make up a value, apart from those that its operation needs
+        self.parents: dict[int, tuple[int, ...]] = {}
         self.maker: dict[int, int] = {}  # the operation that makes a value
         self.loop_of: dict[int, int] = {}  # of what a loop's bodies take: the loop
         self._place(program.main, Place(Operation("", (), ())))
@@ -152,7 +152,7 @@ class Dependency:
         return found
 
     def before(self, number: int, *, within: int | None = None) -> set[int]:
-        """The operations that this one waits for on some path; ``within`` as in ``may``, of which this is the inverse."""
+        """The operations that this one waits for on some path: the inverse of ``may``, where ``within`` is explained."""
         found: set[int] = set()
         seen: set[int] = set()
         left = [*self.places[number].op.operands, *self.places[number].under]
@@ -197,31 +197,33 @@ class Dependency:
 
 
 def placed(found: Sequence[Collective], program: Operations | None, *, cotangents: int) -> list[Collective]:
-    """Collectives with their numbers among the operations, and whether they wait for the last ``cotangents`` arguments.
+    """Give collectives their place among the operations, and whether they wait for the last ``cotangents`` arguments.
 
-    Both lists have one entry for every call of the function that a collective stands in, in program order; where
-    they do not fit together nothing is said.
+    Both lists have one entry for every call of the function that holds the collective, in program order. If they do not
+    match, the collectives are returned unchanged.
     """
     if program is None:
         return list(found)
     operations = list(program.walk())
-    places = [n for n, op in enumerate(operations) if _moves(op, program)]
+    places = [n for n, op in enumerate(operations) if _moves(op)]
     written = [c for c in found if not c.by_compiler]
-    about = [operations[n].communication for n in places]
-    same = [(c.kind, c.axes, c.groups) for c in written] == [(a.kind, a.axes, a.groups) for a in about if a]
-    if not same:
+    communications = [c for n in places if (c := operations[n].communication)]
+    if [(c.kind, c.axes, c.groups) for c in written] != [(c.kind, c.axes, c.groups) for c in communications]:
         return list(found)
-    waits: dict[int, bool | None] = {}
-    if cotangents and places:
-        graph, last = Dependency(program), program.main.arguments[-cotangents:]
-        may, must = graph.may(last, enter=True), graph.must(last, parts=True, enter=True)
-        waits = {n: True if n in must else None if n in may else False for n in places}
+    backward = _waiting(places, program, cotangents) if cotangents and places else {}
     numbers = iter(places)
-    return [c if c.by_compiler else replace(c, place=(n := next(numbers)), backward=waits.get(n)) for c in found]
+    return [c if c.by_compiler else replace(c, place=(n := next(numbers)), backward=backward.get(n)) for c in found]
 
 
-def _moves(op: Operation, program: Operations) -> bool:
-    """Whether devices talk in it: over an axis of size 1 nothing moves."""
+def _waiting(places: Sequence[int], program: Operations, cotangents: int) -> dict[int, bool | None]:
+    """Whether the operations at these places wait for the last arguments; None if only some paths do."""
+    graph, last = Dependency(program), program.main.arguments[-cotangents:]
+    may, must = graph.may(last, enter=True), graph.must(last, parts=True, enter=True)
+    return {n: True if n in must else None if n in may else False for n in places}
+
+
+def _moves(op: Operation) -> bool:
+    """Whether a collective sends anything: over an axis of size 1 nothing moves."""
     if op.communication is None:
         return False
     groups = op.communication.groups
@@ -234,7 +236,7 @@ def _names(op: Operation) -> tuple[str, ...]:
 
 
 class _Surely:
-    """What is waited for on every path. Loops are taken round by round: what holds of the first, and from one to the next."""
+    """What is waited for on every path. A loop is read until a round knows no more than the one before it."""
 
     def __init__(self, graph: Dependency, values: frozenset[int], parts: bool, enter: bool) -> None:
         self.graph, self.values, self.parts, self.enter = graph, values, parts, enter
@@ -280,7 +282,7 @@ class _Surely:
             self.waits[value] = inside or (last and (bool(op.rounds) or self.of(op.operands[i])))
 
     def carried(self, op: Operation) -> list[bool]:
-        """What is known of what a loop takes: first what it was given, then what the round before gave, once that is known."""
+        """Whether each value that a loop carries is waited for: at first as given, later as the round before left it."""
         condition, body = op.bodies
         found: list[bool] = []
         for i, first in enumerate(op.operands):
@@ -298,25 +300,31 @@ class _Surely:
             self.waits[value] = under or all(self.of(branch.results[i]) for branch in op.bodies)
 
     def waited_for(self, op: Operation) -> tuple[int, ...]:
-        """The operands without those that the compiler need not wait for."""
+        """Return the operands without those that the compiler need not wait for."""
         operands = op.operands
-        if op.number is not None:
-            self.constants |= dict.fromkeys(op.results, op.number)
-        if op.name in SAME and operands[0] in self.constants:
-            self.constants[op.results[0]] = self.constants[operands[0]]
+        self.note_constant(op)
         if self.parts or not operands or not op.results:
             return operands
         smaller = self.size(op.results[0]) < self.size(operands[0])
-        if op.name == "gather" or (op.name in ("slice", "dynamic_slice") and smaller):
-            return operands[1:]
-        if op.name == "dynamic_update_slice" and self.size(operands[1]) == self.size(operands[0]):
-            return operands[1:]
-        if op.name == "select" and operands[0] in self.constants:
-            return operands[1:2] if self.constants[operands[0]] else operands[2:]
+        match op.name:
+            case "gather":
+                return operands[1:]
+            case "slice" | "dynamic_slice" if smaller:
+                return operands[1:]
+            case "dynamic_update_slice" if self.size(operands[1]) == self.size(operands[0]):
+                return operands[1:]
+            case "select" if operands[0] in self.constants:
+                return operands[1:2] if self.constants[operands[0]] else operands[2:]
         if self.is_integer(operands[0]) and self.vanishes(op):
             self.constants[op.results[0]] = 0
             return ()
         return operands
+
+    def note_constant(self, op: Operation) -> None:
+        if op.number is not None:
+            self.constants |= dict.fromkeys(op.results, op.number)
+        if op.name in SAME and op.operands[0] in self.constants:
+            self.constants[op.results[0]] = self.constants[op.operands[0]]
 
     def vanishes(self, op: Operation) -> bool:
         """Whether integers come to zero whatever they are."""

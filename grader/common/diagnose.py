@@ -120,29 +120,29 @@ def _adds_up(got: Sharded, want: np.ndarray, axis: str, bound: float) -> bool:
 
 
 def _misplaced(got: Sharded, device: int, part: np.ndarray, bound: float) -> str:
-    """Of a shard that, cut as an axis would cut it, is made of the right chunks in other places, or of zeros."""
+    """Describe a shard that, cut along one axis, has the right chunks in other places, or zeros in place of some."""
     shard, where = wide(got.shards[device]), got.slices[device]
     if not shard.any():
         return "only zeros"
     for dim, axis in itertools.product(range(shard.ndim), got.mesh):
         count = got.mesh[axis]
-        if count < 2 or shard.shape[dim] % count:
-            continue
-        size, due = shard.shape[dim] // count, np.split(part, count, dim)
-        found = [[k for k in range(count) if _close(chunk, due[k], bound)] for chunk in np.split(shard, count, dim)]
-        wrong = [k for k in range(count) if k not in found[k]]
-        if not wrong:
-            continue
+        if count > 1 and shard.shape[dim] % count == 0:
+            chunks, due = np.split(shard, count, dim), np.split(part, count, dim)
+            size, start = shard.shape[dim] // count, where[dim][0]
+            places = [_range(dim, shard.ndim, start + k * size, start + (k + 1) * size) for k in range(count)]
+            if found := _misplaced_chunks(chunks, due, places, bound):
+                return found
+    return ""
 
-        def place(k: int, dim: int = dim, size: int = size) -> str:
-            start = where[dim][0] + k * size
-            return _range(dim, shard.ndim, start, start + size)
 
-        if sorted(found) == [[k] for k in range(count)]:
-            held, belongs = place(found[wrong[0]][0]), place(wrong[0])
-            return f"the right chunks in the wrong order, such as {held} where {belongs} belong"
-        if all(not chunk.any() for k, chunk in enumerate(np.split(shard, count, dim)) if k in wrong):
-            return f"zeros where {' and '.join(map(place, wrong))} belong"
+def _misplaced_chunks(chunks: list[np.ndarray], due: list[np.ndarray], places: list[str], bound: float) -> str:
+    found = [[k for k, other in enumerate(due) if _close(chunk, other, bound)] for chunk in chunks]
+    wrong = [k for k, at in enumerate(found) if k not in at]
+    if wrong and sorted(found) == [[k] for k in range(len(chunks))]:
+        held, belongs = places[found[wrong[0]][0]], places[wrong[0]]
+        return f"the right chunks in the wrong order, such as {held} where {belongs} belong"
+    if wrong and not any(chunks[k].any() for k in wrong):
+        return f"zeros where {' and '.join(places[k] for k in wrong)} belong"
     return ""
 
 

@@ -1,4 +1,4 @@
-"""Single integers that a program computes, device by device: from constants and the device's own number, as places in arrays are."""
+"""Single integers that a program computes on each device from constants and the device's own number."""
 
 from __future__ import annotations
 
@@ -47,27 +47,33 @@ MADE: dict[str, Callable[..., Any]] = {
 
 
 def computed(op: Operation, program: Operations, operands: Sequence[Numbers | None]) -> Numbers | None:
-    """Which integer the one result of an operation is on every device.
+    """Return the integer that the result of an operation is on each device.
 
     Args:
-        operands: the same of its operands; None where it is not known.
-    Returns None where the result is not a single integer, or is not known: it may be one that its dtype does not hold.
+        operands: those of its operands; None if unknown.
+
+    Returns:
+        None if the result is not a single integer, or is unknown. It may be a number that its dtype cannot hold.
     """
-    devices, about = math.prod(program.mesh.values()), program.values[op.results[0]]
-    dtype = dtype_of(about.dtype)
-    if math.prod(about.shape) != 1 or dtype.kind not in "iub" or devices > MOST_DEVICES:
+    devices, result = math.prod(program.mesh.values()), program.values[op.results[0]]
+    kind = dtype_of(result.dtype).kind
+    if math.prod(result.shape) != 1 or kind not in "iub" or devices > MOST_DEVICES:
         return None
     if op.name == "constant" and op.number is not None:
         return (op.number,) * devices
     if op.name == "partition_id":
         return tuple(range(devices))
-    made = COMPARED.get(op.direction) if op.name == "compare" else MADE.get(op.name)
+    function = COMPARED.get(op.direction) if op.name == "compare" else MADE.get(op.name)
     known = [numbers for numbers in operands if numbers is not None]
-    if made is None or not known or len(known) < len(operands):
+    if function is None or not known or len(known) < len(operands):
         return None
+    return _applied(function, known, 0 if kind == "u" else -LIMIT)
+
+
+def _applied(function: Callable[..., Any], operands: Sequence[Numbers], least: int) -> Numbers | None:
+    """Apply a function device by device. None if a result is below ``least`` or above 64 bits, or divides by zero."""
     try:
-        numbers = tuple(int(made(*each)) for each in zip(*known, strict=True))
+        numbers = tuple(int(function(*each)) for each in zip(*operands, strict=True))
     except ZeroDivisionError:
         return None
-    least = 0 if dtype.kind == "u" else -LIMIT
     return numbers if all(least <= n < LIMIT for n in numbers) else None

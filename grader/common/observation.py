@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from grader.common.budget import Spent
+from grader.common.intervals import NOTHING, ONCE, Interval, Path, sum_over_paths
 from grader.common.layout import Slices, spec_of
 from grader.wire.operations import Operations
 from grader.wire.schedule import Schedule
@@ -85,84 +86,6 @@ class Sharded:
     def laid(self) -> list[Slices]:
         """Which part each device holds: by the compiler that was asked, else as the simulated devices do."""
         return self.slices if self.on_chip is None else self.on_chip
-
-
-COUNTABLE = 1 << 256
-
-
-@dataclass(frozen=True, eq=False)
-class Interval:
-    """What a fact is at least and at most, over all paths through a program and over all devices.
-
-    What is required must hold for ``least``, what is budgeted for ``most``. One that is exact equals its number.
-    """
-
-    least: float
-    most: float
-
-    def __post_init__(self) -> None:
-        """Beyond COUNTABLE nothing is told apart: whole numbers grow without end, and no float holds those of many loops."""
-        object.__setattr__(self, "least", min(self.least, COUNTABLE))
-        object.__setattr__(self, "most", self.most if self.most <= COUNTABLE else math.inf)
-
-    @classmethod
-    def of(cls, value: Any) -> Interval:
-        """From a number, or from what ``dataclasses.asdict`` and JSON made of an interval.
-
-        Raises ValueError for what is no interval of numbers from 0 on.
-        """
-        if isinstance(value, Interval):
-            return value
-        least, most = (value["least"], value["most"]) if isinstance(value, Mapping) else (value, value)
-        if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in (least, most)):
-            raise ValueError("an interval has two numbers")
-        if not 0 <= least <= most or least == math.inf:
-            raise ValueError(f"there is nothing from {least} to {most}")
-        return cls(least, most)
-
-    @property
-    def known(self) -> bool:
-        """Whether there is a most at all."""
-        return self.most != math.inf
-
-    @property
-    def exact(self) -> bool:
-        return self.least == self.most
-
-    def __add__(self, other: Interval | float) -> Interval:
-        other = Interval.of(other)
-        return Interval(self.least + other.least, self.most + other.most)
-
-    def __mul__(self, other: Interval | float) -> Interval:
-        other = Interval.of(other)
-        # What never runs costs nothing, whatever one round of it would cost.
-        most = self.most * other.most if self.most and other.most else 0
-        return Interval(self.least * other.least, most)
-
-    __radd__, __rmul__ = __add__, __mul__
-
-    def either(self, other: Interval) -> Interval:
-        """What holds when one of the two is the case."""
-        return Interval(min(self.least, other.least), max(self.most, other.most))
-
-    def __eq__(self, other: object) -> bool:
-        if isinstance(other, Interval):
-            return (self.least, self.most) == (other.least, other.most)
-        return isinstance(other, int | float) and self.least == self.most == other
-
-    def __hash__(self) -> int:
-        return hash(self.least) if self.exact else hash((self.least, self.most))
-
-    def __str__(self) -> str:
-        """``3``, ``0 to 3`` or ``2 or more``."""
-        if not self.known:
-            return f"{self.least:g} or more"
-        return f"{self.most:,}" if self.exact else f"{self.least:,} to {self.most:,}"
-
-
-UNKNOWN = Interval(0, math.inf)
-NOTHING, ONCE = Interval(0, 0), Interval(1, 1)
-Path = tuple[tuple[int, int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -248,23 +171,6 @@ def total(collectives: Iterable[Collective], of: Callable[[Collective], Interval
     return sum_over_paths((c.path, c.rounds * of(c)) for c in collectives)
 
 
-def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
-    """The sum of what may happen on these paths; of the branches of a conditional one is taken."""
-    found, cases = NOTHING, {}
-    for path, value in parts:
-        if path:
-            case, branch, branches = path[0]
-            cases.setdefault((case, branches), {}).setdefault(branch, []).append((path[1:], value))
-        else:
-            found += value
-    for (_, branches), taken in cases.items():
-        sums = [sum_over_paths(inside) for inside in taken.values()]
-        if len(sums) < branches:  # some branch has no collective
-            sums.append(NOTHING)
-        found += Interval(min(s.least for s in sums), max(s.most for s in sums))
-    return found
-
-
 @dataclass(frozen=True)
 class Observation:
     """One program on one mesh: facts once, outputs and gradients once per set of inputs.
@@ -275,14 +181,17 @@ class Observation:
         memory: peak temporary bytes per device, from the compiler, which reckons with every path.
         flops: arithmetic operations per device, loops multiplied out.
         dot_flops: those of matrix products among them, also of products written out as multiply and add.
-        mapped: there is a ``shard_map``, and outside of one at most one operation for each element of arguments and results.
+        mapped: there is a ``shard_map``, and outside of one at most one operation for each element of arguments and
+            results.
         program: SHA-256 of the program in its one form.
         operations: what depends on what, calls written out; None for a program of too many.
-        elsewhere: the outputs as devices hold them on which it was run as well, with products as these devices make them and
-            then, where that is another, as float32 has them; where it was not run, their shards are ``Unseen``. None where
-            it was run on simulated ones alone.
-        measured: seconds of a call on these devices, round by round, where somebody wants to know; or why there are none.
-        compiled: what the compiler of a chip that is not here made of it, or why it could not; None where none was asked.
+        elsewhere: the outputs as devices hold them on which it was run as well, with products as these devices make
+            them and then, where that is another, as float32 has them; where it was not run, their shards are
+            ``Unseen``. None where it was run on simulated ones alone.
+        measured: seconds of a call on these devices, round by round, where somebody wants to know; or why there are
+            none.
+        compiled: what the compiler of a chip that is not here made of it, or why it could not; None where none was
+            asked.
         compiled_on: for which slice, "v5e:2x4".
         poison: shows which operations matter; None where the program is not run.
     """
@@ -397,7 +306,7 @@ class Seen:
         dtype: str | None = None,
         backward: bool | None = None,
     ) -> Seen:
-        """The same with some of the collectives: ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
+        """Return this with some of the collectives: ``expect_traffic(seen.only(dtype="float32"), at_most=0)``.
 
         Args:
             kind: see ``Collective.kind``.
@@ -405,30 +314,26 @@ class Seen:
             dtype: of what is sent.
             backward: whether it waits for the cotangent; of a call that asks for gradients.
 
-        What is not known of a collective is left open: it stays, and may run or not. FLOPs are at most those of all.
+        A collective whose dtype or pass is unknown stays, and may run or not. FLOPs are at most those of all.
         """
         if backward is not None and not self.differentiated:
             raise ValueError("nothing is forward or backward here: the call asks for no gradients (wrt, cotangent)")
-        found = [
-            c
-            for c in self.collectives
-            if kind in (None, c.kind)
-            and (axis is None or axis in c.axes)
-            and (dtype is None or dtype in {d for d, _ in c.operands})
-            and (backward is None or c.backward in (None, backward))
-        ]
+        found = [c for c in self.collectives if kind in (None, c.kind) and (axis is None or axis in c.axes)]
         if backward is not None:
-            found = [c if c.backward is not None else replace(c, rounds=Interval(0, c.rounds.most)) for c in found]
+            found = _of_pass(found, backward)
         if dtype is not None:
-            found = [c if c.dtype is not None else replace(c, sent=Interval(0, c.sent.most)) for c in found]
-        part = {None: [], False: ["in the forward pass"], True: ["in the backward pass"]}[backward]
-        part = " ".join([self.part, *part] if self.part else part)
+            found = _of_dtype(found, dtype)
+        passes = {None: "", False: "in the forward pass", True: "in the backward pass"}
+        part = " ".join(words for words in (self.part, passes[backward]) if words)
         flops, dots = (Interval(0, n.most) for n in (self.flops, self.dot_flops))
         return replace(self, collectives=found, flops=flops, dot_flops=dots, part=part)
 
     @property
     def timeline(self) -> Any:
-        """The program laid out in time where its timing call says (``grader.clock.Timeline``); elsewhere: ``clock(on=...)``."""
+        """The timeline of the program on the slice of its timing call (``grader.clock.Timeline``).
+
+        ``clock(on=...)`` gives that of another slice.
+        """
         return self.clock()
 
     @property
@@ -444,3 +349,15 @@ class Seen:
         devices = [0] if alike else range(math.prod(self.mesh.values()))
         each = [total(known, lambda c, d=device: c.sent_by(d)) for device in devices]
         return Interval(min(e.least for e in each), max(e.most for e in each))
+
+
+def _of_pass(collectives: Iterable[Collective], backward: bool) -> list[Collective]:
+    """Those of the forward or of the backward pass; one whose pass is unknown may run or not."""
+    found = [c for c in collectives if c.backward in (None, backward)]
+    return [c if c.backward is not None else replace(c, rounds=Interval(0, c.rounds.most)) for c in found]
+
+
+def _of_dtype(collectives: Iterable[Collective], dtype: str) -> list[Collective]:
+    """Those that send this dtype; one that sends several may send nothing of it."""
+    found = [c for c in collectives if any(dtype == d for d, _ in c.operands)]
+    return [c if c.dtype is not None else replace(c, sent=Interval(0, c.sent.most)) for c in found]

@@ -1,8 +1,8 @@
 """Which operations matter: those whose results, when they are replaced by other values, change a result of the task.
 
-The operations of a kind go by their numbers among those of that kind, in the order in which ``Operations.walk`` has them.
-Whether one matters somebody must try (``Poison``). Where nobody can, as for a program that is never run, those count that a
-result waits for (``alive``): a product that is multiplied by 0 is one of them.
+The operations of a kind go by their numbers among those of that kind, in the order in which ``Operations.walk`` has
+them. Whether one matters somebody must try (``Poison``). Where nobody can, as for a program that is never run, those
+count that a result waits for (``alive``): a product that is multiplied by 0 is one of them.
 """
 
 from __future__ import annotations

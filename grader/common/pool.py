@@ -9,7 +9,7 @@ from contextlib import contextmanager
 
 @contextmanager
 def pool_of(threads: int) -> Iterator[ThreadPoolExecutor]:
-    """A pool that ends with the block. Left by an exception it drops what is queued; by an interruption it waits for nothing."""
+    """A pool that ends with the block. An exception drops what is queued; an interruption waits for nothing."""
     pool = ThreadPoolExecutor(threads)
     try:
         yield pool

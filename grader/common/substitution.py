@@ -1,8 +1,9 @@
 """How sizes of a program on small arrays become those of the same program on large ones.
 
-Each dimension of the small call that has another size in the large one has a prime factor of its own there, larger than the
-number of devices. So the prime factors of a size say which dimensions it is made of, and there is only one size that it can
-have in the large program: 26 = 2 * 13 becomes 2 * T where T is 13. Numbers without such a factor stay as they are.
+Each dimension of the small call that has another size in the large one has a prime factor of its own there, larger than
+the number of devices. So the prime factors of a size say which dimensions it is made of, and there is only one size
+that it can have in the large program: 26 = 2 * 13 becomes 2 * T where T is 13. Numbers without such a factor stay as
+they are.
 """
 
 from __future__ import annotations
@@ -69,7 +70,8 @@ def _of_axes(small: Mapping[str, int], large: Mapping[str, int]) -> Substitution
     for axis, size in small.items():
         if size != large[axis] and (not _is_prime(size) or sizes.count(size) > 1):
             raise Ambiguous(
-                f"the mesh axis {axis} of {size} devices stands for {large[axis]}: give it a prime of its own, such as 3 or 5"
+                f"the mesh axis {axis} of {size} devices stands for {large[axis]}: "
+                "give it a prime of its own, such as 3 or 5"
             )
     return Substitution({n: Fraction(large[axis], n) for axis, n in small.items() if n != large[axis]})
 

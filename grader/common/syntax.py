@@ -13,8 +13,8 @@ _one = threading.Lock()
 def parse(text: str) -> ast.Module:
     """Parse one text at a time, and again when CPython lost count.
 
-    CPython up to 3.11.7 and 3.12.1 counts the depth of the tree per interpreter, not per thread: two threads at once end
-    in "SystemError: AST constructor recursion depth mismatch" (python/cpython#106905). The lock keeps us apart from
+    CPython up to 3.11.7 and 3.12.1 counts the depth of the tree per interpreter, not per thread: two threads at once
+    end in "SystemError: AST constructor recursion depth mismatch" (python/cpython#106905). The lock keeps us apart from
     ourselves; the second attempt is for a library that parses at the same time (Jinja's lexer, ``inspect``).
     """
     return _parsed(text, "exec")

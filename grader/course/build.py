@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,38 +33,58 @@ class Built:
 
 
 def build(course: Course, *, force: bool = False) -> Built:
-    """Write ``exercises/``, where people also work: only what is as ``build`` left it is replaced or removed.
+    """Write ``exercises/``, in which people also work: replace and remove only files that are as ``build`` wrote them.
 
-    What it wrote is remembered in ``exercises/.built``, in the format of sha256sum. Files that it never wrote
-    are not touched. ``force`` moves what somebody worked on to ``exercises.bak/``.
+    ``exercises/.built`` remembers what it wrote, in the format of sha256sum. Files that it never wrote stay.
+
+    Args:
+        force: move files that somebody worked on to ``exercises.bak/``.
     """
     folder, made, known = course.root / "exercises", products(course), _written(course.root / "exercises")
     old = stale(course, made)
-    worked = [p for p in old if os.path.lexists(folder / p) and _digest(folder / p) not in known.get(p, ())]
+    worked = _worked_on(folder, old, known)
     saved = {p: _set_aside(course.root, p) for p in worked} if force else {}
     left = [] if force else worked
     changed = [p for p in old if p not in left and (p in made or p not in saved)]
+    _write(folder, made, changed)
+    for path in set(old) - set(made):
+        _remove_empty(folder, (folder / path).parent)
+    now = {p: {_digest_of(text)} for p, text in made.items()} | {p: known[p] for p in left if p in known}
+    if now != known:
+        write_atomic(folder / BUILT, _record(now))
+    return Built(changed, left, saved)
+
+
+def _record(digests: Mapping[str, set[str]]) -> str:
+    """The digests by path, in the format of sha256sum."""
+    return "".join(f"{digest}  {path}\n" for path in sorted(digests) for digest in sorted(digests[path]))
+
+
+def _worked_on(folder: Path, paths: Iterable[str], known: Mapping[str, set[str]]) -> list[str]:
+    """The files that somebody changed since ``build`` wrote them, or that it never wrote."""
+    there = [path for path in paths if os.path.lexists(folder / path)]
+    return [path for path in there if _digest(folder / path) not in known.get(path, ())]
+
+
+def _write(folder: Path, made: Mapping[str, str], changed: Iterable[str]) -> None:
+    """Write the files that changed, and remove those that are made no more."""
     for path in changed:
         if path in made:
             (folder / path).parent.mkdir(parents=True, exist_ok=True)
             write_atomic(folder / path, made[path])
         else:
             (folder / path).unlink()
-    for path in set(old) - set(made):
-        _remove_empty(folder, (folder / path).parent)
-    now = {p: {hashlib.sha256(text.encode()).hexdigest()} for p, text in made.items()}
-    now |= {p: known[p] for p in left if p in known}
-    record = "".join(f"{digest}  {path}\n" for path in sorted(now) for digest in sorted(now[path]))
-    if now != known:
-        write_atomic(folder / BUILT, record)
-    return Built(changed, left, saved)
+
+
+def _digest_of(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def stale(course: Course, made: dict[str, str] | None = None) -> list[str]:
     """Paths below ``exercises/`` that differ from what ``build`` would write, or that it wrote and would no more."""
     folder = course.root / "exercises"
     made = products(course) if made is None else made
-    changed = [p for p, text in made.items() if _digest(folder / p) != hashlib.sha256(text.encode()).hexdigest()]
+    changed = [p for p, text in made.items() if _digest(folder / p) != _digest_of(text)]
     dropped = [p for p in _written(folder) if p not in made and os.path.lexists(folder / p)]
     return sorted([*changed, *dropped])
 

@@ -71,7 +71,8 @@ class LatePolicy(Strict):
 class Config(Strict):
     """All of course.yaml. ``seed`` is secret and absent from what learners are given.
 
-    ``repository`` is where learners find ``exercises/`` on GitHub; notebooks then open in Colab. ``handed_out`` is written by ``build``: fingerprints of untouched stubs and notebooks.
+    ``repository`` is where learners find ``exercises/`` on GitHub; notebooks then open in Colab. ``handed_out`` is
+    written by ``build``: fingerprints of untouched stubs and notebooks.
     """
 
     name: str

@@ -60,7 +60,7 @@ def expect_devices(exercise: Exercise, devices: int) -> None:
 
 
 def _expect_questions(path: Path, exercise: Exercise) -> None:
-    """Raises CourseError for a question without a known unit or a choice of parameters, or whose text is no template."""
+    """Raise CourseError if a question has an unknown unit, no choice of parameters, or a text that is no template."""
     for question in exercise.questions.values():
         at = f"{path}:{_line_of_function(question.fn)}: {question.name}"
         try:
@@ -127,7 +127,7 @@ def _load_grading(path: Path, exercise: Exercise, space: types.ModuleType) -> No
 
 
 def data_in(folder: Path) -> str:
-    """SHA-256 over the files of a folder that are not Python, which exercises of the module may read; empty where none are."""
+    """SHA-256 over the files of a folder that are not Python and exercises may read; empty if there are none."""
     files = sorted(p for p in folder.rglob("*") if p.is_file() and p.suffix not in (".py", ".pyc"))
     each = [hashlib.sha256(f"{p.relative_to(folder)}\0".encode() + p.read_bytes()).digest() for p in files]
     return hashlib.sha256(b"".join(each)).hexdigest() if each else ""

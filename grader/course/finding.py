@@ -22,7 +22,8 @@ def find_course(start: Path | None = None, *, handed_in: Sequence[Path] = (), pa
     Args:
         start: a course.yaml, or the folder that holds it: whoever names it trusts it.
         handed_in: what is about to be graded or checked.
-        packaged: where there is no other, take the one that was installed with the package; whoever asks says so to people.
+        packaged: where there is no other, take the one that was installed with the package; whoever asks says so to
+            people.
 
     Raises:
         CourseError: there is none, or the one that was found is not to be trusted unless it is named.

@@ -1,4 +1,4 @@
-"""The solution as text with every line where its author wrote it: what is read from it names a line of the author's file."""
+"""The solution as text in which every line keeps its number, so that messages name lines of the author's file."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
 """A course: its configuration, and the exercises it lists.
 
 A course is code that runs as whoever types the command: ``finding`` says which one may. In an author's checkout it has
-``solutions/``; what learners are given has only the public part of each exercise, in ``exercises/<module>/_public/``; an
-installed package carries the latter inside, for learners who have no other near.
+``solutions/``; what learners are given has only the public part of each exercise, in ``exercises/<module>/_public/``;
+an installed package carries the latter inside, for learners who have no other near.
 """
 
 from __future__ import annotations
@@ -56,9 +56,13 @@ class Course:
         return self.module(only_one(name, [m.id for m in self.config.modules], "module"))
 
     def select(self, names: list[str]) -> list[str]:
-        """Exercise ids for ids of exercises and modules, and for their beginnings (``c3``, ``03``, ``c3_con``); all for none.
+        """Return exercise ids for names of exercises and modules, or their beginnings (``c3``, ``03``, ``c3_con``).
 
-        Raises CourseError, with the nearest name, for one that is neither, and with all for one that could be several.
+        Args:
+            names: all exercises if empty.
+
+        Raises:
+            CourseError: a name is unknown (with the nearest one), or could be several (with all of them).
         """
         module_of = self.module_of
         ids, modules = list(module_of), [m.id for m in self.config.modules]
@@ -168,9 +172,9 @@ class Course:
         return self.module(self.module_of[exercise]).weight
 
     def digest(self, exercises: list[str]) -> str:
-        """Changes when anything that verdicts depend on changes: deadlines and what lateness costs are no part of them."""
-        told = self.config.model_dump_json(exclude={"late": True, "modules": {"__all__": {"deadline"}}})
-        text = told + "".join(self.exercise(e).digest for e in exercises)
+        """A digest of everything that verdicts depend on; deadlines and late penalties are not part of it."""
+        config = self.config.model_dump_json(exclude={"late": True, "modules": {"__all__": {"deadline"}}})
+        text = config + "".join(self.exercise(e).digest for e in exercises)
         return hashlib.sha256(text.encode()).hexdigest()
 
 

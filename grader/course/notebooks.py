@@ -109,12 +109,16 @@ def notebook(course: Course, module: str) -> str:
     """The module's notebook as JSON. Cell ids are stable, outputs empty."""
     nbformat = notebook_format()
     listed = course.module(module)
+    intro = (
+        f"# {listed.title}\n\n{badge(course, module)}Fill in the cells marked `TODO`, "
+        "run the check below each exercise, hand in this notebook."
+    )
     cells = [
-        cell("markdown", f"{module}-intro", f"# {listed.title}\n\n{badge(course, module)}Fill in the cells marked `TODO`, run the check below each exercise, hand in this notebook."),
+        cell("markdown", f"{module}-intro", intro),
         cell("code", f"{module}-setup", setup(course)),
         cell("markdown", f"{module}-by-hand-text", BY_HAND_TEXT),
         cell("code", f"{module}-by-hand", by_hand(course.config.devices)),
-    ]  # fmt: skip
+    ]
     for name in listed.exercises:
         cells += _exercise_cells(course, course.exercise(name))
     book = nbformat.v4.new_notebook(
@@ -166,7 +170,8 @@ def _exercise_cells(course: Course, exercise: Exercise) -> Iterator[Any]:
         yield cell("code", f"{exercise.id}-{name}", text.rstrip("\n"))
     for question in exercise.questions.values():
         params = shared_params(course, question)
-        text = f"Your numbers: run `shardlings show {exercise.id}`." if params is None else question_text(question, params)  # fmt: skip
+        own = f"Your numbers: run `shardlings show {exercise.id}`."
+        text = own if params is None else question_text(question, params)
         yield cell("markdown", f"{exercise.id}-{question.name}-text", f"**Question `{question.name}`.** {text}")
         yield cell("code", f"{exercise.id}-{question.name}", f"{question.name} = None  # TODO: your answer")
     yield cell("code", f"{exercise.id}-check", f'check("{exercise.id}")')

@@ -23,24 +23,34 @@ def public_source(exercise: Exercise) -> str:
     parts = statements(exercise, grading=True)
     public = {c.name for c in exercise.checks.values() if c.public}
     asked = {name for p in parts if p.kind == "check" and p.name in public for name in _names_of_calls(p)}
-    kept: dict[int, Statement] = {}
-    for place, part in enumerate(parts):
-        if part.kind == "exercise":
-            kept[place] = _with_hidden_points(exercise, part)
-        elif part.kind in ("given", "helper"):
-            kept[place] = alone(part)
-        elif part.kind in ("task", "question"):
-            kept[place] = _emptied(part)
-        elif part.kind == "call" and part.name in asked:
-            kept[place] = _without_hidden(exercise, part)
-        elif part.kind == "check" and part.name in public:
-            kept[place] = _after_public_only(part, public)
-    kept = _with_values_they_use(kept, parts)
+    made = {place: _public(exercise, part, asked, public) for place, part in enumerate(parts)}
+    kept = _with_values_they_use({place: part for place, part in made.items() if part is not None}, parts)
     body = [kept[place] for place in sorted(kept)]
     _refuse_hidden(exercise, body)
     statement = f'"""{quotable(exercise.statement)}\n"""'
     code = "\n\n\n".join(uncommented(p.text).strip("\n") for p in body)
     return f"{HEADER}{statement}\n\n{_used_imports(parts, body)}\n\n\n{code}\n"
+
+
+def _public(exercise: Exercise, part: Statement, asked: set[str], public: set[str]) -> Statement | None:
+    """A statement as learners get it; None if they do not.
+
+    Args:
+        asked: names of the calls that public checks look at.
+        public: names of the public checks.
+    """
+    match part.kind:
+        case "exercise":
+            return _with_hidden_points(exercise, part)
+        case "given" | "helper":
+            return alone(part)
+        case "task" | "question":
+            return _emptied(part)
+        case "call" if part.name in asked:
+            return _without_hidden(exercise, part)
+        case "check" if part.name in public:
+            return _after_public_only(part, public)
+    return None
 
 
 def _with_hidden_points(exercise: Exercise, part: Statement) -> Statement:
@@ -134,7 +144,8 @@ def _plain(node: ast.stmt) -> ast.stmt:
     """A function with its decorators as part of its body, so that their names count."""
     if not isinstance(node, ast.FunctionDef):
         return node
-    return ast.Module(body=[ast.Expr(d) for d in node.decorator_list] + node.body, type_ignores=[])  # type: ignore[return-value]
+    decorators = [ast.Expr(d) for d in node.decorator_list]
+    return ast.Module(body=[*decorators, *node.body], type_ignores=[])  # type: ignore[return-value]
 
 
 def _refuse_hidden(exercise: Exercise, body: list[Statement]) -> None:
@@ -145,7 +156,8 @@ def _refuse_hidden(exercise: Exercise, body: list[Statement]) -> None:
     words |= {n.value for n in nodes if isinstance(n, ast.Constant) and n.value in HIDDEN[1:]}
     if words & {*HIDDEN}:
         raise CourseError(
-            f"{exercise.id}: hidden_dims, hidden_static and hidden must be keywords of the call itself, not in a ** dict"
+            f"{exercise.id}: hidden_dims, hidden_static and hidden must be keywords of the call itself, "
+            "not in a ** dict"
         )
 
 

@@ -125,7 +125,8 @@ def names_reached(start: list[ast.stmt], known: dict[str, ast.stmt]) -> set[str]
     while queue:
         current = queue.pop()
         if isinstance(current, ast.FunctionDef):  # decorators are the author's words, not the function's
-            current = ast.Module(body=[*current.body, ast.Expr(current.args)], type_ignores=[])  # type: ignore[arg-type]
+            body = [*current.body, ast.Expr(current.args)]  # type: ignore[arg-type]
+            current = ast.Module(body=body, type_ignores=[])
         for name in _free_names(current):
             if name in known and name not in reached:
                 reached.add(name)

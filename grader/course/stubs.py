@@ -17,8 +17,9 @@ from grader.judging.questions import render_question
 
 USUAL = ["import jax", "import jax.numpy as jnp", "from jax.sharding import PartitionSpec as P"]
 TRACED = (
-    "**When it is graded**, your function is traced into a program: print arrays and look at their shardings as you like, "
-    "but compute with `jnp` and `jax.lax`, since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`, "
+    "**When it is graded**, your function is traced into a program: "
+    "print arrays and look at their shardings as you like, but compute with `jnp` and `jax.lax`, "
+    "since what Python makes of values that it reads (`float(x)`, `if x[0] > 0`, "
     "`np.asarray(x)`) does not get into the program."
 )
 

@@ -64,10 +64,12 @@ class Asks:
         where: Callable[..., bool] | None = None,
         hints: Sequence[str] = (),
     ) -> Callable[[Callable[..., str]], Question]:
-        """A question whose answer is one of the options: its key is returned. Learners get them in an order of their own.
+        """A question whose answer is one of the options; the function returns its key.
+
+        Each learner gets the options in an order of their own.
 
         Args:
-            options: text (Jinja2 over the parameters) by key, or texts that are their own keys. Learners get the keys too.
+            options: text (Jinja2 over the parameters) by key, or texts that are their own keys. Learners see the keys.
         """
         answer = questions.choice(options)
         return self._ask(answer, points=points, params=params, model=model, where=where, hints=hints)

@@ -139,7 +139,7 @@ def _gradients(task: Task, wrt: Any, cotangent: Any, args: Mapping[str, Any], re
 
 
 def _of_a_loss(result: Any) -> Any:
-    """One, for the first result. It is an argument of the program, so that one can read what waits for it: the backward."""
+    """1 for the first result. It is an argument of the program, so what waits for it is the backward pass."""
     places = enumerate(flat(result) or [None])
     return rebuilt(result, [Array((), (), "float32", _one) if place == 0 else None for place, _ in places])
 
@@ -169,7 +169,8 @@ def _related(task: Task, arguments: Mapping[str, Any], known: set[str]) -> None:
                         f"{task.name}: {name} is drawn from {need}, which comes after it: write {need} first"
                     )
                 raise AuthorError(
-                    f"{task.name}: {name} is drawn from {need!r}, which is no argument before it, no static keyword and "
-                    f"no dimension{declared.nearest(need, {*before, *known})}"
+                    f"{task.name}: {name} is drawn from {need!r}, "
+                    "which is no argument before it, no static keyword and no dimension"
+                    + declared.nearest(need, {*before, *known})
                 )
         before.append(argument)

@@ -52,12 +52,12 @@ class Call:
     """What is asked of a task: array arguments, static keywords, dimensions and meshes.
 
     ``dims`` and ``static`` are what learners can try; ``grade`` asks for them and for ``hidden_dims`` (other, still
-    unequal sizes) with ``hidden_static`` (None: as ``static``).
-    ``args`` may be trees of arrays. ``returns`` is the tree of the result, None where nobody says; ``wrt`` asks for the
-    vjp as well, with ``cotangent`` as the result's, of its structure (None: its first leaf is a loss, whose is one).
-    The task is run ``steps`` times; what it returns under an argument's name is that argument of the next step.
-    ``timing`` is of calls that are traced and laid out in time, never run: their arrays hold no data. ``timed`` is the call whose
-    values are judged: the same program at sizes that can be run.
+    unequal sizes) with ``hidden_static`` (None: as ``static``). ``args`` may be trees of arrays. ``returns`` is the
+    tree of the result, None where nobody says; ``wrt`` asks for the vjp as well, with ``cotangent`` as the result's, of
+    its structure (None: its first leaf is a loss, whose is one). The task is run ``steps`` times; what it returns under
+    an argument's name is that argument of the next step. ``timing`` is of calls that are traced and laid out in time,
+    never run: their arrays hold no data. ``timed`` is the call whose values are judged: the same program at sizes that
+    can be run.
     """
 
     task: Task

@@ -1,4 +1,4 @@
-"""Ready-made functions for ``draw=``: ``array("B", "E", draw=draws.one_hot)``. The last axis is the one they are about."""
+"""Ready-made functions for ``draw=``: ``array("B", "E", draw=draws.one_hot)``. They work along the last axis."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def causal_mask(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
 
 
 def segments(rng: np.random.Generator, shape: tuple[int, ...]) -> np.ndarray:
-    """Numbers of the documents that share a row of tokens, int64: 0, 0, 0, 1, 1, 2, ...; a new one starts at a quarter."""
+    """Numbers of the documents in a row of tokens, int64: 0, 0, 0, 1, 1, 2, ... One token in four starts a new one."""
     starts = rng.random(shape) < 0.25
     starts[..., 0] = False
     return np.cumsum(starts, axis=-1)

@@ -35,8 +35,10 @@ class Exercise(Asks):
         extension: not counted in the module's total.
         hidden_points: what checks are worth that are not here; written by ``build`` into what learners get.
 
-    ``source`` is the text of its file, ``grading_source`` that of the one beside it with checks and misconceptions, if any;
-    ``data`` the digest of what its module's exercises may read.
+    Attributes:
+        source: the text of its file.
+        grading_source: the text of the file beside it with checks and misconceptions, if there is one.
+        data: the digest of the files that its module's exercises may read.
     """
 
     meshes: Sequence[Mapping[str, int]] = ({"x": 4, "y": 2}, {"x": 2, "y": 4})
@@ -68,7 +70,8 @@ class Exercise(Asks):
     def task(self, fn: Callable | None = None, *, axis_types: str = "auto", hints: Sequence[str] = ()) -> Any:
         """A global JAX function: array arguments by position, ``mesh`` and static keywords by name.
 
-        ``axis_types="explicit"``: the mesh has Explicit axes and is set (``jax.set_mesh``), so types say how arrays are sharded.
+        ``axis_types="explicit"``: the mesh has Explicit axes and is set (``jax.set_mesh``), so types say how arrays are
+        sharded.
         """
         return self._declare(fn, "array", hints=hints, axis_types=declared.axis_types(axis_types))
 
@@ -167,14 +170,16 @@ class Exercise(Asks):
         axes: Mapping[str, Sequence[int]] | None = None,
         profile: str = "ideal",
     ) -> Call:
-        """Ask for the time of a call's program at other sizes: ``exercise.timing(call, on="v5e:2x4", dims={"I": 8192})``.
+        """Ask for the time of a call's program at other sizes.
 
-        The program is traced and laid out in time (``seen.timeline``), never run, so arrays may have the sizes of papers. It is
-        judged only if it is the program of ``call`` operation by operation, so what is timed computes the values that are judged.
+        ``exercise.timing(call, on="v5e:2x4", dims={"I": 8192})``
+        The program is traced and laid out in time (``seen.timeline``), never run, so arrays may have the sizes of
+        papers.
+        It is judged only if it equals the program of ``call`` operation by operation: what is timed is what was judged.
 
         Args:
-            call: the call whose values are judged. Each dimension that has another size here has a prime factor of its own
-                there, larger than the number of devices.
+            call: the call whose values are judged. Each dimension that has another size here has a prime factor of its
+                own there, larger than the number of devices.
             on: a slice; every mesh has as many devices as it has chips.
             dims, hidden_dims: the sizes of the same dimensions.
             meshes: meshes of the same axes, where those of ``call`` have too few devices.
@@ -259,8 +264,8 @@ class Exercise(Asks):
         """A known wrong solution of a task (``fails`` names the checks it must fail) or answer.
 
         Args:
-            form_of: the same mistake as this one, written otherwise: it has its task, checks and hint. Where its results
-                differ from the first's, the mistake leaves them open, and no submission is compared there.
+            form_of: the same mistake as this one, written otherwise: it has its task, checks and hint. Where its
+                results differ from the first's, the mistake leaves them open, and no submission is compared there.
         """
         if form_of is not None:
             of, fails = form_of.of, [self.checks[name] for name in form_of.fails]

@@ -88,7 +88,10 @@ def _like(tree: Any, name: str, place: Mapping[str, int]) -> Any:
 
 
 def _fed_whole(found: Any, args: Mapping[str, Any]) -> Any:
-    """``found``, if each argument that a result bears the name of can be fed back: all of its leaves, in its structure."""
+    """``found``, if every argument that a result is named after can be fed back with all of its leaves.
+
+    Raises AuthorError otherwise.
+    """
     names = {result.name for result in flat(found)}
     for argument, tree in args.items():
         due = {name for name, _ in leaves(tree, argument)}

@@ -1,4 +1,4 @@
-"""Calculated timings: a program laid out in time by the clock, against what is due. See docs/clock.md for its assumptions."""
+"""Checks of calculated timings: the clock's timeline of a program. See docs/clock.md for its assumptions."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class _Wanted:
 
 
 class _Kept:
-    """The latest timelines, each with its program, whose number is nobody else's meanwhile: several checks ask for one."""
+    """A cache of timelines: several checks ask for one. Each keeps its program alive, so that its id stays unique."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -85,11 +85,12 @@ def laid_out(
 def expect_hidden(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | None = None) -> None:
     """At least this part of the time of all collectives of a kind lies under kernels.
 
-    The part is of the collectives' whole time. Choose sizes at which the work takes longer than they do, or ask for the part
-    that the sizes leave: a program with less work to hide them under fails, and the message says what both take.
+    The part is of the collectives' whole time. Choose sizes at which the work takes longer than they do, or ask for the
+    part that the sizes leave: a program with less work to hide them under fails, and the message says what both take.
 
-    Where the compiler of the timing call's slice was asked (``--backend tpu:v5e:2x4``), its order decides and its cycles say how long
-    kernels take; not for a kind that never runs beside the core on this chip, which ``profile="ideal"`` takes to do so.
+    Where the compiler of the timing call's slice was asked (``--backend tpu:v5e:2x4``), its order decides and its
+    cycles say how long kernels take; not for a kind that never runs beside the core on this chip, which
+    ``profile="ideal"`` takes to do so.
 
     Args:
         kind: "permute", "all_gather", ...
@@ -113,12 +114,12 @@ def expect_hidden(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | Non
         return
     worst = max(found, key=lambda c: (c.exposed, -c.number))
     part, due = told_apart(_percent, share.part, at_least, 0)
-    reason = f"{_bare(worst, waits=not by)}; {part} of all {kind} time lies under kernels{by}, {due} is due"
+    reason = f"{_exposed(worst, waits=not by)}; {part} of all {kind} time lies under kernels{by}, {due} is due"
     if line.busy < at_least * share.total:
         work = f"all kernels take {show_time(line.busy)}, matrix products {show_time(line.products)} of it"
         reason = (
-            f"all {kind} runs take {show_time(share.total)} and {work}{by}: there is too little work to hide them under; "
-            f"{due} of their time is due"
+            f"all {kind} runs take {show_time(share.total)} and {work}{by}: "
+            f"there is too little work to hide them under; {due} of their time is due"
         )
     raise Failure(
         reason, expected=round(at_least, 4), actual=round(share.part, 4), where=_place(worst.file, worst.line)
@@ -131,12 +132,12 @@ def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> No
     if line.step <= at_most * 1e12:
         return
     worst = max(line.collectives, key=lambda c: (c.exposed, -c.number), default=None)
-    bare = f"; {_bare(worst)}" if worst and worst.exposed else ""
+    exposed = f"; {_exposed(worst)}" if worst and worst.exposed else ""
     step, budget = told_apart(show_time, line.step, round(at_most * 1e12), 5)
     where = f"{line.chip}:{'x'.join(map(str, line.shape))}"
     raise Failure(
         f"the step takes {step} on {where}, the budget is {budget}: "
-        f"kernels take {show_time(line.busy)}, the core is idle for {show_time(line.idle)}{bare}",
+        f"kernels take {show_time(line.busy)}, the core is idle for {show_time(line.idle)}{exposed}",
         expected=at_most,
         actual=line.step / 1e12,
         where=_place(worst.file, worst.line) if worst and worst.exposed else "",
@@ -162,14 +163,16 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
     spent = each * devices
     if spent < useful * (1 - 1e-9):
         raise Failure(
-            f"{devices} devices spend {spent:.4g} FLOPs on matrix products, {useful:.4g} are needed: is all of it done?",
+            f"{devices} devices spend {spent:.4g} FLOPs on matrix products, {useful:.4g} are needed: "
+            "is all of it done?",
             expected=useful,
             actual=spent,
         )
     done = flops_that_matter(seen).most * devices
     if done < useful * (1 - 1e-9):
         raise Failure(
-            f"{devices} devices spend {done:.4g} FLOPs on matmuls that matter, {useful:.4g} are needed{said_of_idle(seen)}",
+            f"{devices} devices spend {done:.4g} FLOPs on matmuls that matter, "
+            f"{useful:.4g} are needed{said_of_idle(seen)}",
             expected=useful,
             actual=done,
         )
@@ -181,7 +184,8 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
     thrown, most = told_apart(_percent, wasted, at_most)
     raise Failure(
         f"{thrown} of the arithmetic is thrown away, at most {most} is due: {devices} devices spend "
-        f"{spent:.4g} FLOPs on matrix products, {useful:.4g} are needed; does a stage compute in more ticks than it must?",
+        f"{spent:.4g} FLOPs on matrix products, {useful:.4g} are needed; "
+        "does a stage compute in more ticks than it must?",
         expected=at_most,
         actual=round(wasted, 6),
     )
@@ -191,18 +195,16 @@ def _percent(part: float, digits: int) -> str:
     return f"{part:.{digits}%}"
 
 
-def _bare(c: CollectiveTime, *, waits: bool = True) -> str:
-    """Which collective stands bare how long, and, where that is known, between what."""
+def _exposed(c: CollectiveTime, *, waits: bool = True) -> str:
+    """Say how long a collective is exposed; with ``waits`` also what it waits for and what waits for it."""
     place = _place(c.file, c.line)
     times = f", {c.runs} times" if c.runs > 1 else ""
     each = c.exposed // c.runs if c.runs else 0
     after = f"it waits for {c.after}" if c.after else "it waits for nothing"
     before = f"{c.before} waits for it" if c.before else "the end waits for it"
     between = f": {after}, and {before}" if waits else ""
-    return (
-        f"{place}{': ' if place else ''}{c.kind} over {' and '.join(c.axes)} takes {show_time(c.each)}{times}, of which "
-        f"{show_time(each)} stand bare{between}"
-    )
+    what = f"{place}{': ' if place else ''}{c.kind} over {' and '.join(c.axes)}"
+    return f"{what} takes {show_time(c.each)}{times}, of which {show_time(each)} stand bare{between}"
 
 
 def _place(file: str | None, line: int | None) -> str:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from grader.common.observation import NOTHING, Collective, Interval, Seen, over, total
+from grader.common.intervals import NOTHING, Interval
+from grader.common.observation import Collective, Seen, over, total
 from grader.expect.costs import show_bytes, told_apart
 from grader.expect.failure import Failure
 from grader.expect.mattering import collectives_that_matter
@@ -154,8 +155,9 @@ def expect_wire_dtype(seen: Seen, *dtypes: str) -> None:
         wrong = next(((dtype, shape) for dtype, shape in c.operands or ((None, ()),) if dtype not in dtypes), None)
         if wrong is not None and c.sent.most and c.count.most:
             sent = f"{wrong[0]}{list(wrong[1])}" if wrong[0] else "what cannot be read"
+            due = f"only {' and '.join(dtypes)} is to be sent"
             raise Failure(
-                f"{_line(c)}{c.kind} over {c.over} sends {sent}{_part(seen)}, only {' and '.join(dtypes)} is to be sent",
+                f"{_line(c)}{c.kind} over {c.over} sends {sent}{_part(seen)}, {due}",
                 expected=list(dtypes),
                 actual=sent,
                 where=_line(c).rstrip(": "),

@@ -23,9 +23,9 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
 
     Args:
         at_most: ``between(right, wrong)``, in bytes: ``verify`` names any other budget.
-        by: "compiler": temporary bytes of the compiled program, as XLA says. "program": arguments, results and temporaries
-            at the worst point, by liveness, one operation after another as they are written. "clock": the same in the
-            order of a timing call's timeline, in which a collective's result lives from its start.
+        by: "compiler": temporary bytes of the compiled program, as XLA says. "program": arguments, results and
+            temporaries at the worst point, by liveness, one operation after another as they are written. "clock": the
+            same in the order of a timing call's timeline, in which a collective's result lives from its start.
         arguments: False leaves out the arguments, which every program holds. The compiler's figure never has them.
     """
     if by not in get_args(Reckoner):
@@ -52,7 +52,7 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
 
 
 def memory_of(seen: Seen) -> Memory:
-    """Arguments, results and temporaries of the program at its worst point, by liveness in the order it is written in."""
+    """Arguments, results and temporaries at the program's worst point, by liveness in the order it is written in."""
     if seen.operations is None:
         raise Failure("the program has too many operations to follow its memory; use lax.fori_loop or lax.scan")
     return live_memory(seen.operations)
@@ -62,8 +62,9 @@ def _held_too_much(memory: Memory, needed: float, at_most: float, arguments: boo
     parts = {"arguments": memory.arguments} if arguments else {}
     parts |= {"results": memory.results, "temporaries": memory.temporaries}
     held, budget = told_apart(show_bytes, needed, at_most)
+    beside = "" if arguments else " beside its arguments"
     return Failure(
-        f"the program holds {held} per device at once{'' if arguments else ' beside its arguments'}, the budget is {budget}: "
+        f"the program holds {held} per device at once{beside}, the budget is {budget}: "
         f"at {memory.at or 'its start'} {', '.join(f'{show_bytes(n)} of {name}' for name, n in parts.items())}",
         expected=at_most,
         actual=needed,
@@ -80,8 +81,8 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
 
     Args:
         at_most: per device; without it there is no budget.
-        at_least: of matmuls that matter (``mattering``) per device, on every path: of a timing call, whose values nobody
-            sees, this shows that the work is done.
+        at_least: of matmuls that matter (``mattering``) per device, on every path: of a timing call, whose values
+            nobody sees, this shows that the work is done.
     """
     if at_most is None and not at_least > 0:
         raise ValueError("expect_flops: say at_most=... or at_least=...")

@@ -36,7 +36,8 @@ class Failure(Exception):
         where: device, index or source line.
         staff: one line for staff only, such as the arguments; of secret inputs only ``grade --why`` tells it.
         layouts: ``(mesh, shape, slices)`` to draw, the learner's and, where it differs, the expected one.
-        values: ``(expected, actual)``, some of the values where they first differ; told of public checks on public data alone.
+        values: ``(expected, actual)``, some of the values where they first differ; told of public checks on public data
+            alone.
         wrong: the devices that are marked in the learner's; none where all of them are wrong.
         compared: the values that are wrong, of checks on values; it never leaves the judge.
         spread: by which part the data of two programs that make the same mistake may differ.

@@ -10,7 +10,8 @@ from collections.abc import Collection
 
 from grader.common import poison
 from grader.common.dependency import PRODUCTS
-from grader.common.observation import Collective, Fault, Interval, Seen
+from grader.common.intervals import Interval
+from grader.common.observation import Collective, Fault, Seen
 from grader.expect.failure import Failure
 from grader.wire.operations import KINDS, MATMULS, Body, Operation, Operations
 
@@ -45,7 +46,7 @@ def idle_ones(seen: Seen, name: str) -> set[int]:
 
 
 def flops_that_matter(seen: Seen) -> Interval:
-    """FLOPs that each device spends on matmuls that matter: of products that are written as multiplications and sums none."""
+    """FLOPs that each device spends on matmuls that matter. A matmul written as multiplications and sums has none."""
     chosen = those_that_matter(seen, poison.PRODUCTS)
     if chosen is None or seen.operations is None:
         return seen.dot_flops
@@ -77,7 +78,7 @@ def place_of(op: Operation) -> str:
 
 
 def matmul_flops(program: Operations, chosen: Collection[int] | None = None) -> Interval:
-    """FLOPs of matmuls, loops multiplied out and over all paths; ``chosen``: only of these, by their numbers in ``walk``."""
+    """FLOPs of matmuls over all paths, loops multiplied out. ``chosen``: only these, by their numbers in ``walk``."""
     numbers = {id(op): n for n, op in enumerate(program.walk())}
 
     def of_body(body: Body) -> Interval:

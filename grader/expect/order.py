@@ -20,7 +20,8 @@ MAX_PAIRS = 1_000_000
 def expect_not_waiting(seen: Seen, what: str, *, on: str = PRODUCTS, rounds: Literal["any", "same"] = "any") -> None:
     """No ``what`` needs the result of an ``on``, on any path: ``expect_not_waiting(seen, "permute", on="product")``.
 
-    ``rounds="same"``: of those in the same round of the loop that it stands in; what the loop carries may come from any.
+    ``rounds="same"``: of those in the same round of the loop that it stands in; what the loop carries may come from
+    any.
     """
     graph, those = _those(seen, what)
     sources = _sources(graph, on)
@@ -33,8 +34,9 @@ def expect_not_waiting(seen: Seen, what: str, *, on: str = PRODUCTS, rounds: Lit
 
 
 def expect_waits(seen: Seen, what: str, *, on: str) -> None:
-    """Every ``what`` needs the result of some ``on``, on every path: ``expect_waits(seen, "all_reduce", on="product")``.
+    """Every ``what`` needs the result of some ``on`` on every path.
 
+    ``expect_waits(seen, "all_reduce", on="product")``: every all-reduce waits for a product.
     A part of a result is not enough: the compiler may make that part alone.
     """
     graph, those = _those(seen, what)
@@ -67,7 +69,7 @@ def expect_beside(seen: Seen, what: str, of: str = PRODUCTS) -> None:
 
 
 def _those(seen: Seen, what: str) -> tuple[Dependency, set[int]]:
-    """The operations that are asked about; of collectives those that ``seen`` has. Raises Failure where there are none."""
+    """The operations of this name; of collectives those that ``seen`` has. Raises Failure if there are none."""
     if seen.operations is None:
         raise Failure("the program is too large for the order of its operations to be judged; use lax.fori_loop")
     graph = Dependency(seen.operations)

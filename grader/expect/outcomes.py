@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 from grader.common.layout import show_spec
@@ -61,22 +62,29 @@ def same_outcome(got: Outcome, want: Outcome, rtol: float = 0.0, ints: bool = Fa
 
 
 def _same(got: Any, want: Any, rtol: float, ints: bool) -> bool:
-    if isinstance(want, list | tuple):
-        return (
-            isinstance(got, list | tuple)
-            and len(got) == len(want)
-            and all(_same(g, w, rtol, ints) for g, w in zip(got, want, strict=True))
-        )
-    if isinstance(want, dict):
-        same_keys = isinstance(got, dict) and got.keys() == want.keys()
-        return same_keys and all(_same(got[k], want[k], rtol, ints) for k in want)
-    if isinstance(want, bool) or isinstance(got, bool) or want is None or isinstance(want, str):
-        return type(got) is type(want) and got == want
+    match want:
+        case list() | tuple():
+            return _are_sequences(got, want) and all(_same(g, w, rtol, ints) for g, w in zip(got, want, strict=True))
+        case dict():
+            same_keys = isinstance(got, dict) and got.keys() == want.keys()
+            return same_keys and all(_same(got[k], want[k], rtol, ints) for k in want)
+        case bool() | str() | None:
+            return type(got) is type(want) and got == want
+        case slice():
+            return isinstance(got, slice) and _same(_bounds(got), _bounds(want), 0.0, True)
     if is_spec(want):
         return is_spec(got) and _trimmed(got) == _trimmed(want) and got.unreduced == want.unreduced
-    if isinstance(want, slice):
-        return isinstance(got, slice) and _same(_bounds(got), _bounds(want), 0.0, True)
-    if not isinstance(got, int | float) or (ints and isinstance(want, int) and isinstance(got, float)):
+    return _same_number(got, want, rtol, ints)
+
+
+def _are_sequences(got: Any, want: Sequence[Any]) -> bool:
+    return isinstance(got, list | tuple) and len(got) == len(want)
+
+
+def _same_number(got: Any, want: float, rtol: float, ints: bool) -> bool:
+    if isinstance(got, bool) or not isinstance(got, int | float):
+        return False
+    if ints and isinstance(want, int) and isinstance(got, float):
         return False
     if got == want:  # infinities, too
         return True

@@ -48,13 +48,13 @@ def _laid_out(got: Sharded, spec: Iterable) -> None:
 def expect_shard_map(seen: Seen) -> None:
     """The arithmetic stands in the body of ``jax.shard_map``: the learner laid it out, not the compiler.
 
-    Outside of it a program may spend one operation for each element of its arguments and results: to scale a result, to add
-    two arrays, to take a mean. What counts is arithmetic of any name on data, as far as the results depend on it.
+    Outside of it a program may spend one operation for each element of its arguments and results: to scale a result, to
+    add two arrays, to take a mean. What counts is arithmetic of any name on data, as far as the results depend on it.
     """
     if not seen.mapped:
         raise Failure(
-            "the arithmetic is not in the body of jax.shard_map, so the compiler says who computes what; outside of it a "
-            "program may spend one operation for each element of its arguments and results"
+            "the arithmetic is not in the body of jax.shard_map, so the compiler says who computes what; "
+            "outside of it a program may spend one operation for each element of its arguments and results"
         )
 
 

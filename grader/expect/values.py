@@ -33,12 +33,12 @@ def expect_close(
 ) -> None:
     """Every device holds its part of ``want``, in the dtype that is due.
 
-    The bound follows from the due dtype's epsilon and the number of terms summed per element:
-    ``eps * (4 + 2*sqrt(terms)) * max|want|`` (random-walk growth of rounding errors). 16-bit types
-    accumulate in float32; what is rounded to them is at most a sum over devices, 8 terms.
-    Nothing of it comes from what was returned. Where factors of products are rounded to less than the due dtype
-    (``Sharded.factors``), the bound is at least FACTORS times their epsilon, however many terms there are: errors grow as the
-    sum does. One product comes to half an epsilon, chains of a few to three; what is further off is looked at in float32.
+    The bound follows from the due dtype's epsilon and the number of terms summed per element: ``eps * (4 +
+    2*sqrt(terms)) * max|want|`` (random-walk growth of rounding errors). 16-bit types accumulate in float32; what is
+    rounded to them is at most a sum over devices, 8 terms. Nothing of it comes from what was returned. Where factors of
+    products are rounded to less than the due dtype (``Sharded.factors``), the bound is at least FACTORS times their
+    epsilon, however many terms there are: errors grow as the sum does. One product comes to half an epsilon, chains of
+    a few to three; what is further off is looked at in float32.
 
     Args:
         got: an output array, or a tree of them.
@@ -155,10 +155,11 @@ def _wrong_shape(got: Sharded, want: tuple[int, ...]) -> str:
 
 
 def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: float, due: np.ndarray) -> None:
-    """Raise Failure of the first device that holds wrong values, with some of them, and a picture where others are right.
+    """Raise Failure for the first device that holds wrong values, and show some; draw a picture if others are right.
 
     Args:
-        want: the reference as float64 or complex128. due: as it is, for integers that no float holds.
+        want: the reference as float64 or complex128.
+        due: the reference in its own dtype, for integers that no float holds.
         good: for each device, which of its values are right.
     """
     wrong = [device for device, of_device in enumerate(good) if not np.all(of_device)]
@@ -171,7 +172,8 @@ def _all_good(got: Sharded, want: np.ndarray, good: list[np.ndarray], bound: flo
     if good[at].size == 1:
         text = f"the value at {place} is wrong" if place else "the value is wrong"
     else:
-        text = f"{'all' if count == good[at].size else f'{count} of {good[at].size}'} values are wrong, the first at {place}"
+        many = "all" if count == good[at].size else f"{count} of {good[at].size}"
+        text = f"{many} values are wrong, the first at {place}"
     device = show_device(coordinates(got.mesh)[at])
     raise Failure(
         f"on device {device}, {text}{explain(got, want, bound)}",

@@ -38,8 +38,9 @@ def files_in_zip(path: Path, name: str, prefix: str, notes: list[str]) -> list[F
         else:
             inner += inside.lower().endswith(".zip")
     if inner:
+        zips_were = ".zip file, which was" if inner == 1 else ".zip files, which were"
         notes.append(
-            f"{shown} holds {inner} .zip file{'s' if inner > 1 else ''}, which {'were' if inner > 1 else 'was'} not opened; "
+            f"{shown} holds {inner} {zips_were} not opened; "
             f"if it is a class, unpack it: unzip {shlex.quote(shown)} -d class, then grade class"
         )
     return sorted(files.values(), key=lambda f: (f.name.count("/"), f.name))

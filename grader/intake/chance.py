@@ -7,7 +7,8 @@ import ast
 from grader.common.syntax import parse
 from grader.intake.submission import Source
 
-# Names by which code gets at chance, the clock, the machine or an object's address, and those by which it gets at any name.
+# Names by which code gets at chance, the clock, the machine or an object's address, and those by which it gets at any
+# name.
 NAMES = frozenset({
     "random", "randint", "shuffle", "urandom", "getrandbits", "secrets", "uuid", "uuid1", "uuid4", "default_rng",
     "rand", "randn", "SystemRandom", "time", "time_ns", "perf_counter", "perf_counter_ns", "monotonic", "monotonic_ns",
@@ -36,25 +37,31 @@ def repeatable(source: Source) -> bool:
 
 
 def _named(tree: ast.Module) -> set[str]:
-    """Every name that a module names; of its parts, of what it imports, and of double underscores, all."""
+    """The names that a module uses: variables, attributes, imports. All of NAMES if a private name may hide others."""
     found: set[str] = set()
     for node in ast.walk(tree):
-        if isinstance(node, ast.Name):
-            found.add(node.id)
-            if node.id.startswith("__") and node.id not in PLAIN:  # __builtins__["open"]
-                return set(NAMES)
-        elif isinstance(node, ast.Attribute):
-            of_jax = isinstance(node.value, ast.Name) and node.value.id == "jax"
-            found.add("" if of_jax and node.attr in SEEDED else node.attr)
-            if node.attr.startswith("_") and node.attr not in PLAIN:
-                return set(NAMES)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            module = getattr(node, "module", None) or ""
-            of_jax = module == "jax"
-            found.update(module.split("."))
-            for alias in node.names:
-                parts = set(alias.name.split("."))
-                found |= parts - SEEDED if of_jax or alias.name.startswith("jax.") else parts
-        elif isinstance(node, ast.MatchClass):
-            found.update(node.kwd_attrs)
+        match node:
+            case ast.Name(id=name):
+                found.add(name)
+                if name.startswith("__") and name not in PLAIN:  # __builtins__["open"]
+                    return set(NAMES)
+            case ast.Attribute(value=value, attr=name):
+                of_jax = isinstance(value, ast.Name) and value.id == "jax"
+                found.add("" if of_jax and name in SEEDED else name)
+                if name.startswith("_") and name not in PLAIN:
+                    return set(NAMES)
+            case ast.Import() | ast.ImportFrom():
+                found |= _imported(node)
+            case ast.MatchClass(kwd_attrs=names):
+                found.update(names)
+    return found
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> set[str]:
+    """The parts of the names that are imported, but for what is seeded in JAX."""
+    module = (node.module or "") if isinstance(node, ast.ImportFrom) else ""
+    found = set(module.split("."))
+    for alias in node.names:
+        parts = set(alias.name.split("."))
+        found |= parts - SEEDED if module == "jax" or alias.name.startswith("jax.") else parts
     return found

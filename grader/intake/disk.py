@@ -95,12 +95,11 @@ def within_limit(data: bytes, suffix: str, most: int) -> bytes:
 
 
 def why_unread(error: Exception) -> str:
-    """Why a file or folder that was handed in was not read. Raises Unreadable where that is not the student's doing."""
+    """Say why a file or folder of a submission was not read. Raises Unreadable if the machine is the reason."""
     if isinstance(error, FileNotFoundError):
         return "does not exist"
     reason = "a loop of links" if isinstance(error, RuntimeError) else getattr(error, "strerror", None)
     if isinstance(error, RuntimeError) or (isinstance(error, OSError) and error.errno in MACHINE_FAULTS):
-        raise Unreadable(
-            f"{printable(str(getattr(error, 'filename', '') or 'a file'))} cannot be read: {reason}; mend that and grade again"
-        )
+        name = printable(str(getattr(error, "filename", "") or "a file"))
+        raise Unreadable(f"{name} cannot be read: {reason}; mend that and grade again")
     return f"cannot be read ({(reason or type(error).__name__).lower()})"

@@ -12,7 +12,7 @@ LONGEST = 80
 
 
 def pseudonym_of(source: Source) -> str:
-    """What stands behind the last ``leaderboard_name = "..."`` of a source; "" without one, and where it is no plain text."""
+    """The text of the last ``leaderboard_name = "..."`` in a source; "" if there is none, or it is not a literal."""
     name = ""
     for chunk in source.chunks:
         if VARIABLE not in chunk.text:

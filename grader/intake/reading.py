@@ -25,7 +25,7 @@ exercises.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -60,21 +60,17 @@ def read(
     sources: dict[str, Source] = {}
     ignored: dict[_Candidate, dict[str, str]] = {}
     for exercise in exercises:
-        rivals = [c for c in candidates if exercise in c.serves]
-        if not rivals:
-            continue
-        alone = len(rivals) == 1  # as most are: nothing is parsed for it
-        best = rivals[0] if alone else min(rivals, key=lambda c: (unchanged(c), c.rank))
-        sources[exercise] = best.source
-        for other in rivals:
-            if other is not best and not unchanged(other):
-                ignored.setdefault(other, {})[exercise] = best.source.name
+        rivals = _best_first([c for c in candidates if exercise in c.serves], unchanged)
+        if rivals:
+            sources[exercise] = rivals[0].source
+        for other in rivals[1:]:
+            if not unchanged(other):
+                ignored.setdefault(other, {})[exercise] = sources[exercise].name
     used = {id(s) for s in sources.values()}
-    for candidate in candidates:
-        if id(candidate.source) in used:
-            notes.extend(candidate.notes)
-    notes.extend(_ignored_note(candidate, instead) for candidate, instead in ignored.items())
-    for text in (*(f"{exercise}: {source.name}" for exercise, source in sources.items()), *notes):
+    notes += [note for candidate in candidates if id(candidate.source) in used for note in candidate.notes]
+    notes += [_ignored_note(candidate, instead) for candidate, instead in ignored.items()]
+    chosen = [f"{exercise}: {source.name}" for exercise, source in sources.items()]
+    for text in (*chosen, *notes):
         _add_to_digest(digest, "", text.encode())
     return Submission(student, sources, first_notes(notes), digest.hexdigest())
 
@@ -87,6 +83,14 @@ class _Candidate:
     serves: tuple[str, ...]
     rank: tuple
     notes: tuple[str, ...]
+
+
+def _best_first(rivals: list[_Candidate], unchanged: Callable[[_Candidate], bool]) -> list[_Candidate]:
+    """Work that somebody changed before files as they were handed out, then by rank; the rest stays in order."""
+    if len(rivals) < 2:  # as in most cases; then nothing is parsed
+        return rivals
+    best = min(rivals, key=lambda c: (unchanged(c), c.rank))
+    return [best, *(c for c in rivals if c is not best)]
 
 
 def _candidates(place: Place, exercises: Mapping[str, str], notes: list[str]) -> tuple[list[_Candidate], Any]:

@@ -37,11 +37,11 @@ class Found(NamedTuple):
 def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str], login: Callable[[str], str] = str) -> Found:
     """Who handed in what.
 
-    A file is one student's, named by the file without the exercise or module ("alice_c3_contracting.py"); several
-    files of one name are one submission.
-    A folder is one student's when it directly holds work under its own name, a module's folder or
-    ``exercises/``, and no two other folders with work in them (but for "old", "final" ...), beside which a file
-    without a student's name is set aside; else every sub-folder, ``.zip`` and file with a student's name in it is a student's.
+    A file is one student's, named by the file without the exercise or module ("alice_c3_contracting.py"); several files
+    of one name are one submission. A folder is one student's when it directly holds work under its own name, a module's
+    folder or ``exercises/``, and no two other folders with work in them (but for "old", "final" ...), beside which a
+    file without a student's name is set aside; else every sub-folder, ``.zip`` and file with a student's name in it is
+    a student's.
 
     Args:
         login: the student behind a name, where names are somebody else's (Canvas's, say).
@@ -71,20 +71,27 @@ def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str], login:
 
 
 def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Place]]:
-    """The students who share their name with nobody, upper and lower case being one: reports are files."""
+    """The students with a name of their own, ignoring case, because reports are files; the others go ``aside``."""
     groups: dict[str, list[tuple[str, Place]]] = {}
     for student, found in sorted(places.items()):
-        paths = tuple(found.values())
-        parts = len(paths) > 1 and all(p.suffix.lower() in SUFFIXES and not p.is_dir() for p in paths)
-        groups.setdefault(student.lower(), []).extend((student, place) for place in ([paths] if parts else paths))
+        groups.setdefault(student.lower(), []).extend((student, place) for place in _submitted(list(found.values())))
     for group in groups.values():
-        names = dict.fromkeys(student for student, _ in group)
         if len(group) > 1:
-            who = f"{next(iter(names))} is" if len(names) == 1 else f"{' and '.join(names)} (one name in two cases) is"
-            every = (p for _, place in group for p in paths_of(place))
-            where = " and ".join(printable(str(path)) for path in every)
-            aside |= dict.fromkeys(names, f"{who} there twice: {where}; put them into one folder or rename one")
+            names = dict.fromkeys(student for student, _ in group)
+            aside |= dict.fromkeys(names, _is_there_twice(list(names), [place for _, place in group]))
     return sorted(group[0] for group in groups.values() if len(group) == 1)
+
+
+def _submitted(paths: list[Path]) -> list[Place]:
+    """One submission of several files if all are files that can be graded; else one per path."""
+    are_parts = len(paths) > 1 and all(p.suffix.lower() in SUFFIXES and not p.is_dir() for p in paths)
+    return [tuple(paths)] if are_parts else list(paths)
+
+
+def _is_there_twice(names: list[str], places: list[Place]) -> str:
+    who = f"{names[0]} is" if len(names) == 1 else f"{' and '.join(names)} (one name in two cases) is"
+    where = " and ".join(printable(str(path)) for place in places for path in paths_of(place))
+    return f"{who} there twice: {where}; put them into one folder or rename one"
 
 
 def _did_you_mean(path: Path) -> str:

@@ -64,7 +64,7 @@ def judge(question: Question, params: Mapping[str, Any], misconceptions: Iterabl
 
 
 def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result:
-    """How an answer is read, where the right ones are not at hand: ``blocked``, or ``failed`` where none can be like it."""
+    """Read an answer without knowing the right one: ``blocked``, or ``failed`` if no right answer can be like it."""
     kind = kind_of(question, params)
     result = functools.partial(
         Result, kind=kind_name(question), name=question.name, label=label_of(question, params), task=question.name,

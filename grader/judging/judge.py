@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from grader.common.journeys import journeys
 from grader.common.layout import show_device
 from grader.common.observation import Fault, NotHere, Observation, Seen, Sharded
 from grader.common.result import Result
+from grader.common.routes import routes
 from grader.exercise import Call, Check, Exercise
 from grader.expect import Failure, laid_out, show_value
 from grader.judging.pairing import paired
@@ -25,10 +25,8 @@ WRONG_IN_SECRET = (
 )
 BROKEN_IN_SECRET = "the grader failed on hidden inputs; a person must look"
 MAX_SPANS = 1000  # of a timeline that a report holds
-MAX_RINGS, MAX_HELD = (
-    2,
-    600,
-)  # of what goes round: how many, each of so many devices times rounds; ``explain`` shows all
+MAX_ROUTES = 2  # that a report shows; ``explain`` shows all
+MAX_HELD = 600  # devices times rounds of one route
 
 
 def judge_checks(exercise: Exercise, answered: list[Answered], *, public: bool) -> list[Result]:
@@ -126,16 +124,10 @@ def judge_check(check: Check, answered: list[Answered], *, public: bool) -> Resu
 
 
 def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
-    """The first failure on inputs that are no secret, with all that can be said of it."""
+    """The first failure on inputs that are not secret, with all that can be said of it."""
     every = [answer for group in looked_at for answer in group.each]
-    faults = [(a.ask, a.finding) for a in every if isinstance(a.finding, Fault)]
-    for ask, fault in sorted(faults, key=lambda f: f[1].kind == "broken"):
-        of_ask = [a.finding for a in every if a.ask.of is ask.of]
-        why = _of_fault(fault, ask.task)
-        if not all(isinstance(finding, Fault) for finding in of_ask):
-            why = _where(why, ask)
-        status = "broken" if fault.kind == "broken" else "failed"
-        return _result(check, status, why, where=f"line {fault.line}" if fault.line else "")
+    if (fault := _fault_verdict(check, every)) is not None:
+        return fault
     for group in looked_at:
         for seen in group.seen(public=public):
             try:
@@ -144,6 +136,18 @@ def _verdict(check: Check, looked_at: list[Together], *, public: bool) -> Result
                 return _failed(check, failure, group)
             except Exception as error:  # an author's mistake must not cost a learner points
                 return _result(check, "broken", f"the check itself failed: {type(error).__name__}: {error}")
+    return None
+
+
+def _fault_verdict(check: Check, answers: list[Answered]) -> Result | None:
+    """The first fault among these answers, the learner's before ours; None if there is none."""
+    faults = [(a.ask, a.finding) for a in answers if isinstance(a.finding, Fault)]
+    for ask, fault in sorted(faults, key=lambda f: f[1].kind == "broken"):
+        why = _of_fault(fault, ask.task)
+        if not all(isinstance(a.finding, Fault) for a in answers if a.ask.of is ask.of):
+            why = _where(why, ask)
+        status = "broken" if fault.kind == "broken" else "failed"
+        return _result(check, status, why, where=f"line {fault.line}" if fault.line else "")
     return None
 
 
@@ -164,41 +168,50 @@ def _secret_verdict(check: Check, looked_at: list[Together]) -> Result | None:
 
 
 def _verdict_elsewhere(check: Check, looked_at: list[Together], *, public: bool) -> Result | None:
-    """Of a check that passes on simulated devices: what fails on those that were asked for as well, or cannot be told.
+    """The result on the other devices that were asked for, of a check that passes on simulated ones.
 
-    A check that looks at no value is told by the program, and needs no device. Where products as the devices make them are too
-    coarse for it (a sum near 0 before a relu), those of float32 decide. Secret inputs say no more than ever.
+    A check that looks at no value is decided by the program and needs no device. Secret inputs still only decide.
+
+    Returns:
+        A failure; ``blocked`` if the devices do not hold the values; None if the check passes there or was not tried.
     """
     unseen = ""
     for group in looked_at:
-        tries = max(len(a.finding.elsewhere or ()) if isinstance(a.finding, Observation) else 0 for a in group.each)
-        failure = None
-        for attempt in range(tries):
-            try:
-                for seen in group.seen(public=public, elsewhere=attempt):
-                    group.judged(seen)
-            except Failure as one:
-                failure = failure or one
-                continue
-            except NotHere as why:
-                unseen = unseen or str(why)
-            except Exception as error:
-                what = (
-                    BROKEN_IN_SECRET
-                    if group.ask.secret
-                    else f"the check failed on real devices: {type(error).__name__}: {error}"
-                )
-                return _result(check, "broken", what)
-            failure = None
-            break
+        try:
+            failure = _failure_elsewhere(group, public=public)
+        except NotHere as why:
+            unseen = unseen or str(why)
+            continue
+        except Exception as error:
+            text = f"the check failed on real devices: {type(error).__name__}: {error}"
+            return _result(check, "broken", BROKEN_IN_SECRET if group.ask.secret else text)
         if failure is not None and group.ask.secret:
             return _result(check, "failed", WRONG_IN_SECRET)
         if failure is not None:
             failed = _failed(check, failure, group)
-            return failed.model_copy(
-                update={"reason": f"right on simulated devices, wrong on real ones: {failed.reason}"}
-            )
+            reason = f"right on simulated devices, wrong on real ones: {failed.reason}"
+            return failed.model_copy(update={"reason": reason})
     return _result(check, "blocked", f"{unseen}; right on simulated devices", unjudged=True) if unseen else None
+
+
+def _failure_elsewhere(group: Together, *, public: bool) -> Failure | None:
+    """The first failure on other devices, if the check fails with every precision of their matmuls.
+
+    Matmuls as the devices make them may be too coarse for a check (a sum near 0 before a relu); then float32 decides.
+
+    Raises:
+        NotHere: the check looks at values that no device here holds.
+    """
+    first = None
+    precisions = max(len(a.finding.elsewhere or ()) if isinstance(a.finding, Observation) else 0 for a in group.each)
+    for precision in range(precisions):
+        try:
+            for seen in group.seen(public=public, elsewhere=precision):
+                group.judged(seen)
+            return None
+        except Failure as failure:
+            first = first or failure
+    return first
 
 
 def verdicts(group: Together) -> list[str]:
@@ -256,7 +269,10 @@ def _picture(title: str, layout: tuple, wrong: Sequence[int]) -> dict[str, Any]:
 
 
 def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
-    """What is timed, in time and at the sizes that learners see; None where it cannot be laid out or nobody could tell its bars apart."""
+    """The timeline of a timing call at the sizes that learners see.
+
+    None if it cannot be laid out, or has more than MAX_SPANS bars.
+    """
     ask, seen = answer.ask, answer.finding
     if not (isinstance(ask.of, Call) and ask.of.timing and isinstance(seen, Observation)) or ask.hidden or ask.secret:
         return None
@@ -272,13 +288,13 @@ def _timeline_picture(answer: Answered) -> dict[str, Any] | None:
 
 
 def _rounds_pictures(answer: Answered) -> list[dict[str, Any]]:
-    """What goes round the rings of the learner's program, on a mesh and at sizes that learners see; few, and none that is long."""
+    """The first routes of the program, on a mesh and at sizes that learners see; none that is long."""
     ask, seen = answer.ask, answer.finding
     if ask.hidden or ask.secret or not isinstance(seen, Observation) or seen.operations is None:
         return []
     mesh = [[axis, size] for axis, size in ask.mesh.items()]
-    found = [j for j in journeys(seen.operations) if sum(map(len, j.holds)) <= MAX_HELD]
-    return [{"title": "actual rounds", "mesh": mesh, "rounds": asdict(journey)} for journey in found[:MAX_RINGS]]
+    found = [j for j in routes(seen.operations) if sum(map(len, j.holds)) <= MAX_HELD]
+    return [{"title": "actual rounds", "mesh": mesh, "rounds": asdict(route)} for route in found[:MAX_ROUTES]]
 
 
 def _plain(value: Any) -> Any:

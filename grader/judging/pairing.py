@@ -1,4 +1,4 @@
-"""Each timed program stands beside the small one whose values are judged; one that is another program is not judged at all."""
+"""Pair each timed program with the small one whose values are judged; a timed program that differs is not judged."""
 
 from __future__ import annotations
 

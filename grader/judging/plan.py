@@ -2,14 +2,15 @@
 
 A public plan holds what learners can try themselves: the dimensions and cases that they see. A grader's plan holds the
 public one, the same again on hidden dimensions and more cases, and then *secret* asks, whose inputs are drawn from the
-course's seed. Whatever is said about a submission comes from asks that are no secret; secret ones decide, and say nothing.
+course's seed. Whatever is said about a submission comes from asks that are no secret; secret ones decide, and say
+nothing.
 """
 
 from __future__ import annotations
 
 import hashlib
 import itertools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -18,7 +19,7 @@ import numpy as np
 
 from grader import declared
 from grader.declared import AuthorError
-from grader.exercise import Array, Call, Cases, Exercise, Quantity, Question
+from grader.exercise import Array, Call, Cases, Check, Exercise, Quantity, Question
 from grader.wire.frames import encode, widened
 from grader.wire.trees import fitted, flat, leaves, mapped, named, rebuilt
 
@@ -64,10 +65,12 @@ class Ask:
             return {"kind": "number" if isinstance(self.of.answer, Quantity) else "answer", "task": self.task}
         if isinstance(self.of, Cases):
             return {"kind": "function", "task": self.task, "cases": self.encoded}
-        call = self.of
+        return self._of_call_for_tracer(self.of, files)
+
+    def _of_call_for_tracer(self, call: Call, files: list[str]) -> dict[str, Any]:
         args = [leaf for name, tree in call.args.items() for leaf in leaves(tree, name)]
         cotangents = [array for array in flat(call.cotangent) if array is not None]
-        results = enumerate(call.results or () if call.steps > 1 else ())
+        flags = {"timing": call.timing is not None, "compared": self.compared}
         return {
             "kind": call.task.kind,
             "task": self.task,
@@ -82,13 +85,14 @@ class Ask:
                 for of, array in zip(call.pulled, cotangents, strict=True)
             ],
             "steps": call.steps,
-            "fed": [[at, result.feeds] for at, result in results if result.feeds is not None],
+            "fed": _fed(call),
             "out_specs": encode(_out_specs(call)) if call.task.kind == "body" else None,
             "check_vma": self.check_vma,
             "axis_types": call.task.axis_types,
             "platform": "cpu",
             "files": files,
-        } | {name: True for name, wanted in (("timing", call.timing), ("compared", self.compared)) if wanted}
+            **{name: True for name, is_set in flags.items() if is_set},
+        }
 
     @property
     def program(self) -> tuple:
@@ -132,11 +136,17 @@ def arrays_of(inputs: Mapping[str, Any]) -> list[tuple[str, np.ndarray]]:
 
 
 def _out_specs(call: Call) -> Any:
-    """Those of a body; leaf by leaf where the structure of the result is declared, as the learner's side flattens it."""
+    """The out_specs of a body; if the result's structure is declared, one per leaf, as the learner's side has them."""
     specs = call.task.out_specs
     if call.returns is None:
         return specs if call.names is None else (specs,)
     return tuple(fitted(specs, call.names, prefix=True))
+
+
+def _fed(call: Call) -> list[list[Any]]:
+    """(result, argument): which argument of the next step each result becomes."""
+    results = call.results or () if call.steps > 1 else ()
+    return [[at, result.feeds] for at, result in enumerate(results) if result.feeds is not None]
 
 
 def _argument(name: str, array: Array, dims: Mapping[str, int]) -> dict[str, Any]:
@@ -160,22 +170,30 @@ def plan(exercise: Exercise, *, public: bool, seed: str) -> list[Ask]:
     asks: list[Ask] = []
     checks = list(exercise.checks.values())
     chosen = [c for c in checks if c.public or not public]
-    for call in dict.fromkeys(call for c in chosen for of_check in c.calls for call in _with_values(of_check)):
+    for call in dict.fromkeys(call for check in chosen for call in _looked_at(check)):
         # The public check gives its name, so that a grader draws the data which learners had.
-        of_call = [c for c in checks if any(call in _with_values(of_check) for of_check in c.calls)]
-        where = f"{exercise.id}/{next((c for c in of_call if c.public), of_call[0]).name}"
-        shown = any(c.public for c in of_call)
-        asks += (
-            _of_cases(call, public, seed, where)
-            if isinstance(call, Cases)
-            else _of_call(call, shown, public, seed, where)
-        )
+        of_call = [check for check in checks if call in _looked_at(check)]
+        public_checks = [check for check in of_call if check.public]
+        where = f"{exercise.id}/{(public_checks or of_call)[0].name}"
+        if isinstance(call, Cases):
+            asks += _of_cases(call, public, seed, where)
+        else:
+            asks += _of_call(call, bool(public_checks), public, seed, where)
     asks += [Ask(question) for question in exercise.questions.values()]
-    compared = {
-        id(each) for c in checks for call in c.calls if len(_with_values(call)) > 1 for each in _with_values(call)
-    }
+    compared = _compared_calls(checks)
     asks = [replace(ask, exercise=exercise.id, compared=id(ask.of) in compared) for ask in asks]
     return sorted(asks, key=lambda ask: ask.secret)
+
+
+def _looked_at(check: Check) -> list[Call | Cases]:
+    """The calls of a check, each after the one whose values are judged."""
+    return [each for call in check.calls for each in _with_values(call)]
+
+
+def _compared_calls(checks: Sequence[Check]) -> set[int]:
+    """Ids of the timing calls and of the calls that judge their values."""
+    pairs = [_with_values(call) for check in checks for call in check.calls]
+    return {id(call) for pair in pairs if len(pair) > 1 for call in pair}
 
 
 def _with_values(call: Call | Cases) -> list[Call | Cases]:
@@ -211,9 +229,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
             draws = [] if call.timing else [rng(seed, f"{where}/{dict(mesh)}/{run}") for run in range(runs)]
             inputs = [step for draw in draws for step in inputs_of(call, mesh, dims, static, draw)]
             for mode in call.task.modes:
-                yield Ask(
-                    call, mesh, dims, inputs, secret=secret, static=static, check_vma=mode, hidden=hidden
-                )  # fmt: skip
+                yield Ask(call, mesh, dims, inputs, secret=secret, static=static, check_vma=mode, hidden=hidden)
 
     same = (call.dims, call.keywords(hidden=False)) == (call.hidden_dims, call.keywords(hidden=True))
     asks = list(asked(False, OPEN_SEED, 1)) if public or (shown and not same) else []
@@ -227,7 +243,7 @@ def _of_call(call: Call, shown: bool, public: bool, seed: str, where: str) -> li
 def inputs_of(
     call: Call, mesh: Mapping[str, int], dims: Mapping[str, int], static: Mapping[str, Any], draw: np.random.Generator
 ) -> Iterator[dict[str, Any]]:
-    """The arguments of one run, step by step, each drawn after those before it. Raises AuthorError where one cannot be."""
+    """The arguments of one run, step by step, drawn in their order. Raises AuthorError if one cannot be drawn."""
     related: dict[str, Any] = {"mesh": dict(mesh), **dims, **static}
     for step in range(call.steps):
         found: dict[str, Any] = {}

@@ -23,9 +23,11 @@ NUMBER = rf"""
     (?: \s*/\s*(?P<divisor>[0-9]+(?:\.[0-9]+)?) )?
 """
 # What people write before a number: "~", "≈", "about", "T =".
-BEFORE = r"(?: (?: (?:[A-Za-z_]\w*\s*)?[=≈] | ~ | (?:about|around|roughly|approximately|circa)\b | (?:approx|ca)(?:\.|\b) ) \s* ){0,2}"
+NEARLY = r"(?:about|around|roughly|approximately|circa)\b | (?:approx|ca)(?:\.|\b)"
+BEFORE = rf"(?: (?: (?:[A-Za-z_]\w*\s*)?[=≈] | ~ | {NEARLY} ) \s* ){{0,2}}"
+UNITS = rf"(?:{UNIT_NAME})?(?:\s*(?:/|\*|·|\sper\s)\s*(?:{UNIT_NAME}))*"
 QUANTITY = re.compile(
-    rf"\s*{BEFORE}{NUMBER}\s*(?:[*·]\s*(?=[A-Za-z%]))?(?P<unit>(?:{UNIT_NAME})?(?:\s*(?:/|\*|·|\sper\s)\s*(?:{UNIT_NAME}))*)\s*\.?\s*",
+    rf"\s*{BEFORE}{NUMBER}\s*(?:[*·]\s*(?=[A-Za-z%]))?(?P<unit>{UNITS})\s*\.?\s*",
     re.VERBOSE,
 )
 RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")

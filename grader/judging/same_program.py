@@ -1,8 +1,8 @@
 """Whether two programs are one program at two sizes: compared operation by operation, up to one substitution of sizes.
 
-What is timed is never run. That it computes the right values is known only because it equals a small program whose values are
-judged: same operations in the same order, same operands by position, same dtypes and attributes, and each size is the one
-that the substitution makes of the small size.
+What is timed is never run. That it computes the right values is known only because it equals a small program whose
+values are judged: same operations in the same order, same operands by position, same dtypes and attributes, and each
+size is the one that the substitution makes of the small size.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ from grader.common.substitution import Substitution
 from grader.wire.operations import Operation, Operations
 
 NUMBER = re.compile(r"(?<![a-z\d])\d+")  # and not the 64 of i64
-# The shape of their result follows from their operands and attributes, which were compared; that of a collective does, too.
+# The shape of their result follows from their operands and attributes, which were compared; that of a collective does,
+# too.
 FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # a loop over N devices has N - 2 to N + 2 rounds
 WINDOW = 3  # a window of 4 has T - 3 places
@@ -27,7 +28,7 @@ MAX_SUMMED = 12  # arguments, of which any may lie in one flat array
 
 @dataclass(frozen=True)
 class Difference:
-    """The first operation that differs; ``line`` and ``file`` say where the large program has it, or else the small one."""
+    """The first operation that differs. ``line``, ``file``: its place in the large program, else in the small one."""
 
     message: str
     line: int | None = None
@@ -124,7 +125,10 @@ class _Comparison:
         return ""
 
     def may_count_dimensions(self, op: Operation, number: int) -> bool:
-        """Dimension 3 stays dimension 3 where a mesh axis of 3 devices grows; own primes of sizes are larger than the mesh."""
+        """Whether a number may be that of a dimension, so that it stays 3 when a mesh axis of 3 devices grows.
+
+        Sizes have primes of their own, which are larger than the mesh.
+        """
         ranks = [len(self.small.values[v].shape) for v in (*op.operands, *op.results)]
         return number < max(ranks, default=0) and number <= math.prod(self.small.mesh.values())
 
@@ -169,7 +173,8 @@ class _Comparison:
         for x, y in zip(one.results, two.results, strict=True):
             pairs = list(zip(self.small.values[x].shape, self.large.values[y].shape, strict=False))
             if len(self.small.values[x].shape) != len(self.large.values[y].shape):
-                return f"{two.name} makes an array of {len(self.large.values[y].shape)} dimensions, in the judged program another"
+                rank = len(self.large.values[y].shape)
+                return f"{two.name} makes an array of {rank} dimensions, in the judged program another"
             if one.name == "concatenate":
                 self.follows |= self.partial_sums(one, two)
             odd = [pair for pair in pairs if pair not in inherited and not self.fits(*pair)]
@@ -190,8 +195,8 @@ class _Comparison:
     def fits(self, judged: int, timed: int) -> bool:
         """Whether the substitution makes one of the other.
 
-        A size that follows from others stands for no less than that, or for a size that grows and a few: else arrays of 5
-        and of 6 numbers would be an excuse for 11 rows where 4,096 are due.
+        A size that follows from others stands for no less than that, or for a size that grows and a few: else arrays of
+            5 and of 6 numbers would be an excuse for 11 rows where 4,096 are due.
         """
         due, pair = self.sizes.of(judged), (judged, timed)
         if due == timed or pair in self.sums:

@@ -35,7 +35,7 @@ class Answered:
 
 
 def seen_of(answer: Answered, *, public: bool, elsewhere: int | None = None) -> Iterable[Seen]:
-    """What a check sees of one answer, run by run; ``elsewhere``: its results in this one of ``Observation.elsewhere``."""
+    """What a check sees of one answer, run by run. ``elsewhere``: take results from this entry of ``elsewhere``."""
     ask, finding = answer.ask, answer.finding
     if isinstance(ask.of, Cases):
         assert isinstance(finding, list)
@@ -83,8 +83,8 @@ def _program(ask: Ask, call: Call, finding: Observation, public: bool) -> Seen:
 def _is_tried(ask: Ask, call: Call, public: bool) -> bool:
     """Whether it is tried which operations matter: on one mesh, and of graded work on hidden dimensions alone.
 
-    Each trial compiles a program. A submission that does the work on the mesh of most axes gains nothing by leaving it out
-    on others, or at the sizes that learners see.
+    Each trial compiles a program. A submission that does the work on the mesh of most axes gains nothing by leaving it
+    out on others, or at the sizes that learners see.
     """
     axes = [(sum(size > 1 for size in mesh.values()), math.prod(mesh.values())) for mesh in call.meshes]
     chosen = call.meshes[axes.index(max(axes))]

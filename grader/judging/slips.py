@@ -1,7 +1,7 @@
 """Which known mistake a submission makes.
 
-A misconception fits where the checks that it fails find in the submission what they find in it: the same wrong values, the
-same collectives too many, the same operation that waits. All of it comes from inputs that are no secret.
+A misconception fits where the checks that it fails find in the submission what they find in it: the same wrong values,
+the same collectives too many, the same operation that waits. All of it comes from inputs that are no secret.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from grader.expect import Failure, same_outcome
 from grader.expect.failure import Compared
 from grader.judging.judge import together
 from grader.judging.pairing import paired
-from grader.judging.seen import Answered
+from grader.judging.seen import Answered, Finding
 
 NEAR = 0.01  # of the largest error: two ways to write one mistake differ by no more
 CLEAR = 4  # times what two right results may differ: an error that is smaller says nothing of its cause
@@ -64,20 +64,31 @@ def fitting(
         checks: all checks by name.
     """
     failed = {name for name, status in results.items() if status == "failed"}
-    forms: dict[str, list[tuple[Misconception, Shown]]] = {}
-    for slip, mistaken in known:
-        if not any(results.get(name) == "passed" and any(mistaken.to(checks[name])) for name in slip.fails):
-            forms.setdefault(slip.known_as, []).append((slip, mistaken))
     ranks: dict[str, int] = {}
+    forms = _possible_forms(results, known, checks)
     for name, every in forms.items():
-        compared = [checks[other] for other in every[0][0].fails if other == check.name or other in failed]
+        compared = [checks[other] for other in every[0][0].fails if other in {check.name, *failed}]
         if all(_fits(submitted.to(one), [mistaken.to(one) for _, mistaken in every]) for one in compared):
-            ranks[name] = max(
-                sum((failed == set(slip.fails) & results.keys(), *_likeness(submitted, mistaken, slip)))
-                for slip, mistaken in every
-            )
+            ranks[name] = max(_rank(submitted, mistaken, slip, failed, results) for slip, mistaken in every)
     best = [name for name, rank in ranks.items() if rank == max(ranks.values())]
     return [forms[name][0][0] for name in best] if len(best) <= MOST_NAMED else []
+
+
+def _possible_forms(
+    results: Mapping[str, str], known: Sequence[tuple[Misconception, Shown]], checks: Mapping[str, Check]
+) -> dict[str, list[tuple[Misconception, Shown]]]:
+    """The forms of each misconception that fail no check which the submission passes."""
+    forms: dict[str, list[tuple[Misconception, Shown]]] = {}
+    for slip, mistaken in known:
+        passed = [checks[name] for name in slip.fails if results.get(name) == "passed"]
+        if not any(any(mistaken.to(check)) for check in passed):
+            forms.setdefault(slip.known_as, []).append((slip, mistaken))
+    return forms
+
+
+def _rank(submitted: Shown, mistaken: Shown, slip: Misconception, failed: set[str], results: Mapping[str, str]) -> int:
+    """How much else is alike: the checks that fail, all collectives, all matmuls, all results."""
+    return sum((failed == set(slip.fails) & results.keys(), *_likeness(submitted, mistaken, slip)))
 
 
 def with_hint(result: Result, slips: Sequence[Misconception]) -> Result:
@@ -109,7 +120,7 @@ def _found(check: Check, answered: Sequence[Answered]) -> Iterator[Found]:
 
 
 def _of_case(seen: Seen, failure: Failure) -> Outcome:
-    """What came of a case that is wrong; only that it is wrong where a check does not compare it with one due outcome."""
+    """The outcome of a wrong case; only that it is wrong, if its check does not compare it with one due outcome."""
     return Outcome(error="wrong") if failure.actual is None else seen.outcomes[0][1]
 
 
@@ -147,15 +158,21 @@ def _common(found: Sequence[Found]) -> Found:
     if len(failures) < len(found) or failures[0].others or not all(compared):
         return found[0] if all(_alike(found[0], other)[0] for other in found[1:]) else OPEN
     first, *rest = (one for one in compared if one is not None)
-    told = [np.ones(held.shape, bool) for held in first.held]
-    for other in rest:
-        if [held.shape for held in other.held] != [held.shape for held in first.held]:
-            return OPEN
-        for n, (a, b) in enumerate(zip(first.held, other.held, strict=True)):
-            off = np.abs(_wide(a) - _wide(b))  # NaN where one of them is
-            told[n] = told[n] & (off <= 2 * first.bound)
+    if any(_shapes(other.held) != _shapes(first.held) for other in rest):
+        return OPEN
+    told = [_near_all(held, [other.held[n] for other in rest], 2 * first.bound) for n, held in enumerate(first.held)]
     common = Failure(failures[0].reason, compared=replace(first, told=told))
     return common.about(failures[0].of)
+
+
+def _shapes(arrays: Sequence[np.ndarray]) -> list[tuple[int, ...]]:
+    return [array.shape for array in arrays]
+
+
+def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> np.ndarray:
+    """Where an array is as near as that to all others; nowhere where one of them is NaN."""
+    near = [np.abs(_wide(held) - _wide(other)) <= bound for other in others]
+    return np.logical_and.reduce([np.ones(held.shape, bool), *near])
 
 
 def _same_way(mine: Sequence[Found], theirs: Sequence[Found]) -> bool:
@@ -211,7 +228,10 @@ def _same_failures(one: Failure, other: Failure) -> tuple[int | None, int]:
 
 
 def _same_finding(one: Failure, other: Failure) -> bool:
-    """The data of both are alike; where these are no two numbers, the words of their reasons too, and without data the numbers."""
+    """Whether the data of both are alike.
+
+    Where the data are not numbers, the words of the reasons must agree too; where there are none, also their numbers.
+    """
     mine, theirs = ([f.expected, f.actual] for f in (one, other))
     if not all(isinstance(n, int | float) for n in (*mine, *theirs)):
         numbers = mine == theirs == [None, None]
@@ -241,9 +261,9 @@ def _same_data(a: object, b: object, spread: float) -> bool:
 def _same_values(mine: Compared, theirs: Compared) -> tuple[int | None, int]:
     """Both are wrong in the same places, by the same error wherever both are numbers.
 
-    Where different values are due, since what is due depends on what a program draws by itself, only places can be compared.
+    Only places can be compared if different values are due, which depend on what a program draws by itself.
     """
-    if [held.shape for held in mine.held] != [held.shape for held in theirs.held]:
+    if _shapes(mine.held) != _shapes(theirs.held):
         return None, 0
     errors, others = ([_wide(h) - d for h, d in zip(c.held, c.due, strict=True)] for c in (mine, theirs))
     largest = max((float(np.max(np.abs(b), initial=0, where=np.isfinite(b))) for b in others), default=0.0)
@@ -273,12 +293,17 @@ def _likeness(mine: Shown, theirs: Shown, slip: Misconception) -> tuple[bool, ..
     """Whether all collectives are the same, all matmuls, and all results."""
     others = {answer.ask.same: answer.finding for answer in theirs.answered}
     pairs = [(a.finding, others.get(a.ask.same)) for a in mine.answered if a.ask.task == slip.of.name]
-    seen = [(a, b) for a, b in pairs if isinstance(a, Observation) and isinstance(b, Observation)]
-    plain = [(x, y) for a, b in pairs if isinstance(a, list) and isinstance(b, list) for x, y in zip(a, b, strict=True)]
-    if plain:
+    if plain := _outcome_pairs(pairs):
         return True, True, all(same_outcome(x, y, 1e-6) for x, y in plain)
+    seen = [(a, b) for a, b in pairs if isinstance(a, Observation) and isinstance(b, Observation)]
     sent = all(_traffic(a.collectives) == _traffic(b.collectives) for a, b in seen)
     return sent, all(_matmuls(a) == _matmuls(b) for a, b in seen), all(_results(a, b) for a, b in seen)
+
+
+def _outcome_pairs(pairs: Sequence[tuple[Finding, Finding | None]]) -> list[tuple[Outcome, Outcome]]:
+    """The outcomes of plain functions, case by case."""
+    lists = [(a, b) for a, b in pairs if isinstance(a, list) and isinstance(b, list)]
+    return [pair for a, b in lists for pair in zip(a, b, strict=True)]
 
 
 def _traffic(collectives: Sequence[Collective]) -> list:

@@ -67,8 +67,8 @@ class OfAClass:
             text: the answer, as it was shown back.
 
         Returns:
-            Their names, sorted; empty when the answer is right for who gave it or cannot be read, and where a right one may
-            be luck, as of a choice.
+            Their names, sorted; empty when the answer is right for who gave it or cannot be read, and where a right one
+            may be luck, as of a choice.
         """
         if kind_name(self.question) not in TELLING:
             return []

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.clock import Memory, Timeline
-from grader.common.journeys import Journey
+from grader.common.intervals import NOTHING, Interval
 from grader.common.layout import show_spec
-from grader.common.observation import NOTHING, Collective, Fault, Interval, total
+from grader.common.observation import Collective, Fault, total
+from grader.common.routes import Route
 from grader.reports.roofline import Roofline, roofline_of
 
 
@@ -41,7 +42,7 @@ class Explained:
         ran: whether it was compiled and run; else there are no results and XLA says nothing of its memory.
         memory: bytes of temporaries per device, by XLA. live: all that is held at once, by liveness.
         flops, dot_flops: arithmetic of one device; that of products among it.
-        journeys: what its permutes pass on from round to round.
+        routes: what its permutes pass on from round to round.
         elsewhere: what became of it on other devices than simulated ones; empty where none were asked for. measured: how
             long it takes there, where it was laid out in time as well. predicted: how long its learner thought.
         compiled: what the TPU's compiler made of this very program, where that is known. program: SHA-256 of its one form.
@@ -61,7 +62,7 @@ class Explained:
     dot_flops: Interval = NOTHING
     ran: bool = True
     live: Memory | None = None
-    journeys: Sequence[Journey] = ()
+    routes: Sequence[Route] = ()
     elsewhere: str = ""
     measured: str = ""
     predicted: str = ""
@@ -126,7 +127,7 @@ def as_data(explained: Explained) -> dict[str, Any]:
                 "live": dataclasses.asdict(explained.live) if explained.live else None,
             },
             "flops": {"products": _interval(explained.dot_flops), "others": _interval(explained.other_flops)},
-            "journeys": [dataclasses.asdict(journey) for journey in explained.journeys],
+            "routes": [dataclasses.asdict(route) for route in explained.routes],
             "timeline": _timeline(explained.timeline) if explained.timeline else None,
             "roofline": [dataclasses.asdict(p) for p in roofline.points] if (roofline := explained.roofline) else None,
             "untimed": explained.untimed or None,

@@ -9,13 +9,14 @@ from rich.console import Console
 from rich.text import Text
 
 from grader.clock import Memory
+from grader.common.intervals import Interval
 from grader.common.layout import show_spec
-from grader.common.observation import Collective, Fault, Interval, over
+from grader.common.observation import Collective, Fault, over
 from grader.expect.costs import show_bytes
 from grader.reports.explained import Explained, Placed
 from grader.reports.paper import Paper
 from grader.reports.roofline import roofline_text
-from grader.reports.rounds import MOST_JOURNEYS, rounds_of, rounds_text
+from grader.reports.rounds import MOST_ROUTES, rounds_of, rounds_text
 from grader.reports.timeline_text import print_timeline
 from grader.reports.timelines import place
 
@@ -42,9 +43,9 @@ def print_explained(explained: Explained, console: Console, *, drawn: bool = Tru
 
 
 def _print_rounds(explained: Explained, paper: Paper) -> None:
-    """A table for each of the first journeys."""
-    for journey in explained.journeys[:MOST_JOURNEYS]:
-        rounds = rounds_of(journey, explained.mesh)
+    """A table for each of the first routes."""
+    for route in explained.routes[:MOST_ROUTES]:
+        rounds = rounds_of(route, explained.mesh)
         if rounds is not None:
             caption, *lines = rounds_text(rounds)
             paper.line(paper.text(caption, "bold"), indent=2)

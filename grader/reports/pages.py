@@ -30,7 +30,7 @@ from grader.reports.pictures import Picture, describe, pictures
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
 from grader.reports.programs import rings_of, rooflines_of, timelines_of
 from grader.reports.roofline import Roofline, RooflineSvg, draw_roofline
-from grader.reports.rounds import MOST_JOURNEYS, RoundsSvg, draw_rounds, rounds_of
+from grader.reports.rounds import MOST_ROUTES, RoundsSvg, draw_rounds, rounds_of
 from grader.reports.similar_page import lines
 from grader.reports.summary import Summary
 from grader.reports.svg import draw_svg
@@ -114,7 +114,7 @@ def render_arrows(explained: Explained) -> str:
 
 def render_rounds(explained: Explained) -> str:
     """What goes round the rings of a program, as an HTML fragment with inline styles; '' where nothing does."""
-    found = [rounds_of(journey, explained.mesh) for journey in explained.journeys[:MOST_JOURNEYS]]
+    found = [rounds_of(route, explained.mesh) for route in explained.routes[:MOST_ROUTES]]
     drawn = [draw_rounds(rounds) for rounds in found if rounds is not None]
     return _environment().get_template("rounds.html.j2").render(rings=drawn, look=_inline)
 

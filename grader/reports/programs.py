@@ -9,8 +9,8 @@ from typing import Annotated, TypeVar
 from pydantic import BaseModel, Field, model_validator
 
 from grader.clock.timeline import Timeline
-from grader.common.journeys import Journey
 from grader.common.result import Result
+from grader.common.routes import Route
 from grader.reports.pictures import Mesh
 from grader.reports.roofline import Roofline, roofline_of
 from grader.reports.rounds import Rounds, rounds_of
@@ -26,10 +26,10 @@ class Timed(BaseModel):
 
 
 class Travelled(BaseModel):
-    """What goes round on this mesh, see ``Journey``."""
+    """What goes round on this mesh, see ``Route``."""
 
     mesh: Mesh
-    rounds: Journey
+    rounds: Route
 
     @model_validator(mode="after")
     def _fits(self) -> Travelled:

@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.common.journeys import Journey
 from grader.common.layout import coordinates
+from grader.common.routes import Route
 from grader.reports.svg import PALETTE
 from grader.reports.untrusted import clean
 
 CHAR, ROW = 6.7, 22.0
-MOST_JOURNEYS = 4  # of a program that are shown
+MOST_ROUTES = 4  # of a program that are shown
 DEVICES, FIRST = 16, 16  # drawn side by side; rounds, beyond which all but the last are left out
 
 
 @dataclass(frozen=True)
 class Rounds:
-    """A journey as a table.
+    """A route as a table.
 
     Attributes:
         caption: what it is of. devices: names of the columns.
@@ -31,21 +31,21 @@ class Rounds:
     left: int
 
 
-def rounds_of(journey: Journey, mesh: Mapping[str, int]) -> Rounds | None:
-    """The journey on one ring where all do alike, else on all devices; None where those are too many to be read."""
+def rounds_of(route: Route, mesh: Mapping[str, int]) -> Rounds | None:
+    """The route on one ring where all do alike, else on all devices; None where those are too many to be read."""
     points = coordinates(mesh)
-    ring = _one_ring(journey, points)
+    ring = _one_ring(route, points)
     shown = ring or list(range(len(points)))
     if len(shown) > DEVICES:
         return None
-    named = journey.axes if ring else tuple(mesh)
+    named = route.axes if ring else tuple(mesh)
     devices = [",".join(str(points[d][axis]) for axis in named) for d in shown]
     column = {device: at for at, device in enumerate(shown)}
-    held = [tuple(None if (source := h[d]) is None else column[source] for d in shown) for h in journey.holds]
+    held = [tuple(None if (source := h[d]) is None else column[source] for d in shown) for h in route.holds]
     names = ["at first", *(f"round {i}" for i in range(1, len(held)))]
-    rows = list(zip(names, (None, *journey.lines), held, strict=True))
+    rows = list(zip(names, (None, *route.lines), held, strict=True))
     left = max(0, len(rows) - FIRST - 2)
-    over = " and ".join(journey.axes)
+    over = " and ".join(route.axes)
     more = "" if len(shown) == len(points) else ", one of the rings, which are alike"
     return Rounds(
         caption=clean(
@@ -59,16 +59,16 @@ def rounds_of(journey: Journey, mesh: Mapping[str, int]) -> Rounds | None:
     )
 
 
-def _one_ring(journey: Journey, points: Sequence[Mapping[str, int]]) -> list[int] | None:
+def _one_ring(route: Route, points: Sequence[Mapping[str, int]]) -> list[int] | None:
     """The devices where the mesh's other axes are at 0, if what they do is what all others do."""
     where = {tuple(p.items()): i for i, p in enumerate(points)}
-    others = [axis for axis in points[0] if axis not in journey.axes]
+    others = [axis for axis in points[0] if axis not in route.axes]
 
     def first(device: int) -> int:
         return where[tuple({**points[device], **dict.fromkeys(others, 0)}.items())]
 
     ring = [d for d in range(len(points)) if first(d) == d]
-    for held in journey.holds:
+    for held in route.holds:
         for device, source in enumerate(held):
             alike = held[first(device)]
             if (None if source is None else first(source)) != alike:

@@ -1,4 +1,4 @@
-"""What a program may consist of: allow-lists of operations, limits on sizes, types that are arrays; all else is refused."""
+"""What a program may consist of: allow-lists of operations and types, and limits on sizes. All else is refused."""
 
 from __future__ import annotations
 
@@ -30,12 +30,13 @@ RAGGED = "ragged_all_to_all"  # the one custom call that is admitted: how JAX wr
 # Operations that stand for a function of the program, and the attribute that names it.
 CALLS = {"func.call": "callee", "stablehlo.composite": "decomposition"}
 STABLEHLO = """
-abs add and atan2 bitcast_convert broadcast_in_dim case cbrt ceil cholesky clamp compare complex composite concatenate constant
-convert convolution cosine count_leading_zeros divide dot dot_general dynamic_slice dynamic_update_slice exponential
-exponential_minus_one fft floor gather if imag iota is_finite log log_plus_one logistic maximum minimum multiply negate not
-optimization_barrier or pad partition_id popcnt power real reduce reduce_precision reduce_window remainder replica_id reshape
-return reverse rng_bit_generator round_nearest_afz round_nearest_even rsqrt scatter select select_and_scatter shift_left
-shift_right_arithmetic shift_right_logical sign sine slice sort sqrt subtract tan tanh transpose triangular_solve while xor
+abs add and atan2 bitcast_convert broadcast_in_dim case cbrt ceil cholesky clamp compare complex composite concatenate
+constant convert convolution cosine count_leading_zeros divide dot dot_general dynamic_slice dynamic_update_slice
+exponential exponential_minus_one fft floor gather if imag iota is_finite log log_plus_one logistic maximum minimum
+multiply negate not optimization_barrier or pad partition_id popcnt power real reduce reduce_precision reduce_window
+remainder replica_id reshape return reverse rng_bit_generator round_nearest_afz round_nearest_even rsqrt scatter
+select select_and_scatter shift_left shift_right_arithmetic shift_right_logical sign sine slice sort sqrt subtract tan
+tanh transpose triangular_solve while xor
 """
 CHLO = """
 acos acosh asin asinh atan atanh bessel_i1e conj cosh digamma erf erf_inv erfc is_inf is_neg_inf is_pos_inf lgamma mulhi
@@ -43,14 +44,15 @@ next_after polygamma ragged_dot sinh square tan top_k zeta
 """
 OPERATIONS = {
     "builtin.module", "func.func", "func.call", "func.return",
-    "sdy.mesh", "sdy.manual_computation", "sdy.named_computation", "sdy.return", "sdy.reshard", "sdy.sharding_constraint",
-    "sdy.sharding_group", "sdy.propagation_barrier",
+    "sdy.mesh", "sdy.manual_computation", "sdy.named_computation", "sdy.return", "sdy.reshard",
+    "sdy.sharding_constraint", "sdy.sharding_group", "sdy.propagation_barrier",
     *KINDS, CUSTOM, *(f"stablehlo.{name}" for name in STABLEHLO.split()), *(f"chlo.{name}" for name in CHLO.split()),
 }  # fmt: skip
 ELEMENTS = (
-    "bool", "int2", "int4", "int8", "int16", "int32", "int64", "uint2", "uint4", "uint8", "uint16", "uint32", "uint64",
-    "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3fn", "float8_e4m3b11fnuz", "float8_e4m3fnuz", "float8_e5m2",
-    "float8_e5m2fnuz", "float8_e8m0fnu", "bfloat16", "float16", "float32", "float64", "complex64", "complex128",
+    "bool", "int2", "int4", "int8", "int16", "int32", "int64", "uint2", "uint4", "uint8", "uint16", "uint32",
+    "uint64", "float4_e2m1fn", "float8_e3m4", "float8_e4m3", "float8_e4m3fn", "float8_e4m3b11fnuz",
+    "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz", "float8_e8m0fnu", "bfloat16", "float16", "float32",
+    "float64", "complex64", "complex128",
 )  # fmt: skip
 
 
@@ -82,7 +84,15 @@ def walk(op: Any) -> Iterator[Any]:
 
 
 def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]:
-    """Every operation of a module, each admitted. ``most``: bytes of an array. Raises Refused."""
+    """Yield every operation of a module once it is admitted.
+
+    Args:
+        files: names of the learner's files, for the line of what is refused.
+        most: bytes of one array.
+
+    Raises:
+        Refused: an operation, a type or a size is not on the lists.
+    """
     for ops, op in enumerate(walk(root), 1):
         if ops > MAX_OPS:
             raise Refused(f"the program has more than {MAX_OPS:,} operations; use lax.fori_loop or lax.scan")
@@ -90,17 +100,19 @@ def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]
             raise Refused(_custom_call(op.attributes["call_target_name"].value), place_of(op.location, files))
         if op.name not in OPERATIONS or (op.name == "builtin.module" and ops > 1):
             raise Refused(f"the program uses {op.name}, which is not allowed", place_of(op.location, files))
-        if len(op.successors):
+        if len(op.successors) or any(len(region.blocks) > 1 for region in op.regions):
             raise Refused("the program jumps between blocks, which is not allowed")
-        for region in op.regions:
-            if len(region.blocks) > 1:
-                raise Refused("the program jumps between blocks, which is not allowed")
-        for value in (*op.results, *(a for r in op.regions for b in r for a in b.arguments)):
-            size = array_bytes(value.type)
-            if size > most:
-                limit = f"{most >> 30:,} GiB is the limit"
-                raise Refused(f"the program makes an array of {size / 2**30:,.1f} GiB; {limit}")
+        _check_sizes(op, most)
         yield op
+
+
+def _check_sizes(op: Any, most: int) -> None:
+    """Refuse an operation that makes an array of more than ``most`` bytes, as a result or as an argument of a block."""
+    for value in (*op.results, *(a for r in op.regions for b in r for a in b.arguments)):
+        size = array_bytes(value.type)
+        if size > most:
+            limit = f"{most >> 30:,} GiB is the limit"
+            raise Refused(f"the program makes an array of {size / 2**30:,.1f} GiB; {limit}")
 
 
 def kind_of(op: Any) -> str | None:
@@ -117,7 +129,7 @@ def _custom_call(target: str) -> str:
 
 
 def check_functions(module: Any) -> None:
-    """One public function called main; all others private, with bodies, and none that calls itself."""
+    """Refuse a module unless it has one public function, main, and otherwise private ones with bodies; no recursion."""
     calls: dict[str, set[str]] = {}
     mains = 0
     for op in (o.operation for o in module.body.operations):
@@ -130,15 +142,21 @@ def check_functions(module: Any) -> None:
         mains += public
         if public != (name == "main"):
             raise Refused("the program has not one main function")
-        calls[name] = {called for inner in walk(op) if (called := callee_of(inner)) is not None}
+        calls[name] = {callee for inner in walk(op) if (callee := callee_of(inner)) is not None}
     if mains != 1:
         raise Refused("the program has not one main function")
-    while calls:  # take away functions that call none of those left
-        leaves = [name for name, called in calls.items() if not called & calls.keys()]
+    _check_acyclic(calls)
+
+
+def _check_acyclic(calls: dict[str, set[str]]) -> None:
+    """Refuse functions that call each other in a circle. ``calls``: the functions that each calls."""
+    left = dict(calls)
+    while left:
+        leaves = [name for name, callees in left.items() if not callees & left.keys()]
         if not leaves:
             raise Refused("the program has functions that call each other in a circle")
         for name in leaves:
-            del calls[name]
+            del left[name]
 
 
 def callee_of(op: Any) -> str | None:

@@ -9,7 +9,8 @@ from jaxlib.mlir import ir
 
 # Who talks to whom is read apart (``Communication``); the rest are numbers and names that decide nothing.
 READ_APART = {
-    "backend_config", "call_target_name", "callee", "channel_handle", "channel_id", "replica_groups", "source_target_pairs",
+    "backend_config", "call_target_name", "callee", "channel_handle", "channel_id", "replica_groups",
+    "source_target_pairs",
 }  # fmt: skip
 BODIES = ("stablehlo.while", "stablehlo.case", "stablehlo.if")
 
@@ -34,7 +35,7 @@ def _region(region: Any) -> str:
 
 
 def _kind_of_constant(op: Any) -> str:
-    """Return "true", "false", "zero", "infinite", "nan" or "" for any other value, for several values, and for complex ones."""
+    """Return "true", "false", "zero", "infinite" or "nan"; "" for other values, several values and complex ones."""
     try:
         elements = op.attributes["value"]
         if not isinstance(elements, ir.DenseElementsAttr) or not elements.is_splat:

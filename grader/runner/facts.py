@@ -1,10 +1,9 @@
 """Read a program's facts from its one form (``program``): collectives, bytes, loops, FLOPs.
 
-Refused are calls too deep or, written out, too many, and groups of devices that the mesh does not have; all else that is
-unfit ``program`` has refused.
-Read before any optimization, because XLA merges and rewrites collectives (two psums become one). Every fact
-is an interval over all paths and devices. What only the partitioner adds (a reshard because shardings do not
-match) is read from the compiled HLO, see ``hlo``.
+Refused are calls too deep or, written out, too many, and groups of devices that the mesh does not have; all else that
+is unfit ``program`` has refused. Read before any optimization, because XLA merges and rewrites collectives (two psums
+become one). Every fact is an interval over all paths and devices. What only the partitioner adds (a reshard because
+shardings do not match) is read from the compiled HLO, see ``hlo``.
 """
 
 from __future__ import annotations
@@ -18,7 +17,8 @@ from typing import Any
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy, stablehlo
 
-from grader.common.observation import NOTHING, UNKNOWN, Collective, Interval, Path
+from grader.common.intervals import NOTHING, UNKNOWN, Interval, Path
+from grader.common.observation import Collective
 from grader.runner import flops
 from grader.runner.admission import RAGGED, Refused, array_bytes, callee_of, kind_of, place_of, shaped, walk
 from grader.runner.data import data_of
@@ -61,8 +61,8 @@ class Facts:
 def mark(module: Any) -> None:
     """Number the collectives of a module by their locations, which the compiler carries into its own text.
 
-    What the compiled program has beyond them the compiler added: ``hlo.added_by_compiler``. All else gets no place: what
-    source was called must not matter.
+    What the compiled program has beyond them the compiler added: ``hlo.added_by_compiler``. All else gets no place:
+    what source was called must not matter.
     """
     with module.context:
         number, unknown = itertools.count(), ir.Location.unknown()

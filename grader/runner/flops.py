@@ -11,7 +11,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from grader.common.observation import NOTHING, UNKNOWN, Interval
+from grader.common.intervals import NOTHING, UNKNOWN, Interval
 
 # One operation for each element of the result.
 ELEMENTWISE = {
@@ -69,9 +69,11 @@ def dot(result: Sequence[int], contracted: int, complex_: bool) -> Cost:
 def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) -> Cost:
     """An operation without sizes of its own, by name; unknown names may cost anything.
 
-    ``factors``: how many of its operands are data: what no argument flows into is given by the program. A product of two of them counts as a part of a
-    matrix product, with the addition that it is made for: who writes ``a @ b`` as multiplications and a sum, in
-    whatever order, has written a matrix product.
+    A product of two operands that are data counts as part of a matmul, with the addition that it is made for: ``a @ b``
+    written as multiplications and a sum, in whatever order, is a matmul.
+
+    Args:
+        factors: how many operands are data, which means that an argument of the program flows into them.
     """
     if name in NONE:
         return FREE

@@ -12,7 +12,7 @@ from typing import Any
 
 from jaxlib.mlir.dialects import sdy, stablehlo
 
-from grader.common.observation import Interval
+from grader.common.intervals import Interval
 
 Groups = list[list[int]]
 AxisPart = tuple[str, int, int | None]
@@ -44,33 +44,44 @@ def senders(pairs: Groups) -> tuple[int, ...]:
 
 
 def axis_groups(sizes: Mapping[str, int], ids: Sequence[int], chosen: Sequence[AxisPart]) -> Groups:
-    """The groups along axes, or along parts of axes, of a mesh whose devices are ``ids``.
+    """Return the groups along axes, or along parts of axes, of a mesh whose devices are ``ids``.
 
-    A part ``(axis, before, size)`` is the factor of ``size`` that has factors of product ``before`` in front of it;
-    size None is all of the axis. The first one chosen is the major one within a group.
+    Args:
+        sizes: size of each mesh axis.
+        ids: device numbers, row-major.
+        chosen: parts ``(axis, before, size)``, the major one first. A part is the factor ``size`` of an axis whose
+            factors in front of it have the product ``before``. Size None is the whole axis.
 
-    Raises ValueError for parts that no axis has.
+    Raises:
+        ValueError: an axis has no such part, or a part is chosen twice.
     """
     import numpy as np
 
     whole = [(a, before, sizes.get(a, 0) // before if size is None else size) for a, before, size in chosen]
-    parts: list[tuple[str, int, int]] = []
-    for axis, n in sizes.items():
-        cuts = {1, n, *(c for a, before, size in whole if a == axis for c in (before, before * size))}
-        if any(b % a for a, b in itertools.pairwise(sorted(cuts))) or max(cuts) != n:
-            raise ValueError(f"axis {axis} of {n} has no such part")
-        parts += [(axis, a, b // a) for a, b in itertools.pairwise(sorted(cuts))]
+    parts = [part for axis, n in sizes.items() for part in _cut_axis(axis, n, whole)]
     places: list[int] = []
-    for axis, before, size in whole:
-        inside = [
-            i for i, (a, start, n) in enumerate(parts) if a == axis and before <= start and start * n <= before * size
-        ]
-        if axis not in sizes or set(inside) & set(places):
-            raise ValueError(f"no axis {axis}, or one named twice")
+    for part in whole:
+        inside = [place for place, small in enumerate(parts) if _is_inside(small, part)]
+        if part[0] not in sizes or set(inside) & set(places):
+            raise ValueError(f"no axis {part[0]}, or one named twice")
         places += inside
     rest = [i for i in range(len(parts)) if i not in places]
     grid = np.asarray(ids).reshape([n for *_, n in parts]).transpose(rest + places)
     return grid.reshape(-1, math.prod(parts[i][2] for i in places)).tolist()
+
+
+def _is_inside(small: tuple[str, int, int], part: tuple[str, int, int]) -> bool:
+    (axis, at, n), (whole_axis, before, size) = small, part
+    return axis == whole_axis and before <= at and at * n <= before * size
+
+
+def _cut_axis(axis: str, size: int, chosen: Sequence[tuple[str, int, int]]) -> list[tuple[str, int, int]]:
+    """Cut one axis at the borders of all chosen parts. Raises ValueError if they do not divide it."""
+    borders = sorted({1, size, *(b for a, before, n in chosen if a == axis for b in (before, before * n))})
+    pairs = list(itertools.pairwise(borders))
+    if borders[-1] != size or any(end % start for start, end in pairs):
+        raise ValueError(f"axis {axis} of {size} has no such part")
+    return [(axis, start, end // start) for start, end in pairs]
 
 
 def crossed_axes(groups: Groups, mesh: Mapping[str, int]) -> tuple[str, ...]:

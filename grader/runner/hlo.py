@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.common.observation import UNKNOWN, Collective, Interval, Path, sum_over_paths, total
+from grader.common.intervals import UNKNOWN, Interval, Path, sum_over_paths
+from grader.common.observation import Collective, total
 from grader.runner import flops
 from grader.runner.admission import RAGGED, Refused
 from grader.runner.flops import FREE, Cost
@@ -102,7 +103,7 @@ class _Walk:
 
 
 def _data_of(one: Instruction, opcode: str, given: Sequence[bool], known: set[str], calls: bool) -> int:
-    """How many operands are data of the program; where that is none, the result goes to what is ``known`` to be none."""
+    """Return how many operands are data of the program; if none is, add the result to ``known``, which are not data."""
     data = sum(o not in known for o in one.operands)
     if opcode == "parameter":
         number = int(one.text) if one.text.isdigit() else len(given)
@@ -154,21 +155,28 @@ def added_by_compiler(
 def unclaimed(
     found: Sequence[tuple[Sequence[int], Collective]], marked: Mapping[int, Sequence[Collective]]
 ) -> list[Collective]:
-    """Those of a compiled program that no collective of the source became.
+    """Return the collectives of a compiled program that no collective of the source became.
 
     Args:
-        found: each with the numbers that it inherited. marked: as for ``added_by_compiler``.
+        found: each with the marks that it inherited.
+        marked: as for ``added_by_compiler``.
     """
-    named = [bool(marks) and all(_became(c, marked.get(m, [])) for m in marks) for marks, c in found]
-    added = [i for i, by_hand in enumerate(named) if not by_hand]
-    for number, source in marked.items():
-        copies = [i for i, (marks, _) in enumerate(found) if named[i] and number in marks]
-        runs, wanted = (total(cs, lambda c: Interval.of(1)) for cs in ([found[i][1] for i in copies], source))
-        more = len(copies) - len(source)
-        no_more = wanted.known and runs.most <= wanted.most  # unrolled, at most
-        if (more > 0 and not no_more) or (runs.known and runs.most > wanted.most):
-            added += sorted(copies, key=lambda i: -found[i][1].bytes)[: max(1, more)]
-    return [found[i][1] for i in sorted(set(added))]
+    claimed = [bool(marks) and all(_became(c, marked.get(m, [])) for m in marks) for marks, c in found]
+    added = {i for i, is_claimed in enumerate(claimed) if not is_claimed}
+    for mark, source in marked.items():
+        copies = [i for i, (marks, _) in enumerate(found) if claimed[i] and mark in marks]
+        surplus = _surplus([found[i][1] for i in copies], source)
+        added |= set(sorted(copies, key=lambda i: -found[i][1].bytes)[:surplus])
+    return [found[i][1] for i in sorted(added)]
+
+
+def _surplus(copies: Sequence[Collective], source: Sequence[Collective]) -> int:
+    """Return how many of these copies the source cannot account for: there are more of them, or they run more often."""
+    runs, allowed = (total(cs, lambda c: Interval.of(1)) for cs in (copies, source))
+    more = len(copies) - len(source)
+    is_unrolled = allowed.known and runs.most <= allowed.most
+    runs_more = runs.known and runs.most > allowed.most
+    return max(1, more) if (more > 0 and not is_unrolled) or runs_more else 0
 
 
 def _became(compiled: Collective, source: Sequence[Collective]) -> bool:
@@ -198,30 +206,41 @@ def collective(visit: Visit, mesh: Mapping[str, int]) -> Collective | None:
 def made(
     kind: str, arrays: Sequence[str], groups: Groups | None, mesh: Mapping[str, int], times: Interval, path: Path
 ) -> Collective | None:
-    """A collective that is not in the source; None where it moves nothing.
+    """Return a collective that is not in the source; None if it moves nothing.
 
     Args:
-        arrays: types of what it takes, ``bf16[2,4]``. groups: None where nobody can read them: they may cross every axis.
+        arrays: types of its operands, ``bf16[2,4]``.
+        groups: None if they cannot be read; then they may cross every axis.
     """
     size = sum(map(hlo_bytes, arrays))
     operands = tuple((dtype_name(n), tuple(dims)) for array in arrays for n, dims in shapes(array))
-    shift = sending = None
     if kind == "permute":
         groups = groups or []
-        shift = cyclic_shift(groups, mesh)
-        sending = senders(groups) if len(senders(groups)) < math.prod(mesh.values()) else None
-    axes = crossed_axes(groups, mesh) if groups is not None else tuple(a for a, n in mesh.items() if n > 1)
+    axes = _whole_axes(mesh) if groups is None else crossed_axes(groups, mesh)
     if not axes:
         return None
-    # RAGGED: which CPU does not have
+    # XLA:CPU has no ragged all-to-all
     sent = UNKNOWN if groups is None or kind == RAGGED else sent_in_group(kind, size, max(map(len, groups)))
-    sent = Interval(0, sent.most) if sending is not None else sent
+    shift = sending = None
+    if kind == "permute" and groups:
+        shift, sending = cyclic_shift(groups, mesh), _some_senders(groups, mesh)
+        sent = sent if sending is None else Interval(0, sent.most)
     partial = kind != "permute" and (groups is None or are_partial(groups, axes, mesh))
     members_of = tuple(map(tuple, groups or ()))
     return Collective(
         kind, axes, size, sent, times, by_compiler=True, shift=shift, senders=sending, path=path,
         operands=operands, groups=members_of, partial=partial,
     )  # fmt: skip
+
+
+def _whole_axes(mesh: Mapping[str, int]) -> tuple[str, ...]:
+    return tuple(axis for axis, size in mesh.items() if size > 1)
+
+
+def _some_senders(pairs: Groups, mesh: Mapping[str, int]) -> tuple[int, ...] | None:
+    """The devices that send in a permute; None if all do."""
+    sending = senders(pairs)
+    return sending if len(sending) < math.prod(mesh.values()) else None
 
 
 def replica_groups(attributes: Mapping[str, str], mesh: Mapping[str, int]) -> Groups | None:
@@ -273,29 +292,39 @@ def compiled_cost(hlo: str) -> Cost:
 
 
 def cost_of(visit: Visit) -> Cost:
-    """The arithmetic of one instruction, without what it calls."""
+    """Return the arithmetic of one instruction, without that of the computations it calls."""
     one = visit.of
     name = one.opcode.replace("-", "_")
-    arrays = shapes(one.shape)
-    dtype, result = arrays[0] if arrays else ("", [])
-    left, right = ([d for o in one.operands[i : i + 1] for _, d in shapes(visit.shapes.get(o, ""))][:1] for i in (0, 1))
+    dtype, result = next(iter(shapes(one.shape)), ("", []))
+    left, right = (_operand_dims(visit, position) for position in (0, 1))
     is_complex = dtype.startswith("c")
-    if name == "dot":
-        dims = [int(d) for d in re.findall(r"\d+", one.attributes.get("lhs_contracting_dims", ""))]
-        return flops.dot(result, math.prod(left[0][d] for d in dims), is_complex) if left else Cost(UNKNOWN, UNKNOWN)
-    if name == "convolution" and right:
-        kernel = one.attributes.get("dim_labels", "_o").split("->")[0].split("_")[1].index("o")
-        return flops.dot(result, math.prod(right[0]) // max(right[0][kernel], 1), is_complex)
-    if name == "fft" and left:
-        return flops.fft(
-            math.prod(left[0]), math.prod(int(n) for n in re.findall(r"\d+", one.attributes["fft_length"]))
-        )
-    if name in ("cholesky", "triangular_solve"):
-        return flops.solve(math.prod(result), (left[0] or [1])[-1] if left else 1)
-    if name == "custom_call":
-        known = one.attributes.get("custom_call_target", "").strip('"') in ("TopK", "Sharding")
-        return FREE if known else Cost(UNKNOWN, UNKNOWN)
+    match name:
+        case "dot":
+            if left is None:
+                return Cost(UNKNOWN, UNKNOWN)
+            contracted = _numbers(one.attributes.get("lhs_contracting_dims", ""))
+            return flops.dot(result, math.prod(left[d] for d in contracted), is_complex)
+        case "convolution" if right is not None:
+            outputs = one.attributes.get("dim_labels", "_o").split("->")[0].split("_")[1].index("o")
+            return flops.dot(result, math.prod(right) // max(right[outputs], 1), is_complex)
+        case "fft" if left is not None:
+            return flops.fft(math.prod(left), math.prod(_numbers(one.attributes["fft_length"])))
+        case "cholesky" | "triangular_solve":
+            return flops.solve(math.prod(result), (left or [1])[-1])
+        case "custom_call":
+            target = one.attributes.get("custom_call_target", "").strip('"')
+            return FREE if target in ("TopK", "Sharding") else Cost(UNKNOWN, UNKNOWN)
     if one.opcode.removesuffix("-start").removesuffix("-done").removesuffix("-update") in {*KINDS, "async", "copy"}:
         return FREE
     index = not result and dtype.startswith(("s", "u"))
     return flops.elementwise(name, result, is_complex, 0 if index else visit.data)
+
+
+def _operand_dims(visit: Visit, position: int) -> list[int] | None:
+    """The dimensions of one operand; None if there is no such array."""
+    operands = visit.of.operands[position : position + 1]
+    return next((dims for name in operands for _, dims in shapes(visit.shapes.get(name, ""))), None)
+
+
+def _numbers(text: str) -> list[int]:
+    return [int(n) for n in re.findall(r"\d+", text)]

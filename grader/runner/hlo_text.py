@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from grader.common.observation import UNKNOWN, Interval
+from grader.common.intervals import UNKNOWN, Interval
 
 MARK = f"by_hand_{secrets.token_hex(8)}"  # not to be guessed: names that a learner chose can show up in a line, too
 _MARKED = re.compile(rf"{MARK}_(\d+)_")
@@ -21,7 +21,7 @@ _MARKED = re.compile(rf"{MARK}_(\d+)_")
 
 @dataclass(frozen=True)
 class Instruction:
-    """``%name = shape opcode(operands), attribute=...``; what follows the first parenthesis is taken apart when asked for."""
+    """``%name = shape opcode(operands), attribute=...``; the text after the first parenthesis is parsed on demand."""
 
     name: str
     shape: str
@@ -111,7 +111,7 @@ def until(text: str, end: str) -> tuple[str, str]:
 
 
 def _split(text: str) -> Iterator[str]:
-    """Parts between commas outside of brackets and quotes. ``replica_groups=mesh[...], device_ids=(...) {...}`` is two."""
+    """Split at commas outside of brackets and quotes: ``replica_groups=mesh[...], device_ids=(...) {...}`` has two."""
     while text.strip(" ,"):
         part, text = until(text.lstrip(" ,"), ",")
         yield part.strip()

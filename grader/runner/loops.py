@@ -9,28 +9,41 @@ from jaxlib.mlir.dialects import stablehlo
 
 
 def trip_count(loop: Any) -> int | None:
-    """Rounds of a counting loop ``for i in range(constant, constant)``; None when it is not one."""
+    """Rounds of a counting loop ``for i in range(constant, constant)``; None for any other loop."""
     condition, body = (next(iter(region)) for region in loop.regions)
+    limit = _limit(condition)
+    if limit is None:
+        return None
+    counter, position, end = limit
+    start, step = _constant(loop.operands[position]), _step(body, position)
+    if start is None or step is None:
+        return None
+    rounds = max(0, -(-(end - start) // step))
+    return rounds if _holds(counter.type, start + rounds * step) else None  # else it overflows and goes on
+
+
+def _limit(condition: Any) -> tuple[Any, int, int] | None:
+    """The counter, its position among the loop's values, and the constant it stays below; None for other conditions."""
     *_, result = list(condition)
     compared = defining(result.operands[0])
-    if compared is None or compared.name != "stablehlo.compare":
+    if compared is None or compared.name != "stablehlo.compare" or not _compares_as_typed(compared):
         return None
     direction = stablehlo.ComparisonDirectionAttr(compared.attributes["comparison_direction"]).value
     counter, bound = compared.operands[0], _constant(compared.operands[1])
     position = _argument(counter, condition)
-    if bound is None or position is None or direction not in ("LT", "LE") or not _compares_as_typed(compared):
+    if bound is None or position is None or direction not in ("LT", "LE"):
         return None
-    start = _constant(loop.operands[position])
+    return counter, position, bound + (1 if direction == "LE" else 0)
+
+
+def _step(body: Any, position: int) -> int | None:
+    """The positive constant that each round adds to the counter; None if it does anything else."""
     *_, returned = list(body)
-    step_op = defining(returned.operands[position])
-    if start is None or step_op is None or step_op.name != "stablehlo.add":
+    added = defining(returned.operands[position])
+    if added is None or added.name != "stablehlo.add":
         return None
-    steps = [_constant(o) for o in step_op.operands if _argument(o, body) != position]
-    if len(steps) != 1 or not steps[0] or steps[0] < 0:
-        return None
-    end = bound + (1 if direction == "LE" else 0)
-    rounds = max(0, -(-(end - start) // steps[0]))
-    return rounds if _holds(counter.type, start + rounds * steps[0]) else None  # else it overflows and goes on
+    steps = [_constant(o) for o in added.operands if _argument(o, body) != position]
+    return steps[0] if len(steps) == 1 and steps[0] and steps[0] > 0 else None
 
 
 def _compares_as_typed(compared: Any) -> bool:

@@ -46,9 +46,10 @@ class _TooLarge(Exception):
 
 
 def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: bool = False) -> Operations | None:
-    """The operations of a module; None for a program of more than ``MAX_OPERATIONS``, or of more values or uses of them.
+    """Return the operations of a module, or None if there are more than ``MAX_OPERATIONS`` or too many values or uses.
 
-    ``compared``: with their attributes, as another program is compared with it.
+    Args:
+        compared: keep their attributes, by which two programs are compared.
     """
     try:
         return _Reader(module, mesh, files, compared).program()

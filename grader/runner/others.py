@@ -1,9 +1,10 @@
-"""Other values in the place of an array's own: what an operation is made to return, so that it can be seen who needs it.
+"""Other values in the place of an array's own: what an operation is made to return, to see who needs its result.
 
 They lie where the array's own values do (of floating point numbers none is larger than the largest, of integers all are
 between the smallest and the largest), so that indices stay indices and nothing overflows; no element keeps its value
-save by chance. They differ from element to element, from device to device and from one ``salt`` to the next: what a mean, a
-norm, a scale or a shift takes away again is never all of the change. Finite numbers come in the place of NaN and infinite ones.
+save by chance. They differ from element to element, from device to device and from one ``salt`` to the next: what a
+mean, a norm, a scale or a shift takes away again is never all of the change. Finite numbers come in the place of NaN
+and infinite ones.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Who needs what an operation returns: its result is replaced by other values, and the program is run again.
 
-One module is made of a program, compiled once, in which every operation that is asked about returns other values (``others``)
-where its number is the one that a further argument of ``main`` names, and its own elsewhere. So one execution shows for
-one operation how far the results move. An operation in a loop returns other values in every round, and in a function that
-is called several times each call has numbers of its own: they count the operations of a kind in the order in which
-``wire.operations`` writes a program out.
+One module is made of a program, compiled once, in which every operation that is asked about returns other values
+(``others``) where its number is the one that a further argument of ``main`` names, and its own elsewhere. So one
+execution shows for one operation how far the results move. An operation in a loop returns other values in every round,
+and in a function that is called several times each call has numbers of its own: they count the operations of a kind in
+the order in which ``wire.operations`` writes a program out.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import sdy
 
 from grader.common.poison import COLLECTIVES
-from grader.runner import execution, others, ragged
+from grader.runner import compiling, execution, others, ragged
 from grader.runner.admission import Refused, callee_of, kind_of, shaped
 from grader.runner.program import OWN, Program
 from grader.runner.steps import Steps
@@ -48,8 +48,8 @@ def moved(
         numbers: which of them, in the order in which the program is written out.
 
     Returns:
-        ``largest``, the largest finite value of each result of each step; and ``moved``, for each of ``numbers`` how far
-        each of those moves at most. Or ``{"fault"}``: the changed program cannot be compiled, or run.
+        ``largest``, the largest finite value of each result of each step; and ``moved``, for each of ``numbers`` how
+        far each of those moves at most. Or ``{"fault"}``: the changed program cannot be compiled, or run.
     """
     arguments = ask["args"] + ask["cotangents"]
     try:
@@ -61,22 +61,22 @@ def moved(
         return _distances(made, inputs[0], steps, numbers), []
     except Refused as error:
         return execution.fault("refused", str(error), error.line, error.file), []
-    except execution.CannotRun as error:
+    except compiling.CannotRun as error:
         return execution.fault("compile", str(error)), []
 
 
-def _distances(compiled: execution.Compiled, values: list[np.ndarray], steps: Steps, numbers: Sequence[int]) -> dict:
-    execution.on_phase("executing")
+def _distances(compiled: compiling.Compiled, values: list[np.ndarray], steps: Steps, numbers: Sequence[int]) -> dict:
+    compiling.on_phase("executing")
     own = _run(compiled, values, steps, NOBODY, 0)
     largest = [max((_largest(shard) for shard in result), default=0.0) for result in own]
     found = []
     for number in numbers:
-        execution.on_phase(f"poisoning {number}")
+        compiling.on_phase(f"poisoning {number}")
         far = [0.0] * len(own)
         for salt in range(SALTS):
             try:
                 now = _run(compiled, values, steps, number, salt)
-            except execution.CannotRun:  # without this operation's own result there is none
+            except compiling.CannotRun:  # without this operation's own result there is none
                 far = [sys.float_info.max] * len(own)
                 break
             each = [max(map(_distance, *pair), default=0.0) for pair in zip(own, now, strict=True)]
@@ -88,7 +88,7 @@ def _distances(compiled: execution.Compiled, values: list[np.ndarray], steps: St
 
 
 def _run(
-    compiled: execution.Compiled, values: list[np.ndarray], steps: Steps, number: int, salt: int
+    compiled: compiling.Compiled, values: list[np.ndarray], steps: Steps, number: int, salt: int
 ) -> list[list[np.ndarray]]:
     """The shards of each result of each step."""
     fresh, count = iter(values), len(compiled.shardings) - 2
@@ -99,7 +99,7 @@ def _run(
         try:
             out = jax.block_until_ready(compiled.call(*placed))
         except Exception as error:  # XLA's own, and what its runtime raises
-            raise execution.CannotRun(execution.reason("XLA cannot run it", error)) from error
+            raise compiling.CannotRun(compiling.reason("XLA cannot run it", error)) from error
         found += [[np.asarray(shard.data) for shard in leaf.addressable_shards] for leaf in out]
         if step + 1 < steps.count:
             arguments = steps.arguments_after(out, fresh, count)
@@ -112,7 +112,10 @@ def _largest(array: np.ndarray) -> float:
 
 
 def _distance(own: np.ndarray, other: np.ndarray) -> float:
-    """The largest difference of two elements; of what is not equal and no finite number, or no floating point, the largest there is."""
+    """Return the largest difference of two elements.
+
+    It is the largest float for unequal arrays of integers, and where two unequal elements are not both finite.
+    """
     if not is_inexact(own.dtype):
         return 0.0 if np.array_equal(own, other) else sys.float_info.max
     one, two = wide(own), wide(other)
@@ -121,7 +124,7 @@ def _distance(own: np.ndarray, other: np.ndarray) -> float:
     return float(np.max(np.nan_to_num(apart, nan=sys.float_info.max, posinf=sys.float_info.max), initial=0.0))
 
 
-def compiled(mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str) -> execution.Compiled:
+def compiled(mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str) -> compiling.Compiled:
     """An executable that takes two integers more: the number of the operation to be changed, and a salt."""
     devices = make_mesh(mesh)
     more = [*arguments, SCALAR, SCALAR]
@@ -131,18 +134,18 @@ def compiled(mesh: dict[str, int], program: Program, arguments: list[dict[str, A
         try:
             Poisoned(module, mesh, what)
         except Exception as error:  # MLIR's Python raises many kinds over a program that no JAX wrote
-            raise execution.CannotRun(execution.reason("it cannot be changed", error)) from error
+            raise compiling.CannotRun(compiling.reason("it cannot be changed", error)) from error
         ragged.spell_out(module)
-        call = execution.compiled_for(program, module, more, shardings, execution.quickly)
-    execution.checked_memory(call, devices.size)
-    return execution.Compiled(call, devices, shardings, {})
+        call = compiling.compiled_for(program, module, more, shardings, compiling.quickly)
+    compiling.checked_memory(call, devices.size)
+    return compiling.Compiled(call, devices, shardings, {})
 
 
 class Poisoned:
     """A module in its one form, changed where it lies.
 
-    Two integers go with every function and every ``shard_map`` that has such operations: the number that is wanted, counted from
-    the function's own first one, and a salt, which is another on every device of a ``shard_map``.
+    Two integers go with every function and every ``shard_map`` that has such operations: the number that is wanted,
+    counted from the function's own first one, and a salt, which is another on every device of a ``shard_map``.
     """
 
     def __init__(self, module: Any, mesh: dict[str, int], what: str) -> None:
@@ -216,7 +219,8 @@ class Poisoned:
     def shut_off(self, op: Any, wanted: Any, salt: Any, number: int) -> int:
         """``shard_map``, or a computation with a name: what its block is to see it is given."""
         mapped = op.name == "sdy.manual_computation"
-        axes = [a for a in self.mesh if mapped and a in set(sdy.ManualAxesAttr(op.attributes["manual_axes"]))]  # type: ignore[call-overload]
+        manual: set[str] = set(sdy.ManualAxesAttr(op.attributes["manual_axes"])) if mapped else set()  # type: ignore
+        axes = [a for a in self.mesh if a in manual]
         who = [salt]
         if axes:
             devices = math.prod(self.mesh[a] for a in axes)
@@ -244,7 +248,8 @@ class Poisoned:
         """An operation with further operands."""
         attributes = {n: op.attributes[n] for n in [a if isinstance(a, str) else a.name for a in op.attributes]}
         if "in_shardings" in attributes:
-            before = list(sdy.TensorShardingPerValueAttr(attributes["in_shardings"]).shardings)  # type: ignore[call-overload]
+            per_value = sdy.TensorShardingPerValueAttr(attributes["in_shardings"])  # type: ignore[call-overload]
+            before = list(per_value.shardings)
             every = [*before, *(ir.Attribute.parse(s) for s in shardings)]
             attributes["in_shardings"] = sdy.TensorShardingPerValueAttr.get(every)
         with ir.InsertionPoint(op):

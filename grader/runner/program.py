@@ -1,7 +1,7 @@
 """The one form of a program: what a learner's process handed over is read once, cleaned, and printed.
 
-What crosses from that process is MLIR bytecode, written where learner Python ran, so nothing in it is believed.
-It is parsed, admitted by allow-lists (operations, custom calls, types, sizes, attributes), its arguments get the shardings
+What crosses from that process is MLIR bytecode, written where learner Python ran, so nothing in it is believed. It is
+parsed, admitted by allow-lists (operations, custom calls, types, sizes, attributes), its arguments get the shardings
 that were *asked*, names and channels are given anew, places in the source are reduced to lines of the learner's own
 files, and the result is printed: that text is what is hashed, read for facts and compiled, and nothing else is.
 """

@@ -1,12 +1,13 @@
-"""``ragged_all_to_all``: the one custom call that is admitted, as JAX 0.10 and 0.12 write it, and what stands for it on a CPU.
+"""``ragged_all_to_all``, the one custom call that is admitted, as JAX 0.10 and 0.12 write it; its substitute on a CPU.
 
 Each device sends slices of its operand's rows to the devices of its group, and says where in their results they go::
 
-    ragged_all_to_all(operand[N, ...], output[M, ...], input_offsets[K], send_sizes[K], output_offsets[K], recv_sizes[K])
+    ragged_all_to_all(operand[N, ...], output[M, ...], input_offsets[K], send_sizes[K],
+                      output_offsets[K], recv_sizes[K])
 
-Slice k goes to member k // (K / members). XLA:CPU cannot run it ("not supported by XLA:CPU ThunkEmitter"), so there
-it is spelled out before it is compiled: each slice is laid into a block of M rows, an all_to_all exchanges the blocks,
-and the receiver puts them together. What the operation leaves open is pinned down so that it shows: a slice that does not
+Slice k goes to member k // (K / members). XLA:CPU cannot run it ("not supported by XLA:CPU ThunkEmitter"), so there it
+is spelled out before it is compiled: each slice is laid into a block of M rows, an all_to_all exchanges the blocks, and
+the receiver puts them together. What the operation leaves open is pinned down so that it shows: a slice that does not
 lie in its arrays, or whose receiver expects another size, arrives nowhere; a row that two slices claim stays as it was.
 """
 
@@ -30,7 +31,7 @@ API = 4  # in which backend_config is a dictionary
 
 
 def clean(op: Any, devices: int, files: set[str]) -> None:
-    """Write it anew: groups, and nothing beside them. Raises Refused where it is not what JAX makes of the function."""
+    """Rewrite the operation with no attributes but its groups. Raises Refused if JAX does not write such a call."""
     try:
         groups = numbers(ir.DenseIntElementsAttr(ir.DictAttr(op.attributes[CONFIG])["replica_groups"]))
     except (KeyError, ValueError, TypeError):
@@ -49,24 +50,33 @@ def clean(op: Any, devices: int, files: set[str]) -> None:
 
 
 def _misfit(op: Any, members: int) -> str | None:
-    """What is wrong with its types; None where they are as the module's docstring has them."""
+    """What is wrong with its types; None if they are as the module's docstring says."""
     if (len(op.operands), len(op.results), len(op.regions)) != (6, 1, 0):
         return "has not six operands and one result"
-    (operand, kind), (output, kind_out), *about = (shaped(o.type) for o in op.operands)
+    (operand, kind), (output, kind_out), *offsets_and_sizes = (shaped(o.type) for o in op.operands)
     if shaped(op.results[0].type) != (output, kind_out):
         return "has another result than the output that it is given"
     if kind != kind_out or not operand or not output or operand[1:] != output[1:]:
         return f"moves rows of {kind}{list(operand)} into {kind_out}{list(output)}"
-    if any(dtype_of(dtype).kind not in "iu" or len(shape) != 1 or shape != about[0][0] for shape, dtype in about):
+    if not _are_vectors_of_integers(offsets_and_sizes):
         return "has offsets and sizes that are not integers, one for each slice"
-    slices = about[0][0][0]
+    slices = offsets_and_sizes[0][0][0]
     if not slices or slices % members or not operand[0] or not output[0]:
         return f"has {slices} slices for {members} devices, of {operand[0]} rows into {output[0]}"
     return None
 
 
+def _are_vectors_of_integers(arrays: Sequence[tuple[tuple[int, ...], str]]) -> bool:
+    """Whether all are one-dimensional, of one length, and hold integers."""
+    length = arrays[0][0]
+    return len(length) == 1 and all(shape == length and dtype_of(dtype).kind in "iu" for shape, dtype in arrays)
+
+
 def groups_of(op: Any, meshes: Mapping[str, Any], devices: int) -> Groups | None:
-    """Who talks to whom in a collective with groups, this one (as ``clean`` wrote it) or another; see ``replica_groups``."""
+    """The groups of a collective that has groups, a ``ragged_all_to_all`` (as ``clean`` wrote it) among them.
+
+    See ``replica_groups``.
+    """
     return _groups(op) if op.name == CUSTOM else replica_groups(op.attributes["replica_groups"], meshes, devices)
 
 
@@ -80,7 +90,7 @@ def moved_by(op: Any) -> list[Any]:
 
 
 def most_sent(op: Any, members: int) -> int:
-    """The most bytes a device sends: to each other member all rows of each slice, as far as the result has room for them."""
+    """The most bytes a device sends: every slice to another member, as many rows as the operand and the result have."""
     operand, output, offsets, *_ = op.operands
     slices = shaped(offsets.type)[0][0] // members
     return (members - 1) * min(slices * array_bytes(operand.type), array_bytes(output.type))
@@ -90,7 +100,7 @@ def most_sent(op: Any, members: int) -> int:
 
 
 def spell_out(module: Any) -> bool:
-    """Put what XLA:CPU can run in the place of every ``ragged_all_to_all`` of a module in its one form; whether it has one."""
+    """Replace every ``ragged_all_to_all`` of a module by operations that XLA:CPU can run; return whether it has one."""
     found = [op for op in walk(module.operation) if op.name == CUSTOM and kind_of(op)]
     with module.context:
         for number, op in enumerate(found):
@@ -103,7 +113,7 @@ def _spell_out(module: Any, op: Any, name: str) -> None:
     rows, members = output.type.shape[0], len(_groups(op)[0])
     before = _added(module, partial(laid_out, rows=rows), f"{name}_before", [operand, starts, send, to])
     i64 = ir.IntegerType.get_signless(64)
-    about = {
+    attributes = {
         "split_dimension": ir.IntegerAttr.get(i64, 0),
         "concat_dimension": ir.IntegerAttr.get(i64, 0),
         "split_count": ir.IntegerAttr.get(i64, members),
@@ -118,15 +128,11 @@ def _spell_out(module: Any, op: Any, name: str) -> None:
 
         def called(function: Any, operands: list) -> list:
             types = ir.FunctionType(ir.TypeAttr(function.attributes["function_type"]).value).results
-            return made(
-                "func.call",
-                operands,
-                types,
-                {"callee": ir.FlatSymbolRefAttr.get(function.attributes["sym_name"].value)},
-            )
+            callee = ir.FlatSymbolRefAttr.get(function.attributes["sym_name"].value)
+            return made("func.call", operands, types, {"callee": callee})
 
         blocks = called(before, [operand, starts, send, to])
-        got = [made("stablehlo.all_to_all", [b], [b.type], about)[0] for b in blocks]
+        got = [made("stablehlo.all_to_all", [b], [b.type], attributes)[0] for b in blocks]
         after = _added(module, put_together, f"{name}_after", [output, *got, expected])
         op.results[0].replace_all_uses_with(called(after, [output, *got, expected])[0])
     op.erase()
@@ -143,9 +149,11 @@ def _added(module: Any, fn: Callable, name: str, operands: Sequence[Any]) -> Any
 
 
 def laid_out(operand: Any, starts: Any, sizes: Any, to: Any, *, rows: int) -> tuple[Any, Any]:
-    """Slices as blocks [K, rows, ...], each where it belongs in its receiver's result; and [K, 2], where it starts and its size.
+    """Lay each slice into a block at its place in the receiver's result.
 
-    A slice that lies outside of the operand or of the result has size -1.
+    Returns:
+        The blocks [K, rows, ...], and [K, 2]: where each slice starts in the result, and its size. A slice outside of
+        the operand or of the result has size -1.
     """
     starts, sizes, to = (lax.convert_element_type(n, "int64") for n in (starts, sizes, to))
     inside = (starts >= 0) & (sizes >= 0) & (to >= 0) & (starts <= operand.shape[0] - sizes) & (to <= rows - sizes)
@@ -156,7 +164,13 @@ def laid_out(operand: Any, starts: Any, sizes: Any, to: Any, *, rows: int) -> tu
 
 
 def put_together(output: Any, blocks: Any, places: Any, expected: Any) -> Any:
-    """The rows of ``blocks`` that are expected [K], each where ``places`` [K, 2] says; elsewhere those of ``output``."""
+    """Copy the rows of ``blocks`` into ``output``.
+
+    Args:
+        blocks: [K, rows, ...], from each sender.
+        places: [K, 2], where each slice starts and its size.
+        expected: [K], the size that the receiver expects; a slice of another size is left out.
+    """
     shape = blocks.shape[:2]
     to, sizes = (lax.broadcast_in_dim(places[:, i], shape, (0,)) for i in (0, 1))
     due = lax.broadcast_in_dim(lax.convert_element_type(expected, "int64"), shape, (0,))
@@ -170,7 +184,7 @@ def put_together(output: Any, blocks: Any, places: Any, expected: Any) -> Any:
 
 
 def _rows(array: Any, places: Any, dims: int) -> Any:
-    """``array[i]`` for every index i of the leading dimensions in ``places[..., dims]``, the nearest where there is none."""
+    """``array[i]`` for every index i of the leading dimensions in ``places[..., dims]``, clipped to the array."""
     batch, rest = places.ndim - 1, array.ndim - dims
     numbers = lax.GatherDimensionNumbers(tuple(range(batch, batch + rest)), tuple(range(dims)), tuple(range(dims)))
     return lax.gather(array, places, numbers, (1,) * dims + array.shape[dims:], mode="clip")

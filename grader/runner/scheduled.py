@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from grader.common.observation import ONCE, UNKNOWN, Collective, Interval, Path
+from grader.common.intervals import ONCE, UNKNOWN, Interval, Path
+from grader.common.observation import Collective
 from grader.runner import hlo as compiled_text
 from grader.runner.groups import crossed_axes
 from grader.runner.hlo import KINDS, Visit, cost_of, listed, replica_groups

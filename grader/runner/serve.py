@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any
 
-from grader.runner import execution, poison
+from grader.runner import compiling, execution, poison
 from grader.wire.text import one_line, without_marks
 
 Send = Callable[[dict[str, Any], list[bytes]], None]
@@ -29,8 +29,9 @@ def _compile(header: dict[str, Any], program: bytes, send: Send) -> None:
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
     """Run one program, or, asked for ``ours``, one of our own; what is the learner's, ``execute`` says in its answer.
 
-    Beside them: ``join`` other processes, ``look`` at the devices, and the ``values`` alone of a program,
-    as its devices make them or ``exact``; the ``times`` that it takes; and, for ``poison``, who needs what its operations return.
+    Beside them: ``join`` other processes, ``look`` at the devices, and the ``values`` alone of a program, as its
+    devices make them or ``exact``; the ``times`` that it takes; and, for ``poison``, who needs what its operations
+    return.
     """
     if header.get("ours"):
         send({"runs": execution.runs()}, [])
@@ -44,7 +45,7 @@ def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
     if "on" in header:
         _compile(header, program, send)
         return
-    execution.on_phase = lambda phase: send({"phase": phase}, [])
+    compiling.on_phase = lambda phase: send({"phase": phase}, [])
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])  # ends this process, whatever it is doing
     before = time.process_time()
     try:

@@ -25,17 +25,16 @@ class Steps:
         return cls(ask["steps"], {argument: result for result, argument in ask["fed"]})
 
     def check(self, program: Program, arguments: Sequence[Mapping[str, Any]]) -> None:
-        """Raises Refused where a result that is fed is missing or has not the shape and dtype of its argument."""
+        """Raise Refused if a result that is fed is missing, or differs in shape or dtype from its argument."""
         for argument, result in self.fed.items():
             asked = arguments[argument]
             if result >= len(program.results):
                 raise Refused(f"the program does not return {asked['name']} for the next step")
             shape, dtype = program.results[result]
             if (list(shape), dtype) != (list(asked["shape"]), asked["dtype"]):
-                raise Refused(
-                    f"returned {dtype}{list(shape)} for {asked['name']}, the next step takes {asked['dtype']}{list(asked['shape'])}"
-                )
+                takes = f"the next step takes {asked['dtype']}{list(asked['shape'])}"
+                raise Refused(f"returned {dtype}{list(shape)} for {asked['name']}, {takes}")
 
     def arguments_after(self, results: Sequence[Any], fresh: Iterator[Any], count: int) -> list[Any]:
-        """The ``count`` arguments of the next run: what the last one returned, and ``fresh`` ones where nothing is fed."""
+        """Return the ``count`` arguments of the next run: results of the last one where fed, else ``fresh`` ones."""
         return [results[self.fed[i]] if i in self.fed else next(fresh) for i in range(count)]

@@ -20,7 +20,7 @@ from jax.sharding import Mesh, NamedSharding
 
 from grader.runner import facts, scheduled
 from grader.runner.admission import Refused, walk
-from grader.runner.execution import lowered_stand_in
+from grader.runner.compiling import lowered_stand_in
 from grader.runner.hlo_text import MARK
 from grader.runner.program import Program, canonical
 from grader.wire.frames import decode

@@ -12,7 +12,8 @@ from hypothesis import strategies as st
 
 from grader import expect
 from grader.authoring.budgets import check_lines, formula
-from grader.common.observation import Collective, Interval, Seen
+from grader.common.intervals import Interval
+from grader.common.observation import Collective, Seen
 from grader.expect import Failure
 from grader.reports.explained import Explained
 from tests.seen import collective

@@ -11,7 +11,8 @@ from jax import lax
 from jax.sharding import PartitionSpec as P
 
 from grader.clock import timeline
-from grader.common.observation import UNKNOWN, Interval, Seen, Timing
+from grader.common.intervals import UNKNOWN, Interval
+from grader.common.observation import Seen, Timing
 from grader.expect import (
     Failure,
     clock,

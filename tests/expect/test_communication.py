@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.common.observation import UNKNOWN, Interval
+from grader.common.intervals import UNKNOWN, Interval
 from grader.expect import (
     Failure,
     expect_at_most,

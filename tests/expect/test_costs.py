@@ -7,7 +7,7 @@ import math
 import pytest
 
 from grader.common.budget import Spent
-from grader.common.observation import UNKNOWN, Interval
+from grader.common.intervals import UNKNOWN, Interval
 from grader.expect import (
     Failure,
     between,

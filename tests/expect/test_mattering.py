@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from grader.common.observation import Fault, Interval, Seen
+from grader.common.intervals import Interval
+from grader.common.observation import Fault, Seen
 from grader.common.poison import COLLECTIVES, PRODUCTS
 from grader.exercise import normal
 from grader.expect import Failure, expect_beside, expect_bubble, expect_collectives, expect_flops

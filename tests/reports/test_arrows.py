@@ -9,7 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from grader.common.observation import Collective, Interval
+from grader.common.intervals import Interval
+from grader.common.observation import Collective
 from grader.reports.arrows import CHAR, HEIGHT, draw_arrows, sent_to
 from grader.reports.explained import Explained
 from grader.reports.pages import render_arrows

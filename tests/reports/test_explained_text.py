@@ -8,7 +8,8 @@ import json
 import pytest
 from rich.console import Console
 
-from grader.common.observation import UNKNOWN, Fault, Interval
+from grader.common.intervals import UNKNOWN, Interval
+from grader.common.observation import Fault
 from grader.reports.explained import Explained, Placed, as_data
 from grader.reports.explained_text import print_explained
 from tests.seen import MESH, collective

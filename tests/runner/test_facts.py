@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 from jax.sharding import AxisType, NamedSharding
 from jax.sharding import PartitionSpec as P
 
-from grader.common.observation import UNKNOWN, Collective, Interval, Seen, total
+from grader.common.intervals import UNKNOWN, Interval
+from grader.common.observation import Collective, Seen, total
 from grader.exercise import Array, normal
 from grader.expect import Failure, expect_collectives, expect_no_collectives, expect_traffic
 from grader.runner import admission, execution, facts, groups, hlo, hlo_text

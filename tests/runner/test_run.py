@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from grader.common.layout import owner_slices
 from grader.exercise import Array, normal
-from grader.runner import execution, facts
+from grader.runner import compiling, execution, facts, lru
 from grader.wire import limits
 from grader.wire.frames import dtype_of, pack_array
 from grader.wire.text import crash_reason
@@ -251,7 +251,7 @@ def test_a_huge_program_is_refused_before_it_is_read(traced: Callable) -> None:
 
 
 def test_a_program_that_needs_too_much_memory_is_refused(traced: Callable, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(execution, "MAX_MEMORY", 1 << 20)
+    monkeypatch.setattr(compiling, "MAX_MEMORY", 1 << 20)
     made = traced(f"{IMPORTS}def f(a, *, mesh):\n    return jnp.zeros((256, 1024)) + a[0, 0]\n", A)
     reason = refusal(execution.execute(made.request, made.program, [[A.sample({}, RNG)]]))
     assert reason == "the program needs 8 MiB over all devices; 1 MiB are the limit"
@@ -340,7 +340,7 @@ def test_the_programs_used_last_are_remembered() -> None:
         made.append(name)
         return {"name": name}, [bytes(6000)]
 
-    remembered = execution.Remembered(25_000, execution.size_of)  # two, with what is reckoned for each
+    remembered = lru.LRUCache(25_000, execution.size_of)  # two, with what is reckoned for each
     for name in ["a", "b", "a", "c", "a", "b"]:
         assert remembered.get(name, lambda n=name: reply(n))[0] == {"name": name}
     assert made == ["a", "b", "c", "b"]
@@ -360,7 +360,7 @@ def test_jax_compiles_the_module_that_takes_the_place_of_its_own() -> None:
 def test_a_compiler_option_that_this_xla_does_not_have_is_left_out(
     ran: Callable[..., tuple], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(execution, "QUICKLY", {"xla_no_such_option": True, "xla_backend_optimization_level": 0})
+    monkeypatch.setattr(compiling, "QUICKLY", {"xla_no_such_option": True, "xla_backend_optimization_level": 0})
     header, shards, ((a,),) = ran(SHIFT.replace("i + 1", "i + 3"), A, mesh=MESH)
     assert header["collectives"] and (shards[0] == a[2:4, :2]).all()
-    assert execution.QUICKLY == {"xla_backend_optimization_level": 0}
+    assert compiling.QUICKLY == {"xla_backend_optimization_level": 0}

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.common.observation import Collective, Interval
+from grader.common.intervals import Interval
+from grader.common.observation import Collective
 from grader.runner.hlo_text import MARK
 from grader.runner.scheduled import Scheduled, TooLarge, read
 from grader.wire.schedule import Instruction

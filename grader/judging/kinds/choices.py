@@ -48,24 +48,31 @@ class ChoiceKind:
         if isinstance(raw, bool) or not isinstance(raw, str | int | float):
             raise BadAnswer(f"an answer is {self._letters()} or the text of an option")
         text = _plain(str(int(raw)) if isinstance(raw, float) and raw.is_integer() else str(raw))
-        lettered = dict(zip(LETTERS.casefold(), self.options, strict=False))
-        if (letter := text.strip("()[].: ")) in lettered:
-            return lettered[letter]
-        head, colon, tail = text.partition(":")
-        if (
-            colon
-            and head.strip("()[]. ") in lettered
-            and _plain(self.options[lettered[head.strip("()[]. ")]]) == tail.strip()
-        ):
-            return lettered[head.strip("()[]. ")]
-        texts = [key for key, option in self.options.items() if text == _plain(option)]
-        exact = texts or [key for key in self.options if text == _plain(key)]
-        begun = [key for key, option in self.options.items() if _plain(option).startswith(text)]
-        found = exact or begun
+        if (lettered := self._by_letter(text)) is not None:
+            return lettered
+        found = self._by_text(text)
         if len(found) != 1 or len(text) > max(LONGEST, *map(len, self.options.values())):
             several = " begins several options" if len(found) > 1 else " is no option"
             raise BadAnswer(f"{quote(str(raw))}{several}: answer {self._letters()} or the text of one")
         return found[0]
+
+    def _by_letter(self, text: str) -> str | None:
+        """The option of ``b``, ``(b)`` or ``b: its text``."""
+        lettered = dict(zip(LETTERS.casefold(), self.options, strict=False))
+        if (letter := text.strip("()[].: ")) in lettered:
+            return lettered[letter]
+        head, colon, tail = text.partition(":")
+        key = lettered.get(head.strip("()[]. "))
+        return key if colon and key is not None and _plain(self.options[key]) == tail.strip() else None
+
+    def _by_text(self, text: str) -> list[str]:
+        """The options that are this text; else those with this key; else those that begin with it."""
+        plain = {key: _plain(option) for key, option in self.options.items()}
+        return (
+            [key for key, option in plain.items() if text == option]
+            or [key for key in plain if text == _plain(key)]
+            or [key for key, option in plain.items() if option.startswith(text)]
+        )
 
     def is_empty(self, raw: Any) -> bool:
         return is_blank(raw)

@@ -13,7 +13,7 @@ from grader.judging.reading import Answer, parse
 from grader.judging.units import DIMENSIONS, OF_DATA, show, unit_of
 
 EXACT = 1e-4
-"""How near an answer must be to the kB/KiB slip: the slip is only 2.4 %, and (N + 1) / N of a formula comes near its powers."""
+"""How near an answer must be to the kB/KiB slip: it is only 2.4 %, and a formula's (N + 1) / N comes near its powers."""
 COUNTS = range(1, 9)
 """Numbers that are in many formulas, beside those that were drawn."""
 
@@ -88,8 +88,8 @@ class QuantityKind:
     def _generic_slip(self, answer: Answer, want: float) -> str:
         """Why a wrong number may be wrong, without telling the right one.
 
-        A factor is a slip of units only where no factor of the question's own numbers is as large: 8 may be bits in a byte, and
-        as well 2·4 or an axis of 8, so nothing is said of it.
+        A factor is a slip of units only where no factor of the question's own numbers is as large: 8 may be bits in a
+        byte, and as well 2·4 or an axis of 8, so nothing is said of it.
         """
         got = answer.value
         if got <= 0:
@@ -112,7 +112,10 @@ class QuantityKind:
         return any(is_close(factor, power, rtol) for power in powers) and not self._of_the_question(factor, rtol)
 
     def _of_the_question(self, factor: float, rtol: float) -> bool:
-        """Whether a factor is a quotient or a product of two counts, numbers that were drawn, or one more or less than one drawn."""
+        """Whether a factor is a quotient or a product of two numbers of the question.
+
+        These are small counts, and the numbers that were drawn, plus or minus one.
+        """
         numbers = {*COUNTS, *(n + more for n in self.drawn for more in (-1, 0, 1) if n + more > 0)}
         pairs = itertools.product(numbers, repeat=2)
         return any(is_close(factor, made, rtol) for a, b in pairs for made in (a / b, a * b, 1 / (a * b)))

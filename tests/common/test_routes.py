@@ -10,7 +10,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.common.journeys import Journey, journeys
+from grader.common.routes import Route, routes
 from tests.clock.programs import read
 
 N, ROWS = 4, 48
@@ -18,8 +18,8 @@ ROUND = [(i, (i + 1) % N) for i in range(N)]
 BACK = [(i, (i - 1) % N) for i in range(N)]
 
 
-def found(local: Callable, mesh: dict[str, int] | None = None) -> list[Journey]:
-    return journeys(read(local, [((ROWS, 16), P("x"))], P("x"), mesh=mesh or {"x": N}))
+def found(local: Callable, mesh: dict[str, int] | None = None) -> list[Route]:
+    return routes(read(local, [((ROWS, 16), P("x"))], P("x"), mesh=mesh or {"x": N}))
 
 
 def written_out(a):
@@ -48,12 +48,12 @@ def scanned(a):
 
 @pytest.mark.parametrize("ring", [written_out, in_a_loop, scanned])
 def test_after_each_round_a_device_holds_what_set_out_one_further_away(ring: Callable) -> None:
-    (journey,) = found(ring)
-    assert journey.axes == ("x",) and len(journey.lines) == N - 1
-    assert journey.holds == tuple(tuple((d - after) % N for d in range(N)) for after in range(N))
+    (route,) = found(ring)
+    assert route.axes == ("x",) and len(route.lines) == N - 1
+    assert route.holds == tuple(tuple((d - after) % N for d in range(N)) for after in range(N))
 
 
-def test_two_ways_are_two_journeys_and_what_goes_alike_is_one() -> None:
+def test_two_ways_are_two_routes_and_what_goes_alike_is_one() -> None:
     def both(a):
         right, left, other = a, a, a * 2
         for _ in range(2):
@@ -71,13 +71,13 @@ def test_who_gets_nothing_holds_zeros_and_sends_them_on() -> None:
             a = lax.ppermute(a, "x", ROUND[:-1])
         return a
 
-    (journey,) = found(line)
-    assert journey.holds == ((0, 1, 2, 3), (None, 0, 1, 2), (None, None, 0, 1))
+    (route,) = found(line)
+    assert route.holds == ((0, 1, 2, 3), (None, 0, 1, 2), (None, None, 0, 1))
 
 
 def test_on_a_mesh_of_two_axes_devices_are_those_of_the_whole_mesh() -> None:
-    (journey,) = found(written_out, {"x": N, "y": 2})
-    assert journey.holds[1] == (6, 7, 0, 1, 2, 3, 4, 5)
+    (route,) = found(written_out, {"x": N, "y": 2})
+    assert route.holds[1] == (6, 7, 0, 1, 2, 3, 4, 5)
 
 
 def alone(a):
@@ -138,8 +138,8 @@ def reduced(a):
 
 @pytest.mark.parametrize("ring", [all_to_all, slots, slots_in_a_loop, whole_buffer, reduced])
 def test_a_ring_through_a_buffer_is_followed(ring: Callable) -> None:
-    (journey,) = found(ring)
-    assert journey.holds == tuple(tuple((d - after) % N for d in range(N)) for after in range(N))
+    (route,) = found(ring)
+    assert route.holds == tuple(tuple((d - after) % N for d in range(N)) for after in range(N))
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -164,7 +164,7 @@ def test_whatever_is_cut_from_a_buffer_and_put_into_it_holds_come_from_where_a_s
             held[target] = (sent[source], hops)
         for d in range(N):
             buffers[d][(d * 3 + put) % N] = held[d]
-    last = [(len(journey.lines), journey.holds[-1]) for journey in found(local)]
+    last = [(len(route.lines), route.holds[-1]) for route in found(local)]
     assert ((hops, tuple(source for source, _ in held)) in last) == (hops > 1)
 
 

@@ -1,8 +1,9 @@
-"""What goes round from device to device: permutes of which each sends on what the one before it brought.
+"""Routes of data from device to device: chains of permutes in which each sends on what the one before it brought.
 
-Followed through all that keeps an array's size element by element, sums and loops included, and through cuts of what came as a whole. A
-buffer remembers what was written where: of what is cut from it one can say whence it came, if the place is known, as on each device it
-is where it is computed from the device's number. What is multiplied as matrices or joined begins anew, for nobody can say from where it came.
+An array is followed through operations that keep its size, sums and loops included, and through cuts of what arrived as
+a whole. For a buffer the writes into it are kept, so a cut of it can be traced to a write if its place is known; a
+place that a device computes from its own number is known. A matmul or a concatenation begins anew: its elements have no
+single source.
 """
 
 from __future__ import annotations
@@ -18,17 +19,11 @@ MOST_STEPS = 20_000  # operations, loops written out
 MOST_HOPS = 64
 MOST_WRITES = 256  # into one buffer that are told apart
 KEEPS = {
-    "abs", "add", "and", "clamp", "convert", "copy", "divide", "exponential", "log", "maximum", "minimum", "multiply", "negate",
-    "power", "reshape", "rsqrt", "select", "shard", "sqrt", "subtract", "tanh", "transpose", "unshard",
+    "abs", "add", "and", "clamp", "convert", "copy", "divide", "exponential", "log", "maximum", "minimum", "multiply",
+    "negate", "power", "reshape", "rsqrt", "select", "shard", "sqrt", "subtract", "tanh", "transpose", "unshard",
 }  # fmt: skip
 STAYS = {"convert", "copy", "negate"}  # every element in its place
-CUTS = {
-    "slice",
-    "dynamic_slice",
-    "gather",
-    "broadcast_in_dim",
-    "reverse",
-}  # elements of their first operand, and no others
+CUTS = {"slice", "dynamic_slice", "gather", "broadcast_in_dim", "reverse"}  # elements of their first operand only
 
 Sources = tuple[int | None, ...]
 Place = tuple[int, ...]
@@ -36,7 +31,7 @@ Place = tuple[int, ...]
 
 @dataclass(frozen=True, eq=False)
 class Hop:
-    """One permute of a journey, the journey before it, and for every device whence comes what it holds then; None: zeros."""
+    """One permute of a route, the hop before it, and for every device the source of what it then holds; None: zeros."""
 
     op: Operation
     before: Hop | None
@@ -45,12 +40,13 @@ class Hop:
 
 
 @dataclass(frozen=True)
-class Journey:
-    """What travels in rounds.
+class Route:
+    """Data that permutes pass on, round by round.
 
     Attributes:
-        axes: the mesh axes along which it goes. lines: of each round, in the learner's source.
-        holds: before the first round and after each: for every device the one from which its part set out; None: zeros.
+        axes: the mesh axes that it moves along.
+        lines: the line of each round in the learner's source.
+        holds: before the first round and after each, for every device the source of what it holds; None: zeros.
     """
 
     axes: tuple[str, ...]
@@ -58,14 +54,14 @@ class Journey:
     holds: tuple[Sources, ...]
 
 
-def journeys(program: Operations) -> list[Journey]:
-    """All of two rounds or more, in program order, those that are alike once; none where the program is too long."""
+def routes(program: Operations) -> list[Route]:
+    """Return the routes of two rounds or more, in program order, each once; none if the program is too long."""
     walk = _Walk(program, math.prod(program.mesh.values()))
     try:
         walk.body(program.main, [walk.own] * len(program.main.arguments))
     except _TooLongError:
         return []
-    found = (_journey(hop, walk.own.sources) for hop in walk.ends() if hop.count > 1)
+    found = (_route(hop, walk.own.sources) for hop in walk.ends() if hop.count > 1)
     return list({(j.axes, j.holds): j for j in found}.values())
 
 
@@ -78,9 +74,11 @@ class _Held:
     """What is known of a value.
 
     Attributes:
-        sources: for every device whence its part set out. hop: the last of those that brought it; None: it is here from the first.
-        writes: what stands in it now in place of that, oldest first. mixed: so does other than these.
-        numbers: for every device which integer it is, where it is a single one and that is known.
+        sources: for every device the source of its part.
+        hop: the last one that brought it; None: it never moved.
+        writes: blocks that were written over it, oldest first.
+        mixed: something unknown was written over it, too.
+        numbers: for every device its value, if it is a single integer that is known.
     """
 
     sources: Sources
@@ -100,7 +98,7 @@ class _Held:
 
 @dataclass(frozen=True, eq=False)
 class _Write:
-    """A block of a buffer: where it begins on each device (None: it is not written there), its shape, and what stands there."""
+    """A block of a buffer: where it begins on each device (None: not written there), its shape, and its content."""
 
     starts: tuple[Place | None, ...]
     shape: Place
@@ -255,7 +253,7 @@ def _standing(held: _Held, device: int, start: Place | None, shape: Place) -> _H
     return _Held(held.sources, held.hop)
 
 
-def _journey(last: Hop, own: Sources) -> Journey:
+def _route(last: Hop, own: Sources) -> Route:
     hops: list[Hop] = []
     hop: Hop | None = last
     while hop is not None:
@@ -263,4 +261,4 @@ def _journey(last: Hop, own: Sources) -> Journey:
         hop = hop.before
     hops.reverse()
     axes = [axis for hop in hops if hop.op.communication for axis in hop.op.communication.axes]
-    return Journey(tuple(dict.fromkeys(axes)), tuple(hop.op.line for hop in hops), (own, *(hop.holds for hop in hops)))
+    return Route(tuple(dict.fromkeys(axes)), tuple(hop.op.line for hop in hops), (own, *(hop.holds for hop in hops)))

@@ -1,0 +1,102 @@
+"""Facts as intervals: what they are at least and at most, over all paths through a program and over all devices."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+COUNTABLE = 1 << 256
+
+
+@dataclass(frozen=True, eq=False)
+class Interval:
+    """What a fact is at least and at most, over all paths through a program and over all devices.
+
+    What is required must hold for ``least``, what is budgeted for ``most``. One that is exact equals its number.
+    """
+
+    least: float
+    most: float
+
+    def __post_init__(self) -> None:
+        """Cap both at COUNTABLE: loops in loops multiply to numbers that no float can hold."""
+        object.__setattr__(self, "least", min(self.least, COUNTABLE))
+        object.__setattr__(self, "most", self.most if self.most <= COUNTABLE else math.inf)
+
+    @classmethod
+    def of(cls, value: Any) -> Interval:
+        """From a number, or from what ``dataclasses.asdict`` and JSON made of an interval.
+
+        Raises ValueError for what is no interval of numbers from 0 on.
+        """
+        if isinstance(value, Interval):
+            return value
+        least, most = (value["least"], value["most"]) if isinstance(value, Mapping) else (value, value)
+        if not all(isinstance(n, int | float) and not isinstance(n, bool) for n in (least, most)):
+            raise ValueError("an interval has two numbers")
+        if not 0 <= least <= most or least == math.inf:
+            raise ValueError(f"there is nothing from {least} to {most}")
+        return cls(least, most)
+
+    @property
+    def known(self) -> bool:
+        """Whether there is a most at all."""
+        return self.most != math.inf
+
+    @property
+    def exact(self) -> bool:
+        return self.least == self.most
+
+    def __add__(self, other: Interval | float) -> Interval:
+        other = Interval.of(other)
+        return Interval(self.least + other.least, self.most + other.most)
+
+    def __mul__(self, other: Interval | float) -> Interval:
+        other = Interval.of(other)
+        # What never runs costs nothing, whatever one round of it would cost.
+        most = self.most * other.most if self.most and other.most else 0
+        return Interval(self.least * other.least, most)
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def either(self, other: Interval) -> Interval:
+        """What holds when one of the two is the case."""
+        return Interval(min(self.least, other.least), max(self.most, other.most))
+
+    def __eq__(self, other: object) -> bool:
+        if isinstance(other, Interval):
+            return (self.least, self.most) == (other.least, other.most)
+        return isinstance(other, int | float) and self.least == self.most == other
+
+    def __hash__(self) -> int:
+        return hash(self.least) if self.exact else hash((self.least, self.most))
+
+    def __str__(self) -> str:
+        """``3``, ``0 to 3`` or ``2 or more``."""
+        if not self.known:
+            return f"{self.least:g} or more"
+        return f"{self.most:,}" if self.exact else f"{self.least:,} to {self.most:,}"
+
+
+UNKNOWN = Interval(0, math.inf)
+NOTHING, ONCE = Interval(0, 0), Interval(1, 1)
+Path = tuple[tuple[int, int, int], ...]
+
+
+def sum_over_paths(parts: Iterable[tuple[Path, Interval]]) -> Interval:
+    """The sum of what may happen on these paths; of the branches of a conditional one is taken."""
+    found, cases = NOTHING, {}
+    for path, value in parts:
+        if path:
+            case, branch, branches = path[0]
+            cases.setdefault((case, branches), {}).setdefault(branch, []).append((path[1:], value))
+        else:
+            found += value
+    for (_, branches), taken in cases.items():
+        sums = [sum_over_paths(inside) for inside in taken.values()]
+        if len(sums) < branches:  # some branch has no collective
+            sums.append(NOTHING)
+        found += Interval(min(s.least for s in sums), max(s.most for s in sums))
+    return found

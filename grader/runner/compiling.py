@@ -1,0 +1,168 @@
+"""Admitted programs are compiled here, for the devices of this process. No learner Python."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable
+from copy import copy
+from typing import Any
+
+import jax
+from jax.sharding import NamedSharding
+from jaxlib.mlir import ir
+
+from grader.runner import facts, hlo, ragged
+from grader.runner.admission import Refused, walk
+from grader.runner.lru import LRUCache
+from grader.runner.program import Program
+from grader.wire.backends import CPU
+from grader.wire.frames import decode, dtype_of
+from grader.wire.limits import MAX_MEMORY
+from grader.wire.text import one_line, without_marks
+
+MAX_STAND_INS = 64
+# Code is generated for small inputs and runs a few times: optimizing it takes longer than it saves.
+# Collectives and memory are settled before code generation and stay as they are.
+QUICKLY: dict[str, Any] = {
+    "xla_backend_optimization_level": 0,
+    # Until JAX 0.11: each fusion would go through MLIR, with a context of its own,
+    "xla_cpu_use_fusion_emitters": False,
+    # and each part of the program through LLVM.
+    "xla_cpu_parallel_codegen_split_count": 1,
+    # A library that prepares sums and matmuls when they first run, on each device.
+    "xla_cpu_experimental_ynn_fusion_type": "",
+}
+PRODUCTS = {"stablehlo.dot_general", "stablehlo.convolution"}  # whose factors a device may round
+HIGHEST = "[#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]"
+NOT_KNOWN = re.compile(r"No such compile option: '(\w+)'")
+
+
+def on_phase(phase: str) -> None:
+    """Called before each phase, ``compiling`` or ``executing``. A worker replaces it to report the phase."""
+
+
+class CannotRun(Exception):
+    """XLA refuses or fails to run an admitted program; the message is for the learner."""
+
+
+@dataclasses.dataclass(frozen=True)
+class Compiled:
+    """An executable on the mesh, and what is known of it without running it."""
+
+    call: Any
+    mesh: Any
+    shardings: list[NamedSharding]
+    about: dict[str, Any]
+
+
+_stand_ins: LRUCache[Any] = LRUCache(MAX_STAND_INS, lambda _: 1)
+
+
+def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], found: facts.Facts) -> Compiled:
+    """Compile the one form of a program, with its own collectives marked (see ``hlo.added_by_compiler``).
+
+    Args:
+        found: facts of the source. Where they lack the arithmetic, it is counted in the compiled program.
+    """
+    sizes = dict(mesh.shape)
+    shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
+    # The program states its types; a mesh that a notebook set must not change them.
+    with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
+        module = program.module()
+        marked = facts.read(module, sizes, set()).marked if ragged.spell_out(module) else found.marked
+        facts.mark(module)
+        compiled = compiled_for(program, module, arguments, shardings, quickly)
+    memory = checked_memory(compiled, mesh.size)
+    text = compiled.as_text() or ""
+    about = {"memory": memory, "added": [dataclasses.asdict(c) for c in hlo.added_by_compiler(text, sizes, marked)]}
+    if found.flops is None or found.dot_flops is None:
+        cost = hlo.compiled_cost(text)
+        about |= {"compiled_flops": dataclasses.asdict(cost.flops), "compiled_dots": dataclasses.asdict(cost.dots)}
+    return Compiled(compiled, mesh, shardings, about)
+
+
+def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, Any]], exact: bool) -> Compiled:
+    """Compile the one form of a program for an accelerator, or for several processes, with the usual options.
+
+    Args:
+        exact: compute every matmul in float32.
+    """
+    shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
+    with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
+        module = program.module()
+        if jax.default_backend() == CPU.platform:  # others have a ragged all-to-all of their own
+            ragged.spell_out(module)
+        products = [op for op in walk(module.operation) if op.name in PRODUCTS]
+        if exact:
+            with module.context:
+                for op in products:
+                    op.attributes["precision_config"] = ir.Attribute.parse(HIGHEST)
+        compiled = compiled_for(program, module, arguments, shardings, lambda lowered: lowered.compile())
+    if jax.default_backend() == CPU.platform:  # others have a memory of their own, and say when it is too small
+        checked_memory(compiled, mesh.size)
+    return Compiled(compiled, mesh, shardings, {"products": bool(products)})
+
+
+def compiled_for(
+    program: Program,
+    module: Any,
+    arguments: list[dict[str, Any]],
+    shardings: list[NamedSharding],
+    compile_: Callable[[Any], Any],
+) -> Any:
+    """Return the executable of ``module``, which is the program's. Raises CannotRun."""
+    lowered = standing_in(module, program, arguments, shardings)
+    on_phase("compiling")
+    try:
+        return compile_(lowered)
+    except Exception as error:  # many kinds, by the pass of XLA that refuses
+        raise CannotRun(reason("XLA cannot compile it", error)) from error
+
+
+def quickly(lowered: Any) -> Any:
+    """Compile with those options of ``QUICKLY`` that this XLA has."""
+    while True:
+        try:
+            return lowered.compile(compiler_options=QUICKLY)
+        except jax.errors.JaxRuntimeError as error:
+            unknown = NOT_KNOWN.search(str(error))
+            if unknown is None or QUICKLY.pop(unknown[1], None) is None:
+                raise
+
+
+def standing_in(module: Any, program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
+    """Wrap a module as if JAX had lowered a function to it, so that JAX places arguments and assembles results."""
+    key = repr((arguments, program.results)), *shardings
+    lowered = copy(_stand_ins.get(key, lambda: lowered_stand_in(program, arguments, shardings)))
+    lowered._lowering = copy(lowered._lowering)
+    lowered._lowering._hlo = module
+    return lowered
+
+
+def lowered_stand_in(program: Program, arguments: list[dict[str, Any]], shardings: list[NamedSharding]) -> Any:
+    """Lower a function with a program's arguments and results; ``standing_in`` replaces its module by the program's."""
+
+    def same_results(*_: Any) -> tuple:
+        return tuple(jax.numpy.zeros(shape, dtype_of(dtype)) for shape, dtype in program.results)
+
+    shapes = [jax.ShapeDtypeStruct(tuple(a["shape"]), dtype_of(a["dtype"])) for a in arguments]
+    lowered: Any = jax.jit(same_results, keep_unused=True, in_shardings=tuple(shardings)).lower(*shapes)
+    lowered._lowering._hlo = None
+    return lowered
+
+
+def checked_memory(compiled: Any, devices: int) -> int:
+    """Return bytes of temporary memory per device. Raises Refused if all memory of all devices is above MAX_MEMORY."""
+    memory = compiled.memory_analysis()
+    if memory is None:
+        return 0
+    each = memory.temp_size_in_bytes + memory.output_size_in_bytes + memory.argument_size_in_bytes
+    if each * devices > MAX_MEMORY:
+        needs = f"{each * devices / 2**20:,.0f} MiB over all devices"
+        raise Refused(f"the program needs {needs}; {MAX_MEMORY >> 20} MiB are the limit")
+    return int(memory.temp_size_in_bytes)
+
+
+def reason(what: str, error: Exception) -> str:
+    return f"{what}: {type(error).__name__}: {without_marks(one_line(error))[:300]}"

@@ -1,0 +1,33 @@
+"""A cache that forgets what was used least recently."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class LRUCache(Generic[T]):
+    """Values that are slow to make, by key: many submissions hold the same program.
+
+    Args:
+        most: how much is kept, in the unit of ``size``.
+        size: the size of one value.
+    """
+
+    def __init__(self, most: int, size: Callable[[T], int]) -> None:
+        self.most, self.size, self.held = most, size, 0
+        self._values: OrderedDict[Hashable, T] = OrderedDict()
+
+    def get(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return the value of this key; make it if it is not kept."""
+        if key in self._values:
+            self._values.move_to_end(key)
+            return self._values[key]
+        value = self._values[key] = make()
+        self.held += self.size(value)
+        while self.held > self.most:
+            self.held -= self.size(self._values.popitem(last=False)[1])
+        return value
