@@ -127,7 +127,7 @@ def count_devices(devices: int) -> Line:
 
 
 def accelerator(backend: Backend) -> Line:
-    """Whether programs can be run on such devices here. Where none can be, JAX is not asked, which may take it minutes."""
+    """Whether programs can run on such devices here. JAX, which may take minutes, is asked only if a driver is there."""
     name = f"backend {backend.name}"
     if not drivers.packages(backend):
         return Line(name, False, f"JAX has no driver for it; on a machine that has one: {backend.install}")

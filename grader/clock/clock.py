@@ -44,7 +44,8 @@ def timeline(
     spans = sorted(found.spans, key=lambda s: (s.start, s.lane != COMPUTE, s.lane, s.number))
     return Timeline(
         place.slice.chip.name, place.slice.shape, place.axes, profile, laid.length, laid.busy, tuple(spans),
-        tuple(found.loops), tuple(_collectives(laid, 1)), tuple(_critical(laid)), laid.flops, laid.memory, laid.products,
+        tuple(found.loops), tuple(_collectives(laid, 1)), tuple(_critical(laid)), laid.flops, laid.memory,
+        laid.products,
     )  # fmt: skip
 
 
@@ -86,7 +87,7 @@ def _span(body: LaidBody, i: int, unit: Unit, lane: str, start: int, rounds: tup
 
 
 def what(body: LaidBody, i: int) -> str:
-    """What a unit is called: a collective with its axes, a kernel by what it is about and a few of what is fused into it."""
+    """The name of a unit: a collective and its axes; a kernel's main operation and a few of those fused into it."""
     unit = body.fused.units[i]
     if unit.root.communication is not None:
         return f"{unit.root.communication.kind} over {' and '.join(unit.root.communication.axes)}"

@@ -26,7 +26,7 @@ ASYNCHRONOUS: dict[str, frozenset[str]] = {
     "v5e": frozenset({"permute", "all_gather"}),
     "7x": frozenset({"permute", "all_gather", "reduce_scatter", "all_reduce"}),
 }
-"""Kinds of collectives that run beside the core, by profile: seen in programs that the TPU compiler made of each chip."""
+"""Kinds of collectives that run beside the core, by profile: seen in programs that the TPU compiler made for each."""
 
 
 class Untimed(Exception):

@@ -17,9 +17,10 @@ from grader.wire.operations import Body, Communication, Operation, Operations
 EIGHT_BITS = {"int8", "uint8", "int4", "uint4"}
 # Outside shard_map these move nothing between devices.
 ELEMENT_BY_ELEMENT = {
-    "abs", "add", "and", "broadcast_in_dim", "clamp", "compare", "constant", "convert", "cosine", "divide", "exponential",
-    "exponential_minus_one", "floor", "iota", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate",
-    "not", "or", "power", "reshape", "rsqrt", "select", "sign", "sine", "sqrt", "subtract", "tanh", "xor",
+    "abs", "add", "and", "broadcast_in_dim", "clamp", "compare", "constant", "convert", "cosine", "divide",
+    "exponential", "exponential_minus_one", "floor", "iota", "log", "log_plus_one", "logistic", "maximum",
+    "minimum", "multiply", "negate", "not", "or", "power", "reshape", "rsqrt", "select", "sign", "sine", "sqrt",
+    "subtract", "tanh", "xor",
 }  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Memory by liveness: arguments stay; what a unit makes lives from its start to the end of the last that uses it.
 
-What is fused takes none. A value that an operation writes over, because nobody needs it as it was, and the value it becomes
-are one buffer; so are what a loop is given and what it gives back. What a loop only reads stays where it is.
+What is fused takes none. A value that an operation writes over, because nobody needs it as it was, and the value it
+becomes are one buffer; so are what a loop is given and what it gives back. What a loop only reads stays where it is.
 """
 
 from __future__ import annotations

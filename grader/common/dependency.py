@@ -152,7 +152,7 @@ class Dependency:
         return found
 
     def before(self, number: int, *, within: int | None = None) -> set[int]:
-        """The operations that this one waits for on some path: the inverse of ``may``, where ``within`` is explained."""
+        """The operations that this one waits for on some path: the inverse of ``may``, which explains ``within``."""
         found: set[int] = set()
         seen: set[int] = set()
         left = [*self.places[number].op.operands, *self.places[number].under]
@@ -282,7 +282,7 @@ class _Surely:
             self.waits[value] = inside or (last and (bool(op.rounds) or self.of(op.operands[i])))
 
     def carried(self, op: Operation) -> list[bool]:
-        """Whether each value that a loop carries is waited for: at first as given, later as the round before left it."""
+        """Whether each value that a loop carries is waited for: as it was given, then as the round before left it."""
         condition, body = op.bodies
         found: list[bool] = []
         for i, first in enumerate(op.operands):

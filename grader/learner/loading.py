@@ -47,7 +47,8 @@ class Program:
         def note(module: str, line: int, chunk: str) -> None:
             known = [f for f in self.faults if f["kind"] == "absent" and f["type"] == module]
             if not known:
-                self.faults.append({"kind": "absent", "message": module, "line": line, "file": chunk, "type": module, "chunk": chunk})  # fmt: skip
+                about = {"message": module, "type": module, "line": line, "file": chunk, "chunk": chunk}
+                self.faults.append({"kind": "absent"} | about)
 
         def guarded(chunk: str, line: int) -> bool:
             return chunk not in self.files or line in guarded_lines(self.files[chunk])

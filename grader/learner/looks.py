@@ -21,13 +21,17 @@ from grader.wire.limits import MAX_LOOKS
 
 # What an array that was computed can say besides its type. All but LAYOUT shows values.
 ATTRIBUTES = {
-    "sharding", "committed", "device", "is_fully_addressable", "is_fully_replicated", "addressable_shards", "global_shards",
+    "sharding", "committed", "device", "is_fully_addressable", "is_fully_replicated", "addressable_shards",
+    "global_shards",
 }  # fmt: skip
 CALLED = {
     "devices", "on_device_size_in_bytes", "addressable_data", "item", "tolist", "tobytes", "__array__", "__bool__",
     "__int__", "__float__", "__complex__", "__index__", "__format__",
 }  # fmt: skip
-LAYOUT = {"sharding", "committed", "device", "devices", "is_fully_addressable", "is_fully_replicated", "on_device_size_in_bytes"}  # fmt: skip
+LAYOUT = {
+    "sharding", "committed", "device", "devices", "is_fully_addressable", "is_fully_replicated",
+    "on_device_size_in_bytes",
+}  # fmt: skip
 
 
 class Asked(BaseException):

@@ -85,8 +85,8 @@ def render_appeal(appeal: Appeal) -> str:
         for one in appeal.facts
     ]
     return render(
-        "appeal.html.j2", appeal=appeal, exercise=appeal.exercise, facts=facts, audience="staff", look=class_of, heading=2,
-        code=_code, block=_block,
+        "appeal.html.j2", appeal=appeal, exercise=appeal.exercise, facts=facts, audience="staff", look=class_of,
+        heading=2, code=_code, block=_block,
     )  # fmt: skip
 
 

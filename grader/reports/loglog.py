@@ -34,7 +34,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture ready to draw. ``looks``: colour and outline of each group; ``ends``: of the line on which predictions hold."""
+    """A picture ready to draw. ``looks``: colour and outline of each group."""
 
     width: float
     height: float
@@ -64,7 +64,7 @@ def draw_plot(points: Sequence[Point], heading: str) -> Plot:
         return round(TOP + SIDE - (math.log10(value) - low) * unit, 1)
 
     groups = list(dict.fromkeys(p.group for p in points))
-    told = [f"{p.group} {p.name}: predicted {show_seconds(p.predicted)}, measured {show_seconds(p.measured)}" for p in points]  # fmt: skip
+    texts = [_in_words(point) for point in points]
     tens = [10.0**power for power in range(low, high + 1, step)]
     return Plot(
         width=LEFT + SIDE + LEGEND,
@@ -74,11 +74,19 @@ def draw_plot(points: Sequence[Point], heading: str) -> Plot:
         side=SIDE,
         heading=clean(heading, 100),
         ticks=[(x(ten), y(ten), show_seconds(ten)) for ten in tens],
-        marks=[Mark(x(p.predicted), y(p.measured), groups.index(p.group), text) for p, text in zip(points, told, strict=True)],
+        marks=[
+            Mark(x(p.predicted), y(p.measured), groups.index(p.group), text)
+            for p, text in zip(points, texts, strict=True)
+        ],
         legend=[(TOP + 14 + 22 * i, i, clean(group, 40)) for i, group in enumerate(groups)],
         looks=[(PALETTE[i % len(PALETTE)], SHAPES[i % len(SHAPES)]) for i in range(len(groups))],
-        alt=clean(f"{heading}, logarithmic axes. {'; '.join(told)}", 4000),
-    )  # fmt: skip
+        alt=clean(f"{heading}, logarithmic axes. {'; '.join(texts)}", 4000),
+    )
+
+
+def _in_words(point: Point) -> str:
+    times = f"predicted {show_seconds(point.predicted)}, measured {show_seconds(point.measured)}"
+    return f"{point.group} {point.name}: {times}"
 
 
 def show_seconds(seconds: float) -> str:

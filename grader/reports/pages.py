@@ -83,7 +83,7 @@ def _script() -> str:
 
 
 def render_similar(compared: Mapping[str, Comparison], most: int) -> str:
-    """Works that are alike, by module, side by side; for the staff. Names and texts have been through ``clean_code``."""
+    """Similar submissions side by side, by module; for the staff. Names and texts have been through ``clean_code``."""
     shown = lines(compared, most)
     pairs = [pair for of in compared.values() for pair in of.pairs]
     unusual = sum(pair.unusual for pair in pairs) - sum(line.pair.unusual for line in shown)

@@ -1,4 +1,4 @@
-"""What a failed result has to draw of the learner's program: it in time, on the rooflines, and what goes round in it."""
+"""Pictures of the learner's program with a failed result: its timeline, its rooflines, its routes."""
 
 from __future__ import annotations
 

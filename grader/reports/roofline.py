@@ -1,4 +1,4 @@
-"""A program on the rooflines of its chip: how fast its products and its step compute, against how much they compute per byte."""
+"""A program on the rooflines of its chip: FLOP/s of its matmuls and of its step, against FLOPs per byte."""
 
 from __future__ import annotations
 
@@ -82,7 +82,8 @@ def roofline_text(roofline: Roofline) -> list[str]:
     chip = roofline.chip
     ridges = {per: chip.bf16 / bandwidth for per, bandwidth in roofline.roofs.items()}
     lines = [
-        f"on the rooflines of {chip.name}: {show_rate(chip.bf16)} from {ridges['HBM byte']:,.0f} FLOPs per HBM byte on, "
+        f"on the rooflines of {chip.name}: "
+        f"{show_rate(chip.bf16)} from {ridges['HBM byte']:,.0f} FLOPs per HBM byte on, "
         f"and from {ridges['byte sent']:,.0f} per byte sent (one ring, both ways)"
     ]
     for point in roofline.points:

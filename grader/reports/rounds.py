@@ -20,8 +20,10 @@ class Rounds:
     """A route as a table.
 
     Attributes:
-        caption: what it is of. devices: names of the columns.
-        rows: what a round is called, its line (None where none is), and the column from which each device's part set out; None: zeros.
+        caption: the axes, and what a cell is.
+        devices: names of the columns.
+        rows: what a round is called, its line (None where none is), and the column from which each device's part set
+            out; None: zeros.
         left: how many rounds before the last are not among them.
     """
 

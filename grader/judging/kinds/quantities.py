@@ -13,7 +13,7 @@ from grader.judging.reading import Answer, parse
 from grader.judging.units import DIMENSIONS, OF_DATA, show, unit_of
 
 EXACT = 1e-4
-"""How near an answer must be to the kB/KiB slip: it is only 2.4 %, and a formula's (N + 1) / N comes near its powers."""
+"""How near an answer must be to the kB/KiB slip: that is only 2.4 %, and (N + 1) / N comes near its powers."""
 COUNTS = range(1, 9)
 """Numbers that are in many formulas, beside those that were drawn."""
 
