@@ -9,16 +9,16 @@ from grader.clock.clock import timeline
 from grader.clock.collectives import ASYNCHRONOUS, Untimed
 from grader.clock.compiled import replayed
 from grader.clock.memory import live_memory
-from grader.clock.placement import Place, Slice, placed
-from grader.clock.timeline import COMPUTE, CollectiveTime, Loop, Memory, Share, Span, Timeline
+from grader.clock.placement import Placement, Slice, placed
+from grader.clock.timeline import COMPUTE, CollectiveTime, LiveMemory, Loop, Share, Span, Timeline
 
 __all__ = [
     "ASYNCHRONOUS",
     "COMPUTE",
     "CollectiveTime",
+    "LiveMemory",
     "Loop",
-    "Memory",
-    "Place",
+    "Placement",
     "Share",
     "Slice",
     "Span",

@@ -8,7 +8,7 @@ from grader.clock.collectives import ASYNCHRONOUS
 from grader.clock.kernels import GIVEN, Unit
 from grader.clock.laying import LaidBody, Laying
 from grader.clock.memory import title
-from grader.clock.placement import Place, Slice, placed
+from grader.clock.placement import Placement, Slice, placed
 from grader.clock.timeline import COMPUTE, CollectiveTime, Loop, Span, Timeline
 from grader.hardware.chips import unknown
 from grader.wire.operations import Operations
@@ -19,7 +19,7 @@ PLAIN = GIVEN | {"convert", "broadcast_in_dim", "reshape", "shard", "unshard"}
 
 def timeline(
     program: Operations,
-    on: str | Slice | Place,
+    on: str | Slice | Placement,
     *,
     axes: Mapping[str, Sequence[int]] | None = None,
     profile: str = "ideal",
@@ -37,7 +37,7 @@ def timeline(
     """
     if profile not in ASYNCHRONOUS:
         raise ValueError(unknown("profile", profile, list(ASYNCHRONOUS)))
-    place = on if isinstance(on, Place) else placed(on, program.mesh, axes)
+    place = on if isinstance(on, Placement) else placed(on, program.mesh, axes)
     laid = Laying(program, place, profile).body(program.main, outermost=True)
     found = _Found()
     found.body(laid, 0, ())

@@ -87,7 +87,7 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Place:
+class Placement:
     """A mesh on a slice.
 
     Attributes:
@@ -166,7 +166,7 @@ def _path(shape: Sequence[int]) -> list[tuple[int, ...]]:
     return found
 
 
-def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence[int]] | None = None) -> Place:
+def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence[int]] | None = None) -> Placement:
     """A mesh on a slice: each mesh axis on one or more whole axes of it.
 
     Args:
@@ -191,9 +191,9 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
         chosen = {axis: tuple(axes.get(axis, ())) for axis in real}
         if not _fits(chosen, real, chips, free):
             raise ValueError(f"the mesh {shown} does not lie on {chips} as axes={dict(axes)!r} says")
-        return Place(chips, dict(mesh), chosen)
+        return Placement(chips, dict(mesh), chosen)
     for chosen in _choices(list(real.items()), chips, free):
-        return Place(chips, dict(mesh), chosen)
+        return Placement(chips, dict(mesh), chosen)
     raise ValueError(f"the mesh {shown} does not lie on {chips}: each of its axes needs whole axes of the slice")
 
 

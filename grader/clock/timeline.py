@@ -87,7 +87,7 @@ class CollectiveTime:
 
 
 @dataclass(frozen=True)
-class Memory:
+class LiveMemory:
     """Bytes on one device by liveness: arguments stay, a result lives from its start to its last use.
 
     Attributes:
@@ -154,7 +154,7 @@ class Timeline:
     collectives: tuple[CollectiveTime, ...]
     critical: tuple[int, ...]
     flops: int
-    memory: Memory
+    memory: LiveMemory
     products: int
 
     @property

@@ -34,7 +34,7 @@ LAYOUT = {
 }  # fmt: skip
 
 
-class Asked(BaseException):
+class ArrayRead(BaseException):
     """Stops a trace where learner code looks at an array that nobody has computed yet."""
 
     def __init__(self, array: Any) -> None:
@@ -78,7 +78,7 @@ class Looks:
         if number >= MAX_LOOKS:
             return None
         if number >= len(self.shown):
-            raise Asked(array)
+            raise ArrayRead(array)
         found = self.shown[number]
         if found is None or (found.shape, found.dtype) != (array.shape, array.dtype):
             return None
@@ -137,7 +137,7 @@ def _settled(
         while True:
             try:
                 return looks, export(watched)
-            except Asked:
+            except ArrayRead:
                 arrays = arrays or [jax.device_put(_made_up(s, d, sign), where) for s, d, where in arguments]
                 looks.shown.append(_computed(watched, static, arrays, so_far))
             except AssertionError as error:
@@ -152,7 +152,7 @@ def _computed(watched: Callable, static: Mapping[str, Any], arrays: Sequence[Any
     def until_the_look(*arrays: Any) -> Any:
         try:
             watched(*arrays, **static)
-        except Asked as asked:
+        except ArrayRead as asked:
             return asked.array
         return None
 

@@ -25,7 +25,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Value:
+class ShownArray:
     """An array by name, what it is ("float32[8,3]"), and its values as text."""
 
     name: str
@@ -65,8 +65,8 @@ class Appeal:
     functions: Sequence[Code] = ()
     whole: Sequence[Code] = ()
     failed_on: str = ""
-    inputs: Sequence[Value] = ()
-    outputs: Sequence[Value] = ()
+    inputs: Sequence[ShownArray] = ()
+    outputs: Sequence[ShownArray] = ()
     facts: Sequence[Explained] = ()
     runs: Sequence[Run] = ()
     lines: Sequence[str] = ()

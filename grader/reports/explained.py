@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grader.clock import Memory, Timeline
+from grader.clock import LiveMemory, Timeline
 from grader.common.intervals import NOTHING, Interval
 from grader.common.layout import show_spec
 from grader.common.observation import Collective, Fault, total
@@ -65,7 +65,7 @@ class Explained:
     flops: Interval = NOTHING
     dot_flops: Interval = NOTHING
     ran: bool = True
-    live: Memory | None = None
+    live: LiveMemory | None = None
     routes: Sequence[Route] = ()
     elsewhere: str = ""
     measured: str = ""

@@ -24,7 +24,7 @@ from grader.reports.explained_text import collective_text
 from grader.reports.histogram import answer_histogram, score_histogram
 from grader.reports.inline_styles import INLINE_STYLES
 from grader.reports.leaderboard import Board, milliseconds
-from grader.reports.loglog import Point, draw_plot
+from grader.reports.loglog import MeasuredPoint, draw_plot
 from grader.reports.on_chip import OnChip, bare_lines, differences, facts
 from grader.reports.pictures import Picture, describe, pictures
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
@@ -163,7 +163,7 @@ def timelines_svg(timelines: Mapping[str, Timeline], width: float = 760.0) -> st
     return template.render(chart=draw_chart(timelines, width), standalone=True)
 
 
-def loglog_svg(points: Sequence[Point], heading: str) -> str:
+def loglog_svg(points: Sequence[MeasuredPoint], heading: str) -> str:
     """Predicted against measured, as an SVG file on white."""
     return _environment().get_template("loglog.svg.j2").render(plot=draw_plot(points, heading))
 

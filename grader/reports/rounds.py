@@ -98,7 +98,7 @@ def _name(name: str, line: int | None) -> str:
 
 
 @dataclass(frozen=True)
-class Cell:
+class RoundCell:
     """What one device holds; no colour: zeros."""
 
     x: float
@@ -117,7 +117,7 @@ class RoundsSvg:
     heads: list[tuple[float, str]]
     names: list[tuple[float, str]]
     left: float
-    cells: list[Cell]
+    cells: list[RoundCell]
     caption: str
     alt: str
 
@@ -131,7 +131,7 @@ def draw_rounds(rounds: Rounds) -> RoundsSvg:
     left = round(max(map(len, names)) * CHAR + 10, 1)
     tops = [ROW * (i + 1) for i in range(len(names))]
     cells = [
-        Cell(
+        RoundCell(
             round(left + cell * column, 1),
             y,
             "0s" if source is None else rounds.devices[source],

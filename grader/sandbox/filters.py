@@ -120,10 +120,10 @@ def forbid_calls() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     code = ctypes.create_string_buffer(program, len(program))
 
-    class Program(ctypes.Structure):
+    class FilterProgram(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
 
-    about = Program(len(program) // 8, ctypes.addressof(code))
+    about = FilterProgram(len(program) // 8, ctypes.addressof(code))
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if libc.prctl(PR_SET_SECCOMP, 2, ctypes.byref(about), 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "cannot install the system call filter")

@@ -57,7 +57,7 @@ class Worker:
         self._retired = False
         self._phase = "starting"
         self._stderr: Any = None
-        self._begun: processes.Begun | None = None
+        self._begun: processes.WorkerProcess | None = None
         self._heard = 0  # length of standard error when the current request was made
 
     def start(self) -> None:

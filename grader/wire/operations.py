@@ -197,13 +197,13 @@ def _read(text: str) -> Operations:
 def from_json(data: Any) -> Operations:
     """The inverse of ``to_json`` for data from another process. Raises BadFrame for what is no program."""
     try:
-        return _Reading(data).program()
+        return _OperationsDecoder(data).program()
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise BadFrame(f"not a program: {error}") from error
 
 
 @dataclass
-class _Reading:
+class _OperationsDecoder:
     """JSON taken apart: each value is made once, and before it is used."""
 
     data: Any
