@@ -127,7 +127,7 @@ def count_devices(devices: int) -> MachineCheck:
 
 
 def accelerator(backend: Backend) -> MachineCheck:
-    """Whether programs can run on such devices here. JAX, which may take minutes, is asked only if a driver is there."""
+    """Whether programs can run on such devices here. JAX may take minutes, so it is asked only if there is a driver."""
     name = f"backend {backend.name}"
     if not drivers.packages(backend):
         return MachineCheck(name, False, f"JAX has no driver for it; on a machine that has one: {backend.install}")
