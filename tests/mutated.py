@@ -7,11 +7,11 @@ import textwrap
 from pathlib import Path
 
 from grader.authoring.mutants.making import Mutant, mutants_of, variations
-from grader.authoring.mutants.nodes import About
+from grader.authoring.mutants.nodes import TaskContext
 from grader.course.loading import Course, load_course
 
-PLAIN = About(plain=True)
-TRACED = About()
+PLAIN = TaskContext(plain=True)
+TRACED = TaskContext()
 EXERCISE = '''"""# Two tasks
 
 With a hole in the checks of each.
@@ -67,11 +67,11 @@ def total_value(seen):
 '''
 
 
-def made(source: str, operator: str, about: About = TRACED) -> set[str]:
+def made(source: str, operator: str, context: TaskContext = TRACED) -> set[str]:
     """What an operator makes of the statements in a function's body."""
     module = ast.parse("def f():\n" + textwrap.indent(source, "    "))
     whole = ast.unparse(module)
-    found = {text for name, _, text in variations(module, module.body[0], about) if name == operator}
+    found = {text for name, _, text in variations(module, module.body[0], context) if name == operator}
     return {textwrap.dedent(text.split("\n", 1)[1]) for text in found - {whole}}
 
 

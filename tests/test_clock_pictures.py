@@ -11,7 +11,7 @@ from types import ModuleType
 
 import pytest
 
-from grader.authoring.verify import wide_lines
+from grader.authoring.declarations import wide_lines
 from tests.commands import ROOT
 
 

@@ -21,7 +21,6 @@ from grader.exercise import Exercise, integers, normal
 from grader.expect import (
     Failure,
     expect_close,
-    expect_dtype,
     expect_equal,
     expect_outcomes,
     expect_spec,
@@ -139,11 +138,10 @@ def test_values_near_the_reference_pass_or_fail(got: Sharded, how: str, data: st
 @MANY
 @given(anything, specs)
 def test_layouts_of_any_kind_pass_or_fail(got: Any, spec: tuple) -> None:
-    for word in (lambda: expect_spec(got, P(*spec)), lambda: expect_dtype(got, "float32")):
-        try:
-            word()
-        except Failure as failure:
-            assert "\n" not in failure.reason
+    try:
+        expect_spec(got, P(*spec))
+    except Failure as failure:
+        assert "\n" not in failure.reason
 
 
 leaf = (

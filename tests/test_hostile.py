@@ -539,14 +539,14 @@ def look(body: str, functions: str = "", result: str = "tensor<8xf32>") -> facts
     ],
 )  # fmt: skip
 def test_unfit_programs_are_refused(body: str, reason: str):
-    with pytest.raises(admission.Refused, match=reason):
+    with pytest.raises(admission.ProgramRefused, match=reason):
         look(body + "\nreturn %0 : tensor<8xf32>")
 
 
 def test_too_many_operations_are_refused(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(admission, "MAX_OPS", 50)
     body = "\n".join(f"%{i + 1} = stablehlo.negate %{i} : tensor<8xf32>" for i in range(60))
-    with pytest.raises(admission.Refused, match="operations"):
+    with pytest.raises(admission.ProgramRefused, match="operations"):
         look(f"%0 = stablehlo.negate %a : tensor<8xf32>\n{body}\nreturn %60 : tensor<8xf32>")
 
 
@@ -554,7 +554,7 @@ def test_a_few_calls_that_stand_for_very_many_are_refused():
     function = "func.func private @f{i}(%a: tensor<8xf32>) -> tensor<8xf32> {{ %0 = func.call @f{j}(%a) : (tensor<8xf32>) -> tensor<8xf32> %1 = func.call @f{j}(%0) : (tensor<8xf32>) -> tensor<8xf32> return %1 : tensor<8xf32> }}"
     functions = "\n".join(function.format(i=i, j=i + 1) for i in range(60))
     last = "func.func private @f60(%a: tensor<8xf32>) -> tensor<8xf32> { return %a : tensor<8xf32> }"
-    with pytest.raises(admission.Refused, match="written out"):
+    with pytest.raises(admission.ProgramRefused, match="written out"):
         look("%0 = func.call @f0(%a) : (tensor<8xf32>) -> tensor<8xf32>\nreturn %0 : tensor<8xf32>", functions + last)
 
 

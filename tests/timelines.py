@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.clock.timeline import COMPUTE, CollectiveTime, Loop, Memory, Span, Timeline
+from grader.clock.timeline import COMPUTE, CollectiveTime, LiveMemory, Loop, Span, Timeline
 
 US = 1_000_000
 
@@ -31,7 +31,7 @@ def timeline(*spans: Span, step: float | None = None, loops: tuple[Loop, ...] = 
         "flops": 0,
         "products": products,
     }
-    memory = Memory(3 << 20, 1 << 20, 1 << 20, 1 << 20, "dot_general, line 14", 14)
+    memory = LiveMemory(3 << 20, 1 << 20, 1 << 20, 1 << 20, "dot_general, line 14", 14)
     return Timeline(step=last, busy=busy, spans=spans, loops=loops, collectives=found, memory=memory, **about | more)  # type: ignore[arg-type]
 
 

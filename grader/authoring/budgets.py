@@ -48,7 +48,7 @@ def _lines_of_run(known: Sequence[Explained]) -> list[str]:
 
 
 def _lines_of_timed(known: Sequence[Explained]) -> list[str]:
-    """The longest step, rounded up to a microsecond, and the kinds of collectives that are hidden as far as they can be."""
+    """The longest step, rounded up to a microsecond, and the kinds of collectives that every program overlaps."""
     found = [p.timeline for p in known if p.timeline is not None]
     if not found or len(found) < len(known):
         return []
@@ -81,9 +81,8 @@ def _collectives_line(programs: Sequence[Explained]) -> str:
     keys = dict.fromkeys(key for table in tables for key in table)
     budgets: dict[str, list[str]] = {}
     for kind, axes in keys:
-        real = [(p, table.get((kind, axes))) for p, table in zip(programs, tables, strict=True) if _moves(p, axes)]
-        counts = [(p, count.most) for p, count in real if count is not None and count.exact]
-        text = _count_formula(axes, counts) if len(counts) == len(real) else ""
+        counts = [(p, table.get((kind, axes))) for p, table in zip(programs, tables, strict=True) if _moves(p, axes)]
+        text = _exact_formula(axes, counts)
         if not text:
             return ""
         budgets.setdefault(kind, []).append(f"{_quoted(axes)}: {text}")
@@ -105,6 +104,12 @@ def _moves(p: Explained, axes: tuple[str, ...]) -> bool:
 
 def _quoted(axes: tuple[str, ...]) -> str:
     return f'"{axes[0]}"' if len(axes) == 1 else "(" + ", ".join(f'"{a}"' for a in axes) + ")"
+
+
+def _exact_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, Interval | None]]) -> str:
+    """See ``_count_formula``; '' if a program's count is missing or not exact."""
+    exact = [(p, count.most) for p, count in counts if count is not None and count.exact]
+    return _count_formula(axes, exact) if len(exact) == len(counts) else ""
 
 
 def _count_formula(axes: tuple[str, ...], counts: Sequence[tuple[Explained, float]]) -> str:

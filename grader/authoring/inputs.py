@@ -1,4 +1,4 @@
-"""Prove what calls are asked with: hidden sizes as awkward as public ones, and the same values whenever they are drawn."""
+"""Prove the inputs of calls: hidden sizes are as awkward as public ones, and drawing twice gives the same values."""
 
 from __future__ import annotations
 
@@ -14,7 +14,8 @@ from grader.judging.plan import arrays_of, plan
 def tame_sizes(exercise: Exercise) -> Iterator[str]:
     """Where hidden sizes are easier than public ones.
 
-    A call that is timed stands for large sizes that are even on each device, so it may be even, if its task has another call.
+    A call that is timed stands for large sizes that are even on each device, so it may be even, if its task has another
+    call.
     """
     calls = {id(call): call for check in exercise.checks.values() for call in check.calls if isinstance(call, Call)}
     timed = {id(call.timed) for call in calls.values()}
@@ -25,7 +26,10 @@ def tame_sizes(exercise: Exercise) -> Iterator[str]:
 
 
 def tame_dims(call: Call) -> Iterator[str]:
-    """Where hidden dimensions are easier than public ones: an odd block made even, a cut that is even on every mesh, equals."""
+    """Where hidden dimensions are easier than public ones.
+
+    An odd block becomes even, a cut becomes even on every mesh, or unequal dimensions become equal.
+    """
     public, hidden = _blocks(call, hidden=False), _blocks(call, hidden=True)
     for (dim, mesh), size in hidden.items():
         if size % 2 == 0 and public[dim, mesh] % 2:
@@ -60,5 +64,6 @@ def undecided_draws(exercise: Exercise) -> Iterator[str]:
         for one, other in zip(first.inputs, second.inputs, strict=True):
             for (name, drawn), (_, redrawn) in zip(arrays_of(one), arrays_of(other), strict=True):
                 if drawn.tobytes() != redrawn.tobytes():
-                    yield f"{first.task}: argument {name} is drawn differently each time: draw with the rng that is given"
+                    task = first.task
+                    yield f"{task}: argument {name} is drawn differently each time: draw with the rng that is given"
                     return

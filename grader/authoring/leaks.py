@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from grader.course.loading import Course
 from grader.course.statements import Statement, statements
@@ -28,28 +28,28 @@ def leaks(course: Course, made: dict[str, str]) -> Iterator[str]:
 def secret_lines(course: Course) -> Iterator[tuple[str, str]]:
     """Telling lines of solutions, hidden checks, hidden cases, answers and misconceptions, and whose they are.
 
-    Lines that occur in what learners are meant to get are no secrets; nor are short ones, and those that
-    three exercises share: they are idioms.
+    Lines that learners get on purpose are not secret. Nor are short lines and those of three exercises or more: idioms.
     """
-    used = Counter(
-        line
-        for e in course.exercises.values()
-        for line in {normal_form(text) for text in f"{e.source}\n{e.grading_source}".splitlines()}
-    )
+    used = Counter(line for exercise in course.exercises.values() for line in _all_lines(exercise))
     shown = {normal_form(line) for e in course.exercises.values() for line in _public_checks(e)}
     for exercise in course.exercises.values():
         parts = statements(exercise, grading=True)
         public = {c.name for c in exercise.checks.values() if c.public}
-        shown_lines = shown | {normal_form(line) for p in parts for line in _given(p, public).splitlines()}
-        shown_lines |= {normal_form(hint) for task in exercise.tasks.values() for hint in task.hints}
+        shown_lines = shown | _shown_lines(exercise, parts, public)
         for part in parts:
-            for line in _secret(part, public):
-                if (
-                    len(normal_form(line)) >= 16
-                    and normal_form(line) not in shown_lines
-                    and used[normal_form(line)] < 3
-                ):
-                    yield normal_form(line), f"{exercise.id}/{part.name}"
+            for line in map(normal_form, _secret(part, public)):
+                if len(line) >= 16 and line not in shown_lines and used[line] < 3:
+                    yield line, f"{exercise.id}/{part.name}"
+
+
+def _all_lines(exercise: Exercise) -> set[str]:
+    return {normal_form(line) for line in f"{exercise.source}\n{exercise.grading_source}".splitlines()}
+
+
+def _shown_lines(exercise: Exercise, parts: Sequence[Statement], public: set[str]) -> set[str]:
+    """The lines of an exercise that learners get: what is given, and hints."""
+    given = {normal_form(line) for part in parts for line in _given(part, public).splitlines()}
+    return given | {normal_form(hint) for task in exercise.tasks.values() for hint in task.hints}
 
 
 def _public_checks(exercise: Exercise) -> list[str]:

@@ -11,7 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
-from grader.common.budget import Budget, Spent
+from grader.common.budget import Budget, BudgetUse
 from grader.common.layout import show_device
 from grader.common.observation import Observation, Seen
 from grader.exercise import Check, Exercise
@@ -24,7 +24,7 @@ Amounts = Mapping[str, Sequence[Answered]]
 
 
 @dataclass(frozen=True)
-class Place:
+class BudgetKey:
     """One budget: the how-manieth of a check, on a mesh and with sizes."""
 
     check: str
@@ -39,12 +39,12 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
         right: what the reference and the alternatives came to, by the name that problems use.
         wrong: what each misconception came to, by its name.
     """
-    below: dict[Place, dict[str, Spent]] = {}
+    below: dict[BudgetKey, dict[str, BudgetUse]] = {}
     for who, answered in right.items():
         for place, spent in spent_by(exercise.checks.values(), answered).items():
             below.setdefault(place, {})[who] = spent
     judged = {place.check for place in below}
-    beyond: dict[Place, dict[str, Spent]] = {}
+    beyond: dict[BudgetKey, dict[str, BudgetUse]] = {}
     for slip, answered in wrong.items():
         named = [exercise.checks[name] for name in exercise.misconceptions[slip].fails if name in judged]
         for place, spent in spent_by(named, answered).items():
@@ -55,7 +55,7 @@ def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Itera
             yield f"{place.check} {place.sizes}: {problem}"
 
 
-def _problems(right: Mapping[str, Spent], wrong: Mapping[str, Spent]) -> Iterator[str]:
+def _problems(right: Mapping[str, BudgetUse], wrong: Mapping[str, BudgetUse]) -> Iterator[str]:
     budgets = [spent.budget for spent in right.values()]
     budget = budgets[0]
     if not isinstance(budget, Budget):
@@ -82,7 +82,7 @@ def _claimed(what: str, claim: float, found: Mapping[str, float]) -> Iterator[st
         )
 
 
-def spent_by(checks: Iterable[Check], answered: Sequence[Answered]) -> dict[Place, Spent]:
+def spent_by(checks: Iterable[Check], answered: Sequence[Answered]) -> dict[BudgetKey, BudgetUse]:
     """What each budget of these checks was compared with."""
     found = {}
     for check in checks:
@@ -91,11 +91,11 @@ def spent_by(checks: Iterable[Check], answered: Sequence[Answered]) -> dict[Plac
                 continue
             for number, spent in enumerate(_spent_in(group)):
                 if spent.word == "expect_memory" or isinstance(spent.budget, Budget):
-                    found[Place(check.name, _sizes(group), number)] = spent
+                    found[BudgetKey(check.name, _sizes(group), number)] = spent
     return found
 
 
-def _spent_in(group: Together) -> list[Spent]:
+def _spent_in(group: Together) -> list[BudgetUse]:
     """What the check compares in its first run: all runs are of the same program."""
     given = next(iter(group.seen(public=False)))
     with suppress(Exception):  # what it compared until then counts; why it failed is a problem of another proof

@@ -99,7 +99,10 @@ def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iter
 
 
 def _other_variety(question: Question, answers: list[Any]) -> Iterator[str]:
-    """Of a table many answers, so that neighbours do not share one; of what is right or wrong two, if draws differ at all."""
+    """Whether draws give too few different answers.
+
+    A table needs many, so that neighbours do not share one; a question of right or wrong needs two, if draws differ.
+    """
     kind = kind_of(question, next(question.variants(), {}))
     found: list[Any] = []
     for answer in map(kind.want, answers):

@@ -1,4 +1,4 @@
-"""Exercises that ``verify`` proved before, and that are what they were: to prove all of a course again takes minutes."""
+"""Exercises that ``verify`` proved before and that did not change: to prove a whole course again takes minutes."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from grader.common.cache import Cache
 class Proved:
     """Remembers of which exercises nothing is to be mended.
 
-    By all that a proof depends on: the exercise's files, ``course.yaml``, the grader's code, the versions of all that takes
-    part, the machine, the isolation and the seeds. A proof that finds something is made anew each time.
+    By all that a proof depends on: the exercise's files, ``course.yaml``, the grader's code, the versions of all that
+    takes part, the machine, the isolation and the seeds. A proof that finds something is made anew each time.
 
     Args:
         cache: where it is remembered; None: nowhere.

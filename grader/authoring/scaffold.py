@@ -135,7 +135,8 @@ class ScaffoldError(Exception):
 def new_course(folder: Path) -> None:
     """Write a course with a seed of its own and an exercise of each kind into a new or empty folder.
 
-    Everything is written under a temporary name first; course.yaml gets its own name last, and without it there is no course.
+    Everything is written under a temporary name first; course.yaml gets its own name last, and without it there is no
+    course.
     """
     if folder.exists() and not (folder.is_dir() and not any(folder.iterdir())):
         raise ScaffoldError(f"{folder} is there and is not an empty folder; name a new one")
@@ -201,8 +202,8 @@ def _title(name: str) -> str:
 def _listed(text: str, module: str, exercise: str) -> str:
     """course.yaml with the exercise at the end of its module's list; a module that is not there yet becomes the last.
 
-    What is new is inserted where ruamel.yaml says that lists end. Its own round trip would write all flow lists on one line
-    each, and drop comments in them.
+    What is new is inserted where ruamel.yaml says that lists end. Its own round trip would write all flow lists on one
+    line each, and drop comments in them.
     """
     root = YAML(typ="safe", pure=True).compose(text)
     modules = _fields(root)["modules"][1]
@@ -232,7 +233,7 @@ def _place(text: str, key: Node, value: Node) -> tuple[int, int]:
 
 
 def _with_last(text: str, items: CollectionNode, lines: list[str]) -> str:
-    """The text with one more item of a list, or field of a mapping: after the last one, before what follows its line."""
+    """Add an item to a list, or a field to a mapping, after the last one and before the next line."""
     end = _end(text, items)
     if items.flow_style:
         one = lines[0] if len(lines) == 1 else f"{{{', '.join(lines)}}}"

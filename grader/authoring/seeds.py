@@ -11,7 +11,7 @@ from functools import lru_cache
 
 from grader.batch.grade import Grader
 from grader.common.result import Result
-from grader.exercise import Exercise
+from grader.exercise import Check, Exercise
 from grader.intake.submission import Chunk, Source
 from grader.judging.judge import WRONG_IN_SECRET, judge_checks
 from grader.judging.plan import Ask, plan
@@ -41,12 +41,10 @@ def is_luck(result: Result) -> bool:
 def results_of_task(
     grader: Grader, exercise: Exercise, text: str, task: str, plans: Sequence[Sequence[Ask]], *, public: bool
 ) -> list[dict[str, Result]]:
-    """For each plan, the results of one task's checks by name; no other task is asked, but those that the checks wait for."""
+    """For each plan, the results of one task's checks by name; other tasks are asked only if these checks need them."""
     checks = exercise.checks_of(exercise.tasks[task])
     names = {check.name for check in checks}
-    for check in checks:  # grows
-        checks += [exercise.checks[name] for name in check.after if exercise.checks[name] not in checks]
-    calls = {id(call) for check in checks for call in check.calls}
+    calls = {id(call) for check in _with_those_before(exercise, checks) for call in check.calls}
     plans = [[ask for ask in asks if id(ask.of) in calls] for asks in plans]
     every = list(dict.fromkeys(ask for asks in plans for ask in asks))
     name = f"{exercise.id}.py"
@@ -55,6 +53,14 @@ def results_of_task(
     found = {a.ask: a for a in answered}
     judged = [judge_checks(exercise, [found[ask] for ask in asks], public=public) for asks in plans]
     return [{r.name: r for r in results if r.name in names} for results in judged]
+
+
+def _with_those_before(exercise: Exercise, checks: Sequence[Check]) -> list[Check]:
+    """The checks, and all that they come after."""
+    found = list(checks)
+    for check in found:  # grows
+        found += [exercise.checks[name] for name in check.after if exercise.checks[name] not in found]
+    return found
 
 
 def luck(results: list[dict[str, Result]], fails: set[str]) -> dict[str, list[int]]:

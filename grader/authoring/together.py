@@ -12,7 +12,7 @@ from grader.batch.grade import Grader
 from grader.common.observation import Fault
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask
-from grader.judging.seen import Answered
+from grader.judging.seen import Answered, Finding
 
 # Faults of a text itself; others may come of what another one did to the process that they share.
 OWN_FAULTS = {"raised", "untraceable", "refused", "compile", "missing"}
@@ -23,7 +23,11 @@ NOTHING_LEFT = (
 
 
 def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[list[Answered]]:
-    """What is asked of each of these texts, answered as if it were alone; nothing where that cannot be told."""
+    """Answer the asks of each text as if it were alone, in one process for all.
+
+    Returns:
+        Answers by text; none for a text if another one may have changed them.
+    """
     if not texts:
         return []
     chunks, ends = [], []
@@ -37,8 +41,10 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
         workers = workers.with_runner(grader.hosts.index(workers))
         answered, _ = workers.collect(Source("several", tuple(chunks), tuple(ends)), in_order)
     found = {a.ask: a.finding for a in answered}
-    faults = [{f.kind for ask in own if isinstance(f := found[ask], Fault) and not f.ran} for own in every]
-    return [
-        [Answered(ask, found[mine]) for ask, mine in zip(asks, own, strict=True)] if kinds <= OWN_FAULTS else []
-        for (_, asks), own, kinds in zip(texts, every, faults, strict=True)
-    ]
+    return [_own(asks, [found[ask] for ask in own]) for (_, asks), own in zip(texts, every, strict=True)]
+
+
+def _own(asks: Sequence[Ask], findings: Sequence[Finding]) -> list[Answered]:
+    """The answers of one text; none if one of its faults may come from another text."""
+    faults = {f.kind for f in findings if isinstance(f, Fault) and not f.ran}
+    return [Answered(ask, f) for ask, f in zip(asks, findings, strict=True)] if faults <= OWN_FAULTS else []

@@ -1,7 +1,7 @@
 """Programs that solve nothing, tried on each task: none may earn a point.
 
-A plain function raises one error or returns one value whatever it is given, or returns its first argument. Nothing of it is
-run: what it comes to is known. A traced function returns zeros of the asked shapes, or its first argument.
+A plain function raises one error or returns one value whatever it is given, or returns its first argument. Nothing of
+it is run: what it comes to is known. A traced function returns zeros of the asked shapes, or its first argument.
 """
 
 from __future__ import annotations

@@ -1,21 +1,22 @@
 """Prove the course: what an author promises is tried, with the real tracing, running and judging.
 
-For every exercise: the reference passes everything with full marks on every mesh, and so does every alternative; the stub
-earns nothing, and neither does a trivial program; every misconception fails exactly the checks it names and gets its own
-hint, with every seed tried, and passes nothing that it fails in public; each memory budget lies between what right and what
-wrong programs need; what learners get of it has all that is public, and the reference passes that, too; no two answers of a
-question lie within its tolerance, and what a question asks about can exist; hidden dimensions are as awkward as public ones.
-For the course: names are unique, ``exercises/`` is current,
-what learners are given holds no line of a solution, no hidden check and no seed, and what the tables of sources name exists.
+For every exercise: the reference passes everything with full marks on every mesh, and so does every alternative; the
+stub earns nothing, and neither does a trivial program; every misconception fails exactly the checks it names and gets
+its own hint, with every seed tried, and passes nothing that it fails in public; each memory budget lies between what
+right and what wrong programs need; what learners get of it has all that is public, and the reference passes that, too;
+no two answers of a question lie within its tolerance, and what a question asks about can exist; hidden dimensions are
+as awkward as public ones. For the course: names are unique, ``exercises/`` is current, what learners are given holds no
+line of a solution, no hidden check and no seed, and what the tables of sources name exists.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed
 from dataclasses import dataclass
 
-from grader.authoring import inputs, modes, possible
+from grader.authoring import inputs, possible
+from grader.authoring.declarations import declaration_problems
 from grader.authoring.leaks import leaks
 from grader.authoring.margins import margin_problems
 from grader.authoring.proved import Proved
@@ -37,17 +38,15 @@ from grader.course.release import products
 from grader.course.sources import source_problems
 from grader.course.statements import names_reached, statements
 from grader.course.stubs import stub_source
-from grader.exercise import Alternative, AuthorError, Call, Exercise, Misconception, Question, Task
+from grader.exercise import Alternative, AuthorError, Exercise, Misconception, Question, Task
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging import answers as judging
 from grader.judging.problems import question_problems
 from grader.judging.seen import Answered, Finding
 
-LEAST_HINTS = 1
 RIGHT = ("passed", "waiting")
 """What becomes of a right answer; what is written in words waits for a person."""
 AT_ONCE = 12
-PICTURE_WIDTH = 76
 
 
 def verify(
@@ -119,41 +118,6 @@ def exercise_problems(course: Course, grader: Grader, name: str, seeds: int = 1)
         yield str(error)
 
 
-def declaration_problems(exercise: Exercise) -> Iterator[str]:
-    for line in wide_lines(exercise.statement):
-        yield f"a picture is wider than {PICTURE_WIDTH} characters, which a terminal breaks: {line.strip()[:60]}..."
-    if not exercise.tasks and not exercise.questions:
-        yield "has neither a task to write nor a question to answer"
-    if exercise.tasks and not any(c.public for c in exercise.checks.values()):
-        yield "has no public check: learners could check nothing"
-    for task in exercise.tasks.values():
-        if len(task.hints) < LEAST_HINTS:
-            yield f"{task.name} has no hint"
-        if not exercise.checks_of(task):
-            yield f"{task.name} is checked by nothing"
-        if not any(s.of is task for s in exercise.misconceptions.values()):
-            yield f"{task.name} has no misconception to prove its checks"
-    yield from modes.undecided_modes(exercise)
-    for call in dict.fromkeys(call for check in exercise.checks.values() for call in check.calls):
-        values = call.timed if isinstance(call, Call) else None
-        if values is not None and not any(values in check.calls for check in exercise.checks.values()):
-            yield f"{call.task.name} is timed, and no check judges its values: write one of the call that exercise.timing times"
-    for check in exercise.checks.values():
-        if check.points <= 0:
-            yield f"{check.name} is worth nothing"
-
-
-def wide_lines(statement: str) -> list[str]:
-    """Lines of pictures and formulas (fenced, or indented by four) that do not fit a terminal of 80 columns."""
-    found, fenced = [], False
-    for line in statement.splitlines():
-        if line.lstrip().startswith("```"):
-            fenced = not fenced
-        elif (fenced or line.startswith("    ")) and len(line) > PICTURE_WIDTH:
-            found.append(line)
-    return found
-
-
 def _submission(name: str, text: str, student: str = "verify") -> Submission:
     return Submission(student, {name: Source(f"{name}.py", (Chunk(f"{name}.py", text),))}, (), "")
 
@@ -213,7 +177,8 @@ def replaced_texts(
 ) -> list[Replaced]:
     """Those of tasks, several tried at a time; then the grader knows what each misconception does, and gives its hint.
 
-    The solution is tried last in each process: where it does not come to the same as alone, nothing of that process counts.
+    The solution is tried last in each process: where it does not come to the same as alone, nothing of that process
+    counts.
 
     Args:
         reference: what the solution came to.
@@ -304,6 +269,17 @@ def _slip(grader: Grader, exercise: Exercise, text: Replaced, known: list[Answer
     assert isinstance(slip, Misconception) and isinstance(slip.of, Task)
     graded, shown, _ = grader.graded_and_public(_submission(exercise.id, text.text), exercise.id, known)
     results = {r.name: r for r in graded.results}
+    yield from _graded_problems(slip, results)
+    for result in shown.results:
+        if result.status == "failed":
+            yield from public_problems(slip, result, results[result.name])
+    if seeds > 1 and any(is_luck(results[c.name]) for c in exercise.checks_of(slip.of)):
+        by_seed = results_by_seed(grader, exercise, text.text, SEEDS[:seeds], slip.of.name)
+        yield from _luck_problems(slip, by_seed)
+
+
+def _graded_problems(slip: Misconception, results: Mapping[str, Result]) -> Iterator[str]:
+    """What is wrong with a misconception that fails these checks when graded."""
     failed = {n for n, r in results.items() if r.status == "failed"}
     broken = [f"{n} ({r.reason})" for n, r in results.items() if r.status == "broken"]
     if broken:
@@ -314,19 +290,20 @@ def _slip(grader: Grader, exercise: Exercise, text: Replaced, known: list[Answer
             f"the misconception {slip.name} fails {_list(failed)}, it names {_list(slip.fails)}"
             + (f" ({reasons})" if reasons else "")
         )
-    for name in sorted(failed) if failed == set(slip.fails) else ():  # a hint is due once the checks are right
+        return  # a hint is due once the checks are right
+    for name in sorted(failed):
         if results[name].misconception != slip.known_as:
             yield f"the misconception {slip.name} gets the hint of {results[name].misconception or 'none'} in {name}"
-    for result in shown.results:
-        if result.status == "failed":
-            yield from public_problems(slip, result, results[result.name])
-    if seeds > 1 and any(is_luck(results[c.name]) for c in exercise.checks_of(slip.of)):
-        by_seed = results_by_seed(grader, exercise, text.text, SEEDS[:seeds], slip.of.name)
-        for name, lucky in luck(by_seed, set(slip.fails)).items():
-            yield f"the misconception {slip.name} fails {name} by luck: not with {len(lucky)} of {seeds} seeds"
-        failed = {r.name for of_seed in by_seed for r in of_seed.values() if r.status == "failed"}
-        for name in sorted(failed - set(slip.fails)):
-            yield f"the misconception {slip.name} fails {name} too, with some seeds"
+
+
+def _luck_problems(slip: Misconception, by_seed: list[dict[str, Result]]) -> Iterator[str]:
+    """Which checks a misconception fails, or passes, with some seeds only."""
+    seeds = len(by_seed)
+    for name, lucky in luck(by_seed, set(slip.fails)).items():
+        yield f"the misconception {slip.name} fails {name} by luck: not with {len(lucky)} of {seeds} seeds"
+    failed = {r.name for of_seed in by_seed for r in of_seed.values() if r.status == "failed"}
+    for name in sorted(failed - set(slip.fails)):
+        yield f"the misconception {slip.name} fails {name} too, with some seeds"
 
 
 def public_problems(slip: Misconception, shown: Result, graded: Result) -> Iterator[str]:
@@ -334,7 +311,8 @@ def public_problems(slip: Misconception, shown: Result, graded: Result) -> Itera
     if graded.status == "passed":
         yield f"the misconception {slip.name} fails {shown.name} in public and passes it when graded"
     if shown.name in slip.fails and shown.misconception != slip.known_as:
-        yield f"the misconception {slip.name} gets the hint of {shown.misconception or 'none'} in {shown.name}, in public"
+        hint = shown.misconception or "none"
+        yield f"the misconception {slip.name} gets the hint of {hint} in {shown.name}, in public"
 
 
 def _wrong_answer(course: Course, exercise: Exercise, slip: Misconception) -> Iterator[str]:

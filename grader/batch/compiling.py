@@ -18,7 +18,7 @@ from typing import Any
 from grader.batch.findings import compiled_of
 from grader.batch.memory import MOST, folder
 from grader.batch.workers import Compiles
-from grader.clock import Place, Slice, placed
+from grader.clock import Placement, Slice, placed
 from grader.common.cache import Cache
 from grader.common.observation import Fault
 from grader.course.compiled import SHIPPED
@@ -94,7 +94,7 @@ def _near(text: str) -> str:
     return f"; did you mean {near}? doctor lists them" if near and near != name else ""
 
 
-def topology_of(place: Place) -> dict[str, Any]:
+def topology_of(place: Placement) -> dict[str, Any]:
     """A slice as libtpu takes it: its name, what it must be told, and the chip of each device in mesh order.
 
     Of a chip that is several devices: which of them, as a fourth number.

@@ -19,7 +19,7 @@ from grader.intake.submission import Source, Submission
 from grader.judging.judge import Together, together, verdicts
 from grader.judging.plan import Ask, arrays_of
 from grader.judging.seen import Answered
-from grader.reports.appeal import Appeal, Code, Run, Value
+from grader.reports.appeal import Appeal, Code, Run, ShownArray
 
 SHOWN = 200  # elements of an array; of longer ones the ends
 
@@ -86,8 +86,8 @@ def asked_for(ask: Ask) -> str:
 
 def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
     """With the inputs of this run, and what came back."""
-    inputs: list[Value] = []
-    outputs: list[Value] = []
+    inputs: list[ShownArray] = []
+    outputs: list[ShownArray] = []
     for answer in group.each:
         steps = answer.ask.of.steps if isinstance(answer.ask.of, Call) else 1
         if answer.ask.inputs:
@@ -98,10 +98,10 @@ def _failing(page: Appeal, group: Together, run: int, said: str) -> Appeal:
     return replace(page, failed_on=said, inputs=inputs, outputs=outputs)
 
 
-def _values(inputs: Mapping[str, Any]) -> list[Value]:
+def _values(inputs: Mapping[str, Any]) -> list[ShownArray]:
     return [_value(name, array) for name, array in arrays_of(inputs)]
 
 
-def _value(name: str, array: np.ndarray) -> Value:
+def _value(name: str, array: np.ndarray) -> ShownArray:
     with np.printoptions(precision=5, threshold=SHOWN, edgeitems=3, linewidth=110):
-        return Value(name, f"{array.dtype.name}[{','.join(map(str, array.shape))}]", str(array))
+        return ShownArray(name, f"{array.dtype.name}[{','.join(map(str, array.shape))}]", str(array))

@@ -37,7 +37,10 @@ def build(
     course: CourseOption = None,
     as_json: AsJson = False,
 ) -> None:
-    """Write exercises/ from solutions/, and the tables of solutions/README.md. What somebody worked on there is left alone and named."""
+    """Write exercises/ from solutions/, and the tables of solutions/README.md.
+
+    What somebody worked on there is left alone and named.
+    """
     found = course_at(course)
     done, readme = builder.build(found, force=force), write_sources(found)
     if as_json:

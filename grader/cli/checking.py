@@ -95,9 +95,8 @@ def print_in_short(course: Course, graded: Report) -> None:
     out.print()
     if failing := print_first_failure(graded, out):
         out.print()
-        say(
-            f"All of it: shardlings check {failing.exercise}; again whenever you save: shardlings watch {failing.exercise}"
-        )
+        name = failing.exercise
+        say(f"All of it: shardlings check {name}; again whenever you save: shardlings watch {name}")
     elif waiting := next((e.exercise for e in graded.exercises if not is_begun(e)), None):
         say(f"Next: shardlings show {waiting}, then shardlings watch {waiting}")
     if course.solved and any(is_begun(e) for e in graded.exercises):

@@ -11,7 +11,7 @@ from grader.batch import chips, explaining
 from grader.batch.compiling import Compiler, Shipped, compiler_problem, name_of, slice_of
 from grader.batch.grade import Grader
 from grader.cli.console import BROKEN, FAILED, busy, out, print_json, tell
-from grader.cli.explain import own_source, sizes_of, theirs, whose
+from grader.cli.explain import explains_solution, own_source, sizes_of, whose
 from grader.cli.options import AsJson, CourseOption, Isolation, Student, Work, course_at, refuse_course_beside, work_in
 from grader.common.files import write_atomic
 from grader.course.config import CourseError
@@ -48,7 +48,7 @@ def chip(
     asked = chips.asked(found, exercise, task, place, sizes_of("--mesh", mesh) or None, sizes_of("--shape", shape))
     for line in asked.left_out:
         tell("note", f"left out {line}")
-    solution = theirs(found, exercise, work, solution)
+    solution = explains_solution(found, exercise, work, solution)
     if not solution and tier != "none" and course is None:
         refuse_course_beside(found, work_in(found, work))
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier)

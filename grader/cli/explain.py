@@ -77,11 +77,10 @@ def explain(
     expect_new(trace, on)
     exercise, task = explaining.chosen(found, name)
     asks, left_out = explaining.asks_of(found, exercise, explaining.calls_of(exercise, task), wanted)
-    for problem in left_out:
-        tell("note", f"left out {problem}")
-    solution = theirs(found, exercise, work, solution)
-    if not solution and tier != "none" and course is None:
-        refuse_course_beside(found, work_in(found, work))
+    tell_all([f"left out {problem}" for problem in left_out])
+    solution = explains_solution(found, exercise, work, solution)
+    if not solution:
+        expect_trusted_course(found, work, tier, course)
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier)
     for_author = solution and not mesh and not dims  # one mesh or size says little about others
     more = explaining.with_hidden_sizes(asks) if for_author else []
@@ -90,22 +89,41 @@ def explain(
         devices.times = bool(on)  # a predicted time is held against one that was measured
     with own_grader(found, tier, devices) as grader, busy("tracing and reading, some seconds", quiet=as_json):
         made, notes = explaining.explained(grader, source, [*asks, *more], wanted)
-    if on and (work is not None or not solution or (found.root / "exercises").is_dir()):
-        place = folder_of(found, exercise.id, work)
-        made = [replace(one, predicted=predicted_text(place, one, wanted)) for one in made]
     if on:
-        made = [replace(one, compiled=compiled_text(compiled_of(found.root, one.program, on), one, on)) for one in made]
-    tell("note", f"this is {whose(found, exercise, source, solution)}")
-    for note in notes:
-        tell("note", note)
+        place = folder_of(found, exercise.id, work) if has_predictions(found, work, solution) else None
+        made = [timed(one, place, found, wanted) for one in made]
+    tell_all([f"this is {whose(found, exercise, source, solution)}", *notes])
     shown = made[: len(asks)]
     show(shown, lines_of(made) if for_author else {}, as_json)
     write_trace(trace, shown)
     raise typer.Exit(code_of(shown))
 
 
+def tell_all(notes: Sequence[str]) -> None:
+    for note in notes:
+        tell("note", note)
+
+
+def expect_trusted_course(found: Course, work: Path | None, tier: str, course: Path | None) -> None:
+    """Refuse a course that was found beside confined work: whoever wrote the work may have written the course."""
+    if tier != "none" and course is None:
+        refuse_course_beside(found, work_in(found, work))
+
+
+def has_predictions(course: Course, work: Path | None, solution: bool) -> bool:
+    """Whether a learner may have predicted times: there is work, or a folder for it."""
+    return work is not None or not solution or (course.root / "exercises").is_dir()
+
+
+def timed(program: Explained, place: Path | None, course: Course, wanted: explaining.Wanted) -> Explained:
+    """The program with the times that its learner, whose folder is ``place``, and the TPU compiler predict."""
+    predicted = predicted_text(place, program, wanted) if place else ""
+    compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
+    return replace(program, predicted=predicted, compiled=compiled)
+
+
 def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
-    """``9.6 ms by the compiler of v5e:2x4, 1.02 of the clock's: 9.6 ms products, 0 ps waiting``; '' where nobody knows."""
+    """``9.6 ms by the compiler of v5e:2x4, 1.02 of the clock's: 9.6 ms products, 0 ps waiting``; '' if not known."""
     if known is None:
         return ""
     clock = f", {known.step / program.timeline.step:.3g} of the clock's" if program.timeline else ""
@@ -114,7 +132,7 @@ def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:
     return f"{show_time(known.step)} by the compiler of {on}{clock}: {', '.join(parts)} ({known.by})"
 
 
-def theirs(course: Course, exercise: Exercise, work: Path | None, solution: bool) -> bool:
+def explains_solution(course: Course, exercise: Exercise, work: Path | None, solution: bool) -> bool:
     """Whether the solution is explained. Raises CourseError where it is wanted and not here."""
     if solution and (work is not None or not course.solved):
         raise CourseError("--solution: " + ("--work says whose it is" if work else "there are no solutions here"))
@@ -123,8 +141,8 @@ def theirs(course: Course, exercise: Exercise, work: Path | None, solution: bool
     place = course.root / "exercises"
     if solution or not place.is_dir():
         return True
-    mine = read(place, "me", course.module_of, course.handed_out).sources.get(exercise.id)
-    return is_untouched(course, mine)
+    own = read(place, "me", course.module_of, course.handed_out).sources.get(exercise.id)
+    return is_untouched(course, own)
 
 
 def whose(course: Course, exercise: Exercise, source: Source, solution: bool) -> str:

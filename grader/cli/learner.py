@@ -40,7 +40,7 @@ def show(
     student: Student = "",
     as_json: AsJson = False,
 ) -> None:
-    """Show an exercise: its statement, my numbers and what is checked; or hints alone, of a task, a question or all of it."""
+    """Show an exercise: its statement, my numbers and what is checked; or hints alone, of a task, a question or all."""
     found = course_at(course, packaged=True)
     from grader.cli.listing import show_one
 
@@ -61,7 +61,8 @@ def check(
 ) -> None:
     """Check my own work with the public checks; where the solutions are, with all, and my answers, too.
 
-    Without names: what is begun and what is not, and the first failure. Without isolation: it is your code on your machine.
+    Without names: what is begun and what is not, and the first failure. Without isolation: it is your code on your
+    machine.
     """
     found = course_at(course, [work] if work else [], packaged=True)
     chosen = found.asked(names or [])

@@ -126,7 +126,7 @@ def print_hints(exercise: Exercise, name: str, hints: Mapping[str, Sequence[str]
 
 
 def written_in(course: Course, exercise: Exercise) -> str:
-    """The file to write into, as it is named from here, and the notebook beside it; by name where they lie elsewhere."""
+    """The file to write into, by its path from here, and the notebook beside it; by name if they are elsewhere."""
     if course.root == PACKAGED:
         return "shardlings start FOLDER copies the exercises, to write into"
     module = course.module_of[exercise.id]

@@ -30,7 +30,7 @@ CHECKOUT = Path(__file__).resolve().parents[2]
 
 
 @dataclass(frozen=True)
-class Line:
+class MachineCheck:
     """One thing looked at. ``needed``: nothing works without it."""
 
     name: str
@@ -39,46 +39,46 @@ class Line:
     needed: bool = False
 
 
-def jax_line(version: str | None = None) -> Line:
+def jax_line(version: str | None = None) -> MachineCheck:
     """JAX: too old does not work; newer than what was tested may, and the canary says whether it does."""
     if problem := jax_problem(version):
-        return Line("JAX", False, problem, needed=True)
+        return MachineCheck("JAX", False, problem, needed=True)
     version = version or importlib.metadata.version("jax")
     if numbers(version) < UNTESTED_JAX:
-        return Line("JAX", True, version, needed=True)
+        return MachineCheck("JAX", True, version, needed=True)
     tested = f"jax>={'.'.join(map(str, OLDEST_JAX))},<{'.'.join(map(str, UNTESTED_JAX))}"
-    return Line("JAX", False, f"{version} is newer than what was tested; pip install '{tested}'")
+    return MachineCheck("JAX", False, f"{version} is newer than what was tested; pip install '{tested}'")
 
 
-def examine(devices: int, course: Course | None = None, isolation: str = "auto") -> list[Line]:
+def examine(devices: int, course: Course | None = None, isolation: str = "auto") -> list[MachineCheck]:
     """Look at everything. Starts one worker to count simulated devices, and grades some of the course's solutions."""
-    lines = [Line("Python", sys.version_info >= (3, 11), platform.python_version(), needed=True)]
+    lines = [MachineCheck("Python", sys.version_info >= (3, 11), platform.python_version(), needed=True)]
     lines.append(jax_line())
     usable = not jax_problem()
     if usable:
         lines += [count_devices(devices), *map(accelerator, (b for b in BACKENDS.values() if b is not CPU))]
     for tier in TIERS[:2]:
         trouble = available(tier)
-        lines.append(Line(f"isolation {tier}", not trouble, trouble or "works"))
+        lines.append(MachineCheck(f"isolation {tier}", not trouble, trouble or "works"))
     for package, what in (("nbgrader", "grading notebooks: pip install 'nbgrader>=0.9.5'"),):
         try:
-            lines.append(Line(package, True, importlib.metadata.version(package)))
+            lines.append(MachineCheck(package, True, importlib.metadata.version(package)))
         except importlib.metadata.PackageNotFoundError:
-            lines.append(Line(package, False, f"not installed; for {what}"))
+            lines.append(MachineCheck(package, False, f"not installed; for {what}"))
     lines.append(compiler_line())
     if shutil.which("git") is None:
-        lines.append(Line("git", False, "not installed; only the course's authors need it"))
+        lines.append(MachineCheck("git", False, "not installed; only the course's authors need it"))
     if usable and course is not None and course.solved:
         lines.append(graded_right(course, isolation))
     return lines
 
 
-def compiler_line(version: str | None = None) -> Line:
+def compiler_line(version: str | None = None) -> MachineCheck:
     """The TPU's compiler, and the slices that it can be asked for."""
     version = compiler_version() if version is None else version
     if problem := compiler_problem(version):
-        return Line("TPU compiler", False, f"{problem} (for chip, and --backend tpu:SLICE)")
-    return Line(
+        return MachineCheck("TPU compiler", False, f"{problem} (for chip, and --backend tpu:SLICE)")
+    return MachineCheck(
         "TPU compiler", True, f"libtpu {version}, no TPU needed, compiles for {'; '.join(map(shown_slices, CORES))}"
     )
 
@@ -94,19 +94,19 @@ def shown_slices(chip: str) -> str:
     )
 
 
-def graded_right(course: Course, isolation: str) -> Line:
+def graded_right(course: Course, isolation: str) -> MachineCheck:
     """The canary, for one exercise of each kind."""
     try:
         names = canary.one_of_each_kind(course)
         with Grader(course, best_tier(isolation)) as grader:
             problem = canary.examine(grader, names)
     except (CourseError, NoIsolation) as error:
-        return Line("canary", False, f"not run: {error}")
+        return MachineCheck("canary", False, f"not run: {error}")
     text = f"full marks for the solutions of {', '.join(names)} (isolation: {grader.tier})"
-    return Line("canary", not problem, problem or text, needed=True)
+    return MachineCheck("canary", not problem, problem or text, needed=True)
 
 
-def count_devices(devices: int) -> Line:
+def count_devices(devices: int) -> MachineCheck:
     """Whether as many devices can be simulated as the course asks for."""
     source = {"name": "probe.py", "chunks": [["probe.py", "import jax\ndef count(): return jax.device_count()\n"]]}
     ask = {"kind": "function", "task": "count", "cases": [{"dict": []}]}
@@ -117,28 +117,28 @@ def count_devices(devices: int) -> Line:
                 for value in frame.get("body", {}).get("values", []):
                     found = value.get("value", 0)
         except WorkerDied as died:
-            return Line("devices", False, f"the worker ended: {died.stderr[-200:]}", needed=True)
+            return MachineCheck("devices", False, f"the worker ended: {died.stderr[-200:]}", needed=True)
     text = (
         f"{found} simulated devices"
         if found >= devices
         else f"{found} simulated devices, the course asks for {devices}"
     )
-    return Line("devices", found >= devices, text, needed=True)
+    return MachineCheck("devices", found >= devices, text, needed=True)
 
 
-def accelerator(backend: Backend) -> Line:
-    """Whether programs can be run on such devices here. Where none can be, JAX is not asked, which may take it minutes."""
+def accelerator(backend: Backend) -> MachineCheck:
+    """Whether programs can run on such devices here. JAX may take minutes, so it is asked only if there is a driver."""
     name = f"backend {backend.name}"
     if not drivers.packages(backend):
-        return Line(name, False, f"JAX has no driver for it; on a machine that has one: {backend.install}")
+        return MachineCheck(name, False, f"JAX has no driver for it; on a machine that has one: {backend.install}")
     if not drivers.present(backend):
-        return Line(name, False, "its driver's package is installed, and there is no such device")
+        return MachineCheck(name, False, "its driver's package is installed, and there is no such device")
     try:
         devices = Devices(backend, "none", Limits(), 1)
     except NoDevices as error:
-        return Line(name, False, str(error))
+        return MachineCheck(name, False, str(error))
     devices.close()
-    return Line(name, True, f"{devices.count} x {devices.kind}; --backend {backend.name} runs programs on it")
+    return MachineCheck(name, True, f"{devices.count} x {devices.kind}; --backend {backend.name} runs programs on it")
 
 
 def attack(tier: str, jobs: int) -> int:

@@ -25,7 +25,7 @@ from grader.profiling.journal import Journal, Prediction
 from grader.profiling.measured import Fit, Timed, fit, learners_log, timed
 from grader.profiling.process import ask
 from grader.reports.explained import Explained, show_sizes
-from grader.reports.loglog import Point, show_seconds
+from grader.reports.loglog import MeasuredPoint, show_seconds
 from grader.reports.pages import loglog_svg
 from grader.reports.untrusted import clean
 
@@ -169,7 +169,7 @@ def profile(
     fitted, prediction = fit(measured, n), kept[-1]
     rows = [row_data(one, prediction.line, n) for one in measured]
     points = [
-        Point(one.case.program, one.case.size_text, one.case.seconds(prediction.line, n), one.typical)
+        MeasuredPoint(one.case.program, one.case.size_text, one.case.seconds(prediction.line, n), one.typical)
         for one in measured
     ]
     write_atomic(place / LOG, json.dumps(learners_log(found["calls"]), indent=1) + "\n")

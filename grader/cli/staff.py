@@ -160,7 +160,7 @@ def doctor(
     with busy("looking at this machine, and grading some solutions: half a minute", quiet=as_json):
         lines = machine.examine(found.config.devices if found else 8, found, isolation)
     if found and found.seed_problem:
-        lines.append(machine.Line("seed", False, found.seed_problem))
+        lines.append(machine.MachineCheck("seed", False, found.seed_problem))
     if as_json:
         print_json([vars(line) for line in lines])
     else:

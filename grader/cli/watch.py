@@ -19,8 +19,8 @@ from grader.cli.options import (
 )
 from grader.course.config import CourseError
 from grader.watching.files import changes
-from grader.watching.loop import Loop
-from grader.watching.session import Session
+from grader.watching.loop import WatchLoop
+from grader.watching.session import WatchSession
 from grader.watching.terminal import keys
 
 
@@ -44,7 +44,7 @@ def watch(
     place, first = work_in(found, work), chosen[0]
     if len(chosen) == 1:  # n goes on from it
         chosen, _ = found.usable(found.module_of)
-    session = Session(found, place, student_name(found, student), chosen)
+    session = WatchSession(found, place, student_name(found, student), chosen)
     session.go_to(first)
     begun = [beside_at(backend, processes, found, "none")]  # what cannot be had is told before anything is drawn
 
@@ -52,7 +52,7 @@ def watch(
         beside = begun.pop() if begun else beside_at(backend, processes, found, "none", quiet=True)
         return own_grader(found, "none", *beside)
 
-    loop = Loop(session, make, out)
+    loop = WatchLoop(session, make, out)
     try:
         with keys(loop.pressed, loop.resized) as loop.screen.has_keys, changes(place, loop.saved):
             loop.run(anywhere=not names)

@@ -8,7 +8,7 @@ from grader.clock.collectives import ASYNCHRONOUS
 from grader.clock.kernels import GIVEN, Unit
 from grader.clock.laying import LaidBody, Laying
 from grader.clock.memory import title
-from grader.clock.placement import Place, Slice, placed
+from grader.clock.placement import Placement, Slice, placed
 from grader.clock.timeline import COMPUTE, CollectiveTime, Loop, Span, Timeline
 from grader.hardware.chips import unknown
 from grader.wire.operations import Operations
@@ -19,7 +19,7 @@ PLAIN = GIVEN | {"convert", "broadcast_in_dim", "reshape", "shard", "unshard"}
 
 def timeline(
     program: Operations,
-    on: str | Slice | Place,
+    on: str | Slice | Placement,
     *,
     axes: Mapping[str, Sequence[int]] | None = None,
     profile: str = "ideal",
@@ -37,14 +37,15 @@ def timeline(
     """
     if profile not in ASYNCHRONOUS:
         raise ValueError(unknown("profile", profile, list(ASYNCHRONOUS)))
-    place = on if isinstance(on, Place) else placed(on, program.mesh, axes)
+    place = on if isinstance(on, Placement) else placed(on, program.mesh, axes)
     laid = Laying(program, place, profile).body(program.main, outermost=True)
     found = _Found()
     found.body(laid, 0, ())
     spans = sorted(found.spans, key=lambda s: (s.start, s.lane != COMPUTE, s.lane, s.number))
     return Timeline(
         place.slice.chip.name, place.slice.shape, place.axes, profile, laid.length, laid.busy, tuple(spans),
-        tuple(found.loops), tuple(_collectives(laid, 1)), tuple(_critical(laid)), laid.flops, laid.memory, laid.products,
+        tuple(found.loops), tuple(_collectives(laid, 1)), tuple(_critical(laid)), laid.flops, laid.memory,
+        laid.products,
     )  # fmt: skip
 
 
@@ -86,7 +87,7 @@ def _span(body: LaidBody, i: int, unit: Unit, lane: str, start: int, rounds: tup
 
 
 def what(body: LaidBody, i: int) -> str:
-    """What a unit is called: a collective with its axes, a kernel by what it is about and a few of what is fused into it."""
+    """The name of a unit: a collective and its axes; a kernel's main operation and a few of those fused into it."""
     unit = body.fused.units[i]
     if unit.root.communication is not None:
         return f"{unit.root.communication.kind} over {' and '.join(unit.root.communication.axes)}"

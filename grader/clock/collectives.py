@@ -11,7 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Iterator
 
-from grader.clock.placement import Place, Way, picoseconds
+from grader.clock.placement import Placement, Way, picoseconds
 from grader.hardware import all_gather_time, all_reduce_time, all_to_all_time, hops, reduce_scatter_time
 from grader.wire.operations import Communication
 
@@ -26,7 +26,7 @@ ASYNCHRONOUS: dict[str, frozenset[str]] = {
     "v5e": frozenset({"permute", "all_gather"}),
     "7x": frozenset({"permute", "all_gather", "reduce_scatter", "all_reduce"}),
 }
-"""Kinds of collectives that run beside the core, by profile: seen in programs that the TPU compiler made of each chip."""
+"""Kinds of collectives that run beside the core, by profile: seen in programs that the TPU compiler made for each."""
 
 
 class Untimed(Exception):
@@ -44,7 +44,7 @@ def moves(about: Communication) -> bool:
     return any(len(group) > 1 for group in about.groups)
 
 
-def duration(about: Communication, place: Place) -> tuple[int, tuple[str, ...]]:
+def duration(about: Communication, place: Placement) -> tuple[int, tuple[str, ...]]:
     """Picoseconds of one run, and the links it holds: "x+" is the direction of mesh axis x to the next device.
 
     Raises:
@@ -78,7 +78,7 @@ def _ways(torus: list[tuple[int, bool]], members: int) -> Iterator[tuple[str, in
         yield topology, len(torus), hops([n for n, _ in torus], topology)
 
 
-def _over(about: Communication, members: int, topology: str, axes: int, far: int, place: Place) -> int:
+def _over(about: Communication, members: int, topology: str, axes: int, far: int, place: Placement) -> int:
     chip, size, how = place.links(about.axes), about.bytes, {"topology": topology, "model": "exact", "axes": axes}
     if about.kind == "all_gather":
         seconds, times = all_gather_time(size * members, members, chip, **how), 1
@@ -91,7 +91,7 @@ def _over(about: Communication, members: int, topology: str, axes: int, far: int
     return max(picoseconds(seconds), picoseconds(times * far * place.hop))
 
 
-def _all_to_all(about: Communication, members: int, torus: list[tuple[int, bool]], place: Place) -> int:
+def _all_to_all(about: Communication, members: int, torus: list[tuple[int, bool]], place: Placement) -> int:
     """Every chunk goes along the first axis, then the next; the axis that is busiest longest sets the time.
 
     An axis of n out of N carries what an all-to-all of its n devices would of n/N of the array.
@@ -104,7 +104,7 @@ def _all_to_all(about: Communication, members: int, torus: list[tuple[int, bool]
     return max(picoseconds(busiest), picoseconds(far * place.hop))
 
 
-def _permute(about: Communication, place: Place) -> tuple[int, tuple[str, ...]]:
+def _permute(about: Communication, place: Placement) -> tuple[int, tuple[str, ...]]:
     """Each pair's message goes the shorter way, axis by axis, halfway round counts as forwards."""
     points = list(itertools.product(*(range(n) for n in place.mesh.values())))
     load: Counter[tuple[str, tuple[int, ...]]] = Counter()
@@ -119,7 +119,7 @@ def _permute(about: Communication, place: Place) -> tuple[int, tuple[str, ...]]:
     return max(picoseconds(seconds), picoseconds(far * place.hop)), lanes
 
 
-def _route(source: tuple[int, ...], target: tuple[int, ...], place: Place) -> Iterator[tuple[str, tuple[int, ...]]]:
+def _route(source: tuple[int, ...], target: tuple[int, ...], place: Placement) -> Iterator[tuple[str, tuple[int, ...]]]:
     at = list(source)
     for k, axis in enumerate(place.mesh):
         way = place.ways.get(axis)

@@ -11,13 +11,13 @@ from dataclasses import dataclass, field, replace
 
 from grader.clock.collectives import Untimed, duration
 from grader.clock.order import Busy
-from grader.clock.placement import PS, Place, picoseconds, placed
-from grader.clock.timeline import COMPUTE, CollectiveTime, Loop, Memory, Span, Timeline
+from grader.clock.placement import PS, Placement, picoseconds, placed
+from grader.clock.timeline import COMPUTE, CollectiveTime, LiveMemory, Loop, Span, Timeline
 from grader.hardware.cores import core_of
 from grader.wire.schedule import Instruction, Schedule
 
 
-def replayed(schedule: Schedule, on: str | Place, *, apart: bool = False) -> Timeline:
+def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) -> Timeline:
     """A schedule as a timeline on a slice.
 
     Args:
@@ -28,13 +28,13 @@ def replayed(schedule: Schedule, on: str | Place, *, apart: bool = False) -> Tim
         ValueError: the mesh does not lie on the slice, or nobody knows how fast its chip ticks.
         Untimed: a loop runs nobody knows how often, or a collective's groups are parts of mesh axes.
     """
-    place = on if isinstance(on, Place) else placed(on, schedule.mesh)
+    place = on if isinstance(on, Placement) else placed(on, schedule.mesh)
     core = core_of(place.slice.chip)
     body = _Replay(place, core.hz).body(_apart(schedule.instructions) if apart else schedule.instructions)
     found = _Drawn()
     found.body(body, 0, ())
     spans = sorted(found.spans, key=lambda s: (s.start, s.lane != COMPUTE, s.lane, s.number))
-    memory = Memory(schedule.held, schedule.arguments, schedule.results - schedule.aliased, schedule.temporaries)
+    memory = LiveMemory(schedule.held, schedule.arguments, schedule.results - schedule.aliased, schedule.temporaries)
     return Timeline(
         place.slice.chip.name, place.slice.shape, place.axes, schedule.by, body.length, body.busy, tuple(spans),
         tuple(found.loops), tuple(_collectives(body, 1)), tuple(_bare(body)), body.flops, memory, body.products,
@@ -77,7 +77,7 @@ class _Body:
 
 
 class _Replay:
-    def __init__(self, place: Place, hz: float) -> None:
+    def __init__(self, place: Placement, hz: float) -> None:
         self.place, self.hz = place, hz
         self.kernels = 1_000_000  # numbers of kernels, beyond those of collectives
 

@@ -1,9 +1,10 @@
-"""A body's operations put together to units: the kernels that the core runs one after another, collectives, loops, barriers.
+"""Units of a body's operations: kernels, which the core runs one after another, and collectives, loops, barriers.
 
-What a compiler fuses is fused by rules that look at no cost. Products, convolutions, reductions, sorts, gathers, scatters and
-collectives stand for themselves; elementwise operations, broadcasts, slices and the like join what uses them, or, where
-they are the only use of a product, the product: unless that would make it wait for a collective it does not need. What is
-left over before a collective, a loop, a barrier or a result is a kernel of its own, as is what has ``MAX_FUSED`` before it.
+What a compiler fuses is fused by rules that look at no cost. Products, convolutions, reductions, sorts, gathers,
+scatters and collectives stand for themselves; elementwise operations, broadcasts, slices and the like join what uses
+them, or, where they are the only use of a product, the product: unless that would make it wait for a collective it does
+not need. What is left over before a collective, a loop, a barrier or a result is a kernel of its own, as is what has
+``MAX_FUSED`` before it.
 """
 
 from __future__ import annotations
@@ -17,8 +18,8 @@ from grader.wire.operations import Body, Operation, Operations
 
 PRODUCTS = {"dot_general", "dot", "ragged_dot", "convolution"}
 ROOTS = PRODUCTS | {
-    "reduce", "reduce_window", "select_and_scatter", "sort", "top_k", "gather", "scatter", "dynamic_update_slice", "fft",
-    "cholesky", "triangular_solve", "rng_bit_generator",
+    "reduce", "reduce_window", "select_and_scatter", "sort", "top_k", "gather", "scatter", "dynamic_update_slice",
+    "fft", "cholesky", "triangular_solve", "rng_bit_generator",
 }  # fmt: skip
 BLOCKS = {"while", "case", "if"}
 ALIASES = {"reshape", "shard", "unshard", "sharding_constraint", "sharding_group", "propagation_barrier"}
@@ -26,7 +27,7 @@ TAKES_PART = {"slice", "dynamic_slice"}
 NOT_AN_END = TAKES_PART | {"concatenate", "pad", "reverse"}  # what a product does not end with
 GIVEN = {"constant", "iota", "partition_id", "replica_id"}
 MAX_FUSED = 128
-"""Operands of the operations that join into one: each may join all that use it, and the work grows with the product of both."""
+"""Operands of the operations that join into one: each may join all that use it, so work grows with the product."""
 Kind = Literal["product", "kernel", "collective", "block", "barrier", "reshard"]
 
 
@@ -204,11 +205,7 @@ class Fused:
 
     def _make_units(self) -> None:
         roots = [i for i in sorted(self.needed) if not self._is_alias(self.ops[i]) and not self.light(i)]
-        left = {v for v in self.results if self._is_left_over(v)}
-        for i in roots:
-            if self.ops[i].name not in ROOTS:
-                left |= {v for v in map(self.of, takes(self.ops[i])) if self._is_left_over(v)}
-        self.alone = {self.maker[v] for v in left} | self.large
+        self.alone = self._left_over(roots) | self.large
         self.made_by: dict[int, int] = {}
         for i in sorted({*roots, *self.alone}, key=lambda i: (self.ends.get(i, [i])[-1], i)):
             unit = self._unit(i)
@@ -217,6 +214,11 @@ class Fused:
             self.units.append(unit)
         for unit in self.units:
             unit.after = {self.made_by[v] for v in unit.reads if v in self.made_by}
+
+    def _left_over(self, roots: list[int]) -> set[int]:
+        """Light operations before a collective, a loop, a barrier or a result: kernels of their own."""
+        used = [self.of(v) for i in roots if self.ops[i].name not in ROOTS for v in takes(self.ops[i])]
+        return {self.maker[v] for v in [*self.results, *used] if self._is_left_over(v)}
 
     def _is_left_over(self, value: int) -> bool:
         i = self.maker.get(value)

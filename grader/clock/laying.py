@@ -10,21 +10,22 @@ from grader.clock.collectives import ASYNCHRONOUS, Untimed, duration
 from grader.clock.kernels import Fused, Unit
 from grader.clock.memory import worst
 from grader.clock.order import Busy, Laid, Piece, lay
-from grader.clock.placement import Place, picoseconds
-from grader.clock.timeline import COMPUTE, Memory
+from grader.clock.placement import Placement, picoseconds
+from grader.clock.timeline import COMPUTE, LiveMemory
 from grader.wire.operations import Body, Communication, Operation, Operations
 
 EIGHT_BITS = {"int8", "uint8", "int4", "uint4"}
 # Outside shard_map these move nothing between devices.
 ELEMENT_BY_ELEMENT = {
-    "abs", "add", "and", "broadcast_in_dim", "clamp", "compare", "constant", "convert", "cosine", "divide", "exponential",
-    "exponential_minus_one", "floor", "iota", "log", "log_plus_one", "logistic", "maximum", "minimum", "multiply", "negate",
-    "not", "or", "power", "reshape", "rsqrt", "select", "sign", "sine", "sqrt", "subtract", "tanh", "xor",
+    "abs", "add", "and", "broadcast_in_dim", "clamp", "compare", "constant", "convert", "cosine", "divide",
+    "exponential", "exponential_minus_one", "floor", "iota", "log", "log_plus_one", "logistic", "maximum",
+    "minimum", "multiply", "negate", "not", "or", "power", "reshape", "rsqrt", "select", "sign", "sine", "sqrt",
+    "subtract", "tanh", "xor",
 }  # fmt: skip
 
 
 @dataclass(frozen=True)
-class Block:
+class LaidBlock:
     """A loop's body, or the branch of a conditional that takes longest: ``rounds`` times in a row."""
 
     body: LaidBody
@@ -45,8 +46,8 @@ class LaidBody:
     laid: Laid
     numbers: list[int]
     links: list[tuple[str, ...]]
-    blocks: dict[int, Block]
-    memory: Memory
+    blocks: dict[int, LaidBlock]
+    memory: LiveMemory
 
     @property
     def length(self) -> int:
@@ -90,7 +91,7 @@ class LaidBody:
 class Laying:
     """Lays the bodies of one program, inner ones first."""
 
-    def __init__(self, program: Operations, place: Place, profile: str) -> None:
+    def __init__(self, program: Operations, place: Placement, profile: str) -> None:
         self.program, self.place = program, place
         self.beside = ASYNCHRONOUS[profile]
         self.everything = (COMPUTE, *(f"{axis}{sign}" for axis in place.axes for sign in "+-"))
@@ -114,14 +115,14 @@ class Laying:
         memory = worst(fused, when, inside, laid.length, outermost=outermost)
         return LaidBody(fused, pieces, laid, numbers, links, blocks, memory)
 
-    def block(self, op: Operation) -> Block:
+    def block(self, op: Operation) -> LaidBlock:
         if op.name != "while":
-            return Block(max((self.body(b) for b in op.bodies), key=lambda b: b.length), 1, False)
+            return LaidBlock(max((self.body(b) for b in op.bodies), key=lambda b: b.length), 1, False)
         if op.rounds is None:
             raise _untimed("a loop's number of rounds cannot be read from the program, so it has no time", op)
-        return Block(self.body(op.bodies[1]), op.rounds, True)
+        return LaidBlock(self.body(op.bodies[1]), op.rounds, True)
 
-    def held(self, fused: Fused, unit: Unit, block: Block | None) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
+    def held(self, fused: Fused, unit: Unit, block: LaidBlock | None) -> tuple[int, tuple[str, ...], tuple[str, ...]]:
         """How long a unit takes, what it holds, and which links among that it uses."""
         op = unit.root
         if block is not None:

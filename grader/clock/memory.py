@@ -1,7 +1,7 @@
 """Memory by liveness: arguments stay; what a unit makes lives from its start to the end of the last that uses it.
 
-What is fused takes none. A value that an operation writes over, because nobody needs it as it was, and the value it becomes
-are one buffer; so are what a loop is given and what it gives back. What a loop only reads stays where it is.
+What is fused takes none. A value that an operation writes over, because nobody needs it as it was, and the value it
+becomes are one buffer; so are what a loop is given and what it gives back. What a loop only reads stays where it is.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from grader.clock.kernels import Fused, Unit, takes
-from grader.clock.timeline import Memory
+from grader.clock.timeline import LiveMemory
 from grader.wire.operations import Body, Operation, Operations
 
 
@@ -23,12 +23,12 @@ class _Buffer:
     by: int  # the unit that it is made by; -1: it comes in
 
 
-def live_memory(program: Operations) -> Memory:
+def live_memory(program: Operations) -> LiveMemory:
     """Of a program that runs one unit after another in its own order."""
     return replace(_in_order(program, program.main, outermost=True), time=-1)
 
 
-def _in_order(program: Operations, body: Body, *, outermost: bool) -> Memory:
+def _in_order(program: Operations, body: Body, *, outermost: bool) -> LiveMemory:
     fused = Fused(program, body, owns_arguments=not outermost)
     inside = {}
     for i, unit in enumerate(fused.units):
@@ -41,8 +41,8 @@ def _in_order(program: Operations, body: Body, *, outermost: bool) -> Memory:
 
 
 def worst(
-    fused: Fused, when: Sequence[tuple[int, int]], inside: Mapping[int, Memory], length: int, *, outermost: bool
-) -> Memory:
+    fused: Fused, when: Sequence[tuple[int, int]], inside: Mapping[int, LiveMemory], length: int, *, outermost: bool
+) -> LiveMemory:
     """The worst point of a body.
 
     Args:
@@ -60,15 +60,15 @@ def worst(
         more = max(0, need.peak - _carried(fused, fused.units[i]))
         events += [(when[i][0], 1, i, more, 0), (when[i][1], 0, i, -more, 0)]
     held = results = 0
-    most = Memory(base, base, 0, 0, time=0)
+    most = LiveMemory(base, base, 0, 0, time=0)
     for time, _, by, size, result in sorted(events):
         held, results = held + size, results + result
         if base + held > most.peak:
-            most = Memory(base + held, base, results, held - results, **_place(fused, by, inside), time=time)
+            most = LiveMemory(base + held, base, results, held - results, **_place(fused, by, inside), time=time)
     return most
 
 
-def _place(fused: Fused, by: int, inside: Mapping[int, Memory]) -> dict:
+def _place(fused: Fused, by: int, inside: Mapping[int, LiveMemory]) -> dict:
     if by < 0:
         return {}
     if by in inside and inside[by].at:

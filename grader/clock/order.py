@@ -1,7 +1,7 @@
 """Units in time: each resource serves what needs it in one fixed order, the shortest of five.
 
-The orders look at no cost. For each of them the end is a maximum of sums of durations, and of five the least is taken, so
-that what is faster anywhere never makes a step longer.
+The orders look at no cost. For each of them the end is a maximum of sums of durations, and of five the least is taken,
+so that what is faster anywhere never makes a step longer.
 """
 
 from __future__ import annotations
@@ -44,17 +44,21 @@ class Laid:
 
 
 def lay(pieces: Sequence[Piece], core: str) -> Laid:
-    """The shortest of five orders, the program's own where several are. ``core``: under whose pieces a collective is hidden."""
+    """Lay the pieces in the shortest of five orders; of equal ones the program's own.
+
+    Args:
+        core: the lane whose pieces can overlap a collective.
+    """
     early = min((_lay(pieces, order) for order in orders(pieces)), key=lambda laid: laid.length)
     return _late(pieces, early, core)
 
 
 def orders(pieces: Sequence[Piece]) -> list[list[int]]:
-    """The program's; collectives first; three that put first what most collectives are still to come after, or leave that.
+    """The program's order; collectives first; and three by how many collectives come after a piece.
 
-    Of the three the second takes, among equals, what needs the fewest collectives: at the end of a loop's round nothing is to
-    come, and a product that waits for no hop must not stand behind a sum that does. The third takes what the first
-    collective needs, then what the next one does: gradients are sent while others are made.
+    Of the three the second takes, among equals, what needs the fewest collectives: at the end of a loop's round nothing
+    is to come, and a product that waits for no hop must not stand behind a sum that does. The third takes what the
+    first collective needs, then what the next one does: gradients are sent while others are made.
     """
     count = len(pieces)
     to_come, behind, needed_by = [0] * count, [0] * count, [count] * count

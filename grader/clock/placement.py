@@ -23,7 +23,8 @@ def picoseconds(seconds: float) -> int:
 class Slice:
     """Chips that are one torus or grid: ``shape`` is how many along each axis.
 
-    ``cores``: devices of a chip. Of more than one ``chip`` is the row of one, and their number is one more side of the grid.
+    ``cores``: devices of a chip. Of more than one ``chip`` is the row of one, and their number is one more side of the
+    grid.
     """
 
     chip: Chip
@@ -75,8 +76,8 @@ class Slice:
 class Way:
     """A mesh axis as its devices are joined: each has a neighbour before and after it.
 
-    Over several axes of the slice the devices follow a cycle that goes through every chip once, which any grid of an even
-    number of chips has.
+    Over several axes of the slice the devices follow a cycle that goes through every chip once, which any grid of an
+    even number of chips has.
     """
 
     size: int
@@ -86,12 +87,12 @@ class Way:
 
 
 @dataclass(frozen=True)
-class Place:
+class Placement:
     """A mesh on a slice.
 
     Attributes:
-        axes: for each mesh axis of more than one device the axes of the slice it lies on, by position; the devices of a chip
-            are the last.
+        axes: for each mesh axis of more than one device the axes of the slice it lies on, by position; the devices of a
+            chip are the last.
         hop: seconds of one hop.
     """
 
@@ -116,9 +117,10 @@ class Place:
 
     @cached_property
     def chips(self) -> list[tuple[int, ...]]:
-        """Where the chip of each device lies in the slice, in mesh order: an axis over several of the slice's is a cycle.
+        """The place in the slice of each device's chip, in mesh order.
 
-        Of chips that are several devices: the chip, and which of them.
+        A mesh axis over several axes of the slice follows a cycle through them. A chip of several devices comes with
+        the number of the device.
         """
         ordered = {axis: _cycle([self.slice.sides[i] for i in places]) for axis, places in self.axes.items()}
         found = []
@@ -132,7 +134,7 @@ class Place:
 
 
 def _cycle(shape: Sequence[int]) -> list[tuple[int, ...]]:
-    """Every point of a grid once, each beside the one before; where a side is even, the last is beside the first, too."""
+    """Every point of a grid once, each beside the one before; if a side is even, the last is beside the first, too."""
     *rest, last = shape
     line = [(n,) for n in range(last)]
     if not rest:
@@ -164,12 +166,13 @@ def _path(shape: Sequence[int]) -> list[tuple[int, ...]]:
     return found
 
 
-def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence[int]] | None = None) -> Place:
+def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence[int]] | None = None) -> Placement:
     """A mesh on a slice: each mesh axis on one or more whole axes of it.
 
     Args:
         on: "v5e:2x4".
-        mesh: axis sizes; as many devices as the slice has chips, or, where JAX sees two devices in a chip, as it has of these.
+        mesh: axis sizes; as many devices as the slice has chips, or, where JAX sees two devices in a chip, as it has of
+            these.
         axes: the slice's axes (0, 1, ...) under each mesh axis. Without it they are chosen: for one mesh axis after
             the other the fewest and first that fit.
 
@@ -188,9 +191,9 @@ def placed(on: str | Slice, mesh: Mapping[str, int], axes: Mapping[str, Sequence
         chosen = {axis: tuple(axes.get(axis, ())) for axis in real}
         if not _fits(chosen, real, chips, free):
             raise ValueError(f"the mesh {shown} does not lie on {chips} as axes={dict(axes)!r} says")
-        return Place(chips, dict(mesh), chosen)
+        return Placement(chips, dict(mesh), chosen)
     for chosen in _choices(list(real.items()), chips, free):
-        return Place(chips, dict(mesh), chosen)
+        return Placement(chips, dict(mesh), chosen)
     raise ValueError(f"the mesh {shown} does not lie on {chips}: each of its axes needs whole axes of the slice")
 
 

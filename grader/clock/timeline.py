@@ -25,8 +25,8 @@ class Span:
         line, file: in the learner's source, if known.
         bytes: of a collective its input on this device, of a kernel what it reads and writes.
         flops: of matrix products.
-        rounds: where in the loops around it, outermost first: ``(round, of how many)``, from 1 on. Of a loop rounds 1, 2
-            and the last are drawn; see ``Timeline.loops`` for where it goes on.
+        rounds: where in the loops around it, outermost first: ``(round, of how many)``, from 1 on. Of a loop rounds 1,
+            2 and the last are drawn; see ``Timeline.loops`` for where it goes on.
     """
 
     lane: str
@@ -87,7 +87,7 @@ class CollectiveTime:
 
 
 @dataclass(frozen=True)
-class Memory:
+class LiveMemory:
     """Bytes on one device by liveness: arguments stay, a result lives from its start to its last use.
 
     Attributes:
@@ -137,7 +137,8 @@ class Timeline:
         spans: by start, then lane; of loops rounds 1, 2 and the last.
         loops: where spans of other rounds are left out.
         collectives: in program order.
-        critical: what sets the step's length, in order: numbers of spans with rounds of loops left out; see ``on_path``.
+        critical: what sets the step's length, in order: numbers of spans with rounds of loops left out; see
+            ``on_path``.
         flops: of matrix products, loops multiplied out, one pass each.
         memory: by liveness on this order.
     """
@@ -153,7 +154,7 @@ class Timeline:
     collectives: tuple[CollectiveTime, ...]
     critical: tuple[int, ...]
     flops: int
-    memory: Memory
+    memory: LiveMemory
     products: int
 
     @property

@@ -45,7 +45,7 @@ def between(right: float, wrong: float, *, styles: float = 1) -> Budget:
 
 
 @dataclass(frozen=True)
-class Spent:
+class BudgetUse:
     """What a word of a check compared.
 
     Attributes:

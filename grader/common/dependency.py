@@ -21,7 +21,7 @@ SAME = {"broadcast_in_dim", "reshape", "convert", "transpose", "copy"}
 
 
 @dataclass(frozen=True)
-class Place:
+class OperationContext:
     """An operation where it stands.
 
     Attributes:
@@ -47,12 +47,12 @@ class Dependency:
 
     def __init__(self, program: Operations) -> None:
         self.program = program
-        self.places: list[Place] = []
+        self.places: list[OperationContext] = []
         # Values that make up a value, apart from those that its operation needs
         self.parents: dict[int, tuple[int, ...]] = {}
         self.maker: dict[int, int] = {}  # the operation that makes a value
         self.loop_of: dict[int, int] = {}  # of what a loop's bodies take: the loop
-        self._place(program.main, Place(Operation("", (), ())))
+        self._place(program.main, OperationContext(Operation("", (), ())))
         self.children: dict[int, list[int]] = {}  # the inverse of ``parents``
         for value, made_of in self.parents.items():
             for parent in made_of:
@@ -63,7 +63,7 @@ class Dependency:
                 self.users.setdefault(value, []).append(number)
         self.needed = self._needed()
 
-    def _place(self, body: Body, around: Place) -> None:
+    def _place(self, body: Body, around: OperationContext) -> None:
         """Number the operations of a body in the order of ``walk``: each, then what its bodies hold."""
         for op in body.operations:
             number = len(self.places)
@@ -79,7 +79,7 @@ class Dependency:
                     doubts = around.doubts | ({(number, i)} if len(op.bodies) > 1 else set())
                     self._place(branch, replace(around, under=(*around.under, *op.operands), doubts=doubts))
 
-    def _place_loop(self, number: int, op: Operation, around: Place) -> None:
+    def _place_loop(self, number: int, op: Operation, around: OperationContext) -> None:
         condition, body = op.bodies
         for i, (value, first, last) in enumerate(zip(op.results, op.operands, body.results, strict=True)):
             self.parents[value] = (first, last, *condition.results)
@@ -152,7 +152,7 @@ class Dependency:
         return found
 
     def before(self, number: int, *, within: int | None = None) -> set[int]:
-        """The operations that this one waits for on some path: the inverse of ``may``, where ``within`` is explained."""
+        """The operations that this one waits for on some path: the inverse of ``may``, which explains ``within``."""
         found: set[int] = set()
         seen: set[int] = set()
         left = [*self.places[number].op.operands, *self.places[number].under]
@@ -282,7 +282,7 @@ class _Surely:
             self.waits[value] = inside or (last and (bool(op.rounds) or self.of(op.operands[i])))
 
     def carried(self, op: Operation) -> list[bool]:
-        """Whether each value that a loop carries is waited for: at first as given, later as the round before left it."""
+        """Whether each value that a loop carries is waited for: as it was given, then as the round before left it."""
         condition, body = op.bodies
         found: list[bool] = []
         for i, first in enumerate(op.operands):

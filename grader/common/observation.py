@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from grader.common.budget import Spent
+from grader.common.budget import BudgetUse
 from grader.common.intervals import NOTHING, ONCE, Interval, Path, sum_over_paths
 from grader.common.layout import Slices, spec_of
 from grader.wire.operations import Operations
@@ -290,7 +290,9 @@ class Seen:
     clock: Callable[..., Any] = _no_clock
     chip: Callable[[], Any] | None = None  # the order of its slice's compiler in time, where one was asked
     poison: Poison | None = field(default=None, compare=False, repr=False)  # of a timing call, that of its value call
-    spent: list[Spent] = field(default_factory=list)  # what words compared with budgets; copies of this Seen share it
+    spent: list[BudgetUse] = field(
+        default_factory=list
+    )  # what words compared with budgets; copies of this Seen share it
 
     def __getattr__(self, name: str) -> Any:
         for table in (self.__dict__.get("inputs", {}), self.__dict__.get("static", {})):

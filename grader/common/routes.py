@@ -56,7 +56,7 @@ class Route:
 
 def routes(program: Operations) -> list[Route]:
     """Return the routes of two rounds or more, in program order, each once; none if the program is too long."""
-    walk = _Walk(program, math.prod(program.mesh.values()))
+    walk = _RouteWalk(program, math.prod(program.mesh.values()))
     try:
         walk.body(program.main, [walk.own] * len(program.main.arguments))
     except _TooLongError:
@@ -106,7 +106,7 @@ class _Write:
 
 
 @dataclass
-class _Walk:
+class _RouteWalk:
     """Operations in the order in which they run, with what each value holds."""
 
     program: Operations

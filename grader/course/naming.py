@@ -12,7 +12,7 @@ MANY = 20
 
 
 def meant_by(name: str, names: Sequence[str], what: str) -> list[str]:
-    """Return the name itself; else names of these first words (``c3``, ``03``); else the one that begins so (``c3_con``).
+    """Return the name itself, or names with these first words (``c3``, ``03``), or the one that begins so (``c3_con``).
 
     ``C3``, as titles have it, is ``c3``.
 

@@ -26,17 +26,17 @@ class Item(Strict):
     where: str
 
 
-class Source(Strict):
+class CitedSource(Strict):
     title: str
     about: str
     items: tuple[Item, ...] = Field(min_length=1)
 
 
 class Sources(Strict):
-    sources: tuple[Source, ...] = Field(min_length=1)
+    sources: tuple[CitedSource, ...] = Field(min_length=1)
 
 
-def read_sources(course: Course) -> tuple[Source, ...]:
+def read_sources(course: Course) -> tuple[CitedSource, ...]:
     """Those of the course, none where it has no such file. Raises CourseError."""
     path = _path(course)
     return read_yaml(path, Sources).sources if path.exists() else ()
@@ -100,7 +100,7 @@ def _declared(exercise: Exercise) -> set[str]:
     return {name for kind in kinds for name in kind} | {task.name for task in exercise.tasks.values()}
 
 
-def _readme(course: Course, sources: tuple[Source, ...]) -> str | None:
+def _readme(course: Course, sources: tuple[CitedSource, ...]) -> str | None:
     """The page with current tables; None where they are current. Raises CourseError where it has no place for them."""
     path = _path(course).with_name("README.md")
     try:
@@ -115,7 +115,7 @@ def _readme(course: Course, sources: tuple[Source, ...]) -> str | None:
     return None if made == text else made
 
 
-def tables(sources: tuple[Source, ...]) -> str:
+def tables(sources: tuple[CitedSource, ...]) -> str:
     """A heading, a paragraph and a table of numbered items for each source, in Markdown."""
     parts = []
     for source in sources:

@@ -13,7 +13,7 @@ from grader.common.observation import Timing
 from grader.common.sizes import Size, sizes_on
 from grader.exercise.arguments import Array
 from grader.exercise.questions import Question
-from grader.exercise.results import Result, names_of
+from grader.exercise.results import CallResult, names_of
 from grader.wire.frames import dtype_of, is_inexact
 from grader.wire.trees import flat, leaves
 
@@ -85,10 +85,10 @@ class Call:
         return {name: a for of, tree in self.drawn.items() for name, a in leaves(tree, of) if a is not None}
 
     @property
-    def results(self) -> list[Result] | None:
+    def results(self) -> list[CallResult] | None:
         """The arrays of the result, in order; None where nobody says how many there are."""
         if self.returns is None:
-            return [Result("")] if self.wrt else None
+            return [CallResult("")] if self.wrt else None
         return flat(self.returns)
 
     @property

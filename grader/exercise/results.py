@@ -35,7 +35,7 @@ def like(argument: str, name: str = "") -> Like:
 
 
 @dataclass(frozen=True)
-class Result:
+class CallResult:
     """One array of a call's result.
 
     Attributes:
@@ -50,7 +50,7 @@ class Result:
 
 
 def results_tree(returns: Any, args: Mapping[str, Any]) -> Any:
-    """The declared tree with a ``Result`` for each leaf.
+    """The declared tree with a ``CallResult`` for each leaf.
 
     Raises AuthorError where it names something twice, is like what is no argument, or bears an argument's name and
     has another structure.
@@ -63,7 +63,7 @@ def results_tree(returns: Any, args: Mapping[str, Any]) -> Any:
                 raise AuthorError(f"like names {part.argument!r}, no argument{declared.nearest(part.argument, args)}")
             return _like(args[part.argument], part.name, place)
         if isinstance(part, str) and part.isidentifier():
-            return Result(part, args[part].dtype if isinstance(args.get(part), Array) else "", place.get(part))
+            return CallResult(part, args[part].dtype if isinstance(args.get(part), Array) else "", place.get(part))
         if not is_tree(part) or not part:
             raise AuthorError(f'returns has {declared.a(part)}, not a name such as "loss" or like("params")')
         if isinstance(part, Mapping):
@@ -82,7 +82,7 @@ def results_tree(returns: Any, args: Mapping[str, Any]) -> Any:
 
 def _like(tree: Any, name: str, place: Mapping[str, int]) -> Any:
     if not is_tree(tree):
-        return Result(name, tree.dtype, place.get(name))
+        return CallResult(name, tree.dtype, place.get(name))
     parts = {key: _like(part, f"{name}[{key!r}]", place) for key, part in branches(tree)}
     return parts if isinstance(tree, Mapping) else type(tree)(parts.values())
 

@@ -21,7 +21,7 @@ from grader.expect.failure import Failure
 from grader.expect.order import expect_beside, expect_not_waiting, expect_waits
 from grader.expect.outcomes import expect_outcomes, same_outcome, show_outcome, show_value
 from grader.expect.sharding import expect_shard_map, expect_spec
-from grader.expect.values import expect_close, expect_dtype, expect_equal
+from grader.expect.values import expect_close, expect_equal
 
 __all__ = [
     "Failure",
@@ -32,7 +32,6 @@ __all__ = [
     "expect_bubble",
     "expect_close",
     "expect_collectives",
-    "expect_dtype",
     "expect_equal",
     "expect_flops",
     "expect_hidden",

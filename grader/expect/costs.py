@@ -7,8 +7,8 @@ import re
 from collections.abc import Callable
 from typing import Literal, get_args
 
-from grader.clock import Memory, live_memory
-from grader.common.budget import Spent
+from grader.clock import LiveMemory, live_memory
+from grader.common.budget import BudgetUse
 from grader.common.observation import Seen
 from grader.expect.failure import Failure
 from grader.expect.mattering import flops_that_matter, said_of_idle
@@ -33,13 +33,13 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
     if by != "compiler":
         memory = seen.timeline.memory if by == "clock" else memory_of(seen)
         needed = memory.peak - (0 if arguments else memory.arguments)
-        seen.spent.append(Spent("expect_memory", needed, at_most))
+        seen.spent.append(BudgetUse("expect_memory", needed, at_most))
         if not needed <= at_most:
             raise _held_too_much(memory, needed, at_most, arguments)
         return
     if seen.timing is not None:
         raise ValueError('a timing call is never compiled: say by="clock" or by="program"')
-    seen.spent.append(Spent("expect_memory", seen.memory, at_most))
+    seen.spent.append(BudgetUse("expect_memory", seen.memory, at_most))
     if not seen.memory <= at_most:
         raise Failure(
             "the program needs {} of temporary memory per device, the budget is {}".format(
@@ -51,14 +51,14 @@ def expect_memory(seen: Seen, *, at_most: float, by: Reckoner = "compiler", argu
         )
 
 
-def memory_of(seen: Seen) -> Memory:
+def memory_of(seen: Seen) -> LiveMemory:
     """Arguments, results and temporaries at the program's worst point, by liveness in the order it is written in."""
     if seen.operations is None:
         raise Failure("the program has too many operations to follow its memory; use lax.fori_loop or lax.scan")
     return live_memory(seen.operations)
 
 
-def _held_too_much(memory: Memory, needed: float, at_most: float, arguments: bool) -> Failure:
+def _held_too_much(memory: LiveMemory, needed: float, at_most: float, arguments: bool) -> Failure:
     parts = {"arguments": memory.arguments} if arguments else {}
     parts |= {"results": memory.results, "temporaries": memory.temporaries}
     held, budget = told_apart(show_bytes, needed, at_most)

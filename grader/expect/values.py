@@ -82,17 +82,6 @@ def _part(whole: np.ndarray, where: Slices) -> np.ndarray:
     return whole[tuple(slice(a, b) for a, b in where)]
 
 
-def expect_dtype(got: Any, dtype: Any) -> None:
-    """The result has this dtype, by name; of a tree every leaf, or each its own."""
-    leaf_by_leaf(_of_dtype, got, dtype, prefix=True)
-
-
-def _of_dtype(got: Sharded, dtype: str) -> None:
-    one_array(got)
-    if got.dtype.name != dtype:
-        raise Failure(f"the result is {got.dtype.name}, expected {dtype}", expected=dtype, actual=got.dtype.name)
-
-
 def one_array(got: Any) -> None:
     """The result is one array."""
     if isinstance(got, Sharded):
@@ -133,9 +122,9 @@ def _expect_array(got: Any, want: np.ndarray, dtype: str | None) -> tuple[np.dty
         raise ValueError("the arguments do not settle the dtype of the result: name it, dtype='float32'")
     if got.shape != want.shape:
         raise Failure(_wrong_shape(got, want.shape), expected=want.shape, actual=got.shape)
-    if dtype is not None:
-        _of_dtype(got, due.name)
-    elif got.dtype.kind in "cW" and want.dtype.kind != "c":
+    if dtype is not None and got.dtype.name != due.name:
+        raise Failure(f"the result is {got.dtype.name}, expected {due.name}", expected=due.name, actual=got.dtype.name)
+    if dtype is None and got.dtype.kind in "cW" and want.dtype.kind != "c":
         raise Failure(f"the result is {got.dtype.name}, expected real numbers", actual=got.dtype.name)
     return due, want
 

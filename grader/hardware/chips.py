@@ -120,7 +120,10 @@ GPUS: dict[str, Gpu] = {
             "H100", 80e9, 3.4e12, 9.9e14, 2.0e15, "fp8", 450e9, 400e9, 8,
             "18 links of 25 GB/s; published problems use 3.35e12 B/s of HBM bandwidth", *BOOK_GPUS,
         ),
-        Gpu("H200", 141e9, 4.8e12, 9.9e14, 2.0e15, "fp8", 450e9, 400e9, 8, "", *BOOK_GPUS, assumed="assumed, as for H100"),
+        Gpu(
+            "H200", 141e9, 4.8e12, 9.9e14, 2.0e15, "fp8", 450e9, 400e9, 8, "", *BOOK_GPUS,
+            assumed="assumed, as for H100",
+        ),
         Gpu("B200", 192e9, 8.0e12, 2.3e15, 4.5e15, "fp8", 900e9, 400e9, 8, "the DGX sheet says 180 GB", *BOOK_GPUS),
         Gpu(
             "GB200 NVL72", None, None, None, None, "", 900e9, 3600e9, 72,
@@ -221,7 +224,7 @@ def _describe_gpu(g: Gpu) -> str:
 
 
 def _provenance(row: Chip | Gpu) -> str:
-    """``table 2026-11, from How To Scale Your Model of 2025-02-04``: when we froze it, and when its source was written."""
+    """``table 2026-11, from How To Scale Your Model of 2025-02-04``: our version, and the date of its source."""
     return f"table {TABLE_VERSION}, from {row.source.split(',')[0].split(' (')[0]} of {row.date}"
 
 

@@ -46,15 +46,15 @@ CORES: dict[str, Core] = {
     "v5p": Core(1.75e9, 8, 128, "v5p", (), SCALING_BOOK),
     "v5e": Core(1.5e9, 4, 128, "v5e", (), SCALING_BOOK),
     "v6e": Core(1.75e9, 4, 256, "v6e", (), DERIVED),
-    # Units: a product of 8192^3 has 3.2 times 2 * 256^2 FLOPs for each cycle of one core, so a core has more than two. Between
-    # its cores: Google Cloud documentation, 'TPU7x', six times a link.
+    # Units: a product of 8192^3 has 3.2 times 2 * 256^2 FLOPs for each cycle of one core, so a core has more than two.
+    # Between its cores: Google Cloud documentation, 'TPU7x', six times a link.
     "7x": Core(2.2e9, 8, 256, "tpu7x", (), DERIVED, devices=2, between=6 * CHIPS["7x"].ici),
 }  # fmt: skip
 """By ``Chip.name``."""
 
 WITHOUT_CLOCK = {
-    "v3": "its published 940 MHz make 1.23e14 FLOP/s of 4 units of 128x128, the table has 1.4e14, so the compiler's cycles are no "
-    "known time"
+    "v3": "its published 940 MHz make 1.23e14 FLOP/s of 4 units of 128x128, the table has 1.4e14, "
+    "so the compiler's cycles are no known time"
 }
 
 OTHER_NAMES = {"v4": "v4p", "tpu7x": "7x", "v7x": "7x"}
@@ -77,7 +77,7 @@ def core_row(chip: Chip) -> Chip:
 
 
 def slice_name(text: str) -> str:
-    """``TPU v4:2x2x2`` as ``v4p:2x2x2``: a slice by the names of the table. Raises ValueError for a chip that nobody knows."""
+    """``TPU v4:2x2x2`` as ``v4p:2x2x2``: a slice by the names of the table. Raises ValueError for an unknown chip."""
     name, colon, sizes = text.strip().partition(":")
     plain = name.strip().lower().removeprefix("tpu ").strip()
     plain = OTHER_NAMES.get(plain, plain)

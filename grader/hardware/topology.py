@@ -17,10 +17,10 @@ RING_SLICES: tuple[tuple[int, ...], ...] = ((2, 2),)
 """Slices whose chips form one physical ring although no axis wraps around: in 2x2 each chip has both neighbours."""
 
 FLAT_SLICES: tuple[tuple[int, ...], ...] = ((1, 1), (2, 2), (2, 4), (4, 4), (4, 8), (8, 8), (8, 16), (16, 16))
-"""Slices of a pod of 16x16 that can be had (v5e, v6e), the shorter side first. Source: Cloud TPU documentation, 'TPU v5e'."""
+"""Slices of a 16x16 pod on offer (v5e, v6e), the shorter side first. Source: Cloud TPU documentation, 'TPU v5e'."""
 
 SMALL_SLICES: tuple[tuple[int, ...], ...] = ((1, 2, 2), (2, 2, 2), (2, 2, 4), (2, 4, 4))
-"""Slices of a 3D torus smaller than one cube, the shortest side first. Source: Cloud TPU documentation, 'TPU v4', 'TPU v5p'."""
+"""Slices of a 3D torus smaller than a cube, shortest side first. Source: Cloud TPU documentation, 'TPU v4', 'v5p'."""
 
 
 def wraps(chip: str | Chip, axis_size: int, slice_shape: Sequence[int] | None = None) -> bool:

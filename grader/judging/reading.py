@@ -34,7 +34,7 @@ RAISED = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁺⁻", "0123456789+-")
 
 
 @dataclass(frozen=True)
-class Answer:
+class ParsedAnswer:
     """What was read.
 
     Attributes:
@@ -52,7 +52,7 @@ class Answer:
         return f"{self.magnitude:.6g} {self.unit}".rstrip()
 
 
-def parse(raw: Any, unit: str) -> Answer:
+def parse(raw: Any, unit: str) -> ParsedAnswer:
     """Read a learner's answer.
 
     Args:
@@ -70,7 +70,7 @@ def parse(raw: Any, unit: str) -> Answer:
     return _answer(_float(raw), unit)
 
 
-def _parse_text(text: str, unit: str) -> Answer:
+def _parse_text(text: str, unit: str) -> ParsedAnswer:
     if len(text) > LONGEST:
         raise BadAnswer(f"an answer has at most {LONGEST} characters, this has {len(text)}")
     found = QUANTITY.fullmatch(_plain_signs(text))
@@ -103,7 +103,7 @@ def _value_of(found: re.Match[str]) -> float:
         raise BadAnswer(f"{quote(found[0])} cannot be read: it divides by zero") from None
 
 
-def _parse_quantity(raw: Mapping[Any, Any]) -> Answer:
+def _parse_quantity(raw: Mapping[Any, Any]) -> ParsedAnswer:
     if set(raw) != {"magnitude", "units"} or not isinstance(raw["units"], str):
         raise BadAnswer("an answer is a number, a text like '28 KiB' or a quantity with a magnitude and units")
     return _answer(_float(raw["magnitude"]), raw["units"])
@@ -124,12 +124,12 @@ def _float(raw: Any) -> float:
     return number
 
 
-def _answer(number: float, unit: str) -> Answer:
+def _answer(number: float, unit: str) -> ParsedAnswer:
     factor, dimension = unit_of(unit)
     value = number * factor
     if not math.isfinite(value):
         raise BadAnswer("the number is too large to be read")
-    return Answer(value, dimension, number, unit.translate(SAME).strip())
+    return ParsedAnswer(value, dimension, number, unit.translate(SAME).strip())
 
 
 def _kind(raw: Any) -> str:

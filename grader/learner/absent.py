@@ -58,7 +58,9 @@ class StandIn:
 
 
 @contextlib.contextmanager
-def stood_in(space: Mapping[str, Any], note: Callable[[str, int, str], None], guarded: Callable[[str, int], bool]) -> Iterator[None]:  # fmt: skip
+def stood_in(
+    space: Mapping[str, Any], note: Callable[[str, int, str], None], guarded: Callable[[str, int], bool]
+) -> Iterator[None]:
     """While this lasts, an import in ``space`` of a module that is not there gives a StandIn.
 
     Args:

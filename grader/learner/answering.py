@@ -19,7 +19,7 @@ from jax.sharding import Mesh, NamedSharding
 from grader.learner import looks
 from grader.learner.faults import fault_of, words
 from grader.learner.gradients import on_leaves, with_gradients
-from grader.learner.loading import Program
+from grader.learner.loading import LoadedSource
 from grader.learner.surroundings import time_limit
 from grader.learner.tolerance import mesh_contexts_left, mesh_is_set
 from grader.wire.frames import NOT_PLAIN, NotPlain, decode, encode, is_spec
@@ -32,7 +32,7 @@ MAX_COMPOSED, MAX_ENTRIES = 4, 64
 """Levels of a composed answer, and entries of one of its parts."""
 
 
-def answer(ask: dict[str, Any], program: Program, seconds: float) -> Reply:
+def answer(ask: dict[str, Any], program: LoadedSource, seconds: float) -> Reply:
     """Answer one ask: ``{"program"}`` with one blob, ``{"values"}``, ``{"raw"}`` or ``{"fault"}``.
 
     Whoever calls this has made JAX tolerant.
@@ -67,7 +67,7 @@ def mesh_of(ask: dict[str, Any], *, traced_only: bool = False) -> Any:
     return make_mesh(ask["mesh"], ask["axis_types"], traced_only=traced_only or "timing" in ask)
 
 
-def missing(name: str, found: Any, program: Program) -> dict[str, Any]:
+def missing(name: str, found: Any, program: LoadedSource) -> dict[str, Any]:
     """The fault of a source in which no function has this name; ``found``: what has it."""
     if found is not None:
         text = f"{name} is a {type(found).__name__}, not a function"
@@ -85,7 +85,7 @@ def missing(name: str, found: Any, program: Program) -> dict[str, Any]:
 # -- programs ---------------------------------------------------------------------------------
 
 
-def looked_at(task: Callable, ask: dict[str, Any], program: Program) -> bytes:
+def looked_at(task: Callable, ask: dict[str, Any], program: LoadedSource) -> bytes:
     """``lower``, while learner code may look at arrays as if they were computed; see ``looks``."""
     task = on_leaves(task, ask)
     if ask["kind"] == "body" or "timing" in ask:  # in a shard_map arrays are traced for them too; paper's hold no data
@@ -136,7 +136,7 @@ def lower(task: Callable, ask: dict[str, Any]) -> bytes:
 # -- plain values ------------------------------------------------------------------------------
 
 
-def outcome(task: Callable, args: Any, program: Program, seconds: float) -> dict[str, Any]:
+def outcome(task: Callable, args: Any, program: LoadedSource, seconds: float) -> dict[str, Any]:
     """What a pure function did for one argument set: ``{"value"}`` or ``{"error", "kinds", "message", "line"}``.
 
     ``kinds`` are the error's base classes too: a subclass of ValueError is a ValueError.

@@ -59,8 +59,8 @@ def _asks(read: Callable[[int], bytes]) -> Iterator[dict[str, Any]]:
 def _hide_grader() -> None:
     """This package holds formulas and layouts that learners are asked for; they must not import it.
 
-    Notebooks call ``check`` below each exercise, ours or the one that nbgrader releases, and may draw and explain: here that
-    does nothing.
+    Notebooks call ``check`` below each exercise, ours or the one that nbgrader releases, and may draw and explain: here
+    that does nothing.
     """
     for name in [n for n in sys.modules if n.split(".")[0] == "grader"]:
         del sys.modules[name]

@@ -1,4 +1,4 @@
-"""A learner's error as data: what kind it is, one line in a learner's terms, and which line of their code it comes from."""
+"""A learner's error as data: its kind, one line in a learner's terms, and the line of their code that it comes from."""
 
 from __future__ import annotations
 
@@ -32,42 +32,53 @@ NEEDS_VALUES = (
 
 
 def fault_of(error: BaseException, files: Files, seconds: float, mesh: Mesh | None = None) -> dict[str, Any]:
-    """A learner's error as data: kind, one line, and the innermost line of theirs.
+    """Describe a learner's error: kind, one line, and the innermost line of their own code.
 
     Args:
         files: of the learner's code.
-        seconds: of CPU time that it might take.
+        seconds: the limit of CPU time.
         mesh: the one that was asked for.
     """
     line, where = innermost(error, files)
     name = type(error).__name__
-    if isinstance(error, TimeLimit):
-        kind, text = "timeout", f"did not finish within {seconds:g} s"
-        line, where = None, ""  # where it was when time was over is chance, and reports must be reproducible
-    elif isinstance(error, NotImplementedError) and raised_by_learner(error, files):
-        kind, text = "missing", "not written yet (it raises NotImplementedError)"
-    elif isinstance(error, MemoryError):
-        kind, text = "memory", "ran out of the memory it is allowed"
-    elif name in CONCRETE or isinstance(error, ValueDependent):
-        kind, text = "untraceable", NEEDS_VALUES
-        if isinstance(error, ValueDependent):
+    match error:
+        case TimeLimit():
+            kind, text = "timeout", f"did not finish within {seconds:g} s"
+            line, where = None, ""  # where it was when time was over is chance, and reports must be reproducible
+        case MemoryError():
+            kind, text = "memory", "ran out of the memory it is allowed"
+        case ValueDependent():
+            kind, text = "untraceable", NEEDS_VALUES
             name, line, where = "ConcretizationTypeError", error.line, error.file
-    elif isinstance(error, NotImplementedError) and "callback" in one_line(error):  # JAX cannot lower some
-        kind, text = "untraceable", "uses a host callback, which cannot leave this process; remove it"
-    elif (axis := unbound_axis(error)) is not None:
-        kind, name, text = "raised", "NameError", unbound_text(axis, mesh and mesh.shape)
-    elif isinstance(error, NotInstalled):
-        kind, text = "raised", f"{error}, line {line} uses it" if line else str(error)
-    elif isinstance(error, Misfit):
-        kind, text = "raised", f"returned {error}"
-    elif isinstance(error, SyntaxError):
-        kind, line, text = "syntax", error.lineno, f"SyntaxError: {error.msg}"
-        where = error.filename or ""
-    else:
-        kind, text = "raised", f"{name}: {words(error, line, where)}".removesuffix(": ")
-        if mesh and (more := other_mesh_text(error, files, mesh)):
-            text = f"{text.removesuffix('.')}; {more}"
+        case SyntaxError():
+            kind, line, text = "syntax", error.lineno, f"SyntaxError: {error.msg}"
+            where = error.filename or ""
+        case _:
+            kind, name, text = _raised(error, files, (line, where), mesh)
     return {"kind": kind, "message": text, "line": line, "file": where, "type": name}
+
+
+def _raised(
+    error: BaseException, files: Files, place: tuple[int | None, str], mesh: Mesh | None
+) -> tuple[str, str, str]:
+    """Kind, name and text of an error that the learner's code or JAX raised. ``place``: line and file."""
+    line, name = place[0], type(error).__name__
+    if isinstance(error, NotImplementedError) and raised_by_learner(error, files):
+        return "missing", name, "not written yet (it raises NotImplementedError)"
+    if name in CONCRETE:
+        return "untraceable", name, NEEDS_VALUES
+    if isinstance(error, NotImplementedError) and "callback" in one_line(error):  # JAX cannot lower some
+        return "untraceable", name, "uses a host callback, which cannot leave this process; remove it"
+    if (axis := unbound_axis(error)) is not None:
+        return "raised", "NameError", unbound_text(axis, mesh and mesh.shape)
+    if isinstance(error, NotInstalled):
+        return "raised", name, f"{error}, line {line} uses it" if line else str(error)
+    if isinstance(error, Misfit):
+        return "raised", name, f"returned {error}"
+    text = f"{name}: {words(error, *place)}".removesuffix(": ")
+    if mesh and (more := other_mesh_text(error, files, mesh)):
+        text = f"{text.removesuffix('.')}; {more}"
+    return "raised", name, text
 
 
 def unbound_axis(error: BaseException) -> str | None:
@@ -90,23 +101,24 @@ def unbound_axis(error: BaseException) -> str | None:
 
 def unbound_text(axis: str, mesh: Mapping[str, int] | None) -> str:
     if axis in (mesh or {}):
-        return f"the axis {axis!r} is not bound here: a collective over it belongs into the body of a jax.shard_map over {axis!r}"
+        where = f"the body of a jax.shard_map over {axis!r}"
+        return f"the axis {axis!r} is not bound here: a collective over it belongs into {where}"
     has = f"; the mesh has {', '.join(map(repr, mesh))}" if mesh else ""
     return f"there is no axis {axis!r} here{has}"
 
 
 def other_mesh_text(error: BaseException, files: Files, given: Mesh) -> str:
-    """Where JAX speaks of meshes, specs or devices and the task has a mesh of its own: that, which JAX does not say."""
+    """Say that the task uses a mesh of its own, where JAX's error is about meshes, specs or devices; '' elsewhere."""
     message = one_line(error)
     if raised_by_learner(error, files) or not re.search(r"\bmesh\b|_specs\b|incompatible devices", message):
         return ""
     if not isinstance(given, Mesh):
         return ""
-    work_on = f"work on the mesh that is given, ({', '.join(f'{a}={n}' for a, n in given.shape.items())})"
+    work_on = f"work on the mesh that is given, ({_sizes(given)})"
     other = [m for m in meshes_at(error, files) if m != given]
     for mesh in other:
         if tuple(mesh.shape.items()) != tuple(given.shape.items()):
-            return f"uses a mesh ({', '.join(f'{a}={n}' for a, n in mesh.shape.items())}) of its own; {work_on}"
+            return f"uses a mesh ({_sizes(mesh)}) of its own; {work_on}"
     if any(list(mesh.devices.flat) != list(given.devices.flat) for mesh in other) or "incompatible devices" in message:
         return f"uses a mesh of its own, with other devices or in another order; {work_on}"
     if other and re.search("in_specs passed to shard_map|context mesh", message):
@@ -116,6 +128,10 @@ def other_mesh_text(error: BaseException, files: Files, given: Mesh) -> str:
             f"uses a mesh of its own, with Explicit axes (jax.make_mesh makes them, unless told otherwise); {work_on}"
         )
     return ""
+
+
+def _sizes(mesh: Mesh) -> str:
+    return ", ".join(f"{axis}={size}" for axis, size in mesh.shape.items())
 
 
 def meshes_at(error: BaseException, files: Files) -> list[Mesh]:

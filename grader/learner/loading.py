@@ -22,7 +22,7 @@ from grader.learner.tolerance import mesh_contexts_left, mesh_is_set
 MASK_FUTURE = sum(getattr(__future__, name).compiler_flag for name in __future__.all_feature_names)
 
 
-class Program:
+class LoadedSource:
     """A source that was executed.
 
     Attributes:
@@ -47,7 +47,8 @@ class Program:
         def note(module: str, line: int, chunk: str) -> None:
             known = [f for f in self.faults if f["kind"] == "absent" and f["type"] == module]
             if not known:
-                self.faults.append({"kind": "absent", "message": module, "line": line, "file": chunk, "type": module, "chunk": chunk})  # fmt: skip
+                about = {"message": module, "type": module, "line": line, "file": chunk, "chunk": chunk}
+                self.faults.append({"kind": "absent"} | about)
 
         def guarded(chunk: str, line: int) -> bool:
             return chunk not in self.files or line in guarded_lines(self.files[chunk])
@@ -70,13 +71,13 @@ class Program:
         return self.states[next(n for n in names[names.index(after) :] if self.states[n][0].get(ask["task"]) is last)]
 
 
-def load(source: dict[str, Any], seconds: float) -> Program:
+def load(source: dict[str, Any], seconds: float) -> LoadedSource:
     """Execute the chunks of ``{"name", "chunks": [[name, text], ...]}`` in one namespace.
 
     A chunk that raises does not stop the next one, as in a notebook; what it defined until then stays.
     Whoever calls this has made JAX tolerant.
     """
-    program = Program()
+    program = LoadedSource()
     if any("XLA_FLAGS" in text for _, text in source["chunks"]):
         jax.devices()  # the file would change how many there are
     with mesh_contexts_left(), program.imports():
@@ -118,7 +119,7 @@ def as_they_are(space: dict[str, Any], most: int = 100_000) -> dict[str, Any]:
     return {name: copied(value, 1) if name != "__builtins__" else value for name, value in space.items()}
 
 
-def _execute(text: str, name: str, program: Program, seconds: float) -> None:
+def _execute(text: str, name: str, program: LoadedSource, seconds: float) -> None:
     """Run a chunk. A statement that uses a module which is not there is left out, as if it were not written."""
     rest = compile(text, name, "exec", dont_inherit=True)
     flags = rest.co_flags & MASK_FUTURE

@@ -21,16 +21,20 @@ from grader.wire.limits import MAX_LOOKS
 
 # What an array that was computed can say besides its type. All but LAYOUT shows values.
 ATTRIBUTES = {
-    "sharding", "committed", "device", "is_fully_addressable", "is_fully_replicated", "addressable_shards", "global_shards",
+    "sharding", "committed", "device", "is_fully_addressable", "is_fully_replicated", "addressable_shards",
+    "global_shards",
 }  # fmt: skip
 CALLED = {
     "devices", "on_device_size_in_bytes", "addressable_data", "item", "tolist", "tobytes", "__array__", "__bool__",
     "__int__", "__float__", "__complex__", "__index__", "__format__",
 }  # fmt: skip
-LAYOUT = {"sharding", "committed", "device", "devices", "is_fully_addressable", "is_fully_replicated", "on_device_size_in_bytes"}  # fmt: skip
+LAYOUT = {
+    "sharding", "committed", "device", "devices", "is_fully_addressable", "is_fully_replicated",
+    "on_device_size_in_bytes",
+}  # fmt: skip
 
 
-class Asked(BaseException):
+class ArrayRead(BaseException):
     """Stops a trace where learner code looks at an array that nobody has computed yet."""
 
     def __init__(self, array: Any) -> None:
@@ -74,7 +78,7 @@ class Looks:
         if number >= MAX_LOOKS:
             return None
         if number >= len(self.shown):
-            raise Asked(array)
+            raise ArrayRead(array)
         found = self.shown[number]
         if found is None or (found.shape, found.dtype) != (array.shape, array.dtype):
             return None
@@ -133,7 +137,7 @@ def _settled(
         while True:
             try:
                 return looks, export(watched)
-            except Asked:
+            except ArrayRead:
                 arrays = arrays or [jax.device_put(_made_up(s, d, sign), where) for s, d, where in arguments]
                 looks.shown.append(_computed(watched, static, arrays, so_far))
             except AssertionError as error:
@@ -148,7 +152,7 @@ def _computed(watched: Callable, static: Mapping[str, Any], arrays: Sequence[Any
     def until_the_look(*arrays: Any) -> Any:
         try:
             watched(*arrays, **static)
-        except Asked as asked:
+        except ArrayRead as asked:
             return asked.array
         return None
 

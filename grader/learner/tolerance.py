@@ -95,9 +95,9 @@ def mesh_is_set() -> bool:
 
 
 def _anywhere(own: Callable) -> Callable:
-    """A JAX function that refuses to work under ``jax.jit``, without its refusal: here no learner wrote the ``jax.jit``.
+    """Let a JAX function that refuses to work under ``jax.jit`` work there: the ``jax.jit`` is ours.
 
-    In a shard_map it stays: there a mesh whose axes are not manual would be wrong.
+    In a shard_map it still refuses: a mesh whose axes are not manual would be wrong there.
     """
 
     @functools.wraps(own)
@@ -112,7 +112,7 @@ def _anywhere(own: Callable) -> Callable:
 
 @contextlib.contextmanager
 def mesh_contexts_left() -> Iterator[None]:
-    """Leave the contexts that learner code entered, by ``jax.set_mesh(mesh)`` or ``mesh.__enter__()``, and left open."""
+    """Leave mesh contexts that learner code entered and left open (``jax.set_mesh(mesh)``, ``mesh.__enter__()``)."""
     depth = len(thread_resources.stack)
     try:
         with jax.set_mesh(None):  # type: ignore[arg-type]

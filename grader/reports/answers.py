@@ -30,7 +30,7 @@ class Slip:
 
 
 @dataclass(frozen=True)
-class Bar:
+class AnswerBar:
     """Answers between ``low`` and ``high`` times the right one: how many are right, of which slip, and of none."""
 
     low: float
@@ -58,7 +58,7 @@ class Answers:
     answered: int
     silent: int
     off_scale: int
-    bars: tuple[Bar, ...]
+    bars: tuple[AnswerBar, ...]
     slips: tuple[Slip, ...]
 
 
@@ -140,7 +140,7 @@ def _slips(group: list[_Given]) -> tuple[Slip, ...]:
     return tuple(found)
 
 
-def _bars(group: list[_Given], marks: dict[str, str]) -> tuple[Bar, ...]:
+def _bars(group: list[_Given], marks: dict[str, str]) -> tuple[AnswerBar, ...]:
     """On a logarithmic scale that holds all answers, the right one in the middle of the middle bar."""
     placed = [(given, math.log(min(max(given.ratio, 1 / LARGEST), LARGEST))) for given in group if given.ratio]
     if not placed:
@@ -155,10 +155,10 @@ def _bars(group: list[_Given], marks: dict[str, str]) -> tuple[Bar, ...]:
     return tuple(_bar(k, width, bars[k], marks) for k in range(-_STEPS, _STEPS + 1))
 
 
-def _bar(k: int, width: float, results: list[Result], marks: dict[str, str]) -> Bar:
+def _bar(k: int, width: float, results: list[Result], marks: dict[str, str]) -> AnswerBar:
     slips = Counter(marks[r.misconception] for r in results if r.misconception)
     right = sum(r.status == "passed" for r in results)
-    return Bar(
+    return AnswerBar(
         low=math.exp((k - 0.5) * width),
         high=math.exp((k + 0.5) * width),
         right=right,

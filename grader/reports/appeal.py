@@ -25,7 +25,7 @@ class Code:
 
 
 @dataclass(frozen=True)
-class Value:
+class ShownArray:
     """An array by name, what it is ("float32[8,3]"), and its values as text."""
 
     name: str
@@ -65,8 +65,8 @@ class Appeal:
     functions: Sequence[Code] = ()
     whole: Sequence[Code] = ()
     failed_on: str = ""
-    inputs: Sequence[Value] = ()
-    outputs: Sequence[Value] = ()
+    inputs: Sequence[ShownArray] = ()
+    outputs: Sequence[ShownArray] = ()
     facts: Sequence[Explained] = ()
     runs: Sequence[Run] = ()
     lines: Sequence[str] = ()
@@ -85,8 +85,8 @@ def render_appeal(appeal: Appeal) -> str:
         for one in appeal.facts
     ]
     return render(
-        "appeal.html.j2", appeal=appeal, exercise=appeal.exercise, facts=facts, audience="staff", look=class_of, heading=2,
-        code=_code, block=_block,
+        "appeal.html.j2", appeal=appeal, exercise=appeal.exercise, facts=facts, audience="staff", look=class_of,
+        heading=2, code=_code, block=_block,
     )  # fmt: skip
 
 

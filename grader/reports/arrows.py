@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.common.layout import coordinates
@@ -48,7 +48,7 @@ def draw_arrows(collective: Collective, mesh: Mapping[str, int], caption: str) -
     """Place devices and arrows; None for a mesh that is too large, or where nobody knows who talks."""
     count = math.prod(mesh.values())
     pairs = sent_to(collective)
-    if not 0 < len(pairs) <= ARROWS or count > MOST or not all(0 <= d < count for pair in pairs for d in pair):
+    if not _is_drawable(pairs, count):
         return None
     labels = [", ".join(map(str, point.values())) for point in coordinates(mesh)]
     box = round(max(map(len, labels)) * CHAR + 14, 1)
@@ -57,7 +57,6 @@ def draw_arrows(collective: Collective, mesh: Mapping[str, int], caption: str) -
     margin = round(4 + bend / 2, 1)
     places = [(round(x + margin, 1), round(y + margin, 1)) for x, y in (_at(d, columns, box) for d in range(count))]
     names = ", ".join(mesh)
-    told = "; ".join(f"({labels[a]}) to ({labels[b]})" for a, b in pairs[:32])
     return Arrows(
         width=round(max(x for x, _ in places) + box + margin, 1),
         height=round(max(y for _, y in places) + HEIGHT + margin, 1),
@@ -66,8 +65,17 @@ def draw_arrows(collective: Collective, mesh: Mapping[str, int], caption: str) -
         paths=[_path(places[a], places[b], box) for a, b in pairs],
         both=collective.kind == "all_to_all",
         caption=clean(f"{caption}; devices are ({names})", 300),
-        alt=clean(f"{caption}. Devices ({names}): {told}", 2000),
+        alt=clean(f"{caption}. Devices ({names}): {_in_words(pairs, labels)}", 2000),
     )
+
+
+def _in_words(pairs: Sequence[tuple[int, int]], labels: Sequence[str]) -> str:
+    return "; ".join(f"({labels[a]}) to ({labels[b]})" for a, b in pairs[:32])
+
+
+def _is_drawable(pairs: Sequence[tuple[int, int]], count: int) -> bool:
+    """Whether there are few enough devices and arrows, and every arrow joins devices of the mesh."""
+    return 0 < len(pairs) <= ARROWS and count <= MOST and {d for pair in pairs for d in pair} <= set(range(count))
 
 
 def sent_to(collective: Collective) -> list[tuple[int, int]]:
@@ -88,7 +96,7 @@ def _at(device: int, columns: int, box: float) -> tuple[float, float]:
 
 
 def _bend(start: tuple[float, float], end: tuple[float, float], box: float) -> float:
-    """How far the control point of a curve lies from its line; twice as far as the curve, which clears what it passes."""
+    """Distance of a curve's control point from the straight line. The curve goes half as far, past devices between."""
     across, down = round(abs(end[0] - start[0])), round(abs(end[1] - start[1]))
     if (down == 0 and across <= box + GAP_X + 1) or (across == 0 and down <= HEIGHT + GAP_Y):
         return 12.0

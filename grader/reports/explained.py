@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grader.clock import Memory, Timeline
+from grader.clock import LiveMemory, Timeline
 from grader.common.intervals import NOTHING, Interval
 from grader.common.layout import show_spec
 from grader.common.observation import Collective, Fault, total
@@ -40,13 +40,17 @@ class Explained:
         fault: why there is no program; then nothing else is known of it.
         traffic: bytes that a device sends, by mesh axes, see ``Seen.traffic``.
         ran: whether it was compiled and run; else there are no results and XLA says nothing of its memory.
-        memory: bytes of temporaries per device, by XLA. live: all that is held at once, by liveness.
-        flops, dot_flops: arithmetic of one device; that of products among it.
+        memory: bytes of temporaries per device, by XLA.
+        live: all that is held at once, by liveness.
+        flops, dot_flops: arithmetic of one device; that of matmuls among it.
         routes: what its permutes pass on from round to round.
-        elsewhere: what became of it on other devices than simulated ones; empty where none were asked for. measured: how
-            long it takes there, where it was laid out in time as well. predicted: how long its learner thought.
-        compiled: what the TPU's compiler made of this very program, where that is known. program: SHA-256 of its one form.
-        timeline: the program laid out in time, where that was asked for; ``untimed``: why it cannot be.
+        elsewhere: its result on other devices than simulated ones; empty if none were asked for.
+        measured: its time there, if it has a timeline.
+        predicted: the time that its learner predicted.
+        compiled: the TPU compiler's schedule of this program, if that is known.
+        program: SHA-256 of its one form.
+        timeline: the program laid out in time, if that was asked for.
+        untimed: why it has no timeline.
     """
 
     exercise: str
@@ -61,7 +65,7 @@ class Explained:
     flops: Interval = NOTHING
     dot_flops: Interval = NOTHING
     ran: bool = True
-    live: Memory | None = None
+    live: LiveMemory | None = None
     routes: Sequence[Route] = ()
     elsewhere: str = ""
     measured: str = ""
@@ -129,11 +133,15 @@ def as_data(explained: Explained) -> dict[str, Any]:
             "flops": {"products": _interval(explained.dot_flops), "others": _interval(explained.other_flops)},
             "routes": [dataclasses.asdict(route) for route in explained.routes],
             "timeline": _timeline(explained.timeline) if explained.timeline else None,
-            "roofline": [dataclasses.asdict(p) for p in roofline.points] if (roofline := explained.roofline) else None,
+            "roofline": _roofline(explained.roofline) if explained.roofline else None,
             "untimed": explained.untimed or None,
         }
         | {name: text for name in ("elsewhere", "compiled") if (text := getattr(explained, name))}
     )
+
+
+def _roofline(roofline: Roofline) -> list[dict[str, Any]]:
+    return [dataclasses.asdict(point) for point in roofline.points]
 
 
 def _timeline(timeline: Timeline) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from rich.console import Console
 from rich.text import Text
 
-from grader.clock import Memory
+from grader.clock import LiveMemory
 from grader.common.intervals import Interval
 from grader.common.layout import show_spec
 from grader.common.observation import Collective, Fault, over
@@ -81,7 +81,7 @@ def fact_lines(explained: Explained) -> Iterator[tuple[str, str, str]]:
     yield "FLOPs", "", f"{explained.dot_flops} in products, {explained.other_flops} others, on a device"
 
 
-def live_text(live: Memory) -> str:
+def live_text(live: LiveMemory) -> str:
     """What a device holds at the worst point, in the order of the program."""
     parts = {"arguments": live.arguments, "results": live.results, "temporaries": live.temporaries}
     held = ", ".join(f"{show_bytes(size)} {name}" for name, size in parts.items())

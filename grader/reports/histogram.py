@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from grader.common.result import Report
-from grader.reports.answers import Answers, Bar
+from grader.reports.answers import AnswerBar, Answers
 from grader.reports.points import counted
 from grader.reports.wording import percent_of
 
@@ -15,7 +15,7 @@ _TOP, _GAP = 20.0, 3.0
 
 
 @dataclass(frozen=True)
-class Piece:
+class BarSegment:
     """A part of a column: ``kind`` is right, slip, other or count, which each have a pattern and a colour."""
 
     kind: str
@@ -31,7 +31,7 @@ class Column:
     x: float
     width: float
     top: float
-    pieces: tuple[Piece, ...]
+    pieces: tuple[BarSegment, ...]
     note: str
     text: str
 
@@ -73,7 +73,7 @@ def answer_histogram(answers: Answers) -> Histogram:
     return _histogram(stacks, texts, shown, alt)
 
 
-def _of_bar(bar: Bar) -> str:
+def _of_bar(bar: AnswerBar) -> str:
     slips = "".join(f", {n} of slip {mark}" for mark, n in bar.slips)
     return f"×{bar.low:.3g} to ×{bar.high:.3g}: {bar.right} right{slips}, {bar.other} other"
 
@@ -93,7 +93,7 @@ def _histogram(
             if n:
                 height = (HEIGHT - _TOP) * n / most
                 y -= height
-                pieces.append(Piece(kind, round(y, 1), round(height, 1), mark))
+                pieces.append(BarSegment(kind, round(y, 1), round(height, 1), mark))
         letters = "".join(dict.fromkeys(mark for kind, n, mark in stack if n and mark))
         note = " ".join(filter(None, [str(total) if total else "", letters]))
         columns.append(

@@ -15,7 +15,7 @@ SHAPES = ("M-5 0a5 5 0 1 0 10 0a5 5 0 1 0 -10 0", "M-4.5 -4.5h9v9h-9z", "M0 -6L5
 
 
 @dataclass(frozen=True)
-class Point:
+class MeasuredPoint:
     """One thing that was predicted and measured, in seconds."""
 
     group: str
@@ -25,7 +25,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Mark:
+class PlotMark:
     x: float
     y: float
     look: int
@@ -34,7 +34,7 @@ class Mark:
 
 @dataclass(frozen=True)
 class Plot:
-    """A picture ready to draw. ``looks``: colour and outline of each group; ``ends``: of the line on which predictions hold."""
+    """A picture ready to draw. ``looks``: colour and outline of each group."""
 
     width: float
     height: float
@@ -43,13 +43,13 @@ class Plot:
     side: float
     heading: str
     ticks: list[tuple[float, float, str]]
-    marks: list[Mark]
+    marks: list[PlotMark]
     legend: list[tuple[float, int, str]]
     looks: list[tuple[str, str]]
     alt: str
 
 
-def draw_plot(points: Sequence[Point], heading: str) -> Plot:
+def draw_plot(points: Sequence[MeasuredPoint], heading: str) -> Plot:
     """Both axes have one scale, so that the diagonal is where predictions are right."""
     values = [v for p in points for v in (p.predicted, p.measured)]
     low, high = math.floor(math.log10(min(values))), math.ceil(math.log10(max(values)))
@@ -64,7 +64,7 @@ def draw_plot(points: Sequence[Point], heading: str) -> Plot:
         return round(TOP + SIDE - (math.log10(value) - low) * unit, 1)
 
     groups = list(dict.fromkeys(p.group for p in points))
-    told = [f"{p.group} {p.name}: predicted {show_seconds(p.predicted)}, measured {show_seconds(p.measured)}" for p in points]  # fmt: skip
+    texts = [_in_words(point) for point in points]
     tens = [10.0**power for power in range(low, high + 1, step)]
     return Plot(
         width=LEFT + SIDE + LEGEND,
@@ -74,11 +74,19 @@ def draw_plot(points: Sequence[Point], heading: str) -> Plot:
         side=SIDE,
         heading=clean(heading, 100),
         ticks=[(x(ten), y(ten), show_seconds(ten)) for ten in tens],
-        marks=[Mark(x(p.predicted), y(p.measured), groups.index(p.group), text) for p, text in zip(points, told, strict=True)],
+        marks=[
+            PlotMark(x(p.predicted), y(p.measured), groups.index(p.group), text)
+            for p, text in zip(points, texts, strict=True)
+        ],
         legend=[(TOP + 14 + 22 * i, i, clean(group, 40)) for i, group in enumerate(groups)],
         looks=[(PALETTE[i % len(PALETTE)], SHAPES[i % len(SHAPES)]) for i in range(len(groups))],
-        alt=clean(f"{heading}, logarithmic axes. {'; '.join(told)}", 4000),
-    )  # fmt: skip
+        alt=clean(f"{heading}, logarithmic axes. {'; '.join(texts)}", 4000),
+    )
+
+
+def _in_words(point: MeasuredPoint) -> str:
+    times = f"predicted {show_seconds(point.predicted)}, measured {show_seconds(point.measured)}"
+    return f"{point.group} {point.name}: {times}"
 
 
 def show_seconds(seconds: float) -> str:

@@ -24,7 +24,7 @@ from grader.reports.explained_text import collective_text
 from grader.reports.histogram import answer_histogram, score_histogram
 from grader.reports.inline_styles import INLINE_STYLES
 from grader.reports.leaderboard import Board, milliseconds
-from grader.reports.loglog import Point, draw_plot
+from grader.reports.loglog import MeasuredPoint, draw_plot
 from grader.reports.on_chip import OnChip, bare_lines, differences, facts
 from grader.reports.pictures import Picture, describe, pictures
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
@@ -83,7 +83,7 @@ def _script() -> str:
 
 
 def render_similar(compared: Mapping[str, Comparison], most: int) -> str:
-    """Works that are alike, by module, side by side; for the staff. Names and texts have been through ``clean_code``."""
+    """Similar submissions side by side, by module; for the staff. Names and texts have been through ``clean_code``."""
     shown = lines(compared, most)
     pairs = [pair for of in compared.values() for pair in of.pairs]
     unusual = sum(pair.unusual for pair in pairs) - sum(line.pair.unusual for line in shown)
@@ -163,7 +163,7 @@ def timelines_svg(timelines: Mapping[str, Timeline], width: float = 760.0) -> st
     return template.render(chart=draw_chart(timelines, width), standalone=True)
 
 
-def loglog_svg(points: Sequence[Point], heading: str) -> str:
+def loglog_svg(points: Sequence[MeasuredPoint], heading: str) -> str:
     """Predicted against measured, as an SVG file on white."""
     return _environment().get_template("loglog.svg.j2").render(plot=draw_plot(points, heading))
 

@@ -1,4 +1,4 @@
-"""Layouts that a result has to draw: which part of an array each device of a mesh holds, as blocks named by their holders."""
+"""Layouts of a result, to draw: the part of an array that each device of a mesh holds, as blocks with device names."""
 
 from __future__ import annotations
 
@@ -27,7 +27,10 @@ Mesh = Annotated[dict[str, Annotated[int, Field(ge=1)]], BeforeValidator(_of_pai
 
 
 class Picture(BaseModel):
-    """A layout to draw: the part ``(start, stop)`` of every dimension that each device holds; ``wrong``: devices to mark."""
+    """A layout to draw.
+
+    ``slices``: for each device the part ``(start, stop)`` of every dimension. ``wrong``: devices to mark.
+    """
 
     title: str
     mesh: Mesh

@@ -1,4 +1,4 @@
-"""What a failed result has to draw of the learner's program: it in time, on the rooflines, and what goes round in it."""
+"""Pictures of the learner's program with a failed result: its timeline, its rooflines, its routes."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from grader.reports.rounds import Rounds, rounds_of
 Drawn = TypeVar("Drawn", bound=BaseModel)
 
 
-class Timed(BaseModel):
+class TimedProgram(BaseModel):
     """A program in time; ``sent``: bytes that a device sends in it, 0 where nobody can say."""
 
     timeline: Timeline
@@ -45,12 +45,12 @@ class Travelled(BaseModel):
 
 def timelines_of(result: Result) -> list[Timeline]:
     """The program in time, where that is what the result is about; what cannot be drawn is left out, here and below."""
-    return [timed.timeline for timed in _read(Timed, result)]
+    return [timed.timeline for timed in _read(TimedProgram, result)]
 
 
 def rooflines_of(result: Result) -> list[Roofline]:
     """The same on the rooflines of its chip, where it computes anything."""
-    found = [roofline_of(timed.timeline, timed.sent) for timed in _read(Timed, result)]
+    found = [roofline_of(timed.timeline, timed.sent) for timed in _read(TimedProgram, result)]
     return [roofline for roofline in found if roofline is not None]
 
 

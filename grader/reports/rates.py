@@ -71,15 +71,19 @@ def assignment_rates(reports: list[Report], extensions: Collection[str]) -> list
 def _assignment_rate(module: str, reports: list[Report], extensions: Collection[str]) -> AssignmentRate:
     by_student = [[e for e in r.exercises if e.module == module] for r in reports]
     done = [exercises for exercises in by_student if any(e.handed_in for e in exercises)]
-    required = [[e for e in es if e.exercise not in extensions] for es in done]
-    percents = [percentage(sum(e.earned for e in es), sum(e.points for e in es)) for es in required if es]
+    required = [[e for e in exercises if e.exercise not in extensions] for exercises in done]
+    percents = [_percent_of(exercises) for exercises in required if exercises]
     return AssignmentRate(
         module=module,
-        submissions=sum(1 for exercises in by_student if exercises),
+        submissions=len(list(filter(None, by_student))),
         handed_in=len(done),
         mean=round(statistics.fmean(percents), 2) if percents else None,
         full=sum(percent >= 100 for percent in percents),
     )
+
+
+def _percent_of(exercises: list[ExerciseReport]) -> float:
+    return percentage(sum(e.earned for e in exercises), sum(e.points for e in exercises))
 
 
 def _results(reports: list[Report]) -> Iterable[tuple[Report, ExerciseReport, Result]]:

@@ -1,4 +1,4 @@
-"""A program on the rooflines of its chip: how fast its products and its step compute, against how much they compute per byte."""
+"""A program on the rooflines of its chip: FLOP/s of its matmuls and of its step, against FLOPs per byte."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MOST = 12  # products that are shown
 
 
 @dataclass(frozen=True)
-class Point:
+class RooflinePoint:
     """One thing that computes.
 
     Attributes:
@@ -36,13 +36,13 @@ class Roofline:
     """A program's points, and the roofs: FLOP/s at most, and bytes/s of HBM and of a ring's link both ways."""
 
     chip: Chip
-    points: tuple[Point, ...]
+    points: tuple[RooflinePoint, ...]
 
     @property
     def roofs(self) -> dict[str, float]:
         return {"HBM byte": self.chip.hbm_bw, "byte sent": self.chip.ici_both}
 
-    def bound(self, point: Point) -> str:
+    def bound(self, point: RooflinePoint) -> str:
         """What the point cannot be faster for."""
         if point.intensity >= self.chip.bf16 / self.roofs[point.per]:
             return "arithmetic"
@@ -64,11 +64,13 @@ def roofline_of(timeline: Timeline, sent: float) -> Roofline | None:
     if chip is None or not products:
         return None
     found = [
-        Point(_name(s), "HBM byte", s.flops / s.bytes, s.flops / s.duration * 1e12)
+        RooflinePoint(_name(s), "HBM byte", s.flops / s.bytes, s.flops / s.duration * 1e12)
         for s in list(products.values())[:MOST]
     ]
     if 0 < sent < math.inf and timeline.flops and timeline.step:
-        found.append(Point("the whole step", "byte sent", timeline.flops / sent, timeline.flops / timeline.step * 1e12))
+        found.append(
+            RooflinePoint("the whole step", "byte sent", timeline.flops / sent, timeline.flops / timeline.step * 1e12)
+        )
     return Roofline(chip, tuple(found))
 
 
@@ -82,7 +84,8 @@ def roofline_text(roofline: Roofline) -> list[str]:
     chip = roofline.chip
     ridges = {per: chip.bf16 / bandwidth for per, bandwidth in roofline.roofs.items()}
     lines = [
-        f"on the rooflines of {chip.name}: {show_rate(chip.bf16)} from {ridges['HBM byte']:,.0f} FLOPs per HBM byte on, "
+        f"on the rooflines of {chip.name}: "
+        f"{show_rate(chip.bf16)} from {ridges['HBM byte']:,.0f} FLOPs per HBM byte on, "
         f"and from {ridges['byte sent']:,.0f} per byte sent (one ring, both ways)"
     ]
     for point in roofline.points:
@@ -107,7 +110,7 @@ def _short(value: float) -> str:
 
 
 @dataclass(frozen=True)
-class Mark:
+class RooflineMark:
     """A point: a circle of a product, a square of the step; ``number`` is in the legend, too."""
 
     x: float
@@ -131,7 +134,7 @@ class RooflineSvg:
     xs: list[tuple[float, str]]
     ys: list[tuple[float, str]]
     roofs: list[tuple[str, bool, str, float]]
-    marks: list[Mark]
+    marks: list[RooflineMark]
     lines: list[str]
     alt: str
 
@@ -166,7 +169,7 @@ def draw_roofline(roofline: Roofline) -> RooflineSvg:
         ys=[(y(10.0**n), show_rate(10.0**n)) for n in _ticks(y_low, y_high)],
         roofs=roofs,
         marks=[
-            Mark(x(p.intensity), y(p.rate), p.per == "byte sent", i + 1, PALETTE[i % len(PALETTE)], line)
+            RooflineMark(x(p.intensity), y(p.rate), p.per == "byte sent", i + 1, PALETTE[i % len(PALETTE)], line)
             for i, (p, line) in enumerate(zip(roofline.points, text[1:], strict=True))
         ],
         lines=[text[0], *(f"{i}. {line}" for i, line in enumerate(text[1:], 1))],

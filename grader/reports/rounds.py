@@ -20,8 +20,10 @@ class Rounds:
     """A route as a table.
 
     Attributes:
-        caption: what it is of. devices: names of the columns.
-        rows: what a round is called, its line (None where none is), and the column from which each device's part set out; None: zeros.
+        caption: the axes, and what a cell is.
+        devices: names of the columns.
+        rows: what a round is called, its line (None where none is), and the column from which each device's part set
+            out; None: zeros.
         left: how many rounds before the last are not among them.
     """
 
@@ -96,7 +98,7 @@ def _name(name: str, line: int | None) -> str:
 
 
 @dataclass(frozen=True)
-class Cell:
+class RoundCell:
     """What one device holds; no colour: zeros."""
 
     x: float
@@ -115,7 +117,7 @@ class RoundsSvg:
     heads: list[tuple[float, str]]
     names: list[tuple[float, str]]
     left: float
-    cells: list[Cell]
+    cells: list[RoundCell]
     caption: str
     alt: str
 
@@ -129,7 +131,7 @@ def draw_rounds(rounds: Rounds) -> RoundsSvg:
     left = round(max(map(len, names)) * CHAR + 10, 1)
     tops = [ROW * (i + 1) for i in range(len(names))]
     cells = [
-        Cell(
+        RoundCell(
             round(left + cell * column, 1),
             y,
             "0s" if source is None else rounds.devices[source],

@@ -68,7 +68,7 @@ def _stacked(names: list[Text], rows: list[list[Text]]) -> Iterator[Any]:
     yield Text("")
 
 
-class Statement(Markdown):
+class WrappedMarkdown(Markdown):
     """Markdown with such tables."""
 
     elements: ClassVar[dict[str, type[MarkdownElement]]] = {**Markdown.elements, "table_open": WholeTable}
@@ -76,4 +76,4 @@ class Statement(Markdown):
 
 def print_markdown(text: str, console: Console) -> None:
     """Print Markdown as wide as the console is."""
-    console.print(Statement(text))
+    console.print(WrappedMarkdown(text))

@@ -158,7 +158,7 @@ def print_summary(summary: Summary, console: Console) -> None:
 
 
 def print_attention(attention: Sequence[Attention], console: Console) -> None:
-    """Who needs a person: a table on a terminal, last, where it is seen. Those with the same reason share a line; the class page has all."""
+    """Print who needs review, last, where it is seen. Students with the same reason share a line."""
     alike: dict[str, list[str]] = {}
     for one in attention:
         alike.setdefault(one.reason, []).append(one.student)

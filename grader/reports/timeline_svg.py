@@ -70,7 +70,7 @@ class Lane:
 
 
 @dataclass(frozen=True)
-class Mark:
+class CutMark:
     """Where rounds of a loop are left out."""
 
     x: float
@@ -87,7 +87,7 @@ class Panel:
     bottom: float
     ticks: list[tuple[float, str]]
     lanes: list[Lane]
-    marks: list[Mark]
+    marks: list[CutMark]
     end: float
 
 
@@ -154,7 +154,7 @@ def _panel(
             (round(left + at, 1), short_us(time)) for at, time in scale.ticks(room) if left + at + room < width + 20
         ],
         lanes=lanes,
-        marks=[Mark(round(left + scale.at(c.start), 1), GAP, cut_text(c)) for c in scale.cuts],
+        marks=[CutMark(round(left + scale.at(c.start), 1), GAP, cut_text(c)) for c in scale.cuts],
         end=round(left + scale.width, 1),
     )
 

@@ -1,4 +1,4 @@
-"""A timeline as it is drawn, whatever on: a scale without the rounds that are left out, bars, ticks, marks, and words."""
+"""A timeline ready to draw anywhere: a scale without the rounds that are left out, bars, ticks, marks, and words."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ class Cut:
     """Rounds of a loop that are left out: all are like the second.
 
     Attributes:
-        start, end: picoseconds. first, last: the rounds left out, of how many.
+        start, end: picoseconds.
+        first, last: the rounds left out.
+        rounds: of how many.
     """
 
     start: int

@@ -1,4 +1,4 @@
-"""One exercise on a screen that is drawn anew whenever its learner saves: a tick for each check, and the first failure."""
+"""One exercise on a screen that is drawn again after each save: a tick for each check, and the first failure."""
 
 from __future__ import annotations
 

@@ -51,7 +51,7 @@ def data_pairs(result: Result) -> list[tuple[str, str]]:
 
 
 def unsaid_pairs(result: Result) -> list[tuple[str, str]]:
-    """The same without what the reason says already; where the two stand side by side, as on a page, they are repeated."""
+    """Leave out data that the reason states already; a page shows both side by side and repeats them."""
     pairs, said = data_pairs(result), _alike(reason_text(result))
     told = all(len(data) >= SHORT and _alike(data) in said for name, data in pairs if name in ("expected", "yours"))
     return [pair for pair in pairs if not told or pair[0] == "for staff"]
@@ -135,19 +135,21 @@ def not_judged(results: Sequence[Result]) -> list[Result]:
 
 
 def checked_text(results: Sequence[Result]) -> str:
-    """``3 of 3 checks pass; 2 answers read, judged when graded; 1 answer cannot be right; 1 answer for a person to read; 1 not
-    answered yet``."""
+    """``3 of 3 checks pass; 2 answers read, judged when graded; 1 answer cannot be right; 1 not answered yet``."""
     checks = [r for r in results if r.kind == "check"]
     answers = [r for r in results if r.kind != "check"]
+    passed = sum(r.status == "passed" for r in checks)
     read = sum(r.status == "blocked" and r.actual is not None for r in answers)
     wrong = sum(r.status == "failed" for r in answers)
-    parts = [f"{sum(r.status == 'passed' for r in checks)} of {counted(len(checks), 'check')} pass"] if checks else []
-    parts += [f"{counted(read, 'answer')} read, judged when graded"] if read else []
-    parts += [f"{counted(wrong, 'answer')} cannot be right"] if wrong else []
-    parts += [to_be_read] if (to_be_read := _to_be_read(answers)) else []
     left = sum(r.status not in ("failed", "waiting") and r.actual is None for r in answers)
-    parts += [f"{left} not answered yet"] if left else []
-    return "; ".join(parts)
+    parts = [
+        (len(checks), f"{passed} of {counted(len(checks), 'check')} pass"),
+        (read, f"{counted(read, 'answer')} read, judged when graded"),
+        (wrong, f"{counted(wrong, 'answer')} cannot be right"),
+        (1, _to_be_read(answers)),
+        (left, f"{left} not answered yet"),
+    ]
+    return "; ".join(text for count, text in parts if count and text)
 
 
 def passing_text(results: Sequence[Result]) -> str:
@@ -166,7 +168,7 @@ def _to_be_read(results: Sequence[Result]) -> str:
 
 
 def by_hand_text(of: ByHand, status: str = "") -> str:
-    """``set by hand by Bob: the reason; the grader gave 0``; of an answer in words (``status``) the grader gives nothing."""
+    """``set by hand by Bob: the reason; the grader gave 0``; the grader gives nothing for an answer in words."""
     text = f"set by hand by {clean(of.by, 100)}: {clean(of.reason, 1000)}"
     return text if status == "waiting" else f"{text}; the grader gave {tidy(of.graded)}"
 

@@ -56,7 +56,7 @@ ELEMENTS = (
 )  # fmt: skip
 
 
-class Refused(Exception):
+class ProgramRefused(Exception):
     """A program that is not admitted; the message is for the learner.
 
     ``line``, ``file``: where in the learner's source, if that is known.
@@ -78,7 +78,7 @@ def walk(op: Any) -> Iterator[Any]:
             continue
         yield current
         if len(stack) > MAX_NESTED:
-            raise Refused(f"the program is nested more than {MAX_NESTED} levels deep")
+            raise ProgramRefused(f"the program is nested more than {MAX_NESTED} levels deep")
         if len(regions := current.regions):
             stack.append(inner for region in regions for block in region for inner in block)
 
@@ -95,13 +95,13 @@ def admitted(root: Any, files: set[str], most: int = MAX_ARRAY) -> Iterator[Any]
     """
     for ops, op in enumerate(walk(root), 1):
         if ops > MAX_OPS:
-            raise Refused(f"the program has more than {MAX_OPS:,} operations; use lax.fori_loop or lax.scan")
+            raise ProgramRefused(f"the program has more than {MAX_OPS:,} operations; use lax.fori_loop or lax.scan")
         if op.name == CUSTOM and kind_of(op) is None:
-            raise Refused(_custom_call(op.attributes["call_target_name"].value), place_of(op.location, files))
+            raise ProgramRefused(_custom_call(op.attributes["call_target_name"].value), place_of(op.location, files))
         if op.name not in OPERATIONS or (op.name == "builtin.module" and ops > 1):
-            raise Refused(f"the program uses {op.name}, which is not allowed", place_of(op.location, files))
+            raise ProgramRefused(f"the program uses {op.name}, which is not allowed", place_of(op.location, files))
         if len(op.successors) or any(len(region.blocks) > 1 for region in op.regions):
-            raise Refused("the program jumps between blocks, which is not allowed")
+            raise ProgramRefused("the program jumps between blocks, which is not allowed")
         _check_sizes(op, most)
         yield op
 
@@ -112,7 +112,7 @@ def _check_sizes(op: Any, most: int) -> None:
         size = array_bytes(value.type)
         if size > most:
             limit = f"{most >> 30:,} GiB is the limit"
-            raise Refused(f"the program makes an array of {size / 2**30:,.1f} GiB; {limit}")
+            raise ProgramRefused(f"the program makes an array of {size / 2**30:,.1f} GiB; {limit}")
 
 
 def kind_of(op: Any) -> str | None:
@@ -136,15 +136,15 @@ def check_functions(module: Any) -> None:
         if op.name == "sdy.mesh":
             continue
         if op.name != "func.func" or not len(op.regions[0].blocks):
-            raise Refused(f"the program has a {op.name} where a function with a body should be")
+            raise ProgramRefused(f"the program has a {op.name} where a function with a body should be")
         name = op.attributes["sym_name"].value
         public = "sym_visibility" not in op.attributes or op.attributes["sym_visibility"].value == "public"
         mains += public
         if public != (name == "main"):
-            raise Refused("the program has not one main function")
+            raise ProgramRefused("the program has not one main function")
         calls[name] = {callee for inner in walk(op) if (callee := callee_of(inner)) is not None}
     if mains != 1:
-        raise Refused("the program has not one main function")
+        raise ProgramRefused("the program has not one main function")
     _check_acyclic(calls)
 
 
@@ -154,7 +154,7 @@ def _check_acyclic(calls: dict[str, set[str]]) -> None:
     while left:
         leaves = [name for name, callees in left.items() if not callees & left.keys()]
         if not leaves:
-            raise Refused("the program has functions that call each other in a circle")
+            raise ProgramRefused("the program has functions that call each other in a circle")
         for name in leaves:
             del left[name]
 
@@ -179,13 +179,13 @@ def shaped(kind: Any) -> tuple[tuple[int, ...], str]:
         array = ir.RankedTensorType(kind)
     except ValueError:
         if str(kind) == "!stablehlo.token":  # only effects have them
-            raise Refused(CALLBACK) from None
-        raise Refused(f"the program uses values of an unusual type, {str(kind)[:60]}") from None
+            raise ProgramRefused(CALLBACK) from None
+        raise ProgramRefused(f"the program uses values of an unusual type, {str(kind)[:60]}") from None
     if not array.has_static_shape or array.encoding is not None:
-        raise Refused("the program makes an array whose shape is not fixed")
+        raise ProgramRefused("the program makes an array whose shape is not fixed")
     name = element_names().get(str(array.element_type))
     if name is None:
-        raise Refused(f"the program uses arrays of an unusual type, {str(kind)[:60]}")
+        raise ProgramRefused(f"the program uses arrays of an unusual type, {str(kind)[:60]}")
     return tuple(array.shape), name
 
 

@@ -13,7 +13,7 @@ from jax.sharding import NamedSharding
 from jaxlib.mlir import ir
 
 from grader.runner import facts, hlo, ragged
-from grader.runner.admission import Refused, walk
+from grader.runner.admission import ProgramRefused, walk
 from grader.runner.lru import LRUCache
 from grader.runner.program import Program
 from grader.wire.backends import CPU
@@ -47,7 +47,7 @@ class CannotRun(Exception):
 
 
 @dataclasses.dataclass(frozen=True)
-class Compiled:
+class Executable:
     """An executable on the mesh, and what is known of it without running it."""
 
     call: Any
@@ -59,7 +59,7 @@ class Compiled:
 _stand_ins: LRUCache[Any] = LRUCache(MAX_STAND_INS, lambda _: 1)
 
 
-def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], found: facts.Facts) -> Compiled:
+def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], found: facts.Facts) -> Executable:
     """Compile the one form of a program, with its own collectives marked (see ``hlo.added_by_compiler``).
 
     Args:
@@ -79,10 +79,10 @@ def compiled_on(mesh: Any, program: Program, arguments: list[dict[str, Any]], fo
     if found.flops is None or found.dot_flops is None:
         cost = hlo.compiled_cost(text)
         about |= {"compiled_flops": dataclasses.asdict(cost.flops), "compiled_dots": dataclasses.asdict(cost.dots)}
-    return Compiled(compiled, mesh, shardings, about)
+    return Executable(compiled, mesh, shardings, about)
 
 
-def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, Any]], exact: bool) -> Compiled:
+def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, Any]], exact: bool) -> Executable:
     """Compile the one form of a program for an accelerator, or for several processes, with the usual options.
 
     Args:
@@ -101,7 +101,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
         compiled = compiled_for(program, module, arguments, shardings, lambda lowered: lowered.compile())
     if jax.default_backend() == CPU.platform:  # others have a memory of their own, and say when it is too small
         checked_memory(compiled, mesh.size)
-    return Compiled(compiled, mesh, shardings, {"products": bool(products)})
+    return Executable(compiled, mesh, shardings, {"products": bool(products)})
 
 
 def compiled_for(
@@ -160,7 +160,7 @@ def checked_memory(compiled: Any, devices: int) -> int:
     each = memory.temp_size_in_bytes + memory.output_size_in_bytes + memory.argument_size_in_bytes
     if each * devices > MAX_MEMORY:
         needs = f"{each * devices / 2**20:,.0f} MiB over all devices"
-        raise Refused(f"the program needs {needs}; {MAX_MEMORY >> 20} MiB are the limit")
+        raise ProgramRefused(f"the program needs {needs}; {MAX_MEMORY >> 20} MiB are the limit")
     return int(memory.temp_size_in_bytes)
 
 

@@ -21,8 +21,8 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 from grader.common.intervals import UNKNOWN
 from grader.runner import compiling, facts, operations
-from grader.runner.admission import Refused
-from grader.runner.compiling import CannotRun, Compiled, compiled_elsewhere, compiled_on, reason
+from grader.runner.admission import ProgramRefused
+from grader.runner.compiling import CannotRun, Executable, compiled_elsewhere, compiled_on, reason
 from grader.runner.lru import LRUCache
 from grader.runner.program import Program, canonical
 from grader.runner.steps import Steps
@@ -58,7 +58,7 @@ class Read:
 
 _answered: LRUCache[Reply] = LRUCache(MAX_REPLIES, size_of)
 _executed: LRUCache[Reply] = LRUCache(MAX_REPLIES, size_of)
-_compiled: LRUCache[Compiled] = LRUCache(MAX_COMPILED, lambda _: 1)
+_compiled: LRUCache[Executable] = LRUCache(MAX_COMPILED, lambda _: 1)
 _read: LRUCache[Read] = LRUCache(MAX_COMPILED, lambda _: 1)  # asked again with other inputs
 
 
@@ -76,7 +76,7 @@ def execute(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     """
     try:
         return _answered.get(key_of(ask, inputs, code), lambda: _answer(ask, code, inputs))
-    except Refused as error:
+    except ProgramRefused as error:
         return fault("refused", str(error), error.line, error.file), []
     except CannotRun as error:
         return fault("compile", str(error)), []
@@ -106,7 +106,7 @@ def values(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]], exa
             return {"outputs": [], "devices": [], "products": False}, []
         compiled = _compiled.get(f"{key} {exact}", lambda: compiled_elsewhere(mesh, program, arguments, exact))
         header, blobs = outputs_of(compiled, inputs, steps)
-    except Refused as error:
+    except ProgramRefused as error:
         return fault("refused", str(error), error.line, error.file), []
     except CannotRun as error:
         return fault("compile", str(error)), []
@@ -137,7 +137,7 @@ def times(ask: dict[str, Any], code: bytes, rounds: int, calls: int) -> Reply:
                 out = compiled.call(*placed)
             jax.block_until_ready(out)
             seconds.append((time.perf_counter() - begun) / calls)
-    except Refused as error:
+    except ProgramRefused as error:
         return fault("refused", str(error)), []
     except CannotRun as error:
         return fault("compile", str(error)), []
@@ -175,7 +175,7 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     needed = {"mesh": list(ask["mesh"].items()), "args": [[a["shape"], a["dtype"], a["spec"]] for a in arguments]}
     key = key_of(needed | {"steps": steps}, inputs, program.text.encode())
 
-    def compiled() -> Compiled:
+    def compiled() -> Executable:
         return _compiled.get(
             key_of(needed, [], program.text.encode()),
             lambda: compiled_on(make_mesh(ask["mesh"]), program, arguments, found),
@@ -184,7 +184,7 @@ def _answer(ask: dict[str, Any], code: bytes, inputs: list[list[np.ndarray]]) ->
     header, blobs = _executed.get(key, lambda: outputs_of(compiled(), inputs, steps))
     collectives = [dataclasses.asdict(c) for c in found.collectives] + header["added"]
     if len(collectives) > MAX_COLLECTIVES:
-        raise Refused(
+        raise ProgramRefused(
             f"the program has more than {MAX_COLLECTIVES:,} collectives, written out; use lax.fori_loop or lax.scan"
         )
     flops = header["compiled_flops"] if found.flops is None else dataclasses.asdict(found.flops)
@@ -228,7 +228,7 @@ def key_of(about: dict[str, Any], inputs: Iterable[Iterable[np.ndarray]], code: 
     return hashlib.sha256(b"".join(hashlib.sha256(part).digest() for part in parts)).hexdigest()
 
 
-def outputs_of(compiled: Compiled, inputs: list[list[np.ndarray]], steps: Steps) -> Reply:
+def outputs_of(compiled: Executable, inputs: list[list[np.ndarray]], steps: Steps) -> Reply:
     """Run an executable on each list of inputs, ``steps.count`` times; the results of each time, one after another."""
     compiling.on_phase("executing")
     blobs: list[bytes] = []
@@ -287,17 +287,17 @@ def describe(leaf: Any, mesh: Any, blobs: list[bytes]) -> dict[str, Any]:
     """Shape, dtype, and per device of this process (in mesh order) the slice it holds and its data."""
     held = sum(shard.data.nbytes for shard in leaf.addressable_shards)
     if held + sum(map(len, blobs)) > MAX_OUTPUT:
-        raise Refused("the results are larger than 64 MiB over all devices and runs")
+        raise ProgramRefused("the results are larger than 64 MiB over all devices and runs")
     shards = {s.device: s for s in leaf.addressable_shards}
     places, about = [], {"shape": list(leaf.shape), "dtype": leaf.dtype.name}
     for device in mesh.local_devices:
         shard = shards.get(device)
         if shard is None:
-            raise Refused("the result does not live on all devices of the mesh")
+            raise ProgramRefused("the result does not live on all devices of the mesh")
         try:
             index = shard.index
         except (NotImplementedError, ValueError) as error:  # JAX does not know it of what is unreduced
-            raise Refused(
+            raise ProgramRefused(
                 "the devices do not hold slices of the result; is a sum over them still to be made?"
             ) from error
         places.append([list(s.indices(n)[:2]) for s, n in zip(index, leaf.shape, strict=True)])

@@ -20,7 +20,7 @@ from jaxlib.mlir.dialects import sdy, stablehlo
 from grader.common.intervals import NOTHING, UNKNOWN, Interval, Path
 from grader.common.observation import Collective
 from grader.runner import flops
-from grader.runner.admission import RAGGED, Refused, array_bytes, callee_of, kind_of, place_of, shaped, walk
+from grader.runner.admission import RAGGED, ProgramRefused, array_bytes, callee_of, kind_of, place_of, shaped, walk
 from grader.runner.data import data_of
 from grader.runner.flops import FREE, Cost
 from grader.runner.groups import (
@@ -92,7 +92,7 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str]) -> Facts:
         elif kind_of(op):
             marks[op] = len(marks)  # as ``mark`` counts
     functions, meshes = named["func.func"], {n: op.attributes["mesh"] for n, op in named["sdy.mesh"].items()}
-    reader = _Reader(functions, meshes, mesh, files, marks)
+    reader = _FactsReader(functions, meshes, mesh, files, marks)
     reader.visit(functions["main"], Interval.of(1))
     return Facts(
         reader.collectives,
@@ -137,7 +137,7 @@ def _yielded(op: Any) -> list[Any]:
 GLOBAL = {"all_reduce", "all_gather", "reduce_scatter"}
 
 
-class _Reader:
+class _FactsReader:
     """Walks a program along its calls; ``times`` is the product of the loops around, ``path`` the branches."""
 
     def __init__(
@@ -170,7 +170,7 @@ class _Reader:
     def region(self, region: Any, times: Interval) -> None:
         self.depth += 1
         if self.depth > MAX_NESTED:
-            raise Refused("the program's calls are nested too deeply")
+            raise ProgramRefused("the program's calls are nested too deeply")
         for block in region:
             for inner in block:
                 self.one(inner.operation, times)
@@ -179,7 +179,7 @@ class _Reader:
     def one(self, op: Any, times: Interval) -> None:
         self.steps += 1
         if self.steps > MAX_STEPS:
-            raise Refused("the program is too large with every call written out; use lax.fori_loop or lax.scan")
+            raise ProgramRefused("the program is too large with every call written out; use lax.fori_loop or lax.scan")
         if kind_of(op):
             self.collective(op, times)
         elif op.name == "sdy.manual_computation":
@@ -274,13 +274,13 @@ class _Reader:
         if kind == "permute":
             pairs = numbers(op.attributes["source_target_pairs"])
             if not {d for pair in pairs for d in pair} <= set(range(self.devices)):
-                raise Refused(f"a {kind} names a device that the mesh does not have")
+                raise ProgramRefused(f"a {kind} names a device that the mesh does not have")
             return pairs
         groups = groups_of(op, self.meshes, self.devices) or []
         # Other spellings of groups mean something else, and a device left out would hold arbitrary memory.
         is_global = kind not in GLOBAL or "use_global_device_ids" in op.attributes
         if not is_global or sorted(d for group in groups for d in group) != list(range(self.devices)):
-            raise Refused(f"a {kind} does not name every device of the mesh once")
+            raise ProgramRefused(f"a {kind} does not name every device of the mesh once")
         return groups
 
 

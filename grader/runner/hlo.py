@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from grader.common.intervals import UNKNOWN, Interval, Path, sum_over_paths
 from grader.common.observation import Collective, total
 from grader.runner import flops
-from grader.runner.admission import RAGGED, Refused
+from grader.runner.admission import RAGGED, ProgramRefused
 from grader.runner.flops import FREE, Cost
 from grader.runner.groups import (
     Groups,
@@ -25,7 +25,7 @@ from grader.runner.groups import (
     senders,
     sent_in_group,
 )
-from grader.runner.hlo_text import Computation, Instruction, dtype_name, hlo_bytes, parse, shapes, trip_count, until
+from grader.runner.hlo_text import Computation, HloInstruction, dtype_name, hlo_bytes, parse, shapes, trip_count, until
 from grader.wire.limits import MAX_STEPS
 
 KINDS = {
@@ -47,7 +47,7 @@ class Visit:
     ``data``: how many of its operands may be data, which arguments flow into; 0 where nobody asks.
     """
 
-    of: Instruction
+    of: HloInstruction
     times: Interval
     path: Path
     data: int
@@ -76,7 +76,7 @@ class _Walk:
         for one in self.computations.get(name, []):
             self.steps += 1
             if self.steps > MAX_STEPS:
-                raise Refused("the compiled program is too large with every call written out")
+                raise ProgramRefused("the compiled program is too large with every call written out")
             opcode = one.opcode.replace("-", "_")
             calls = list(self.calls(one, opcode, shapes)) if one.calls else []
             data = _data_of(one, opcode, given, known, bool(calls)) if self.costed else 0
@@ -85,7 +85,7 @@ class _Walk:
             for called, often, branch in calls:
                 yield from self.computation(called, times * often, path + branch, passed)
 
-    def calls(self, one: Instruction, opcode: str, named: Mapping[str, str]) -> Iterator[tuple[str, Interval, Path]]:
+    def calls(self, one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Iterator[tuple[str, Interval, Path]]:
         """The computations that an instruction runs, how often, and as which branch."""
         if opcode == "while":
             rounds = trip_count(one)
@@ -102,7 +102,7 @@ class _Walk:
             yield from ((c, often, ()) for c in called)
 
 
-def _data_of(one: Instruction, opcode: str, given: Sequence[bool], known: set[str], calls: bool) -> int:
+def _data_of(one: HloInstruction, opcode: str, given: Sequence[bool], known: set[str], calls: bool) -> int:
     """Return how many operands are data of the program; if none is, add the result to ``known``, which are not data."""
     data = sum(o not in known for o in one.operands)
     if opcode == "parameter":
@@ -114,7 +114,7 @@ def _data_of(one: Instruction, opcode: str, given: Sequence[bool], known: set[st
     return data
 
 
-def applied(one: Instruction, opcode: str, named: Mapping[str, str]) -> Interval:
+def applied(one: HloInstruction, opcode: str, named: Mapping[str, str]) -> Interval:
     """How often an instruction applies the computation that it calls; ``named``: the shapes of its operands."""
     sizes = [math.prod(d) for o in one.operands for _, d in shapes(named.get(o, ""))[:1]]
     if opcode in ("fusion", "call", "async_start", "custom_call"):

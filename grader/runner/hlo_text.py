@@ -20,7 +20,7 @@ _MARKED = re.compile(rf"{MARK}_(\d+)_")
 
 
 @dataclass(frozen=True)
-class Instruction:
+class HloInstruction:
     """``%name = shape opcode(operands), attribute=...``; the text after the first parenthesis is parsed on demand."""
 
     name: str
@@ -56,7 +56,7 @@ class Instruction:
         return [c for n in names for c in re.findall(r"%?([^\s,%{}]+)", self.attributes.get(n, ""))]
 
 
-Computation = list[Instruction]
+Computation = list[HloInstruction]
 
 
 @lru_cache(1)  # for both who ask
@@ -76,12 +76,12 @@ def parse(hlo: str) -> tuple[dict[str, Computation], str]:
     return found, entry
 
 
-def instruction(line: str) -> Instruction:
+def instruction(line: str) -> HloInstruction:
     """One line of a computation."""
     name, _, rest = line.strip().removeprefix("ROOT ").partition(" = ")
     shape, rest = _shape(rest)
     opcode, _, rest = rest.partition("(")
-    return Instruction(name.lstrip("%"), shape, opcode.strip(), rest)
+    return HloInstruction(name.lstrip("%"), shape, opcode.strip(), rest)
 
 
 def _shape(text: str) -> tuple[str, str]:
@@ -143,7 +143,7 @@ def hlo_bytes(shape: str) -> int:
     return size
 
 
-def trip_count(loop: Instruction) -> Interval:
+def trip_count(loop: HloInstruction) -> Interval:
     """What XLA says of a loop."""
     try:
         config = json.loads(loop.attributes.get("backend_config", "{}"))

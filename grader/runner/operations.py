@@ -52,12 +52,12 @@ def read(module: Any, mesh: Mapping[str, int], files: set[str], *, compared: boo
         compared: keep their attributes, by which two programs are compared.
     """
     try:
-        return _Reader(module, mesh, files, compared).program()
+        return _OperationsReader(module, mesh, files, compared).program()
     except _TooLarge:
         return None
 
 
-class _Reader:
+class _OperationsReader:
     """Walks a program along its calls; ``env`` numbers the values of one call of a function."""
 
     def __init__(self, module: Any, mesh: Mapping[str, int], files: set[str], compared: bool) -> None:

@@ -22,7 +22,7 @@ from jaxlib.mlir.dialects import sdy
 
 from grader.common.poison import COLLECTIVES
 from grader.runner import compiling, execution, others, ragged
-from grader.runner.admission import Refused, callee_of, kind_of, shaped
+from grader.runner.admission import ProgramRefused, callee_of, kind_of, shaped
 from grader.runner.program import OWN, Program
 from grader.runner.steps import Steps
 from grader.wire.frames import decode, is_inexact, wide
@@ -59,13 +59,13 @@ def moved(
         key = execution.key_of(ask | {"steps": steps, "poison": what}, [], program.text.encode())
         made = execution._compiled.get(key, lambda: compiled(ask["mesh"], program, arguments, what))
         return _distances(made, inputs[0], steps, numbers), []
-    except Refused as error:
+    except ProgramRefused as error:
         return execution.fault("refused", str(error), error.line, error.file), []
     except compiling.CannotRun as error:
         return execution.fault("compile", str(error)), []
 
 
-def _distances(compiled: compiling.Compiled, values: list[np.ndarray], steps: Steps, numbers: Sequence[int]) -> dict:
+def _distances(compiled: compiling.Executable, values: list[np.ndarray], steps: Steps, numbers: Sequence[int]) -> dict:
     compiling.on_phase("executing")
     own = _run(compiled, values, steps, NOBODY, 0)
     largest = [max((_largest(shard) for shard in result), default=0.0) for result in own]
@@ -88,7 +88,7 @@ def _distances(compiled: compiling.Compiled, values: list[np.ndarray], steps: St
 
 
 def _run(
-    compiled: compiling.Compiled, values: list[np.ndarray], steps: Steps, number: int, salt: int
+    compiled: compiling.Executable, values: list[np.ndarray], steps: Steps, number: int, salt: int
 ) -> list[list[np.ndarray]]:
     """The shards of each result of each step."""
     fresh, count = iter(values), len(compiled.shardings) - 2
@@ -124,7 +124,9 @@ def _distance(own: np.ndarray, other: np.ndarray) -> float:
     return float(np.max(np.nan_to_num(apart, nan=sys.float_info.max, posinf=sys.float_info.max), initial=0.0))
 
 
-def compiled(mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str) -> compiling.Compiled:
+def compiled(
+    mesh: dict[str, int], program: Program, arguments: list[dict[str, Any]], what: str
+) -> compiling.Executable:
     """An executable that takes two integers more: the number of the operation to be changed, and a salt."""
     devices = make_mesh(mesh)
     more = [*arguments, SCALAR, SCALAR]
@@ -132,16 +134,16 @@ def compiled(mesh: dict[str, int], program: Program, arguments: list[dict[str, A
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         module = program.module()
         try:
-            Poisoned(module, mesh, what)
+            PoisonedModule(module, mesh, what)
         except Exception as error:  # MLIR's Python raises many kinds over a program that no JAX wrote
             raise compiling.CannotRun(compiling.reason("it cannot be changed", error)) from error
         ragged.spell_out(module)
         call = compiling.compiled_for(program, module, more, shardings, compiling.quickly)
     compiling.checked_memory(call, devices.size)
-    return compiling.Compiled(call, devices, shardings, {})
+    return compiling.Executable(call, devices, shardings, {})
 
 
-class Poisoned:
+class PoisonedModule:
     """A module in its one form, changed where it lies.
 
     Two integers go with every function and every ``shard_map`` that has such operations: the number that is wanted,

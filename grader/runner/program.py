@@ -19,7 +19,7 @@ from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import chlo, func, sdy, stablehlo  # noqa: F401  they teach their operations to Python
 
 from grader.runner import ragged
-from grader.runner.admission import CUSTOM, Refused, admitted, check_functions, kind_of, place_of, shaped, walk
+from grader.runner.admission import CUSTOM, ProgramRefused, admitted, check_functions, kind_of, place_of, shaped, walk
 from grader.wire.limits import MAX_ARRAY, MAX_PROGRAM, MAX_PROGRAM_TEXT, MAX_RESULTS
 
 MAGIC = b"ML\xefR"
@@ -78,15 +78,15 @@ def canonical(
         Refused: it could do more than compute, is too large, or is not what was asked.
     """
     if len(code) > MAX_PROGRAM:
-        raise Refused(f"the program takes {len(code):,} bytes; {MAX_PROGRAM:,} are the limit")
+        raise ProgramRefused(f"the program takes {len(code):,} bytes; {MAX_PROGRAM:,} are the limit")
     if not code.startswith(MAGIC):
-        raise Refused("the program cannot be read")
+        raise ProgramRefused("the program cannot be read")
     try:
         return _canonical(code, mesh, arguments, files, most)
-    except Refused:
+    except ProgramRefused:
         raise
     except Exception as error:  # MLIR's Python raises many kinds over bytes that no JAX wrote
-        raise Refused("the program cannot be read") from error
+        raise ProgramRefused("the program cannot be read") from error
 
 
 def _canonical(
@@ -107,7 +107,7 @@ def _canonical(
         module.operation.verify()
         text: Any = module.operation.get_asm(enable_debug_info=False)
         if len(text) > MAX_PROGRAM_TEXT:
-            raise Refused(f"the program is {len(text):,} characters long; {MAX_PROGRAM_TEXT:,} are the limit")
+            raise ProgramRefused(f"the program is {len(text):,} characters long; {MAX_PROGRAM_TEXT:,} are the limit")
         places = tuple(place_of(op.location, files) for op in operations)
         return Program(text, places, _results(main))
 
@@ -138,10 +138,12 @@ def _meshes(module: Any, mesh: Mapping[str, int]) -> list[tuple[Any, str]]:
         ours = list(sizes.items()) == list(mesh.items())
         usual = ([], list(range(math.prod(mesh.values())))) if ours else ([],)
         if (sizes and not ours) or list(about.device_ids) not in usual:
-            raise Refused(f"uses a mesh {_show(sizes)} of its own; work on the mesh that is given, {_show(mesh)}")
+            raise ProgramRefused(
+                f"uses a mesh {_show(sizes)} of its own; work on the mesh that is given, {_show(mesh)}"
+            )
         found[OWN if ours else "empty_mesh"].append(op)
     if not found[OWN]:
-        raise Refused("the program says nothing of the mesh that is given")
+        raise ProgramRefused("the program says nothing of the mesh that is given")
     return [(op, f"{name}_{n}" if n else name) for name, ops in found.items() for n, op in enumerate(ops)]
 
 
@@ -161,9 +163,9 @@ def _clean(op: Any, mesh: Mapping[str, int]) -> None:
             continue
         text = _written(op, name)
         if "mesh<" in text and op.name != "sdy.mesh":  # a mesh written where its name belongs
-            raise Refused("uses a mesh of its own; work on the mesh that is given")
+            raise ProgramRefused("uses a mesh of its own; work on the mesh that is given")
         if "dense_resource<" in text:  # kept beside the text, under a name that depends on what was read before
-            raise Refused("the program keeps a constant outside of its text, which is not allowed")
+            raise ProgramRefused("the program keeps a constant outside of its text, which is not allowed")
     if op.name == "stablehlo.composite":
         op.attributes["name"] = ir.StringAttr.get(COMPOSITE)
     if op.name == "func.func":
@@ -217,7 +219,7 @@ def _signature(module: Any, mesh: Mapping[str, int], arguments: Sequence[Mapping
     asked = [(tuple(a["shape"]), a["dtype"]) for a in arguments]
     takes = [shaped(t) for t in ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).inputs]
     if takes != asked:
-        raise Refused(f"the program takes {takes}, asked was {asked}")
+        raise ProgramRefused(f"the program takes {takes}, asked was {asked}")
     attributes = []
     for about in arguments:
         cuts = [_cut(entry) for entry in about["spec"]["spec"]]
@@ -256,5 +258,5 @@ def _rename(module: Any, meshes: Sequence[tuple[Any, str]], operations: Sequence
 def _results(main: Any) -> tuple[tuple[tuple[int, ...], str], ...]:
     results = ir.FunctionType(ir.TypeAttr(main.attributes["function_type"]).value).results
     if len(results) > MAX_RESULTS:
-        raise Refused(f"the program has more than {MAX_RESULTS} results")
+        raise ProgramRefused(f"the program has more than {MAX_RESULTS} results")
     return tuple(shaped(t) for t in results)

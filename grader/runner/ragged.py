@@ -22,7 +22,7 @@ from jax import lax
 from jaxlib.mlir import ir
 from jaxlib.mlir.dialects import stablehlo
 
-from grader.runner.admission import CUSTOM, RAGGED, Refused, array_bytes, kind_of, place_of, shaped, walk
+from grader.runner.admission import CUSTOM, RAGGED, ProgramRefused, array_bytes, kind_of, place_of, shaped, walk
 from grader.runner.groups import Groups, numbers, replica_groups
 from grader.wire.frames import dtype_of
 
@@ -35,11 +35,11 @@ def clean(op: Any, devices: int, files: set[str]) -> None:
     try:
         groups = numbers(ir.DenseIntElementsAttr(ir.DictAttr(op.attributes[CONFIG])["replica_groups"]))
     except (KeyError, ValueError, TypeError):
-        raise Refused(f"a {RAGGED} does not say who talks to whom", place_of(op.location, files)) from None
+        raise ProgramRefused(f"a {RAGGED} does not say who talks to whom", place_of(op.location, files)) from None
     if sorted(d for group in groups for d in group) != list(range(devices)):
-        raise Refused(f"a {RAGGED} does not name every device of the mesh once", place_of(op.location, files))
+        raise ProgramRefused(f"a {RAGGED} does not name every device of the mesh once", place_of(op.location, files))
     if (wrong := _misfit(op, len(groups[0]))) is not None:
-        raise Refused(f"a {RAGGED} {wrong}", place_of(op.location, files))
+        raise ProgramRefused(f"a {RAGGED} {wrong}", place_of(op.location, files))
     for name in [a if isinstance(a, str) else a.name for a in op.attributes]:
         del op.attributes[name]
     op.attributes["call_target_name"] = ir.StringAttr.get(RAGGED)

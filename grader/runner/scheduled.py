@@ -20,7 +20,7 @@ from grader.runner import hlo as compiled_text
 from grader.runner.groups import crossed_axes
 from grader.runner.hlo import KINDS, Visit, cost_of, listed, replica_groups
 from grader.runner.hlo_text import Computation, hlo_bytes, parse, shapes, trip_count
-from grader.runner.hlo_text import Instruction as Line
+from grader.runner.hlo_text import HloInstruction as Line
 from grader.wire.operations import Communication
 from grader.wire.schedule import MAX_INSTRUCTIONS, Instruction
 

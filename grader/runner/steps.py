@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from grader.runner.admission import Refused
+from grader.runner.admission import ProgramRefused
 from grader.runner.program import Program
 
 
@@ -29,11 +29,11 @@ class Steps:
         for argument, result in self.fed.items():
             asked = arguments[argument]
             if result >= len(program.results):
-                raise Refused(f"the program does not return {asked['name']} for the next step")
+                raise ProgramRefused(f"the program does not return {asked['name']} for the next step")
             shape, dtype = program.results[result]
             if (list(shape), dtype) != (list(asked["shape"]), asked["dtype"]):
                 takes = f"the next step takes {asked['dtype']}{list(asked['shape'])}"
-                raise Refused(f"returned {dtype}{list(shape)} for {asked['name']}, {takes}")
+                raise ProgramRefused(f"returned {dtype}{list(shape)} for {asked['name']}, {takes}")
 
     def arguments_after(self, results: Sequence[Any], fresh: Iterator[Any], count: int) -> list[Any]:
         """Return the ``count`` arguments of the next run: results of the last one where fed, else ``fresh`` ones."""

@@ -19,7 +19,7 @@ import numpy as np
 from jax.sharding import Mesh, NamedSharding
 
 from grader.runner import facts, scheduled
-from grader.runner.admission import Refused, walk
+from grader.runner.admission import ProgramRefused, walk
 from grader.runner.compiling import lowered_stand_in
 from grader.runner.hlo_text import MARK
 from grader.runner.program import Program, canonical
@@ -51,7 +51,7 @@ def compiled(ask: dict[str, Any], code: bytes, on: dict[str, Any]) -> dict[str, 
     try:
         program = canonical(code, ask["mesh"], arguments, set(ask["files"]), MAX_PAPER_ARRAY)
         return _compiled(program, ask, arguments, on)
-    except Refused as error:
+    except ProgramRefused as error:
         return {"fault": {"kind": "refused", "message": str(error), "line": error.line, "file": error.file, "type": ""}}
     except scheduled.TooLarge as error:
         return _fault(f"the compiled program cannot be read: {error}")

@@ -1,7 +1,8 @@
 """What a process needs of this machine to use its accelerator: the driver's files, and the settings that it reads.
 
-Let in for the process that runs programs on it, and for no other: learner Python never gets a device. Such a process may read
-``/proc`` and ``/sys``, which drivers do, and has no limit of addresses, of which they reserve more than a machine has.
+Let in for the process that runs programs on it, and for no other: learner Python never gets a device. Such a process
+may read ``/proc`` and ``/sys``, which drivers do, and has no limit of addresses, of which they reserve more than a
+machine has.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from grader.wire.backends import Backend
 
 @dataclass(frozen=True)
 class Driver:
-    """Packages that hold the driver's side of JAX; patterns of files to read and to write; settings that are handed on."""
+    """A driver: packages of its side of JAX, patterns of files to read and to write, environment settings to keep."""
 
     packages: tuple[str, ...]
     read: tuple[str, ...]

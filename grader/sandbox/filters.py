@@ -1,9 +1,10 @@
 """The system calls that learner code may not make, as a seccomp filter.
 
-Written down as the kernel takes it. sandlock's own filter is for a whole sandbox, whose worker needs what its child may not
-have (it forks). libseccomp would be one more library of the machine's, which knows the calls of its year and not those
-refused here that came later, by way of bindings (pyseccomp) that nobody has released since 2021. An allow-list is not
-workable: what XLA and Python call differs with the C library and the processor, and what is missing ends honest work.
+Written down as the kernel takes it. sandlock's own filter is for a whole sandbox, whose worker needs what its child may
+not have (it forks). libseccomp would be one more library of the machine's, which knows the calls of its year and not
+those refused here that came later, by way of bindings (pyseccomp) that nobody has released since 2021. An allow-list is
+not workable: what XLA and Python call differs with the C library and the processor, and what is missing ends honest
+work.
 """
 
 from __future__ import annotations
@@ -119,10 +120,10 @@ def forbid_calls() -> None:
     libc = ctypes.CDLL(None, use_errno=True)
     code = ctypes.create_string_buffer(program, len(program))
 
-    class Program(ctypes.Structure):
+    class FilterProgram(ctypes.Structure):
         _fields_ = (("length", ctypes.c_ushort), ("code", ctypes.c_void_p))
 
-    about = Program(len(program) // 8, ctypes.addressof(code))
+    about = FilterProgram(len(program) // 8, ctypes.addressof(code))
     libc.prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     if libc.prctl(PR_SET_SECCOMP, 2, ctypes.byref(about), 0, 0) != 0:
         raise OSError(ctypes.get_errno(), "cannot install the system call filter")

@@ -1,7 +1,8 @@
 """Imports with few looks at the disk.
 
-Python looks at a module's folder, twice at its file, and twice more at what it has opened before it reads it. sandlock's supervisor is
-asked about each: a worker, which imports nine hundred modules, would ask it some 5,700 things, and asks 2,400 so.
+Python looks at a module's folder, twice at its file, and twice more at what it has opened before it reads it.
+sandlock's supervisor is asked about each: a worker, which imports nine hundred modules, would ask it some 5,700 things,
+and asks 2,400 so.
 """
 
 from __future__ import annotations

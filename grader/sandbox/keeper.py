@@ -1,4 +1,4 @@
-"""Keeps the child in which learner code runs: hands out what it is asked, relays its answers, ends it, cleans up after it."""
+"""Keep the child in which learner code runs: hand it asks, relay its answers, end it, and clean up after it."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ Child = Callable[[Callable[[int], bytes], BinaryIO, float], None]
 class Stages:
     """What a child is given, and when: its source, and once that is loaded one list of asks after the other.
 
-    A later list comes only after the last answer to the earlier ones, so that no error of the learner's code can tell of
-    it. Answers count in order, each once: whoever forges one, to see more, has given it.
+    A later list comes only after the last answer to the earlier ones, so that no error of the learner's code can tell
+    of it. Answers count in order, each once: whoever forges one, to see more, has given it.
 
     Args:
         to_child: the end of a pipe, which does not block: the child reads when it likes.
@@ -137,7 +137,8 @@ class Inlet:
         out: the end of a pipe to read from.
         limits: ``trace_seconds`` for each frame, ``total_seconds`` for all.
         stages: what the child is given meanwhile.
-        asks: where requests come from; there is none while one is answered, so it only ever says that who asked is gone.
+        asks: where requests come from; there is none while one is answered, so it only ever says that who asked is
+            gone.
     """
 
     def __init__(
@@ -151,7 +152,8 @@ class Inlet:
     def frame(self) -> tuple[dict[str, Any], bytes]:
         """The next frame: its header, and all of it as it came (made anew, its header could outgrow what one may have).
 
-        Raises AloneError, TimeoutError, EOFError and BadFrame, which says ``flood``, ``disk`` or ``threads`` where it is one of these.
+        Raises AloneError, TimeoutError, EOFError and BadFrame, which says ``flood``, ``disk`` or ``threads`` where it
+        is one of these.
         """
         self._this_one, self._raw = Allowance(self._pid, self._each), bytearray()
         body, _ = frames.read_frame(self._read, max_header=MAX_ANSWER_HEADER, max_blobs=MAX_ANSWER)
@@ -197,7 +199,10 @@ class Inlet:
 def relay(
     out: int, pid: int, limits: dict[str, float], scratch: str, stages: Stages, send: Send, asks: int | None = None
 ) -> str:
-    """Pass the child's frames on; says how it ended: done, timeout, flood, disk, threads, garbage, alone or what it died of."""
+    """Pass the child's frames on, and return how it ended.
+
+    That is done, timeout, flood, disk, threads, garbage, alone, or what it died of.
+    """
     inlet, stray = Inlet(out, pid, limits, scratch, stages, asks), 0
     while True:
         try:

@@ -1,12 +1,12 @@
 """Holds one sandlock sandbox: starts the worker inside, passes its pipes on, leaves nothing behind.
 
-A process of its own, because the sandbox's supervisor lives in whoever starts it, and because as
-subreaper it gets, and kills, whatever escapes from the sandbox's process group.
-Run as ``launcher.py WRITABLE READABLE PROCESSES THREADS COMMAND...``, the scratch folder first of what is writable; imports
-nothing of this package.
+A process of its own, because the sandbox's supervisor lives in whoever starts it, and because as subreaper it gets, and
+kills, whatever escapes from the sandbox's process group. Run as ``launcher.py WRITABLE READABLE PROCESSES THREADS
+COMMAND...``, the scratch folder first of what is writable; imports nothing of this package.
 
-Memory is limited by the kernel (RLIMIT_AS) in each process, and the one in which learner code runs can start no other. A limit of the
-sandbox, of the same size, would stop none sooner, and its supervisor would be asked whenever one of them maps memory.
+Memory is limited by the kernel (RLIMIT_AS) in each process, and the one in which learner code runs can start no other.
+A limit of the sandbox, of the same size, would stop none sooner, and its supervisor would be asked whenever one of them
+maps memory.
 """
 
 from __future__ import annotations

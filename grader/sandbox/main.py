@@ -3,14 +3,15 @@
 Started by ``sandbox.worker`` through ``start.py``, confined before it runs. Three roles:
 
 trace: imports JAX, starts no backend (a fork is sound only until one exists), and forks a keeper per
-    submission, which forks the child before it reads a word of the submission. So no child ever finds
-    an earlier submission in its memory. The child is confined once more, and loses the system calls with which one process
-    changes another or a file that it cannot write; what it deletes only seems to be gone, so that it counts. It can neither
-    signal nor read its keeper, which hands out the asks in stages and keeps its limits. What it leaves, running or written,
-    is ended and deleted; where that fails, the worker ends as well, and with it its sandbox.
+    submission, which forks the child before it reads a word of the submission. So no child ever finds an earlier
+    submission in its memory. The child is confined once more, and loses the system calls with which one process changes
+    another or a file that it cannot write; what it deletes only seems to be gone, so that it counts. It can neither
+    signal nor read its keeper, which hands out the asks in stages and keeps its limits. What it leaves, running or
+    written, is ended and deleted; where that fails, the worker ends as well, and with it its sandbox.
 run: admits, compiles and executes programs, one after another; learner Python never comes here. One that was given an
     accelerator has no limit of memory (0).
-compile: admits programs and compiles them for chips that are not here; the same rooms, and the TPU's compiler beside them.
+compile: admits programs and compiles them for chips that are not here; the same rooms, and the TPU's compiler beside
+them.
 
 Every answer is a frame with ``from``: ``child`` is untrusted (it passed through learner hands),
 ``worker`` is ours.

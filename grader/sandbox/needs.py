@@ -82,7 +82,7 @@ def package_paths() -> list[str]:
 
 @cache
 def compiler() -> list[str]:
-    """Where the TPU's compiler lies, and what says its version, which it asks for; nothing where it is not installed."""
+    """The folders of the TPU compiler, and of its version, which it asks for; empty if it is not installed."""
     spec = importlib.util.find_spec("libtpu")
     found = list(spec.submodule_search_locations or []) if spec else []
     return [*found, *(str(p) for folder in found for p in Path(folder).parent.glob("libtpu-*.dist-info"))]

@@ -22,14 +22,14 @@ from grader.wire.backends import CPU, Backend
 # Launchers die with the *thread* that started them (PR_SET_PDEATHSIG): this one lives as long as we do.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
 # Begun, and not yet taken; by all that they were begun with.
-_ahead: dict[tuple[object, ...], list[Future[Begun]]] = {}
+_ahead: dict[tuple[object, ...], list[Future[WorkerProcess]]] = {}
 # All that nobody has ended, by whose they are (a fork has its parent's) and number.
-_living: dict[tuple[int, int], Begun] = {}
+_living: dict[tuple[int, int], WorkerProcess] = {}
 _lock = Lock()
 
 
 @dataclass(frozen=True)
-class Begun:
+class WorkerProcess:
     """A process, how it is confined, the folder that it may write to, and the file that takes its standard error."""
 
     process: subprocess.Popen[bytes]
@@ -49,7 +49,7 @@ def begin_ahead(roles: Iterable[str], tier: str, devices: int, limits: Limits) -
             _ahead.setdefault(_alike(role, tier, devices, limits, CPU), []).append(begun)
 
 
-def take(role: str, tier: str, devices: int, limits: Limits, backend: Backend) -> Begun:
+def take(role: str, tier: str, devices: int, limits: Limits, backend: Backend) -> WorkerProcess:
     """A process that nobody has asked yet."""
     with _lock:
         ahead = _ahead.get(_alike(role, tier, devices, limits, backend))
@@ -61,7 +61,7 @@ def _alike(role: str, tier: str, devices: int, limits: Limits, backend: Backend)
     return os.getpid(), role, tier, devices, limits.model_dump_json(), backend
 
 
-def _begin(role: str, tier: str, devices: int, limits: Limits, backend: Backend) -> Begun:
+def _begin(role: str, tier: str, devices: int, limits: Limits, backend: Backend) -> WorkerProcess:
     scratch = tempfile.mkdtemp(prefix="shardlings-")
     stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed in end()
     settings = environment(devices, limits.stuck_seconds, backend, role)
@@ -74,11 +74,11 @@ def _begin(role: str, tier: str, devices: int, limits: Limits, backend: Backend)
         cwd=scratch,
         start_new_session=True,
     )
-    begun = _living[os.getpid(), process.pid] = Begun(process, tier, scratch, stderr)
+    begun = _living[os.getpid(), process.pid] = WorkerProcess(process, tier, scratch, stderr)
     return begun
 
 
-def end(begun: Begun) -> int:
+def end(begun: WorkerProcess) -> int:
     """End a process and all that it started; its exit code."""
     process = begun.process
     for stream in (process.stdin, process.stdout):

@@ -56,7 +56,7 @@ def empty(root: str) -> bool:
 
 
 def _move_up(name: str, top: int) -> list[str]:
-    """Delete a folder of ``top``; the folders that were in it, now in ``top`` by names that nobody could take before."""
+    """Delete a folder of ``top``; move the folders in it to ``top``, by free names, and return these names."""
     os.chmod(name, 0o700, dir_fd=top)
     inner = os.open(name, FOLDER, dir_fd=top)
     moved = []

@@ -27,8 +27,8 @@ class WorkerDied(Exception):
     Attributes:
         reason: timeout, died or garbage.
         stderr: its last words.
-        phase: what it was doing: ``starting``; ``asked`` (nothing of the submission was touched yet), ``traced`` (learner
-            code was running); of a program ``asked`` (it was being read), ``compiling`` or ``executing``.
+        phase: what it was doing: ``starting``; ``asked`` (nothing of the submission was touched yet), ``traced``
+            (learner code was running); of a program ``asked`` (it was being read), ``compiling`` or ``executing``.
         ours: nothing works here, not even what is ours; True until somebody has tried (``Runner.run_or_try_again``).
     """
 
@@ -57,7 +57,7 @@ class Worker:
         self._retired = False
         self._phase = "starting"
         self._stderr: Any = None
-        self._begun: processes.Begun | None = None
+        self._begun: processes.WorkerProcess | None = None
         self._heard = 0  # length of standard error when the current request was made
 
     def start(self) -> None:
@@ -256,7 +256,7 @@ class Worker:
         return -code if code < 0 else max(0, code - 128)  # as launchers tell it
 
     def retire(self) -> None:
-        """End the process from another thread than the one that asks it, which then finds it dead and starts no other."""
+        """End the process from another thread; the thread that asks it finds it dead and starts no other."""
         self._retired = True
         process = self.process
         if process is not None:

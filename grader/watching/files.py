@@ -20,8 +20,9 @@ STEP = 50  # milliseconds without a change, after which what was saved is looked
 
 @contextlib.contextmanager
 def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
-    """Calls ``saved``, from a thread, after files at this place changed; of several changes at once it is called once."""
-    # No other command needs it. Not in the thread: two threads that import what needs each other may find half a module.
+    """Call ``saved``, from a thread, after files at this place changed; once for several changes at once."""
+    # No other command needs it. Not in the thread: two threads that import what needs each other may find half a
+    # module.
     from watchfiles import watch
 
     done = threading.Event()
@@ -37,7 +38,7 @@ def changes(place: Path, saved: Callable[[], None]) -> Iterator[None]:
 def _tell(
     watch: Callable[..., Iterator[object]], place: Path, saved: Callable[[], None], done: threading.Event
 ) -> None:
-    """The system tells of changes; where it cannot (no more watches, some network folders), files are looked at in turn."""
+    """Wait for the system's notices; poll if there are none (no more watches, some network folders)."""
     folder = place if place.is_dir() else place.parent  # editors write a new file and rename it
     for polling in (None, True):
         try:

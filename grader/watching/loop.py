@@ -11,20 +11,20 @@ from rich.console import Console
 from grader.course.config import CourseError
 from grader.watching.checker import Checker, Done, Work
 from grader.watching.screen import Screen
-from grader.watching.session import Session
+from grader.watching.session import WatchSession
 
 STILL = 3.0
 """Seconds after which a check that is not done is said to be at work."""
 
 
-class Loop:
+class WatchLoop:
     """What is shown and what happens next.
 
     Args:
         make: makes a grader.
     """
 
-    def __init__(self, session: Session, make: Callable[[], Any], console: Console) -> None:
+    def __init__(self, session: WatchSession, make: Callable[[], Any], console: Console) -> None:
         self.session, self.screen = session, Screen(session, console)
         self.events: SimpleQueue[Any] = SimpleQueue()
         self.checker = Checker(make, self.events.put)

@@ -17,7 +17,7 @@ from grader.reports.paper import Paper
 from grader.reports.points import counted
 from grader.reports.watched import print_watched
 from grader.reports.wording import first_failure
-from grader.watching.session import Session
+from grader.watching.session import WatchSession
 
 KEYS = "h hint, n next, p previous, l list, x explain, r reset, q quit"
 
@@ -31,7 +31,7 @@ class Screen:
         question: what waits for y or n.
     """
 
-    def __init__(self, session: Session, console: Console) -> None:
+    def __init__(self, session: WatchSession, console: Console) -> None:
         self.session, self.console, self.paper = session, console, Paper(console)
         self.has_keys, self.news, self.question = False, "", ""
         self._drawn: Callable[[], None] = self._exercise

@@ -21,7 +21,7 @@ from grader.watching.checker import Work
 from grader.watching.files import path_of, reset
 
 
-class Session:
+class WatchSession:
     """A learner's exercises, one of them at hand.
 
     Attributes:

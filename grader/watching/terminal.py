@@ -24,9 +24,10 @@ ARROW = re.compile(rb"\x1b(?:[\[O][0-9;?]*[ -/]*[@-~]?|.)?", re.DOTALL)  # or th
 
 @contextlib.contextmanager
 def keys(pressed: Callable[[str], None], resized: Callable[[], None]) -> Iterator[bool]:
-    """Calls ``pressed`` with each key, from a thread, and "" when the terminal is gone; ``resized`` when its size changed.
+    """Call ``pressed`` with each key, from a thread, and ``resized`` when the terminal's size changes.
 
-    Yields whether there are keys at all: there are none without a terminal.
+    A terminal that is gone is the key "".
+    Yields whether there is a terminal, and so keys.
     """
     fd = _terminal()
     if fd is None:
@@ -56,7 +57,10 @@ def _terminal() -> int | None:
 
 @contextlib.contextmanager
 def _signals(fd: int, resized: Callable[[], None]) -> Iterator[None]:
-    """A new size is told; being ended is an exception, so that modes are put back; whoever comes back has them again."""
+    """Report a new size; turn signals that end the process into an exception, so that the terminal is restored.
+
+    When the process continues after a stop, set the terminal's modes again.
+    """
 
     def end(*_: Any) -> None:
         raise KeyboardInterrupt

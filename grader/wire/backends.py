@@ -18,8 +18,8 @@ class Backend:
     Attributes:
         name: what ``--backend`` calls it.
         platform: what JAX calls it.
-        factors: the epsilon of what factors of a float32 matrix product are rounded to by default; 0 where they are not.
-            What they are rounded to is summed in float32.
+        factors: the epsilon of what factors of a float32 matrix product are rounded to by default; 0 where they are
+            not. What they are rounded to is summed in float32.
         install: what makes JAX see such devices.
     """
 
@@ -29,8 +29,8 @@ class Backend:
     install: str = ""
 
 
-# TPU: bfloat16, 8 significant bits (jax.lax.Precision: "DEFAULT ... bfloat16 on TPU"). GPU: TF32, 11 significant bits, on
-# NVIDIA's from Ampere on; older ones round nothing, and are judged no more strictly.
+# TPU: bfloat16, 8 significant bits (jax.lax.Precision: "DEFAULT ... bfloat16 on TPU"). GPU: TF32, 11 significant bits,
+# on NVIDIA's from Ampere on; older ones round nothing, and are judged no more strictly.
 BACKENDS = {
     "cpu": Backend("cpu", "cpu", 0.0),
     "gpu": Backend("gpu", "cuda", 2.0**-10, "pip install 'jax[cuda13]'"),

@@ -22,8 +22,8 @@ import numpy as np
 
 from grader.wire.limits import MAX_BLOBS, MAX_HEADER
 
-# What this parser alone has to know of: levels of a value, brackets in a header (``encode`` needs three for a level), and
-# digits of an integer.
+# What this parser alone has to know of: levels of a value, brackets in a header (``encode`` needs three for a level),
+# and digits of an integer.
 MAX_DEPTH = 24
 MAX_NESTING = 120
 MAX_DIGITS = 4000
@@ -130,7 +130,7 @@ def wide(array: np.ndarray) -> np.ndarray:
 
 
 def widened(array: np.ndarray) -> np.ndarray:
-    """The same values in the widest type of their kind, as references are computed: float64, complex128, int64, uint64, bool."""
+    """The same values in the widest type of their kind: float64, complex128, int64, uint64 or bool."""
     if array.dtype.kind == "b":
         return array.copy()
     if is_inexact(array.dtype):
@@ -176,33 +176,40 @@ def encode(value: Any, depth: int = 0) -> Any:
     """A plain value as JSON that keeps its types. Arrays become lists. Raises NotPlain."""
     if depth > MAX_DEPTH:
         raise NotPlain("is nested too deeply")
-    if value is None or isinstance(value, bool):
-        return value
-    if isinstance(value, str):
-        return str(value)
-    if isinstance(value, int):
-        return _encode_int(int(value))
-    if isinstance(value, float):
-        return _encode_float(float(value))
-    if isinstance(value, Fraction | Decimal):
-        return encode(_number(value), depth)
-    kind = type(value).__name__
-    if is_spec(value):
+    match value:
+        case None | bool():
+            return value
+        case str():
+            return str(value)
+        case int():
+            return _encode_int(int(value))
+        case float():
+            return _encode_float(float(value))
+        case Fraction() | Decimal():
+            return encode(_number(value), depth)
+    if is_spec(value):  # before tuples, which it may be
         return _encode_spec(value, depth)
-    if isinstance(value, slice):
-        return {"slice": [encode(e, depth + 1) for e in (value.start, value.stop, value.step)]}
-    if isinstance(value, list | tuple):
-        tag = "list" if isinstance(value, list) else "tuple"
-        return {tag: [encode(e, depth + 1) for e in value]}
-    if isinstance(value, dict):
-        return {"dict": [[encode(k, depth + 1), encode(v, depth + 1)] for k, v in value.items()]}
+    return _encode_parts(value, depth + 1)
+
+
+def _encode_parts(value: Any, depth: int) -> Any:
+    """A value that holds others. Raises NotPlain for any other."""
+    match value:
+        case slice():
+            return {"slice": [encode(e, depth) for e in (value.start, value.stop, value.step)]}
+        case list():
+            return {"list": [encode(e, depth) for e in value]}
+        case tuple():
+            return {"tuple": [encode(e, depth) for e in value]}
+        case dict():
+            return {"dict": [[encode(k, depth), encode(v, depth)] for k, v in value.items()]}
     if hasattr(value, "tolist") and hasattr(value, "dtype"):  # NumPy and JAX arrays and scalars
-        return encode(value.tolist(), depth + 1)
-    raise NotPlain(f"is of type {kind}")
+        return encode(value.tolist(), depth)
+    raise NotPlain(f"is of type {type(value).__name__}")
 
 
 def _encode_spec(value: Any, depth: int) -> Any:
-    """A PartitionSpec by its entries; one with unreduced axes does not say them itself, and names those axes as well."""
+    """A PartitionSpec by its entries; one with unreduced axes also by these, which its entries do not show."""
     axes = getattr(value, "unreduced", ())
     if getattr(value, "reduced", ()) or not all(isinstance(axis, str) for axis in axes):
         raise NotPlain("is a PartitionSpec with reduced axes, or axes that are no names")

@@ -1,7 +1,7 @@
 """How much is taken: of what is handed in, of what crosses a wall, of a submission's processes and its programs.
 
-No course changes these; those that one may set are in ``sandbox/limits.py``. Where no unit is named a number counts bytes
-(MAX_FILE), things (MAX_FILES) or wall seconds (START_SECONDS). What one parser alone needs stands with it
+No course changes these; those that one may set are in ``sandbox/limits.py``. Where no unit is named a number counts
+bytes (MAX_FILE), things (MAX_FILES) or wall seconds (START_SECONDS). What one parser alone needs stands with it
 (``frames.MAX_DEPTH``), as do the sizes of caches and of texts, which bound nothing that is handed in.
 """
 

@@ -1,7 +1,8 @@
 """A program's operations as plain data: what depends on what, how large it is, and which devices talk.
 
-The runner reads them from a program's one form, with every call and every ``shard_map`` written out, so that one device's
-view is left: inside ``shard_map`` shapes are a device's own. What crosses the wall is JSON, read with suspicion.
+The runner reads them from a program's one form, with every call and every ``shard_map`` written out, so that one
+device's view is left: inside ``shard_map`` shapes are a device's own. What crosses the wall is JSON, read with
+suspicion.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ MAX_OPERATIONS = 5_000
 """A program of more operations, written out, does not carry them, nor does one of more values or uses of them."""
 
 MOST_KEPT, LONGEST_KEPT = 512, 1 << 15
-"""Programs that are read once however often they come, and the longest of these, in characters: some tens of MiB in all."""
+"""Programs that are kept once they are read, and the longest of these, in characters: some tens of MiB in all."""
 
 MAX_VALUES = 8 * MAX_OPERATIONS
 MAX_USES = 12 * MAX_OPERATIONS  # of values, by operations and as results of bodies
@@ -97,10 +98,10 @@ class Operation:
         rounds: of a ``while``, how often its body runs; None when the program does not say.
         manual: it stands inside ``shard_map``, manual over every axis, so shapes are one device's own.
         communication: of a collective.
-        bodies: condition and body of a ``while``; the branches of ``case`` and ``if``. What a reduction or a sort applies
-            to single elements is left out.
-        attributes: all other attributes as text, and what it applies to single elements; "" unless the ask wants programs
-            compared (``"compared"``).
+        bodies: condition and body of a ``while``; the branches of ``case`` and ``if``. What a reduction or a sort
+            applies to single elements is left out.
+        attributes: all other attributes as text, and what it applies to single elements; "" unless the ask wants
+            programs compared (``"compared"``).
         file, line: in the learner's source, if known.
     """
 
@@ -196,13 +197,13 @@ def _read(text: str) -> Operations:
 def from_json(data: Any) -> Operations:
     """The inverse of ``to_json`` for data from another process. Raises BadFrame for what is no program."""
     try:
-        return _Reading(data).program()
+        return _OperationsDecoder(data).program()
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         raise BadFrame(f"not a program: {error}") from error
 
 
 @dataclass
-class _Reading:
+class _OperationsDecoder:
     """JSON taken apart: each value is made once, and before it is used."""
 
     data: Any

@@ -1,4 +1,4 @@
-"""Plain values that another process wrote, taken with suspicion: each is what it should be, or an error says what it is not."""
+"""Check plain values that another process wrote: each has the type that it should, or an error says what is wrong."""
 
 from __future__ import annotations
 

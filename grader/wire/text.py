@@ -23,7 +23,8 @@ def one_line(error: BaseException) -> str:
         text = text.replace(error.filename, error.filename.rpartition("/")[2])
     first, *more = [" ".join(p.split()) for p in text.strip().split("\n\n")]
     if first.endswith(":"):  # which mesh it was, the report says
-        first = " ".join([first, *(re.sub(r" ?See https?://\S+[^.]*\.", "", p) for p in more if not p.startswith("The mesh given has"))])  # fmt: skip
+        others = [re.sub(r" ?See https?://\S+[^.]*\.", "", p) for p in more if not p.startswith("The mesh given has")]
+        first = " ".join([first, *others])
     text = re.sub(r"0x[0-9a-f]{6,}", "0x...", first)
     text = re.sub(r" (?:at|from) /[^\s,;]*", "", text)  # JAX says where our own code called it
     text = re.sub(r"(?<![\w./])/(?:[\w.+@~-]+/)+", "", text)

@@ -1,7 +1,6 @@
-"""Trees: dicts, lists and tuples, nested, of leaves that are none of these. Both sides of the wall take them apart alike.
+"""Trees: nested dicts, lists and tuples of leaves. The grader and the learner's process flatten them in the same order.
 
-Keys are strings and go in sorted order, as ``jax.tree`` has them, so that who asks and who answers agree on the order
-of leaves without a word about it.
+Keys are strings in sorted order, as in ``jax.tree``.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ def branches(tree: Any) -> list[tuple[Any, Any]]:
 
 
 def leaves(tree: Any, name: str = "") -> list[tuple[str, Any]]:
-    """Every leaf with its name: of ``params`` and ``{"w1": [a, b]}`` those are ``params['w1'][0]`` and ``params['w1'][1]``."""
+    """Every leaf with its name: ``{"w1": [a, b]}`` named ``params`` has ``params['w1'][0]`` and ``params['w1'][1]``."""
     if not is_tree(tree):
         return [(name, tree)]
     return [leaf for key, part in branches(tree) for leaf in leaves(part, f"{name}[{key!r}]")]
@@ -79,14 +78,16 @@ def fitted(found: Any, like: Any, *, prefix: bool = False, at: str = "") -> list
         return [found]
     if prefix and not is_tree(found):
         return [found] * len(flat(like))
-    if isinstance(like, Mapping):
-        fits = isinstance(found, Mapping) and found.keys() == like.keys()
-    else:
-        fits = is_tree(found) and not isinstance(found, Mapping) and len(found) == len(like)
-    if not fits:
+    if not _has_branches_of(found, like):
         raise Misfit(f"{kind_of(found)}{at and f' at {at}'}, expected {shown(like)}")
     parts = [fitted(found[key], part, prefix=prefix, at=f"{at}[{key!r}]") for key, part in branches(like)]
     return [leaf for part in parts for leaf in part]
+
+
+def _has_branches_of(found: Any, like: Any) -> bool:
+    if isinstance(like, Mapping):
+        return isinstance(found, Mapping) and found.keys() == like.keys()
+    return is_tree(found) and not isinstance(found, Mapping) and len(found) == len(like)
 
 
 def kind_of(value: Any) -> str:

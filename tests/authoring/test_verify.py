@@ -9,7 +9,7 @@ from typing import Any, cast
 
 import pytest
 
-from grader.authoring import inputs, seeds, verify
+from grader.authoring import declarations, inputs, seeds, verify
 from grader.authoring.leaks import leaks
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
@@ -326,20 +326,20 @@ def test_what_is_not_declared_is_told(tmp_path: Path, was: str, becomes: str, pr
     if "second" in problem:
         path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
         path.write_text(path.read_text().replace("fails=traffic)", "of=gather, fails=traffic)"))
-    assert problem in list(verify.declaration_problems(course.exercise("x1_gather")))
+    assert problem in list(declarations.declaration_problems(course.exercise("x1_gather")))
 
 
 def test_pictures_fit_a_terminal() -> None:
     wide, narrow = "x" * 77, "x" * 76
-    assert verify.wide_lines(f"{wide}\n```\n{narrow}\n```\n    {narrow[4:]}\n{wide}") == []
-    assert verify.wide_lines(f"```\n{wide}\n{narrow}\n```\n\n    {wide}") == [wide, f"    {wide}"]
+    assert declarations.wide_lines(f"{wide}\n```\n{narrow}\n```\n    {narrow[4:]}\n{wide}") == []
+    assert declarations.wide_lines(f"```\n{wide}\n{narrow}\n```\n\n    {wide}") == [wide, f"    {wide}"]
 
 
 def test_an_exercise_without_task_or_question_is_told(tmp_path: Path) -> None:
     course = made_up(tmp_path)
     path = tmp_path / "solutions" / "01_gather" / "x1_gather.py"
     path.write_text('"""# T"""\nfrom grader.exercise import Exercise\n\nexercise = Exercise()\n')
-    assert list(verify.declaration_problems(course.exercise("x1_gather"))) == [
+    assert list(declarations.declaration_problems(course.exercise("x1_gather"))) == [
         "has neither a task to write nor a question to answer",
     ]
 

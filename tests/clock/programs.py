@@ -10,7 +10,7 @@ from typing import Any
 import jax
 from jax.sharding import AbstractMesh, AxisType, NamedSharding, PartitionSpec
 
-from grader.clock import Place, Slice, placed
+from grader.clock import Placement, Slice, placed
 from grader.hardware import Chip
 from grader.runner import operations
 from grader.runner.program import canonical
@@ -64,9 +64,9 @@ def chip(
     return Slice(row, shape)
 
 
-def ring_of(n: int = 8, **rates: float) -> Place:
+def ring_of(n: int = 8, **rates: float) -> Placement:
     return placed(chip(shape=(n,), **rates), {"x": n})  # type: ignore[arg-type]
 
 
-def line_of(n: int = 8, **rates: float) -> Place:
+def line_of(n: int = 8, **rates: float) -> Placement:
     return placed(chip(shape=(n,), rings=False, **rates), {"x": n})  # type: ignore[arg-type]

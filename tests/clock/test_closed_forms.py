@@ -15,7 +15,7 @@ import pytest
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.clock import COMPUTE, Place, Timeline, timeline
+from grader.clock import COMPUTE, Placement, Timeline, timeline
 from grader.clock.order import Piece, lay
 from grader.wire.operations import Operations
 from tests.clock.programs import line_of, read, ring_of
@@ -175,7 +175,7 @@ H11, D11 = 20.97152, 10.73741824
 G12 = 7 / 8 * 4096 * 4096 * 2 / 1e11 * 1e6
 D12 = {128: 2 * 128 * 4096 * 4096 / 1e14 * 1e6, 8192: 2 * 8192 * 4096 * 4096 / 1e14 * 1e6}
 # name, formula, its value in us, the program, where it lies
-FORMS: list[tuple[str, str, float, Callable[[], Operations], Place]] = [
+FORMS: list[tuple[str, str, float, Callable[[], Operations], Placement]] = [
     ("all-gather, ring", "7/8 V/(2 W1)", 7 / 8 * V / 1e11 * 1e6, lambda: of_array(gather, out=P()), RING),
     ("all-gather, line", "7/8 V/W1", 7 / 8 * V / 5e10 * 1e6, lambda: of_array(gather, out=P()), LINE),
     ("reduce-scatter, ring", "7/8 V/(2 W1)", 7 / 8 * V / 1e11 * 1e6, lambda: of_array(scatter, N * V // 2), RING),
@@ -209,7 +209,7 @@ FORMS: list[tuple[str, str, float, Callable[[], Operations], Place]] = [
 
 
 @pytest.mark.parametrize(("formula", "due", "program", "place"), [f[1:] for f in FORMS], ids=[f[0] for f in FORMS])
-def test_the_clock_has_the_closed_form(formula: str, due: float, program: Callable, place: Place) -> None:
+def test_the_clock_has_the_closed_form(formula: str, due: float, program: Callable, place: Placement) -> None:
     found = timeline(program(), place)
     assert abs(found.step - due * US) <= len(found.spans), (
         f"{formula} = {due:.4f} us, the clock says {found.step / US:.4f}"

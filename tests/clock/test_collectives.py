@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from grader.clock import Place, Untimed, placed
+from grader.clock import Placement, Untimed, placed
 from grader.clock.collectives import duration, moves
 from grader.clock.placement import Slice
 from grader.hardware import CHIPS
@@ -72,7 +72,7 @@ def test_an_all_to_all_over_a_grid_is_no_slower_than_a_network_and_not_much_fast
 
 
 def test_which_links_a_permute_holds() -> None:
-    def lanes(pairs: list[tuple[int, int]], place: Place) -> tuple[str, ...]:
+    def lanes(pairs: list[tuple[int, int]], place: Placement) -> tuple[str, ...]:
         return duration(Communication("permute", tuple(pairs), ("x",), 1 << 20), place)[1]
 
     there = [(i, (i + 1) % 8) for i in range(8)]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from jax import lax
 from jax.sharding import PartitionSpec as P
 
-from grader.clock import COMPUTE, Place, Timeline, timeline
+from grader.clock import COMPUTE, Placement, Timeline, timeline
 from grader.clock.order import Busy, Laid, Piece, lay
 from grader.wire.operations import Body, Operation, Operations, to_json
 from tests.clock.programs import chip, placed, read, ring_of
@@ -127,7 +127,7 @@ def programs(draw: st.DrawFn) -> Operations:
     return read(local, both, P("x", None), mesh={"x": N})
 
 
-def ring_with(**rates: float) -> Place:
+def ring_with(**rates: float) -> Placement:
     return ring_of(N, **({"hbm": 8e11} | rates))
 
 

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from grader.common.budget import Spent
+from grader.common.budget import BudgetUse
 from grader.common.intervals import UNKNOWN, Interval
 from grader.expect import (
     Failure,
@@ -101,7 +101,7 @@ def test_a_seen_remembers_what_was_compared_with_a_budget_also_of_a_part_of_it()
     whole, budget = seen(memory=300), between(100, 400)
     with pytest.raises(Failure):
         expect_memory(whole.only(kind="permute"), at_most=budget)
-    assert whole.spent == [Spent("expect_memory", 300, budget)]
+    assert whole.spent == [BudgetUse("expect_memory", 300, budget)]
     assert seen().spent == []
 
 

@@ -17,7 +17,6 @@ from grader.exercise import Call, Task, normal
 from grader.expect import (
     Failure,
     expect_close,
-    expect_dtype,
     expect_equal,
     expect_spec,
 )
@@ -71,7 +70,7 @@ def test_integers_are_compared_exactly() -> None:
 
 
 def test_dtype_is_named() -> None:
-    assert reason(expect_dtype, sharded(A), "bfloat16") == "the result is float32, expected bfloat16"
+    assert reason(expect_close, sharded(A), A, dtype="bfloat16") == "the result is float32, expected bfloat16"
 
 
 @settings(max_examples=60)
@@ -273,5 +272,5 @@ def test_of_a_body_the_shape_that_each_device_returns_is_told(got: Sharded, want
     ],
 )
 def test_what_is_not_one_array_is_told_by_every_word(got: object, message: str) -> None:
-    for word, asked in ((expect_close, A), (expect_equal, A), (expect_spec, P("x")), (expect_dtype, "float32")):
+    for word, asked in ((expect_close, A), (expect_equal, A), (expect_spec, P("x"))):
         assert reason(word, got, asked) == message

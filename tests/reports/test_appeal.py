@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from grader.reports.appeal import Appeal, Code, Run, Value, render_appeal
+from grader.reports.appeal import Appeal, Code, Run, ShownArray, render_appeal
 from tests.reports.example_reports import EVIL, Nesting, evil_report, exercise, layout_failure
 
 
@@ -19,7 +19,7 @@ def test_hostile_code_is_text_and_what_does_not_print_is_shown() -> None:
     page = render_appeal(
         Appeal(
             EVIL, EVIL, EVIL, evil_report().exercises[0], functions=[code], whole=[code], failed_on=EVIL,
-            inputs=[Value(EVIL, EVIL, EVIL)], runs=[Run(EVIL, True, 1, EVIL)], lines=[EVIL], differs=[EVIL], on_file=True,
+            inputs=[ShownArray(EVIL, EVIL, EVIL)], runs=[Run(EVIL, True, 1, EVIL)], lines=[EVIL], differs=[EVIL], on_file=True,
             versions={EVIL: EVIL},
         )
     )  # fmt: skip

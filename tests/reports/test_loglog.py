@@ -6,13 +6,13 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 
-from grader.reports.loglog import Point, draw_plot, show_seconds
+from grader.reports.loglog import MeasuredPoint, draw_plot, show_seconds
 from grader.reports.pages import loglog_svg
 
 POINTS = [
-    Point("gather", "64 KiB", 2e-5, 3e-4),
-    Point("gather", "8 MiB", 1e-3, 1e-3),
-    Point("matmul", "512²", 1e-4, 5e-5),
+    MeasuredPoint("gather", "64 KiB", 2e-5, 3e-4),
+    MeasuredPoint("gather", "8 MiB", 1e-3, 1e-3),
+    MeasuredPoint("matmul", "512²", 1e-4, 5e-5),
 ]
 
 
@@ -37,8 +37,8 @@ def test_it_is_told_to_those_who_cannot_see_it() -> None:
 
 @pytest.mark.parametrize("seconds", [1e-300, 1e-3, 1e3, 1e250])
 def test_one_point_anywhere_is_drawn(seconds: float) -> None:
-    ElementTree.fromstring(loglog_svg([Point("a", "b", seconds, seconds)], "L2"))
-    assert len(draw_plot([Point("a", "b", seconds, 1.0)], "L2").ticks) <= 12
+    ElementTree.fromstring(loglog_svg([MeasuredPoint("a", "b", seconds, seconds)], "L2"))
+    assert len(draw_plot([MeasuredPoint("a", "b", seconds, 1.0)], "L2").ticks) <= 12
 
 
 def test_seconds_have_the_unit_that_suits() -> None:

@@ -9,7 +9,7 @@ import pytest
 from grader.clock.timeline import COMPUTE, Span
 from grader.hardware import CHIPS, hbm_intensity, link_intensity
 from grader.reports.pages import render_roofline
-from grader.reports.roofline import Point, draw_roofline, roofline_of, roofline_text, show_rate
+from grader.reports.roofline import RooflinePoint, draw_roofline, roofline_of, roofline_text, show_rate
 from tests.reports.example_reports import Nesting
 from tests.timelines import ring, span, timeline
 
@@ -76,5 +76,5 @@ def test_every_mark_lies_inside_and_under_its_roof(intensity: float) -> None:
 def test_the_ring_of_the_other_tests_has_a_picture_with_words() -> None:
     plain = ring(2)
     assert roofline_of(plain, 5) is None  # its products say nothing of their bytes
-    point = Point("dot_general, e9.py:14", "HBM byte", 3, 1e12)
+    point = RooflinePoint("dot_general, e9.py:14", "HBM byte", 3, 1e12)
     assert show_rate(point.rate) == "1 TFLOP/s" and show_rate(999.9e9) == "1 TFLOP/s" and show_rate(12) == "12 FLOP/s"

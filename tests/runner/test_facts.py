@@ -767,7 +767,7 @@ def test_groups_named_by_axes_are_read(axes: list[str], mesh: str, which: str, w
 def test_groups_that_no_mesh_has_are_refused(axes: list[str], which: str) -> None:
     from jaxlib.mlir import ir
 
-    with pytest.raises((admission.Refused, ir.MLIRError)):  # MLIR's own verifier knows some of them
+    with pytest.raises((admission.ProgramRefused, ir.MLIRError)):  # MLIR's own verifier knows some of them
         named_groups(*axes, which=which)
 
 
@@ -882,7 +882,7 @@ def test_programs_that_do_more_than_compute_or_too_much_are_refused(
     look: Callable, monkeypatch: pytest.MonkeyPatch, body: str, reason: str
 ) -> None:
     monkeypatch.setattr(admission, "MAX_OPS", 100)
-    with pytest.raises(admission.Refused, match=reason):
+    with pytest.raises(admission.ProgramRefused, match=reason):
         look(body)
 
 

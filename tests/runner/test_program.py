@@ -11,7 +11,7 @@ import pytest
 
 from grader.exercise import normal
 from grader.runner import admission, execution, program
-from grader.runner.admission import Refused
+from grader.runner.admission import ProgramRefused
 from grader.runner.program import canonical
 from tests.again import made_again
 
@@ -169,13 +169,13 @@ def test_places_are_lines_of_the_learners_own_files() -> None:
     ],
 )  # fmt: skip
 def test_what_is_more_or_other_than_was_asked_is_refused(text: str, reason: str) -> None:
-    with pytest.raises(Refused, match=reason):
+    with pytest.raises(ProgramRefused, match=reason):
         form(text)
 
 
 @pytest.mark.parametrize("code", [b"", b"\0", b"ML\xefR", b"ML\xefR" + bytes(400), honest().encode()])
 def test_bytes_that_are_no_bytecode_are_refused(code: bytes) -> None:
-    with pytest.raises(Refused, match="the program cannot be read"):
+    with pytest.raises(ProgramRefused, match="the program cannot be read"):
         canonical(code, MESH, [ARGUMENT], FILES)
 
 
@@ -189,7 +189,7 @@ RESOURCE = (
 
 def test_a_constant_outside_of_the_text_is_refused() -> None:
     """What it is called there depends on what was read before, and so would what is said of the program."""
-    with pytest.raises(Refused, match="the program keeps a constant outside of its text, which is not allowed"):
+    with pytest.raises(ProgramRefused, match="the program keeps a constant outside of its text, which is not allowed"):
         form(RESOURCE)
 
 
@@ -211,14 +211,14 @@ def test_complex_constants_are_read() -> None:
 
 
 def test_text_that_is_no_text_is_refused() -> None:
-    with pytest.raises(Refused, match=r"the program cannot be read"):
+    with pytest.raises(ProgramRefused, match=r"the program cannot be read"):
         canonical(code_of(honest()).replace(b"stablehlo", b"stable\xffhl"), MESH, [ARGUMENT], FILES)
 
 
 def test_a_program_of_too_many_operations_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(admission, "MAX_OPS", 10)
     body = "\n".join(f"%{i} = stablehlo.negate %a : tensor<8xf32>" for i in range(12))
-    with pytest.raises(Refused, match=r"more than 10 operations; use lax.fori_loop or lax.scan"):
+    with pytest.raises(ProgramRefused, match=r"more than 10 operations; use lax.fori_loop or lax.scan"):
         form(honest(body))
 
 
@@ -226,7 +226,7 @@ def test_deep_nesting_is_refused() -> None:
     body = "%inner = stablehlo.negate %a : tensor<8xf32>"
     for i in range(210):
         body = f'%z{i} = "stablehlo.case"(%c) ({{ {body}\n stablehlo.return %a : tensor<8xf32> }}) : (tensor<i32>) -> tensor<8xf32>'
-    with pytest.raises(Refused, match="nested more than 200 levels deep"):
+    with pytest.raises(ProgramRefused, match="nested more than 200 levels deep"):
         form(honest(f"%c = stablehlo.constant dense<0> : tensor<i32>\n{body}").replace("return %0", "return %a"))
 
 

@@ -13,7 +13,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercise import integers, normal
 from grader.runner import execution, facts
-from grader.runner.admission import Refused
+from grader.runner.admission import ProgramRefused
 from grader.runner.program import Program, canonical
 from tests import interpreter
 from tests.conftest import Traced, trace_text
@@ -263,5 +263,5 @@ def with_type(place: int, kind: str) -> list[str]:
     ],
 )
 def test_what_jax_does_not_write_is_refused(program: dict[str, Any], message: str) -> None:
-    with pytest.raises(Refused, match=message):
+    with pytest.raises(ProgramRefused, match=message):
         form(**program)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from grader.course.loading import load_course
 from grader.watching.screen import Screen
-from grader.watching.session import Session
+from grader.watching.session import WatchSession
 from tests.made_up import made_up
 from tests.reports.example_reports import exercise, result
 
@@ -28,7 +28,7 @@ def test_only_where_there_is_a_next_exercise_is_it_offered(
 ) -> None:
     made_up(tmp_path)
     (tmp_path / "x1_gather.py").write_text("gather_time = 3\n")
-    session = Session(load_course(tmp_path / "course.yaml"), tmp_path, "me", names)
+    session = WatchSession(load_course(tmp_path / "course.yaml"), tmp_path, "me", names)
     session.look()
     session.report = exercise([result()], exercise="x1_gather")
     file = io.StringIO()

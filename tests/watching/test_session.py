@@ -8,20 +8,20 @@ import pytest
 
 from grader.course.config import CourseError
 from grader.course.loading import load_course
-from grader.watching.session import Session
+from grader.watching.session import WatchSession
 from tests.made_up import made_up
 from tests.reports.example_reports import exercise, make_report, number, result
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> Session:
+def session(tmp_path: Path) -> WatchSession:
     """Of a course with one exercise, whose folder holds nothing of the learner's yet."""
     made_up(tmp_path)
     (tmp_path / "work").mkdir()
-    return Session(load_course(tmp_path / "course.yaml"), tmp_path / "work", "me", ["x1_gather"])
+    return WatchSession(load_course(tmp_path / "course.yaml"), tmp_path / "work", "me", ["x1_gather"])
 
 
-def test_hints_are_of_the_one_function_that_fails_first_and_one_at_a_time(session: Session) -> None:
+def test_hints_are_of_the_one_function_that_fails_first_and_one_at_a_time(session: WatchSession) -> None:
     session.hint()
     assert session.hints == []  # nothing fails yet
     session.report = exercise(
@@ -35,7 +35,7 @@ def test_hints_are_of_the_one_function_that_fails_first_and_one_at_a_time(sessio
     assert (session.function, session.hints, session.hints_left) == ("gather_time", [], 0)
 
 
-def test_only_what_is_new_is_looked_at(session: Session) -> None:
+def test_only_what_is_new_is_looked_at(session: WatchSession) -> None:
     assert not session.look() and session.source is None
     with pytest.raises(CourseError, match=r"^there is no file of x1_gather to reset$"):
         session.reset()
@@ -52,7 +52,7 @@ def test_only_what_is_new_is_looked_at(session: Session) -> None:
 
 def test_one_begins_where_something_is_left_to_do(tmp_path: Path) -> None:
     made_up(tmp_path)
-    session = Session(load_course(tmp_path / "course.yaml"), tmp_path, "me", ["x1_gather", "x2", "x3"])
+    session = WatchSession(load_course(tmp_path / "course.yaml"), tmp_path, "me", ["x1_gather", "x2", "x3"])
     done = exercise([result()], exercise="x1_gather")
     left = exercise([result("a", "failed")], exercise="x2")
     missing = exercise([result("a", "failed")], exercise="x3", handed_in=False)

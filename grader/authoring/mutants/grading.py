@@ -34,19 +34,20 @@ def judge_mutant(grader: Grader, mutant: Mutant, known: bool = False, seeds: int
     if any(never_ran(r, mutant.task) for r in results) and (again := unchecked(text)):
         text = again
         results = results_of(grader, mutant.exercise, mutant.task, text)
-    seen_by = tuple(r.name for r in results if r.status == "failed" and not never_ran(r, mutant.task))
-    broken = next((r for r in results if r.status == "broken"), None)
-    if broken is not None:
-        return Verdict(mutant, "broken", seen_by, f"{broken.name}: {broken.reason}")
-    failed = next((r for r in results if r.status == "failed"), None)
-    if failed is not None:
-        escape = escaped(grader, mutant, text, results, seeds)
-        return Verdict(mutant, "survived" if escape else "killed", seen_by, escape or f"{failed.name}: {failed.reason}")
-    return Verdict(mutant, "equivalent" if known else "survived")
+    failed = [r for r in results if r.status == "failed"]
+    broken = [r for r in results if r.status == "broken"]
+    seen_by = tuple(r.name for r in failed if not never_ran(r, mutant.task))
+    if broken:
+        return Verdict(mutant, "broken", seen_by, f"{broken[0].name}: {broken[0].reason}")
+    if not failed:
+        return Verdict(mutant, "equivalent" if known else "survived")
+    if escape := escaped(grader, mutant, text, results, seeds):
+        return Verdict(mutant, "survived", seen_by, escape)
+    return Verdict(mutant, "killed", seen_by, f"{failed[0].name}: {failed[0].reason}")
 
 
 def escaped(grader: Grader, mutant: Mutant, text: str, results: list[Result], seeds: int) -> str:
-    """How a mutant that was killed gets away all the same: with another seed, or with a check that it fails in public."""
+    """Say how a killed mutant passes after all: with another seed, or a check that it fails in public."""
     passed = {r.name for r in results if r.status == "passed" and r.public}
     shown = results_of(grader, mutant.exercise, mutant.task, text, public=True) if passed else []
     for result in shown:

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.authoring.mutants import plain, sharded
-from grader.authoring.mutants.nodes import About, looked_up, replaced
+from grader.authoring.mutants.nodes import TaskContext, looked_up, replaced
 from grader.common import syntax
 from grader.course.reference import reference_source
 from grader.course.statements import statements
 from grader.exercise import Call, Exercise, Task
 
-OPERATORS: list[Callable[[ast.AST, About], Iterator[ast.AST]]] = [
-    sharded.axis, sharded.spec, plain.order, plain.key, sharded.collective, sharded.dimension, plain.name, plain.constant,
-    plain.bounds, plain.comparison, plain.arithmetic, plain.condition, plain.result, plain.operands, sharded.detour,
-    sharded.relaid,
+OPERATORS: list[Callable[[ast.AST, TaskContext], Iterator[ast.AST]]] = [
+    sharded.axis, sharded.spec, plain.order, plain.key, sharded.collective, sharded.dimension, plain.name,
+    plain.constant, plain.bounds, plain.comparison, plain.arithmetic, plain.condition, plain.result, plain.operands,
+    sharded.detour, sharded.relaid,
 ]  # fmt: skip
 
 
@@ -49,12 +49,12 @@ def mutants_of_task(exercise: Exercise, task: Task) -> list[Mutant]:
     module, lines = task_module(exercise, task)
     known = [p for p in statements(exercise) if p.kind == "private" or p.name == task.name]
     mutable = {p.name for p in known if p.name}
-    whole, about = ast.unparse(module), about_task(exercise, task, module)
+    whole, context = ast.unparse(module), context_of(exercise, task, module)
     found: dict[str, Mutant] = {}
     for statement in module.body:
         if defined(statement) in mutable:
             offset = lines[defined(statement)] - statement.lineno
-            for operator, line, text in variations(module, statement, about):
+            for operator, line, text in variations(module, statement, context):
                 if text != whole and text not in found:
                     was, becomes = differing(whole, text)
                     found[text] = Mutant(exercise.id, task.name, operator, line + offset, was, becomes, text + "\n")
@@ -89,18 +89,38 @@ def defined(statement: ast.stmt) -> str:
     return target.id if isinstance(target, ast.Name) else ""
 
 
-def about_task(exercise: Exercise, task: Task, module: ast.Module) -> About:
-    calls = [call for check in exercise.checks_of(task) for call in check.calls if call.task is task]
-    meshes = [mesh for call in calls if isinstance(call, Call) for mesh in call.meshes]
-    axes = tuple(dict.fromkeys(["x", "y", *(a for mesh in meshes for a in mesh)]))
-    everywhere = tuple(a for a in axes if all(a in mesh for mesh in meshes))
+def context_of(exercise: Exercise, task: Task, module: ast.Module) -> TaskContext:
+    """Collect what operators use: the axes of the task's meshes, and what its reference returns and looks up."""
+    meshes = _meshes_of(exercise, task)
+    axes = tuple(dict.fromkeys(["x", "y", *(axis for mesh in meshes for axis in mesh)]))
     body = next(s for s in module.body if defined(s) == task.name)
-    outer = frozenset(id(r) for r in own_returns(body)) if task.kind == "array" else frozenset()
-    calls_made = [n for n in ast.walk(body) if isinstance(n, ast.Call)]
-    specs = frozenset(ast.unparse(k.value) for n in calls_made for k in n.keywords if k.arg == "out_specs")
-    indices = frozenset(id(n.slice) for n in ast.walk(module) if isinstance(n, ast.Subscript) and is_wrapped(n.slice))
-    keys = tuple(dict.fromkeys(k for n in ast.walk(module) if (k := looked_up(n)) and k[1] not in axes))
-    return About(axes, everywhere, task.kind == "function", outer, specs, indices, keys)
+    return TaskContext(
+        axes=axes,
+        everywhere=tuple(axis for axis in axes if all(axis in mesh for mesh in meshes)),
+        plain=task.kind == "function",
+        outer=frozenset(id(r) for r in own_returns(body)) if task.kind == "array" else frozenset(),
+        out_specs=_out_specs(body),
+        indices=frozenset(
+            id(n.slice) for n in ast.walk(module) if isinstance(n, ast.Subscript) and is_wrapped(n.slice)
+        ),
+        keys=_keys(module, axes),
+    )
+
+
+def _meshes_of(exercise: Exercise, task: Task) -> list[Mapping[str, int]]:
+    calls = [call for check in exercise.checks_of(task) for call in check.calls if call.task is task]
+    return [mesh for call in calls if isinstance(call, Call) for mesh in call.meshes]
+
+
+def _out_specs(body: ast.stmt) -> frozenset[str]:
+    calls = [n for n in ast.walk(body) if isinstance(n, ast.Call)]
+    return frozenset(ast.unparse(k.value) for n in calls for k in n.keywords if k.arg == "out_specs")
+
+
+def _keys(module: ast.Module, axes: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """What the module looks up by a string; a mesh axis is no key."""
+    found = [key for n in ast.walk(module) if (key := looked_up(n)) is not None]
+    return tuple(dict.fromkeys(key for key in found if key[1] not in axes))
 
 
 def is_wrapped(index: ast.expr) -> bool:
@@ -120,13 +140,13 @@ def own_returns(node: ast.AST) -> Iterator[ast.Return]:
             yield from own_returns(child)
 
 
-def variations(module: ast.Module, statement: ast.stmt, about: About) -> Iterator[tuple[str, int, str]]:
+def variations(module: ast.Module, statement: ast.stmt, context: TaskContext) -> Iterator[tuple[str, int, str]]:
     """(operator, line, text of the module) for every change of one node of a statement."""
     for parent, field, index, line in slots(statement, statement.lineno):
         kept = getattr(parent, field)
         node = kept if index is None else kept[index]
         for operator in OPERATORS:
-            for new in operator(node, about):
+            for new in operator(node, context):
                 setattr(parent, field, new if index is None else replaced(kept, index, new))
                 yield operator.__name__, line, ast.unparse(module)
                 setattr(parent, field, kept)

@@ -9,11 +9,12 @@ from typing import Any
 
 
 @dataclass(frozen=True)
-class About:
+class TaskContext:
     """What an operator may want to know of the task.
 
     Attributes:
-        axes: names of mesh axes. everywhere: those that every mesh of the task has.
+        axes: names of mesh axes.
+        everywhere: the axes that every mesh of the task has.
         plain: it is plain Python, not traced.
         outer: the ``return`` statements (by ``id``) whose value is global: those outside ``shard_map``.
         out_specs: all that the task names, as text.

@@ -9,7 +9,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from grader.authoring.mutants.nodes import About, called, looked_up, replaced, traded, transposed, with_args
+from grader.authoring.mutants.nodes import TaskContext, called, looked_up, replaced, traded, transposed, with_args
 
 RENAMED = {
     "psum": ["pmean", "pmax"], "pmean": ["psum", "pmax"], "pmax": ["psum", "pmin"], "pmin": ["psum", "pmax"],
@@ -31,7 +31,7 @@ EINSUM = re.compile(r"[a-zA-Z,. ]+->[a-zA-Z ]*")
 EPSILON, HUGE = 1e-3, 1e3  # floats outside are there for safety or as infinity; which ones, no check can see
 
 
-def order(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def order(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """A tuple or list the other way round (axes, specs, pairs of a permutation), or without one of its names."""
     if not isinstance(node, ast.Tuple | ast.List) or len(node.elts) < 2 or not isinstance(node.ctx, ast.Load):
         return
@@ -41,17 +41,17 @@ def order(node: ast.AST, about: About) -> Iterator[ast.AST]:
         yield from (kind([*node.elts[:i], *node.elts[i + 1 :]], ast.Load()) for i in range(len(node.elts)))
 
 
-def key(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def key(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """Another branch of a tree: ``params["w2"]`` for ``params["w1"]``; two values of a dict traded."""
     own = looked_up(node)
-    if own in about.keys and isinstance(node, ast.Subscript):
-        others = [key for tree, key in about.keys if tree == own[0] and key != own[1]]
+    if own in context.keys and isinstance(node, ast.Subscript):
+        others = [key for tree, key in context.keys if tree == own[0] and key != own[1]]
         yield from (ast.Subscript(node.value, ast.Constant(other), node.ctx) for other in others)
     elif isinstance(node, ast.Dict):
         yield from (ast.Dict(node.keys, traded(node.values, i, i + 1)) for i in range(len(node.values) - 1))
 
 
-def name(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def name(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """A function's near relative: psum and pmean, max and min."""
     if not isinstance(node, ast.Call):
         return
@@ -62,7 +62,7 @@ def name(node: ast.AST, about: About) -> Iterator[ast.AST]:
             yield ast.Call(ast.Name(other, ast.Load()), node.args, node.keywords)
 
 
-def constant(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def constant(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """True for False, integers one more and one less, moderate floats doubled."""
     if not isinstance(node, ast.Constant):
         return
@@ -76,7 +76,7 @@ def constant(node: ast.AST, about: About) -> Iterator[ast.AST]:
         yield ast.Constant(value * 2)
 
 
-def bounds(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def bounds(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """One round more or less of a loop."""
     if not isinstance(node, ast.Call):
         return
@@ -96,7 +96,7 @@ def one_off(bound: ast.expr) -> Iterator[ast.expr]:
         yield ast.BinOp(bound, ast.Sub(), ast.Constant(1))
 
 
-def comparison(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def comparison(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """The border moved to the other side, and the opposite."""
     if isinstance(node, ast.Compare):
         for i, op in enumerate(node.ops):
@@ -104,11 +104,11 @@ def comparison(node: ast.AST, about: About) -> Iterator[ast.AST]:
                 yield ast.Compare(node.left, replaced(node.ops, i, other), node.comparators)
 
 
-def arithmetic(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def arithmetic(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """Another operator, a remainder not taken (a ring that does not wrap), a sign or a negation dropped."""
     if isinstance(node, ast.BinOp):
         yield from (ast.BinOp(node.left, other, node.right) for other in COMPUTED.get(type(node.op), []))
-        if isinstance(node.op, ast.Mod) and id(node) not in about.indices:
+        if isinstance(node.op, ast.Mod) and id(node) not in context.indices:
             yield node.left
     elif isinstance(node, ast.AugAssign):
         yield from (ast.AugAssign(node.target, other, node.value) for other in COMPUTED.get(type(node.op), []))
@@ -119,7 +119,7 @@ def arithmetic(node: ast.AST, about: About) -> Iterator[ast.AST]:
         yield node.operand
 
 
-def condition(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def condition(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """A condition negated, or taken for always or never true. (Of a comparison, ``comparison`` has the opposite.)"""
     if isinstance(node, ast.IfExp):
         yield from (node.body, node.orelse)
@@ -147,15 +147,15 @@ def comprehension(node: ast.comprehension, ifs: list[ast.expr]) -> ast.comprehen
     return ast.comprehension(node.target, node.iter, ifs, node.is_async)
 
 
-def result(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def result(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """A plain function that returns the same whatever it is given; an error that is not raised."""
-    if isinstance(node, ast.Return) and about.plain:
+    if isinstance(node, ast.Return) and context.plain:
         yield from (ast.Return(ast.Constant(value)) for value in (None, 0, 1))
     elif isinstance(node, ast.Raise):
         yield ast.Pass()
 
 
-def operands(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def operands(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """Operands traded, one of a product transposed, the letters of an einsum's result reversed."""
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
         yield ast.BinOp(node.right, ast.MatMult(), node.left)

@@ -122,7 +122,8 @@ def problems(grader: Grader, exercise: Exercise, verdicts: list[Verdict], listed
     alive = {key(v.mutant) for v in verdicts if v.fate == "equivalent"}
     for entry in listed:
         if entry.exercise == exercise.id and key(entry) not in alive:
-            yield f"{EQUIVALENT} lists a mutant of {entry.task} that does not survive: `{entry.was}` -> `{entry.becomes}`"
+            change = f"`{entry.was}` -> `{entry.becomes}`"
+            yield f"{EQUIVALENT} lists a mutant of {entry.task} that does not survive: {change}"
 
 
 def in_words(mutant: Mutant) -> str:
@@ -139,7 +140,8 @@ def unproven(exercise: Exercise, verdicts: list[Verdict]) -> list[str]:
 def course_problems(course: Course, proofs: list[Proof], listed: list[Equivalent]) -> Iterator[str]:
     """What concerns no single exercise: entries of exercises that are gone, and too many survivors.
 
-    The share is a module's, and counts where all of its exercises were tried: a small one may have an equivalent mutant.
+    The share is a module's, and counts where all of its exercises were tried: a small one may have an equivalent
+    mutant.
     """
     for entry in listed:
         if entry.exercise not in course.module_of:

@@ -9,7 +9,7 @@ import ast
 import itertools
 from collections.abc import Iterator
 
-from grader.authoring.mutants.nodes import About, called, is_none, replaced, traded, with_args
+from grader.authoring.mutants.nodes import TaskContext, called, is_none, replaced, traded, with_args
 from grader.common import syntax
 
 COLLECTIVES = {
@@ -21,19 +21,19 @@ COUNTED = {"axis_index": 0, "axis_size": 1}  # what they are on a lone device
 DIMENSION = {"all_gather": ("axis", 3), "psum_scatter": ("scatter_dimension", 2)}
 
 
-def axis(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def axis(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """Another axis of the mesh, wherever one is named."""
-    if isinstance(node, ast.Constant) and node.value in about.axes:
-        yield from (ast.Constant(a) for a in about.axes if a != node.value)
+    if isinstance(node, ast.Constant) and node.value in context.axes:
+        yield from (ast.Constant(a) for a in context.axes if a != node.value)
 
 
-def spec(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def spec(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """An entry of a PartitionSpec dropped, added or moved to another dimension."""
     if called(node) not in ("P", "PartitionSpec"):
         return
     assert isinstance(node, ast.Call)
     named = {n.value for n in ast.walk(node) if isinstance(n, ast.Constant)}
-    unused = [ast.Constant(a) for a in about.axes if a not in named]
+    unused = [ast.Constant(a) for a in context.axes if a not in named]
     for i, entry in enumerate(node.args):
         for new in unused if is_none(entry) else [ast.Constant(None)]:
             yield with_args(node, replaced(node.args, i, new))
@@ -45,7 +45,7 @@ def spec(node: ast.AST, about: About) -> Iterator[ast.AST]:
         yield from (with_args(node, [new]) for new in unused)
 
 
-def collective(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def collective(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """A collective left out or done twice; a device that takes itself for the only one."""
     name = called(node)
     if name in COUNTED:
@@ -55,7 +55,7 @@ def collective(node: ast.AST, about: About) -> Iterator[ast.AST]:
         yield with_args(node, [node, *node.args[1:]])
 
 
-def dimension(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def dimension(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """Dimension 1 and tiled=True where a collective was content without; split and concat dimensions traded."""
     if not isinstance(node, ast.Call) or called(node) not in COLLECTIVES:
         return
@@ -71,19 +71,19 @@ def dimension(node: ast.AST, about: About) -> Iterator[ast.AST]:
         yield ast.Call(node.func, node.args, swapped)
 
 
-def detour(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def detour(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """The right values at a needless price: every device sends its result round and takes its own back."""
-    if isinstance(node, ast.Return) and node.value and not about.plain and id(node) not in about.outer:
-        for a in about.everywhere:
+    if isinstance(node, ast.Return) and node.value and not context.plain and id(node) not in context.outer:
+        for a in context.everywhere:
             yield wrapped("jax.lax.all_gather(_, {0!r})[jax.lax.axis_index({0!r})]", a, node.value)
             yield wrapped("jax.lax.pmax(_, {0!r})", a, node.value)
 
 
-def relaid(node: ast.AST, about: About) -> Iterator[ast.AST]:
+def relaid(node: ast.AST, context: TaskContext) -> Iterator[ast.AST]:
     """The right values in another layout: the result cut over an axis, or whole on every device."""
-    if isinstance(node, ast.Return) and node.value and id(node) in about.outer:
-        for entry in ["", *(repr(a) for a in about.everywhere)]:
-            if not {f"P({entry})", f"P({entry}, None)"} & about.out_specs:
+    if isinstance(node, ast.Return) and node.value and id(node) in context.outer:
+        for entry in ["", *(repr(a) for a in context.everywhere)]:
+            if not {f"P({entry})", f"P({entry}, None)"} & context.out_specs:
                 place = f"jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec({entry}))"
                 yield wrapped(f"jax.lax.with_sharding_constraint(_, {place})", "", node.value)
 

@@ -59,23 +59,29 @@ def first_asks(grader: Grader, exercise: Exercise, task: str) -> tuple[list[Ask]
 
 def verdict_of(exercise: Exercise, mutant: Mutant, graded: list[Answered], public: list[Answered]) -> Verdict | None:
     """Killed by a check that fails on these asks, and so do those that fail in public; None where that is not so."""
-    results: dict[str, Result] = {}
-    for check in exercise.checks.values():
-        passed = {name for name, r in results.items() if r.status == "passed"}
-        if _asked(check, graded) and passed.issuperset(check.after):
-            results[check.name] = judge_check(check, graded, public=False)
+    results = _graded_results(exercise, graded)
     failed = {name: r for name, r in results.items() if r.status == "failed"}
     if not failed or any(r.status == "broken" for r in results.values()):
         return None
-    for check in (c for c in exercise.checks.values() if c.public and c.name not in failed):
-        if _asked(check, public) and judge_check(check, public, public=True).status != "passed":
-            return None
+    others = [c for c in exercise.checks.values() if c.public and c.name not in failed and _asked(c, public)]
+    if any(judge_check(check, public, public=True).status != "passed" for check in others):
+        return None
     seen_by = tuple(name for name, result in failed.items() if not never_ran(result, mutant.task))
     name, result = next(iter(failed.items()))
     return Verdict(mutant, "killed", seen_by, f"{name}: {result.reason}")
 
 
-def _asked(check: Check, answered: Sequence[Answered]) -> bool:
-    """Whether these answers alone decide about a check: of several calls or meshes that are compared some may be missing."""
+def _graded_results(exercise: Exercise, graded: list[Answered]) -> dict[str, Result]:
+    """The results, by name, of the checks that these answers decide and whose earlier checks pass."""
+    results: dict[str, Result] = {}
+    for check in exercise.checks.values():
+        passed = {name for name, r in results.items() if r.status == "passed"}
+        if _asked(check, graded) and passed.issuperset(check.after):
+            results[check.name] = judge_check(check, graded, public=False)
+    return results
+
+
+def _asked(check: Check, answered: list[Answered]) -> bool:
+    """Whether these answers decide a check by themselves: a check that compares calls or meshes may miss some."""
     alone = len(check.calls) == 1 and not check.every_mesh
     return alone and any(a.ask.of is check.call for a in answered)

@@ -9,11 +9,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from grader.judging.kinds.kind import is_blank
-from grader.judging.reading import Answer, parse
+from grader.judging.reading import ParsedAnswer, parse
 from grader.judging.units import DIMENSIONS, OF_DATA, show, unit_of
 
 EXACT = 1e-4
-"""How near an answer must be to the kB/KiB slip: it is only 2.4 %, and a formula's (N + 1) / N comes near its powers."""
+"""How near an answer must be to the kB/KiB slip: that is only 2.4 %, and (N + 1) / N comes near its powers."""
 COUNTS = range(1, 9)
 """Numbers that are in many formulas, beside those that were drawn."""
 
@@ -44,13 +44,13 @@ class QuantityKind:
             raise ValueError(f"{number!r} is not a finite positive number")
         return number
 
-    def read(self, raw: Any) -> Answer:
+    def read(self, raw: Any) -> ParsedAnswer:
         return parse(raw, self.unit)
 
     def is_empty(self, raw: Any) -> bool:
         return is_blank(raw)
 
-    def distance(self, given: Answer, want: float) -> float | None:
+    def distance(self, given: ParsedAnswer, want: float) -> float | None:
         if given.dimension != unit_of(self.unit)[1] or not is_close(given.value, want, self.rtol):
             return None
         return abs(given.value - want) / want if want else 0.0
@@ -61,31 +61,31 @@ class QuantityKind:
     def shown(self, want: float) -> str:
         return show(want, self.unit)
 
-    def read_as(self, given: Answer) -> str:
+    def read_as(self, given: ParsedAnswer) -> str:
         return str(given)
 
     def written(self, want: float) -> str:
         return f"{want / unit_of(self.unit)[0]!r} {self.unit}".strip()
 
-    def misfit(self, given: Answer) -> str:
+    def misfit(self, given: ParsedAnswer) -> str:
         if other := self._other_dimension(given):
             return other
         if given.value < 0 or (given.value == 0 and not self.zero):
             return f"the answer is {'not negative' if self.zero else 'positive'}, you gave {given}"
         return ""
 
-    def why(self, given: Answer, want: float) -> str:
+    def why(self, given: ParsedAnswer, want: float) -> str:
         if other := self._other_dimension(given):
             return other
         if want == 0:
             return "not right, and no slip we know"
         return self._generic_slip(given, want)
 
-    def _other_dimension(self, given: Answer) -> str:
+    def _other_dimension(self, given: ParsedAnswer) -> str:
         asked = unit_of(self.unit)[1]
         return "" if given.dimension == asked else f"{asked} was asked, you gave {given.dimension}"
 
-    def _generic_slip(self, answer: Answer, want: float) -> str:
+    def _generic_slip(self, answer: ParsedAnswer, want: float) -> str:
         """Why a wrong number may be wrong, without telling the right one.
 
         A factor is a slip of units only where no factor of the question's own numbers is as large: 8 may be bits in a

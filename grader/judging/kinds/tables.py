@@ -10,14 +10,14 @@ from typing import Any, TypeVar
 from grader.exercise.questions import plain_name
 from grader.judging.kinds.kind import literal
 from grader.judging.kinds.quantities import QuantityKind
-from grader.judging.reading import Answer
+from grader.judging.reading import ParsedAnswer
 from grader.judging.units import BadAnswer, quote
 
 LONGEST = 2000
 Place = tuple[str, str]
 """A row, '' where there are none, and a column."""
 Wants = Mapping[Place, float]
-Givens = Mapping[Place, Answer]
+Givens = Mapping[Place, ParsedAnswer]
 T = TypeVar("T")
 
 
@@ -48,7 +48,7 @@ class TableKind:
     def read(self, raw: Any) -> Givens:
         raw = self._parsed(raw) if isinstance(raw, str) else raw
         table = _named(raw, self.rows, "row") if self.rows else {"": raw}
-        found: dict[Place, Answer] = {}
+        found: dict[Place, ParsedAnswer] = {}
         for row, cells in table.items():
             named = self._row(row, cells)
             for column, kind in self.columns.items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from grader.authoring.mutants.making import differing, is_wrapped, variations
-from grader.authoring.mutants.nodes import About
+from grader.authoring.mutants.nodes import TaskContext
 from tests.mutated import TRACED, made
 
 
@@ -15,10 +15,10 @@ def test_an_index_that_would_count_from_the_end_keeps_its_remainder():
     module = ast.parse("def f(c, i, n):\n    return c[(i - 1) % n]")
     index = next(n.slice for n in ast.walk(module) if isinstance(n, ast.Subscript))
 
-    def texts(about: About) -> set[str]:
-        return {text for _, _, text in variations(module, module.body[0], about)}
+    def texts(context: TaskContext) -> set[str]:
+        return {text for _, _, text in variations(module, module.body[0], context)}
 
-    gone = texts(TRACED) - texts(About(indices=frozenset({id(index)})))
+    gone = texts(TRACED) - texts(TaskContext(indices=frozenset({id(index)})))
     assert gone == {"def f(c, i, n):\n    return c[i - 1]"}
 
 

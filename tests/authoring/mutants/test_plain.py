@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from grader.authoring.mutants.nodes import About
+from grader.authoring.mutants.nodes import TaskContext
 from tests.mutated import PLAIN, made
 
 
@@ -48,7 +48,7 @@ def test_operator(operator, source, wanted):
 
 
 def test_a_tree_is_looked_up_by_another_of_its_keys():
-    about = About(keys=(("params", "w1"), ("params", "w2"), ("opt", "m")))
+    about = TaskContext(keys=(("params", "w1"), ("params", "w2"), ("opt", "m")))
     assert made('c = params["w1"] + mesh.shape["x"] + opt["m"]', "key", about) == {
         "c = params['w2'] + mesh.shape['x'] + opt['m']"
     }

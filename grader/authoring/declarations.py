@@ -1,0 +1,57 @@
+"""What an exercise declares: nothing that learners need is missing, and nothing is worth nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from grader.authoring import modes
+from grader.exercise import Call, Exercise, Task
+
+LEAST_HINTS = 1
+PICTURE_WIDTH = 76
+
+
+def declaration_problems(exercise: Exercise) -> Iterator[str]:
+    """What is missing in an exercise, or worth nothing."""
+    for line in wide_lines(exercise.statement):
+        yield f"a picture is wider than {PICTURE_WIDTH} characters, which a terminal breaks: {line.strip()[:60]}..."
+    if not exercise.tasks and not exercise.questions:
+        yield "has neither a task to write nor a question to answer"
+    if exercise.tasks and not any(c.public for c in exercise.checks.values()):
+        yield "has no public check: learners could check nothing"
+    for task in exercise.tasks.values():
+        yield from _task_problems(exercise, task)
+    yield from modes.undecided_modes(exercise)
+    for call in _timed_without_values(exercise):
+        yield (
+            f"{call.task.name} is timed, and no check judges its values: "
+            "write one of the call that exercise.timing times"
+        )
+    yield from (f"{check.name} is worth nothing" for check in exercise.checks.values() if check.points <= 0)
+
+
+def _task_problems(exercise: Exercise, task: Task) -> Iterator[str]:
+    if len(task.hints) < LEAST_HINTS:
+        yield f"{task.name} has no hint"
+    if not exercise.checks_of(task):
+        yield f"{task.name} is checked by nothing"
+    if not any(s.of is task for s in exercise.misconceptions.values()):
+        yield f"{task.name} has no misconception to prove its checks"
+
+
+def _timed_without_values(exercise: Exercise) -> list[Call]:
+    """Timing calls whose values no check judges."""
+    calls = list(dict.fromkeys(call for check in exercise.checks.values() for call in check.calls))
+    timing = [call for call in calls if isinstance(call, Call) and call.timed is not None]
+    return [call for call in timing if call.timed not in calls]
+
+
+def wide_lines(statement: str) -> list[str]:
+    """Lines of pictures and formulas (fenced, or indented by four) that do not fit a terminal of 80 columns."""
+    found, fenced = [], False
+    for line in statement.splitlines():
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif (fenced or line.startswith("    ")) and len(line) > PICTURE_WIDTH:
+            found.append(line)
+    return found
