@@ -28,18 +28,18 @@ import threading
 import zlib
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, replace
 from functools import cache
 from io import BytesIO
 from pathlib import Path
 from typing import Any
 
+from cachetools import LRUCache
 from pydantic import ValidationError
 
 from grader.batch.findings import Reply
 from grader.common.cache import Cache
-from grader.common.lately import Lately
 from grader.common.observation import Fault
 from grader.common.result import ExerciseReport
 from grader.exercise import Call
@@ -108,7 +108,7 @@ class Memory:
         self.cache = cache
         self._about = json.dumps([FORM, about, surroundings()]).encode()
         self._asked: dict[Any, Asked] = {}
-        self._told: Lately[tuple[Asked, Recalled]] = Lately(MOST_TOLD)
+        self._told: LRUCache[tuple[int, bytes], tuple[Asked, Recalled, int]] = LRUCache(MOST_TOLD, lambda kept: kept[2])
         self._at_hand: OrderedDict[bytes, Ran] = OrderedDict()
         self._held = 0
         self._verdicts: OrderedDict[bytes, ExerciseReport] = OrderedDict()
@@ -154,17 +154,20 @@ class Memory:
             return None
         cpu, text = _told(kept)
 
-        def read() -> tuple[tuple[Asked, Recalled], int]:
+        # Many are traced to the same. Held with it, no other Asked gets this one's id.
+        with self._lock:
+            known = self._told.get((id(asked), text))
+        if known is None:
             told = json.loads(text)
             replies: list[Reply] = [
                 Fault(**one["fault"]) if "fault" in one else (one["body"], [Digest.fromhex(d) for d in one["programs"]])
                 for one in told["replies"]
             ]
             found = Recalled(replies, told["notes"], 0.0, _came_to(asked, asks, traced, told["replies"]))
-            return (asked, found), len(text) + 1000
-
-        # Many are traced to the same. Held with it, no other Asked gets this one's id.
-        return replace(self._told.get((id(asked), text), read)[1], cpu=cpu)
+            known = asked, found, len(text) + 1000
+            with self._lock, suppress(ValueError):  # larger than all that is held
+                self._told[id(asked), text] = known
+        return replace(known[1], cpu=cpu)
 
     def keep(
         self, source: Source, asks: Sequence[Ask], traced: Sequence[Ask], replies: Sequence[Reply], notes: list[str],
