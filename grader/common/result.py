@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from typing import Any, Literal
 
-from pydantic import BaseModel, ConfigDict, SerializerFunctionWrapHandler, model_serializer
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticSerializationError
 
 _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)  # no sum of points is one, and no JSON has them
@@ -89,12 +89,7 @@ class Result(BaseModel):
     staff: str = ""
     pictures: list[dict[str, Any]] = []
     by_hand: ByHand | None = None
-    unjudged: bool = False
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_usual(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        data = handler(self)
-        return data if data.get("unjudged") else {name: value for name, value in data.items() if name != "unjudged"}
+    unjudged: bool = Field(default=False, exclude_if=lambda unjudged: not unjudged)
 
     @property
     def waits(self) -> bool:
