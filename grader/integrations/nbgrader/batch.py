@@ -370,8 +370,10 @@ class _Batch:
                 self._fill(student, found, nodes[student.name])
                 if found.total_seconds_late > 0:
                     late.append((student, found))
-        with one_transaction(self.gradebook):
-            for student, found in late:  # penalties are of scores, which the gradebook adds up
+            if late:  # penalties are of scores, which the gradebook adds up
+                self.gradebook.db.flush()
+                self.gradebook.db.expire_all()
+            for student, found in late:
                 self._penalise(student, found)
         for student in students:
             class_page.drop(self._pages, student.name)
