@@ -10,7 +10,7 @@ from typing import Any
 from grader.batch import chips, explaining
 from grader.batch.compiling import Compiler, NoCompiler, compiler_problem, slice_of
 from grader.batch.grade import Grader
-from grader.batch.here import Here
+from grader.batch.in_process import InProcess
 from grader.common.layout import show_spec
 from grader.common.result import Report
 from grader.course.finding import course_around
@@ -161,7 +161,7 @@ def explained(name: str, namespace: dict[str, Any], wanted: explaining.Wanted) -
     course = course_around()
     exercise, task = explaining.chosen(course, name)
     asks, _ = explaining.asks_of(course, exercise, explaining.calls_of(exercise, task), wanted)
-    with Grader(course, "none", here=Here(namespace)) as grader:
+    with Grader(course, "none", here=InProcess(namespace)) as grader:
         return explaining.explained(grader, Source("this notebook", ()), asks, wanted)[0]
 
 
@@ -175,7 +175,7 @@ def compiled(
     exercise, task = explaining.chosen(course, name)
     asks = chips.asked(course, exercise, task, place, mesh, dims).asks
     compiler = Compiler(course, "none", place)
-    with Grader(course, "none", here=Here(namespace, compiler), compiler=compiler) as grader:
+    with Grader(course, "none", here=InProcess(namespace, compiler), compiler=compiler) as grader:
         return chips.on_chips(grader, Source("this notebook", ()), asks, place)[0]
 
 
@@ -188,5 +188,5 @@ def graded(name: str, namespace: dict[str, Any]) -> Report:
     (exercise,) = course.select([name])
     student = os.environ.get("SHARDLINGS_STUDENT", "me")
     submission = Submission(student, {exercise: Source("this notebook", ())}, (), "")
-    with Grader(course, "none", here=Here(namespace)) as grader:
+    with Grader(course, "none", here=InProcess(namespace)) as grader:
         return grader.grade(submission, [exercise], public=not course.solved)
