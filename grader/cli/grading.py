@@ -330,7 +330,7 @@ def grade_nbgrader(
     try:
         from grader.integrations.nbgrader import batch
     except ModuleNotFoundError as missing:
-        raise CourseError(f"{missing.name} is not installed; run: pip install 'nbgrader>=0.9.5'") from None
+        raise CourseError(f"{missing.name} is not installed; run: pip install 'nbgrader>=0.9.5,<0.10'") from None
     asked = "" if isolation == "auto" else isolation
     spread = spreading() if cluster else None
     done = batch.grade(

@@ -60,7 +60,7 @@ def examine(devices: int, course: Course | None = None, isolation: str = "auto")
     for tier in TIERS[:2]:
         trouble = available(tier)
         lines.append(MachineCheck(f"isolation {tier}", not trouble, trouble or "works"))
-    for package, what in (("nbgrader", "grading notebooks: pip install 'nbgrader>=0.9.5'"),):
+    for package, what in (("nbgrader", "grading notebooks: pip install 'nbgrader>=0.9.5,<0.10'"),):
         try:
             lines.append(MachineCheck(package, True, importlib.metadata.version(package)))
         except importlib.metadata.PackageNotFoundError:

@@ -6,23 +6,11 @@ when work was handed in where a late policy asks for that, no time: the same sub
 
 from __future__ import annotations
 
-import contextlib
-import itertools
 import json
-import re
 from typing import Any, Literal
 
-from pydantic import (
-    BaseModel,
-    ConfigDict,
-    SerializerFunctionWrapHandler,
-    TypeAdapter,
-    ValidationError,
-    model_serializer,
-)
+from pydantic import BaseModel, ConfigDict, Field
 from pydantic_core import PydanticSerializationError
-
-from grader.common.lately import Lately
 
 _FROZEN = ConfigDict(frozen=True, extra="forbid", allow_inf_nan=False)  # no sum of points is one, and no JSON has them
 Status = Literal["passed", "failed", "blocked", "broken", "waiting"]
@@ -101,12 +89,7 @@ class Result(BaseModel):
     staff: str = ""
     pictures: list[dict[str, Any]] = []
     by_hand: ByHand | None = None
-    unjudged: bool = False
-
-    @model_serializer(mode="wrap")
-    def _without_what_is_usual(self, handler: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        data = handler(self)
-        return data if data.get("unjudged") else {name: value for name, value in data.items() if name != "unjudged"}
+    unjudged: bool = Field(default=False, exclude_if=lambda unjudged: not unjudged)
 
     @property
     def waits(self) -> bool:
@@ -231,93 +214,25 @@ class Report(BaseModel):
         return any(r.status == "broken" for e in self.exercises for r in e.results)
 
     def dumps(self) -> str:
-        """Canonical JSON: fields in the order of the schema, two-space indent, a final newline.
+        """Return canonical JSON: fields in the order of the schema, an indent of two spaces, a final newline.
 
-        It is text that UTF-8 can hold: half a surrogate pair becomes ``?``.
+        UTF-8 has no bytes for half a surrogate pair, so ``?`` takes its place.
         """
-        lists = [(name, getattr(e, name)) for e in self.exercises for name in _ALIKE]
-        empty = [e.model_copy(update={key: [] for key in _ALIKE}) for e in self.exercises]
-        rest = _json(_WHOLE, self.model_copy(update={"exercises": empty}), _ODD_VALUE) + "\n"
-        first, *others = _EMPTY.split(rest)
-        pairs = zip(lists, others, strict=True)
-        whole = [first, *(f'\n      "{name}": {_text_of(name, items)}{after}' for (name, items), after in pairs)]
-        return "".join(whole).encode("utf-8", "replace").decode()
+        try:
+            return self.model_dump_json(indent=2) + "\n"
+        except PydanticSerializationError:
+            text = json.dumps(self.model_dump(), ensure_ascii=False)
+            return Report.loads(text.encode("utf-8", "replace").decode()).dumps()
 
     @classmethod
     def loads(cls, text: str) -> Report:
-        """Raises pydantic.ValidationError for anything that is not a report of this schema."""
-        rest, found = _apart(text)
-        try:
-            report = cls.model_validate_json(rest)
-            lists = iter([_items_of(name, items) for name, items in found])
-            exercises = [e.model_copy(update={name: next(lists) for name in _ALIKE}) for e in report.exercises]
-        except (ValidationError, StopIteration):
-            return cls.model_validate_json(text)
-        report = report.model_copy(update={"exercises": exercises})
-        return report if report.dumps() == text else cls.model_validate_json(text)
+        """Return the report that ``dumps`` wrote.
+
+        Raises:
+            pydantic.ValidationError: the text is no report of this schema.
+        """
+        return cls.model_validate_json(text)
 
     def for_student(self) -> Report:
         """Without what only staff may see: what hidden checks and questions expect."""
         return self.model_copy(update={"exercises": [e.for_student() for e in self.exercises]})
-
-
-# -- what most reports of a class have alike is taken apart and put together once --------------
-
-_ALIKE = ("results", "evidence")  # lists of an exercise, in the schema's order
-_EMPTY = re.compile(r'\n      "(?:results|evidence)": \[\]')
-_LISTS: dict[str, TypeAdapter[Any]] = {"results": TypeAdapter(list[Result]), "evidence": TypeAdapter(list[Evidence])}
-_WHOLE: TypeAdapter[Any] = TypeAdapter(Report)
-# Numbers that others write otherwise: 1e-05 as 0.00001, 1e+16 as 1e16
-_ODD = r"-?(?:0\.0000|[\d.]+[eE])"
-_ODD_VALUE, _ODD_ANYWHERE = re.compile(f'": {_ODD}'), re.compile(f'(?:": |\n *){_ODD}')
-_MOST_ALIKE = 4 << 20
-
-
-def _apart(text: str) -> tuple[str, list[tuple[str, str]]]:
-    """A report's canonical JSON with these lists empty, and what they hold.
-
-    There a line break is between two parts and never inside of a text, and six blanks are an exercise's. Of other text
-    anything may come.
-    """
-    rest, found, at = [], [], 0
-    for name in itertools.cycle(_ALIKE):
-        start = text.find(mark := f'\n      "{name}": [', at) + len(mark) - 1
-        if start < len(mark) - 1:
-            break
-        end = start + 2 if text.startswith("[]", start) else text.find("\n      ]", start) + len("\n      ]")
-        rest += [text[at:start], "[]"]
-        found.append((name, text[start:end]))
-        at = max(end, start + 1)
-    return "".join([*rest, text[at:]]), found
-
-
-def _json(of: TypeAdapter[Any], value: Any, odd: re.Pattern[str] = _ODD_ANYWHERE) -> str:
-    """What ``json.dumps`` writes of it with an indent of two; but for odd numbers and half surrogate pairs pydantic does.
-
-    Args:
-        odd: finds the numbers that are for Python to write.
-    """
-    with contextlib.suppress(PydanticSerializationError):
-        text = of.dump_json(value, indent=2).decode()
-        if not odd.search(text):
-            return text
-    return json.dumps(of.dump_python(value, mode="json"), indent=2, ensure_ascii=False)
-
-
-_texts: Lately[tuple[list[Any], str]] = Lately(_MOST_ALIKE)
-_items: Lately[list[Any]] = Lately(_MOST_ALIKE)
-
-
-def _text_of(name: str, items: list[Any]) -> str:
-    """Its JSON inside of an exercise's. A list is known by itself, and held for as long as it is known: no other is at its place."""
-
-    def written() -> tuple[tuple[list[Any], str], int]:
-        text = _json(_LISTS[name], items).replace("\n", "\n      ")
-        return (items, text), len(text) + 1000
-
-    return _texts.get(id(items), written)[1]
-
-
-def _items_of(name: str, text: str) -> list[Any]:
-    """The same list for the same text: nobody changes one."""
-    return _items.get((name, text), lambda: (_LISTS[name].validate_json(text), len(text) + 1000))

@@ -112,45 +112,47 @@ def read_config(path: Path) -> Config:
     return read_yaml(path, Config)
 
 
+class _KeyTwice(yaml.YAMLError):
+    """A mapping has this key twice."""
+
+    def __init__(self, key: yaml.ScalarNode) -> None:
+        self.key = key
+
+
+class _EachKeyOnce(yaml.SafeLoader):
+    """PyYAML's safe loader, which would keep the last of two values without a word."""
+
+    def compose_mapping_node(self, anchor: Any) -> yaml.MappingNode:
+        node = super().compose_mapping_node(anchor)
+        seen: set[str] = set()
+        for key in (key for key, _ in node.value if isinstance(key, yaml.ScalarNode)):
+            if key.value in seen:
+                raise _KeyTwice(key)
+            seen.add(key.value)
+        return node
+
+
 def read_yaml(path: Path, model: type[Model]) -> Model:
     """What a file of the course's says. Raises CourseError naming the file, the line and the field."""
     try:
         text = path.read_text(encoding="utf-8")
-        data = yaml.safe_load(text)
+        data = yaml.load(text, Loader=_EachKeyOnce)
     except (OSError, UnicodeDecodeError) as error:
         raise CourseError(f"{path} cannot be read: {error}") from None
+    except _KeyTwice as error:
+        raise CourseError(
+            f"{path}:{error.key.start_mark.line + 1}: {error.key.value} is there twice; keep one"
+        ) from None
     except yaml.YAMLError as error:
         mark = getattr(error, "problem_mark", None)
         at = f":{mark.line + 1}" if mark else ""
         raise CourseError(f"{path}{at}: not YAML: {getattr(error, 'problem', error)}") from None
-    if twice := _key_twice(text):
-        raise CourseError(f"{path}:{twice.start_mark.line + 1}: {twice.value} is there twice; keep one")
+    except ValueError as error:
+        raise CourseError(f"{path}: a value cannot be read: {error}") from None
     try:
         return model.model_validate(data)
     except ValidationError as error:
         raise CourseError(_first_problem(path, text, model, error)) from None
-
-
-def _key_twice(text: str) -> yaml.ScalarNode | None:
-    """A key that a mapping has already; YAML's loader would drop what the first one says without a word."""
-    root = yaml.compose(text, Loader=yaml.SafeLoader)
-    left, visited = [root] if root else [], set()
-    while left:
-        node = left.pop()
-        if id(node) in visited:  # aliases may lead back
-            continue
-        visited.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            left += node.value
-        elif isinstance(node, yaml.MappingNode):
-            keys: set[str] = set()
-            for key, value in node.value:
-                left.append(value)
-                if isinstance(key, yaml.ScalarNode):
-                    if key.value in keys:
-                        return key
-                    keys.add(key.value)
-    return None
 
 
 def _first_problem(path: Path, text: str, model: type[BaseModel], error: ValidationError) -> str:

@@ -59,13 +59,10 @@ def alone(part: Statement) -> Statement:
 
 def copied(part: Statement, node: ast.stmt | ast.expr | ast.keyword) -> str:
     """The author's text of this statement or of an expression or a keyword in it."""
-    lines = part.text.encode().splitlines(keepends=True)
-    first = part.node.end_lineno - len(lines) + 1 if part.node.end_lineno else 1
-    assert node.end_lineno is not None
-    lines = lines[node.lineno - first : node.end_lineno - first + 1]
-    lines[-1] = lines[-1][: node.end_col_offset]  # columns are counted in bytes
-    lines[0] = lines[0][node.col_offset :]
-    return b"".join(lines).decode()
+    first = (part.node.end_lineno or 1) - len(lines_of(part.text)) + 1
+    text = ast.get_source_segment("\n" * (first - 1) + part.text, node)
+    assert text is not None
+    return text
 
 
 def called(part: Statement, call: ast.Call, keywords: Iterable[str]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import re
+import ast
 
 from grader.course.copying import undecorated
 from grader.course.statements import Statement, names_reached, needed_imports, statements
@@ -38,15 +38,31 @@ def reference_source(
 def _in_its_place(
     body: list[str], wrong: str, replaced: Misconception | Alternative, parts: list[Statement]
 ) -> list[str]:
-    """The misconception under its task's name; where it calls the task, it gets the right one by another."""
-    task = replaced.of.name
-    calls_task = rf"\b{task}(?=\()"
-    renamed = re.sub(rf"def {replaced.name}\b", f"def {task}", re.sub(calls_task, f"right_{task}", wrong), count=1)
-    body = [renamed if text == wrong else text for text in body]
-    if re.search(calls_task, wrong):
-        right = next(undecorated(p) for p in parts if p.name == task)
-        body.insert(0, re.sub(rf"def {task}\b", f"def right_{task}", right, count=1))
+    """The misconception under its task's name; where it uses the task, it gets the right one by another name."""
+    task, right = replaced.of.name, f"right_{replaced.of.name}"
+    without_task = _renamed(wrong, {task: right})
+    body = [_renamed(without_task, {replaced.name: task}) if text == wrong else text for text in body]
+    if without_task != wrong:
+        body.insert(0, _renamed(next(undecorated(p) for p in parts if p.name == task), {task: right}))
     return body
+
+
+def _renamed(text: str, names: dict[str, str]) -> str:
+    """Return the code with these global names replaced, attributes and strings left as they are."""
+    lines = text.encode().splitlines(keepends=True)
+    for node in sorted(ast.walk(ast.parse(text)), key=_place, reverse=True):
+        name = node.id if isinstance(node, ast.Name) else node.name if isinstance(node, ast.FunctionDef) else ""
+        if name in names:
+            line, column = _place(node)
+            column += len("def ") if isinstance(node, ast.FunctionDef) else 0
+            before, after = lines[line - 1][:column], lines[line - 1][column:]
+            lines[line - 1] = before + after.replace(name.encode(), names[name].encode(), 1)
+    return b"".join(lines).decode()
+
+
+def _place(node: ast.AST) -> tuple[int, int]:
+    """Line, from 1, and byte in it, from 0."""
+    return getattr(node, "lineno", 0), getattr(node, "col_offset", 0)
 
 
 def _with_helpers(chosen: list[Statement], parts: list[Statement]) -> list[Statement]:

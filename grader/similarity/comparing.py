@@ -7,7 +7,6 @@ own solution counts as one member of the class. What two works share is the sum 
 
 from __future__ import annotations
 
-import itertools
 import math
 import statistics
 import zlib
@@ -119,13 +118,11 @@ def compare(works: Iterable[Work], given: Iterable[str], solutions: Iterable[str
     weights = _weights([own for _, own in found], _passages_of(solutions))
     shared = _shared([own for _, own in found], weights)
     whole = [sum(weights.get(p, 1.0) for p in own) for _, own in found]
-    all_pairs = list(itertools.combinations(range(len(found)), 2))
-    values = np.array([shared[i, j] for i, j in all_pairs])
+    values = np.concatenate([np.zeros(0), *(row[i + 1 :] for i, row in enumerate(shared))])
     usual = _usual(values)
     pairs = [
         _pair(found[i][0], found[j][0], float(shared[i, j]), min(whole[i], whole[j]), usual)
-        for i, j in all_pairs
-        if shared[i, j] >= LENGTH
+        for i, j in np.argwhere(np.triu(shared >= LENGTH, 1)).tolist()
     ]
     pairs.sort(key=lambda p: (-p.shared, p.one.student, p.other.student))
     median = round(float(np.median(values)), 1) if len(values) else 0.0

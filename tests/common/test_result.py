@@ -1,8 +1,10 @@
-"""Reports as text: canonical, and the same model again, whatever stands in them."""
+"""A report becomes text and is read from it again, whatever it holds."""
 
 from __future__ import annotations
 
 import json
+import math
+import re
 from typing import Any
 
 import pytest
@@ -10,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import ValidationError
 
-from grader.common.result import ByHand, Evidence, ExerciseReport, Report, Result
+from grader.common.result import Evidence, ExerciseReport, Report, Result
 
 TEXT = st.text(max_size=30) | st.sampled_from(['\n      "results": []', "\n      ]", '"evidence": [', "\u2028", "}"])
 PLAIN = st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | TEXT
@@ -23,7 +25,6 @@ RESULTS = st.builds(
     where=TEXT, expected=ANY, actual=ANY, staff=TEXT, pictures=st.lists(st.dictionaries(TEXT, ANY, max_size=2), max_size=2),
     by_hand=st.none(),
 )  # fmt: skip
-NUMBERS = st.floats(allow_nan=False, allow_infinity=False)
 EVIDENCE = st.builds(
     Evidence, task=TEXT, mesh=st.dictionaries(TEXT, st.integers(), max_size=2), dims=st.just({}), secret=st.booleans(),
     program=TEXT, inputs=TEXT, step=st.none() | st.integers(),
@@ -41,57 +42,62 @@ REPORTS = st.builds(
 )  # fmt: skip
 
 
-def plainly(report: Report) -> str:
-    """The canonical text without any short way."""
+def by_python(report: Report) -> str:
+    """The report as Python's json module writes it."""
     text = json.dumps(report.model_dump(mode="json"), indent=2, ensure_ascii=False) + "\n"
     return text.encode("utf-8", "replace").decode()
 
 
+def without_numbers(text: str) -> str:
+    """The text with 0 for each number: the json module writes 1e-05 where pydantic writes 0.00001."""
+    return re.sub(r"\d[\d.]*(?:[eE][-+]?\d+)?", "0", text)
+
+
 @given(REPORTS)
-def test_a_report_is_the_same_text_and_the_same_report(report: Report) -> None:
-    text = plainly(report)
-    assert report.dumps() == text
+def test_a_report_is_read_as_it_was_written(report: Report) -> None:
+    text = report.dumps()
+    assert without_numbers(text) == without_numbers(by_python(report))
     again = Report.loads(text)
-    assert again == Report.model_validate_json(text)
+    assert again == Report.model_validate_json(by_python(report))
     assert again.dumps() == text
 
 
-@given(REPORTS, NUMBERS | st.integers(), ANY | st.floats() | st.text(st.characters(codec=None)))
-def test_numbers_and_texts_that_json_has_no_word_for_are_written_as_python_does(
-    report: Report, points: float, actual: Any
-) -> None:
-    by_hand = ByHand(by="Bo", reason="kind", graded=points, was=1e-5)
+def with_actual(report: Report, actual: Any) -> Report:
+    """The report with this value in every result."""
     parts = [
-        e.model_copy(
-            update={
-                "earned": points,
-                "by_hand": by_hand,
-                "results": [r.model_copy(update={"actual": [actual]}) for r in e.results],
-            }
-        )
+        e.model_copy(update={"results": [r.model_copy(update={"actual": actual}) for r in e.results]})
         for e in report.exercises
     ]
-    odd = report.model_copy(update={"points": points, "exercises": parts})
-    assert odd.dumps() == plainly(odd)
+    return report.model_copy(update={"exercises": parts})
 
 
-@given(REPORTS, st.data())
-def test_text_that_is_not_canonical_is_read_as_pydantic_reads_it(report: Report, data: Any) -> None:
-    text = plainly(report)
-    lines = text.split("\n")
-    at = data.draw(st.integers(0, len(lines) - 1))
-    other = data.draw(
-        st.sampled_from(["", *lines[:40], '      "results": [],', "      ]", '      "evidence": []', " " + lines[at]])
+@given(REPORTS, st.text(st.characters(codec=None)))
+def test_half_a_surrogate_pair_becomes_a_question_mark(report: Report, odd: str) -> None:
+    replaced = odd.encode("utf-8", "replace").decode()
+    for actual, wanted in (([odd], [replaced]), ({odd: 1}, {replaced: 1})):
+        text = with_actual(report, actual).dumps()
+        assert text == with_actual(Report.loads(report.dumps()), wanted).dumps()
+        assert Report.loads(text).dumps() == text
+
+
+@pytest.mark.parametrize("number", [0.0, -0.0, 1e-5, 1.5e-7, 5e-324, 1e15, 1e16, 1e22, 1.7976931348623157e308, 10**30])
+def test_numbers_keep_their_value_and_their_sign(number: float) -> None:
+    result = Result(
+        kind="check", name="value", label="", task="", status="passed", points=1, earned=1, public=True, actual=number
     )
-    changed = "\n".join([*lines[:at], other, *lines[at + 1 :]])
-    for one in (changed, json.dumps(json.loads(text)), json.dumps(json.loads(text), indent=1)):
-        try:
-            wanted = Report.model_validate_json(one)
-        except ValidationError:
-            with pytest.raises(ValidationError):
-                Report.loads(one)
-        else:
-            assert Report.loads(one) == wanted
+    part = ExerciseReport(exercise="c1", module="01", title="C1", points=1, earned=1, pending=0, results=[result])
+    report = Report(
+        student="ada", course="c", versions={}, isolation="none", backend="cpu", fingerprint="f", points=1, earned=1,
+        pending=0, exercises=[part],
+    )  # fmt: skip
+    text = report.dumps()
+    assert repr(json.loads(text)["exercises"][0]["results"][0]["actual"]) == repr(number)
+    assert repr(Report.loads(text).exercises[0].results[0].actual) == repr(number)
+
+
+@given(REPORTS, st.sampled_from([math.nan, math.inf, -math.inf]))
+def test_values_that_are_no_numbers_are_null(report: Report, odd: float) -> None:
+    assert with_actual(report, [odd]).dumps() == with_actual(report, [None]).dumps()
 
 
 @given(REPORTS, st.sampled_from(["points", "earned", "pending"]), st.sampled_from(["NaN", "Infinity", "-Infinity"]))
@@ -99,27 +105,3 @@ def test_sums_of_points_that_are_no_numbers_are_refused(report: Report, field: s
     values = report.model_dump(mode="json") | {field: float(odd)}
     with pytest.raises(ValidationError, match=f"{field}\n.*finite number"):
         Report.loads(json.dumps(values, indent=2))
-
-
-def test_what_reports_have_alike_is_there_once() -> None:
-    result = Result(
-        kind="check", name="value", label="it is whole", task="f", status="passed", points=1, earned=1, public=True
-    )
-    part = ExerciseReport(exercise="c1", module="01", title="C1", points=1, earned=1, pending=0, results=[result])
-    reports = [
-        Report(
-            student=student,
-            course="c",
-            versions={},
-            isolation="none",
-            backend="cpu",
-            fingerprint=student,
-            points=1,
-            earned=1,
-            pending=0,
-            exercises=[part],
-        )
-        for student in ("ada", "bo")
-    ]
-    ada, bo = (Report.loads(report.dumps()) for report in reports)
-    assert ada.exercises[0].results is bo.exercises[0].results and (ada, bo) == tuple(reports)

@@ -31,3 +31,12 @@ def test_a_misconception_may_call_the_task_it_replaces(tmp_path: Path) -> None:
     exercise = course.exercise("x1_gather")
     text = reference_source(exercise, {}, exercise.misconceptions["zeroed"])
     assert "return 0 * right_gather(a, mesh=mesh)" in text and "def right_gather(" in text
+
+
+def test_a_task_that_is_named_as_a_function_of_a_library_leaves_the_library_alone(tmp_path: Path) -> None:
+    """A task ``gather`` and ``jax.lax.gather``: only the task's own name is another function's."""
+    used = '    jax.lax.gather  # "gather(a)"\n    same = gather\n    return 0 * same(a, mesh=mesh)'
+    course = made_up(tmp_path, "    return jax.numpy.zeros(a.shape)", used)
+    exercise = course.exercise("x1_gather")
+    text = reference_source(exercise, {}, exercise.misconceptions["zeroed"])
+    assert "same = right_gather" in text and "jax.lax.gather" in text and "lax.right_gather" not in text

@@ -29,7 +29,7 @@ from nbgrader import utils
 from nbgrader.api import Gradebook, InvalidEntry, MissingEntry
 from nbgrader.apps import AutogradeApp
 from nbgrader.converters import Autograde
-from nbgrader.converters.base import BaseConverter, NbGraderException
+from nbgrader.converters.base import NbGraderException
 from nbgrader.preprocessors import AssignLatePenalties
 from sqlalchemy.exc import SQLAlchemyError
 
@@ -165,11 +165,7 @@ class _Batch:
             self._load_assignment()
             places = self._places()
             self._load_dates()
-            if not all(
-                Path(self.converter._format_dest(self.assignment, name)).is_dir()
-                for name, notebooks in places.items()
-                if notebooks
-            ):
+            if not all(self._graded_folder(name).is_dir() for name, notebooks in places.items() if notebooks):
                 self.session.shardlings.grader.warm()  # while submissions are read: somebody was never graded
             with bar(len(places), "grading") as advance:
                 left: list[_Student] = []
@@ -222,13 +218,15 @@ class _Batch:
         """Student -> notebooks handed in, as nbgrader finds them."""
         with contextlib.suppress(NbGraderException):  # there is no notebook at all
             self.converter.init_notebooks()
-        pattern = self.converter._format_source("(?P<assignment_id>.*)", "(?P<student_id>.*)", escape=True)
+        submitted = self.coursedir.submitted_directory
+        pattern = self.coursedir.format_path(submitted, "(?P<student_id>.*)", "(?P<assignment_id>.*)", escape=True)
         found = {}
         for place in sorted(self.converter.assignments):
             match = re.match(pattern, place)
             if match:
                 found[match["student_id"]] = [Path(p) for p in sorted(self.converter.assignments[place])]
-        for place in sorted(glob.glob(self.converter._format_source(self.assignment, self.coursedir.student_id))):
+        everybody = self.coursedir.format_path(submitted, self.coursedir.student_id, self.assignment)
+        for place in sorted(glob.glob(everybody)):
             if match := re.match(pattern, place):
                 found.setdefault(match["student_id"], [])
         if not found:
@@ -238,7 +236,10 @@ class _Batch:
         return dict(sorted(found.items()))
 
     def _folder(self, name: str) -> Path:
-        return Path(self.converter._format_source(self.assignment, name))
+        return Path(self.coursedir.format_path(self.coursedir.submitted_directory, name, self.assignment))
+
+    def _graded_folder(self, name: str) -> Path:
+        return Path(self.coursedir.format_path(self.coursedir.autograded_directory, name, self.assignment))
 
     def _whats_there(self, name: str) -> str:
         """Why nothing of a student's folder is graded."""
@@ -261,7 +262,7 @@ class _Batch:
             for n in notebooks
             if n.stem in self.known
         }
-        timestamp = self.coursedir.get_existing_timestamp(self.converter._format_source(self.assignment, name))
+        timestamp = self.coursedir.get_existing_timestamp(str(self._folder(name)))
         handed_in, due = self.dates.get(name, (None, self.duedate))
         dates = [timestamp or handed_in, due]
         stamps = {n: stamp(w, self.known[n], dates, self.session.late) for n, w in works.items()}
@@ -370,8 +371,10 @@ class _Batch:
                 self._fill(student, found, nodes[student.name])
                 if found.total_seconds_late > 0:
                     late.append((student, found))
-        with one_transaction(self.gradebook):
-            for student, found in late:  # penalties are of scores, which the gradebook adds up
+            if late:  # penalties are of scores, which the gradebook adds up
+                self.gradebook.db.flush()
+                self.gradebook.db.expire_all()
+            for student, found in late:
                 self._penalise(student, found)
         for student in students:
             class_page.drop(self._pages, student.name)
@@ -413,22 +416,22 @@ class _Batch:
         return node
 
     def _penalise(self, student: _Student, found: Any) -> None:
-        """As nbgrader's AssignLatePenalties, with the plugin that is configured."""
+        """As nbgrader's AssignLatePenalties, with the plugin that is configured: from 0 to what the notebook earned."""
         late = found.total_seconds_late
         for submitted in found.notebooks:
             if submitted.name in student.works:
                 penalty = self.late.plugin_inst.late_submission_penalty(student.name, submitted.score, late)
                 if penalty is not None:
-                    submitted.late_submission_penalty = self.late._check_late_penalty(submitted, penalty)
+                    submitted.late_submission_penalty = min(max(penalty, 0), submitted.score)
 
     # files
 
     def _write(self, name: str, nodes: dict[str, Any]) -> None:
-        target = Path(self.converter._format_dest(self.assignment, name))
+        target = self._graded_folder(name)
         if target.is_dir():
             utils.rmtree(str(target))
         target.mkdir(parents=True)
-        BaseConverter.init_assignment(self.converter, self.assignment, name)
+        handed_in.copy(str(self._folder(name)), str(target), self.coursedir.ignore, self.converter.log)
         self._copy_source(target)
         self.converter.set_permissions(self.assignment, name)
         for notebook, node in nodes.items():

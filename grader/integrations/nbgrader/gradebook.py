@@ -52,17 +52,21 @@ def in_order(known: list[Known], released: Path) -> list[Known]:
 
 @contextmanager
 def one_transaction(gradebook: Gradebook) -> Iterator[None]:
-    """All that is done within is in the gradebook, or nothing: where nbgrader commits after every row, it waits for the end."""
+    """All that is done within is in the gradebook, or nothing.
+
+    nbgrader commits after every row. Here its session joins a transaction that ends with the block, as SQLAlchemy documents
+    it ("Joining a Session into an External Transaction"): its commits then only write to that transaction.
+    """
     session: Any = gradebook.db
-    session.commit = session.flush
+    session.remove()
     try:
-        yield
-    except BaseException:
-        session.rollback()
-        raise
+        with gradebook.engine.begin() as connection:
+            session.configure(bind=connection, join_transaction_mode="rollback_only", expire_on_commit=False)
+            yield
+            session.flush()
     finally:
-        del session.commit
-    session.commit()
+        session.remove()
+        session.configure(bind=gradebook.engine, join_transaction_mode="conditional_savepoint", expire_on_commit=True)
 
 
 def submissions_of(gradebook: Gradebook, assignment: str, students: Sequence[str]) -> list[Any]:

@@ -2,20 +2,23 @@
 
 nbgrader copies all files beside a notebook from the exchange to ``submitted/``, to ``autograded/`` and on into
 ``feedback/``, and follows links on the way: one that a student named ``book.db`` and pointed at the gradebook came back
-to them. ``guard`` puts our copying in the place of nbgrader's, for work of students alone.
+to them. ``guard`` replaces nbgrader's copying from ``submitted/`` on, for work of students alone. ``plugin.Collect`` keeps
+links as links on the way from the exchange.
 """
 
 from __future__ import annotations
 
-import functools
+import contextlib
+import inspect
 import os
 import shutil
-import types
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 from grader.common.text import A_LINK, printable
+from grader.course.config import CourseError
 from grader.wire import limits
 
 
@@ -54,44 +57,54 @@ def copy(source: str, target: str, ignore: Sequence[str], log: Any) -> None:
         shutil.copy(name, place, follow_symlinks=False)
 
 
+REPLACED = {
+    "init_assignment": ["self", "assignment_id", "student_id"],
+    "_format_source": ["self", "assignment_id", "student_id", "escape"],
+    "_format_dest": ["self", "assignment_id", "student_id", "escape"],
+}
+"""The methods of nbgrader's BaseConverter that ``guard`` replaces or calls, with their parameters."""
+
+
 def guard() -> None:
-    """Have nbgrader's converters and ``nbgrader collect`` copy work of students in this way."""
+    """Have nbgrader's converters copy a student's files with ``copy``.
+
+    nbgrader has no setting for that: its hooks run before and after its own copying. So this replaces a method.
+
+    Raises:
+        CourseError: the installed nbgrader has other methods, so its own copying would follow links.
+    """
+    import nbgrader
     from nbgrader.converters.base import BaseConverter
-    from nbgrader.exchange.default import ExchangeCollect
 
-    if getattr(BaseConverter.init_assignment, "guarded", False):
+    if getattr(getattr(BaseConverter, "init_assignment", None), "guarded", False):
         return
-    ours = functools.partial(_init_assignment, BaseConverter.init_assignment)
-    BaseConverter.init_assignment = _method(ours)  # type: ignore[method-assign]
-    ExchangeCollect.do_copy = _method(functools.partial(_collect, ExchangeCollect.do_copy))  # type: ignore[method-assign]
+    for name, parameters in REPLACED.items():
+        method = getattr(BaseConverter, name, None)
+        if method is None or list(inspect.signature(method).parameters) != parameters:
+            raise CourseError(
+                f"nbgrader {nbgrader.__version__} has no BaseConverter.{name}({', '.join(parameters)}): it would follow links in "
+                "what students handed in; install nbgrader 0.9.6"
+            )
+    nbgraders = BaseConverter.init_assignment
+
+    def init_assignment(self: Any, assignment_id: str, student_id: str) -> None:
+        if student_id == ".":  # from source/, which is the author's
+            nbgraders(self, assignment_id, student_id)
+            return
+        source, target = self._format_source(assignment_id, student_id), self._format_dest(assignment_id, student_id)
+        copy(source, target, self.coursedir.ignore, self.log)
+
+    init_assignment.guarded = True  # type: ignore[attr-defined]
+    BaseConverter.init_assignment = init_assignment  # type: ignore[method-assign]
 
 
-def _method(function: Any) -> Any:
-    def method(self: Any, *args: Any, **kwargs: Any) -> Any:
-        return function(self, *args, **kwargs)
-
-    method.guarded = True  # type: ignore[attr-defined]
-    return method
-
-
-def _init_assignment(nbgraders: Any, self: Any, assignment: str, student: str) -> None:
-    if student == ".":  # from source/, which is the author's
-        nbgraders(self, assignment, student)
-        return
-    source, target = self._format_source(assignment, student), self._format_dest(assignment, student)
-    copy(source, target, self.coursedir.ignore, self.log)
-
-
-def _collect(nbgraders: Any, self: Any, src: str, dest: str, log: Any = None) -> None:
-    """As nbgrader, which would read where a link points: here a link stays a link, and grading names it."""
-    from nbgrader.exchange.default import exchange
-
-    if os.path.islink(src):
-        self.log.error("%s %s", src, A_LINK)
-        return
-    keeping = types.SimpleNamespace(**vars(shutil) | {"copytree": functools.partial(shutil.copytree, symlinks=True)})
-    exchange.shutil = keeping  # type: ignore[attr-defined]
-    try:
-        nbgraders(self, src, dest, log)
-    finally:
-        exchange.shutil = shutil  # type: ignore[attr-defined]
+@contextlib.contextmanager
+def without_links(folder: Path) -> Iterator[tuple[Path, dict[Path, str]]]:
+    """A copy of the folder without its links, and where each link points."""
+    with tempfile.TemporaryDirectory() as place:
+        plain = Path(place, folder.name)
+        shutil.copytree(folder, plain, symlinks=True)
+        links = {path: os.readlink(path) for path in plain.rglob("*") if path.is_symlink()}
+        for path in links:
+            path.unlink()
+        yield plain, {path.relative_to(plain): target for path, target in links.items()}

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import os
 import weakref
 from functools import cache
 from pathlib import Path
@@ -20,11 +21,13 @@ import nbgrader.api
 from nbconvert.exporters import NotebookExporter
 from nbconvert.filters.markdown_mistune import IPythonRenderer, MarkdownWithMath
 from nbgrader.api import Gradebook
+from nbgrader.exchange.default import ExchangeCollect
 from nbgrader.preprocessors import AssignLatePenalties, NbGraderPreprocessor
 from nbgrader.preprocessors import ClearSolutions as NbgraderClearSolutions
 
 from grader.batch.canary import CanaryFailed
 from grader.common.result import Report
+from grader.common.text import A_LINK
 from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import cells, handed_in
 from grader.integrations.nbgrader.autograder import Shardlings, Work, stamp
@@ -61,6 +64,7 @@ def configure(c: Any, *, course: str, isolation: str = "auto", jobs: int = 2) ->
         f"{HERE}.SaveComments",
         f"{usual}.AssignLatePenalties",
     ]
+    c.ExchangeFactory.collect = f"{HERE}.Collect"
     names = ["IncludeHeaderFooter", "InstantiateTests", "LockCells", "ClearSolutions", "ClearOutput",
              "CheckCellMetadata", "ComputeChecksums", "SaveCells", "ClearHiddenTests", "ClearMarkScheme",
              "ComputeChecksums", "CheckCellMetadata"]  # fmt: skip
@@ -224,6 +228,20 @@ class SaveComments(NbGraderPreprocessor):
             annotate(submitted, session.shardlings, work, report)
             gradebook.db.commit()
         return nb, resources
+
+
+class Collect(ExchangeCollect):
+    """nbgrader's, which would read where a link points: here a link stays a link, and grading names it."""
+
+    def do_copy(self, src: str, dest: str, log: Any = None) -> None:
+        if os.path.islink(src):
+            self.log.error("%s %s", src, A_LINK)
+            return
+        with handed_in.without_links(Path(src)) as (plain, links):
+            super().do_copy(str(plain), dest, log)
+        for path, target in links.items():
+            if Path(dest, path).parent.is_dir():  # else nbgrader was told to ignore it
+                Path(dest, path).symlink_to(target)
 
 
 class ClearSolutions(NbgraderClearSolutions):

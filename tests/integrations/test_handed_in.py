@@ -1,0 +1,57 @@
+"""A link in what students hand in is never followed; an nbgrader whose copying cannot be replaced is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("nbgrader")
+
+from nbgrader.converters.base import BaseConverter
+
+from grader.course.config import CourseError
+from grader.integrations.nbgrader import handed_in
+
+
+def test_an_nbgrader_with_another_way_of_copying_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    def init_assignment(self: Any, assignment_id: str) -> None: ...
+
+    monkeypatch.setattr(BaseConverter, "init_assignment", init_assignment)
+    with pytest.raises(CourseError, match=r"has no BaseConverter\.init_assignment\(self, assignment_id, student_id\)"):
+        handed_in.guard()
+    monkeypatch.undo()
+    monkeypatch.delattr(BaseConverter, "init_assignment")
+    with pytest.raises(CourseError, match=r"install nbgrader 0\.9\.6"):
+        handed_in.guard()
+
+
+def test_the_installed_nbgrader_copies_without_links(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(BaseConverter, "init_assignment", BaseConverter.init_assignment)  # as it was, afterwards
+    handed_in.guard()
+    (tmp_path / "submitted" / "bo").mkdir(parents=True)
+    (tmp_path / "submitted" / "bo" / "notes.txt").write_text("my own")
+    (tmp_path / "submitted" / "bo" / "book.db").symlink_to(tmp_path / "gradebook.db")
+    (tmp_path / "gradebook.db").write_text("grades")
+    here = SimpleNamespace(
+        _format_source=lambda assignment, student: str(tmp_path / "submitted" / student),
+        _format_dest=lambda assignment, student: str(tmp_path / "autograded" / student),
+        coursedir=SimpleNamespace(ignore=[]),
+        log=SimpleNamespace(warning=lambda *words: None, info=lambda *words: None),
+    )
+    BaseConverter.init_assignment(here, "a", "bo")  # type: ignore[arg-type]
+    assert [path.name for path in (tmp_path / "autograded" / "bo").iterdir()] == ["notes.txt"]
+
+
+def test_a_copy_without_links_names_them_and_leaves_the_original_alone(tmp_path: Path) -> None:
+    folder = tmp_path / "bo"
+    (folder / "data").mkdir(parents=True)
+    (folder / "a.txt").write_text("a")
+    (folder / "data" / "all").symlink_to(tmp_path)
+    (folder / "gone").symlink_to("/nowhere")
+    with handed_in.without_links(folder) as (plain, links):
+        assert sorted(p.relative_to(plain).as_posix() for p in plain.rglob("*")) == ["a.txt", "data"]
+        assert links == {Path("data/all"): str(tmp_path), Path("gone"): "/nowhere"}
+    assert not plain.exists() and (folder / "data" / "all").is_symlink()
