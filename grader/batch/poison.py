@@ -89,8 +89,10 @@ class Poisoned:
                 return Fault(
                     "broken", f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"
                 )
-            if "fault" in answer:  # XLA takes the program and not the changed one: then it is not the learner's
-                return alive
+            if (fault := answer.get("fault")) is not None:
+                if fault["kind"] == "refused":  # it needs more than programs may: nothing counts unseen
+                    return Fault("refused", str(fault["message"])[:400], ran=True)
+                return alive  # XLA takes the program and not the changed one: then it is not the learner's
             try:
                 matters |= {
                     n for n, far in zip(left, answer["moved"], strict=True) if self._moves(far, answer["largest"])
