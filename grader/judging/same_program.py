@@ -10,12 +10,13 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from grader.common.substitution import Substitution
-from grader.wire.operations import Operation, Operations
+from grader.wire.operations import Body, Communication, Operation, Operations
 
 NUMBER = re.compile(r"(?<![a-z\d])\d+")  # and not the 64 of i64
 # The shape of their result follows from their operands and attributes, which were compared; that of a collective does, too.
@@ -23,6 +24,8 @@ FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # a loop over N devices has N - 2 to N + 2 rounds
 WINDOW = 3  # a window of 4 has T - 3 places
 MAX_SUMMED = 12  # arguments, of which any may lie in one flat array
+MOST_LOST = Fraction(9, 10)  # of an array: all of it, but for what the parts still are of the large array
+TAKES_PART = {"dynamic_slice", "gather", "slice", "top_k"}
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,7 @@ class _Comparison:
             return self.differ(one, two, f"it has {counts[1]} operations, the judged program has {counts[0]}")
         if (self.small.main.arguments, self.small.main.results) != (self.large.main.arguments, self.large.main.results):
             return Difference("it returns other values")
-        return None
+        return self.shrinking_parts()
 
     def differ(self, one: Operation, two: Operation, what: str) -> Difference:
         at = two if two.line else one
@@ -104,8 +107,53 @@ class _Comparison:
         if one.communication is None or two.communication is None:
             return ""
         judged, timed = one.communication, two.communication
-        equal = judged.axes == timed.axes and (self.small.mesh != self.large.mesh or judged.groups == timed.groups)
+        if self.small.mesh == self.large.mesh:
+            equal = judged.groups == timed.groups
+        else:
+            equal = judged.axes == timed.axes and self.devices(judged, timed)
         return "" if equal else f"{two.name} goes between other devices than in the judged program"
+
+    def devices(self, judged: Communication, timed: Communication) -> bool:
+        """Whether groups have as many devices as the other mesh has along their axes, and pairs are as far apart."""
+        if judged.kind != "permute":
+            sizes = [{len(group) for group in each.groups} for each in (judged, timed)]
+            return {self.sizes.of(n) for n in sizes[0]} == sizes[1]
+        around = tuple(self.small.mesh.values())  # of two devices one is one place on and one place back
+        ways = [
+            {tuple(step % n for step, n in zip(way, around, strict=True)) for way in _ways(each.groups, program.mesh)}
+            for each, program in ((judged, self.small), (timed, self.large))
+        ]
+        pairs = [len(each.groups) for each in (judged, timed)]
+        idle = [math.prod(p.mesh.values()) - n for p, n in zip((self.small, self.large), pairs, strict=True)]
+        return ways[0] == ways[1] and (self.fits(*pairs) or self.fits(*idle))
+
+    # what all parts together must not be
+
+    def shrinking_parts(self) -> Difference | None:
+        """Parts that keep their size where the array grows must not make up the small array.
+
+        Eleven rows taken ten at a time are all rows, and next to none of 4,096: values of the small program are right, and
+        the large program does almost nothing. One row, or all but one, is the same part at both sizes.
+        """
+        lost, cuts = Fraction(0), set()
+        for one, two, rounds in _zipped(self.small.main, self.large.main, (1, 1)):
+            cut = one.name, one.operands, one.attributes
+            if one.name not in TAKES_PART or cut in cuts:
+                continue
+            cuts.add(cut)
+            parts = [
+                times * Fraction(_size(program, op.results[0]), _size(program, op.operands[0]) or 1)
+                for (op, program), times in zip(self.both(one, two), rounds, strict=True)
+            ]
+            lost += max(parts[0] - parts[1], Fraction(0))
+            if lost >= MOST_LOST:
+                arrays = [program.values[op.operands[0]] for op, program in self.both(one, two)]
+                judged, timed = (f"{array.dtype}{list(array.shape)}" for array in arrays)
+                what = (
+                    f"parts of fixed size, such as of this {one.name}, make up {judged} and next to nothing of {timed}"
+                )
+                return self.differ(one, two, what)
+        return None
 
     # what the substitution decides
 
@@ -207,6 +255,29 @@ class _Comparison:
         """What the substitution makes of a size, where it is another one."""
         grown = self.sizes.of(judged)
         return f", which stands for {int(grown):,}" if grown != judged and grown.denominator == 1 else ""
+
+
+def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[int, ...]]:
+    """How far pairs of devices are apart along each axis, the shorter way round."""
+    found, sizes = set(), list(mesh.values())
+    strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    for source, target in pairs:
+        steps = [(target // s % n - source // s % n) % n for s, n in zip(strides, sizes, strict=True)]
+        found.add(tuple(step if 2 * step <= n else step - n for step, n in zip(steps, sizes, strict=True)))
+    return found
+
+
+def _zipped(one: Body, two: Body, rounds: tuple[int, int]) -> Iterator[tuple[Operation, Operation, tuple[int, int]]]:
+    """The operations of two bodies of one form, in pairs; ``rounds``: how often both run, loops multiplied out."""
+    for a, b in zip(one.operations, two.operations, strict=True):
+        yield a, b, rounds
+        inside = rounds if a.name != "while" else (rounds[0] * (a.rounds or 1), rounds[1] * (b.rounds or 1))
+        for bodies in zip(a.bodies, b.bodies, strict=True):
+            yield from _zipped(*bodies, inside)
+
+
+def _size(program: Operations, value: int) -> int:
+    return math.prod(program.values[value].shape)
 
 
 def _arguments(program: Operations) -> list[int]:
