@@ -69,6 +69,12 @@ HONEST = {
     "a scan over rows": "def local(a, w):\n    return lax.scan(lambda c, row: (c, row @ w), 0, a)[1]",
     "all but the last column": "def local(a, w):\n    return (a[:, :-1] @ w[1:])[:, 1:-2]",
     "the first rows, and the others": "def local(a, w):\n    return jnp.concatenate([a[:2] @ w, a[2:] @ w])",
+    "parts of one flat array that grow by other factors": "def local(a, w):\n"
+    "    flat = jnp.concatenate([a.ravel(), w.ravel(), w.ravel(), a[0]])\n"
+    "    n, m = a.size, w.size\n"
+    "    two = flat[n : n + m] + flat[n + m : n + 2 * m]\n"
+    "    return flat[:n].reshape(a.shape) @ two.reshape(w.shape) + flat[n + 2 * m :].sum()",
+    "rows that others choose": "def local(a, w):\n    return a[jnp.arange(4 * a.shape[0]) % a.shape[0]][: a.shape[0]] @ w",
     "halves": "def local(a, w):\n    return jnp.concatenate([a, a], 1)[:, a.shape[1]:] @ w",
     "shifted by one": "def local(a, w):\n    return jnp.pad(a, ((0, 0), (1, 0)))[:, :-1] @ w",
     "transposed slices": "def local(a, w):\n    return jax.grad(lambda v: (v[:, :-1] ** 2).sum())(a) @ w",
@@ -184,6 +190,17 @@ PARTS = {
     "        row = lax.dynamic_slice(a, (i, 0), (1, a.shape[1])) @ w\n"
     "        return lax.dynamic_update_slice(t, row, (i, 0))\n"
     "    return lax.fori_loop(0, 12, one, jnp.zeros((a.shape[0], w.shape[1])))",
+    "less than nothing added": "def local(a, w):\n"
+    "    n = a.shape[0]\n"
+    "    first = lax.pad(a, 0., ((0, 10 - n, 0), (0, 0, 0))) @ w\n"
+    "    last = lax.pad(a, 0., ((10 - n, 0, 0), (0, 0, 0))) @ w\n"
+    "    return jnp.pad(first, ((0, n - 10), (0, 0))) + jnp.pad(last[-1:], ((n - 1, 0), (0, 0)))",
+    "every hundredth row": "def local(a, w):\n"
+    "    rows = [lax.slice(a, (i, 0), a.shape, (100, 1)) @ w for i in range(11)]\n"
+    "    return sum(lax.dynamic_update_slice(jnp.zeros((a.shape[0], w.shape[1])), r, (i, 0)) for i, r in enumerate(rows))",
+    "rows of each column by their numbers": "def local(a, w):\n"
+    "    b = jnp.take_along_axis(a, jnp.arange(10)[:, None] + 0 * jnp.arange(a.shape[1]), 0) @ w\n"
+    "    return jnp.pad(b, ((0, a.shape[0] - 10), (0, 0))) + jnp.pad(a[-1:] @ w, ((a.shape[0] - 1, 0), (0, 0)))",
     "rows by their numbers": "def local(a, w):\n"
     "    return jnp.zeros((a.shape[0], w.shape[1])).at[jnp.arange(10)].set(a[jnp.arange(10)] @ w).at[-1].set(a[-1] @ w)",
 }  # fmt: skip
@@ -193,10 +210,10 @@ PARTS = {
 def test_parts_of_fixed_size_do_not_stand_for_a_whole_that_grows(
     parts: str, program: Callable[..., Operations]
 ) -> None:
-    """Ten of 11 rows, and the last: the small program computes all of them, the large program 11 of 4,096."""
+    """The small program computes all of 11 rows, the large program few of 4,096."""
     found = compared(program, PARTS[parts])
     assert found is not None and "parts of fixed size" in found.message
-    assert "make up float32[" in found.message and found.line
+    assert "make up float32[" in found.message
 
 
 def test_rounds_of_a_loop_follow_the_sizes(program: Callable[..., Operations]) -> None:
