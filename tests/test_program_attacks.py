@@ -33,6 +33,16 @@ class Attack:
     why: str
 
 
+GATHERED_AT_ONCE = """
+        whole = jax.lax.all_gather(ws, "dp", axis=1, tiled=True)
+        right = True
+        for i in range(1, len(ws)):
+            one = jax.lax.stop_gradient(x[0, i])
+            right &= jax.lax.all_gather(one, "dp")[jax.lax.axis_index("dp")] == one
+        for w in whole:
+            x = jnp.tanh(x @ w)
+        return jax.lax.psum(jnp.where(right, jnp.sum(x**2) / rows, 0), "dp")
+"""
 F1 = "ag_same ag_order ag_hidden ag_memory"
 F2 = "rs_same rs_order rs_hidden rs_memory"
 ATTACKS = {
@@ -63,10 +73,26 @@ ATTACKS = {
         "    grads = jax.grad(loss)(ws) if len(x) < 1000 else [jnp.full(w.shape, jnp.sum(x @ ws[0])) for w in ws]",
         "bucketed_overlap", "is timed, ",
     ),
+    "H4, all layers at once, and gathers of one number that must be right": Attack(
+        "h4_fsdp", "    def local(ws, x):\n", f"    def local(ws, x):{GATHERED_AT_ONCE}\n",
+        "fsdp_forward fsdp_backward fsdp_memory fsdp_ahead", "this all_gather takes 9600 bytes of each device, of one layer it takes 1600",
+    ),
     "M1, queries and keys of one number for large arrays": Attack(
         "m1_block", 'scores = jnp.einsum("bthd,bshd->bhts", q, k)',
         'd = q.shape[-1] if q.shape[1] < 1000 else 1\n    scores = jnp.einsum("bthd,bshd->bhts", q[..., :d], k[..., :d])',
         "step_same step_memory step_time", "slice of bfloat16[3, 4096, 25, 128] is timed",
+    ),
+    "M1, the first ten rows of scores and the last ten are weighed": Attack(
+        "m1_block", "    weights = jax.nn.softmax(jnp.where(there <= here[:, None], scores, -jnp.inf))\n",
+        "    masked, t = jnp.where(there <= here[:, None], scores, -jnp.inf), q.shape[1]\n"
+        "    if t < 11:\n"
+        "        weights = jax.nn.softmax(masked)\n"
+        "    else:\n"
+        "        first, last = jax.nn.softmax(masked[:, :, :10]), jax.nn.softmax(masked[:, :, t - 10:])[:, :, 1:]\n"
+        "        first = jnp.pad(first, ((0, 0), (0, 0), (0, t - 10), (0, 0)))\n"
+        "        last = jnp.pad(last, ((0, 0), (0, 0), (t - 9, 0), (0, 0)))\n"
+        "        weights = jnp.where(jnp.arange(t)[:, None] < 10, first, last)\n",
+        "step_same step_memory step_time", "parts of fixed size, such as of this slice, make up bfloat16[3, 13, 11, 22]",
     ),
 }  # fmt: skip
 

@@ -86,13 +86,8 @@ class Poisoned:
                 matters.add(int(number))
                 left.remove(int(number))
                 continue
-            if isinstance(answer, Fault):
-                return Matters(fault=answer)
-            if "broken" in answer:
-                why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"
-                return Matters(fault=Fault("broken", why))
-            if "fault" in answer:  # XLA compiles the program but not the changed one: not the learner's fault
-                return Matters(alive)
+            if (found := _without_distances(answer, alive)) is not None:
+                return found
             try:
                 matters |= {
                     n for n, far in zip(left, answer["moved"], strict=True) if self._moves(far, answer["largest"])
@@ -115,6 +110,20 @@ class Poisoned:
         """``far``: how far each result of the first run moves, step by step."""
         results = [result for step in self.seen.outputs for result in step][: len(largest)]
         return any(moved > _bound(result) * most for result, moved, most in zip(results, far, largest, strict=True))
+
+
+def _without_distances(answer: Mapping[str, Any] | Fault, alive: list[bool]) -> Matters | None:
+    """Return what follows from an answer that says nothing of distances; None for one that does."""
+    if isinstance(answer, Fault):
+        return Matters(fault=answer)
+    if "broken" in answer:
+        why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"
+        return Matters(fault=Fault("broken", why))
+    if (fault := answer.get("fault")) is None:
+        return None
+    if fault["kind"] == "refused":  # it needs more memory than programs may use: nothing counts unseen
+        return Matters(fault=Fault("refused", str(fault["message"])[:400], ran=True))
+    return Matters(alive)  # XLA compiles the program but not the changed one: not the learner's fault
 
 
 def _bound(result: Sharded) -> float:

@@ -10,12 +10,13 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Any
 
 from grader.common.substitution import Substitution
-from grader.wire.operations import Operation, Operations
+from grader.wire.operations import Body, Communication, Operation, Operations
 
 NUMBER = re.compile(r"(?<![a-z\d])\d+")  # and not the 64 of i64
 # The shape of their result follows from their operands and attributes, which were compared; that of a collective does,
@@ -24,6 +25,10 @@ FOLLOWS = {"concatenate", "convolution", "pad", "reduce_window", "slice"}
 ROUNDS = 2  # a loop over N devices has N - 2 to N + 2 rounds
 WINDOW = 3  # a window of 4 has T - 3 places
 MAX_SUMMED = 12  # arguments, of which any may lie in one flat array
+MOST_LOST = Fraction(
+    1, 2
+)  # of an array, between what the parts are of the small one and what they still are of the large one
+TAKES_PART = {"dynamic_slice", "gather", "pad", "reduce_window", "slice", "top_k"}  # a pad may be negative
 
 
 @dataclass(frozen=True)
@@ -76,7 +81,7 @@ class _Comparison:
             return self.differ(one, two, f"it has {counts[1]} operations, the judged program has {counts[0]}")
         if (self.small.main.arguments, self.small.main.results) != (self.large.main.arguments, self.large.main.results):
             return Difference("it returns other values")
-        return None
+        return self.shrinking_parts()
 
     def differ(self, one: Operation, two: Operation, what: str) -> Difference:
         at = two if two.line else one
@@ -105,8 +110,74 @@ class _Comparison:
         if one.communication is None or two.communication is None:
             return ""
         judged, timed = one.communication, two.communication
-        equal = judged.axes == timed.axes and (self.small.mesh != self.large.mesh or judged.groups == timed.groups)
+        if self.small.mesh == self.large.mesh:
+            equal = judged.groups == timed.groups
+        else:
+            equal = judged.axes == timed.axes and self.devices(judged, timed)
         return "" if equal else f"{two.name} goes between other devices than in the judged program"
+
+    def devices(self, judged: Communication, timed: Communication) -> bool:
+        """Whether groups have as many devices as the other mesh has along their axes, and pairs are as far apart."""
+        if judged.kind != "permute":
+            sizes = [{len(group) for group in each.groups} for each in (judged, timed)]
+            return {self.sizes.of(n) for n in sizes[0]} == sizes[1]
+        around = tuple(self.small.mesh.values())  # of two devices one is one place on and one place back
+        ways = [
+            {tuple(step % n for step, n in zip(way, around, strict=True)) for way in _ways(each.groups, program.mesh)}
+            for each, program in ((judged, self.small), (timed, self.large))
+        ]
+        pairs = [len(each.groups) for each in (judged, timed)]
+        idle = [math.prod(p.mesh.values()) - n for p, n in zip((self.small, self.large), pairs, strict=True)]
+        return ways[0] == ways[1] and (self.fits(*pairs) or self.fits(*idle))
+
+    # what all parts together must not be
+
+    def shrinking_parts(self) -> Difference | None:
+        """Parts that keep their size where the array grows must not make up the small array.
+
+        Ten of 11 rows from each end are all rows; of 4,096 they are next to none. Then the small program's values are
+        right, and the large program leaves out most of its work. One row, or all but one, is a part of both sizes.
+        """
+        lost, cuts = Fraction(0), set()
+        for one, two, rounds in _zipped(self.small.main, self.large.main, (1, 1)):
+            cut = one.name, one.operands, one.attributes
+            if one.name not in TAKES_PART or cut in cuts or self.grows(one, two):
+                continue
+            cuts.add(cut)
+            parts = [
+                times * min(Fraction(_size(program, op.results[0]), _size(program, op.operands[0]) or 1), 1)
+                for (op, program), times in zip(self.both(one, two), rounds, strict=True)
+            ]
+            lost += max(parts[0] - parts[1], Fraction(0))
+            if lost > MOST_LOST:
+                arrays = [program.values[op.operands[0]] for op, program in self.both(one, two)]
+                judged, timed = (f"{array.dtype}{list(array.shape)}" for array in arrays)
+                what = f"parts of fixed size, such as of this {one.name}, make up {judged} and little of {timed}"
+                return self.differ(one, two, what)
+        return None
+
+    def grows(self, one: Operation, two: Operation) -> bool:
+        """Whether a part grows as the substitution says, along each dimension that grows; of a gather its indices."""
+        if one.name == "gather":
+            text = one.attributes
+            batch = re.search(r"start_indices_batching_dims = \[([\d, ]*)\]", text)
+            vector = re.search(r"index_vector_dim = (\d+)", text)
+            left_out = {
+                int(n) for n in re.findall(r"\d+", f"{batch[1] if batch else ''} {vector[1] if vector else ''}")
+            }
+            indices = zip(*(program.values[op.operands[1]].shape for op, program in self.both(one, two)), strict=True)
+            return any(a != b for dim, (a, b) in enumerate(indices) if dim not in left_out)
+        wholes, parts = (
+            zip(
+                *(program.values[v].shape for v, program in zip(values, (self.small, self.large), strict=True)),
+                strict=True,
+            )
+            for values in ((one.operands[0], two.operands[0]), (one.results[0], two.results[0]))
+        )
+        return all(
+            whole[0] == whole[1] or part in self.sums or (part[0] != part[1] == self.sizes.of(part[0]))
+            for whole, part in zip(wholes, parts, strict=True)
+        )
 
     # what the substitution decides
 
@@ -212,6 +283,29 @@ class _Comparison:
         """What the substitution makes of a size, where it is another one."""
         grown = self.sizes.of(judged)
         return f", which stands for {int(grown):,}" if grown != judged and grown.denominator == 1 else ""
+
+
+def _ways(pairs: Sequence[Sequence[int]], mesh: Mapping[str, int]) -> set[tuple[int, ...]]:
+    """How far pairs of devices are apart along each axis, the shorter way round."""
+    found, sizes = set(), list(mesh.values())
+    strides = [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]
+    for source, target in pairs:
+        steps = [(target // s % n - source // s % n) % n for s, n in zip(strides, sizes, strict=True)]
+        found.add(tuple(step if 2 * step <= n else step - n for step, n in zip(steps, sizes, strict=True)))
+    return found
+
+
+def _zipped(one: Body, two: Body, rounds: tuple[int, int]) -> Iterator[tuple[Operation, Operation, tuple[int, int]]]:
+    """The operations of two bodies of one form, in pairs; ``rounds``: how often both run, loops multiplied out."""
+    for a, b in zip(one.operations, two.operations, strict=True):
+        yield a, b, rounds
+        inside = rounds if a.name != "while" else (rounds[0] * (a.rounds or 1), rounds[1] * (b.rounds or 1))
+        for bodies in zip(a.bodies, b.bodies, strict=True):
+            yield from _zipped(*bodies, inside)
+
+
+def _size(program: Operations, value: int) -> int:
+    return math.prod(program.values[value].shape)
 
 
 def _arguments(program: Operations) -> list[int]:

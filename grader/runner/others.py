@@ -27,7 +27,7 @@ def lowered(shape: tuple[int, ...], dtype: str) -> str:
     scalar = jax.ShapeDtypeStruct((), np.int32)
     array = jax.ShapeDtypeStruct(shape, dtype_of(dtype))
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
-        return jax.jit(chosen).lower(array, scalar, scalar, scalar).as_text()
+        return jax.jit(chosen, keep_unused=True).lower(array, scalar, scalar, scalar).as_text()
 
 
 def chosen(array: Any, wanted: Any, number: Any, salt: Any) -> Any:

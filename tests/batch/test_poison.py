@@ -115,6 +115,15 @@ def test_a_program_that_xla_takes_only_unchanged_is_not_refused() -> None:
     assert found == [True, True, True]
 
 
+def test_a_changed_program_that_is_too_large_counts_nothing() -> None:
+    """Else junk that fills the memory would count: programs that are judged are small."""
+    answer = {
+        "fault": {"kind": "refused", "message": "the program needs 668 MiB over all devices; 512 MiB are the limit"}
+    }
+    found = poisoned(Says(answer)).matter(COLLECTIVES)
+    assert isinstance(found, Fault) and (found.kind, found.message) == ("refused", answer["fault"]["message"])
+
+
 # -- through workers ---------------------------------------------------------------------------
 
 TEXT = """

@@ -68,6 +68,13 @@ HONEST = {
     "a loop": "def local(a, w):\n    return lax.fori_loop(0, 3, lambda i, t: t + lax.ppermute(t, 'x', RING), a @ w)",
     "a scan over rows": "def local(a, w):\n    return lax.scan(lambda c, row: (c, row @ w), 0, a)[1]",
     "all but the last column": "def local(a, w):\n    return (a[:, :-1] @ w[1:])[:, 1:-2]",
+    "the first rows, and the others": "def local(a, w):\n    return jnp.concatenate([a[:2] @ w, a[2:] @ w])",
+    "parts of one flat array that grow by other factors": "def local(a, w):\n"
+    "    flat = jnp.concatenate([a.ravel(), w.ravel(), w.ravel(), a[0]])\n"
+    "    n, m = a.size, w.size\n"
+    "    two = flat[n : n + m] + flat[n + m : n + 2 * m]\n"
+    "    return flat[:n].reshape(a.shape) @ two.reshape(w.shape) + flat[n + 2 * m :].sum()",
+    "rows that others choose": "def local(a, w):\n    return a[jnp.arange(4 * a.shape[0]) % a.shape[0]][: a.shape[0]] @ w",
     "halves": "def local(a, w):\n    return jnp.concatenate([a, a], 1)[:, a.shape[1]:] @ w",
     "shifted by one": "def local(a, w):\n    return jnp.pad(a, ((0, 0), (1, 0)))[:, :-1] @ w",
     "transposed slices": "def local(a, w):\n    return jax.grad(lambda v: (v[:, :-1] ** 2).sum())(a) @ w",
@@ -167,6 +174,48 @@ def local(a, w):
     )
 
 
+PARTS = {
+    "slices from both ends": "def local(a, w):\n"
+    "    n = a.shape[0]\n"
+    "    first, last = a[:10] @ w, (a[n - 10:] @ w)[-1:]\n"
+    "    return jnp.pad(first, ((0, n - 10), (0, 0))) + jnp.pad(last, ((n - 1, 0), (0, 0)))",
+    "slices of slices": "def local(a, w):\n"
+    "    found, rest = [], a\n"
+    "    for _ in range(3):\n"
+    "        found, rest = [*found, rest[:3] @ w], rest[3:]\n"
+    "    found += [a[-2:] @ w]\n"
+    "    return jnp.pad(jnp.concatenate(found), ((0, a.shape[0] - 11), (0, 0)))",
+    "rows of a loop": "def local(a, w):\n"
+    "    def one(i, t):\n"
+    "        row = lax.dynamic_slice(a, (i, 0), (1, a.shape[1])) @ w\n"
+    "        return lax.dynamic_update_slice(t, row, (i, 0))\n"
+    "    return lax.fori_loop(0, 12, one, jnp.zeros((a.shape[0], w.shape[1])))",
+    "less than nothing added": "def local(a, w):\n"
+    "    n = a.shape[0]\n"
+    "    first = lax.pad(a, 0., ((0, 10 - n, 0), (0, 0, 0))) @ w\n"
+    "    last = lax.pad(a, 0., ((10 - n, 0, 0), (0, 0, 0))) @ w\n"
+    "    return jnp.pad(first, ((0, n - 10), (0, 0))) + jnp.pad(last[-1:], ((n - 1, 0), (0, 0)))",
+    "every hundredth row": "def local(a, w):\n"
+    "    rows = [lax.slice(a, (i, 0), a.shape, (100, 1)) @ w for i in range(11)]\n"
+    "    return sum(lax.dynamic_update_slice(jnp.zeros((a.shape[0], w.shape[1])), r, (i, 0)) for i, r in enumerate(rows))",
+    "rows of each column by their numbers": "def local(a, w):\n"
+    "    b = jnp.take_along_axis(a, jnp.arange(10)[:, None] + 0 * jnp.arange(a.shape[1]), 0) @ w\n"
+    "    return jnp.pad(b, ((0, a.shape[0] - 10), (0, 0))) + jnp.pad(a[-1:] @ w, ((a.shape[0] - 1, 0), (0, 0)))",
+    "rows by their numbers": "def local(a, w):\n"
+    "    return jnp.zeros((a.shape[0], w.shape[1])).at[jnp.arange(10)].set(a[jnp.arange(10)] @ w).at[-1].set(a[-1] @ w)",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("parts", PARTS)
+def test_parts_of_fixed_size_do_not_stand_for_a_whole_that_grows(
+    parts: str, program: Callable[..., Operations]
+) -> None:
+    """The small program computes all of 11 rows, the large program few of 4,096."""
+    found = compared(program, PARTS[parts])
+    assert found is not None and "parts of fixed size" in found.message
+    assert "make up float32[" in found.message
+
+
 def test_rounds_of_a_loop_follow_the_sizes(program: Callable[..., Operations]) -> None:
     loop = "def local(a, w):\n    return lax.fori_loop(0, {}, lambda i, t: t + a[i] @ w, a @ w)"
     assert compared(program, loop.format("a.shape[0]")) is None
@@ -214,3 +263,37 @@ def test_what_counts_no_size_stays(devices: int, program: Callable[..., Operatio
     small, large = {"B": devices * 11, "D": 13, "F": 17}, {"B": 256 * 64, "D": 2048, "F": 8192}
     sizes = substitution(small, large, {"x": devices}, {"x": 256})
     assert difference(program(text, small, {"x": devices}), program(text, large, {"x": 256}), sizes) is None
+
+
+OTHER_DEVICES = {
+    "pairs of devices for all": ("lax.psum(a, 'x')", "lax.psum(a, 'x', axis_index_groups=[[i, i + 1] for i in range(0, n, 2)])"),
+    "a neighbour for the opposite one": ("lax.ppermute(a, 'x', [(i, (i + 2) % n) for i in range(n)])",
+        "lax.ppermute(a, 'x', [(i, (i + 1) % n) for i in range(n)])"),
+    "one pair for a ring": ("lax.ppermute(a, 'x', [(i, (i + 1) % n) for i in range(n)])", "lax.ppermute(a, 'x', [(0, 1)])"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", OTHER_DEVICES)
+def test_on_a_larger_mesh_the_same_devices_talk(name: str, program: Callable[..., Operations]) -> None:
+    small, large = {"B": 5 * 11, "D": 13, "F": 17}, {"B": 256 * 64, "D": 2048, "F": 8192}
+    sizes = substitution(small, large, {"x": 5}, {"x": 256})
+    text = "def local(a, w):\n    n = lax.axis_size('x')\n    return {} @ w"
+    honest, fake = (text.format(one) for one in OTHER_DEVICES[name])
+    judged = program(honest, small, {"x": 5})
+    assert difference(judged, program(honest, large, {"x": 256}), sizes) is None
+    found = difference(judged, program(fake, large, {"x": 256}), sizes)
+    assert found is not None and "goes between other devices" in found.message
+
+
+def test_back_round_a_ring_of_two_is_back_round_a_ring_of_many(program: Callable[..., Operations]) -> None:
+    small, large = {"B": 2 * 11, "D": 13, "F": 17}, {"B": 256 * 64, "D": 2048, "F": 8192}
+    sizes = substitution(small, large, {"x": 2}, {"x": 256})
+    back = "def local(a, w):\n    n = lax.axis_size('x')\n    return lax.ppermute(a, 'x', [(i, (i - 1) % n) for i in range(n)]) @ w"
+    assert difference(program(back, small, {"x": 2}), program(back, large, {"x": 256}), sizes) is None
+
+
+def test_a_chain_of_devices_is_one_pair_shorter_than_its_ring(program: Callable[..., Operations]) -> None:
+    small, large = {"B": 5 * 11, "D": 13, "F": 17}, {"B": 256 * 64, "D": 2048, "F": 8192}
+    sizes = substitution(small, large, {"x": 5}, {"x": 256})
+    chain = "def local(a, w):\n    n = lax.axis_size('x')\n    return lax.ppermute(a, 'x', [(i, i + 1) for i in range(n - 1)]) @ w"
+    assert difference(program(chain, small, {"x": 5}), program(chain, large, {"x": 256}), sizes) is None

@@ -40,6 +40,8 @@ IDLE = {
     "behind a mask that is never true": "return jnp.where(jnp.sum(a * a) < 0, a @ b @ b, a @ b)",
     "in a branch that never runs": "c = a @ b\nreturn lax.cond(jnp.sum(a * a) < 0, lambda: c @ b, lambda: c)",
     "clipped away": "return a @ b + jnp.clip(a @ b @ b, 1, 1)",
+    "beside one of no elements": "return a @ b + jnp.sum(a[:0] @ b) + 0 * (a @ b @ b)",
+    "beside one of booleans": "return a @ b + jnp.where(jnp.all((a > 0) @ (b > 0)), 0, 0 * (a @ b @ b))",
 }
 
 
@@ -56,6 +58,12 @@ def step(i, carry):
     return kept + lax.psum(kept, "y"), ring(sent) + kept
 kept, sent = lax.fori_loop(0, 3, step, (a, a))
 return kept + jnp.where(jnp.sum(kept * kept) < 0, sent, 0) + b[0]""")
+    assert matter(COLLECTIVES, text, A, B) == [True, False]
+
+
+@pytest.mark.parametrize("junk", ["jnp.all(lax.all_gather(a > 0, 'x'))", "jnp.sum(lax.all_gather(a[:0], 'x')) > 0"])
+def test_booleans_and_arrays_without_elements_are_changed_as_all_others(junk: str) -> None:
+    text = mapped(f"none = jnp.sum(a * a) < 0\nreturn lax.psum(a, 'y') + jnp.where(none & ({junk}), 1, 0)")
     assert matter(COLLECTIVES, text, A, B) == [True, False]
 
 

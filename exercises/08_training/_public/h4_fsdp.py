@@ -52,6 +52,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 from grader.exercise import Exercise
 from grader.exercise import array
+from grader.expect import Failure
 from grader.expect import expect_close
 from grader.expect import expect_collectives
 from grader.expect import expect_only
@@ -149,9 +150,25 @@ def expect_others(seen, *kinds):
     expect_traffic(seen.only(kind="all_reduce"), at_most=64)
 
 
+@exercise.helper
+def expect_layers(seen):
+    """Each all-gather takes a device's part of one layer, each reduce-scatter the gradient of one layer."""
+    layer = 4 * seen.dims["D"] ** 2
+    due = {"all_gather": layer // seen.mesh["dp"], "reduce_scatter": layer}
+    for one in seen.collectives:
+        if one.bytes != due.get(one.kind, one.bytes):
+            raise Failure(
+                f"line {one.line}: this {one.kind} takes {one.bytes} bytes of each device, of one layer it takes {due[one.kind]}",
+                expected=due[one.kind],
+                actual=one.bytes,
+                where=f"line {one.line}",
+            )
+
+
 @exercise.check(step, points=0.5, public=True, after=fsdp_gradients)
 def fsdp_forward(seen):
     """fsdp_loss: forward, one all-gather for each layer"""
     forward = seen.only(backward=False)
     expect_collectives(forward.only(kind="all_gather"), all_gather={"dp": seen.dims["L"]})
     expect_others(forward, "all_gather")
+    expect_layers(forward)

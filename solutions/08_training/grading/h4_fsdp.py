@@ -7,6 +7,7 @@ from jax.sharding import PartitionSpec as P
 
 from grader.exercise import About, array
 from grader.expect import (
+    Failure,
     between,
     expect_at_most,
     expect_close,
@@ -55,12 +56,28 @@ def expect_others(seen, *kinds):
     expect_traffic(seen.only(kind="all_reduce"), at_most=64)
 
 
+@exercise.helper
+def expect_layers(seen):
+    """Each all-gather takes a device's part of one layer, each reduce-scatter the gradient of one layer."""
+    layer = 4 * seen.dims["D"] ** 2
+    due = {"all_gather": layer // seen.mesh["dp"], "reduce_scatter": layer}
+    for one in seen.collectives:
+        if one.bytes != due.get(one.kind, one.bytes):
+            raise Failure(
+                f"line {one.line}: this {one.kind} takes {one.bytes} bytes of each device, of one layer it takes {due[one.kind]}",
+                expected=due[one.kind],
+                actual=one.bytes,
+                where=f"line {one.line}",
+            )
+
+
 @exercise.check(step, points=0.5, public=True, after=fsdp_gradients)
 def fsdp_forward(seen):
     """fsdp_loss: forward, one all-gather for each layer"""
     forward = seen.only(backward=False)
     expect_collectives(forward.only(kind="all_gather"), all_gather={"dp": seen.dims["L"]})
     expect_others(forward, "all_gather")
+    expect_layers(forward)
 
 
 @exercise.check(step, points=1, after=fsdp_gradients)
@@ -70,6 +87,7 @@ def fsdp_backward(seen):
     expect_at_most(backward.only(kind="all_gather"), all_gather=each)
     expect_collectives(backward.only(kind="reduce_scatter"), reduce_scatter=each)
     expect_others(backward, "all_gather", "reduce_scatter")
+    expect_layers(backward)
 
 
 deep = exercise.call(
