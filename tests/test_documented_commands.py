@@ -36,9 +36,9 @@ NOT_RUN = {
     ("docs/chips.md", "pip install"): "needs a package index; .ci/run installs it",
     ("docs/chips.md", "shardlings check"): "needs the TPU's compiler; tests/test_chips.py and tests/cli/test_chip.py do that",
     ("docs/own-course.md", ""): "tests/authoring/test_scaffold.py runs them in an empty folder, and looks at the grades",
-    ("docs/leaderboard.md", "$ shardlings grade"): "tests/cli/test_staff.py and tests/reports/test_leaderboard.py have such a class",
+    ("docs/leaderboard.md", "$ shardlings grade"): "tests/cli/test_staff.py and tests/wings/leaderboard/test_board.py have such a class",
     ("docs/cluster.md", "pip install"): "needs several machines; tests/cluster has a scheduler and workers on one",
-    ("docs/cluster-slurm.md", "pip install"): "needs a package index; tests/cluster/test_pages.py makes the job",
+    ("docs/cluster-slurm.md", "pip install"): "needs a package index; tests/wings/cluster/test_pages.py makes the job",
     ("docs/nbgrader.md", "pip install"): "needs a package index; tests/integrations/test_nbgrader.py runs init",
     ("docs/nbgrader.md", "nbgrader generate"): "tests/integrations/test_nbgrader.py runs a week with a gradebook",
     ("docs/nbgrader.md", "shardlings submit"): "docs/index.md runs it; tests/batch/test_submit.py has the exchange",
@@ -46,8 +46,8 @@ NOT_RUN = {
     ("docs/students.md", "$ shardlings"): "waits for what is typed and saved; tests/watching and tests/cli/test_learner.py do that",
     ("docs/term.md", "shardlings grade"): "tests/cli/test_grading.py and tests/batch/test_changes.py have a term's classes",
     ("docs/devices.md", "shardlings doctor"): "needs an accelerator; tests/batch/test_devices.py runs several processes",
-    ("docs/profile.md", "shardlings predict f1"): "needs a TPU; tests/cli/test_predict.py predicts a step",
-    ("docs/profile.md", "shardlings predict"): "measures this machine for a minute; tests/cli/test_predict.py runs small ones",
+    ("docs/profile.md", "shardlings predict f1"): "needs a TPU; tests/wings/predict/test_command.py predicts a step",
+    ("docs/profile.md", "shardlings predict"): "measures this machine for a minute; tests/wings/predict/test_command.py runs small ones",
 }  # fmt: skip
 # What the prose asks a person to do before a block.
 BEFORE = {

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from grader import wing
 from grader.authoring.budgets import check_lines
 from grader.batch import explaining
 from grader.batch.begun import is_untouched
@@ -30,7 +31,6 @@ from grader.cli.options import (
     student_name,
     work_in,
 )
-from grader.cli.predict import folder_of, predicted_text
 from grader.common.files import write_atomic
 from grader.course.compiled import Compiled, compiled_of
 from grader.course.config import CourseError
@@ -91,8 +91,8 @@ def explain(
     with own_grader(found, tier, devices) as grader, busy("tracing and reading, some seconds", quiet=as_json):
         made, notes = explaining.explained(grader, source, [*asks, *more], wanted)
     if on and (work is not None or not solution or (found.root / "exercises").is_dir()):
-        place = folder_of(found, exercise.id, work)
-        made = [replace(one, predicted=predicted_text(place, one, wanted)) for one in made]
+        for predicted in wing.offered("predicted"):
+            made = [replace(one, predicted=predicted(found, exercise.id, work, one, wanted)) for one in made]
     if on:
         made = [replace(one, compiled=compiled_text(compiled_of(found.root, one.program, on), one, on)) for one in made]
     tell("note", f"this is {whose(found, exercise, source, solution)}")

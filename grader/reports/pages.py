@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from grader.clock.timeline import Timeline
@@ -23,7 +23,6 @@ from grader.reports.explained import Explained
 from grader.reports.explained_text import collective_text
 from grader.reports.histogram import answer_histogram, score_histogram
 from grader.reports.inline_styles import INLINE_STYLES
-from grader.reports.leaderboard import Board, milliseconds
 from grader.reports.loglog import Point, draw_plot
 from grader.reports.on_chip import OnChip, bare_lines, differences, facts
 from grader.reports.pictures import Picture, describe, pictures
@@ -31,7 +30,6 @@ from grader.reports.points import counted, pending_text, percentage, show_percen
 from grader.reports.programs import rings_of, rooflines_of, timelines_of
 from grader.reports.roofline import Roofline, RooflineSvg, draw_roofline
 from grader.reports.rounds import MOST_JOURNEYS, RoundsSvg, draw_rounds, rounds_of
-from grader.reports.similar_page import lines
 from grader.reports.summary import Summary
 from grader.reports.svg import draw_svg
 from grader.reports.timeline_svg import Chart, draw_chart
@@ -50,7 +48,8 @@ from grader.reports.wording import (
     status_word,
     worth_of,
 )
-from grader.similarity.comparing import LENGTH, Comparison
+
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render_html(report: Report, *, audience: Audience = "student") -> str:
@@ -79,23 +78,7 @@ def summary_html(summary: Summary, reports: Iterable[Report]) -> Iterator[str]:
 
 @cache
 def _script() -> str:
-    return (Path(__file__).parent / "templates" / "class.js").read_text(encoding="utf-8")
-
-
-def render_similar(compared: Mapping[str, Comparison], most: int) -> str:
-    """Works that are alike, by module, side by side; for the staff. Names and texts have been through ``clean_code``."""
-    shown = lines(compared, most)
-    pairs = [pair for of in compared.values() for pair in of.pairs]
-    unusual = sum(pair.unusual for pair in pairs) - sum(line.pair.unusual for line in shown)
-    template = _environment().get_template("similar.html.j2")
-    return template.render(
-        compared=compared, lines=shown, left=len(pairs) - len(shown), left_unusual=unusual, length=LENGTH
-    )
-
-
-def render_leaderboard(board: Board) -> str:
-    """The page of a leaderboard, for everybody in the class: ranks, the names learners gave themselves, step times."""
-    return _environment().get_template("leaderboard.html.j2").render(board=board, milliseconds=milliseconds)
+    return (TEMPLATES / "class.js").read_text(encoding="utf-8")
 
 
 def render_picture(picture: Picture) -> str:
@@ -173,6 +156,13 @@ def render(template: str, **data: Any) -> str:
     return _environment().get_template(template).render(**data)
 
 
+def render_template(template: str, folder: Path, **data: Any) -> str:
+    """A page whose template lies in a folder of a wing. It may extend and include the templates of this folder."""
+    core = _environment()
+    own = core.overlay(loader=ChoiceLoader([FileSystemLoader(folder), FileSystemLoader(TEMPLATES)]))
+    return own.get_template(template).render(**data)
+
+
 @lru_cache(1024)
 def class_of(name: str) -> Markup:
     """What a page looks like: by its style sheet."""
@@ -186,7 +176,7 @@ def _inline(name: str) -> Markup:
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalize,
