@@ -27,13 +27,21 @@ class Wing:
     Attributes:
         commands: by name, functions for the command line.
         exports: by format, what ``export --to`` calls with the course, a path, exercises and the isolation.
+        notebook: by name, functions that learners import from ``grader.notebook``.
+        chip: for ``--backend tpu:SLICE``, a function that gives a ``batch.backends.Compiler``.
         cluster: for ``grade --cluster``, a module with a ``Spread`` to grade with.
+        devices: for ``--backend`` and ``--processes``, a function that gives ``batch.backends.Devices``.
+        doctor: a function that gives lines for ``doctor``.
         predicted: for ``explain --on``, the text of what a learner predicted of a program; '' for no prediction.
     """
 
     commands: Mapping[str, str] = field(default_factory=dict)
     exports: Mapping[str, str] = field(default_factory=dict)
+    notebook: Mapping[str, str] = field(default_factory=dict)
+    chip: str = ""
     cluster: str = ""
+    devices: str = ""
+    doctor: str = ""
     predicted: str = ""
 
 
@@ -70,6 +78,11 @@ def offered(what: str) -> list[Any]:
 def exports() -> dict[str, str]:
     """Where the writer of each format is, as ``load`` takes it."""
     return {form: f"{name}.{place}" for name, wing in wings().items() for form, place in wing.exports.items()}
+
+
+def for_notebooks() -> dict[str, str]:
+    """Where the function of each name is that notebooks import, as ``load`` takes it."""
+    return {name: f"{wing}.{place}" for wing, offered in wings().items() for name, place in offered.notebook.items()}
 
 
 def needed(what: str, option: str) -> Any:

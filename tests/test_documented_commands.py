@@ -34,7 +34,7 @@ NOT_RUN = {
     ("SECURITY.md", "shardlings doctor"): "docs/index.md runs it; with --attack it is tests/test_hostile.py",
     ("grader/authoring/new_course/README.md", "shardlings new"): "tests/authoring/test_scaffold.py runs them",
     ("docs/chips.md", "pip install"): "needs a package index; .ci/run installs it",
-    ("docs/chips.md", "shardlings check"): "needs the TPU's compiler; tests/test_chips.py and tests/cli/test_chip.py do that",
+    ("docs/chips.md", "shardlings check"): "needs the TPU's compiler; tests/test_chips.py and tests/wings/chip/test_command.py do that",
     ("docs/own-course.md", ""): "tests/authoring/test_scaffold.py runs them in an empty folder, and looks at the grades",
     ("docs/leaderboard.md", "$ shardlings grade"): "tests/cli/test_staff.py and tests/wings/leaderboard/test_board.py have such a class",
     ("docs/cluster.md", "pip install"): "needs several machines; tests/cluster has a scheduler and workers on one",
@@ -45,7 +45,7 @@ NOT_RUN = {
     ("docs/nbgrader.md", "shardlings export"): "tests/integrations/test_export.py runs them",
     ("docs/students.md", "$ shardlings"): "waits for what is typed and saved; tests/watching and tests/cli/test_learner.py do that",
     ("docs/term.md", "shardlings grade"): "tests/cli/test_grading.py and tests/batch/test_changes.py have a term's classes",
-    ("docs/devices.md", "shardlings doctor"): "needs an accelerator; tests/batch/test_devices.py runs several processes",
+    ("docs/devices.md", "shardlings doctor"): "needs an accelerator; tests/wings/devices/test_devices.py runs several processes",
     ("docs/profile.md", "shardlings predict f1"): "needs a TPU; tests/wings/predict/test_command.py predicts a step",
     ("docs/profile.md", "shardlings predict"): "measures this machine for a minute; tests/wings/predict/test_command.py runs small ones",
 }  # fmt: skip

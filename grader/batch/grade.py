@@ -17,8 +17,7 @@ from queue import Empty, LifoQueue
 from typing import Any
 
 import grader
-from grader.batch.compiling import Compiler
-from grader.batch.devices import Devices
+from grader.batch.backends import Compiler, Devices
 from grader.batch.here import Here
 from grader.batch.lending import Lending
 from grader.batch.memory import Memory, lasting

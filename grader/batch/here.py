@@ -6,9 +6,10 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
+from grader.batch.backends import Compiler
 from grader.batch.findings import decoded, fault_of, load_notes
 from grader.batch.poison import Poisoned
-from grader.batch.workers import Compiles, Spent
+from grader.batch.workers import Spent
 from grader.common.observation import Observation
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
@@ -20,7 +21,7 @@ NO_LIMIT = 3600.0
 class Here:
     """Asks answered in this very process, for one's own notebook: no limits, no isolation."""
 
-    def __init__(self, namespace: dict[str, Any], compiler: Compiles | None = None) -> None:
+    def __init__(self, namespace: dict[str, Any], compiler: Compiler | None = None) -> None:
         self.namespace, self.compiler = namespace, compiler
 
     def collect(self, source: Source, asks: list[Ask], spent: Spent | None = None) -> tuple[list[Answered], list[str]]:

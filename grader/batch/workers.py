@@ -13,9 +13,9 @@ from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, field, replace
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
-from grader.batch.devices import Devices, stuck, unseen
+from grader.batch.backends import Compiler, Devices, stuck, unseen
 from grader.batch.findings import Reply, decoded, ended_fault, load_notes, reply_of, run_fault
 from grader.batch.memory import Digest, Forgotten, Memory, Recalled, digest_of
 from grader.batch.poison import Poisoned
@@ -30,14 +30,6 @@ from grader.sandbox.worker import Worker, WorkerDied
 from grader.wire.limits import MAX_RESTARTS
 
 
-class Compiles(Protocol):
-    """What compiles programs for the chips of a slice, which need not be here."""
-
-    on: Any  # the slice; as text "v5e:2x4"
-
-    def compiled(self, request: Mapping[str, Any], program: bytes, ask: Ask) -> dict[str, Any] | None: ...
-
-
 class Runner:
     """A worker that runs programs, one at a time. All share it: it remembers what equal programs did.
 
@@ -45,7 +37,7 @@ class Runner:
         compiler: what it shows every program that was not refused, beside running it.
     """
 
-    def __init__(self, course: Course, tier: str, compiler: Compiles | None = None) -> None:
+    def __init__(self, course: Course, tier: str, compiler: Compiler | None = None) -> None:
         self.worker = Worker("run", tier, course.config.devices, course.config.limits)
         self.compiler = compiler
         self._lock = Lock()

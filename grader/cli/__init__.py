@@ -30,7 +30,6 @@ COMMANDS = {  # of the core: where each is, in the order of --help; imported whe
     "check": "learner.check",
     "watch": "watch.watch",
     "explain": "explain.explain",
-    "chip": "chip.chip",
     "grade": "staff.grade",
     "build": "author.build",
     "verify": "author.verify",

@@ -24,7 +24,6 @@ from grader.reports.explained_text import collective_text
 from grader.reports.histogram import answer_histogram, score_histogram
 from grader.reports.inline_styles import INLINE_STYLES
 from grader.reports.loglog import Point, draw_plot
-from grader.reports.on_chip import OnChip, bare_lines, differences, facts
 from grader.reports.pictures import Picture, describe, pictures
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
 from grader.reports.programs import rings_of, rooflines_of, timelines_of
@@ -61,7 +60,7 @@ def render_html(report: Report, *, audience: Audience = "student") -> str:
 def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student") -> str:
     """One exercise as an HTML fragment with inline styles, for a notebook's output."""
     template = _environment().get_template("exercise.html.j2")
-    return template.render(exercise=seen_by(audience, exercise), audience=audience, look=_inline, heading=3)
+    return template.render(exercise=seen_by(audience, exercise), audience=audience, look=inline, heading=3)
 
 
 def summary_html(summary: Summary, reports: Iterable[Report]) -> Iterator[str]:
@@ -84,7 +83,7 @@ def _script() -> str:
 def render_picture(picture: Picture) -> str:
     """A layout as an HTML fragment with inline styles."""
     template = _environment().get_template("layout.html.j2")
-    return template.render(picture=picture, look=_inline)
+    return template.render(picture=picture, look=inline)
 
 
 def render_arrows(explained: Explained) -> str:
@@ -92,25 +91,25 @@ def render_arrows(explained: Explained) -> str:
     drawn = [draw_arrows(c, explained.mesh, collective_text(c, count)) for c, count in explained.alike[:8]]
     shown = [picture for picture in drawn if picture is not None]
     ident = "a" + hashlib.sha256(repr(shown).encode()).hexdigest()[:8] + "-"
-    return _environment().get_template("arrows.html.j2").render(pictures=shown, ident=ident, look=_inline)
+    return _environment().get_template("arrows.html.j2").render(pictures=shown, ident=ident, look=inline)
 
 
 def render_rounds(explained: Explained) -> str:
     """What goes round the rings of a program, as an HTML fragment with inline styles; '' where nothing does."""
     found = [rounds_of(journey, explained.mesh) for journey in explained.journeys[:MOST_JOURNEYS]]
     drawn = [draw_rounds(rounds) for rounds in found if rounds is not None]
-    return _environment().get_template("rounds.html.j2").render(rings=drawn, look=_inline)
+    return _environment().get_template("rounds.html.j2").render(rings=drawn, look=inline)
 
 
 def render_roofline(roofline: Roofline) -> str:
     """A program on the rooflines of its chip, as an HTML fragment with inline styles."""
-    return _environment().get_template("roofline.html.j2").render(plot=draw_roofline(roofline), look=_inline)
+    return _environment().get_template("roofline.html.j2").render(plot=draw_roofline(roofline), look=inline)
 
 
 def render_timelines(timelines: Mapping[str, Timeline]) -> str:
     """Timelines by heading as an HTML fragment with inline styles: a picture on one scale, and what they come to."""
     template = _environment().get_template("timeline.html.j2")
-    return template.render(chart=draw_chart(timelines), standalone=False, look=_inline)
+    return template.render(chart=draw_chart(timelines), standalone=False, look=inline)
 
 
 def _charts_of(result: Result) -> list[Chart]:
@@ -126,18 +125,6 @@ def _plots_of(result: Result) -> list[RooflineSvg]:
 def _rings_of(result: Result) -> list[RoundsSvg]:
     """What goes round in the program of a result, each ring ready to draw."""
     return [draw_rounds(rounds) for rounds in rings_of(result)]
-
-
-def render_on_chip(made: Sequence[OnChip]) -> str:
-    """Compiled programs as a page: of each the facts, both timelines on one scale, and where these differ."""
-    shown = []
-    for one in made:
-        bare = bare_lines(one.timeline) if one.timeline else []
-        chart = draw_chart(one.lines) if one.lines else None
-        shown.append(
-            {"about": one, "facts": list(facts(one)), "bare": bare, "differences": differences(one), "chart": chart}
-        )
-    return render("on_chip.html.j2", shown=shown, standalone=False, look=_inline)
 
 
 def timelines_svg(timelines: Mapping[str, Timeline], width: float = 760.0) -> str:
@@ -169,7 +156,7 @@ def class_of(name: str) -> Markup:
     return Markup('class="{}"').format(name)
 
 
-def _inline(name: str) -> Markup:
+def inline(name: str) -> Markup:
     return Markup('style="{}"').format(INLINE_STYLES[name])
 
 

@@ -28,7 +28,6 @@ from grader.runner import facts, hlo, operations, ragged
 from grader.runner.admission import Refused, walk
 from grader.runner.program import Program, canonical
 from grader.runner.steps import Steps
-from grader.wire.backends import BACKENDS, CPU
 from grader.wire.frames import decode, dtype_of, is_inexact, pack_array, unpack_array
 from grader.wire.limits import MAX_ARRAY, MAX_COLLECTIVES, MAX_MEMORY, MAX_OUTPUT, MAX_PAPER_ARRAY
 from grader.wire.meshes import make_mesh, mesh_on
@@ -37,6 +36,7 @@ from grader.wire.text import one_line, without_marks
 
 # What is kept of earlier programs: bytes of replies (a submission of the whole course comes to half of it, and what is
 # pushed out before it comes again is kept for nothing), and a number of compiled ones.
+CPU = "cpu"  # as JAX calls the platform of simulated devices
 MAX_REMEMBERED = 128 << 20
 MAX_COMPILED = 8
 MAX_STAND_INS = 64
@@ -311,7 +311,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         module = program.module()
-        if jax.default_backend() == CPU.platform:  # others have a ragged all-to-all of their own
+        if jax.default_backend() == CPU:  # others have a ragged all-to-all of their own
             ragged.spell_out(module)
         products = [op for op in walk(module.operation) if op.name in PRODUCTS]
         if exact:
@@ -319,7 +319,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
                 for op in products:
                     op.attributes["precision_config"] = ir.Attribute.parse(HIGHEST)
         compiled = compiled_for(program, module, arguments, shardings, lambda lowered: lowered.compile())
-    if jax.default_backend() == CPU.platform:  # others have a memory of their own, and say when it is too small
+    if jax.default_backend() == CPU:  # others have a memory of their own, and say when it is too small
         checked_memory(compiled, mesh.size)
     return Compiled(compiled, mesh, shardings, {"products": bool(products)})
 
@@ -438,7 +438,7 @@ def look() -> dict[str, Any]:
 
 def join(address: str, processes: int, number: int) -> None:
     """Make this process one of several whose devices are one mesh; they find each other at this address."""
-    if jax.config.jax_platforms == BACKENDS["cpu"].platform:  # type: ignore[attr-defined]
+    if jax.config.jax_platforms == CPU:  # type: ignore[attr-defined]
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(address, processes, number)
 

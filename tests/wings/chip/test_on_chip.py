@@ -10,9 +10,9 @@ from rich.console import Console
 
 from grader.clock import Slice, Timeline, placed, replayed
 from grader.common.observation import Fault
-from grader.reports.on_chip import OnChip, as_data, bare_lines, counted, differences, facts
-from grader.reports.on_chip_text import print_on_chip
-from grader.reports.pages import render_on_chip
+from grader.wings.chip.command import render
+from grader.wings.chip.on_chip import OnChip, as_data, bare_lines, counted, differences, facts
+from grader.wings.chip.on_chip_text import print_on_chip
 from grader.wire.operations import Communication
 from grader.wire.schedule import Instruction, Schedule
 
@@ -109,12 +109,12 @@ def test_a_fault_is_all_that_is_shown() -> None:
     about = replace(on_chip(schedule()), fault=Fault("memory", "it needs 21 of 16 GiB"))
     text = printed(about)
     assert "it needs 21 of 16 GiB" in text and "compute" not in text
-    assert "it needs 21 of 16 GiB" in render_on_chip([about])
+    assert "it needs 21 of 16 GiB" in render([about])
 
 
 def test_the_page_has_both_pictures_and_cleans_what_learners_wrote() -> None:
     about = replace(on_chip(schedule(serial=True), schedule()), task="<b>x</b>")
-    page = render_on_chip([about])
+    page = render([about])
     assert page.count("<svg") == 1 and "the compiler&#39;s schedule" in page.replace("&#x27;", "&#39;")
     assert "<b>x</b>" not in page and "&lt;b&gt;x" in page
     assert "stands bare" in page and "differs" in page

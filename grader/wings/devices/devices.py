@@ -17,17 +17,18 @@ from math import prod
 from threading import Lock
 from typing import Any, TypeVar
 
+from grader.batch.backends import STUCK, unseen
 from grader.batch.findings import outputs_of
-from grader.common.observation import Observation, Sharded, Unseen
+from grader.common.observation import Observation, Sharded
 from grader.course.config import CourseError
 from grader.judging.plan import Ask
 from grader.sandbox.limits import Limits
 from grader.sandbox.worker import Worker, WorkerDied
-from grader.wire.backends import CPU, Backend
+from grader.wings.devices.backends import CPU, Backend
+from grader.wings.devices.drivers import extra_of
 from grader.wire.text import crash_reason
 
 WALL = 180.0  # seconds for a program: devices that wait for each other do so without end
-STUCK = "does not finish"
 ROUNDS, CALLS = 7, 20  # of timing: how many rounds, of how many calls at most
 Reply = tuple[dict[str, Any], list[bytes]]
 T = TypeVar("T")
@@ -86,7 +87,10 @@ class Devices:
         self.kind, self.count = str(found["kind"]), int(found["count"])
 
     def _workers(self, tier: str, limits: Limits, simulated: int) -> list[Worker]:
-        return [Worker("run", tier, simulated // self.processes, limits, self.backend) for _ in range(self.processes)]
+        return [
+            Worker("run", tier, simulated // self.processes, limits, extra_of(self.backend))
+            for _ in range(self.processes)
+        ]
 
     @property
     def text(self) -> str:
@@ -188,17 +192,6 @@ class Devices:
                 with suppress(WorkerDied):
                     future.result()
             raise
-
-
-def stuck(found: Sequence[list[list[Sharded]]]) -> str:
-    """Why nobody knows what came of a program, where it did not finish; '' elsewhere."""
-    shards = [array.shards for run in found[0] for array in run][:1]
-    return next((s.why for s in shards if isinstance(s, Unseen) and STUCK in s.why), "")
-
-
-def unseen(seen: Observation, why: str) -> list[list[Sharded]]:
-    """The results as simulated devices hold them, without what is in them."""
-    return [[replace(array, shards=Unseen(why)) for array in run] for run in seen.outputs]
 
 
 def gathered(replies: Sequence[Reply], devices: int) -> Reply:

@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from grader.batch.devices import Devices, NoDevices, gathered, why_not
 from grader.batch.grade import Grader
 from grader.common.observation import Observation
 from grader.common.result import Report, Result
@@ -17,7 +16,8 @@ from grader.course.loading import Course
 from grader.intake.submission import Chunk, Source, Submission
 from grader.sandbox.limits import Limits
 from grader.sandbox.worker import Worker, WorkerDied
-from grader.wire.backends import BACKENDS, CPU
+from grader.wings.devices.backends import BACKENDS, CPU
+from grader.wings.devices.devices import Devices, NoDevices, gathered, why_not
 from tests.made_up import made_up
 
 NAME = "x1_gather"
@@ -93,8 +93,8 @@ def test_two_processes_time_a_program_together(
     grader: Grader, two_processes: Devices, fewer: Devices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many calls in each, since they wait for each other; and nothing is timed of what there are no devices for."""
-    monkeypatch.setattr("grader.batch.devices.ROUNDS", 2)
-    monkeypatch.setattr("grader.batch.devices.CALLS", 2)
+    monkeypatch.setattr("grader.wings.devices.devices.ROUNDS", 2)
+    monkeypatch.setattr("grader.wings.devices.devices.CALLS", 2)
     two_processes.times = fewer.times = True
     try:
         timed, untimed = (

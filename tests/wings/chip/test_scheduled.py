@@ -9,7 +9,7 @@ import pytest
 
 from grader.common.observation import Collective, Interval
 from grader.runner.hlo_text import MARK
-from grader.runner.scheduled import Scheduled, TooLarge, read
+from grader.wings.chip.inside.scheduled import Scheduled, TooLarge, read
 from grader.wire.schedule import Instruction
 
 TEXTS = Path(__file__).parent / "scheduled"

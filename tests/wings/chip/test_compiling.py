@@ -9,7 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch.compiling import (
+from grader.batch.findings import compiled_of
+from grader.clock import placed
+from grader.common.observation import Fault
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.wings.chip.compiling import (
     INSTALL,
     OLDEST,
     UNTESTED,
@@ -20,11 +25,6 @@ from grader.batch.compiling import (
     slice_of,
     topology_of,
 )  # fmt: skip
-from grader.batch.findings import compiled_of
-from grader.clock import placed
-from grader.common.observation import Fault
-from grader.course.config import CourseError
-from grader.course.loading import Course
 from tests.commands import ROOT
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from rich.console import Console
 from rich.text import Text
 
-from grader.reports.on_chip import OnChip, bare_lines, differences, facts
 from grader.reports.paper import Paper
 from grader.reports.timeline_text import legend, print_lanes
+from grader.wings.chip.on_chip import OnChip, bare_lines, differences, facts
 
 
 def print_on_chip(about: OnChip, console: Console, *, drawn: bool = True) -> None:

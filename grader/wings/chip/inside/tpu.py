@@ -18,11 +18,12 @@ import jax
 import numpy as np
 from jax.sharding import Mesh, NamedSharding
 
-from grader.runner import facts, scheduled
+from grader.runner import facts
 from grader.runner.admission import Refused, walk
 from grader.runner.execution import lowered_stand_in
 from grader.runner.hlo_text import MARK
 from grader.runner.program import Program, canonical
+from grader.wings.chip.inside import scheduled
 from grader.wire.frames import decode
 from grader.wire.limits import MAX_PAPER_ARRAY
 from grader.wire.schedule import Schedule, to_json

@@ -8,6 +8,7 @@ import json
 import lzma
 import math
 import re
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
@@ -17,7 +18,6 @@ from typing import Any
 
 from grader.batch.findings import compiled_of
 from grader.batch.memory import MOST, folder
-from grader.batch.workers import Compiles
 from grader.clock import Place, Slice, placed
 from grader.common.cache import Cache
 from grader.common.observation import Fault
@@ -28,7 +28,11 @@ from grader.hardware import slices
 from grader.hardware.chips import CHIPS
 from grader.hardware.cores import CORES, core_of, slice_name
 from grader.judging.plan import Ask
+from grader.sandbox import needs
+from grader.sandbox.allowance import backstop
+from grader.sandbox.tiers import Extra
 from grader.sandbox.worker import Worker, WorkerDied
+from grader.wire import frames
 from grader.wire.frames import BadFrame
 from grader.wire.schedule import Schedule, from_json
 from grader.wire.text import closest
@@ -37,6 +41,28 @@ OLDEST, UNTESTED = (0, 0, 42), (0, 0, 51)  # of libtpu; as in pyproject.toml
 INSTALL = "pip install 'shardlings[tpu]'"
 LEAST_MEMORY, COMPILE_SECONDS = 6144, 300.0  # MiB of addresses; CPU seconds for one program
 FORM = 3  # of what is remembered: another one is not looked at
+
+
+# What libtpu asks of its surroundings where there is no TPU: nothing, once it is told that there is none to look for.
+SETTINGS = {
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # it would lock a file: who holds a TPU does not matter, for none is used
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_LOG_DIR": "disabled",
+    "TPU_MIN_LOG_LEVEL": "3",
+    "TPU_STDERR_LOG_LEVEL": "3",
+}
+
+
+def extra() -> Extra:
+    """What the process that compiles gets beyond one that runs programs: the compiler's files, and settings."""
+    return Extra(
+        rooms=("wings/chip/inside",),
+        serves="grader.wings.chip.inside.serve",
+        readable=tuple(needs.compiler()),
+        settings=tuple(SETTINGS.items()),
+    )
 
 
 class NoCompiler(CourseError):
@@ -124,12 +150,13 @@ class Key:
 @cache
 def reading_digest() -> str:
     """SHA-256 over the code that brings programs into their form and reads what came of them."""
-    root = Path(__file__).parents[1]
-    files = [*sorted((root / "runner").glob("*.py")), root / "wire" / "schedule.py"]
+    root = Path(__file__).parents[2]
+    own = Path(__file__).parent / "inside"
+    files = [*sorted((root / "runner").glob("*.py")), *sorted(own.glob("*.py")), root / "wire" / "schedule.py"]
     return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
 
 
-class Compiler(Compiles):
+class Compiler:
     """A worker that compiles programs for one slice; started when it is first needed.
 
     Args:
@@ -146,7 +173,7 @@ class Compiler(Compiles):
         self.on = on
         limits = course.config.limits
         more = {"memory_mib": max(limits.memory_mib, LEAST_MEMORY), "run_seconds": COMPILE_SECONDS}
-        self.worker = worker or Worker("compile", tier, 1, limits.model_copy(update=more))
+        self.worker = worker or Worker("run", tier, 1, limits.model_copy(update=more), extra())
         place = folder() if remember and not cache else None
         self._own = Cache(place, MOST) if place else None
         self.cache = cache or self._own
@@ -205,13 +232,22 @@ class Compiler(Compiles):
         reason = words = ""
         for _ in range(2):
             try:
-                return self.worker.compile_program(asked, program, on)
+                return compile_program(self.worker, asked, program, on)
             except WorkerDied as died:
                 reason, words = died.reason, died.stderr
                 if reason == "timeout":
                     message = f"the TPU compiler did not finish within {COMPILE_SECONDS:g} s"
                     return {"fault": {"kind": "timeout", "message": message, "line": None}}
         return {"broken": f"the TPU compiler's process {reason}, twice: {words[-200:].strip()}"}
+
+
+def compile_program(worker: Worker, ask: dict[str, Any], program: bytes, on: dict[str, Any]) -> dict[str, Any]:
+    """What the TPU's compiler makes of one program, in a worker with ``extra``. Raises WorkerDied."""
+    worker.await_ready()
+    seconds = worker.limits.run_seconds
+    worker.send(b"!" + frames.pack({"ask": ask, "on": on, "seconds": seconds}, [program]))
+    answer, _ = worker.receive(time.monotonic() + backstop(seconds))
+    return {key: value for key, value in answer.items() if key != "from"}
 
 
 def _versions() -> dict[str, str]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from grader.batch.compiling import Shipped, name_of
 from grader.batch.explaining import Wanted, asks_of, calls_of
 from grader.batch.grade import Grader
 from grader.clock import Slice, Timeline, Untimed, placed, replayed
@@ -18,7 +17,8 @@ from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered
 from grader.reports.explained import show_sizes
-from grader.reports.on_chip import OnChip
+from grader.wings.chip.compiling import Shipped, name_of
+from grader.wings.chip.on_chip import OnChip
 from grader.wire.schedule import Schedule
 
 

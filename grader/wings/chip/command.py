@@ -2,25 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from grader.batch import chips, explaining
-from grader.batch.compiling import Compiler, Shipped, compiler_problem, name_of, slice_of
+from grader.batch import explaining
 from grader.batch.grade import Grader
 from grader.cli.console import BROKEN, FAILED, busy, out, print_json, tell
 from grader.cli.explain import own_source, sizes_of, theirs, whose
 from grader.cli.options import AsJson, CourseOption, Isolation, Student, Work, course_at, refuse_course_beside, work_in
 from grader.common.files import write_atomic
 from grader.course.config import CourseError
-from grader.reports.on_chip import OnChip, as_data
-from grader.reports.on_chip_text import print_on_chip
-from grader.reports.pages import render_on_chip
+from grader.reports.pages import inline, render_template
 from grader.reports.points import counted
+from grader.reports.timeline_svg import draw_chart
 from grader.sandbox.tiers import best_tier
+from grader.wings.chip import chips
+from grader.wings.chip.compiling import Compiler, Shipped, compiler_problem, name_of, slice_of
+from grader.wings.chip.on_chip import OnChip, as_data, bare_lines, differences, facts
+from grader.wings.chip.on_chip_text import print_on_chip
 
+TEMPLATES = Path(__file__).parent / "templates"
 Page = Annotated[Path | None, typer.Option("--html", help="write the pictures and facts as a page, a new file")]
 
 
@@ -72,9 +76,21 @@ def chip(
             print_on_chip(one, out)
             out.print()
     if html is not None:
-        write_atomic(html, render_on_chip(made))
+        write_atomic(html, render(made))
         tell("note", f"wrote {html}")
     raise typer.Exit(code_of(made))
+
+
+def render(made: Sequence[OnChip]) -> str:
+    """Compiled programs as a page: of each the facts, both timelines on one scale, and where these differ."""
+    shown = []
+    for one in made:
+        bare = bare_lines(one.timeline) if one.timeline else []
+        chart = draw_chart(one.lines) if one.lines else None
+        shown.append(
+            {"about": one, "facts": list(facts(one)), "bare": bare, "differences": differences(one), "chart": chart}
+        )
+    return render_template("on_chip.html.j2", TEMPLATES, shown=shown, standalone=False, look=inline)
 
 
 def expect_new(path: Path | None) -> None:

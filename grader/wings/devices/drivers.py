@@ -11,7 +11,8 @@ import importlib.util
 import os
 from dataclasses import dataclass
 
-from grader.wire.backends import Backend
+from grader.sandbox.tiers import Extra
+from grader.wings.devices.backends import CPU, Backend
 
 
 @dataclass(frozen=True)
@@ -43,6 +44,19 @@ DRIVERS = {
         settings=("LIBTPU_INIT_ARGS", "TPU_*"),
     ),
 }  # fmt: skip
+
+
+def extra_of(backend: Backend) -> Extra:
+    """What the process gets that runs programs on such devices; of simulated ones, nothing."""
+    if backend.name not in DRIVERS:
+        return Extra(platform=backend.platform, unlimited=backend is not CPU)
+    return Extra(
+        platform=backend.platform,
+        readable=tuple(readable(backend)),
+        writable=tuple(writable(backend)),
+        settings=tuple(settings(backend).items()),
+        unlimited=True,
+    )
 
 
 def packages(backend: Backend) -> list[str]:

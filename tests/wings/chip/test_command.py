@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from grader.batch import compiling
-from grader.batch.compiling import Shipped
 from grader.course.loading import load_course
 from grader.course.reference import reference_source
+from grader.wings.chip import compiling
+from grader.wings.chip.compiling import Shipped
 from tests.cli.test_explain import run
 from tests.commands import ROOT
 
