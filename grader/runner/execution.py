@@ -34,9 +34,9 @@ from grader.wire.meshes import make_mesh, mesh_on
 from grader.wire.operations import to_text
 from grader.wire.text import one_line, without_marks
 
+CPU = "cpu"  # as JAX calls the platform of simulated devices
 # What is kept of earlier programs: bytes of replies (a submission of the whole course comes to half of it, and what is
 # pushed out before it comes again is kept for nothing), and a number of compiled ones.
-CPU = "cpu"  # as JAX calls the platform of simulated devices
 MAX_REMEMBERED = 128 << 20
 MAX_COMPILED = 8
 MAX_STAND_INS = 64
