@@ -142,7 +142,7 @@ def hints_of(grader: Grader, findings: Findings, exercise: Exercise, cases: list
             if not answered:
                 continue
             results = judge_checks(exercise, whole, public=False)
-            hinted = grader._with_hints(exercise, results, whole, workers, False)
+            hinted = grader.judge.with_hints(exercise, results, whole, workers, False)
             yield case, {r.name: (r.misconception or "", r.reason) for r in hinted if r.status == "failed"}
 
 

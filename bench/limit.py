@@ -36,7 +36,7 @@ sys.path[:1] = [str(ROOT), str(ROOT / "tests"), str(ROOT / "bench")]
 import load  # noqa: E402
 
 from grader.batch import findings  # noqa: E402
-from grader.batch.workers import traced_of  # noqa: E402
+from grader.batch.tracing import traced_of  # noqa: E402
 from grader.common.observation import Observation  # noqa: E402
 from grader.course.finding import find_course  # noqa: E402
 from grader.course.loading import Course  # noqa: E402
@@ -100,15 +100,12 @@ class ByHand:
         return replies[traced.index(next(same))]
 
     def finding(self, ask: Ask, body: dict[str, Any], blobs: list[bytes]) -> Finding:
-        if "fault" in body:
-            return findings.fault_of(body["fault"])
-        request = ask.for_tracer(["any.py"])
-
-        def run(program: bytes) -> Any:
-            with self.timed("read, compile and run"):
-                return execution.execute(request, program, ask.arrays())
-
-        return findings.decoded(ask, body, blobs, run)
+        reply, request = findings.reply_of(ask, body, blobs), ask.for_tracer(["any.py"])
+        if reply.fault is not None or reply.program is None:
+            return reply.fault or findings.plain_values(ask, reply.body)
+        with self.timed("read, compile and run"):
+            ran = findings.Ran(*execution.execute(request, reply.program, ask.arrays()))
+        return findings.observed(ask, ran)
 
     @property
     def whole(self) -> float:

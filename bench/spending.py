@@ -15,7 +15,6 @@ ROOT = Path(__file__).resolve().parent.parent
 sys.path[:1] = [str(ROOT), str(ROOT / "bench")]
 
 from grader.batch.grade import Grader  # noqa: E402
-from grader.batch.workers import Workers  # noqa: E402
 from grader.sandbox.launcher import children  # noqa: E402
 
 Took = tuple[float, float]
@@ -47,7 +46,7 @@ def of_processes(*pids: int) -> float:
 
 def by_role(grader: Grader) -> dict[str, float]:
     """CPU seconds so far: of this process, of those that trace, and of those that run."""
-    workers = {worker for host in grader.hosts if isinstance(host, Workers) for worker in host.processes}
+    workers = {worker for host in grader.hosts for worker in host.processes}
     found: dict[str, float] = defaultdict(float, parent=time.process_time())
     for pid, role in [(worker.process.pid, worker.role) for worker in workers if worker.process]:
         found[role] += of_processes(pid)

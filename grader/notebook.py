@@ -10,7 +10,7 @@ from typing import Any
 from grader import wing
 from grader.batch import explaining
 from grader.batch.grade import Grader
-from grader.batch.here import Here
+from grader.batch.in_process import InProcess
 from grader.common.layout import show_spec
 from grader.common.result import Report
 from grader.course.finding import course_around
@@ -133,7 +133,7 @@ def explained(name: str, namespace: dict[str, Any], wanted: explaining.Wanted) -
     course = course_around()
     exercise, task = explaining.chosen(course, name)
     asks, _ = explaining.asks_of(course, exercise, explaining.calls_of(exercise, task), wanted)
-    with Grader(course, "none", here=Here(namespace)) as grader:
+    with Grader(course, "none", here=InProcess(namespace)) as grader:
         return explaining.explained(grader, Source("this notebook", ()), asks, wanted)[0]
 
 
@@ -146,7 +146,7 @@ def graded(name: str, namespace: dict[str, Any]) -> Report:
     (exercise,) = course.select([name])
     student = os.environ.get("SHARDLINGS_STUDENT", "me")
     submission = Submission(student, {exercise: Source("this notebook", ())}, (), "")
-    with Grader(course, "none", here=Here(namespace)) as grader:
+    with Grader(course, "none", here=InProcess(namespace)) as grader:
         return grader.grade(submission, [exercise], public=not course.solved)
 
 

@@ -28,8 +28,11 @@ from typing import Any
 
 import numpy as np
 
+from grader.batch.findings import Reply
 from grader.batch.grade import Grader
-from grader.batch.workers import Runs, Spent, Workers
+from grader.batch.running import Runs
+from grader.batch.tracing import Cost
+from grader.batch.workers import Workers
 from grader.common.observation import Interval, Observation, total
 from grader.course.loading import load_course
 from grader.exercise import Call
@@ -214,13 +217,16 @@ def patches(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]
 def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None]:
     """Programs of honest and wrong work, changed, run and judged."""
     workers = grader.hosts[0]
-    assert isinstance(workers, Workers)
     exercise = grader.course.exercise(NAME)
     asks = [a for a in grader.plan(NAME, public=False) if isinstance(a.of, Call)]
     (first, *_), files = [a for a in asks if not a.secret and a.dims == asks[-1].dims], [f"{NAME}.py"]
     ours = [a for a in asks if a.program == first.program]  # the same program on open and on secret inputs
     bases = {n: traced(workers, first, HEAD + t, files) for n, t in (HONEST | WRONG).items()}
-    alone = {name: Runs(workers, files, Spent()).findings(ours, {"program": True}, [bases[name]]) for name in HONEST}
+
+    def findings(code: bytes) -> dict[Any, Any]:
+        return Runs(workers, files, Cost(workers.limits)).findings(ours, Reply(program=code))
+
+    alone = {name: findings(bases[name]) for name in HONEST}
     tried = 0
     while True:
         name = pick.choice(list(bases))
@@ -232,7 +238,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
             found.note("programs", tried, what, how)
 
         try:
-            seen = Runs(workers, files, Spent()).findings(ours, {"program": True}, [code])
+            seen = findings(code)
             value, traffic, *_ = judge_checks(exercise, [Answered(a, seen[a]) for a in ours], public=False)
         except Exception as error:
             wrong(f"the grader raised {type(error).__name__}: {error}")
@@ -247,7 +253,7 @@ def programs(grader: Grader, pick: random.Random, found: Found) -> Iterator[None
                     wrong(one)
         if tried % LOOK_AFTER == 0:
             which = pick.choice(list(HONEST))
-            again = Runs(workers, files, Spent()).findings(ours, {"program": True}, [bases[which]])
+            again = findings(bases[which])
             if repr(again) != repr(alone[which]):
                 wrong("an honest program does something else after this one or one of those before it")
         yield

@@ -11,7 +11,7 @@ import pytest
 from grader.authoring.modes import judged_modes, undecided_modes
 from grader.authoring.mutants.making import mutants_of
 from grader.batch.grade import Grader
-from grader.batch.here import Here
+from grader.batch.in_process import InProcess
 from grader.batch.why import why
 from grader.batch.workers import Workers
 from grader.common.result import Result
@@ -52,7 +52,7 @@ def right(course: Course, was: str = "", becomes: str = "") -> str:
     return text.replace(was, becomes) if was else text
 
 
-def graded(course: Course, workers: Workers | Here, text: str, *, public: bool = False) -> dict[str, Result]:
+def graded(course: Course, workers: Workers, text: str, *, public: bool = False) -> dict[str, Result]:
     grader = Grader(course, TIER, here=cast(Any, workers))
     report = grader.grade(submitted(course, text), list(course.module_of), public=public)
     return {result.name: result for result in report.exercises[0].results}
@@ -136,7 +136,7 @@ def test_a_notebooks_own_functions_are_checked_alike(course: Course) -> None:
     learners = load_course(course.root / "exercises" / "course.yaml")
     space: dict[str, Any] = {}
     exec(right(course), space)
-    grader = Grader(learners, "none", here=Here(space))
+    grader = Grader(learners, "none", here=InProcess(space))
     report = grader.grade(Submission("me", {"steps_0": Source("this notebook", ())}, (), ""), ["steps_0"], public=True)
     assert [(r.name, r.status) for r in report.exercises[0].results] == [("trained", "passed")]
 

@@ -16,7 +16,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from grader.batch.findings import decoded
+from grader.batch.findings import Ran, observed, plain_values, reply_of
 from grader.common.observation import Fault
 from grader.common.result import Report
 from grader.exercise import Exercise, normal
@@ -170,8 +170,9 @@ reply = st.dictionaries(st.sampled_from(["values", "raw", "program", "outputs", 
 @example({"values": ["error", "error"]}, [])
 def test_any_reply_is_a_finding(body: dict[str, Any], blobs: list[bytes]):
     for ask in ASKS:
-        found = decoded(ask, body, blobs, lambda program: (body, blobs))
-        assert isinstance(found, Fault | list)
+        reply = reply_of(ask, body, blobs)
+        finding = observed(ask, Ran(body, blobs)) if ask.inputs else plain_values(ask, reply.body)
+        assert isinstance(reply.fault or finding, Fault | list)
 
 
 observation = st.fixed_dictionaries(
@@ -198,7 +199,7 @@ observation = st.fixed_dictionaries(
 @MANY
 @given(observation, st.lists(st.binary(max_size=10), max_size=4))
 def test_any_observation_is_one_or_refused(header: dict[str, Any], blobs: list[bytes]):
-    found = decoded(ASKS[0], {"program": True}, [b""], lambda program: (header, blobs))
+    found = observed(ASKS[0], Ran(header, blobs))
     assert isinstance(found, Fault) and found.kind == "broken"  # the runner is ours
 
 

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from grader.batch.findings import decoded
+from grader.batch.findings import plain_values
 from grader.batch.grade import Grader
 from grader.batch.workers import Workers
 from grader.common.observation import Fault, Outcome
@@ -162,8 +162,6 @@ def deep(levels: int) -> Any:
 )
 def test_a_reply_that_no_learners_process_of_ours_sends_is_refused(raw: Any) -> None:
     question = Question("q", "What?", lambda: {"a": 1}, 1, Table({"a": ""}))
-    found = decoded(Ask(question), {"raw": raw}, [], lambda code: ({}, []))
+    found = plain_values(Ask(question), {"raw": raw})
     assert isinstance(found, Fault) and found.kind == "refused"
-    assert decoded(Ask(question), {"raw": {"dict": [["a", 1]]}}, [], lambda code: ({}, [])) == [
-        Outcome(value={"dict": [["a", 1]]})
-    ]
+    assert plain_values(Ask(question), {"raw": {"dict": [["a", 1]]}}) == [Outcome(value={"dict": [["a", 1]]})]

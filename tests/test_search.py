@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from grader.batch import findings
+from grader.batch.findings import Reply
 from grader.batch.grade import Grader
-from grader.batch.workers import Runs, Spent, Workers
+from grader.batch.running import Runs
+from grader.batch.tracing import Cost
 from grader.common.observation import Fault, Interval, Observation
 from grader.course.loading import load_course
 from grader.sandbox.tiers import best_tier
@@ -69,10 +71,9 @@ def test_facts_that_do_not_hold_are_found() -> None:
     course = load_course(search.COURSE / "course.yaml")
     with Grader(course, best_tier("auto"), 1) as grader:
         taking = grader.hosts[0]
-        assert isinstance(taking, Workers)
         ask = grader.plan(search.NAME, public=True)[0]
         code = search.traced(taking, ask, search.HEAD + search.HONEST["psum"], [f"{search.NAME}.py"])
-        seen = Runs(taking, [], Spent()).findings([ask], {"program": True}, [code])[ask]
+        seen = Runs(taking, [], Cost(taking.limits)).findings([ask], Reply(program=code))[ask]
     assert isinstance(seen, Observation)
 
     def wrong(seen: Observation) -> list[str]:

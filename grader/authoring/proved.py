@@ -5,8 +5,9 @@ from __future__ import annotations
 import hashlib
 import json
 
-from grader.batch.grade import Grader, own_digest
-from grader.batch.memory import surroundings
+from grader.batch.grade import Grader
+from grader.batch.keys import surroundings
+from grader.batch.reporting import own_digest
 from grader.common.cache import Cache
 
 

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from grader.batch.grade import Grader
-from grader.batch.workers import Workers
 from grader.common.observation import Fault
 from grader.intake.submission import Chunk, Source
 from grader.judging.plan import Ask
@@ -34,8 +33,8 @@ def tried(grader: Grader, texts: Sequence[tuple[str, Sequence[Ask]]]) -> list[li
     every = [[replace(ask, exercise=str(n)) for ask in asks] for n, (_, asks) in enumerate(texts)]
     in_order = sorted((ask for own in every for ask in own), key=lambda ask: ask.secret)
     with grader.workers() as workers:
-        if isinstance(workers, Workers):  # jobs must not wait for each other's programs, of which few are equal
-            workers = workers.with_runner(grader.hosts.index(workers))
+        # Jobs must not wait for each other's programs, of which few are equal.
+        workers = workers.with_runner(grader.hosts.index(workers))
         answered, _ = workers.collect(Source("several", tuple(chunks), tuple(ends)), in_order)
     found = {a.ask: a.finding for a in answered}
     faults = [{f.kind for ask in own if isinstance(f := found[ask], Fault) and not f.ran} for own in every]

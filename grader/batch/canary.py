@@ -18,7 +18,8 @@ import sys
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
-from grader.batch.grade import Grader, own_digest, versions
+from grader.batch.grade import Grader
+from grader.batch.reporting import own_digest, versions
 from grader.common.pool import pool_of
 from grader.course.answers import answers
 from grader.course.config import CourseError

@@ -1,18 +1,24 @@
-"""Replies as findings. What comes back from the tracer is untrusted: every reply is checked for its kind, and a learner's
-fault can never claim to be one of ours. What cannot be read of the runner's answers is our own fault: no learner Python
-runs there.
+"""Read what the processes answer: untrusted replies of the tracer, and what the runner saw of a program.
+
+Each reply is checked for its kind, and a learner's process can never report a fault of ours. If an answer of the runner
+cannot be read, that is our own fault: no learner Python runs there.
 """
 
 from __future__ import annotations
 
+import builtins
+import hashlib
+import json
 import math
-from collections.abc import Callable, Mapping
-from dataclasses import fields, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 from grader.common.dependency import placed
 from grader.common.observation import Collective, Fault, Interval, Observation, Outcome, Sharded
-from grader.exercise import Call, Cases, Quantity, Question
+from grader.exercise import Call, Quantity, Question
+from grader.intake.submission import Source
 from grader.judging.plan import Ask
 from grader.judging.seen import Finding
 from grader.sandbox.worker import WorkerDied
@@ -28,31 +34,102 @@ LEARNERS_FAULTS = ("missing", "raised", "syntax", "untraceable", "timeout", "mem
 NOT_ONE = (
     KeyError, IndexError, TypeError, ValueError, AttributeError, OverflowError, StopIteration, RecursionError, BadFrame,
 )  # fmt: skip
-Reply = Fault | tuple[dict[str, Any], list[bytes]]
+OTHER_KIND = Fault("refused", "the answer is not of the kind that was asked for")
+LASTING = ("missing", "raised", "syntax", "untraceable")  # faults that are the same every time
 
 
-def decoded(
-    ask: Ask,
-    body: dict,
-    blobs: list[bytes],
-    run: Callable[[bytes], tuple[dict, list[bytes]]],
-    before: Observation | None = None,
-) -> Finding:
-    """A reply as a finding; programs are run.
+@dataclass(frozen=True, eq=False)
+class Reply:
+    """The answer to one request: a fault, plain values, or a program. Replies with equal texts are equal.
 
-    Args:
-        before: what the same program came to with other inputs.
+    Attributes:
+        fault: what stopped the learner's code.
+        body: plain values, as the learner's process sent them.
+        program: bytecode, of a request for a program.
     """
+
+    fault: Fault | None = None
+    body: Mapping[str, Any] = field(default_factory=dict)
+    program: bytes | None = None
+
+    @cached_property
+    def text(self) -> str:
+        """The reply as JSON, with the digest of the program in its place."""
+        if self.fault is not None:
+            return json.dumps({"fault": asdict(self.fault)})
+        digests = [hashlib.sha256(self.program).hexdigest()] if self.program is not None else []
+        return json.dumps({"body": self.body, "programs": digests})
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Reply) and self.text == other.text
+
+    def __hash__(self) -> int:
+        return hash(self.text)
+
+
+@dataclass(frozen=True)
+class Replies:
+    """What a source was traced to.
+
+    Attributes:
+        each: one reply for each request, in order.
+        notes: what stopped the source while it was loaded.
+        cpu: CPU seconds of its processes.
+        files: names of the files whose lines programs mention.
+        source: what was traced, if that was just now.
+    """
+
+    each: tuple[Reply, ...]
+    notes: tuple[str, ...] = ()
+    cpu: float = field(default=0.0, compare=False)
+    files: tuple[str, ...] = ()
+    source: Source | None = field(default=None, compare=False)
+
+    @property
+    def lasting(self) -> bool:
+        """Whether nothing ended by time, memory, a signal or the machine's files."""
+        return not self.notes and all(lasting(reply.fault) for reply in self.each)
+
+
+@dataclass(frozen=True)
+class Ran:
+    """The answer of a runner to one program.
+
+    Attributes:
+        header: the facts, or why there are none (``fault``, ``broken``).
+        shards: the bytes of all outputs, run by run and device by device.
+    """
+
+    header: Mapping[str, Any]
+    shards: Sequence[bytes] = ()
+
+
+def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply:
+    """Return what a learner's process answered to an ask."""
+    fault = body.get("fault")
+    if fault is not None:
+        return Reply(fault_of(fault))
+    return Reply(None, body, blobs[0] if blobs and isinstance(ask.of, Call) else None)
+
+
+def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:
+    """Return the outcomes of a function, or the answer to a question; a fault if the reply is of another kind."""
     try:
         if isinstance(ask.of, Question):
             plain = _plain_raw if isinstance(ask.of.answer, Quantity) else _composed_raw
             return [Outcome(value=plain(body["raw"]))]
-        if isinstance(ask.of, Cases):
-            return _outcomes(body["values"], len(ask.cases))
-        program = blobs[0]
+        return _outcomes(body["values"], len(ask.cases))
     except NOT_ONE:
-        return Fault("refused", "the answer is not of the kind that was asked for")
-    return _observation(ask, *run(program), before)
+        return OTHER_KIND
+
+
+def lasting(fault: Fault | None) -> bool:
+    """Whether there is no fault, or one that is the same every time."""
+    if fault is None:
+        return True
+    of_machine = getattr(builtins, fault.type, None)
+    chance = isinstance(of_machine, type) and issubclass(of_machine, OSError | MemoryError | RecursionError)
+    return fault.kind in LASTING and not chance and not fault.type.endswith("RuntimeError")
 
 
 def ended_fault(how: str, what: str, seconds: float) -> Fault:
@@ -91,12 +168,6 @@ def load_notes(faults: Any) -> list[str]:
         if isinstance(fault, dict) and {"chunk", "line", "message"} <= set(fault):
             notes.append(describe_load({k: fault.get(k) for k in ("chunk", "line", "message", "kind")})[:400])
     return notes[:5]
-
-
-def reply_of(body: dict, blobs: list[bytes]) -> Reply:
-    """An answer of the child's, or the fault that it tells."""
-    fault = body.get("fault")
-    return (body, blobs) if fault is None else fault_of(fault)
 
 
 def fault_of(data: Any) -> Fault:
@@ -153,14 +224,19 @@ def _error_outcome(value: dict) -> Outcome:
     )
 
 
-def _observation(ask: Ask, header: dict, blobs: list[bytes], before: Observation | None) -> Finding:
-    """What the runner saw. The runner is ours: what cannot be read here is our fault, never the learner's."""
+def observed(ask: Ask, ran: Ran, before: Observation | None = None) -> Finding:
+    """Return what the runner saw. The runner is ours: an answer that cannot be read is our fault, never the learner's.
+
+    Args:
+        before: what the same program came to with other inputs.
+    """
+    header = ran.header
     if "fault" in header:
         return fault_of(header["fault"])
     if "broken" in header:
         return Fault("broken", f"the grader failed while it ran this program: {str(header['broken'])[:400]}")
     try:
-        seen = _seen(ask, header, blobs, before)
+        seen = _seen(ask, ran, before)
     except NOT_ONE as error:
         return Fault("broken", f"the grader cannot read its own answer: {type(error).__name__}: {error}")
     assert isinstance(ask.of, Call)
@@ -170,7 +246,7 @@ def _observation(ask: Ask, header: dict, blobs: list[bytes], before: Observation
     return seen
 
 
-def outputs_of(ask: Ask, header: dict, blobs: list[bytes]) -> list[list[Sharded]]:
+def outputs_of(ask: Ask, header: Mapping[str, Any], blobs: Sequence[bytes]) -> list[list[Sharded]]:
     """The results of each run. Raises BadFrame, and what else takes an answer apart, for what is none."""
     devices = math.prod(ask.mesh.values())
     rest = iter(blobs)
@@ -192,8 +268,8 @@ def outputs_of(ask: Ask, header: dict, blobs: list[bytes]) -> list[list[Sharded]
     return outputs
 
 
-def _seen(ask: Ask, header: dict, blobs: list[bytes], before: Observation | None) -> Observation:
-    outputs = outputs_of(ask, header, blobs)
+def _seen(ask: Ask, ran: Ran, before: Observation | None) -> Observation:
+    header, outputs = ran.header, outputs_of(ask, ran.header, ran.shards)
     if before is not None:
         if isinstance(before.compiled, Schedule):
             outputs = [_laid_out(of_run, before.compiled) for of_run in outputs]

@@ -1,19 +1,21 @@
-"""Which operations of a program matter: asked of a runner when a check wants to know, and judged here.
+"""Which operations of a program matter: a runner changes them when a check wants to know, and this module judges what moves.
 
-A result moves when it moves farther than wrong values can lie within its tolerance, or by a thousandth of its largest value where
-the tolerance is wider, as for 16 bits. Other values lie at most twice as far from an operation's own as those are large
-(``runner.others``), so what is added to a float32 result within its tolerance moves it by no more than twice that, and never
-counts.
+A result counts as moved if it moves farther than wrong values within its tolerance can lie, or by a thousandth of its largest
+value if the tolerance is wider, as for 16 bits. Changed values differ from an operation's own by at most twice their size
+(``runner.others``). So a term that is within the tolerance of a float32 result moves it by at most twice the tolerance, and
+never counts.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from threading import Lock
 from typing import Any, Protocol
 
 from grader.batch.findings import run_fault
+from grader.batch.remembering import POISON, Matters, Store
 from grader.common import poison
 from grader.common.observation import Fault, Observation, Sharded
 from grader.expect.values import lets_pass
@@ -24,81 +26,82 @@ MOST = 1e-3  # of the largest value: in no dtype it takes more. A step of traini
 MOST_DEATHS = 2  # operations without which the program ends its process, or itself never ends
 FAILED = (KeyError, TypeError, ValueError, IndexError)
 
-Moved = Callable[[str, list[int]], Mapping[str, Any] | Fault]
-"""What ``runner.poison.moved`` says of these operations of a kind, or why it is not asked. Raises WorkerDied."""
 
+class Trials(Protocol):
+    """One program, whose operations a runner can change."""
 
-class Kept(Protocol):
-    """What is remembered over runs."""
+    def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
+        """Return what ``runner.poison.moved`` says of these operations of a kind, or why it is not asked.
 
-    def get(self, what: str) -> list[bool] | None: ...
-
-    def put(self, what: str, found: list[bool]) -> None: ...
+        Raises WorkerDied.
+        """
+        ...
 
 
 @dataclass
 class Poisoned:
-    """The poison of one program on one mesh, on the inputs of its first run that is no secret.
+    """The poison of one program on one mesh, on the inputs of its first run that is not hidden.
 
     Args:
         seen: what the program came to.
-        moved: asks a runner.
+        trials: ask a runner.
         seconds: that a run may take.
-        recalled, kept: what was found out before, and where it is kept, by kind.
+        store: remembers what was found.
+        run: the key of the run in the store.
     """
 
     seen: Observation
-    moved: Moved
+    trials: Trials
     seconds: float
-    recalled: Kept | None = None
-    kept: Kept | None = None
-    found: dict[str, list[bool] | Fault] = field(default_factory=dict)
+    store: Store
+    run: bytes = b""
+    found: dict[str, Matters] = field(default_factory=dict)
     lock: Lock = field(default_factory=Lock)
 
     def matter(self, what: str) -> list[bool] | Fault:
+        """Return for each operation of a kind whether it matters, or why that cannot be told."""
         with self.lock:
             if what not in self.found:
-                known = self.recalled.get(what) if self.recalled else None
-                self.found[what] = found = self._tried(what) if known is None else known
-                if self.kept and known is None and not isinstance(found, Fault):
-                    self.kept.put(what, found)
-            return self.found[what]
+                key = self.store.keys.poison(self.run, what)
+                self.found[what] = self.store.get(POISON, key, partial(self._tried, what))
+            found = self.found[what]
+            return found.fault or list(found.each)
 
     @property
     def lasting(self) -> bool:
-        """Whether what was found out is the same every time."""
-        return not any(isinstance(found, Fault) for found in self.found.values())
+        """Whether what was found is the same every time."""
+        return not any(found.fault for found in self.found.values())
 
-    def _tried(self, what: str) -> list[bool] | Fault:
-        """First what no result waits for is left out; what the process dies of when it is changed was needed."""
+    def _tried(self, what: str) -> Matters:
+        """Try the operations that a result waits for. An operation without which the process dies was needed."""
         alive = self._alive(what)
-        left, matters = [n for n, lives in enumerate(alive) if lives], set()
+        left, matters = [n for n, lives in enumerate(alive) if lives], set[int]()
         while left:
             try:
-                answer = self.moved(what, left)
+                answer = self.trials.moved(what, left)
             except WorkerDied as died:
                 phase, _, number = died.phase.partition(" ")
                 if phase != "poisoning" or died.ours or len(matters) == MOST_DEATHS:
-                    return run_fault(died, self.seconds)
+                    return Matters(fault=run_fault(died, self.seconds))
                 matters.add(int(number))
                 left.remove(int(number))
                 continue
             if isinstance(answer, Fault):
-                return answer
+                return Matters(fault=answer)
             if "broken" in answer:
-                return Fault(
-                    "broken", f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"
-                )
-            if "fault" in answer:  # XLA takes the program and not the changed one: then it is not the learner's
-                return alive
+                why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"
+                return Matters(fault=Fault("broken", why))
+            if "fault" in answer:  # XLA compiles the program but not the changed one: not the learner's fault
+                return Matters(alive)
             try:
                 matters |= {
                     n for n, far in zip(left, answer["moved"], strict=True) if self._moves(far, answer["largest"])
                 }
             except FAILED as error:
-                return Fault("broken", f"the grader cannot read its own answer: {type(error).__name__}: {error}")
+                why = f"the grader cannot read its own answer: {type(error).__name__}: {error}"
+                return Matters(fault=Fault("broken", why))
             break
-        return [n in matters for n in range(len(alive))]
+        return Matters([n in matters for n in range(len(alive))])
 
     def _alive(self, what: str) -> list[bool]:
         if self.seen.operations is not None:

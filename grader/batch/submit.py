@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from grader.batch.grade import Grader, versions
+from grader.batch.grade import Grader
+from grader.batch.reporting import versions
 from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.course.config import CourseError

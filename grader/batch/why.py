@@ -88,8 +88,7 @@ def why(
         differs.append(f"versions: {kept.versions} on file, {report.versions} now")
     if differs and name in submission.sources:
         with remembered() as cache:
-            if memory := Grader(course, tier, cache=cache).memory:
-                memory.distrust(submission.sources[name])
+            Grader(course, tier, cache=cache).store.distrust(submission.sources[name])
     lines = list(laid_open(course, name, check, submission.student, answered))
     for one in overrides:
         if one.student == submission.student and one.check in (name, f"{name}/{check}"):

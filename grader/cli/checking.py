@@ -12,7 +12,7 @@ import typer
 from grader.batch.backends import Compiler, Devices
 from grader.batch.begun import graded_if_begun
 from grader.batch.grade import Grader
-from grader.batch.here import Here
+from grader.batch.in_process import InProcess
 from grader.batch.submit import Ready
 from grader.cli.backend import beside_at
 from grader.cli.console import FAILED, UNUSABLE, busy, exit_code, out, points, say, tell, tell_unusable
@@ -121,7 +121,7 @@ def own_grader(
     if hasattr(os, "fork"):
         return Grader(course, tier, devices=devices, compiler=compiler)
     os.environ.update(environment(course.config.devices) | {"PATH": os.environ.get("PATH", "")})
-    return Grader(course, "none", here=Here({}, compiler), compiler=compiler)
+    return Grader(course, "none", here=InProcess({}, compiler), compiler=compiler)
 
 
 def submit_module(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -76,3 +76,12 @@ def fingerprint(source: Source) -> str:
     """SHA-256 of the code; blanks at line ends, empty cells, file and cell names do not count."""
     chunks = ["\n".join(line.rstrip() for line in c.text.split("\n")).strip("\n") for c in source.chunks]
     return hashlib.sha256("\0".join(c for c in chunks if c).encode()).hexdigest()
+
+
+def by_source(submission: Submission, names: Sequence[str]) -> list[tuple[Source | None, list[str]]]:
+    """Return each source with the exercises that it holds; exercises that were not handed in have no source."""
+    found: dict[tuple[Source | None, str], list[str]] = {}
+    for name in dict.fromkeys(names):
+        source = submission.sources.get(name)
+        found.setdefault((source, "" if source else name), []).append(name)
+    return [(source, members) for (source, _), members in found.items()]

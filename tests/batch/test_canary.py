@@ -15,12 +15,12 @@ import pytest
 
 from grader.batch import canary, store
 from grader.batch.canary import CanaryFailed
+from grader.batch.findings import Replies, Reply
 from grader.batch.grade import Grader
-from grader.batch.workers import Collected, Workers
+from grader.batch.workers import Workers
 from grader.common.observation import Fault
 from grader.course.finding import find_course
 from grader.course.loading import Course, load_course
-from grader.judging.seen import Answered
 from grader.wings.gradescope import autograder as gradescope
 from tests.batch.test_grade import NAME, RIGHT, submitted
 from tests.commands import one_line, shardlings
@@ -186,19 +186,19 @@ def test_what_failed_is_not_remembered(broken: Grader, graded: list[str], memory
 def test_a_reader_of_ours_that_fails_stops_the_batch(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on JAX 0.12, whose replica groups could not be read."""
 
-    def unreadable(self: Workers, source: Any, asks: list[Any], *_: Any, **__: Any) -> Collected:
-        return Collected([Answered(ask, Fault("broken", "replica groups cannot be read")) for ask in asks], [])
+    def unreadable(self: Workers, source: Any, asks: list[Any], *_: Any) -> Replies:
+        return Replies((Reply(Fault("broken", "replica groups cannot be read")),) * len(asks))
 
-    monkeypatch.setattr(Workers, "collected", unreadable)
+    monkeypatch.setattr(Workers, "replies", unreadable)
     with pytest.raises(CanaryFailed, match=r"gets \d of 3 points here \(value: .*replica groups cannot be read"):
         canary.prove(grader, [NAME])
 
 
 def test_an_error_of_ours_stops_the_batch(grader: Grader, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fails(self: Workers, *_: Any, **__: Any) -> Collected:
+    def fails(self: Workers, *_: Any) -> Replies:
         raise KeyError("sdy.mesh")
 
-    monkeypatch.setattr(Workers, "collected", fails)
+    monkeypatch.setattr(Workers, "replies", fails)
     with pytest.raises(CanaryFailed, match=r"x1_gather cannot be graded here \(KeyError: 'sdy.mesh'\)"):
         canary.prove(grader, [NAME])
 

@@ -9,8 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from grader.batch import grade
-from grader.batch.grade import AHEAD, Grader
+from grader.batch import grade, reporting
+from grader.batch.grade import Grader
+from grader.batch.pool import AHEAD
 from grader.batch.workers import Workers
 from grader.common.result import Report, Result
 from grader.course.answers import answers
@@ -241,7 +242,7 @@ def test_the_fingerprint_changes_with_each_thing_a_report_depends_on(
     assert of(made(config=f"{COURSE}    deadline: 2030-01-01\n")) == prints["as it is"]  # it lies over the verdicts
     monkeypatch.setattr(grade, "versions", lambda: {"jax": "0"})
     prints["a version"] = of(made())
-    monkeypatch.setattr(grade, "own_digest", lambda: "other code")
+    monkeypatch.setattr(reporting, "own_digest", lambda: "other code")
     prints["our code"] = of(made())
     assert len(set(prints.values())) == len(prints), prints
 
@@ -485,29 +486,3 @@ def test_all_files_of_a_submission_have_one_ceiling(grader: Grader, tmp_path: Pa
         workers.limits = limits
     reasons = [next(r for r in e.results if r.name == "value").reason for e in report.exercises]
     assert reasons[0] == "" and all("used up its time" in reason for reason in reasons[1:])
-
-
-# -- files shared out --------------------------------------------------------------------------
-
-
-@pytest.mark.slow
-def test_workers_that_nobody_waits_for_take_files_of_the_only_submission(tmp_path: Path) -> None:
-    """And it cannot be seen in what is reported: not where files are wrong, crash, or use up what all may cost."""
-    names = [NAME, *(f"x{n}_more" for n in range(2, 7))]
-    course = of_exercises(tmp_path, names)
-    burning = f"import time\n{RIGHT}\nwhile time.process_time() < 4: pass\n"
-    works = [
-        submitted(RIGHT, x2_more=ZEROS, x3_more="import os; os._exit(3)", x4_more=RIGHT, x5_more="1 / 0"),
-        submitted(RIGHT, x2_more=burning, x3_more=burning, x4_more=RIGHT, x5_more=RIGHT, x6_more=ZEROS),
-    ]
-    found = []
-    for jobs in (1, 3):
-        with Grader(course, TIER, jobs) as own:
-            workers = [cast(Workers, w) for w in own.hosts]
-            for one in workers:
-                one.limits = one.limits.model_copy(update={"total_seconds": 3.0})
-            found.append([own.grade(work, names).dumps() for work in works])
-            assert all(one.tracer.process for one in workers)
-            assert own._free.qsize() == jobs
-    assert found[0] == found[1]
-    assert "used up its time" in found[0][1]

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from grader.batch import grade, memory
+from grader.batch import memory, verdicts
+from grader.batch.findings import Ran, Replies, Reply, lasting, reply_of
 from grader.batch.grade import Grader
-from grader.batch.memory import Digest, Forgotten, Memory, remembered
+from grader.batch.keys import Keys
+from grader.batch.memory import remembered
+from grader.batch.remembering import RUNS, TRACES, Store
 from grader.batch.why import why
 from grader.common.cache import Cache
 from grader.common.observation import Fault
@@ -97,13 +101,13 @@ def test_whose_programs_are_the_same_are_judged_once_whatever_they_answer(
         f"{who} {n}": CLASS[who] + answer.format(n) for who in ("ada", "bo", "cy") for n in (1.5, "'3 us'", "'4 hours'")
     }
     texts["dot"] = CLASS["bo"].replace("zeros", "ones") + answer.format(1.5)  # another program, the same answer
-    judged, judge = [], grade.judge_checks
+    judged, judge = [], verdicts.judge_checks
 
     def counted(*about: Any, **public: Any) -> list[Result]:
         judged.append(about)
         return judge(*about, **public)
 
-    monkeypatch.setattr(grade, "judge_checks", counted)
+    monkeypatch.setattr(verdicts, "judge_checks", counted)
     together = reports(course, cache, texts)
     assert len(judged) == 4, "cy's stands one line further down, and what is wrong with bo's stands on no line"
     assert together == reports(course, None, texts)
@@ -183,7 +187,7 @@ def test_why_decides_afresh_and_what_differs_is_not_remembered_again(
 
 
 def test_without_isolation_nothing_is_remembered(course: Course, cache: Cache) -> None:
-    assert Grader(course, "none", cache=cache).memory is None
+    assert Grader(course, "none", cache=cache).store.cache is None
 
 
 def test_the_place_is_named_turned_off_or_the_users_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -203,32 +207,58 @@ def test_the_place_is_named_turned_off_or_the_users_own(tmp_path: Path, monkeypa
 
 CALL, PLAIN, NUMBER = array("f"), cases("g"), question("q")
 ASKS: list[Ask] = [CALL, PLAIN, NUMBER]
-TRUE: list[Any] = [({"program": True}, [b"bytecode"]), ({"values": [{"value": 1}]}, []), ({"raw": 2.5}, [])]
+TRUE: list[Reply] = [
+    Reply(None, {"program": True}, b"bytecode"), Reply(None, {"values": [{"value": 1}]}), Reply(None, {"raw": 2.5}),
+]  # fmt: skip
+OTHER = [Reply(None, {"program": True}, b"another"), *TRUE[1:]]
 
 
 def source(text: str = "x = 1", name: str = "a.py") -> Source:
     return Source(name, (Chunk(name, text),))
 
 
-def kept(made: Memory, replies: list[Any], text: str = "x = 1", notes: list[str] | None = None) -> Any:
-    made.keep(source(text), ASKS, ASKS, replies, notes or [], 0.5)
-    return made.recall(source(text), ASKS, ASKS)
+def never() -> Any:
+    raise AssertionError("it is remembered")
+
+
+class Gone(Exception):
+    pass
+
+
+def gone() -> Any:
+    raise Gone
+
+
+def store(cache: Cache, about: str = "all else") -> Store:
+    return Store(Keys(about), cache)
+
+
+def kept(made: Store, replies: list[Reply], text: str = "x = 1", *, fresh: bool = False) -> Replies:
+    """What a source was traced to, from another process: nothing is held in memory."""
+    own, key = source(text), made.keys.trace(source(text), ASKS)
+    value = Replies(tuple(replies), (), 0.5, ("a.py",), own)
+    (made.afresh() if fresh else made).get(TRACES, key, lambda: value, own)
+    return Store(made.keys, made.cache).get(TRACES, key, gone, own)
 
 
 def test_replies_come_back_as_they_were(cache: Cache) -> None:
-    made = Memory(cache, "all else")
-    found = kept(made, TRUE)
-    assert found.replies[1:] == TRUE[1:] and (found.notes, found.cpu) == ([], 0.5)
-    body, (digest,) = found.replies[0]
-    assert body == {"program": True} and isinstance(digest, Digest) and made.program(digest) == b"bytecode"
-    with pytest.raises(Forgotten):
-        made.program(Digest(bytes(32)))
+    found = kept(store(cache), TRUE)
+    assert list(found.each) == TRUE and (found.notes, found.cpu, found.files) == ((), 0.5, ("a.py",))
+    assert found.each[0].program == b"bytecode"
+
+
+def test_replies_of_which_a_program_is_gone_are_made_again(cache: Cache) -> None:
+    made = store(cache)
+    kept(made, TRUE)
+    cache.drop(made.keys.part(hashlib.sha256(b"bytecode").digest()))
+    with pytest.raises(Gone):
+        store(cache).get(TRACES, made.keys.trace(source(), ASKS), gone, source())
 
 
 @pytest.mark.parametrize("kind", ["missing", "raised", "syntax", "untraceable"])
 def test_faults_of_the_code_are_kept(cache: Cache, kind: str) -> None:
     fault = Fault(kind, "a word", 3, "a.py", "ValueError")
-    assert kept(Memory(cache, ""), [fault, *TRUE[1:]]).replies[0] == fault
+    assert lasting(fault) and kept(store(cache), [Reply(fault), *TRUE[1:]]).each[0].fault == fault
 
 
 @pytest.mark.parametrize(
@@ -239,63 +269,68 @@ def test_faults_of_the_code_are_kept(cache: Cache, kind: str) -> None:
     ],
 )
 def test_faults_of_the_moment_are_not(cache: Cache, fault: Fault) -> None:
-    assert kept(Memory(cache, ""), [TRUE[0], fault, TRUE[2]]) is None
+    assert not lasting(fault)
+    with pytest.raises(Gone):
+        kept(store(cache), [TRUE[0], Reply(fault), TRUE[2]])
 
 
-def test_what_was_stopped_while_it_was_loaded_is_not(cache: Cache) -> None:
-    assert kept(Memory(cache, ""), TRUE, notes=["a.py stopped at line 1: it did not finish"]) is None
+def test_a_source_that_may_act_differently_next_time_is_not(cache: Cache) -> None:
+    with pytest.raises(Gone):
+        kept(store(cache), TRUE, "import random")
 
 
 @pytest.mark.parametrize(
-    "reply",
-    [
-        ({"fault": None}, [b"bytecode"]), ({"replies": []}, []), ({}, [b"one", b"two"]), ({"body": {"x": ["\x00\ud800"]}}, []),
-        ({"raw": float("nan")}, []), ({"raw": 10**400}, []),
-    ],
+    "body", [{"fault": None}, {"replies": []}, {}, {"body": {"x": ["\x00\ud800"]}}, {"raw": float("nan")}, {"raw": 10**400}]
 )  # fmt: skip
-def test_whatever_a_learners_process_says_comes_back_as_it_said_it(cache: Cache, reply: Any) -> None:
-    found = kept(Memory(cache, ""), [TRUE[0], reply, TRUE[2]])
-    assert repr(found.replies[1]) == repr((reply[0], []))
-    of_call = kept(Memory(cache, "another"), [reply, *TRUE[1:]])
-    assert repr(of_call.replies[0][0]) == repr(reply[0]) and len(of_call.replies[0][1]) == len(reply[1][:1])
+def test_whatever_a_learners_process_says_comes_back_as_it_said_it(cache: Cache, body: dict[str, Any]) -> None:
+    found = kept(store(cache), [TRUE[0], reply_of(PLAIN, body, [b"one", b"two"]), TRUE[2]])
+    assert repr(found.each[1].body) == repr(body) and found.each[1].program is None
+    of_call = kept(store(cache, "another"), [reply_of(CALL, body, [b"one", b"two"]), *TRUE[1:]])
+    assert repr(of_call.each[0].body) == repr(body) and of_call.each[0].program == b"one"
 
 
-def test_whatever_is_another_has_another_key(cache: Cache) -> None:
-    made = Memory(cache, "all else")
-    first = kept(made, TRUE).came_to
-    assert Memory(cache, "all other").recall(source(), ASKS, ASKS) is None
-    assert made.recall(source("x = 2"), ASKS, ASKS) is None
-    assert made.recall(source(name="b.py"), ASKS, ASKS) is None
-    assert made.recall(source(), ASKS[:2], ASKS[:2]) is None
-    renamed = [array("h"), *ASKS[1:]]
-    assert made.recall(source(), renamed, renamed) is None
-    other_inputs = [array("f", runs=2), *ASKS[1:]]
-    found = made.recall(source(), other_inputs, other_inputs)
-    assert found and found.came_to[other_inputs[0]] != first[CALL], "the same program, and another run of it"
-    other = kept(made, [({"program": True}, [b"another"]), *TRUE[1:]], text="x = 3").came_to
-    assert first[CALL] != other[CALL] and first[PLAIN] == other[PLAIN]
+def test_any_change_changes_the_key() -> None:
+    keys, answers = Keys("all else"), dict(zip(ASKS, TRUE, strict=True))
+    other_inputs, renamed = [array("f", runs=2), *ASKS[1:]], [array("h"), *ASKS[1:]]
+    traces = [
+        keys.trace(source(), ASKS), Keys("all other").trace(source(), ASKS), keys.trace(source("x = 2"), ASKS),
+        keys.trace(source(name="b.py"), ASKS), keys.trace(source(), ASKS[:2]), keys.trace(source(), renamed),
+    ]  # fmt: skip
+    assert len(set(traces)) == len(traces)
+    assert keys.trace(source(), other_inputs) == traces[0], "the same program, and another run of it"
+    checks = [
+        keys.checks("x", ["a.py"], answers), keys.checks("y", ["a.py"], answers),
+        keys.checks("x", ["a.py"], dict(zip(ASKS, OTHER, strict=True))),
+        keys.checks("x", ["a.py"], dict(zip(other_inputs, TRUE, strict=True))),
+        keys.checks("x", ["b.py"], answers), Keys("all other").checks("x", ["a.py"], answers),
+    ]  # fmt: skip
+    assert len(set(checks)) == len(checks)
+    answered = {**answers, NUMBER: Reply(None, {"raw": 7})}
+    assert keys.checks("x", ["a.py"], answered) == checks[0], "answers to questions are judged each time"
 
 
 def test_the_same_program_with_other_inputs_is_another_run(cache: Cache) -> None:
-    made = Memory(cache, "")
-    two = array("f", runs=2)
-    one, other = made.asked(source(), ASKS, ASKS).inputs[CALL], made.asked(source(), [two], [two]).inputs[two]
-    header = {"outputs": [], "memory": 3, "cpu": 0.1}
-    made.keep_run(one, bytes(32), header, [b"abc", b"abc", b""])
-    assert made.ran(one, bytes(32)) == ({"outputs": [], "memory": 3}, [b"abc", b"abc", b""])
-    assert made.ran(other, bytes(32)) is None and made.ran(one, b"1" * 32) is None
-    assert Memory(cache, "").ran(one, bytes(32)) == ({"memory": 3, "outputs": []}, [b"abc", b"abc", b""])
+    made, two = store(cache), array("f", runs=2)
+    one, other = (made.keys.run(ask, ["a.py"], b"program") for ask in (CALL, two))
+    assert len({one, other, made.keys.run(CALL, ["a.py"], b"another"), made.keys.run(CALL, ["b.py"], b"program")}) == 4
+    ran = Ran({"outputs": [], "memory": 3, "cpu": 0.1}, [b"abc", b"abc", b""])
+    assert made.get(RUNS, one, lambda: ran) == ran
+    again = store(cache).get(RUNS, one, never)
+    assert (again.header, again.shards) == ({"outputs": [], "memory": 3}, [b"abc", b"abc", b""])
 
 
 @pytest.mark.parametrize("header", [{"fault": {"kind": "compile"}}, {"broken": "it"}, {"outputs": [], "broken": "it"}])
 def test_what_no_program_came_to_is_found_anew(cache: Cache, header: dict[str, Any]) -> None:
-    made = Memory(cache, "")
-    made.keep_run(b"ask", bytes(32), header, [])
-    assert made.ran(b"ask", bytes(32)) is None
+    made = store(cache)
+    made.get(RUNS, b"run", lambda: Ran(header))
+    with pytest.raises(Gone):
+        made.get(RUNS, b"run", gone)
 
 
 def test_a_source_that_does_something_else_is_never_remembered_again(cache: Cache) -> None:
-    made = Memory(cache, "")
-    assert kept(made, TRUE) and kept(made, TRUE)
-    assert kept(made, [({"program": True}, [b"another"]), *TRUE[1:]]) is None
-    assert kept(made, TRUE) is None
+    made = store(cache)
+    assert kept(made, TRUE) and kept(made, TRUE, fresh=True)
+    with pytest.raises(Gone):
+        kept(made, OTHER, fresh=True)
+    with pytest.raises(Gone):
+        kept(made, TRUE)

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from grader.batch.findings import run_fault
-from grader.batch.memory import Memory
+from grader.batch.keys import Keys
 from grader.batch.poison import MOST_DEATHS, Poisoned
+from grader.batch.remembering import Store
 from grader.batch.workers import Workers
 from grader.common.cache import Cache
 from grader.common.observation import Fault, Observation
@@ -29,7 +30,7 @@ class Asked:
         self.far, self.deadly, self.more = far, deadly, more
         self.asked: list[list[int]] = []
 
-    def __call__(self, what: str, numbers: list[int]) -> Any:
+    def moved(self, what: str, numbers: list[int]) -> Any:
         self.asked.append(list(numbers))
         for number in numbers:
             if number in self.deadly:
@@ -39,10 +40,22 @@ class Asked:
         return {"largest": [2.0], "moved": [[self.far.get(n, 0.0)] for n in numbers]} | self.more
 
 
-def poisoned(asked: Any, count: int = 3, dtype: str = "float32", **more: Any) -> Poisoned:
+class Says:
+    """A runner that always answers the same, or raises it."""
+
+    def __init__(self, answer: Any) -> None:
+        self.answer = answer
+
+    def moved(self, what: str, numbers: list[int]) -> Any:
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return self.answer
+
+
+def poisoned(asked: Any, count: int = 3, dtype: str = "float32") -> Poisoned:
     result = sharded(np.full((8, 4), 2.0), ("x",), dtype=dtype)
     talks = [collective("permute", "x", number=n) for n in range(count)]
-    return Poisoned(Observation([[result]], talks, 0), asked, 60, **more)
+    return Poisoned(Observation([[result]], talks, 0), asked, 60, Store(Keys(None)))
 
 
 @pytest.mark.parametrize(
@@ -88,20 +101,17 @@ def test_a_program_that_dies_of_everything_is_the_learners_fault() -> None:
 
 
 def test_whose_fault_it_is_that_nothing_can_be_said() -> None:
-    def dies(what: str, numbers: list[int]) -> Any:
-        raise WorkerDied("died", "no room", "compiling")
-
-    ours = poisoned(dies).matter(COLLECTIVES)
+    ours = poisoned(Says(WorkerDied("died", "no room", "compiling"))).matter(COLLECTIVES)
     assert isinstance(ours, Fault) and ours.kind == "broken"
     for answer in ({"broken": "ValueError: x"}, {"largest": [2.0]}, {"largest": [2.0], "moved": [[1.0]]}):
-        found = poisoned(lambda *_, a=answer: a).matter(COLLECTIVES)
+        found = poisoned(Says(answer)).matter(COLLECTIVES)
         assert isinstance(found, Fault) and found.kind == "broken", answer
     late = Fault("timeout", "all programs together did not finish within 180 s")
-    assert poisoned(lambda *_: late).matter(COLLECTIVES) == late
+    assert poisoned(Says(late)).matter(COLLECTIVES) == late
 
 
 def test_a_program_that_xla_takes_only_unchanged_is_not_refused() -> None:
-    found = poisoned(lambda *_: {"fault": {"kind": "compile", "message": "XLA cannot compile it"}}).matter(COLLECTIVES)
+    found = poisoned(Says({"fault": {"kind": "compile", "message": "XLA cannot compile it"}})).matter(COLLECTIVES)
     assert found == [True, True, True]
 
 
@@ -126,15 +136,15 @@ def course(tmp_path: Path) -> Course:
 
 
 @pytest.fixture
-def memory(tmp_path: Path) -> Iterator[Memory]:
+def store(tmp_path: Path) -> Iterator[Store]:
     with Cache(tmp_path / "store", 1 << 26) as cache:
-        yield Memory(cache, "these tests")
+        yield Store(Keys("these tests"), cache)
 
 
 def test_a_worker_is_asked_when_somebody_wants_to_know_and_never_again(
-    course: Course, memory: Memory, monkeypatch: pytest.MonkeyPatch
+    course: Course, store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    workers = Workers(course, TIER, memory=memory)
+    workers = Workers(course, TIER, store=store)
     run, told = workers.runners[0].run_or_try_again, []
 
     def ran(*about: Any, **more: Any) -> Any:

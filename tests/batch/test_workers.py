@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from grader.batch import findings as replies
-from grader.batch.here import Here
-from grader.batch.workers import Runs, Spent, Workers
+from grader.batch.findings import OTHER_KIND, Ran, Reply
+from grader.batch.in_process import InProcess
+from grader.batch.running import Runs
+from grader.batch.tracing import Cost
+from grader.batch.workers import Workers
 from grader.common.observation import Fault, Observation, Outcome
 from grader.course.loading import Course, load_course
 from grader.exercise import Call, Cases, Quantity, Question, Task, normal
@@ -79,7 +83,7 @@ def impatient(course: Course) -> Iterator[Workers]:
     made.close()
 
 
-def findings(workers: Workers | Here, text: str, *asks: Ask) -> list[Finding]:
+def findings(workers: Workers, text: str, *asks: Ask) -> list[Finding]:
     answered, _ = workers.collect(source(text), list(asks))
     assert [a.ask for a in answered] == list(asks)
     return [a.finding for a in answered]
@@ -172,6 +176,14 @@ def test_a_task_that_cannot_be_interrupted_is_killed(impatient: Workers) -> None
     assert values(good) == [1]
 
 
+def test_no_exercise_of_a_notebook_knows_the_hidden_cases_of_another_while_it_can_report(workers: Workers) -> None:
+    """Caused: the first exercise remembers its arguments, the second returns them."""
+    hidden = replace(cases("a", {"n": 41}), secret=True)
+    text = "known = []\ndef a(n):\n    known.append(n)\n    return n\ndef b(): return known\n"
+    shown, _, told = findings(workers, text, cases("a", {"n": 1}), hidden, cases("b"))
+    assert values(shown) == [1] and values(told) == [[1]]
+
+
 def test_what_stopped_a_cell_is_a_note(workers: Workers) -> None:
     answered, notes = workers.collect(source("x = 1", "y = 1\n1 / 0", "def a(): return x"), [cases("a")])
     assert notes == ["cell 2 stopped at line 2: ZeroDivisionError: division by zero"]
@@ -244,10 +256,6 @@ def test_a_program_that_was_not_traced_is_refused(workers: Workers) -> None:
 # -- replies, one by one -----------------------------------------------------------------------
 
 
-def never(program: bytes) -> Any:
-    raise AssertionError("nothing is run")
-
-
 @pytest.mark.parametrize(
     ("ask", "body"),
     [
@@ -261,12 +269,10 @@ def never(program: bytes) -> Any:
         (cases("a"), {"raw": 1}),
         (cases("a"), {"program": True}),
         (question("q"), {"values": [{"value": 1}]}),
-        (array(), {"program": True}),
-        (array(), {"values": [{"value": 1}]}),
     ],
 )
 def test_an_answer_of_another_kind_is_refused(ask: Ask, body: dict) -> None:
-    assert replies.decoded(ask, body, [], never) == Fault("refused", "the answer is not of the kind that was asked for")
+    assert replies.plain_values(ask, body) == Fault("refused", "the answer is not of the kind that was asked for")
 
 
 def test_a_fault_keeps_what_is_plain_and_never_says_that_we_broke() -> None:
@@ -290,21 +296,21 @@ def test_a_fault_has_one_of_the_known_kinds() -> None:
     ],
 )  # fmt: skip
 def test_an_error_is_cut_to_size(error: dict, outcome: Outcome) -> None:
-    assert replies.decoded(cases("a"), {"values": [error]}, [], never) == [outcome]
+    assert replies.plain_values(cases("a"), {"values": [error]}) == [outcome]
 
 
-def run_reply(**changed: Any) -> tuple[dict, list[bytes]]:
+def run_reply(**changed: Any) -> Ran:
     slices = [[[2 * i, 2 * i + 2], [0, 4]] for i in range(4)]
     header = {
         "outputs": [[{"shape": [8, 4], "dtype": "float32", "slices": slices}]], "program": "0",
         "collectives": [{"kind": "permute", "axes": ["x"], "bytes": 8, "sent": 8}], "memory": 1, "flops": 2, "dot_flops": 2, "mapped": True,
         "operations": None,
     }  # fmt: skip
-    return header | changed, [bytes(32)] * 4
+    return Ran(header | changed, [bytes(32)] * 4)
 
 
 def test_an_observation_is_read() -> None:
-    found = replies.decoded(array(), {"program": True}, [b""], lambda program: run_reply())
+    found = replies.observed(array(), run_reply())
     assert isinstance(found, Observation)
     assert found.outputs[0][0].spec == ("x",) and found.collectives[0].axes == ("x",) and found.flops == 2
 
@@ -325,13 +331,13 @@ def test_an_observation_is_read() -> None:
 )
 def test_an_observation_that_does_not_fit_is_our_own_fault(changed: dict) -> None:
     """It comes from the runner, where no learner's Python is."""
-    found = replies.decoded(array(), {"program": True}, [b""], lambda program: run_reply(**changed))
+    found = replies.observed(array(), run_reply(**changed))
     assert isinstance(found, Fault) and found.kind == "broken"
     assert found.message.startswith("the grader cannot read its own answer: ")
 
 
 def test_what_fails_in_the_runners_own_code_is_our_own_fault() -> None:
-    found = replies.decoded(array(), {"program": True}, [b""], lambda program: ({"broken": "KeyError: 'x'"}, []))
+    found = replies.observed(array(), Ran({"broken": "KeyError: 'x'"}))
     assert found == Fault("broken", "the grader failed while it ran this program: KeyError: 'x'")
 
 
@@ -340,16 +346,17 @@ def test_gradients_that_are_not_there_are_refused(given: int) -> None:
     """Whoever writes the program's bytes may leave them out: judging raised then, and no check of theirs was judged."""
     call = Call(Task("f", "array", unused), {"a": A, "b": A}, {}, ({"x": 4},), {}, {}, wrt=("a", "b"), cotangent=A)
     ask = Ask(call, {"x": 4}, {}, [{name: A.sample({}, rng("s", name)) for name in ("a", "b", "cotangent")}])
-    header, shards = run_reply()
-    found = replies.decoded(
-        ask, {"program": True}, [b""], lambda p: (header | {"outputs": [header["outputs"][0] * given]}, shards * given)
-    )
+    ran = run_reply()
+    outputs = [ran.header["outputs"][0] * given]
+    found = replies.observed(ask, Ran({**ran.header, "outputs": outputs}, [*ran.shards] * given))
     assert found == Fault("refused", "the program does not give the results and gradients that were asked for")
 
 
-def test_a_reply_without_a_program_is_refused() -> None:
-    found = replies.decoded(array(), {"program": True}, [], never)
-    assert found == Fault("refused", "the answer is not of the kind that was asked for")
+@pytest.mark.parametrize("body", [{"program": True}, {"values": [{"value": 1}]}])
+def test_a_reply_without_a_program_is_refused(workers: Workers, body: dict) -> None:
+    ask = array()
+    reply = replies.reply_of(ask, body, [])
+    assert Runs(workers, [], Cost(workers.limits)).findings([ask], reply) == {ask: OTHER_KIND}
 
 
 def died(stderr: str, phase: str = "executing") -> WorkerDied:
@@ -387,7 +394,7 @@ def test_a_notebooks_own_functions_are_asked(devices: int) -> None:
     space: dict[str, Any] = {"q": 3}
     exec(compile("def f(a, *, mesh):\n    return a * 2\ndef g(n):\n    return 1 / n\n", "cell", "exec"), space)
     ask = array()
-    answered, notes = Here(space).collect(Source("this notebook", ()), [ask, cases("g", {"n": 0}), question("q")])
+    answered, notes = InProcess(space).collect(Source("this notebook", ()), [ask, cases("g", {"n": 0}), question("q")])
     seen, failed, answer = (a.finding for a in answered)
     assert isinstance(seen, Observation) and (seen.outputs[0][0].value == ask.inputs[0]["a"] * 2).all()
     assert isinstance(failed, list) and (failed[0].error, failed[0].line) == ("ZeroDivisionError", 4)
@@ -395,14 +402,14 @@ def test_a_notebooks_own_functions_are_asked(devices: int) -> None:
 
 
 def test_what_a_notebook_lacks_is_missing(devices: int) -> None:
-    ((answered,), _) = Here({}).collect(Source("this notebook", ()), [array("g")])
+    ((answered,), _) = InProcess({}).collect(Source("this notebook", ()), [array("g")])
     assert answered.finding == Fault("missing", "g is not defined")
 
 
 def test_here_reads_a_file_as_workers_do(devices: int, workers: Workers) -> None:
     text = "def f(a, *, mesh):\n    return a + undefined\ndef g(n):\n    raise KeyError(n)\n"
     asks = [array(), cases("g", {"n": 1}), cases("h")]
-    assert findings(Here({}), text, *asks) == findings(workers, text, *asks)
+    assert findings(InProcess({}), text, *asks) == findings(workers, text, *asks)
 
 
 # -- the process that runs programs ------------------------------------------------------------
@@ -420,11 +427,10 @@ def test_the_process_that_runs_programs_gets_no_source(workers: Workers, monkeyp
 
 def test_all_programs_of_a_submission_have_one_ceiling(workers: Workers) -> None:
     """What is run after it was reached is told so, and not run."""
-    runs = Runs(workers, [], Spent())
-    runs.spent.running = workers.limits.total_run_seconds + 1
+    runs = Runs(workers, [], Cost(workers.limits, running=workers.limits.total_run_seconds + 1))
     one, another = array(), array("g")
     over = Fault("timeout", "all programs together did not finish within 180 s")
-    assert runs.findings([one, another], {}, [b"no program"]) == {one: over, another: over}
+    assert runs.findings([one, another], Reply(program=b"no program")) == {one: over, another: over}
 
 
 def test_limits_are_the_courses(workers: Workers, impatient: Workers) -> None:

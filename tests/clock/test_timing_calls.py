@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from grader.batch.findings import decoded
+from grader.batch.findings import Ran, observed
 from grader.common.observation import Observation
 from grader.course.config import CourseError
 from grader.course.loading import Course
@@ -63,7 +63,7 @@ def answered(ask: Ask, task: Any = None) -> Answered:
     """Traced and read here, in one process."""
     request = ask.for_tracer([])
     code = lower(task or ask.of.task.fn, request)  # type: ignore[union-attr]
-    return Answered(ask, decoded(ask, {"program": True}, [code], lambda p: execution.execute(request, p, ask.arrays())))
+    return Answered(ask, observed(ask, Ran(*execution.execute(request, code, ask.arrays()))))
 
 
 def test_a_timing_call_is_asked_without_data_and_nothing_of_it_is_secret(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 from grader.batch import explaining
 from grader.batch.grade import Grader
-from grader.batch.here import Here
+from grader.batch.in_process import InProcess
 from grader.course.finding import course_around
 from grader.intake.submission import Source
 from grader.notebook import in_notebook, show_html
@@ -55,5 +55,5 @@ def compiled(
     exercise, task = explaining.chosen(course, name)
     asks = chips.asked(course, exercise, task, place, mesh, dims).asks
     compiler = Compiler(course, "none", place)
-    with Grader(course, "none", here=Here(namespace, compiler), compiler=compiler) as grader:
+    with Grader(course, "none", here=InProcess(namespace, compiler), compiler=compiler) as grader:
         return chips.on_chips(grader, Source("this notebook", ()), asks, place)[0]

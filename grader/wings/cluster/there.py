@@ -19,8 +19,9 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from grader.batch import canary
-from grader.batch.grade import Grader, own_digest, versions
+from grader.batch.grade import Grader
 from grader.batch.memory import MOST
+from grader.batch.reporting import own_digest, versions
 from grader.common.cache import Cache
 from grader.sandbox import needs
 from grader.sandbox.tiers import TIERS, available, best_tier

@@ -1,0 +1,66 @@
+"""Grade in this very process: for one's own notebook, and where there is no fork. No limits, no isolation."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from grader.batch.backends import Compiler
+from grader.batch.findings import Ran, Replies, load_notes, reply_of
+from grader.batch.keys import Keys
+from grader.batch.remembering import Store
+from grader.batch.workers import Workers, with_compiled
+from grader.course.config import Limits
+from grader.intake.submission import Source
+from grader.judging.plan import Ask
+
+NO_LIMIT = 3600.0
+
+
+class InProcess(Workers):
+    """Traces and runs in this process.
+
+    Args:
+        namespace: what a source without chunks stands for: the notebook's own definitions.
+        compiler: compiles every program that was not refused.
+    """
+
+    def __init__(self, namespace: dict[str, Any], compiler: Compiler | None = None) -> None:
+        self.namespace, self.compiler = namespace, compiler
+        self.limits = Limits(**dict.fromkeys(("trace_seconds", "total_seconds", "run_seconds"), NO_LIMIT))
+        self.runners, self.devices, self.store = [], None, Store(Keys(None))
+
+    @property
+    def processes(self) -> list[Any]:
+        return []
+
+    def replies(self, source: Source, asks: Sequence[Ask], seconds: float) -> Replies:
+        """Load the source here and answer all asks."""
+        from grader.learner.answering import answer
+        from grader.learner.loading import load
+        from grader.learner.tolerance import tolerant_jax
+
+        chunks = [[c.name, c.text] for c in source.chunks]
+        with tolerant_jax():
+            program = load({"name": source.name, "chunks": chunks}, NO_LIMIT)
+            if not chunks:
+                program.space.update(self.namespace)
+                program.files = {f.__code__.co_filename: "" for f in self.namespace.values() if hasattr(f, "__code__")}
+            files, ends = list(program.files), dict(source.ends)
+            requests = [ask.for_tracer(files) | {"after": ends.get(ask.exercise)} for ask in asks]
+            answers = [answer(request, program, NO_LIMIT) for request in requests]
+        each = tuple(reply_of(ask, *one) for ask, one in zip(asks, answers, strict=True))
+        return Replies(each, tuple(load_notes(program.faults)), 0.0, tuple(files))
+
+    def ran(self, ask: Ask, request: dict[str, Any], program: bytes) -> Ran:
+        """Run a program on the inputs of an ask."""
+        from grader.runner.execution import execute
+
+        header, shards = execute(request, program, ask.arrays())
+        return Ran(with_compiled(self.compiler, header, request, program, ask), shards)
+
+    def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]:
+        """Run a program with some of its operations changed."""
+        from grader.runner.poison import moved
+
+        return moved(request, program, ask.arrays(), *poison)[0]

@@ -1,0 +1,270 @@
+"""What is remembered over runs, by content: one store, ``Store.get(kind, key, make)``.
+
+| kind | key | value |
+|---|---|---|
+| ``TRACES`` | a source and all requests | its replies, notes and CPU seconds |
+| ``RUNS`` | a program, an ask and its inputs | the runner's answer |
+| ``POISON`` | a run and a kind of operation | which of these operations matter |
+| ``CHECKED`` | all replies to an exercise's asks, and the exercise | the results of its checks |
+
+``keys`` makes the keys. Only the grader's own process reads or writes the store, and it runs
+nobody's code. A learner's process fills only the entry of its own source, with its own replies, as it fills its own report.
+
+A value is kept only if a fresh run would give the same: no reply that ended by time, memory, a signal or the machine's files,
+no fault of ours, no source that did not load or that could act differently next time (``intake.chance``). If a fresh run
+gives something else all the same, the source is never remembered again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from io import BytesIO
+from threading import Lock
+from typing import Any, Generic, TypeVar
+
+from cachetools import LRUCache
+from pydantic import BaseModel, ValidationError
+
+from grader.batch.findings import Ran, Replies, Reply
+from grader.batch.keys import Keys
+from grader.common.cache import Cache
+from grader.common.observation import Fault
+from grader.common.result import Evidence, Result
+from grader.intake.chance import repeatable
+from grader.intake.submission import Source
+from grader.wire import frames
+
+T = TypeVar("T")
+
+
+class Checked(BaseModel, frozen=True):
+    """What the checks of an exercise say, before its weight, and what they looked at.
+
+    Attributes:
+        lasting: nothing that decided ended by time or memory.
+    """
+
+    results: list[Result]
+    evidence: list[Evidence]
+    lasting: bool = True
+
+
+@dataclass(frozen=True)
+class Matters:
+    """Which operations of a kind matter in a program, or why that cannot be told."""
+
+    each: Sequence[bool] = ()
+    fault: Fault | None = None
+
+
+@dataclass(frozen=True)
+class Parts:
+    """Bytes that several values share, by their content."""
+
+    cache: Cache
+    keys: Keys
+
+    def put(self, data: bytes) -> str:
+        """Keep the bytes, and return their name."""
+        digest = hashlib.sha256(data).digest()
+        self.cache.put(self.keys.part(digest), zlib.compress(data, 1))
+        return digest.hex()
+
+    def get(self, name: str) -> bytes | None:
+        """Return the bytes, or None if they are gone."""
+        found = self.cache.get(self.keys.part(bytes.fromhex(name)))
+        return None if found is None else zlib.decompress(found)
+
+
+@dataclass(frozen=True)
+class Kind(Generic[T]):
+    """One kind of value.
+
+    Attributes:
+        pack: the value as bytes; None if a fresh run could give another value.
+        unpack: the value; None if a part of it is gone.
+        size: about how many bytes a value takes in memory.
+        most: how many bytes are held in memory.
+    """
+
+    name: str
+    pack: Callable[[T, Parts], bytes | None]
+    unpack: Callable[[bytes, Parts], T | None]
+    size: Callable[[T], int]
+    most: int
+
+
+@dataclass(frozen=True)
+class Store:
+    """Values by key. Any thread may use it.
+
+    Args:
+        keys: makes the keys.
+        cache: where values are kept over runs; None: nothing is remembered.
+        reads: False: each value is made anew, and kept.
+    """
+
+    keys: Keys
+    cache: Cache | None = None
+    reads: bool = True
+    _held: dict[str, LRUCache[bytes, Any]] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+
+    def get(self, kind: Kind[T], key: bytes, make: Callable[[], T], source: Source | None = None) -> T:
+        """Return the value of a key; ``make`` makes it if it is not remembered.
+
+        Args:
+            source: whose value it is. If it ever gives two values, it is never remembered again.
+        """
+        if self.cache is None or (source is not None and self.cache.get(self.keys.source(source)) is not None):
+            return make()
+        known = self._known(kind, key) if self.reads else None
+        if known is not None:
+            return known
+        value = make()
+        self._keep(kind, key, value, source)
+        return value
+
+    def distrust(self, source: Source) -> None:
+        """Never remember this source again."""
+        if self.cache is not None:
+            self.cache.put(self.keys.source(source), b"")
+
+    def afresh(self) -> Store:
+        """Return this store as one in which nothing is looked up."""
+        return Store(self.keys, self.cache, False, self._held, self._lock)
+
+    def _known(self, kind: Kind[T], key: bytes) -> T | None:
+        assert self.cache is not None
+        with self._lock:
+            held = self._of(kind).get(key)
+        if held is not None:
+            return held
+        kept = self.cache.get(key)
+        value = None if kept is None else kind.unpack(zlib.decompress(kept), Parts(self.cache, self.keys))
+        if value is not None:
+            self._hold(kind, key, value)
+        return value
+
+    def _keep(self, kind: Kind[T], key: bytes, value: T, source: Source | None) -> None:
+        assert self.cache is not None
+        packed = kind.pack(value, Parts(self.cache, self.keys))
+        if packed is None:
+            return
+        before = self._known(kind, key) if source is not None else None
+        if source is not None and before is not None and before != value:
+            self.distrust(source)
+            return
+        self.cache.put(key, zlib.compress(packed, 1))
+        self._hold(kind, key, value)
+
+    def _hold(self, kind: Kind[T], key: bytes, value: T) -> None:
+        held = self._of(kind)
+        with self._lock:
+            if kind.size(value) <= held.maxsize:
+                held[key] = value
+
+    def _of(self, kind: Kind[T]) -> LRUCache[bytes, Any]:
+        return self._held.setdefault(kind.name, LRUCache(kind.most, kind.size))
+
+
+# -- replies of a source -----------------------------------------------------------------------
+
+
+def _pack_replies(value: Replies, parts: Parts) -> bytes | None:
+    if not value.lasting or value.source is None or not repeatable(value.source):
+        return None
+    each = [
+        {"reply": reply.text, "program": None if reply.program is None else parts.put(reply.program)}
+        for reply in value.each
+    ]
+    return json.dumps({"each": each, "cpu": value.cpu, "files": value.files}).encode()
+
+
+def _unpack_replies(data: bytes, parts: Parts) -> Replies | None:
+    value = json.loads(data)
+    each = [_reply(one, parts) for one in value["each"]]
+    whole = [reply for reply in each if reply is not None]
+    return Replies(tuple(whole), (), value["cpu"], tuple(value["files"])) if len(whole) == len(each) else None
+
+
+def _reply(packed: Mapping[str, Any], parts: Parts) -> Reply | None:
+    reply, name = json.loads(packed["reply"]), packed["program"]
+    if "fault" in reply:
+        return Reply(Fault(**reply["fault"]))
+    program = None if name is None else parts.get(name)
+    return Reply(None, reply["body"], program) if name is None or program is not None else None
+
+
+def _size_of_replies(value: Replies) -> int:
+    return 1000 + sum(len(reply.text) + len(reply.program or b"") for reply in value.each)
+
+
+# -- runs --------------------------------------------------------------------------------------
+
+
+def _pack_run(value: Ran, parts: Parts) -> bytes | None:
+    header = value.header
+    if "outputs" not in header or "broken" in header or "fault" in header:
+        return None
+    facts = {k: v for k, v in header.items() if k not in ("outputs", "cpu", "blobs")}
+    unique: dict[bytes, int] = {}
+    order = [unique.setdefault(blob, len(unique)) for blob in value.shards]
+    results = frames.pack({"outputs": header["outputs"], "order": order}, list(unique))
+    return json.dumps([parts.put(frames.pack(facts)), parts.put(results)]).encode()
+
+
+def _unpack_run(data: bytes, parts: Parts) -> Ran | None:
+    facts, results = (parts.get(name) for name in json.loads(data))
+    if facts is None or results is None:
+        return None
+    header, _ = frames.read_frame(BytesIO(facts).read)
+    outputs, unique = frames.read_frame(BytesIO(results).read)
+    order = outputs.pop("order")
+    return Ran(header | outputs, [unique[i] for i in order])
+
+
+def _size_of_run(value: Ran) -> int:
+    return 4096 + len(value.header.get("operations") or "") + sum(map(len, set(value.shards)))
+
+
+# -- which operations matter -------------------------------------------------------------------
+
+
+def _pack_matters(value: Matters, parts: Parts) -> bytes | None:
+    return None if value.fault is not None else bytes(value.each)
+
+
+def _unpack_matters(data: bytes, parts: Parts) -> Matters:
+    return Matters([byte == 1 for byte in data])
+
+
+# -- results of checks -------------------------------------------------------------------------
+
+
+def _pack_checked(value: Checked, parts: Parts) -> bytes | None:
+    """None, too, for a value that would come back changed, such as one with half a surrogate pair."""
+    if not value.lasting or any(r.status == "broken" for r in value.results):
+        return None
+    text = json.dumps(value.model_dump(mode="json"))
+    again = _unpack_checked(text.encode(), parts)
+    if again is None or again != value or json.dumps(again.model_dump(mode="json")) != text:
+        return None
+    return text.encode()
+
+
+def _unpack_checked(data: bytes, parts: Parts) -> Checked | None:
+    try:
+        return Checked.model_validate_json(data)
+    except ValidationError:
+        return None
+
+
+TRACES: Kind[Replies] = Kind("trace", _pack_replies, _unpack_replies, _size_of_replies, 8 << 20)
+RUNS: Kind[Ran] = Kind("run", _pack_run, _unpack_run, _size_of_run, 32 << 20)
+POISON: Kind[Matters] = Kind("poison", _pack_matters, _unpack_matters, lambda value: 100, 1 << 20)
+CHECKED: Kind[Checked] = Kind("checked", _pack_checked, _unpack_checked, lambda value: 1, 1000)

@@ -1,0 +1,161 @@
+"""Report: results in, an exercise's part of a report and the whole report out, with all that they depend on."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+
+import grader
+from grader.common.result import Evidence, ExerciseReport, Report, Result
+from grader.course.loading import Course
+from grader.intake.pseudonyms import pseudonym_of
+from grader.intake.submission import Submission
+from grader.intake.submission import fingerprint as source_digest
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What was judged of one exercise, before its weight.
+
+    Attributes:
+        evidence: programs and inputs that decided.
+        notes: what stopped the source while it was loaded.
+    """
+
+    name: str
+    results: Sequence[Result]
+    evidence: Sequence[Evidence]
+    notes: Sequence[str]
+
+
+def exercise_report(basis: Basis, submission: Submission, judged: Judged, *, public: bool) -> ExerciseReport:
+    """Return one exercise's part of a report."""
+    course, source = basis.course, submission.sources.get(judged.name)
+    exercise, weight = course.exercise(judged.name), course.weight(judged.name)
+    results = [r.model_copy(update={"points": r.points * weight, "earned": r.earned * weight}) for r in judged.results]
+    return ExerciseReport(
+        exercise=judged.name,
+        module=exercise.module,
+        title=exercise.title,
+        points=total(r.points for r in results),
+        earned=total(r.earned for r in results),
+        pending=total(r.points for r in results if r.waits),
+        results=results,
+        notes=list(judged.notes),
+        handed_in=source is not None,
+        evidence=list(judged.evidence),
+        pseudonym=pseudonym_of(source) if source else "",
+        extension=exercise.extension,
+        basis={} if public else basis.of(submission, judged.name),
+    )
+
+
+def report(
+    basis: Basis, submission: Submission, exercises: list[ExerciseReport], notes: Sequence[str], *, public: bool
+) -> Report:
+    """Return a submission's report.
+
+    Args:
+        notes: on the submission as a whole, beside its own.
+    """
+    counted = [e for e in exercises if not basis.course.exercise(e.exercise).extension]
+    return Report(
+        student=submission.student,
+        course=basis.course.config.name,
+        versions=dict(basis.versions),
+        isolation=basis.isolation,
+        backend=basis.backend,
+        fingerprint=basis.fingerprint(submission, [e.exercise for e in exercises], public=public),
+        points=total(e.points for e in counted),
+        earned=total(e.earned for e in exercises),
+        pending=total(e.pending for e in exercises),
+        exercises=exercises,
+        notes=[*submission.notes, *notes],
+    )
+
+
+def note_of_devices(devices: str, exercises: Iterable[ExerciseReport]) -> str:
+    """Return how much of a report was judged on devices that are not simulated."""
+    results = [r for e in exercises for r in e.results]
+    every, seen = total(r.points for r in results), total(r.points for r in results if not r.unjudged)
+    return f"{devices}: judged {seen:g} of {every:g} points here"
+
+
+def total(points: Iterable[float]) -> float:
+    """Return a sum of points without the noise of floats."""
+    return round(float(sum(points)), 6)
+
+
+# -- what a report depends on -------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Basis:
+    """What the reports of one grader depend on.
+
+    Attributes:
+        versions: of all that a verdict depends on.
+        isolation: of learners' processes.
+        backend: where programs are judged: ``cpu``, or other devices or a compiler beside it.
+    """
+
+    course: Course
+    versions: Mapping[str, str]
+    isolation: str
+    backend: str
+    _digests: dict[tuple[str, ...], str] = field(default_factory=dict)
+
+    def fingerprint(self, submission: Submission, names: Sequence[str], *, public: bool) -> str:
+        """Return SHA-256 over all that the report depends on."""
+        parts = [
+            submission.student,
+            submission.digest,
+            self.digest(names),
+            names,
+            self.versions,
+            own_digest(),
+            self.isolation,
+            public,
+        ]
+        parts += [self.backend] if self.backend != "cpu" else []
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+    def of(self, submission: Submission, name: str) -> dict[str, str]:
+        """Return what one exercise is graded with, so that a regrade can say what changed."""
+        source = submission.sources.get(name)
+        digests = {
+            "submission": source_digest(source) if source else "",
+            "course": self.digest([name]),
+            "grader": own_digest(),
+        }
+        return {
+            **{part: value[:16] for part, value in digests.items()},
+            "versions": ", ".join(f"{package} {version}" for package, version in self.versions.items()),
+            "isolation": self.isolation,
+            **({"backend": self.backend} if self.backend != "cpu" else {}),
+        }
+
+    def digest(self, names: Sequence[str]) -> str:
+        """Return the course's digest for these exercises; a course stays as it was loaded."""
+        if tuple(names) not in self._digests:
+            self._digests[tuple(names)] = self.course.digest(list(names))
+        return self._digests[tuple(names)]
+
+
+@cache
+def own_digest() -> str:
+    """Return SHA-256 over this package's code: a verdict of other code is not kept."""
+    files = sorted(Path(grader.__file__).parent.rglob("*.py"))
+    return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
+
+
+@cache
+def versions() -> dict[str, str]:
+    """Return the versions of all that a verdict depends on."""
+    found = {name: importlib.metadata.version(name) for name in ("jax", "jaxlib", "numpy", "pint")}
+    return {"shardlings": grader.__version__, **found}

@@ -1,0 +1,166 @@
+"""Run: the replies of a source in, findings out. Programs run in a confined process that holds no learner's Python.
+
+If a worker dies twice over a learner's program, it then tries a program of ours: only if that fails, too, is it our fault.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from grader.batch.backends import Devices, stuck, unseen
+from grader.batch.findings import OTHER_KIND, Ran, Reply, observed, plain_values, run_fault
+from grader.batch.poison import Poisoned
+from grader.batch.remembering import RUNS, Store
+from grader.batch.tracing import Cost, Trace, traced_of
+from grader.common.observation import Fault, Observation
+from grader.exercise import Call
+from grader.judging.plan import Ask
+from grader.judging.seen import Answered, Finding
+from grader.sandbox.worker import WorkerDied
+
+
+class Runner(Protocol):
+    """What runs programs.
+
+    Attributes:
+        devices: run programs beside the simulated devices, for their values.
+    """
+
+    store: Store
+    devices: Devices | None
+
+    def ran(self, ask: Ask, request: dict[str, Any], program: bytes) -> Ran: ...
+
+    def changed(self, ask: Ask, request: dict[str, Any], program: bytes, poison: list[Any]) -> Mapping[str, Any]: ...
+
+
+def run(runner: Runner, trace: Trace, asks: Sequence[Ask], cost: Cost) -> list[Answered]:
+    """Return what each of these asks came to.
+
+    Args:
+        cost: of the submission; the CPU seconds are added to it.
+    """
+    repeats: dict[tuple, list[Ask]] = {}
+    for ask in asks:
+        if ask.secret and isinstance(ask.of, Call):
+            repeats.setdefault((ask.exercise, ask.program), []).append(ask)
+    runs, found = Runs(runner, trace.files, cost), dict[Ask, Finding]()
+    for ask in traced_of(asks):
+        again = repeats.pop((ask.exercise, ask.program), []) if isinstance(ask.of, Call) else []
+        found |= runs.findings([ask, *again], trace.replies[ask])
+    return [Answered(ask, found[ask]) for ask in asks]
+
+
+def answers_of(trace: Trace, asks: Sequence[Ask]) -> list[Answered]:
+    """Return the answers to asks of which nothing is run."""
+    return [Answered(ask, _plain(ask, trace.replies[ask])) for ask in asks]
+
+
+def _plain(ask: Ask, reply: Reply) -> Finding:
+    return reply.fault or plain_values(ask, reply.body)
+
+
+class Runs:
+    """The programs of one source. A task that hangs on one mesh is not run on the next.
+
+    Args:
+        files: names of the files whose lines programs mention.
+    """
+
+    def __init__(self, runner: Runner, files: Sequence[str], cost: Cost) -> None:
+        self._runner, self._files, self._cost = runner, files, cost
+        self._hung: dict[tuple, Fault] = {}
+        self._stuck: dict[tuple, str] = {}  # on devices that are not simulated
+
+    def findings(self, asks: Sequence[Ask], reply: Reply) -> dict[Ask, Finding]:
+        """Return what one reply comes to for each of these asks; the asks after a fault have the same fault."""
+        found: dict[Ask, Finding] = {}
+        before: Finding | None = None
+        for ask in asks:
+            if not isinstance(before, Fault):
+                before = self._one(ask, reply, before if isinstance(before, Observation) else None)
+            found[ask] = before
+        return found
+
+    def _one(self, ask: Ask, reply: Reply, before: Observation | None) -> Finding:
+        """Return what one reply comes to.
+
+        Args:
+            before: what the same program came to with other inputs.
+        """
+        if reply.fault is not None or not isinstance(ask.of, Call):
+            return _plain(ask, reply)
+        if reply.program is None:
+            return OTHER_KIND
+        task = ask.exercise, ask.task, ask.secret
+        finding = self._hung.get(task) or self._cost.no_more_runs or self._seen(ask, reply.program, before)
+        if isinstance(finding, Fault) and finding.kind == "timeout":
+            self._hung[task] = finding
+        return finding
+
+    def _seen(self, ask: Ask, program: bytes, before: Observation | None) -> Finding:
+        request, store, seconds = ask.for_tracer(list(self._files)), self._runner.store, self._cost.limits.run_seconds
+        trials = Trial(self._runner, ask, request, program, self._cost)
+        key = store.keys.run(ask, self._files, program)
+        try:
+            seen = observed(ask, store.get(RUNS, key, trials.ran), before)
+            if not isinstance(seen, Observation):
+                return seen
+            if seen.outputs and seen.poison is None:
+                seen = replace(seen, poison=Poisoned(seen, trials, seconds, store, key))
+            return self._elsewhere(ask, seen, request, program)
+        except WorkerDied as died:
+            return run_fault(died, seconds)
+
+    def _elsewhere(self, ask: Ask, seen: Observation, request: dict[str, Any], program: bytes) -> Observation:
+        """Return the observation with what other devices come to."""
+        devices, task = self._runner.devices, (ask.exercise, ask.task)
+        if devices is None:
+            return seen
+        if seen.outputs and task in self._stuck:
+            return replace(seen, elsewhere=[unseen(seen, self._stuck[task])])
+        if seen.outputs:
+            found = devices.outputs(ask, request, program, seen)
+            if why := stuck(found):
+                self._stuck[task] = why
+            seen = replace(seen, elsewhere=found)
+        return replace(seen, measured=devices.seconds(ask, request, program)) if devices.times else seen
+
+
+@dataclass(frozen=True)
+class Trial:
+    """One program of a submission, as a runner is asked for it; what that costs is counted."""
+
+    runner: Runner
+    ask: Ask
+    request: dict[str, Any]
+    program: bytes
+    cost: Cost
+
+    def ran(self) -> Ran:
+        """Return what the program comes to. Raises WorkerDied."""
+        with self._counted():
+            ran = self.runner.ran(self.ask, self.request, self.program)
+        self.cost.running += ran.header.get("cpu", 0.0)
+        return ran
+
+    def moved(self, what: str, numbers: list[int]) -> Mapping[str, Any] | Fault:
+        """Return how far results move when these operations are changed. Raises WorkerDied."""
+        if (over := self.cost.no_more_runs) is not None:
+            return over
+        with self._counted():
+            header = self.runner.changed(self.ask, self.request, self.program, [what, numbers])
+        self.cost.running += header.get("cpu", 0.0)
+        return header
+
+    @contextmanager
+    def _counted(self) -> Iterator[None]:
+        """Count a program that never ends with all that it may take."""
+        try:
+            yield
+        except WorkerDied as died:
+            self.cost.running += self.cost.limits.run_seconds if died.reason == "timeout" else 0.0
+            raise
