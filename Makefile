@@ -5,7 +5,7 @@ JOBS ?= 2
 TESTERS ?= 3
 PROVERS ?= 3
 # The loop: tests of the rooms that need no sandbox
-ROOMS := clock common course exercise expect hardware intake judging learner profiling reports runner similarity wire
+ROOMS := clock common course exercise expect hardware intake judging learner reports runner wire wings/leaderboard wings/predict wings/similar
 # Terms to prove the course for; before a term, and after a change of checks: make SEEDS=20 verify
 SEEDS ?= 1
 VENV ?= .venv

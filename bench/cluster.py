@@ -26,13 +26,13 @@ from pathlib import Path
 import psutil
 from isolation import MODULE, students
 
-from grader.cluster.dispatch import Patience
-from grader.cluster.spread import Spread
 from grader.common.result import Report
 from grader.course.finding import find_course
 from grader.course.loading import Course
 from grader.intake.submission import Submission
 from grader.sandbox.tiers import best_tier
+from grader.wings.cluster.dispatch import Patience
+from grader.wings.cluster.spread import Spread
 
 ROOT = Path(__file__).resolve().parent.parent
 STUDENTS, ROUNDS = 60, 5

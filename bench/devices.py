@@ -25,7 +25,6 @@ from typing import Any
 
 import numpy as np
 
-from grader.batch.devices import Devices, NoDevices
 from grader.batch.grade import Grader
 from grader.course.finding import find_course
 from grader.course.loading import Course
@@ -36,7 +35,8 @@ from grader.expect import values
 from grader.intake.submission import Chunk, Source
 from grader.judging.judge import judge_checks
 from grader.judging.plan import OPEN_SEED, Ask, inputs_of, rng
-from grader.wire.backends import backend_of
+from grader.wings.devices.backends import backend_of
+from grader.wings.devices.devices import Devices, NoDevices
 
 ROOT = Path(__file__).resolve().parent.parent
 SHAPES = [

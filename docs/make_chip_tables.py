@@ -27,8 +27,7 @@ from typing import Any
 
 from jax.sharding import PartitionSpec as P
 
-from grader.batch import chips, explaining
-from grader.batch.compiling import SHIPPED, Compiler, Shipped, compiler_problem, compiler_version, name_of, slice_of
+from grader.batch import explaining
 from grader.batch.findings import collective_of
 from grader.batch.grade import Grader
 from grader.clock import Slice, Timeline, placed, replayed
@@ -43,8 +42,18 @@ from grader.intake.submission import Chunk, Source
 from grader.judging.judge import judge_check
 from grader.judging.plan import Ask
 from grader.judging.seen import Answered
-from grader.reports.on_chip import OnChip, counted
 from grader.sandbox.worker import Worker
+from grader.wings.chip import chips
+from grader.wings.chip.compiling import (
+    SHIPPED,
+    Compiler,
+    Shipped,
+    compiler_problem,
+    compiler_version,
+    name_of,
+    slice_of,
+)
+from grader.wings.chip.on_chip import OnChip, counted
 from grader.wire.schedule import Schedule, to_json
 
 ROOT = Path(__file__).resolve().parents[1]

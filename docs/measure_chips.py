@@ -24,14 +24,14 @@ from typing import Any
 
 from make_chip_tables import MEASURED, REFERENCES, ROOT, SLICES, TWO_DEVICES, Asked, ask_of, slices_of, source_of
 
-from grader.batch.compiling import Shipped, name_of
-from grader.batch.devices import Devices
 from grader.batch.grade import Grader
 from grader.common.files import write_atomic
 from grader.common.observation import Observation
 from grader.course.config import CourseError
 from grader.course.loading import Course, load_course
-from grader.wire.backends import UnknownBackend, backend_of
+from grader.wings.chip.compiling import Shipped, name_of
+from grader.wings.devices.backends import UnknownBackend, backend_of
+from grader.wings.devices.devices import Devices
 from grader.wire.schedule import Schedule
 
 

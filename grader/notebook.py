@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from grader.batch import chips, explaining
-from grader.batch.compiling import Compiler, NoCompiler, compiler_problem, slice_of
+from grader import wing
+from grader.batch import explaining
 from grader.batch.grade import Grader
 from grader.batch.in_process import InProcess
 from grader.common.layout import show_spec
@@ -18,8 +18,6 @@ from grader.intake.submission import Source, Submission
 from grader.reports.explained import Explained
 from grader.reports.explained_text import print_explained
 from grader.reports.grid import draw_grid
-from grader.reports.on_chip import OnChip
-from grader.reports.on_chip_text import print_on_chip
 from grader.reports.pages import (
     render_arrows,
     render_fragment,
@@ -83,32 +81,6 @@ def explain(
             show_html(render_roofline(roofline))
 
 
-def chip(
-    name: str,
-    on: str,
-    namespace: dict[str, Any] | None = None,
-    *,
-    mesh: Mapping[str, int] | None = None,
-    dims: Mapping[str, int] | None = None,
-) -> None:
-    """Compile the functions of one exercise for a TPU that is not here, and show the compiler's schedule beside the clock's.
-
-    Args:
-        name: the exercise, or one of its tasks.
-        on: the slice, "v5e:2x4".
-        namespace: where its tasks are; the caller's globals when left out.
-        mesh, dims: in place of those of the exercise; nothing is run, so sizes may be those of papers.
-    """
-    from rich.console import Console
-
-    space = sys._getframe(1).f_globals if namespace is None else namespace
-    drawn = in_notebook()
-    for one in compiled(name, space, on, mesh, dims or {}):
-        print_on_chip(one, Console(), drawn=not drawn)
-        if drawn and one.lines:
-            show_html(render_timelines(one.lines))
-
-
 def show(array: Any, title: str = "") -> None:
     """Draw which part of an array each device of its mesh holds: as a picture in a notebook, else as text.
 
@@ -165,20 +137,6 @@ def explained(name: str, namespace: dict[str, Any], wanted: explaining.Wanted) -
         return explaining.explained(grader, Source("this notebook", ()), asks, wanted)[0]
 
 
-def compiled(
-    name: str, namespace: dict[str, Any], on: str, mesh: Mapping[str, int] | None, dims: Mapping[str, int]
-) -> list[OnChip]:
-    """The notebook's own functions, compiled for a slice. Raises CourseError in one line, as the command does."""
-    course, place = course_around(), slice_of(on)
-    if problem := compiler_problem():
-        raise NoCompiler(problem)
-    exercise, task = explaining.chosen(course, name)
-    asks = chips.asked(course, exercise, task, place, mesh, dims).asks
-    compiler = Compiler(course, "none", place)
-    with Grader(course, "none", here=InProcess(namespace, compiler), compiler=compiler) as grader:
-        return chips.on_chips(grader, Source("this notebook", ()), asks, place)[0]
-
-
 def graded(name: str, namespace: dict[str, Any]) -> Report:
     """The report on one exercise: from public checks only, unless the solutions are here, as ``check`` judges.
 
@@ -190,3 +148,10 @@ def graded(name: str, namespace: dict[str, Any]) -> Report:
     submission = Submission(student, {exercise: Source("this notebook", ())}, (), "")
     with Grader(course, "none", here=InProcess(namespace)) as grader:
         return grader.grade(submission, [exercise], public=not course.solved)
+
+
+def __getattr__(name: str) -> Any:
+    """A function that a wing offers to notebooks."""
+    if name.startswith("_") or name not in (places := wing.for_notebooks()):
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return wing.load(places[name])

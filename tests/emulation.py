@@ -18,7 +18,6 @@ from unittest import mock
 
 import numpy as np
 
-from grader.batch.devices import gathered
 from grader.batch.findings import outputs_of
 from grader.batch.grade import Grader
 from grader.common.observation import Observation, Sharded
@@ -31,13 +30,14 @@ from grader.judging.plan import Ask
 from grader.runner import compiling, execution
 from grader.runner.admission import walk
 from grader.runner.lru import LRUCache
-from grader.wire.backends import BACKENDS, Backend
+from grader.wings.devices.backends import BACKENDS, Backend
+from grader.wings.devices.devices import gathered
 
 PRODUCTS = {"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"}
 
 
 class Emulated:
-    """In the place of ``grader.batch.devices.Devices``."""
+    """In the place of ``grader.wings.devices.devices.Devices``."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend, self.text = backend, f"{backend.name}: emulated"

@@ -11,9 +11,9 @@ from types import ModuleType
 
 import pytest
 
-from grader.batch.compiling import Shipped
 from grader.common.observation import Fault
 from grader.course.loading import Course, load_course
+from grader.wings.chip.compiling import Shipped
 from tests.commands import ROOT
 
 PAGE = (ROOT / "docs" / "chips.md").read_text(encoding="utf-8")

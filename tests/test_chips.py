@@ -18,8 +18,7 @@ from pathlib import Path
 import pytest
 from jax.sharding import PartitionSpec as P
 
-from grader.batch import chips, explaining
-from grader.batch.compiling import Compiler, compiler_problem, slice_of
+from grader.batch import explaining
 from grader.batch.grade import Grader
 from grader.batch.memory import MOST
 from grader.clock import Share
@@ -31,9 +30,11 @@ from grader.course.reference import reference_source
 from grader.exercise import Exercise, normal
 from grader.intake.submission import Chunk, Source, Submission
 from grader.judging.plan import Ask
-from grader.reports.on_chip import OnChip, bare_lines, counted, facts
 from grader.sandbox.tiers import TIERS, available, best_tier
 from grader.sandbox.worker import Worker
+from grader.wings.chip import chips
+from grader.wings.chip.compiling import Compiler, compiler_problem, slice_of
+from grader.wings.chip.on_chip import OnChip, bare_lines, counted, facts
 from grader.wire.frames import decode
 from grader.wire.schedule import Schedule
 from tests.commands import ROOT, shardlings
@@ -226,7 +227,7 @@ def test_what_was_compiled_is_not_compiled_again_and_damage_only_costs_time(
     course: Course, graders: dict[str, Grader], cache: Cache
 ) -> None:
     compiler = graders["v5e:2x4"].compiler
-    assert compiler is not None
+    assert isinstance(compiler, Compiler)
     first = compiled(course, graders, "gather_first").schedule
     made, found = compiler.made, compiler.found
     assert compiled(course, graders, "gather_first").schedule == first
@@ -355,7 +356,7 @@ def test_the_command_draws_both_and_writes_a_page(tmp_path: Path) -> None:
 
 
 def test_doctor_names_the_compiler_and_its_slices() -> None:
-    from grader.cli.machine import compiler_line
+    from grader.wings.chip.options import compiler_line
 
     line = compiler_line()
     assert line.ok and "no TPU needed, compiles for v4p:" in line.detail and "v5e:1x1 2x2 2x4 4x4" in line.detail

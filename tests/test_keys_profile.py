@@ -11,7 +11,7 @@ import pytest
 
 from grader.course.exercises import load_exercise
 from grader.exercise import Cases
-from grader.profiling.cases import CASES, Line
+from grader.wings.predict.cases import CASES, Line
 from tests import network
 
 PATH = Path(__file__).parents[1] / "solutions/12_predict_profile/l2_predict_profile.py"

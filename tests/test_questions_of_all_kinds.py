@@ -18,11 +18,11 @@ from grader.course.loading import Course, load_course
 from grader.course.stubs import stub_source
 from grader.exercise import Choice, Question, Table
 from grader.intake.submission import Chunk, Source, Submission
-from grader.integrations.gradescope import results_of
 from grader.integrations.nbgrader.cells import comment
 from grader.integrations.nbgrader.folder import in_plain_words
 from grader.judging.plan import Ask
 from grader.reports.pages import render_fragment
+from grader.wings.gradescope.autograder import results_of
 from tests.made_up import made_up
 from tests.test_documented import DOCS, FENCED, PER_STUDENT, course_of
 

@@ -17,7 +17,7 @@ from grader.course.reference import reference_source
 from grader.exercise import Misconception
 from grader.expect import Failure, expect_close, values
 from grader.intake.submission import Chunk, Source, Submission
-from grader.wire.backends import BACKENDS
+from grader.wings.devices.backends import BACKENDS
 from tests.commands import ROOT
 from tests.emulation import Emulated
 

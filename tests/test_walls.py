@@ -21,10 +21,13 @@ BROKEN = {
     "clock": ("grader/clock/order.py", "from grader.common import layout"),
     "judging": ("grader/judging/judge.py", "import jax"),
     "reports": ("grader/reports/__init__.py", "from grader.course import loading"),
-    "profiling": ("grader/profiling/journal.py", "from grader.judging import reading"),
-    "similarity": ("grader/similarity/tokens.py", "from grader.common import result"),
+    "profiling": ("grader/wings/predict/journal.py", "from grader.judging import reading"),
+    "similarity": ("grader/wings/similar/tokens.py", "from grader.common import result"),
     "nbgrader": ("grader/batch/store.py", "import nbgrader"),
-    "dask": ("grader/cluster/there.py", "import distributed"),
+    "core": ("grader/cli/staff.py", "from grader.wings.similar import tokens"),
+    "wings": ("grader/wings/similar/tokens.py", "from grader.wings.predict import cases"),
+    "chip": ("grader/wings/chip/inside/tpu.py", "from grader.judging import reading"),
+    "dask": ("grader/wings/cluster/there.py", "import distributed"),
 }
 
 

@@ -22,13 +22,13 @@ from grader.course.stubs import stub_source
 from grader.declared import AuthorError
 from grader.exercise import Exercise
 from grader.intake.submission import Chunk, Source, Submission
-from grader.integrations.gradescope import results_of
 from grader.integrations.nbgrader import folder
 from grader.integrations.nbgrader.cells import comment
 from grader.reports.attention import broken_results, who_needs_a_person
 from grader.reports.pages import render_html
 from grader.reports.rates import check_rates
 from grader.reports.terminal import print_report
+from grader.wings.gradescope.autograder import results_of
 from grader.wire.limits import MAX_TEXT
 from tests.made_up import made_up
 from tests.reports.example_reports import Nesting

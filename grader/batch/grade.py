@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 
-from grader.batch.compiling import Compiler
-from grader.batch.devices import Devices
+from grader.batch.backends import Compiler, Devices
 from grader.batch.keys import Keys, surroundings
 from grader.batch.pool import Pool
 from grader.batch.references import References

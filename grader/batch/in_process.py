@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from grader.batch.backends import Compiler
 from grader.batch.findings import Ran, Replies, load_notes, reply_of
 from grader.batch.keys import Keys
 from grader.batch.remembering import Store
-from grader.batch.workers import Compiles, Workers, with_compiled
+from grader.batch.workers import Workers, with_compiled
 from grader.course.config import Limits
 from grader.intake.submission import Source
 from grader.judging.plan import Ask
@@ -24,7 +25,7 @@ class InProcess(Workers):
         compiler: compiles every program that was not refused.
     """
 
-    def __init__(self, namespace: dict[str, Any], compiler: Compiles | None = None) -> None:
+    def __init__(self, namespace: dict[str, Any], compiler: Compiler | None = None) -> None:
         self.namespace, self.compiler = namespace, compiler
         self.limits = Limits(**dict.fromkeys(("trace_seconds", "total_seconds", "run_seconds"), NO_LIMIT))
         self.runners, self.devices, self.store = [], None, Store(Keys(None))

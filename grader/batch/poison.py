@@ -86,6 +86,8 @@ class Poisoned:
                 matters.add(int(number))
                 left.remove(int(number))
                 continue
+            if isinstance(answer, Fault):
+                return Matters(fault=answer)
             if (found := _without_distances(answer, alive)) is not None:
                 return found
             try:
@@ -112,10 +114,8 @@ class Poisoned:
         return any(moved > _bound(result) * most for result, moved, most in zip(results, far, largest, strict=True))
 
 
-def _without_distances(answer: Mapping[str, Any] | Fault, alive: list[bool]) -> Matters | None:
+def _without_distances(answer: Mapping[str, Any], alive: list[bool]) -> Matters | None:
     """Return what follows from an answer that says nothing of distances; None for one that does."""
-    if isinstance(answer, Fault):
-        return Matters(fault=answer)
     if "broken" in answer:
         why = f"the grader failed while it changed this program: {str(answer['broken'])[:400]}"
         return Matters(fault=Fault("broken", why))

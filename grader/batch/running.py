@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from grader.batch.devices import Devices, stuck, unseen
+from grader.batch.backends import Devices, stuck, unseen
 from grader.batch.findings import OTHER_KIND, Ran, Reply, observed, plain_values, run_fault
 from grader.batch.poison import Poisoned
 from grader.batch.remembering import RUNS, Store

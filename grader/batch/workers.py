@@ -6,9 +6,9 @@ import zlib
 from collections.abc import Mapping, Sequence
 from copy import copy
 from threading import Lock
-from typing import Any, Protocol
+from typing import Any
 
-from grader.batch.devices import Devices
+from grader.batch.backends import Compiler, Devices
 from grader.batch.findings import Ran, Replies
 from grader.batch.keys import Keys
 from grader.batch.remembering import Store
@@ -21,14 +21,6 @@ from grader.judging.seen import Answered
 from grader.sandbox.worker import Worker, WorkerDied
 
 
-class Compiles(Protocol):
-    """What compiles programs for the chips of a slice, which need not be here."""
-
-    on: Any  # the slice; as text "v5e:2x4"
-
-    def compiled(self, request: Mapping[str, Any], program: bytes, ask: Ask) -> dict[str, Any] | None: ...
-
-
 class Runner:
     """A worker that runs programs, one at a time. All submissions share it: it remembers what equal programs did.
 
@@ -36,7 +28,7 @@ class Runner:
         compiler: compiles every program that was not refused, beside running it.
     """
 
-    def __init__(self, course: Course, tier: str, compiler: Compiles | None = None) -> None:
+    def __init__(self, course: Course, tier: str, compiler: Compiler | None = None) -> None:
         self.worker = Worker("run", tier, course.config.devices, course.config.limits)
         self.compiler = compiler
         self._lock = Lock()
@@ -68,7 +60,7 @@ class Runner:
 
 
 def with_compiled(
-    compiler: Compiles | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
+    compiler: Compiler | None, header: dict[str, Any], request: Mapping[str, Any], program: bytes, ask: Ask
 ) -> dict[str, Any]:
     """Return the header with what a compiler makes of a program that was not refused."""
     if compiler is None or "fault" in header or "broken" in header:

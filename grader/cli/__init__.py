@@ -16,7 +16,7 @@ from typing import Any
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from grader import stopping
+from grader import stopping, wing
 from grader.cli.console import UNUSABLE, err, tell
 from grader.reports.untrusted import clean
 from grader.sandbox.processes import end_all
@@ -24,26 +24,20 @@ from grader.sandbox.processes import end_all
 FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}  # these may name no file
 
 VALUE_ERROR = "Value error, "
-COMMANDS = {  # where each is, in the order of --help; imported when it is needed
+COMMANDS = {  # of the core: where each is, in the order of --help; imported when it is needed
     "list": "learner.list_",
     "show": "learner.show",
     "check": "learner.check",
     "watch": "watch.watch",
     "explain": "explain.explain",
-    "chip": "chip.chip",
-    "predict": "predict.predict",
-    "profile": "predict.profile",
     "grade": "staff.grade",
     "build": "author.build",
     "verify": "author.verify",
     "new": "author.new",
     "doctor": "staff.doctor",
     "submit": "learner.submit",
-    "start": "publish.start",
-    "publish": "publish.publish",
+    "start": "start.start",
     "export": "staff.export",
-    "leaderboard": "staff.leaderboard",
-    "similar": "similar.similar",
     "pages": "pages.pages",
     "mutants": "author.mutants",
     "nbgrader": "staff.nbgrader",
@@ -53,29 +47,32 @@ MISTAKES = {  # of users: one line says it. By name, for who raises one has impo
     "grader.course.config.CourseError",
     "grader.declared.AuthorError",
     "grader.intake.submission.SubmissionError",
-    "grader.profiling.process.NotMeasured",
+    "grader.wing.WingError",
     "grader.sandbox.tiers.NoIsolation",
 }
 
 
 class Imported(Mapping[str, Any]):
-    """The commands by name, each imported when it is asked for."""
+    """The commands of the core, then those of the wings; each is imported when it is asked for."""
 
     def __getitem__(self, name: str) -> Any:
         return _imported(name)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(COMMANDS)
+        return iter((*COMMANDS, *wing.commands()))
 
     def __len__(self) -> int:
-        return len(COMMANDS)
+        return len(COMMANDS) + len(wing.commands())
 
 
 @cache
 def _imported(name: str) -> Any:
     """Raises KeyError."""
-    module, _, found = COMMANDS[name].partition(".")
-    thing = getattr(importlib.import_module(f"grader.cli.{module}"), found)
+    if name in COMMANDS:
+        module, _, found = COMMANDS[name].partition(".")
+        thing = getattr(importlib.import_module(f"grader.cli.{module}"), found)
+    else:
+        thing = wing.load(wing.commands()[name])
     if not isinstance(thing, typer.Typer):
         alone = typer.Typer(add_completion=False, rich_markup_mode=None)
         alone.command(name, cls=Command)(thing)
@@ -93,7 +90,7 @@ class Commands(TyperGroup):
         self.commands = Imported()  # pyright: ignore[reportAttributeAccessIssue]  # is only read
 
     def list_commands(self, ctx: Any) -> list[str]:
-        return list(COMMANDS)
+        return list(self.commands)
 
     def invoke(self, ctx: typer.Context) -> Any:
         try:

@@ -9,9 +9,8 @@ from pathlib import Path
 
 import typer
 
+from grader.batch.backends import Compiler, Devices
 from grader.batch.begun import graded_if_begun
-from grader.batch.compiling import Compiler
-from grader.batch.devices import Devices
 from grader.batch.grade import Grader
 from grader.batch.in_process import InProcess
 from grader.batch.submit import Ready

@@ -10,6 +10,7 @@ from typing import Annotated
 
 import typer
 
+from grader import wing
 from grader.authoring.budgets import check_lines
 from grader.batch import explaining
 from grader.batch.begun import is_untouched
@@ -30,7 +31,6 @@ from grader.cli.options import (
     student_name,
     work_in,
 )
-from grader.cli.predict import folder_of, predicted_text
 from grader.common.files import write_atomic
 from grader.course.compiled import Compiled, compiled_of
 from grader.course.config import CourseError
@@ -90,8 +90,10 @@ def explain(
     with own_grader(found, tier, devices) as grader, busy("tracing and reading, some seconds", quiet=as_json):
         made, notes = explaining.explained(grader, source, [*asks, *more], wanted)
     if on:
-        place = folder_of(found, exercise.id, work) if has_predictions(found, work, solution) else None
-        made = [timed(one, place, found, wanted) for one in made]
+        made = [replace(one, compiled=compiled_text(compiled_of(found.root, one.program, on), one, on)) for one in made]
+    if on and has_predictions(found, work, solution):
+        for predicted in wing.offered("predicted"):
+            made = [replace(one, predicted=predicted(found, exercise.id, work, one, wanted)) for one in made]
     tell_all([f"this is {whose(found, exercise, source, solution)}", *notes])
     shown = made[: len(asks)]
     show(shown, lines_of(made) if for_author else {}, as_json)
@@ -113,13 +115,6 @@ def expect_trusted_course(found: Course, work: Path | None, tier: str, course: P
 def has_predictions(course: Course, work: Path | None, solution: bool) -> bool:
     """Whether a learner may have predicted times: there is work, or a folder for it."""
     return work is not None or not solution or (course.root / "exercises").is_dir()
-
-
-def timed(program: Explained, place: Path | None, course: Course, wanted: explaining.Wanted) -> Explained:
-    """The program with the times that its learner, whose folder is ``place``, and the TPU compiler predict."""
-    predicted = predicted_text(place, program, wanted) if place else ""
-    compiled = compiled_text(compiled_of(course.root, program.program, wanted.on), program, wanted.on)
-    return replace(program, predicted=predicted, compiled=compiled)
 
 
 def compiled_text(known: Compiled | None, program: Explained, on: str) -> str:

@@ -10,6 +10,7 @@ from types import ModuleType
 
 import typer
 
+from grader import wing
 from grader.batch import store
 from grader.batch import why as appeals
 from grader.batch.grade import Grader
@@ -142,12 +143,11 @@ def grade_batch(
 def spreading() -> ModuleType:
     """What grades on a cluster. Raises CourseError where what it needs is not installed."""
     try:
-        from grader.cluster import spread
+        return wing.needed("cluster", "--cluster")
     except ModuleNotFoundError as missing:
         raise CourseError(
             f"--cluster needs {missing.name}, which is not installed; run: pip install 'shardlings[cluster]'"
         ) from None
-    return spread
 
 
 def tell_of_cluster(text: str) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.metadata
-import math
 import platform
 import shutil
 import subprocess
@@ -11,20 +10,15 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from grader import wing
 from grader.batch import canary
-from grader.batch.compiling import compiler_problem, compiler_version
-from grader.batch.devices import Devices, NoDevices
 from grader.batch.grade import Grader
 from grader.cli.jax_version import OLDEST_JAX, UNTESTED_JAX, jax_problem, numbers
 from grader.course.config import CourseError
 from grader.course.loading import Course
-from grader.hardware import CHIPS, SMALL_SLICES, slices
-from grader.hardware.cores import CORES
-from grader.sandbox import drivers
 from grader.sandbox.limits import Limits
 from grader.sandbox.tiers import TIERS, NoIsolation, available, best_tier
 from grader.sandbox.worker import Worker, WorkerDied
-from grader.wire.backends import BACKENDS, CPU, Backend
 
 CHECKOUT = Path(__file__).resolve().parents[2]
 
@@ -56,7 +50,7 @@ def examine(devices: int, course: Course | None = None, isolation: str = "auto")
     lines.append(jax_line())
     usable = not jax_problem()
     if usable:
-        lines += [count_devices(devices), *map(accelerator, (b for b in BACKENDS.values() if b is not CPU))]
+        lines.append(count_devices(devices))
     for tier in TIERS[:2]:
         trouble = available(tier)
         lines.append(MachineCheck(f"isolation {tier}", not trouble, trouble or "works"))
@@ -65,33 +59,12 @@ def examine(devices: int, course: Course | None = None, isolation: str = "auto")
             lines.append(MachineCheck(package, True, importlib.metadata.version(package)))
         except importlib.metadata.PackageNotFoundError:
             lines.append(MachineCheck(package, False, f"not installed; for {what}"))
-    lines.append(compiler_line())
+    lines += [line for lines_of in wing.offered("doctor") for line in lines_of()]
     if shutil.which("git") is None:
         lines.append(MachineCheck("git", False, "not installed; only the course's authors need it"))
     if usable and course is not None and course.solved:
         lines.append(graded_right(course, isolation))
     return lines
-
-
-def compiler_line(version: str | None = None) -> MachineCheck:
-    """The TPU's compiler, and the slices that it can be asked for."""
-    version = compiler_version() if version is None else version
-    if problem := compiler_problem(version):
-        return MachineCheck("TPU compiler", False, f"{problem} (for chip, and --backend tpu:SLICE)")
-    return MachineCheck(
-        "TPU compiler", True, f"libtpu {version}, no TPU needed, compiles for {'; '.join(map(shown_slices, CORES))}"
-    )
-
-
-def shown_slices(chip: str) -> str:
-    """``v5e:1x1 2x2 2x4``; of a chip in cubes the small slices, and what others there are."""
-    row = CHIPS[chip]
-    small = [s for s in slices(chip) if row.wrap_cube is None or s in SMALL_SLICES]
-    listed = " ".join("x".join(map(str, s)) for s in sorted(small, key=lambda s: (math.prod(s), s)))
-    pod = "x".join(map(str, row.pod))
-    return f"{chip}:{listed}" + (
-        f" and of full {row.wrap_cube}x{row.wrap_cube}x{row.wrap_cube} cubes up to {pod}" if row.wrap_cube else ""
-    )
 
 
 def graded_right(course: Course, isolation: str) -> MachineCheck:
@@ -124,21 +97,6 @@ def count_devices(devices: int) -> MachineCheck:
         else f"{found} simulated devices, the course asks for {devices}"
     )
     return MachineCheck("devices", found >= devices, text, needed=True)
-
-
-def accelerator(backend: Backend) -> MachineCheck:
-    """Whether programs can run on such devices here. JAX may take minutes, so it is asked only if there is a driver."""
-    name = f"backend {backend.name}"
-    if not drivers.packages(backend):
-        return MachineCheck(name, False, f"JAX has no driver for it; on a machine that has one: {backend.install}")
-    if not drivers.present(backend):
-        return MachineCheck(name, False, "its driver's package is installed, and there is no such device")
-    try:
-        devices = Devices(backend, "none", Limits(), 1)
-    except NoDevices as error:
-        return MachineCheck(name, False, str(error))
-    devices.close()
-    return MachineCheck(name, True, f"{devices.count} x {devices.kind}; --backend {backend.name} runs programs on it")
 
 
 def attack(tier: str, jobs: int) -> int:

@@ -1,4 +1,4 @@
-"""The staff's commands: grade, export, leaderboard, doctor, and what is for nbgrader."""
+"""The staff's commands: grade, export, doctor, and what is for nbgrader."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Annotated
 
 import typer
 
+from grader import wing
 from grader.cli.console import FAILED, busy, going_to, out, print_json, say, tell
 from grader.cli.options import (
     AsJson,
@@ -181,17 +182,7 @@ def export(
     """Write grades for others to import: csv (a line per check), canvas, or a Gradescope autograder."""
     from grader.integrations import export as exports
 
-    if to == "gradescope":
-        from grader.integrations import gradescope
-
-        path = folder if folder.suffix == ".zip" else folder / "autograder.zip"
-        found = course_at(course)
-        names = found.select(only or [])
-        gradescope.write_zip(found, names, path, isolation=isolation)
-        say(
-            f"set the assignment to {gradescope.points(found, names):g} points; the bonus of extensions counts on top of them"
-        )
-    elif to == "csv":
+    if to == "csv":
         path = file or folder / "results.csv"
         exports.write_csv(exports.load(folder), path)
     elif to == "canvas":
@@ -200,44 +191,12 @@ def export(
         known = roster_in(roster)
         if strangers := exports.write_canvas(exports.load(folder), path, extensions, known):
             tell("note", f"not in the roster, and not in the file: {a_few(strangers)}")
+    elif to in (others := wing.exports()):
+        path = folder if folder.suffix == ".zip" else folder / "autograder.zip"
+        found = course_at(course)
+        say(wing.load(others[to])(found, path, found.select(only or []), isolation))
     else:
-        raise CourseError(f"no format {to!r}; there are csv, canvas and gradescope")
-    say(f"wrote {path}")
-
-
-def leaderboard(
-    folder: Annotated[Path, typer.Argument(metavar="OUT", help="what grade wrote")],
-    exercise: Annotated[str, typer.Option("--exercise", help="whose; default: where names were given")] = "",
-    file: Annotated[Path | None, typer.Option("--file", help="the page; default: OUT/leaderboard.html")] = None,
-    roster: RosterOption = None,
-    as_json: AsJson = False,
-) -> None:
-    """Rank those who asked for it by the clock's step time, under the names they gave themselves.
-
-    The page and the table name no student. Who asked and has no place is said beside them, with the reason.
-    """
-    from grader.common.files import write_atomic
-    from grader.integrations import export as exports
-    from grader.reports import leaderboard as boards
-    from grader.reports.pages import render_leaderboard
-
-    listed = roster_in(roster)
-    known = [row["Student"] for row in listed.rows] if listed else []
-    try:
-        board = boards.leaderboard(exports.load(folder), exercise, known)
-    except boards.NoBoard as problem:
-        raise CourseError(str(problem)) from None
-    path = file or folder / "leaderboard.html"
-    write_atomic(path, render_leaderboard(board))
-    for student, why in board.left_out.items():
-        tell("note", f"{student} is not on it: {why}")
-    if best := ", ".join(place.student for place in board.places if place.rank <= 3):
-        tell("note", f"look at the work of {best} before you show it: what is timed was never run, only read")
-    if as_json:
-        print_json([{"rank": place.rank, "name": place.name, "step": place.step} for place in board.places])
-        return
-    for place in board.places:
-        say(f"{place.rank:3}  {place.name:36} {boards.milliseconds(place.step):>12}")
+        raise CourseError(f"no format {to!r}; there are {', '.join(['csv', 'canvas', *others])}")
     say(f"wrote {path}")
 
 

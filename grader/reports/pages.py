@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from grader.clock.timeline import Timeline
@@ -23,15 +23,12 @@ from grader.reports.explained import Explained
 from grader.reports.explained_text import collective_text
 from grader.reports.histogram import answer_histogram, score_histogram
 from grader.reports.inline_styles import INLINE_STYLES
-from grader.reports.leaderboard import Board, milliseconds
 from grader.reports.loglog import MeasuredPoint, draw_plot
-from grader.reports.on_chip import OnChip, bare_lines, differences, facts
 from grader.reports.pictures import Picture, describe, pictures
 from grader.reports.points import counted, pending_text, percentage, show_percent, tidy
 from grader.reports.programs import rings_of, rooflines_of, timelines_of
 from grader.reports.roofline import Roofline, RooflineSvg, draw_roofline
 from grader.reports.rounds import MOST_ROUTES, RoundsSvg, draw_rounds, rounds_of
-from grader.reports.similar_page import lines
 from grader.reports.summary import Summary
 from grader.reports.svg import draw_svg
 from grader.reports.timeline_svg import Chart, draw_chart
@@ -50,7 +47,8 @@ from grader.reports.wording import (
     status_word,
     worth_of,
 )
-from grader.similarity.comparing import LENGTH, Comparison
+
+TEMPLATES = Path(__file__).parent / "templates"
 
 
 def render_html(report: Report, *, audience: Audience = "student") -> str:
@@ -62,7 +60,7 @@ def render_html(report: Report, *, audience: Audience = "student") -> str:
 def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student") -> str:
     """One exercise as an HTML fragment with inline styles, for a notebook's output."""
     template = _environment().get_template("exercise.html.j2")
-    return template.render(exercise=seen_by(audience, exercise), audience=audience, look=_inline, heading=3)
+    return template.render(exercise=seen_by(audience, exercise), audience=audience, look=inline, heading=3)
 
 
 def summary_html(summary: Summary, reports: Iterable[Report]) -> Iterator[str]:
@@ -79,29 +77,13 @@ def summary_html(summary: Summary, reports: Iterable[Report]) -> Iterator[str]:
 
 @cache
 def _script() -> str:
-    return (Path(__file__).parent / "templates" / "class.js").read_text(encoding="utf-8")
-
-
-def render_similar(compared: Mapping[str, Comparison], most: int) -> str:
-    """Similar submissions side by side, by module; for the staff. Names and texts have been through ``clean_code``."""
-    shown = lines(compared, most)
-    pairs = [pair for of in compared.values() for pair in of.pairs]
-    unusual = sum(pair.unusual for pair in pairs) - sum(line.pair.unusual for line in shown)
-    template = _environment().get_template("similar.html.j2")
-    return template.render(
-        compared=compared, lines=shown, left=len(pairs) - len(shown), left_unusual=unusual, length=LENGTH
-    )
-
-
-def render_leaderboard(board: Board) -> str:
-    """The page of a leaderboard, for everybody in the class: ranks, the names learners gave themselves, step times."""
-    return _environment().get_template("leaderboard.html.j2").render(board=board, milliseconds=milliseconds)
+    return (TEMPLATES / "class.js").read_text(encoding="utf-8")
 
 
 def render_picture(picture: Picture) -> str:
     """A layout as an HTML fragment with inline styles."""
     template = _environment().get_template("layout.html.j2")
-    return template.render(picture=picture, look=_inline)
+    return template.render(picture=picture, look=inline)
 
 
 def render_arrows(explained: Explained) -> str:
@@ -109,25 +91,25 @@ def render_arrows(explained: Explained) -> str:
     drawn = [draw_arrows(c, explained.mesh, collective_text(c, count)) for c, count in explained.alike[:8]]
     shown = [picture for picture in drawn if picture is not None]
     ident = "a" + hashlib.sha256(repr(shown).encode()).hexdigest()[:8] + "-"
-    return _environment().get_template("arrows.html.j2").render(pictures=shown, ident=ident, look=_inline)
+    return _environment().get_template("arrows.html.j2").render(pictures=shown, ident=ident, look=inline)
 
 
 def render_rounds(explained: Explained) -> str:
     """What goes round the rings of a program, as an HTML fragment with inline styles; '' where nothing does."""
     found = [rounds_of(route, explained.mesh) for route in explained.routes[:MOST_ROUTES]]
     drawn = [draw_rounds(rounds) for rounds in found if rounds is not None]
-    return _environment().get_template("rounds.html.j2").render(rings=drawn, look=_inline)
+    return _environment().get_template("rounds.html.j2").render(rings=drawn, look=inline)
 
 
 def render_roofline(roofline: Roofline) -> str:
     """A program on the rooflines of its chip, as an HTML fragment with inline styles."""
-    return _environment().get_template("roofline.html.j2").render(plot=draw_roofline(roofline), look=_inline)
+    return _environment().get_template("roofline.html.j2").render(plot=draw_roofline(roofline), look=inline)
 
 
 def render_timelines(timelines: Mapping[str, Timeline]) -> str:
     """Timelines by heading as an HTML fragment with inline styles: a picture on one scale, and what they come to."""
     template = _environment().get_template("timeline.html.j2")
-    return template.render(chart=draw_chart(timelines), standalone=False, look=_inline)
+    return template.render(chart=draw_chart(timelines), standalone=False, look=inline)
 
 
 def _charts_of(result: Result) -> list[Chart]:
@@ -143,18 +125,6 @@ def _plots_of(result: Result) -> list[RooflineSvg]:
 def _rings_of(result: Result) -> list[RoundsSvg]:
     """What goes round in the program of a result, each ring ready to draw."""
     return [draw_rounds(rounds) for rounds in rings_of(result)]
-
-
-def render_on_chip(made: Sequence[OnChip]) -> str:
-    """Compiled programs as a page: of each the facts, both timelines on one scale, and where these differ."""
-    shown = []
-    for one in made:
-        bare = bare_lines(one.timeline) if one.timeline else []
-        chart = draw_chart(one.lines) if one.lines else None
-        shown.append(
-            {"about": one, "facts": list(facts(one)), "bare": bare, "differences": differences(one), "chart": chart}
-        )
-    return render("on_chip.html.j2", shown=shown, standalone=False, look=_inline)
 
 
 def timelines_svg(timelines: Mapping[str, Timeline], width: float = 760.0) -> str:
@@ -173,20 +143,27 @@ def render(template: str, **data: Any) -> str:
     return _environment().get_template(template).render(**data)
 
 
+def render_template(template: str, folder: Path, **data: Any) -> str:
+    """A page whose template lies in a folder of a wing. It may extend and include the templates of this folder."""
+    core = _environment()
+    own = core.overlay(loader=ChoiceLoader([FileSystemLoader(folder), FileSystemLoader(TEMPLATES)]))
+    return own.get_template(template).render(**data)
+
+
 @lru_cache(1024)
 def class_of(name: str) -> Markup:
     """What a page looks like: by its style sheet."""
     return Markup('class="{}"').format(name)
 
 
-def _inline(name: str) -> Markup:
+def inline(name: str) -> Markup:
     return Markup('style="{}"').format(INLINE_STYLES[name])
 
 
 @cache
 def _environment() -> Environment:
     environment = Environment(
-        loader=FileSystemLoader(Path(__file__).parent / "templates"),
+        loader=FileSystemLoader(TEMPLATES),
         autoescape=True,
         undefined=StrictUndefined,
         finalize=_finalize,

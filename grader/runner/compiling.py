@@ -16,12 +16,12 @@ from grader.runner import facts, hlo, ragged
 from grader.runner.admission import ProgramRefused, walk
 from grader.runner.lru import LRUCache
 from grader.runner.program import Program
-from grader.wire.backends import CPU
 from grader.wire.frames import decode, dtype_of
 from grader.wire.limits import MAX_MEMORY
 from grader.wire.text import one_line, without_marks
 
 MAX_STAND_INS = 64
+CPU = "cpu"  # the platform of simulated devices, as JAX calls it
 # Code is generated for small inputs and runs a few times: optimizing it takes longer than it saves.
 # Collectives and memory are settled before code generation and stay as they are.
 QUICKLY: dict[str, Any] = {
@@ -91,7 +91,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
     shardings = [NamedSharding(mesh, decode(a["spec"])) for a in arguments]
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
         module = program.module()
-        if jax.default_backend() == CPU.platform:  # others have a ragged all-to-all of their own
+        if jax.default_backend() == CPU:  # others have a ragged all-to-all of their own
             ragged.spell_out(module)
         products = [op for op in walk(module.operation) if op.name in PRODUCTS]
         if exact:
@@ -99,7 +99,7 @@ def compiled_elsewhere(mesh: Any, program: Program, arguments: list[dict[str, An
                 for op in products:
                     op.attributes["precision_config"] = ir.Attribute.parse(HIGHEST)
         compiled = compiled_for(program, module, arguments, shardings, lambda lowered: lowered.compile())
-    if jax.default_backend() == CPU.platform:  # others have a memory of their own, and say when it is too small
+    if jax.default_backend() == CPU:  # others have a memory of their own, and say when it is too small
         checked_memory(compiled, mesh.size)
     return Executable(compiled, mesh, shardings, {"products": bool(products)})
 

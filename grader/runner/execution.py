@@ -22,11 +22,10 @@ from jax.sharding import NamedSharding, PartitionSpec
 from grader.common.intervals import UNKNOWN
 from grader.runner import compiling, facts, operations
 from grader.runner.admission import ProgramRefused
-from grader.runner.compiling import CannotRun, Executable, compiled_elsewhere, compiled_on, reason
+from grader.runner.compiling import CPU, CannotRun, Executable, compiled_elsewhere, compiled_on, reason
 from grader.runner.lru import LRUCache
 from grader.runner.program import Program, canonical
 from grader.runner.steps import Steps
-from grader.wire.backends import BACKENDS
 from grader.wire.frames import dtype_of, is_inexact, pack_array, unpack_array
 from grader.wire.limits import MAX_ARRAY, MAX_COLLECTIVES, MAX_OUTPUT, MAX_PAPER_ARRAY
 from grader.wire.meshes import make_mesh, mesh_on
@@ -278,7 +277,7 @@ def look() -> dict[str, Any]:
 
 def join(address: str, processes: int, number: int) -> None:
     """Make this process one of several whose devices are one mesh; they find each other at this address."""
-    if jax.config.jax_platforms == BACKENDS["cpu"].platform:  # type: ignore[attr-defined]
+    if jax.config.jax_platforms == CPU:  # type: ignore[attr-defined]
         jax.config.update("jax_cpu_collectives_implementation", "gloo")
     jax.distributed.initialize(address, processes, number)
 

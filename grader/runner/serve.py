@@ -13,19 +13,6 @@ from grader.wire.text import one_line, without_marks
 Send = Callable[[dict[str, Any], list[bytes]], None]
 
 
-def _compile(header: dict[str, Any], program: bytes, send: Send) -> None:
-    """Compile one program for chips that are not here; nothing is executed."""
-    from grader.runner import tpu
-
-    signal.setitimer(signal.ITIMER_PROF, header["seconds"])
-    try:
-        answer = tpu.compiled(header["ask"], program, header["on"])
-    except Exception as error:  # ours
-        answer = {"broken": f"{type(error).__name__}: {without_marks(one_line(error))[:300]}"}
-    signal.setitimer(signal.ITIMER_PROF, 0)
-    send(answer, [])
-
-
 def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
     """Run one program, or, asked for ``ours``, one of our own; what is the learner's, ``execute`` says in its answer.
 
@@ -42,9 +29,6 @@ def answer(header: dict[str, Any], blobs: list[bytes], send: Send) -> None:
         send({"found": execution.look()}, [])
         return
     program, *rest = blobs
-    if "on" in header:
-        _compile(header, program, send)
-        return
     compiling.on_phase = lambda phase: send({"phase": phase}, [])
     signal.setitimer(signal.ITIMER_PROF, header["seconds"])  # ends this process, whatever it is doing
     before = time.process_time()

@@ -1,6 +1,6 @@
 """The worker process: reads asks from its standard input, answers on its standard output.
 
-Started by ``sandbox.worker`` through ``start.py``, confined before it runs. Three roles:
+Started by ``sandbox.worker`` through ``start.py``, confined before it runs. Two roles:
 
 trace: imports JAX, starts no backend (a fork is sound only until one exists), and forks a keeper per
     submission, which forks the child before it reads a word of the submission. So no child ever finds an earlier
@@ -9,9 +9,7 @@ trace: imports JAX, starts no backend (a fork is sound only until one exists), a
     signal nor read its keeper, which hands out the asks in stages and keeps its limits. What it leaves, running or
     written, is ended and deleted; where that fails, the worker ends as well, and with it its sandbox.
 run: admits, compiles and executes programs, one after another; learner Python never comes here. One that was given an
-    accelerator has no limit of memory (0).
-compile: admits programs and compiles them for chips that are not here; the same rooms, and the TPU's compiler beside
-them.
+    accelerator has no limit of memory (0). A wing may name another module that answers (``tiers.Extra``).
 
 Every answer is a frame with ``from``: ``child`` is untrusted (it passed through learner hands),
 ``worker`` is ours.
@@ -33,8 +31,12 @@ from grader.sandbox.keeper import keep, last_act
 from grader.wire import frames
 
 
-def main(role: str, memory_mib: int, readable: str = "") -> None:
-    """Answer until there is nothing more to read; under sandlock with what learner code may read, joined by colons."""
+def main(serves: str, role: str, memory_mib: int, readable: str = "") -> None:
+    """Answer by the module ``serves`` until there is nothing more to read.
+
+    Args:
+        readable: under sandlock what learner code may read, joined by colons.
+    """
     asks, answers = _own_streams()
     # JAX would look for plugins of other hardware in every installed package, twice; a worker has its processors.
     importlib.metadata.distributions = lambda **about: iter(())
@@ -42,13 +44,13 @@ def main(role: str, memory_mib: int, readable: str = "") -> None:
         cap(resource.RLIMIT_AS, memory_mib << 20)
     if role == "trace":  # all that a confined child needs, before it is confined, and no more
         with few_looks():
-            room = importlib.import_module("grader.learner.child")
+            room = importlib.import_module(serves)
             room.prepare()
         if readable:
             landlock(readable.split(":"))
     else:
         with few_looks():
-            room = importlib.import_module("grader.runner.serve")
+            room = importlib.import_module(serves)
 
     gc.collect()
     gc.enable()

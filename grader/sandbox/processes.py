@@ -16,8 +16,7 @@ from typing import IO
 
 from grader.sandbox.limits import Limits
 from grader.sandbox.scratch import empty
-from grader.sandbox.tiers import command, environment
-from grader.wire.backends import CPU, Backend
+from grader.sandbox.tiers import NOTHING, Extra, command, environment
 
 # Launchers die with the *thread* that started them (PR_SET_PDEATHSIG): this one lives as long as we do.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="starter")
@@ -45,28 +44,28 @@ def begin_ahead(roles: Iterable[str], tier: str, devices: int, limits: Limits) -
     """
     for role in roles:
         with _lock:
-            begun = _starter.submit(_begin, role, tier, devices, limits, CPU)
-            _ahead.setdefault(_alike(role, tier, devices, limits, CPU), []).append(begun)
+            begun = _starter.submit(_begin, role, tier, devices, limits, NOTHING)
+            _ahead.setdefault(_alike(role, tier, devices, limits, NOTHING), []).append(begun)
 
 
-def take(role: str, tier: str, devices: int, limits: Limits, backend: Backend) -> WorkerProcess:
+def take(role: str, tier: str, devices: int, limits: Limits, extra: Extra) -> WorkerProcess:
     """A process that nobody has asked yet."""
     with _lock:
-        ahead = _ahead.get(_alike(role, tier, devices, limits, backend))
-        begun = ahead.pop() if ahead else _starter.submit(_begin, role, tier, devices, limits, backend)
+        ahead = _ahead.get(_alike(role, tier, devices, limits, extra))
+        begun = ahead.pop() if ahead else _starter.submit(_begin, role, tier, devices, limits, extra)
     return begun.result()
 
 
-def _alike(role: str, tier: str, devices: int, limits: Limits, backend: Backend) -> tuple[object, ...]:
-    return os.getpid(), role, tier, devices, limits.model_dump_json(), backend
+def _alike(role: str, tier: str, devices: int, limits: Limits, extra: Extra) -> tuple[object, ...]:
+    return os.getpid(), role, tier, devices, limits.model_dump_json(), extra
 
 
-def _begin(role: str, tier: str, devices: int, limits: Limits, backend: Backend) -> WorkerProcess:
+def _begin(role: str, tier: str, devices: int, limits: Limits, extra: Extra) -> WorkerProcess:
     scratch = tempfile.mkdtemp(prefix="shardlings-")
     stderr = tempfile.TemporaryFile()  # noqa: SIM115  closed in end()
-    settings = environment(devices, limits.stuck_seconds, backend, role)
+    settings = environment(devices, limits.stuck_seconds, extra)
     process = subprocess.Popen(
-        command(tier, role, scratch, limits.memory_mib if backend is CPU else 0, backend),
+        command(tier, role, scratch, limits.memory_mib, extra),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=stderr,

@@ -1,4 +1,4 @@
-"""Starts a worker: ``start.py ROOM:ROOM:... ROLE MEMORY_MIB [READABLE]``.
+"""Starts a worker: ``start.py ROOM:ROOM:... MODULE ROLE MEMORY_MIB [READABLE]``.
 
 Makes these rooms of the package importable by their paths: its own folder can neither be listed nor read.
 """
@@ -9,19 +9,34 @@ import contextlib
 import gc
 import importlib.util
 import sys
+import types
 from pathlib import Path
 
 
 def admit(rooms: list[str]) -> None:
     root = Path(__file__).parents[1]
-    for name, place in (("grader", root), *((f"grader.{room}", root / room) for room in rooms)):
+    for name, place in (("grader", root), *((f"grader.{room.replace('/', '.')}", root / room) for room in rooms)):
+        _without_files(name.rpartition(".")[0])
         init = place / "__init__.py"
         spec = importlib.util.spec_from_file_location(name, init, submodule_search_locations=[str(place)])
         assert spec is not None and spec.loader is not None
         package = sys.modules[name] = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(package)
         if place != root:
-            setattr(sys.modules["grader"], place.name, package)
+            setattr(sys.modules[name.rpartition(".")[0]], place.name, package)
+
+
+def _without_files(name: str) -> None:
+    """Make a package of this name, and those above it, without reading their files.
+
+    A room below them may be the only one that can be read.
+    """
+    above, _, last = name.rpartition(".")
+    if name and name not in sys.modules:
+        _without_files(above)
+        package = sys.modules[name] = types.ModuleType(name)
+        package.__path__ = []
+        setattr(sys.modules[above], last, package)
 
 
 if __name__ == "__main__":
@@ -33,4 +48,4 @@ if __name__ == "__main__":
         from grader.sandbox.main import main
 
     with contextlib.suppress(BrokenPipeError, KeyboardInterrupt):
-        main(sys.argv[2], int(sys.argv[3]), *sys.argv[4:])
+        main(sys.argv[2], sys.argv[3], int(sys.argv[4]), *sys.argv[5:])

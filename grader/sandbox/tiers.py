@@ -14,12 +14,12 @@ import platform
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from grader.sandbox import drivers, needs
+from grader.sandbox import needs
 from grader.sandbox.filters import ARCHITECTURES
-from grader.wire.backends import CPU, Backend
 from grader.wire.limits import MAX_PROCESSES, MAX_THREADS, STUCK_SECONDS
 
 TIERS = ("sandlock", "bwrap", "none")
@@ -27,10 +27,34 @@ TIERS = ("sandlock", "bwrap", "none")
 ROOMS = {
     "trace": ("wire", "sandbox", "learner"),
     "run": ("wire", "sandbox", "common", "runner"),
-    "compile": ("wire", "sandbox", "common", "runner"),
 }
+SERVES = {"trace": "grader.learner.child", "run": "grader.runner.serve"}  # the module that answers requests
 HERE = Path(__file__).resolve().parent
 PACKAGE = HERE.parent
+
+
+@dataclass(frozen=True)
+class Extra:
+    """What a process that runs programs gets beyond its role; learner Python never gets any of it.
+
+    Attributes:
+        platform: where JAX looks for devices.
+        rooms: more folders of this package. serves: the module that answers, in place of the role's.
+        readable, writable: more files and folders of this machine.
+        settings: environment variables.
+        unlimited: whether it may reserve any number of addresses, as drivers do.
+    """
+
+    platform: str = "cpu"
+    rooms: tuple[str, ...] = ()
+    serves: str = ""
+    readable: tuple[str, ...] = ()
+    writable: tuple[str, ...] = ()
+    settings: tuple[tuple[str, str], ...] = ()
+    unlimited: bool = False
+
+
+NOTHING = Extra()
 
 
 class NoIsolation(Exception):
@@ -86,15 +110,12 @@ def best_tier(asked: str = "auto") -> str:
     )
 
 
-def environment(
-    devices: int, stuck_seconds: float = STUCK_SECONDS, backend: Backend = CPU, role: str = "run"
-) -> dict[str, str]:
+def environment(devices: int, stuck_seconds: float = STUCK_SECONDS, extra: Extra = NOTHING) -> dict[str, str]:
     """What a worker's environment holds, and nothing else.
 
     Args:
         devices: how many are simulated.
         stuck_seconds: of wall time; devices that wait for each other longer are ended by XLA.
-        backend: whose devices it is to find.
     """
     flags = f"--xla_force_host_platform_device_count={devices}"
     if stuck_seconds < STUCK_SECONDS:
@@ -102,49 +123,43 @@ def environment(
     return {
         "PATH": "/usr/bin:/bin",
         "LANG": "C.UTF-8",
-        "JAX_PLATFORMS": backend.platform,
+        "JAX_PLATFORMS": extra.platform,
         "XLA_FLAGS": flags,
         "PYTHONHASHSEED": "0",
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "MALLOC_ARENA_MAX": "4",  # else a process of many threads, on many processors, reserves more than it may
         "OBJC_DISABLE_INITIALIZE_FORK_SAFETY": "YES",  # macOS: we fork before there is a backend
-    } | (COMPILING if role == "compile" else drivers.settings(backend))
+    } | dict(extra.settings)
 
 
-# What libtpu asks of its surroundings where there is no TPU: nothing, once it is told that there is none to look for.
-COMPILING = {
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",  # it would lock a file: who holds a TPU does not matter, for none is used
-    "TPU_SKIP_MDS_QUERY": "1",
-    "TPU_ACCELERATOR_TYPE": "v5litepod-8",
-    "TPU_WORKER_HOSTNAMES": "localhost",
-    "TPU_LOG_DIR": "disabled",
-    "TPU_MIN_LOG_LEVEL": "3",
-    "TPU_STDERR_LOG_LEVEL": "3",
-}
+def package(role: str, extra: Extra = NOTHING) -> list[str]:
+    """What a worker of this role needs of this package before it starts."""
+    return [str(PACKAGE / "__init__.py"), *(str(PACKAGE / room) for room in (*ROOMS[role], *extra.rooms))]
 
 
-def package(role: str) -> list[str]:
-    """What a worker of this role needs of this package before it starts, and of the TPU's compiler."""
-    own = [str(PACKAGE / "__init__.py"), *(str(PACKAGE / room) for room in ROOMS[role])]
-    return [*own, *needs.compiler()] if role == "compile" else own
+def command(tier: str, role: str, scratch: str, memory_mib: int, extra: Extra = NOTHING) -> list[str]:
+    """Return the command line that starts a worker.
 
-
-def command(tier: str, role: str, scratch: str, memory_mib: int, backend: Backend = CPU) -> list[str]:
-    """The command line that starts a worker; one with an accelerator's driver has no limit of addresses (0)."""
+    Raises ValueError where a process that runs learner Python would get an extra.
+    """
+    if role == "trace" and extra != NOTHING:
+        raise ValueError("a process that runs learner Python gets nothing beyond its role")
     python = [sys.executable, "-P", "-s", "-B"]
-    command = [*python, str(HERE / "start.py"), ":".join(ROOMS[role]), role, str(memory_mib)]
+    memory = "0" if extra.unlimited else str(memory_mib)
+    rooms, serves = ":".join([*ROOMS[role], *extra.rooms]), extra.serves or SERVES[role]
+    command = [*python, str(HERE / "start.py"), rooms, serves, role, memory]
     if tier == "none":
         return command
     if tier == "sandlock":  # what learner code may read is less than what a start takes
         command += [":".join(needs.readable())] if role == "trace" else []
-        readable = ":".join([*needs.listable(), *package(role), *drivers.readable(backend)])
-        writable = ":".join([scratch, *drivers.writable(backend)])
+        readable = ":".join([*needs.listable(), *package(role, extra), *extra.readable])
+        writable = ":".join([scratch, *extra.writable])
         most = [str(MAX_PROCESSES), str(MAX_THREADS)]
         return [*python, str(HERE / "launcher.py"), writable, readable, *most, *command]
-    return [*_bwrap(scratch, package(role), backend), *command]
+    return [*_bwrap(scratch, package(role, extra), extra), *command]
 
 
-def _bwrap(scratch: str, package: list[str], backend: Backend) -> list[str]:
+def _bwrap(scratch: str, package: list[str], extra: Extra) -> list[str]:
     """Nothing can be written but the scratch folder, which is emptied after each submission."""
     command = ["bwrap", "--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL",
                "--proc", "/proc", "--dev", "/dev"]  # fmt: skip
@@ -157,9 +172,9 @@ def _bwrap(scratch: str, package: list[str], backend: Backend) -> list[str]:
             command += ["--symlink", os.readlink(path), path]
         elif not path.startswith(("/dev", "/proc")) and Path(path).parent != library:
             command += ["--ro-bind", path, path]
-    for path in drivers.readable(backend):
+    for path in extra.readable:
         command += ["--ro-bind", path, path] if path != "/proc" else []
-    for path in drivers.writable(backend):
+    for path in extra.writable:
         command += ["--dev-bind", path, path]
     command += ["--bind", scratch, scratch, "--chdir", scratch]
     for mount in (*holes, "/proc", "/dev", "/"):

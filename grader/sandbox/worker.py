@@ -15,9 +15,8 @@ from typing import Any
 from grader.sandbox import needs, processes
 from grader.sandbox.allowance import backstop
 from grader.sandbox.limits import Limits
-from grader.sandbox.tiers import environment
+from grader.sandbox.tiers import NOTHING, Extra, environment
 from grader.wire import frames
-from grader.wire.backends import CPU, Backend
 from grader.wire.limits import GONE_SECONDS, MAX_STDERR, START_SECONDS
 
 
@@ -42,7 +41,7 @@ class Worker:
 
     Args:
         devices: how many it simulates.
-        backend: whose devices it finds; only where programs run this is another than the CPU.
+        extra: what it gets beyond its role.
 
     Attributes:
         process: None until it is started, and when it has ended.
@@ -50,8 +49,8 @@ class Worker:
         ready: whether it can be asked.
     """
 
-    def __init__(self, role: str, tier: str, devices: int, limits: Limits, backend: Backend = CPU) -> None:
-        self.role, self.tier, self.devices, self.limits, self.backend = role, tier, devices, limits, backend
+    def __init__(self, role: str, tier: str, devices: int, limits: Limits, extra: Extra = NOTHING) -> None:
+        self.role, self.tier, self.devices, self.limits, self.extra = role, tier, devices, limits, extra
         self.process: subprocess.Popen[bytes] | None = None
         self.scratch = ""
         self._retired = False
@@ -69,7 +68,7 @@ class Worker:
             raise WorkerDied("died", "it was retired", "starting")
         if self.process is not None:
             return
-        begun = processes.take(self.role, self.tier, self.devices, self.limits, self.backend)
+        begun = processes.take(self.role, self.tier, self.devices, self.limits, self.extra)
         self.process, self.scratch, self._stderr, self._begun = begun.process, begun.scratch, begun.stderr, begun
         self.ready, self._heard, self._phase = False, 0, "starting"
 
@@ -172,14 +171,6 @@ class Worker:
         self.await_ready()
         self.send(b"!" + frames.pack({"look": True, "join": list(joined)}))
         return self.receive(time.monotonic() + START_SECONDS)[0].get("found", {})
-
-    def compile_program(self, ask: dict[str, Any], program: bytes, on: dict[str, Any]) -> dict:
-        """What the TPU's compiler makes of one program."""
-        self.await_ready()
-        header = {"ask": ask, "on": on, "seconds": self.limits.run_seconds}
-        self.send(b"!" + frames.pack(header, [program]))
-        answer, _ = self.receive(time.monotonic() + backstop(self.limits.run_seconds))
-        return {key: value for key, value in answer.items() if key != "from"}
 
     def runs(self) -> bool:
         """Whether a fresh worker runs a program of our own, on all devices."""

@@ -21,7 +21,7 @@ from grader.batch.workers import Workers
 from grader.common.observation import Fault
 from grader.course.finding import find_course
 from grader.course.loading import Course, load_course
-from grader.integrations import gradescope
+from grader.wings.gradescope import autograder as gradescope
 from tests.batch.test_grade import NAME, RIGHT, submitted
 from tests.commands import one_line, shardlings
 from tests.made_up import made_up

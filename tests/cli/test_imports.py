@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from grader import wing
 from grader.cli import COMMANDS, MISTAKES, app, grading, is_mistake
 from grader.cli.grading import grade_batch
 from grader.course import exercises
@@ -49,7 +50,9 @@ def test_every_command_is_where_the_table_says() -> None:
     import typer
 
     group: Any = typer.main.get_command(app)
-    assert {name: command.name for name, command in group.commands.items()} == {name: name for name in COMMANDS}
+    assert {name: command.name for name, command in group.commands.items()} == {
+        name: name for name in (*COMMANDS, *wing.commands())
+    }
 
 
 def test_every_mistake_is_an_exception_of_that_name() -> None:

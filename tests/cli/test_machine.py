@@ -12,7 +12,6 @@ from grader.cli import machine as doctor
 from grader.cli.machine import count_devices, examine, graded_right, jax_line, jax_problem
 from grader.course.loading import load_course
 from grader.sandbox.tiers import NoIsolation
-from grader.wire.backends import BACKENDS
 from tests.made_up import made_up
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -75,16 +74,3 @@ def test_where_there_are_no_solutions_there_is_no_canary(tmp_path: Path) -> None
     course = made_up(tmp_path)
     (tmp_path / "solutions").rename(tmp_path / "elsewhere")
     assert "canary" not in {line.name for line in examine(2, load_course(course.root / "course.yaml"), "none")}
-
-
-def test_an_accelerator_is_no_must_and_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    """JAX is asked only where there may be one: a TPU's library looks for it for minutes."""
-    monkeypatch.setattr(doctor.drivers, "packages", lambda backend: [])
-    line = doctor.accelerator(BACKENDS["gpu"])
-    assert (line.ok, line.needed) == (False, False)
-    assert line.detail == "JAX has no driver for it; on a machine that has one: pip install 'jax[cuda13]'"
-    monkeypatch.setattr(doctor.drivers, "packages", lambda backend: ["there"])
-    monkeypatch.setattr(doctor.drivers, "writable", lambda backend: ["/dev/shm"])
-    assert (
-        doctor.accelerator(BACKENDS["tpu"]).detail == "its driver's package is installed, and there is no such device"
-    )

@@ -29,7 +29,7 @@ def test_without_j_an_nbgrader_folder_says_how_many_at_a_time(monkeypatch: pytes
 
 
 def test_a_leaderboard_names_nobody_but_beside_it(tmp_path: Path) -> None:
-    from tests.reports.test_leaderboard import of
+    from tests.wings.leaderboard.test_board import of
 
     (tmp_path / "reports").mkdir()
     for report in (of("ada", "quiet otter", 7_000_000_000), of("bob", "newt", status="failed")):

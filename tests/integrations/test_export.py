@@ -21,8 +21,9 @@ from grader.course.config import CourseError
 from grader.course.loading import Course, load_course
 from grader.course.reference import reference_source
 from grader.exercise import Task
-from grader.integrations import export, gradescope
+from grader.integrations import export
 from grader.sandbox.tiers import NoIsolation, best_tier
+from grader.wings.gradescope import autograder as gradescope
 from tests import classroom
 from tests.made_up import made_up
 

@@ -13,8 +13,8 @@ import pytest
 
 from grader.sandbox.limits import Limits
 from grader.sandbox.processes import begin_ahead, end, take
+from grader.sandbox.tiers import NOTHING
 from grader.sandbox.worker import Worker
-from grader.wire.backends import CPU
 from tests.commands import ROOT
 
 
@@ -22,11 +22,11 @@ def test_a_process_begun_ahead_is_taken_once_and_only_for_what_it_was_begun_for(
     limits = Limits()
     begin_ahead(("trace",), "none", 3, limits)
     try:
-        ahead = take("trace", "none", 3, limits, CPU)
-        again = take("trace", "none", 3, limits, CPU)
+        ahead = take("trace", "none", 3, limits, NOTHING)
+        again = take("trace", "none", 3, limits, NOTHING)
         begin_ahead(("trace",), "none", 3, limits)
-        stricter = take("trace", "none", 3, limits.model_copy(update={"memory_mib": 4000}), CPU)
-        last = take("trace", "none", 3, limits, CPU)
+        stricter = take("trace", "none", 3, limits.model_copy(update={"memory_mib": 4000}), NOTHING)
+        last = take("trace", "none", 3, limits, NOTHING)
         pids = {one.process.pid for one in (ahead, again, stricter, last)}
         assert len(pids) == 4
         assert last.process.args != stricter.process.args  # its own limit of memory is on its command line

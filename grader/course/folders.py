@@ -1,0 +1,39 @@
+"""Files in a plain folder: all of them, or none."""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from collections.abc import Mapping
+from pathlib import Path
+
+from grader.course.config import CourseError
+
+
+def write_folder(folder: Path, files: Mapping[str, str]) -> None:
+    """Write the files into a new or empty folder, under a temporary name first.
+
+    Raises CourseError for any other folder.
+    """
+    if folder.is_symlink() or (folder.exists() and not (folder.is_dir() and not any(folder.iterdir()))):
+        raise CourseError(f"{folder} is there and is not an empty folder; name a new one")
+    place = folder.resolve()
+    place.parent.mkdir(parents=True, exist_ok=True)
+    near = place if folder.exists() else place.parent  # whoever stands in an empty folder stays in it
+    unfinished = near / f".tmp-{secrets.token_hex(8)}"
+    try:
+        write_files(unfinished, files)
+        if near == place:
+            for entry in sorted(unfinished.iterdir()):
+                entry.rename(place / entry.name)
+        else:
+            unfinished.rename(place)
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def write_files(root: Path, files: Mapping[str, str]) -> None:
+    """Write every file below a folder that is made for it; line ends stay as they are."""
+    for path, text in files.items():
+        (root / path).parent.mkdir(parents=True, exist_ok=True)
+        (root / path).write_bytes(text.encode())

@@ -1,0 +1,121 @@
+"""What the compiler of a chip makes of the functions of one exercise, beside what the clock says of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from grader.batch.explaining import Wanted, asks_of, calls_of
+from grader.batch.grade import Grader
+from grader.clock import Slice, Timeline, Untimed, placed, replayed
+from grader.common.observation import Fault, Observation
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.exercise import Call, Exercise
+from grader.expect import Failure, laid_out
+from grader.intake.submission import Source
+from grader.judging.plan import Ask
+from grader.judging.seen import Answered
+from grader.reports.explained import show_sizes
+from grader.wings.chip.compiling import Shipped, name_of
+from grader.wings.chip.on_chip import OnChip
+from grader.wire.schedule import Schedule
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is compiled: an ask for each call and mesh that fits the slice, and a line for each that does not."""
+
+    asks: list[Ask]
+    left_out: list[str]
+
+
+def asked(
+    course: Course,
+    exercise: Exercise,
+    task: str | None,
+    on: Slice,
+    mesh: Mapping[str, int] | None,
+    dims: Mapping[str, int],
+) -> Asked:
+    """The calls of an exercise, or of one task, on a slice: those with the sizes of papers, where it has any; else all.
+
+    Raises CourseError: none fits.
+    """
+    calls = calls_of(exercise, task)
+    timed = [call for call in calls if call.timing]
+    wanted = Wanted(mesh, dims, str(on), on.chip.name, paper=True)
+    chosen = [call for call in timed or calls if set(dims) <= set(call.dims)] or calls
+    meshes = [m for call in chosen for m in call.meshes]
+    if mesh is None and not any(_count(m) == on.count for m in meshes):
+        had = ", ".join(dict.fromkeys(f"{show_sizes(m)} ({_count(m)})" for m in meshes))
+        raise CourseError(
+            f"{exercise.id}: no mesh of its calls has the {on.count} devices of {on}; there are {had}; "
+            "choose one with --mesh, or another slice"
+        )
+    fitting = [call for call in chosen if mesh is not None or any(_count(m) == on.count for m in call.meshes)]
+    asks, left_out = asks_of(course, exercise, fitting, wanted)
+    if mesh is not None:
+        try:
+            placed(on, mesh)  # where a chip is two devices, of these, not of chips
+        except ValueError as error:
+            raise CourseError(str(error)) from None
+    found = {ask.same: ask for ask in asks}
+    return Asked(list(found.values()), [p for p in left_out if mesh is not None or "devices" not in p])
+
+
+def _count(mesh: Mapping[str, int]) -> int:
+    total = 1
+    for size in mesh.values():
+        total *= size
+    return total
+
+
+def on_chips(
+    grader: Grader, source: Source, asks: Sequence[Ask], on: Slice, shipped: Shipped | None = None
+) -> tuple[list[OnChip], list[str]]:
+    """What each ask comes to; also what stopped the source while it was loaded.
+
+    Args:
+        grader: with a compiler of this slice, unless all is ``shipped``.
+        shipped: what the source, which is the course's own, was compiled to before.
+    """
+    with grader.workers() as workers:
+        answered, notes = workers.collect(source, list(asks))
+    return [on_chip(answer, on, shipped) for answer in answered], notes
+
+
+def on_chip(answer: Answered, on: Slice, shipped: Shipped | None = None) -> OnChip:
+    """What one ask came to."""
+    ask, seen = answer.ask, answer.finding
+    about = OnChip(ask.exercise, ask.task, ask.mesh, ask.dims, str(on), on.chip)
+    if isinstance(seen, Fault):
+        return replace(about, fault=seen)
+    assert isinstance(seen, Observation) and isinstance(ask.of, Call)
+    made: Schedule | Fault | None = seen.compiled
+    if made is None and shipped is not None:
+        made = shipped.made.get(name_of(ask, on))
+    clock, untimed = _clock(seen, ask.of)
+    about = replace(about, clock=clock, untimed=untimed, source=tuple(seen.collectives))
+    if made is None:
+        return replace(about, fault=Fault("missing", "this was not compiled for the slice"))
+    if isinstance(made, Fault):
+        return replace(about, fault=made)
+    return with_schedule(about, made)
+
+
+def with_schedule(about: OnChip, schedule: Schedule) -> OnChip:
+    """The compiler's order in time beside it; where it has none: why."""
+    try:
+        line = replayed(schedule, placed(about.on, about.mesh))
+    except Untimed as error:
+        return replace(about, schedule=schedule, unreplayed=error.message)
+    return replace(about, schedule=schedule, timeline=line)
+
+
+def _clock(seen: Observation, call: Call) -> tuple[Timeline | None, str]:
+    """The same program laid out by the clock, or why it cannot be."""
+    try:
+        return laid_out(seen.operations, call.timing), ""
+    except Failure as failure:
+        return None, failure.reason

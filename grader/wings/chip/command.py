@@ -1,0 +1,109 @@
+"""``chip``: what the compiler of a TPU that is not here makes of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader.batch import explaining
+from grader.batch.grade import Grader
+from grader.cli.console import BROKEN, FAILED, busy, out, print_json, tell
+from grader.cli.explain import explains_solution, own_source, sizes_of, whose
+from grader.cli.options import AsJson, CourseOption, Isolation, Student, Work, course_at, refuse_course_beside, work_in
+from grader.common.files import write_atomic
+from grader.course.config import CourseError
+from grader.reports.pages import inline, render_template
+from grader.reports.points import counted
+from grader.reports.timeline_svg import draw_chart
+from grader.sandbox.tiers import best_tier
+from grader.wings.chip import chips
+from grader.wings.chip.compiling import Compiler, Shipped, compiler_problem, name_of, slice_of
+from grader.wings.chip.on_chip import OnChip, as_data, bare_lines, differences, facts
+from grader.wings.chip.on_chip_text import print_on_chip
+
+TEMPLATES = Path(__file__).parent / "templates"
+Page = Annotated[Path | None, typer.Option("--html", help="write the pictures and facts as a page, a new file")]
+
+
+def chip(
+    name: Annotated[str, typer.Argument(help="an exercise, or one of its tasks: f1, or f1_ag_matmul.ag_matmul")],
+    on: Annotated[str, typer.Option("--on", help="the slice, such as v5e:2x4; doctor lists them")],
+    mesh: Annotated[str, typer.Option("--mesh", help="another mesh, such as x=2,y=8")] = "",
+    shape: Annotated[str, typer.Option("--shape", "--dims", help="other sizes, such as B=8192,D=8192")] = "",
+    html: Page = None,
+    work: Work = None,
+    isolation: Isolation = "none",
+    course: CourseOption = None,
+    student: Student = "",
+    solution: Annotated[bool, typer.Option("--solution", help="the solution's, also where mine is written")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Compile a function for a TPU that is not here, and draw the compiler's schedule beside the clock's.
+
+    Mine where I have written any of it, else the solution's where solutions are. Nothing is run.
+    """
+    place = slice_of(on)
+    found, tier = course_at(course, [work] if work else [], packaged=True), best_tier(isolation)
+    expect_new(html)
+    exercise, task = explaining.chosen(found, name.rpartition(".")[2] if "." in name else name)
+    asked = chips.asked(found, exercise, task, place, sizes_of("--mesh", mesh) or None, sizes_of("--shape", shape))
+    for line in asked.left_out:
+        tell("note", f"left out {line}")
+    solution = explains_solution(found, exercise, work, solution)
+    if not solution and tier != "none" and course is None:
+        refuse_course_beside(found, work_in(found, work))
+    source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier)
+    shipped = None
+    if problem := compiler_problem():
+        shipped = Shipped.of(found) if solution else Shipped()
+        if not all(name_of(ask, place) in shipped.made for ask in asked.asks):
+            raise CourseError(problem)
+        tell("note", f"{problem}; what is shown was compiled before, for the solution as it is")
+    compiler = None if shipped else Compiler(found, tier, place)
+    doing = f"compiling {counted(len(asked.asks), 'program')} for {on}, seconds for each; a minute for a large one"
+    with Grader(found, tier, compiler=compiler) as grader, busy(doing, quiet=as_json):
+        made, notes = chips.on_chips(grader, source, asked.asks, place, shipped)
+    tell("note", f"this is {whose(found, exercise, source, solution)}")
+    for note in notes:
+        tell("note", note)
+    if as_json:
+        print_json([as_data(one) for one in made])
+    else:
+        for one in made:
+            print_on_chip(one, out)
+            out.print()
+    if html is not None:
+        write_atomic(html, render(made))
+        tell("note", f"wrote {html}")
+    raise typer.Exit(code_of(made))
+
+
+def render(made: Sequence[OnChip]) -> str:
+    """Compiled programs as a page: of each the facts, both timelines on one scale, and where these differ."""
+    shown = []
+    for one in made:
+        bare = bare_lines(one.timeline) if one.timeline else []
+        chart = draw_chart(one.lines) if one.lines else None
+        shown.append(
+            {"about": one, "facts": list(facts(one)), "bare": bare, "differences": differences(one), "chart": chart}
+        )
+    return render_template("on_chip.html.j2", TEMPLATES, shown=shown, standalone=False, look=inline)
+
+
+def expect_new(path: Path | None) -> None:
+    """Raises CourseError where the page could not be written: better now than when all is compiled."""
+    if path is None:
+        return
+    if path.exists() or path.is_symlink():
+        raise CourseError(f"{path} is there already; name a new file")
+    if not path.parent.is_dir():
+        raise CourseError(f"there is no folder {path.parent} to write {path.name} into; make it first")
+
+
+def code_of(made: list[OnChip]) -> int:
+    """0 where everything could be compiled; 3 where that is our own failure."""
+    kinds = {one.fault.kind for one in made if one.fault is not None}
+    return BROKEN if "broken" in kinds else FAILED if kinds else 0

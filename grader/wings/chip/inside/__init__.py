@@ -1,0 +1,1 @@
+"""Runs in the confined process that compiles: a program in, the schedule that the compiler made of it out."""

@@ -1,0 +1,59 @@
+"""``chip`` for use inside a notebook, on what its cells have defined."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from grader.batch import explaining
+from grader.batch.grade import Grader
+from grader.batch.in_process import InProcess
+from grader.course.finding import course_around
+from grader.intake.submission import Source
+from grader.notebook import in_notebook, show_html
+from grader.reports.pages import render_timelines
+from grader.wings.chip import chips
+from grader.wings.chip.compiling import Compiler, NoCompiler, compiler_problem, slice_of
+from grader.wings.chip.on_chip import OnChip
+from grader.wings.chip.on_chip_text import print_on_chip
+
+
+def chip(
+    name: str,
+    on: str,
+    namespace: dict[str, Any] | None = None,
+    *,
+    mesh: Mapping[str, int] | None = None,
+    dims: Mapping[str, int] | None = None,
+) -> None:
+    """Compile the functions of one exercise for a TPU that is not here, and show the compiler's schedule beside the clock's.
+
+    Args:
+        name: the exercise, or one of its tasks.
+        on: the slice, "v5e:2x4".
+        namespace: where its tasks are; the caller's globals when left out.
+        mesh, dims: in place of those of the exercise; nothing is run, so sizes may be those of papers.
+    """
+    from rich.console import Console
+
+    space = sys._getframe(1).f_globals if namespace is None else namespace
+    drawn = in_notebook()
+    for one in compiled(name, space, on, mesh, dims or {}):
+        print_on_chip(one, Console(), drawn=not drawn)
+        if drawn and one.lines:
+            show_html(render_timelines(one.lines))
+
+
+def compiled(
+    name: str, namespace: dict[str, Any], on: str, mesh: Mapping[str, int] | None, dims: Mapping[str, int]
+) -> list[OnChip]:
+    """The notebook's own functions, compiled for a slice. Raises CourseError in one line, as the command does."""
+    course, place = course_around(), slice_of(on)
+    if problem := compiler_problem():
+        raise NoCompiler(problem)
+    exercise, task = explaining.chosen(course, name)
+    asks = chips.asked(course, exercise, task, place, mesh, dims).asks
+    compiler = Compiler(course, "none", place)
+    with Grader(course, "none", here=InProcess(namespace, compiler), compiler=compiler) as grader:
+        return chips.on_chips(grader, Source("this notebook", ()), asks, place)[0]

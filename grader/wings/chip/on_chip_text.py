@@ -1,0 +1,35 @@
+"""A compiled program on a terminal: facts, the compiler's schedule in time, the clock's below it on the same scale."""
+
+from __future__ import annotations
+
+from rich.console import Console
+from rich.text import Text
+
+from grader.reports.paper import Paper
+from grader.reports.timeline_text import legend, print_lanes
+from grader.wings.chip.on_chip import OnChip, bare_lines, differences, facts
+
+
+def print_on_chip(about: OnChip, console: Console, *, drawn: bool = True) -> None:
+    """A heading, a line for every fact, both timelines where they are to be ``drawn``, and where the two differ."""
+    paper = Paper(console)
+    paper.line(paper.text(about.title, "bold"))
+    if about.fault is not None:
+        paper.line(paper.text(about.fault.message, "red"), indent=2)
+        return
+    for word, text in facts(about):
+        paper.line(Text(paper.fit(f"{word:9} "), style="bright_black"), paper.text(text), indent=2)
+    if about.timeline is not None:
+        for text in bare_lines(about.timeline):
+            paper.line(Text(paper.fit("bare      "), style="bright_black"), paper.text(text, "yellow"), indent=2)
+    lines = about.lines
+    if drawn and lines:
+        print_lanes(lines, console)
+        longest = max(lines.values(), key=lambda t: len(t.spans))
+        paper.line(paper.text(legend(longest)), indent=2)
+    if about.untimed:
+        paper.line(paper.text(f"the clock does not lay it out: {about.untimed}", "yellow"), indent=2)
+    apart = differences(about)
+    word = "differs" if apart else "agrees"
+    for text in apart or (["the compiler and the clock"] if len(lines) == 2 else []):
+        paper.line(Text(paper.fit(f"{word:9} "), style="bright_black"), paper.text(text), indent=2)

@@ -1,0 +1,48 @@
+"""``--backend tpu:SLICE``, and what ``doctor`` says of the compiler."""
+
+from __future__ import annotations
+
+import math
+
+from grader.cli.machine import MachineCheck
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.hardware import CHIPS, SMALL_SLICES, slices
+from grader.hardware.cores import CORES
+from grader.wings.chip.compiling import Compiler, NoCompiler, compiler_problem, compiler_version, slice_of
+
+
+def compiler_at(name: str, processes: int, course: Course, tier: str, remember: bool) -> Compiler:
+    """The compiler of the slice that a backend names. Raises CourseError: none such, or nothing can be compiled for it here."""
+    place = slice_of(name.partition(":")[2])
+    if processes > 1:
+        raise CourseError(f"--processes shares simulated devices, so it goes with --backend cpu, not {name}")
+    if problem := compiler_problem():
+        raise NoCompiler(f"--backend {name}: {problem}")
+    return Compiler(course, tier, place, remember=remember)
+
+
+def doctor() -> list[MachineCheck]:
+    """One line."""
+    return [compiler_line()]
+
+
+def compiler_line(version: str | None = None) -> MachineCheck:
+    """The TPU's compiler, and the slices that it can be asked for."""
+    version = compiler_version() if version is None else version
+    if problem := compiler_problem(version):
+        return MachineCheck("TPU compiler", False, f"{problem} (for chip, and --backend tpu:SLICE)")
+    return MachineCheck(
+        "TPU compiler", True, f"libtpu {version}, no TPU needed, compiles for {'; '.join(map(shown_slices, CORES))}"
+    )
+
+
+def shown_slices(chip: str) -> str:
+    """``v5e:1x1 2x2 2x4``; of a chip in cubes the small slices, and what others there are."""
+    row = CHIPS[chip]
+    small = [s for s in slices(chip) if row.wrap_cube is None or s in SMALL_SLICES]
+    listed = " ".join("x".join(map(str, s)) for s in sorted(small, key=lambda s: (math.prod(s), s)))
+    pod = "x".join(map(str, row.pod))
+    return f"{chip}:{listed}" + (
+        f" and of full {row.wrap_cube}x{row.wrap_cube}x{row.wrap_cube} cubes up to {pod}" if row.wrap_cube else ""
+    )

@@ -1,0 +1,389 @@
+"""Who grades what: workers come, are admitted or refused by name, die and hang, and every submission is graded once.
+
+A verdict depends on bytes alone, so work may be sent twice: whoever answers first is believed. Nothing is lost with a worker, for
+nothing rests there that is not here as well.
+"""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+from pydantic import ValidationError
+
+from grader.common.result import Report
+from grader.course.config import CourseError
+from grader.intake.submission import Submission
+from grader.wings.cluster.parcel import About, Answer, Kit, NotUnderstood, packed
+from grader.wings.cluster.there import deciding
+
+MOST_LOST = 5  # workers that end over a submission, until it is left alone
+AHEAD = 2  # submissions that wait at a worker beside those that it grades, so that it need not wait for us
+
+
+class ClusterError(CourseError):
+    """Nothing (more) can be graded on this cluster; the message is one line: why, and what to do."""
+
+
+class NotGradedThere(Exception):
+    """A submission that the cluster could not grade."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """Seconds of wall time. None of them decides anything about a report.
+
+    Attributes:
+        silent: a worker from which the scheduler heard nothing for so long is worked around.
+        first: until the first worker is there.
+        none: without any worker that can be asked, until the batch stops.
+        poll: how often workers are looked at.
+    """
+
+    silent: float = 30.0
+    first: float = 10.0
+    none: float = 60.0
+    poll: float = 1.0
+
+
+PATIENCE = Patience()
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A worker as the scheduler has it; ``heard`` changes whenever it gave a sign of life."""
+
+    name: str
+    threads: int
+    folder: str
+    heard: float
+
+
+class Lost(Exception):
+    """Nothing came back, for want of the worker or of the way to it."""
+
+
+class Link(Protocol):
+    """The way to the workers."""
+
+    address: str
+
+    def workers(self) -> Mapping[str, Seen]:
+        """Those that are there, by address. Raises ClusterError: the scheduler is gone."""
+        ...
+
+    def send(self, to: str, what: str, *words: bytes | str | int) -> int:
+        """Call a function of ``there`` on a worker; the number under which ``take`` will give what came of it."""
+        ...
+
+    def take(self, seconds: float) -> tuple[int, bytes | Exception] | None:
+        """What came of something, or None when nothing came in so many seconds."""
+        ...
+
+    def drop(self, number: int) -> None:
+        """What comes of this is of no interest any more."""
+        ...
+
+    def leave(self, workers: list[str], key: str) -> None:
+        """Let these workers forget a course, as soon as may be; waits for little."""
+        ...
+
+
+@dataclass
+class Member:
+    """A worker that is or was there."""
+
+    address: str
+    seen: Seen
+    since: float  # when it was last heard, by our own clock
+    state: Literal["new", "asked", "preparing", "ready", "refused"] = "new"
+    under_way: set[int] = field(default_factory=set)
+
+    @property
+    def called(self) -> str:
+        """Its address, and its name where somebody gave it one."""
+        return self.address if self.seen.name in ("", self.address) else f"{self.address} ({self.seen.name})"
+
+
+@dataclass
+class Job:
+    """A submission that waits for its report."""
+
+    student: str
+    work: bytes
+    fingerprint: str
+    lost: int = 0
+    sent: float = 0.0
+    under_way: dict[int, str] = field(default_factory=dict)  # where it was sent to, by number
+
+
+class Dispatch:
+    """One batch over the workers of a cluster.
+
+    Args:
+        fingerprint: of a submission's report as it must come back.
+        tell: is given a line for the person who waits.
+    """
+
+    def __init__(
+        self, link: Link, kit: Kit, fingerprint: Callable[[Submission], str], tell: Callable[[str], None],
+        patience: Patience = PATIENCE, clock: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        self.link, self.kit, self.fingerprint, self.tell, self.patience, self.clock = (
+            link, kit, fingerprint, tell, patience, clock,
+        )  # fmt: skip
+        self.key = f"{kit.key[:16]}-{secrets.token_hex(8)}"  # another batch with the same course is no concern of ours
+        self.packed = kit.packed()
+        self.members: dict[str, Member] = {}
+        self.refusals: dict[str, str] = {}
+        self.requests: dict[int, tuple[str, str, Job | None]] = {}  # number -> worker, what, of which submission
+        self.usable_at = clock()
+        self.proved = False  # whether there was a worker that could grade
+
+    def run(
+        self,
+        students: Sequence[str],
+        read: Callable[[str], Submission],
+        done: Callable[[str, Report | Exception], None],
+    ) -> None:
+        """Grade all of them; ``done`` is called in this thread. Raises ClusterError."""
+        self.unread, self.again = deque(students), deque[Job]()
+        self.left, self.read = set(students), read
+        self.open: dict[str, Job] = {}
+        self.done = done
+        began = self.usable_at = self.clock()
+        looked = -self.patience.poll
+        try:
+            while self.left:
+                if self.clock() - looked >= self.patience.poll:
+                    self._look()
+                    self._stop_without_workers(began)
+                    looked = self.clock()
+                self._hand_out()
+                if self.left and (came := self.link.take(self.patience.poll)):
+                    self._came(*came)
+        finally:
+            for number in self.requests:
+                self.link.drop(number)
+            self.link.leave([m.address for m in self.members.values() if m.state in ("preparing", "ready")], self.key)
+
+    # workers
+
+    def _look(self) -> None:
+        """Who is there, who is gone, who was heard of."""
+        found, now = self.link.workers(), self.clock()
+        for address in self.members.keys() - found.keys():
+            member = self.members.pop(address)
+            for number in list(member.under_way):
+                self._lost(number, f"{member.called} ended")
+        for address, seen in found.items():
+            member = self.members.setdefault(address, Member(address, seen, now))
+            if seen.heard != member.seen.heard:
+                member.since = now
+            member.seen = seen
+            if member.state == "new":
+                member.state = "asked"
+                self._send(member, "about")
+        for member in self.members.values():
+            if self._silent(member):
+                for number in member.under_way:
+                    self._elsewhere(self.requests[number][2])
+
+    def _silent(self, member: Member) -> bool:
+        return self.clock() - member.since > self.patience.silent
+
+    def _stop_without_workers(self, began: float) -> None:
+        """Raises ClusterError when nobody is left who could grade, and nobody came for a while."""
+        now = self.clock()
+        if any(m.state != "refused" and not self._silent(m) for m in self.members.values()):
+            self.usable_at = now
+            return
+        at = self.link.address
+        if not (self.members or self.refusals or self.proved):
+            if now - began > self.patience.first:
+                raise ClusterError(
+                    f"no workers at {at}; start one on each machine: dask worker {at} --nthreads 1, then run this again"
+                )
+        elif not self.proved and self.members and all(m.state == "refused" for m in self.members.values()):
+            raise ClusterError(self._nobody("no worker can grade"))
+        elif now - self.usable_at > self.patience.none:
+            raise ClusterError(self._nobody("no worker is left"))
+
+    def _nobody(self, what: str) -> str:
+        silent = [f"{m.called} gives no sign of life" for m in self.members.values() if self._silent(m)]
+        why = [*self.refusals.values(), *silent]
+        others = f" (and {len(why) - 1} more)" if len(why) > 1 else ""
+        return (
+            f"{what} at {self.link.address}{': ' + why[0] + others if why else ''}; "
+            "mend that and run the same command again: what is graded is kept"
+        )
+
+    def _refuse(self, member: Member, why: str) -> None:
+        member.state = "refused"
+        self.refusals[member.address] = f"{member.called} {why}"
+        self.tell(f"not used: {member.called} {why}")
+        for number in list(member.under_way):
+            self._lost(number, why, counts=False)
+
+    # requests
+
+    def _send(self, member: Member, what: str, *words: bytes | str | int, job: Job | None = None) -> None:
+        number = self.link.send(member.address, what, *words)
+        self.requests[number] = member.address, what, job
+        member.under_way.add(number)
+        if job:
+            job.under_way[number], job.sent = member.address, self.clock()
+
+    def _over(self, number: int) -> tuple[Member | None, str, Job | None]:
+        address, what, job = self.requests.pop(number)
+        member = self.members.get(address)
+        if member:
+            member.under_way.discard(number)
+        if job:
+            job.under_way.pop(number, None)
+        return member, what, job
+
+    def _hand_out(self) -> None:
+        ready = [m for m in self.members.values() if m.state == "ready" and not self._silent(m)]
+        while ready:
+            member = min(ready, key=lambda m: len(m.under_way) / m.seen.threads)
+            if len(member.under_way) >= member.seen.threads + AHEAD:
+                return
+            job = self._next(member)
+            if job is None:
+                return
+            self._send(member, "grade", self.key, job.work, job=job)
+
+    def _next(self, member: Member) -> Job | None:
+        """What this worker is to grade: what came back, what was not sent yet, or for idle hands what takes others long."""
+        while self.again:
+            job = self.again.popleft()
+            if job.student in self.left and not job.under_way:
+                return job
+        while self.unread:
+            student = self.unread.popleft()
+            try:
+                submission = self.read(student)
+                job = Job(student, packed(submission), self.fingerprint(submission))
+            except Exception as error:
+                self._finish(student, error)
+                continue
+            self.open[student] = job
+            return job
+        if member.under_way:
+            return None
+        long = [
+            j for j in self.open.values()
+            if len(j.under_way) == 1 and member.address not in j.under_way.values()
+            and self.clock() - j.sent > self.patience.silent
+        ]  # fmt: skip
+        return min(long, key=lambda j: j.sent, default=None)
+
+    def _elsewhere(self, job: Job | None) -> None:
+        """Have it graded by another worker; the one that is silent may answer still."""
+        if job is None or job.student not in self.left or job in self.again:
+            return
+        where = [self.members[a] for a in job.under_way.values() if a in self.members]
+        if all(self._silent(m) for m in where):
+            job.under_way.clear()
+            self.again.append(job)
+
+    def _lost(self, number: int, why: str, *, counts: bool = True) -> None:
+        """A request that comes to nothing."""
+        _, _, job = self._over(number)
+        self.link.drop(number)
+        if job is None or job.student not in self.left:
+            return
+        job.lost += counts
+        if job.lost >= MOST_LOST:
+            self._finish(job.student, NotGradedThere(f"{job.lost} workers ended while they had it, the last: {why}"))
+        elif not job.under_way and job not in self.again:
+            self.again.append(job)
+
+    def _came(self, number: int, what_came: bytes | Exception) -> None:
+        if number not in self.requests:
+            return
+        address, what, job = self.requests[number]
+        member = self.members[address]
+        if isinstance(what_came, Lost):
+            self._lost(number, f"{member.called} did not answer")
+            if what != "grade":
+                member.state = "new"
+            return
+        if isinstance(what_came, Exception):  # what is called there answers for its own errors
+            if what == "about":
+                self._over(number)
+                self._refuse(member, _cannot_be_asked(what_came))
+            else:
+                self._lost(number, f"{member.called}: {type(what_came).__name__}: {what_came}")
+            return
+        try:
+            if what == "grade" and job:
+                self._graded(number, member, job, Answer.unpacked(what_came))
+                return
+            self._over(number)
+            if what == "about":
+                self._admit(member, About.unpacked(what_came))
+            else:
+                self._prepared(member, Answer.unpacked(what_came))
+        except NotUnderstood:  # what is under way there is for others
+            self._refuse(member, "answers with what is no answer")
+
+    def _admit(self, member: Member, about: About) -> None:
+        """It gets the course only if it decides as this machine would."""
+        here = deciding()
+        for name in dict.fromkeys([*here, *about.versions]):
+            has, needs = about.versions.get(name, "none"), here.get(name, "none")
+            if has != needs:
+                self._refuse(member, f"has {name} {has}, this machine has {needs}: install the same there")
+                return
+        if problem := about.problems.get(self.kit.tier, f"knows no isolation {self.kit.tier}"):
+            self._refuse(member, f"cannot confine what it runs: isolation {self.kit.tier}: {problem}")
+            return
+        member.state = "preparing"
+        self._send(member, "prepare", self.key, self.packed, member.seen.folder, member.seen.threads)
+
+    def _prepared(self, member: Member, answer: Answer) -> None:
+        if answer.problem:
+            self._refuse(member, f"cannot grade: {answer.problem}")
+        else:
+            member.state, self.proved = "ready", True
+
+    def _graded(self, number: int, member: Member, job: Job, answer: Answer) -> None:
+        if answer.absent:  # it is another process by now, at the same address
+            self._lost(number, "it was started anew", counts=False)
+            member.state = "new"
+            return
+        if answer.problem:
+            self._over(number)
+            self._finish(job.student, NotGradedThere(answer.problem))
+            return
+        try:
+            report = Report.loads(answer.report)
+        except ValidationError:
+            raise NotUnderstood from None
+        if (report.student, report.fingerprint) != (job.student, job.fingerprint):
+            raise NotUnderstood
+        self._over(number)
+        self._finish(job.student, report)
+
+    def _finish(self, student: str, result: Report | Exception) -> None:
+        """The first word on a submission is the last."""
+        if student not in self.left:
+            return
+        self.left.discard(student)
+        job = self.open.pop(student, None)
+        for number in [n for n, (_, _, of) in self.requests.items() if job and of is job]:
+            self.link.drop(number)
+            self._over(number)
+        self.done(student, result)
+
+
+def _cannot_be_asked(error: Exception) -> str:
+    if isinstance(error, ImportError | AttributeError):
+        return f"has no shardlings that can be asked ({error}): pip install 'shardlings[cluster]' there, as here"
+    return f"cannot be asked: {type(error).__name__}: {error}"

@@ -1,0 +1,168 @@
+"""The way to the workers: Dask's client. Each request is for one worker by its address, so Dask moves nothing about by itself."""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import queue
+import time
+import warnings
+from collections.abc import Mapping
+from concurrent.futures import CancelledError, ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+import distributed
+from distributed.comm.addressing import parse_address, parse_host_port
+from distributed.comm.core import CommClosedError
+from distributed.comm.registry import get_backend
+from distributed.scheduler import KilledWorker
+
+from grader.wings.cluster import there
+from grader.wings.cluster.dispatch import ClusterError, Lost, Seen
+
+CONNECT_SECONDS, FETCH_SECONDS, ASK_SECONDS, LEAVE_SECONDS = 10.0, 30.0, 10.0, 5.0
+GONE_SECONDS = 60.0  # without a word of the scheduler; where the connection breaks, it is known in CONNECT_SECONDS
+FETCHERS = 8
+NOTHING = (OSError, TimeoutError, CancelledError, CommClosedError, KilledWorker)
+
+
+class Dask:
+    """A connection to a scheduler. Raises ClusterError where there is none."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        for name in ("distributed", "tornado", "asyncio"):  # what goes wrong is said in one line, by us
+            logging.getLogger(name).setLevel(logging.CRITICAL + 1)
+        warnings.filterwarnings("ignore", module="distributed")  # on versions: there is word of those that matter
+        _expect_usable(address)
+        try:
+            self.client = distributed.Client(address, timeout=CONNECT_SECONDS, set_as_default=False, name="shardlings")
+        except (OSError, TimeoutError, CommClosedError) as error:
+            raise ClusterError(
+                f"no scheduler answers at {address} ({_first_line(error)}); start one: dask scheduler, "
+                "and pass the address that it prints: --cluster tcp://HOST:8786"
+            ) from None
+        except (ValueError, TypeError, RuntimeError, ImportError) as error:
+            raise _unusable(address, error) from None
+        self._numbers = itertools.count(1)
+        self._futures: dict[int, Any] = {}
+        self._came: queue.SimpleQueue[tuple[int, bytes | Exception]] = queue.SimpleQueue()
+        self._fetchers = ThreadPoolExecutor(FETCHERS, thread_name_prefix="fetch")
+        self._silent_since: float | None = None
+        self._last: dict[str, Seen] = {}
+
+    @property
+    def dashboard(self) -> str:
+        """Its address; empty where the scheduler has none."""
+        with suppress(*NOTHING, KeyError):
+            return self.client.dashboard_link or ""
+        return ""
+
+    def workers(self) -> Mapping[str, Seen]:
+        try:
+            found: Any = self.client.sync(self._identity, callback_timeout=ASK_SECONDS)
+        except (*NOTHING, AttributeError, RuntimeError, ValueError) as error:
+            now = time.monotonic()
+            self._silent_since = self._silent_since or now
+            if self.client.status in ("closed", "closing") or now - self._silent_since > GONE_SECONDS:
+                raise ClusterError(
+                    f"the scheduler at {self.address} is gone ({_first_line(error)}); start it and its workers "
+                    "and run the same command again: what is graded is kept"
+                ) from None
+            return self._last
+        self._silent_since = None
+        self._last = {
+            address: Seen(str(w["name"]), max(1, w["nthreads"]), w["local_directory"], w["last_seen"])
+            for address, w in found["workers"].items()
+            if w["status"] in ("running", "paused")
+        }
+        return self._last
+
+    async def _identity(self) -> dict[str, Any]:
+        scheduler: Any = self.client.scheduler
+        return await scheduler.identity(n_workers=-1)
+
+    def send(self, to: str, what: str, *words: bytes | str | int) -> int:
+        number = next(self._numbers)
+        try:
+            future = self.client.submit(
+                getattr(there, what), *words, workers=[to], allow_other_workers=False, pure=False,
+                key=f"shardlings-{what}-{self.client.id}-{number}",
+            )  # fmt: skip
+        except (*NOTHING, RuntimeError) as error:  # the client is closed: ``workers`` will tell why
+            self._came.put((number, Lost(str(error))))
+            return number
+        self._futures[number] = future
+        future.add_done_callback(lambda ready: self._fetch_later(number, ready))
+        return number
+
+    def _fetch_later(self, number: int, future: Any) -> None:
+        with suppress(RuntimeError):  # it is all over
+            self._fetchers.submit(self._fetch, number, future)
+
+    def _fetch(self, number: int, future: Any) -> None:
+        try:
+            came: bytes | Exception = future.result(timeout=FETCH_SECONDS)
+        except NOTHING as error:
+            came = Lost(str(error))
+        except Exception as error:
+            came = error
+        self._came.put((number, came))
+
+    def take(self, seconds: float) -> tuple[int, bytes | Exception] | None:
+        try:
+            number, came = self._came.get(timeout=seconds)
+        except queue.Empty:
+            return None
+        self._futures.pop(number, None)
+        return number, came
+
+    def drop(self, number: int) -> None:
+        future = self._futures.pop(number, None)
+        if future is not None:
+            with suppress(*NOTHING, RuntimeError):
+                future.release()
+
+    def leave(self, workers: list[str], key: str) -> None:
+        with suppress(*NOTHING, RuntimeError, ValueError, KeyError):
+            if workers and self.client.status == "running":  # beside what a worker is doing: it is not to wait for that
+                self.client.sync(
+                    self.client._run, there.leave, key, workers=workers, on_error="ignore",
+                    callback_timeout=LEAVE_SECONDS,
+                )  # fmt: skip
+
+    def close(self) -> None:
+        self._fetchers.shutdown(wait=False, cancel_futures=True)
+        with suppress(*NOTHING, RuntimeError):
+            self.client.close(timeout=LEAVE_SECONDS)
+
+
+def _expect_usable(address: str) -> None:
+    """Raises ClusterError for what Dask's client would not take: made in vain, that complains twice, after a while."""
+    try:
+        scheme, place = parse_address(address, strict=True)
+        if scheme == "inproc":
+            raise ValueError("inproc is for one process")
+        get_backend(scheme)
+        parse_host_port(place)
+        security = distributed.Security()
+        encrypted = security.get_connection_args("client").get("ssl_context") is not None
+    except (ValueError, TypeError, OSError) as error:
+        raise _unusable(address, error) from None
+    if scheme in ("tls", "wss") and not encrypted:
+        raise ClusterError(f"{address} needs certificates, and Dask's settings name none; see TLS in docs/cluster.md")
+    if scheme not in ("tls", "wss") and security.require_encryption:
+        raise ClusterError(f"Dask's settings here require encryption, so --cluster takes tls://..., not {address}")
+
+
+def _unusable(address: str, error: BaseException) -> ClusterError:
+    return ClusterError(
+        f"--cluster {address} cannot be used ({_first_line(error)}); "
+        "pass what dask scheduler prints: --cluster tcp://HOST:8786"
+    )
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip().splitlines()
+    return text[0][:200] if text else type(error).__name__

@@ -1,0 +1,170 @@
+"""What happens on a worker: it says what it is, gets a course, proves itself by the canary, and grades.
+
+These functions are the only ones that are called on workers, by name: no code travels. They take bytes and return bytes. A worker
+writes to one folder of its own, in the temporary one that Dask gives it; it goes when the batch ends, when nothing was asked
+for LEASE seconds (whoever asked is gone), or with the worker.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import platform
+import shutil
+import tempfile
+import threading
+import time
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+from grader.batch import canary
+from grader.batch.grade import Grader
+from grader.batch.memory import MOST
+from grader.batch.reporting import own_digest, versions
+from grader.common.cache import Cache
+from grader.sandbox import needs
+from grader.sandbox.tiers import TIERS, available, best_tier
+from grader.wings.cluster.parcel import About, Answer, Kit, unpacked
+
+LEASE = 600.0  # seconds
+
+
+class Bench:
+    """A course in a folder of its own, and a grader that works for it."""
+
+    def __init__(self, kit: Kit, folder: Path, jobs: int) -> None:
+        """Raises CourseError, NoIsolation."""
+        self.names = kit.names
+        self.course = kit.laid_out(folder / "course")
+        self.cache = Cache(folder / "cache", MOST) if kit.remember else None
+        self.grader = Grader(self.course, best_tier(kit.tier), jobs, cache=self.cache)
+        self.folder, self.used, self.active, self.given_up = folder, time.monotonic(), 0, False
+
+    def close(self) -> None:
+        """End its processes and delete its folder."""
+        self.grader.__exit__()
+        if self.cache:
+            self.cache.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
+
+
+_benches: dict[str, Bench] = {}
+_proved: set[str] = set()  # exercises whose references had full marks in this process
+_lock = threading.RLock()
+
+
+def about() -> bytes:
+    """What this worker is: an ``About``."""
+    return About(versions=deciding(), problems={tier: available(tier) for tier in TIERS}).packed()
+
+
+def deciding() -> dict[str, str]:
+    """Versions by name of all that a verdict depends on; packages that learners may import are among them."""
+    found = {"Python": ".".join(platform.python_version_tuple()[:2]), **versions(), "its code": own_digest()[:12]}
+    for package in needs.PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            found.setdefault(package, version(package))
+    return found
+
+
+def prepare(key: str, kit: bytes, folder: str, jobs: int) -> bytes:
+    """Take a course, and grade its own solutions: an ``Answer``, with the problem that keeps this worker from grading.
+
+    Args:
+        folder: where this worker may write.
+        jobs: how many submissions it will grade at a time.
+    """
+    try:
+        place = Path(tempfile.mkdtemp(prefix="shardlings-course-", dir=folder))
+        bench = Bench(taken := Kit.unpacked(kit), place, jobs)
+    except Exception as error:  # whatever it is: this worker grades nothing
+        return Answer(problem=f"{type(error).__name__}: {error}").packed()
+    _keep(key, bench)
+    with _at_work(key):
+        problem = _problem(bench, taken)
+    if problem:
+        leave(key)
+    return Answer(problem=problem).packed()
+
+
+def grade(key: str, work: bytes) -> bytes:
+    """Grade one submission: an ``Answer`` with its report."""
+    with _at_work(key) as bench:
+        if bench is None:
+            return Answer(absent=True).packed()
+        try:
+            report = bench.grader.grade(unpacked(work), bench.names)
+        except Exception as error:  # our own: it is this submission's, and stops no other
+            return Answer(problem=f"{type(error).__name__}: {error}").packed()
+        return Answer(report=report.dumps()).packed()
+
+
+def leave(key: str) -> None:
+    """Forget a course: end what runs for it, whatever it does, and delete what was written."""
+    with _lock:
+        bench = _benches.pop(key, None)
+        if bench is None:
+            return
+        bench.given_up, active = True, bench.active
+    bench.grader.retire()
+    if not active:  # else who is at work with it closes it, soon
+        bench.close()
+
+
+def _problem(bench: Bench, kit: Kit) -> str:
+    try:
+        if (digest := bench.course.digest(kit.names)) != kit.digest:
+            return f"it reads the course as {digest[:12]}, not as {kit.digest[:12]}"
+        left = {n: k for n in kit.names if (k := canary.key_of(bench.grader, n)) not in _proved}
+        problem = canary.examine(bench.grader, list(left)) if left else ""
+    except Exception as error:  # a course that cannot be loaded here, a sandbox that does not start
+        return f"{type(error).__name__}: {error}"
+    if not problem:
+        _proved.update(left.values())
+    return problem
+
+
+def _keep(key: str, bench: Bench) -> None:
+    leave(key)
+    with _lock:
+        if not _benches:
+            threading.Thread(target=_watch, daemon=True).start()
+        _benches[key] = bench
+
+
+@contextlib.contextmanager
+def _at_work(key: str) -> Iterator[Bench | None]:
+    with _lock:
+        bench = _benches.get(key)
+        if bench:
+            bench.active += 1
+    try:
+        yield bench
+    finally:
+        if bench:
+            with _lock:
+                bench.active -= 1
+                bench.used = time.monotonic()
+                last = bench.given_up and not bench.active
+            if last:
+                bench.close()
+
+
+def _watch() -> None:
+    """Forget courses that nobody asks for any more, until there is none."""
+    while True:
+        time.sleep(min(LEASE, 10))
+        with _lock:
+            over = [k for k, b in _benches.items() if not b.active and time.monotonic() - b.used > LEASE]
+        for key in over:
+            leave(key)
+        with _lock:
+            if not _benches:
+                return
+
+
+@atexit.register
+def _leave_all() -> None:
+    for key in list(_benches):
+        leave(key)

@@ -1,0 +1,7 @@
+"""What this wing offers: ``grade --cluster``."""
+
+from __future__ import annotations
+
+from grader.wing import Wing
+
+WING = Wing(cluster="spread")

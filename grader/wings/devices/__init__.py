@@ -1,0 +1,1 @@
+"""Devices that are no simulated ones: programs that were judged are run there as well, for their values."""

@@ -1,0 +1,242 @@
+"""Real devices, or those of several processes: programs that were judged on simulated ones are run there as well, for their values.
+
+What a program is (collectives, bytes, FLOPs, memory, layout) is read where it always is. What is asked of the devices is
+values alone, so that nothing that their compiler does can cost a point, and a check that looks at no value needs no device.
+Where a mesh needs more devices than there are, or the devices do not run the program, its values are ``Unseen``.
+"""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from dataclasses import replace
+from math import prod
+from threading import Lock
+from typing import Any, TypeVar
+
+from grader.batch.backends import STUCK, unseen
+from grader.batch.findings import outputs_of
+from grader.common.observation import Observation, Sharded
+from grader.course.config import CourseError
+from grader.judging.plan import Ask
+from grader.sandbox.limits import Limits
+from grader.sandbox.worker import Worker, WorkerDied
+from grader.wings.devices.backends import CPU, Backend
+from grader.wings.devices.drivers import extra_of
+from grader.wire.text import crash_reason
+
+WALL = 180.0  # seconds for a program: devices that wait for each other do so without end
+ROUNDS, CALLS = 7, 20  # of timing: how many rounds, of how many calls at most
+Reply = tuple[dict[str, Any], list[bytes]]
+T = TypeVar("T")
+
+
+class NoDevices(CourseError):
+    """The devices that were asked for cannot be had; the message says what to do."""
+
+
+class Devices:
+    """The devices of one backend, on this machine, in one process or in several that are one mesh; one program at a time.
+
+    Args:
+        backend: whose devices.
+        tier: isolation of the processes; where an accelerator cannot be reached from in there, and ``tell`` was told so, none.
+        limits: of a program.
+        simulated: how many devices a CPU stands for, over all processes.
+        processes: how many; the devices are those of all.
+        tell: gets one line on what is less confined than was asked for.
+
+    Attributes:
+        times: whether programs are timed on them as well.
+        kind: what a device calls itself.
+        count: how many there are.
+
+    Raises NoDevices.
+    """
+
+    def __init__(
+        self, backend: Backend, tier: str, limits: Limits, simulated: int, processes: int = 1,
+        tell: Callable[[str], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        if simulated % processes:
+            raise NoDevices(f"{simulated} devices cannot be shared evenly by {processes} processes; course.yaml says "
+                            f"devices: {simulated}")  # fmt: skip
+        self.backend, self.processes, self.times = backend, processes, False
+        self._lock, self._pool = Lock(), ThreadPoolExecutor(processes)
+        open_ones = "none" if processes > 1 else tier
+        self.workers = self._workers(open_ones, limits, simulated)
+        found = self._found()
+        if "problem" in found and tier != "none" and backend is not CPU:
+            self.close()
+            self.workers = self._workers("none", limits, simulated)
+            without = self._found()
+            if "problem" not in without:
+                what = f"the {backend.name} cannot be reached from inside of {tier} ({one(found['problem'])})"
+                tell(f"{what}: the process that runs programs on it is not confined; learner Python is")
+            found = without
+        elif processes > 1 and tier != "none":
+            tell(
+                "processes that are one mesh talk over the network: those that run programs are not confined; learner Python is"
+            )
+        if "problem" in found:
+            self.close()
+            raise NoDevices(why_not(backend, found["problem"]))
+        self.kind, self.count = str(found["kind"]), int(found["count"])
+
+    def _workers(self, tier: str, limits: Limits, simulated: int) -> list[Worker]:
+        return [
+            Worker("run", tier, simulated // self.processes, limits, extra_of(self.backend))
+            for _ in range(self.processes)
+        ]
+
+    @property
+    def text(self) -> str:
+        """``gpu: 1 x NVIDIA H200``; ``cpu: 8 devices of 2 processes``."""
+        what = f"{self.count} devices" if self.backend is CPU else f"{self.count} x {self.kind}"
+        return f"{self.backend.name}: {what}" + (f" of {self.processes} processes" if self.processes > 1 else "")
+
+    def close(self) -> None:
+        for worker in self.workers:
+            worker.kill()
+
+    def outputs(
+        self, ask: Ask, request: dict[str, Any], program: bytes, seen: Observation
+    ) -> list[list[list[Sharded]]]:
+        """What these devices hold of a program's results on each of the ask's inputs; see ``Observation.elsewhere``.
+
+        Args:
+            request: the ask as the process that runs programs takes it.
+            seen: what the program came to on simulated devices.
+        """
+        need = prod(ask.mesh.values())
+        if need > self.count:
+            return [unseen(seen, f"needs {need} devices, {self.count} here")]
+        usual = self._values(ask, request, program, exact=False)
+        if isinstance(usual, str):
+            return [unseen(seen, f"not run by the {self.backend.name} ({usual})")]
+        outputs, products = usual
+        found = [[[replace(array, factors=self.backend.factors) for array in run] for run in outputs]]
+        if products and self.backend.factors:
+            exact = self._values(ask, request, program, exact=True)
+            found += [] if isinstance(exact, str) else [exact[0]]
+        return found
+
+    def seconds(self, ask: Ask, request: dict[str, Any], program: bytes) -> tuple[float, ...] | str:
+        """How long a call of a program takes here, round by round: as long as the slowest process; or why nobody knows."""
+        if (need := prod(ask.mesh.values())) > self.count:
+            return f"needs {need} devices, {self.count} here"
+        rounds, found = (2, 1), ()  # how many, of how many calls: a first look, then so many calls that a round is long
+        for _ in ("first", "last"):
+            replies = self._asked(request, program, [], times=rounds)
+            if isinstance(replies, str):
+                return replies
+            each = [header["seconds"] for header, _ in replies if header["seconds"]]
+            found = tuple(max(one) for one in zip(*each, strict=True))
+            rounds = (ROUNDS, max(1, min(CALLS, int(0.05 / min(found)))))
+        return found
+
+    def _values(
+        self, ask: Ask, request: dict[str, Any], program: bytes, *, exact: bool
+    ) -> tuple[list[list[Sharded]], bool] | str:
+        """The outputs and whether there are products behind them; or why there are none."""
+        replies = self._asked(request, program, ask.arrays(), exact=exact)
+        if isinstance(replies, str):
+            return replies
+        outputs = outputs_of(ask, *gathered(replies, prod(ask.mesh.values())))
+        return outputs, any(header["products"] for header, _ in replies)
+
+    def _asked(self, request: dict[str, Any], program: bytes, inputs: list, **more: Any) -> list[Reply] | str:
+        """What each process answers, or what keeps one from it. What dies is tried again, once."""
+        replies: list[Reply] = []
+        with self._lock:
+            for attempt in ("first", "last"):
+                try:
+                    if any(worker.process is None for worker in self.workers):
+                        self._found()  # they know each other no more
+                    replies = self._each(lambda w: w.run_program(request, program, inputs, WALL, **more))
+                    break
+                except WorkerDied as died:
+                    self.close()
+                    if died.reason == "timeout":
+                        return STUCK
+                    if attempt == "last":
+                        return crash_reason(died.stderr) or died.reason
+        for header, _ in replies:
+            if problem := header.get("broken") or header.get("fault", {}).get("message"):
+                return one(str(problem))
+        return replies
+
+    def _found(self) -> dict[str, Any]:
+        """Start the processes, let them find each other, and say what there is."""
+        address = f"127.0.0.1:{_free_port()}" if self.processes > 1 else ""
+        try:
+            found = self._each(lambda w: w.look((address, self.processes, self.workers.index(w)) if address else ()))
+        except WorkerDied as died:
+            self.close()
+            return {"problem": crash_reason(died.stderr) or died.stderr.strip()[-200:] or died.reason}
+        return next((one for one in found if "problem" in one), found[0])
+
+    def _each(self, do: Callable[[Worker], T]) -> list[T]:
+        """Of all processes, side by side. Raises WorkerDied where one dies: then the others wait for it in vain."""
+        running = [self._pool.submit(do, worker) for worker in self.workers]
+        try:
+            return [future.result() for future in running]
+        except WorkerDied:
+            for worker in self.workers:
+                if worker.process is not None:
+                    worker.process.kill()
+            for future in running:
+                with suppress(WorkerDied):
+                    future.result()
+            raise
+
+
+def gathered(replies: Sequence[Reply], devices: int) -> Reply:
+    """What several processes hold of the same arrays, as one that has all devices would say it."""
+    replies = [(header, held) for header, held in replies if header["devices"]]  # of a small mesh some hold nothing
+    (first, _), *_ = replies
+    runs, blobs = [], []
+    rests = [iter(held) for _, held in replies]
+    for number, run in enumerate(first["outputs"]):
+        arrays = []
+        for at, about in enumerate(run):
+            slices: list[Any] = [None] * devices
+            shards = [b""] * devices
+            for (header, _), rest in zip(replies, rests, strict=True):
+                places = header["outputs"][number][at]["slices"]
+                for device, where in zip(header["devices"], places, strict=True):
+                    slices[device], shards[device] = where, next(rest)
+            arrays.append(about | {"slices": slices})
+            blobs += shards
+        runs.append(arrays)
+    return {"outputs": runs}, blobs
+
+
+def why_not(backend: Backend, problem: str) -> str:
+    """One line on devices that cannot be had, and what to do."""
+    said, asked = one(problem), f"--backend {backend.name}"
+    held = re.search(r"already in use by process with pid (\d+)|libtpu_lockfile|already in use", problem, re.IGNORECASE)
+    if backend.name == "tpu" and held:
+        who = f"process {held[1]}" if held[1] else "another process"
+        return (
+            f"{asked}: {who} holds the TPU; end it (sudo lsof -w /dev/accel* /dev/vfio/* names it), and where none runs remove "
+            "/tmp/libtpu_lockfile"
+        )
+    what = {"gpu": "GPU", "tpu": "TPU"}.get(backend.name, backend.name)
+    return f"{asked}: JAX finds no {what} here ({said}); {backend.install or 'see shardlings doctor'}"
+
+
+def one(text: str) -> str:
+    """The gist of what JAX says, in one line."""
+    line = " ".join(text.split())
+    line = re.sub(r"^Unable to initialize backend '\w+': ", "", line)
+    return re.sub(r" \(you may need to uninstall.*|\(set JAX_PLATFORMS=.*", "", line)[:200].rstrip(" .")
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]

@@ -1,0 +1,98 @@
+"""What a process needs of this machine to use its accelerator: the driver's files, and the settings that it reads.
+
+Let in for the process that runs programs on it, and for no other: learner Python never gets a device. Such a process
+may read ``/proc`` and ``/sys``, which drivers do, and has no limit of addresses, of which they reserve more than a
+machine has.
+"""
+
+from __future__ import annotations
+
+import glob
+import importlib.util
+import os
+from dataclasses import dataclass
+
+from grader.sandbox.tiers import Extra
+from grader.wings.devices.backends import CPU, Backend
+
+
+@dataclass(frozen=True)
+class Driver:
+    """A driver: packages of its side of JAX, patterns of files to read and to write, environment settings to keep."""
+
+    packages: tuple[str, ...]
+    read: tuple[str, ...]
+    write: tuple[str, ...]
+    settings: tuple[str, ...]
+    fixed: tuple[tuple[str, str], ...] = ()
+
+
+SHARED = "/dev/shm"  # memory that is shared with the driver's helpers
+EVERY = ("/proc", "/sys", "/etc/ld.so.cache", "/etc/ld.so.conf", "/etc/ld.so.conf.d", "/etc/passwd", "/etc/hosts")
+DRIVERS = {
+    "gpu": Driver(
+        packages=("jax_plugins", "nvidia", *(f"jax_cuda{n}_{part}" for n in (12, 13) for part in ("plugin", "pjrt"))),
+        read=(*EVERY, "/usr/lib*/libcuda*", "/usr/lib*/libnvidia*", "/usr/lib/*/libcuda*", "/usr/lib/*/libnvidia*",
+              "/usr/local/nvidia", "/usr/local/cuda*", "/etc/nvidia*", "/opt/cuda"),
+        write=("/dev/nvidia*", "/dev/nvidia-caps/*", SHARED),
+        settings=("LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE"),
+        fixed=(("XLA_PYTHON_CLIENT_PREALLOCATE", "false"),),
+    ),
+    "tpu": Driver(
+        packages=("libtpu",),
+        read=(*EVERY, "/etc/resolv.conf", "/etc/nsswitch.conf"),
+        write=("/dev/accel*", "/dev/vfio", "/dev/vfio/*", SHARED, "/tmp/libtpu_lockfile", "/tmp/tpu_logs"),
+        settings=("LIBTPU_INIT_ARGS", "TPU_*"),
+    ),
+}  # fmt: skip
+
+
+def extra_of(backend: Backend) -> Extra:
+    """What the process gets that runs programs on such devices; of simulated ones, nothing."""
+    if backend.name not in DRIVERS:
+        return Extra(platform=backend.platform, unlimited=backend is not CPU)
+    return Extra(
+        platform=backend.platform,
+        readable=tuple(readable(backend)),
+        writable=tuple(writable(backend)),
+        settings=tuple(settings(backend).items()),
+        unlimited=True,
+    )
+
+
+def packages(backend: Backend) -> list[str]:
+    """Where the driver's side of JAX is installed; nothing where it is not."""
+    driver = DRIVERS.get(backend.name)
+    specs = [importlib.util.find_spec(name) for name in driver.packages] if driver else []
+    return [place for spec in specs if spec for place in spec.submodule_search_locations or ()]
+
+
+def readable(backend: Backend) -> list[str]:
+    """What of it there is here, for reading."""
+    driver = DRIVERS.get(backend.name)
+    return [*packages(backend), *_there(driver.read)] if driver else []
+
+
+def writable(backend: Backend) -> list[str]:
+    """What of it there is here, for writing: the devices."""
+    driver = DRIVERS.get(backend.name)
+    return _there(driver.write) if driver else []
+
+
+def present(backend: Backend) -> bool:
+    """Whether there is such a device at all, as far as files tell."""
+    return any(path.startswith("/dev/") and path != SHARED for path in writable(backend))
+
+
+def settings(backend: Backend) -> dict[str, str]:
+    """Environment variables of ours that the driver reads; those of anything else stay behind."""
+    driver = DRIVERS.get(backend.name)
+    if driver is None:
+        return {}
+    ends = tuple(name[:-1] for name in driver.settings if name.endswith("*"))
+    known = {n: v for n, v in os.environ.items() if n in driver.settings or (ends and n.startswith(ends))}
+    return known | dict(driver.fixed)
+
+
+def _there(patterns: tuple[str, ...]) -> list[str]:
+    return [path for pattern in patterns for path in sorted(glob.glob(pattern))]

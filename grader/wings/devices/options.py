@@ -1,0 +1,55 @@
+"""``--backend`` and ``--processes``, and what ``doctor`` says of devices."""
+
+from __future__ import annotations
+
+import os
+
+from grader.cli.console import tell
+from grader.cli.jax_version import jax_problem
+from grader.cli.machine import MachineCheck
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.sandbox.limits import Limits
+from grader.wings.devices import drivers
+from grader.wings.devices.backends import BACKENDS, CPU, Backend, UnknownBackend, backend_of
+from grader.wings.devices.devices import Devices, NoDevices
+
+
+def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: bool = False) -> Devices | None:
+    """The devices that were asked for; None where simulated ones in one process are all. Raises CourseError."""
+    try:
+        backend = backend_of(name)
+    except UnknownBackend as error:
+        raise CourseError(str(error)) from None
+    if backend is CPU and processes == 1:
+        return None
+    if backend is not CPU and processes > 1:
+        raise CourseError(f"--processes shares simulated devices, so it goes with --backend cpu, not {name}")
+    if not hasattr(os, "fork"):
+        raise CourseError(
+            "other devices than simulated ones need processes of their own, which this system does not fork"
+        )
+    note = (lambda text: None) if quiet else (lambda text: tell("note", text))
+    devices = Devices(backend, tier, course.config.limits, course.config.devices, processes, note)
+    note(f"values are those of {devices.text}, all else is read as ever")
+    return devices
+
+
+def doctor() -> list[MachineCheck]:
+    """A line for each kind of accelerator, where JAX can be asked."""
+    return [] if jax_problem() else [accelerator(backend) for backend in BACKENDS.values() if backend is not CPU]
+
+
+def accelerator(backend: Backend) -> MachineCheck:
+    """Whether programs can be run on such devices here. Where none can be, JAX is not asked, which may take it minutes."""
+    name = f"backend {backend.name}"
+    if not drivers.packages(backend):
+        return MachineCheck(name, False, f"JAX has no driver for it; on a machine that has one: {backend.install}")
+    if not drivers.present(backend):
+        return MachineCheck(name, False, "its driver's package is installed, and there is no such device")
+    try:
+        devices = Devices(backend, "none", Limits(), 1)
+    except NoDevices as error:
+        return MachineCheck(name, False, str(error))
+    devices.close()
+    return MachineCheck(name, True, f"{devices.count} x {devices.kind}; --backend {backend.name} runs programs on it")

@@ -1,0 +1,1 @@
+"""Gradescope: an autograder to upload, and what it runs there."""

@@ -1,0 +1,7 @@
+"""What this wing offers: ``export --to gradescope``."""
+
+from __future__ import annotations
+
+from grader.wing import Wing
+
+WING = Wing(exports={"gradescope": "autograder.export"})

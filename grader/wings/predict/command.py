@@ -1,0 +1,324 @@
+"""``predict`` and ``profile``: what is predicted first and measured afterwards, on the devices that are there. Never graded."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from statistics import median
+from typing import Annotated, Any
+
+import typer
+
+from grader.batch.explaining import Wanted, asks_of, calls_of, chosen
+from grader.cli.console import print_json, say, tell
+from grader.cli.options import AsJson, CourseOption, Work, course_at, sizes_of, work_in
+from grader.common.files import write_atomic
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.judging.reading import parse
+from grader.judging.units import BadAnswer, show, unit_of
+from grader.reports.explained import Explained, show_sizes
+from grader.reports.loglog import MeasuredPoint, show_seconds
+from grader.reports.pages import loglog_svg
+from grader.reports.untrusted import clean
+from grader.wings.predict import steps
+from grader.wings.predict.cases import LIMITS, Line, cases_on, source
+from grader.wings.predict.journal import Journal, Prediction
+from grader.wings.predict.measured import Fit, Timed, fit, learners_log, timed
+from grader.wings.predict.process import ask
+
+PROFILED = "l2_predict_profile"
+JOURNAL, PICTURE, LOG = "l2_predictions.jsonl", "l2_profile.svg", "l2_log.json"
+NUMBERS = {
+    "alpha": ("us", "the time of a hop"),
+    "beta": ("GB/s", "the bandwidth of a link"),
+    "flops": ("GFLOP/s", "the FLOP rate of a device"),
+}
+STEP = ("us", "the time of a step")
+EXAMPLE = "alpha=2us beta=3GB/s flops=40GFLOP/s"
+Exercise = Annotated[str, typer.Argument(help="the exercise: l2; with --on any, or one of its tasks")]
+
+
+def predict(
+    name: Exercise,
+    numbers: Annotated[list[str] | None, typer.Argument(metavar="[NAME=VALUE]...", help=f"such as {EXAMPLE}")] = None,
+    on: Annotated[str, typer.Option("--on", help="of any other task: step=9us on a slice, such as v5e:2x4")] = "",
+    mesh: Annotated[str, typer.Option("--mesh", help="with --on: on one mesh, such as x=4,y=2")] = "",
+    dims: Annotated[str, typer.Option("--dims", help="with --on: with other sizes, such as I=8192")] = "",
+    work: Work = None,
+    course: CourseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Keep my prediction of how long programs take on this machine, before profile runs them.
+
+    Without numbers: show the programs, and what was predicted so far. With --on: of one step of any task, before explain --on
+    lays it out in time and, with --backend, measures it.
+    """
+    given = course_at(course, packaged=True)
+    if on:
+        predict_step(
+            given,
+            name,
+            numbers or [],
+            Wanted(sizes_of("--mesh", mesh) or None, sizes_of("--dims", dims), on),
+            work,
+            as_json=as_json,
+        )
+        return
+    journal = Journal.read(beside(given, name, work) / JOURNAL)
+    line = line_of(numbers) if numbers else None
+    found = ask(given.config.devices, "devices")
+    devices = describe(found)
+    before, late = journal.predictions(devices), journal.measured(devices)
+    if line is not None:
+        journal = journal.append("prediction", devices, vars(line) | {"after_measuring": late})
+    if as_json:
+        print_json({"devices": found, "predictions": [prediction_data(p) for p in journal.predictions(devices)]})
+    elif line is None:
+        show_programs(found, before)
+    else:
+        for case in cases_on(found["count"]):
+            say(f"  {case.program:10} {case.size_text:>7}  {show_seconds(case.seconds(line, found['count'])):>8}")
+        others = f", beside that of {clean(before[-1].at, 40)}: the newest counts" if before else ""
+        marked = "; marked as made after a measurement of these programs" if late else ""
+        say(f"kept in {journal.path} for {devices}{others}{marked}")
+
+
+def predict_step(
+    course: Course, name: str, numbers: Sequence[str], wanted: Wanted, work: Path | None, *, as_json: bool
+) -> None:
+    """Keep how long a step of a task will take on a slice; or show what is kept of it. Raises CourseError."""
+    exercise, task = chosen(course, name)
+    tasks = list(dict.fromkeys(call.task.name for call in calls_of(exercise, task)))
+    if len(tasks) > 1:
+        raise CourseError(f"{name} has several tasks: predict one of {', '.join(tasks)}")
+    mesh, dims = dict(wanted.mesh or {}), dict(wanted.dims)
+    asks_of(course, exercise, calls_of(exercise, tasks[0]), wanted)  # it can be laid out so
+    place = folder_of(course, exercise.id, work)
+    more = "".join(
+        f" --{o} {','.join(f'{n}={v}' for n, v in of.items())}" for o, of in (("mesh", mesh), ("dims", dims)) if of
+    )
+    command = f"{tasks[0]} --on {wanted.on}{more}"
+    if numbers:
+        name, equals, value = (part.strip() for part in numbers[0].partition("="))
+        if (name, equals, len(numbers)) != ("step", "=", 1):
+            raise CourseError(
+                f"{clean(' '.join(numbers), 60)!r} is no step; write shardlings predict {command} step=9us"
+            )
+        path = steps.keep(place, steps.Step(tasks[0], wanted.on, number_of("step", value), mesh, dims))
+        if as_json:
+            print_json({"kept": str(path)})
+            return
+        say(f"kept in {path}; now: shardlings explain {command}, and with --backend tpu what a chip takes")
+        return
+    kept = [one for one in steps.predictions(place) if (one.task, one.on) == (tasks[0], wanted.on)]
+    if as_json:
+        print_json({"predictions": [vars(one) for one in kept]})
+        return
+    for one in kept:
+        sizes = ", ".join(show_sizes(of) for of in (one.mesh, one.dims) if of)
+        say(f"predicted {clean(one.at, 40)}: {show_seconds(one.seconds)}" + (f" on {sizes}" if sizes else ""))
+    if not kept:
+        say(f"Say how long a step takes: shardlings predict {command} step=9us", style="dim")
+
+
+def predicted(course: Course, exercise: str, work: Path | None, program: Explained, wanted: Wanted) -> str:
+    """What the learner predicted of a program that ``explain --on`` shows; '' for no prediction."""
+    return predicted_text(folder_of(course, exercise, work), program, wanted)
+
+
+def predicted_text(folder: Path, program: Explained, wanted: Wanted) -> str:
+    """``8 us (2026-03-02T10:00:00+01:00), 0.89 of the clock's``: the first that was kept of this program, and the newest."""
+    found = [p for p in steps.predictions(folder) if p.is_about(program.task, wanted.on, program.mesh, wanted.dims)]
+    clock = program.timeline.step * 1e-12 if program.timeline else None
+    ends = found[:1] if len(found) < 2 else [found[0], found[-1]]
+    return "; then ".join(
+        f"{show_seconds(one.seconds)} ({clean(one.at, 40)})"
+        + (f", {one.seconds / clock:.2g} of the clock's" if clock else "")
+        for one in ends
+    )
+
+
+def folder_of(course: Course, exercise: str, work: Path | None) -> Path:
+    """The folder in which a learner has an exercise."""
+    place = work_in(course, work)
+    place = place.parent if place.is_file() else place
+    inner = place / course.module_of[exercise]
+    return inner if inner.is_dir() else place
+
+
+def profile(
+    name: Exercise,
+    trace: Annotated[
+        Path | None, typer.Option("--trace", help="run JAX's profiler, too: a new folder for what it writes")
+    ] = None,
+    work: Work = None,
+    course: CourseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Time the programs that I predicted, on accelerators where JAX finds them, else on simulated devices."""
+    given = course_at(course, packaged=True)
+    place = beside(given, name, work)
+    journal = Journal.read(place / JOURNAL)
+    expect_new(trace)
+    if not any(entry["what"] == "prediction" for entry in journal.entries):
+        raise CourseError(f"predict first, nothing is kept in {place} yet: shardlings predict l2 {EXAMPLE}")
+    devices = describe(ask(given.config.devices, "devices"))
+    if not (kept := journal.predictions(devices)):
+        raise CourseError(f"no prediction is kept of these programs on {devices}: shardlings predict l2 {EXAMPLE}")
+    tell("note", f"timing on {devices}, about ten seconds")
+    found = ask(given.config.devices, "time", *([str(trace.resolve())] if trace else []))
+    measured, n = timed(found["calls"]), found["count"]
+    fitted, prediction = fit(measured, n), kept[-1]
+    rows = [row_data(one, prediction.line, n) for one in measured]
+    points = [
+        MeasuredPoint(one.case.program, one.case.size_text, one.case.seconds(prediction.line, n), one.typical)
+        for one in measured
+    ]
+    write_atomic(place / LOG, json.dumps(learners_log(found["calls"]), indent=1) + "\n")
+    write_atomic(place / PICTURE, loglog_svg(points, f"L2 on {devices}"))
+    data = {"jax": found["jax"], "flags": found["flags"], "fit": vars(fitted), "rows": rows, "trace": found["trace"]}
+    journal.append("measurement", devices, data)
+    if as_json:
+        print_json({"devices": devices, "prediction": prediction_data(prediction)} | data)
+        return
+    show_measured(measured, prediction, fitted, found)
+    show_trace(trace, found["trace"])
+    say(f"wrote {PICTURE}, {LOG} and a line of {JOURNAL} in {place}")
+
+
+def expect_new(trace: Path | None) -> None:
+    """Raises CourseError where a trace would mix with what is there already."""
+    if trace is not None and os.path.lexists(trace):
+        raise CourseError(f"{trace} is there already; name a new folder")
+
+
+def beside(course: Course, name: str, work: Path | None) -> Path:
+    """The folder in which a learner has this exercise. Raises CourseError where it is another exercise."""
+    if course.asked([name]) != [PROFILED]:
+        raise CourseError(
+            f"{name} has no programs to predict and profile; L2 has: {PROFILED}. How long a step of yours takes on a slice: "
+            f"shardlings predict {name} step=9us --on v5e:2x4"
+        )
+    return folder_of(course, PROFILED, work)
+
+
+def line_of(numbers: Sequence[str]) -> Line:
+    """``alpha=2us beta=3GB/s flops=40GFLOP/s``, in any order. Raises CourseError."""
+    found: dict[str, float] = {}
+    for text in numbers:
+        name, equals, value = (part.strip() for part in text.partition("="))
+        if not equals or name not in NUMBERS:
+            raise CourseError(f"{clean(text, 60)!r} is none of alpha=, beta= and flops=; write {EXAMPLE}")
+        if name in found:
+            raise CourseError(f"{name} is there twice; write each once")
+        found[name] = number_of(name, value)
+    if missing := [name for name in NUMBERS if name not in found]:
+        raise CourseError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; write {EXAMPLE}")
+    return Line(**found)
+
+
+def number_of(name: str, text: str) -> float:
+    """A positive number with a unit of its kind, in SI. Raises CourseError."""
+    (unit, meaning), (least, most) = {**NUMBERS, "step": STEP}[name], {**LIMITS, "step": (1e-12, 1e6)}[name]
+    try:
+        answer = parse(text, "")
+    except BadAnswer as error:
+        raise CourseError(f"{name}={clean(text, 60)}: {error}") from None
+    kind = unit_of(unit)[1]
+    if answer.dimension != kind:
+        read = "has no unit" if not answer.unit else f"is {answer.dimension}"
+        raise CourseError(f"{name}={clean(text, 60)} {read}; {name} is {meaning}, such as {name}=3{unit}")
+    if not least <= answer.value <= most:
+        raise CourseError(
+            f"{name}={clean(text, 60)}: {meaning} lies between {show(least, unit)} and {show(most, unit)}"
+        )
+    return answer.value
+
+
+def describe(found: dict[str, Any]) -> str:
+    """What predictions and measurements are about: ``8 simulated devices``, ``4 x TPU v5e``."""
+    many = f"{found['count']} of {found['there']}" if found["count"] < found["there"] else str(found["count"])
+    return (
+        f"{many} simulated device{'s' * (many != '1')}"
+        if found["simulated"]
+        else f"{many} x {clean(found['kind'], 60)}"
+    )
+
+
+def show_programs(found: dict[str, Any], kept: Sequence[Prediction]) -> None:
+    """What there is to predict, and what was."""
+    n = found["count"]
+    say(f"On {describe(found)}, N = {n}, each of these is run by every device:\n")
+    say(source() + "\n")
+    for case in cases_on(n):
+        if case.program == "matmul":
+            cost = f"{case.flops(n):.3g} FLOPs on each device: FLOPs / flops"
+        else:
+            cost = f"{case.hops(n)} hops, {case.crossed(n) / 1e6:.3g} MB over each link: hops * alpha + bytes / beta"
+        say(f"  {case.program:10} {case.size_text:>7}  {cost}")
+    if n == 1:
+        say("  one device has nobody to send to: collectives are left out, and alpha and beta predict nothing")
+    for one in kept:
+        say(f"\npredicted {clean(one.at, 40)}{late_text(one)}: {line_text(one.line)}")
+    if not kept:
+        say(f"\nSay your three numbers: shardlings predict l2 {EXAMPLE}", style="dim")
+
+
+def late_text(one: Prediction) -> str:
+    return " (after a measurement)" if one.late else ""
+
+
+def line_text(line: Line) -> str:
+    return ", ".join(f"{name} = {show(value, NUMBERS[name][0])}" for name, value in vars(line).items())
+
+
+def show_measured(measured: Sequence[Timed], prediction: Prediction, fitted: Fit, found: dict[str, Any]) -> None:
+    """The table, the line that fits, and what to think of it."""
+    n = found["count"]
+    say(f"predicted {clean(prediction.at, 40)}{late_text(prediction)}: {line_text(prediction.line)}\n")
+    say(f"  {'':10} {'':>7}  {'predicted':>10} {'measured':>10} {'spread':>7}  {'ratio':>8}  {'by the fit':>10}")
+    for one in measured:
+        due, line = one.case.seconds(prediction.line, n), fitted.seconds(one.case, n)
+        say(
+            f"  {one.case.program:10} {one.case.size_text:>7}  {show_seconds(due):>10} {show_seconds(one.typical):>10} "
+            f"{one.spread:>7.0%}  {one.typical / due:>8.3g}  {show_seconds(line) if line else '-':>10}"
+        )
+    say("\nmeasured: the median; spread: of the middle half of the calls; ratio: measured / predicted")
+    for name, value in vars(fitted).items():
+        lost = "lost in the spread" if n > 1 else "not to be had on one device"
+        say(f"fitted   {name} = {lost if value is None else show(float(f'{value:.3g}'), NUMBERS[name][0])}")
+    slow = max(measured, key=lambda one: one.first / one.typical)
+    say(
+        f"the first {slow.case.program} of {slow.case.size_text} took {show_seconds(slow.first)}: it compiled, "
+        f"{slow.first / slow.typical:.0f} times as long as the others"
+    )
+    if median(one.spread for one in measured) > 0.3:
+        say("The spread is large: something else is running here. End it and profile again.")
+    if found["simulated"]:
+        say(f"{describe(found)} on {found['cores']} cores: these numbers are theirs, and no chip's.")
+
+
+def row_data(one: Timed, line: Line, n: int) -> dict[str, Any]:
+    return {
+        "program": one.case.program, "size": one.case.size, "predicted": one.case.seconds(line, n), "measured": one.typical,
+        "spread": one.spread, "first": one.first, "calls": len(one.seconds),
+    }  # fmt: skip
+
+
+def show_trace(folder: Path | None, traced: Sequence[dict[str, Any]]) -> None:
+    """What JAX's profiler saw of the largest of each program."""
+    if folder is None:
+        return
+    say("by the profiler, of one call of the largest on one device (waiting for others counts):")
+    for one in traced:
+        say(f"  {one['program']:10} {clean(one['opcode'], 40):18} {show_seconds(one['seconds']):>8}")
+    if not traced:
+        say("  nothing that could be read; look at the trace yourself")
+    say(f"wrote {folder}; open its trace.json.gz at https://ui.perfetto.dev")
+
+
+def prediction_data(one: Prediction) -> dict[str, Any]:
+    return {"at": one.at, "after_measuring": one.late} | vars(one.line)

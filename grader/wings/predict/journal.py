@@ -1,0 +1,81 @@
+"""Predictions and measurements in the order in which they were made: a plain file, one JSON object a line, and nothing is ever replaced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from grader.common.files import write_atomic
+from grader.wings.predict.cases import LIMITS, Line, digest
+from grader.wings.predict.process import NotMeasured
+
+
+@dataclass(frozen=True)
+class Prediction:
+    """``late``: these programs had been measured on these devices before."""
+
+    at: str
+    line: Line
+    late: bool
+
+
+@dataclass(frozen=True)
+class Journal:
+    """The file, and what each of its lines says."""
+
+    path: Path
+    text: str
+    entries: tuple[dict[str, Any], ...]
+
+    @classmethod
+    def read(cls, path: Path) -> Journal:
+        """Raises NotMeasured where a line is not as it was written."""
+        lines = path.read_bytes().splitlines() if path.exists() else []
+        entries = tuple(_entry(path, i, line) for i, line in enumerate(lines, 1) if line.strip())
+        return cls(path, "".join(line.decode() + "\n" for line in lines), entries)
+
+    def predictions(self, devices: str) -> list[Prediction]:
+        """Those for the programs as they are, on these devices; the newest is the last."""
+        found, late = [], False
+        for entry in self._about(devices):
+            if entry["what"] == "measurement":
+                late = True
+            else:
+                found.append(Prediction(entry["at"], Line(*(entry[name] for name in LIMITS)), late))
+        return found
+
+    def measured(self, devices: str) -> bool:
+        """Whether the programs as they are were measured on these devices."""
+        return any(entry["what"] == "measurement" for entry in self._about(devices))
+
+    def _about(self, devices: str) -> list[dict[str, Any]]:
+        return [entry for entry in self.entries if (entry["programs"], entry["devices"]) == (digest(), devices)]
+
+    def append(self, what: str, devices: str, more: Mapping[str, Any]) -> Journal:
+        """With one entry more; the lines that are there stay as they are."""
+        now = datetime.now().astimezone().isoformat(timespec="seconds")
+        entry = {"what": what, "at": now, "programs": digest(), "devices": devices, **more}
+        made = Journal(self.path, f"{self.text}{json.dumps(entry)}\n", (*self.entries, entry))
+        write_atomic(self.path, made.text)
+        return made
+
+
+def _entry(path: Path, number: int, line: bytes) -> dict[str, Any]:
+    try:
+        entry = json.loads(line)
+        if all(isinstance(entry[key], str) for key in ("at", "programs", "devices")) and (
+            entry["what"] == "measurement"
+            or (
+                entry["what"] == "prediction"
+                and all(low <= entry[name] <= high for name, (low, high) in LIMITS.items())
+            )
+        ):
+            line.decode()
+            return entry
+    except (ValueError, TypeError, KeyError, RecursionError):
+        pass
+    raise NotMeasured(f"{path}, line {number}, is not as it was written; mend that line, or move the file away")

@@ -1,0 +1,79 @@
+"""Time the programs. A process of its own, started by ``process``: it prints one JSON object, and nothing of a learner runs in it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from typing import Any
+
+import jax
+
+from grader.wings.predict import trace
+from grader.wings.predict.cases import Case, cases_on
+from grader.wings.predict.programs import on_devices
+
+LEAST, MOST, SECONDS = 5, 30, 0.5
+"""Calls of a program after its first, and how long they may take."""
+
+
+def main() -> None:
+    """``devices``: say what is there. ``time`` and perhaps a folder: time every program on it as well, and write a trace there."""
+    what, *folder = sys.argv[1:]
+    found = devices()
+    if what == "time":
+        mesh = jax.make_mesh(
+            (found["count"],), ("x",), axis_types=(jax.sharding.AxisType.Auto,), devices=jax.devices()[: found["count"]]
+        )
+        cases = cases_on(found["count"])
+        found["calls"] = [one for case in cases for one in calls(case, mesh)]
+        found["trace"] = traced(folder[0], cases, mesh) if folder else []
+    print(json.dumps(found))
+
+
+def traced(folder: str, cases: list[Case], mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
+    """Of the largest of each program: what the profiler saw."""
+    programs = {}
+    for case in {case.program: case for case in cases}.values():
+        program, arguments, _ = on_devices(case.program, case.size, mesh)
+        programs[case.program] = program.lower(*arguments).compile(), arguments
+        jax.block_until_ready(programs[case.program][0](*arguments))
+    return trace.record(folder, programs, mesh.size)
+
+
+def devices() -> dict[str, Any]:
+    """What JAX finds. As many are used as make a power of two, so that every array can be cut."""
+    one, there = jax.devices()[0], jax.device_count()
+    return {
+        "count": 1 << (there.bit_length() - 1),
+        "there": there,
+        "kind": one.device_kind,
+        "simulated": one.platform == "cpu",
+        "cores": len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1,
+        "jax": jax.__version__,
+        "flags": {name: os.environ[name] for name in ("XLA_FLAGS", "LIBTPU_INIT_ARGS") if os.environ.get(name)},
+    }
+
+
+def calls(case: Case, mesh: jax.sharding.Mesh) -> list[dict[str, Any]]:
+    """Every call of this program, the first of which compiles; each is waited for before the next is made."""
+    program, arguments, cut = on_devices(case.program, case.size, mesh)
+    jax.block_until_ready(arguments)
+    made: list[dict[str, Any]] = []
+    begun = None
+    while begun is None or len(made) <= LEAST or (len(made) <= MOST and time.perf_counter() - begun < SECONDS):
+        called = time.perf_counter()
+        result = program(*arguments)
+        returned = time.perf_counter()
+        result.block_until_ready()
+        ready = time.perf_counter()
+        begun = begun or ready
+        made.append(
+            {"program": case.program, "size": case.size, "cut": cut, "called": called, "returned": returned, "ready": ready}
+        )  # fmt: skip
+    return made
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,78 @@
+"""What calls took, program by program, and the line that fits them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median, quantiles
+from typing import Any
+
+import numpy as np
+
+from grader.wings.predict.cases import CASES, Case, Line
+
+
+@dataclass(frozen=True)
+class Timed:
+    """One program: seconds of its calls after the first, which compiled and took ``first``."""
+
+    case: Case
+    first: float
+    seconds: tuple[float, ...]
+
+    @property
+    def typical(self) -> float:
+        return median(self.seconds)
+
+    @property
+    def spread(self) -> float:
+        """The middle half of the calls, as a part of the median."""
+        low, _, high = quantiles(self.seconds, n=4)
+        return (high - low) / self.typical
+
+
+@dataclass(frozen=True)
+class Fit:
+    """α and β of the gathers, FLOP/s of the largest product; None: nothing says it, or the spread hides it."""
+
+    alpha: float | None
+    beta: float | None
+    flops: float | None
+
+    def seconds(self, case: Case, devices: int) -> float | None:
+        if case.program == "matmul":
+            return case.seconds(Line(0, 1, self.flops), devices) if self.flops else None
+        return None if self.beta is None else case.seconds(Line(self.alpha or 0, self.beta, 1), devices)
+
+
+def timed(calls: Sequence[Mapping[str, Any]]) -> list[Timed]:
+    """Each program's calls; all were waited for, and the input of none was whole already."""
+    found = []
+    for case in CASES:
+        took = [c["ready"] - c["called"] for c in calls if (c["program"], c["size"]) == (case.program, case.size)]
+        if took:
+            found.append(Timed(case, took[0], tuple(took[1:])))
+    return found
+
+
+def fit(measured: Sequence[Timed], devices: int) -> Fit:
+    """Least squares of relative errors: sizes lie far apart, and each is to count as much as any other."""
+    gathers = [one for one in measured if one.case.program == "all_gather"]
+    alpha = beta = None
+    if len(gathers) > 1:
+        took = np.array([one.typical for one in gathers])
+        slope, start = np.polyfit([one.case.crossed(devices) for one in gathers], took, 1, w=1 / took)
+        alpha = float(start) / (devices - 1) if start > 0 else None
+        beta = 1 / float(slope) if slope > 0 else None
+    products = [one for one in measured if one.case.program == "matmul"]
+    flops = products[-1].case.flops(devices) / products[-1].typical if products else None
+    return Fit(alpha, beta, flops)
+
+
+def learners_log(calls: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """The gathers as L2's ``durations`` takes them."""
+    return [
+        {"bytes": c["size"]} | {key: c[key] for key in ("cut", "called", "returned", "ready")}
+        for c in calls
+        if c["program"] == "all_gather"
+    ]

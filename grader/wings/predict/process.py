@@ -1,0 +1,41 @@
+"""The process in which programs are timed: started, waited for, its one answer read."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from grader.wing import WingError
+
+PACKAGE = Path(__file__).parents[2]
+COUNT = "xla_force_host_platform_device_count"
+# Nothing of the folder that it is started in is imported, whatever lies there.
+START = f"import sys; sys.path.insert(0, {str(PACKAGE.parent)!r}); import grader; del sys.path[0]; from grader.wings.predict.measure import main; main()"
+
+
+class NotMeasured(WingError):
+    """Why programs could not be timed, in one line."""
+
+
+def ask(simulated: int, *words: str) -> dict[str, Any]:
+    """What the process answers. Accelerators are used where JAX finds them; ``simulated`` is how many devices a CPU stands for.
+
+    Raises:
+        NotMeasured: it ended without an answer.
+    """
+    flags = os.environ.get("XLA_FLAGS", "")
+    if COUNT not in flags:
+        flags = f"{flags} --{COUNT}={simulated}".strip()
+    done = subprocess.run(
+        [sys.executable, "-P", "-c", START, *words],
+        env=os.environ | {"XLA_FLAGS": flags}, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    try:
+        return json.loads(done.stdout.splitlines()[-1])
+    except (ValueError, IndexError):
+        last = [line for line in done.stderr.splitlines() if line.strip()][-1:] or [f"it ended with {done.returncode}"]
+        raise NotMeasured(f"the programs could not be run: {last[0].strip()[:300]}") from None

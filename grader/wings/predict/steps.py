@@ -1,0 +1,58 @@
+"""Predicted times of a program's step on a slice, in the order in which they were made: a plain file, and nothing is ever replaced."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from datetime import datetime
+from pathlib import Path
+
+from grader.common.files import write_atomic
+from grader.wings.predict.process import NotMeasured
+
+KEPT = "predictions.jsonl"
+
+
+@dataclass(frozen=True)
+class Step:
+    """A prediction: ``seconds`` of one step of a task on a slice; without mesh or sizes, for those that were declared."""
+
+    task: str
+    on: str
+    seconds: float
+    mesh: Mapping[str, int] = field(default_factory=dict)
+    dims: Mapping[str, int] = field(default_factory=dict)
+    at: str = ""
+
+    def is_about(self, task: str, on: str, mesh: Mapping[str, int], dims: Mapping[str, int]) -> bool:
+        """``dims``: sizes that were asked for in place of those that were declared."""
+        return (self.task, self.on, dict(self.dims)) == (task, on, dict(dims)) and self.mesh in ({}, dict(mesh))
+
+
+def predictions(folder: Path) -> list[Step]:
+    """All that are kept in a folder, the oldest first. Raises NotMeasured where a line is not as it was written."""
+    path = folder / KEPT
+    if not path.is_file():
+        return []
+    return [_step(path, i, line) for i, line in enumerate(path.read_bytes().splitlines(), 1) if line.strip()]
+
+
+def _step(path: Path, number: int, line: bytes) -> Step:
+    try:
+        one = Step(**json.loads(line))
+        if one.seconds > 0 and all(isinstance(text, str) for text in (one.task, one.on, one.at)):
+            return Step(one.task, one.on, float(one.seconds), dict(one.mesh), dict(one.dims), one.at)
+    except (ValueError, TypeError, RecursionError):
+        pass
+    raise NotMeasured(f"{path}, line {number}, is not as it was written; mend that line, or move the file away")
+
+
+def keep(folder: Path, one: Step) -> Path:
+    """Write it behind those that are there; the file. Raises NotMeasured as ``predictions`` does."""
+    predictions(folder)
+    path = folder / KEPT
+    before = path.read_text(encoding="utf-8") if path.is_file() else ""
+    now = datetime.now().astimezone().isoformat(timespec="seconds")
+    write_atomic(path, f"{before}{json.dumps(asdict(one) | {'at': now})}\n")
+    return path

@@ -1,0 +1,145 @@
+"""Files as a commit on a branch of their own: the working tree, the index and HEAD stay as they are."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from grader.course.config import CourseError
+from grader.course.folders import write_files
+
+MARK = "Published-tree"
+"""The line of a commit's message that holds the tree it was made with: so a branch that somebody else wrote to is known."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """A branch as it is now. ``new``: whether a commit was added to it; ``changed``: how many files differ from the one before."""
+
+    branch: str
+    commit: str
+    new: bool
+    changed: int = 0
+
+
+class Repository:
+    """The git repository that a folder is in. Raises CourseError, in one line, for whatever git refuses."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._run("rev-parse", "--git-dir")
+
+    def publish(self, branch: str, files: Mapping[str, str]) -> Published:
+        """Make the branch hold these files: a commit on top of what was published before, none where nothing changed.
+
+        Raises:
+            CourseError: the branch is checked out, or somebody else wrote to it; git is missing, or refuses.
+        """
+        ref = f"refs/heads/{branch}"
+        if place := self._checked_out(ref):
+            raise CourseError(
+                f"the branch {branch} is checked out in {place}; switch to another one there, then publish"
+            )
+        here, there = self._commit(ref), self._commit(f"refs/remotes/origin/{branch}")
+        before = there if self._is_before(here, there) else here  # it may have been published from another clone
+        if before:
+            self._refuse_foreign(branch, before)
+        tree = self._tree(files)
+        if before and self._run("rev-parse", f"{before}^{{tree}}") == tree:
+            if before != here:
+                self._run("update-ref", ref, before, here)
+            return Published(branch, before, new=False)
+        changed = self._run("diff-tree", "-r", "--name-only", before, tree).count("\n") + 1 if before else len(files)
+        commit = self._commit_tree(tree, before, branch)
+        self._run("update-ref", "-m", "shardlings publish", ref, commit, here)
+        return Published(branch, commit, new=True, changed=changed)
+
+    def uncommitted(self, *paths: str) -> list[str]:
+        """Those files below these paths that are not as they were committed."""
+        lines = self._run(
+            "--no-optional-locks", "status", "--porcelain", "--untracked-files=all", "--", *paths
+        ).splitlines()
+        return [line[2:].strip().strip('"') for line in lines]
+
+    def _commit(self, ref: str) -> str:
+        return self._run("rev-parse", "--verify", "--quiet", f"{ref}^{{commit}}", ok=(0, 1))
+
+    def _is_before(self, here: str, there: str) -> bool:
+        """Whether what was fetched goes on from what is here, which may be nothing."""
+        if not (here and there):
+            return bool(there)
+        return self._run("merge-base", here, there, ok=(0, 1)) == here
+
+    def _checked_out(self, ref: str) -> str:
+        """The working tree that has this branch; empty when none has."""
+        place = ""
+        for line in self._run("worktree", "list", "--porcelain").splitlines():
+            word, _, rest = line.partition(" ")
+            if word == "worktree":
+                place = rest
+            if word == "branch" and rest == ref:
+                return place
+        return ""
+
+    def _refuse_foreign(self, branch: str, commit: str) -> None:
+        """Raises CourseError unless the commit is as ``publish`` made it."""
+        tree = self._run("rev-parse", f"{commit}^{{tree}}")
+        message = self._run("log", "-1", "--format=%B", commit).splitlines()
+        if f"{MARK}: {tree}" not in message:
+            raise CourseError(
+                f"the branch {branch} has a commit that publish did not make ({commit[:12]}); keep it under another name, "
+                f"git branch -m {branch} {branch}-mine, or drop it, then publish again"
+            )
+
+    def _tree(self, files: Mapping[str, str]) -> str:
+        """The tree of these files, made with an index of its own."""
+        with tempfile.TemporaryDirectory(prefix="shardlings-") as temporary:
+            root = Path(temporary, "files")
+            write_files(root, files)
+            paths = sorted(files)
+            whole = "".join(f"{root / path}\n" for path in paths)
+            ids = self._run("hash-object", "-w", "--no-filters", "--stdin-paths", given=whole).split()
+            listed = "".join(f"100644 {name}\t{path}\0" for name, path in zip(ids, paths, strict=True))
+            index = {"GIT_INDEX_FILE": str(Path(temporary, "index"))}
+            self._run("update-index", "-z", "--index-info", given=listed, env=index)
+            return self._run("write-tree", env=index)
+
+    def _commit_tree(self, tree: str, parent: str, branch: str) -> str:
+        source = self._run("rev-parse", "--verify", "--quiet", "HEAD", ok=(0, 1))
+        message = f"Publish the {branch} branch" + (f", from {source[:12]}" if source else "")
+        parents = ["-p", parent] if parent else []
+        return self._run("commit-tree", tree, *parents, "-m", message, "-m", f"{MARK}: {tree}")
+
+    def _run(
+        self, *words: str, given: str = "", env: Mapping[str, str] | None = None, ok: tuple[int, ...] = (0,)
+    ) -> str:
+        """What git prints, empty where it exits with another code of ``ok`` than 0."""
+        plain = {k: v for k, v in os.environ.items() if k not in ("GIT_INDEX_FILE", "GIT_LITERAL_PATHSPECS")}
+        command = ["git", "-c", "core.quotePath=false", "-C", str(self.folder), *words]
+        try:
+            done = subprocess.run(
+                command,
+                input=given.encode(),
+                capture_output=True,
+                env=plain | {"LC_ALL": "C"} | dict(env or {}),
+                check=False,
+            )
+        except FileNotFoundError:
+            raise CourseError("git is not installed; publish to a folder: --students DIR") from None
+        if done.returncode not in ok:
+            raise CourseError(f"git in {self.folder}: {_why(done.stderr.decode(errors='replace'))}")
+        return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else ""
+
+
+def _why(said: str) -> str:
+    """The line of git's complaint that says what is wrong."""
+    if "not a git repository" in said:
+        return "this is in no git repository; git init there, or publish to a folder: --students DIR"
+    if "user.email" in said:
+        return "it does not know who you are; git config user.name NAME, git config user.email MAIL, then publish again"
+    lines = [line for line in said.splitlines() if line.startswith(("fatal:", "error:"))] or said.splitlines() or [""]
+    return lines[0].removeprefix("fatal: ").removeprefix("error: ")

@@ -1,0 +1,77 @@
+"""``publish``: what students get, or the solutions to read, on a branch or in a folder."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader.cli.console import out, say, tell
+from grader.cli.options import CourseOption, course_at
+from grader.course.config import CourseError
+from grader.course.folders import write_folder
+from grader.course.loading import Course
+from grader.wings.publish.branch import Repository
+
+
+class Branch(StrEnum):
+    """A branch that ``publish`` makes; its name says what is on it."""
+
+    student = "student"
+    solutions = "solutions"
+
+
+def publish(
+    branches: Annotated[
+        list[Branch] | None, typer.Option("--branch", help="a branch of this repository; may be given twice")
+    ] = None,
+    students: Annotated[
+        Path | None, typer.Option("--students", metavar="DIR", help="what students get, in a new folder")
+    ] = None,
+    course: CourseOption = None,
+) -> None:
+    """Write what students get, or the solutions to read, to a branch of their own or a folder.
+
+    Made from the files as they lie here. Your working tree, index and HEAD are not touched; nothing is pushed.
+    """
+    if not branches and students is None:
+        raise CourseError("say what to publish: --branch student, --branch solutions, or --students DIR")
+    found = course_at(course)
+    if not found.solved:
+        raise CourseError("publishing needs the solutions; this is what learners are given")
+    if found.seed_problem:
+        tell("warning", found.seed_problem)
+    repository = Repository(found.root) if branches else None
+    if repository is not None:
+        tell_uncommitted(repository)
+    for branch in dict.fromkeys(branches or ()):
+        assert repository is not None
+        files = files_of(found, branch)
+        with out.status(f"writing {len(files)} files to the branch {branch.value}"):
+            done = repository.publish(branch.value, files)
+        if done.new:
+            say(f"{done.branch}: {done.changed} files changed, commit {done.commit[:12]}")
+            out.print(f"next: git push origin {done.branch}", style="dim", soft_wrap=True)
+        else:
+            say(f"{done.branch} is current, commit {done.commit[:12]}")
+    if students is not None:
+        files = files_of(found, Branch.student)
+        write_folder(students, files)
+        say(f"wrote {len(files)} files to {students}")
+
+
+def files_of(course: Course, branch: Branch) -> dict[str, str]:
+    from grader.wings.publish.reading import solution_files
+    from grader.wings.publish.student import student_files
+
+    with out.status(f"reading {len(course.module_of)} exercises"):
+        return student_files(course) if branch is Branch.student else solution_files(course)
+
+
+def tell_uncommitted(repository: Repository) -> None:
+    """What is published is made from the files, committed or not: say where that makes a difference."""
+    if changed := repository.uncommitted("course.yaml", "solutions"):
+        more = f" and {len(changed) - 1} more" if len(changed) > 1 else ""
+        tell("note", f"published as it lies here, not as it was committed: {changed[0]}{more}")

@@ -1,0 +1,116 @@
+"""The solutions as pages: each beside its statement, with what is checked, and why what people get wrong fails."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Any
+
+from grader.course.answers import answers
+from grader.course.copying import undecorated
+from grader.course.loading import Course
+from grader.course.reference import reference_source
+from grader.course.release import products
+from grader.course.statements import Statement, statements
+from grader.course.stubs import question_text
+from grader.exercise import Check, Exercise, Misconception, Quantity, Question, Table
+from grader.wings.publish.student import EXERCISES, cell, common_files, page, refuse_leaks, seeds
+
+SOLUTIONS = "solutions"
+ANYBODY = "anybody"  # whose numbers are shown where everyone has their own
+OWN = "\n\nEveryone has their own numbers; these are somebody's."
+
+
+def solution_files(course: Course) -> dict[str, str]:
+    """Path -> text: the exercises, for each a page and its solution as it would be handed in, and the index of them.
+
+    Raises:
+        CourseError: the course cannot be released, or the secret seed stands in it.
+    """
+    files = {f"{EXERCISES}/{path}": text for path, text in products(course).items()} | common_files(course)
+    for name, module in course.module_of.items():
+        exercise = course.exercise(name)
+        given = answers(course, exercise, ANYBODY)
+        files[f"{SOLUTIONS}/{module}/{name}.py"] = reference_source(exercise, given).rstrip("\n") + "\n"
+        files[f"{SOLUTIONS}/{module}/{name}.md"] = solution_page(course, exercise, given)
+    files["README.md"] = page(course, "solutions.md", **{"@INDEX@": _index(course)})
+    refuse_leaks(seeds(course, files))
+    return files
+
+
+def _index(course: Course) -> str:
+    """A table of each module: the pages, and what each is worth."""
+    parts = []
+    for module in course.config.modules:
+        if not module.exercises:
+            continue
+        rows = [f"## {module.id}: {module.title}", "", "| exercise | | slips | solution |", "|---|---|--:|---|"]
+        for name in module.exercises:
+            exercise, at = course.exercise(name), f"{SOLUTIONS}/{module.id}/{name}"
+            stars = "★" * exercise.stars
+            rows.append(
+                f"| [{cell(exercise.title)}]({at}.md) | {stars} | {len(exercise.misconceptions)} | [{name}.py]({at}.py) |"
+            )
+        parts.append("\n".join(rows))
+    return "\n\n".join(parts)
+
+
+def solution_page(course: Course, exercise: Exercise, given: dict[str, str]) -> str:
+    """One exercise: statement, solution, questions, checks, slips."""
+    text = {part.name: part for part in statements(exercise, grading=True) if part.name}
+    parts = [exercise.statement]
+    if exercise.tasks:
+        parts += ["## The solution", fenced(reference_source(exercise, {}).strip("\n"))]
+    for other in exercise.alternatives.values():
+        doc = " ".join((other.fn.__doc__ or "").split())
+        parts += [f"### `{other.of.name}` otherwise", doc, _code(text, other.name)]
+    for question in exercise.questions.values():
+        parts += _question(course, question, given[question.name], text)
+    if exercise.checks:
+        parts += ["## What is checked", _checks(exercise)]
+    if exercise.misconceptions:
+        parts.append("## What goes wrong, and why it fails")
+        for slip in exercise.misconceptions.values():
+            parts += _slip(exercise, slip, text)
+    return "\n\n".join(parts) + "\n"
+
+
+def _question(course: Course, question: Question, answer: str, text: dict[str, Statement]) -> Iterator[str]:
+    own = course.config.variants.mode == "per_student"
+    yield f"## Question `{question.name}`"
+    yield question_text(question, course.params(question, ANYBODY)) + (OWN if own else "")
+    numbers = isinstance(question.answer, Quantity | Table)
+    yield f"**Answer:** `{answer}`. {'In SI, for' if numbers else 'For'} any numbers:"
+    yield _code(text, question.name)
+
+
+def _checks(exercise: Exercise) -> str:
+    rows = [
+        f"| {check.points:g} | {cell(check.label)} | {'' if check.public else 'hidden'} |"
+        for check in exercise.checks.values()
+    ]
+    return "\n".join(["| points | | |", "|--:|---|---|", *rows])
+
+
+def _slip(exercise: Exercise, slip: Misconception, text: dict[str, Statement]) -> Iterator[str]:
+    yield f"### `{slip.name}`, for `{slip.of.name}`"
+    yield f"> {' '.join(slip.hint.split())}"
+    failed = [exercise.checks[name] for name in slip.fails if name in exercise.checks]
+    yield f"Fails: {'; '.join(map(_label, failed))}." if failed else f"A wrong answer to `{slip.of.name}`."
+    yield _code(text, slip.name)
+
+
+def _label(check: Check) -> str:
+    return f"{' '.join(check.label.split())}{'' if check.public else ' (hidden)'}"
+
+
+def _code(text: dict[str, Statement], name: str) -> str:
+    """What an author declared under this name; one that is declared in a loop stands nowhere as it is."""
+    part: Any = text.get(name)
+    return fenced(undecorated(part).strip("\n")) if part is not None else "(made in a loop: see the course's own file)"
+
+
+def fenced(code: str) -> str:
+    """Python in a fence that nothing in it ends."""
+    ticks = "`" * max(3, *(len(run) + 1 for run in re.findall(r"`+", code) or [""]))
+    return f"{ticks}python\n{code}\n{ticks}"

@@ -1,0 +1,137 @@
+"""The staff's command that shows whose work is alike; submissions are read and never run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from grader.cli.console import print_json, progress, say, tell
+from grader.cli.options import AsJson, CourseOption, RosterOption, roster_in, solved_course_at
+from grader.common.files import write_atomic
+from grader.common.text import a_few
+from grader.course.config import GRADING
+from grader.course.loading import Course
+from grader.course.release import handed_out_texts
+from grader.intake.reading import read
+from grader.intake.students import find_submissions
+from grader.intake.submission import Submission, Unreadable
+from grader.reports.pages import render_template
+from grader.reports.points import counted
+from grader.reports.untrusted import clean, clean_code
+from grader.wings.similar.comparing import LENGTH, LONGEST, Comparison, Part, Work, compare
+from grader.wings.similar.page import lines, listed
+
+TEMPLATES = Path(__file__).parent / "templates"
+
+
+def similar(
+    paths: Annotated[list[Path], typer.Argument(help="folders with one folder per student, or students' files")],
+    only: Annotated[list[str] | None, typer.Option("--only", help="only these exercises or modules")] = None,
+    file: Annotated[Path, typer.Option("--file", help="the page to write")] = Path("similar.html"),
+    most: Annotated[int, typer.Option("--most", min=1, help="pairs to show")] = 20,
+    roster: RosterOption = None,
+    course: CourseOption = None,
+    as_json: AsJson = False,
+) -> None:
+    """Show whose work is alike beyond what is usual in the class, side by side, for a person. Part of no score."""
+    found = solved_course_at(course, paths)
+    names = found.asked(only or [], ": nothing to compare")
+    known = roster_in(roster)
+    students, notes, aside = find_submissions(paths, found.module_of, known.login if known else str)
+    for note in (*notes, *aside.values()):
+        tell("note", note)
+    submissions = []
+    with progress(len(students), "reading", quiet=as_json) as step:
+        for student, place in students:
+            try:
+                submissions.append(read(place, student, found.module_of, found.handed_out))
+            except Unreadable as error:
+                tell("note", f"{student} is left out: {error}")
+            step(student)
+    compared = {}
+    by_module = works_by_module(found, submissions, names)
+    with progress(len(by_module), "comparing", quiet=as_json) as step:
+        for module, works in by_module.items():
+            compared[module] = compare(works, handed_out_texts(found, module), own_texts(found, module, names))
+            step(module)
+    write_atomic(file, render(compared, most))
+    if as_json:
+        print_json({module: as_data(of) for module, of in compared.items()})
+        return
+    pairs = listed(compared, most)
+    if pairs:
+        say("    shared   part  module, pair (part: of what the one with less has)", style="dim")
+    for module, pair in pairs:
+        mark = "*" if pair.unusual else " "
+        say(f"{mark} {pair.shared:7g} {pair.overlap:6.0%}  {module}  {pair.one.student}, {pair.other.student}")
+    unusual = sum(pair.unusual for of in compared.values() for pair in of.pairs)
+    works = sum(of.works for of in compared.values())
+    compared_text = f"{counted(works, 'work')} compared; unusually much is shared by {counted(unusual, 'pair')}"
+    say(f"{compared_text}{' (*)' if unusual else ''}: {file} shows them side by side")
+
+
+def works_by_module(course: Course, submissions: list[Submission], names: list[str]) -> dict[str, list[Work]]:
+    """Everybody's work by module, where anybody handed in something; long ones are cut, and named."""
+    found: dict[str, list[Work]] = {}
+    too_long = []
+    for submission in submissions:
+        for module, parts in _parts(course, submission, names).items():
+            work = Work(clean(submission.student, 100), tuple(parts))
+            if work.too_long:
+                too_long.append(submission.student)
+            found.setdefault(module, []).append(work.cut())
+    if too_long:
+        tell("note", f"only the first {LONGEST // 1000} kB of their code were compared: {a_few(too_long)}")
+    return dict(sorted(found.items()))
+
+
+def _parts(course: Course, submission: Submission, names: list[str]) -> Mapping[str, list[Part]]:
+    """Each source once, however many exercises it serves."""
+    found: dict[str, dict[str, Part]] = {}
+    for exercise, source in submission.sources.items():
+        if exercise in names:
+            of_module = found.setdefault(course.module_of[exercise], {})
+            for chunk in source.chunks:
+                name = source.name if len(source.chunks) == 1 else f"{source.name}, {chunk.name}"
+                of_module[name] = Part(clean(name, 200), clean_code(chunk.text))
+    return {module: list(parts.values()) for module, parts in found.items()}
+
+
+def own_texts(course: Course, module: str, names: list[str]) -> Iterator[str]:
+    """The course's solutions and known slips: what they write is nobody's idea alone."""
+    for name in course.module(module).exercises:
+        path = course.path_of(name)
+        for place in (path, path.parent / GRADING / path.name) if name in names else ():
+            if place.is_file():
+                yield place.read_text(encoding="utf-8")
+
+
+def as_data(compared: Comparison) -> dict[str, object]:
+    pairs = [
+        {
+            "students": [pair.one.student, pair.other.student],
+            "shared": pair.shared,
+            "overlap": pair.overlap,
+            "unusual": pair.unusual,
+        }
+        for pair in compared.pairs
+    ]
+    return {"works": compared.works, "median": compared.median, "usual": compared.usual, "pairs": pairs}
+
+
+def render(compared: Mapping[str, Comparison], most: int) -> str:
+    """Works that are alike, by module, side by side; for the staff. Names and texts have been through ``clean_code``."""
+    shown = lines(compared, most)
+    pairs = [pair for of in compared.values() for pair in of.pairs]
+    return render_template(
+        "similar.html.j2",
+        TEMPLATES,
+        compared=compared,
+        lines=shown,
+        left=len(pairs) - len(shown),
+        left_unusual=sum(pair.unusual for pair in pairs) - sum(line.pair.unusual for line in shown),
+        length=LENGTH,
+    )

@@ -1,0 +1,171 @@
+"""Each student's work against everybody's: what two share, weighed by how few others have it.
+
+A passage is ``LENGTH`` tokens in a row. What is in the code that was handed out does not count. Of the others one that only
+two have weighs 1, one that everybody has weighs 0, and between them the logarithm of how many have it decides; the course's
+own solution counts as one member of the class. What two works share is the sum of these weights.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import zlib
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from grader.wings.similar.tokens import Word, words
+
+LENGTH = 12
+"""Tokens in a passage."""
+FEW = 20
+"""With fewer pairs than this a class has no base rate."""
+NEARLY_ALL = 0.8
+"""The overlap that is unusual in such a class."""
+LONGEST = 100_000
+"""Characters of one student's work that are looked at."""
+_BLOCK = 8192
+Passage = int  # a hash: a class has millions of them
+
+
+@dataclass(frozen=True)
+class Part:
+    """A file or a cell: ``name`` is shown."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True)
+class Work:
+    """What one student handed in of one module."""
+
+    student: str
+    parts: tuple[Part, ...]
+
+    @property
+    def too_long(self) -> bool:
+        return sum(len(part.text) for part in self.parts) > LONGEST
+
+    def cut(self) -> Work:
+        """As much of it as is looked at."""
+        left, parts = LONGEST, []
+        for part in self.parts:
+            parts.append(Part(part.name, part.text[:left]))
+            left -= len(parts[-1].text)
+        return Work(self.student, tuple(parts))
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two students.
+
+    Attributes:
+        shared: passages that they share, each by its weight.
+        overlap: the same as a part, from 0 to 1, of all passages of the one who has fewer.
+        unusual: whether they share more than the class's base rate lets one expect; where there is none, nearly
+            all that one has.
+    """
+
+    one: Work
+    other: Work
+    shared: float
+    overlap: float
+    unusual: bool
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A module's class.
+
+    Attributes:
+        works: how many handed in something of their own.
+        pairs: all that share a passage's length or more, the most first.
+        median: what two works share in the middle.
+        usual: what all pairs of nine classes in ten would stay below, judged by the median and the third quartile of
+            this one; None where there are too few pairs to say.
+        weights: passage -> weight, of those that several have.
+    """
+
+    works: int
+    pairs: list[Pair]
+    median: float
+    usual: float | None
+    weights: Mapping[Passage, float]
+
+
+def passages(text: str) -> Iterator[tuple[Passage, Sequence[Word]]]:
+    """All passages of a text, in order, and where they stand."""
+    found = words(text)
+    codes = [zlib.crc32(word.what.encode("utf-8", "replace")) for word in found]
+    for i in range(len(found) - LENGTH + 1):
+        yield hash(tuple(codes[i : i + LENGTH])), found[i : i + LENGTH]
+
+
+def compare(works: Iterable[Work], given: Iterable[str], solutions: Iterable[str]) -> Comparison:
+    """Every pair of a class.
+
+    Args:
+        works: one for each student; who wrote nothing of their own is left out.
+        given: texts that were handed out.
+        solutions: texts of the course's own.
+    """
+    left_out = _passages_of(given)
+    found = [(w, _passages_of(p.text for p in w.parts) - left_out) for w in works]
+    found = [(work, own) for work, own in sorted(found, key=lambda f: f[0].student) if own]
+    weights = _weights([own for _, own in found], _passages_of(solutions))
+    shared = _shared([own for _, own in found], weights)
+    whole = [sum(weights.get(p, 1.0) for p in own) for _, own in found]
+    values = np.concatenate([np.zeros(0), *(row[i + 1 :] for i, row in enumerate(shared))])
+    usual = _usual(values)
+    pairs = [
+        _pair(found[i][0], found[j][0], float(shared[i, j]), min(whole[i], whole[j]), usual)
+        for i, j in np.argwhere(np.triu(shared >= LENGTH, 1)).tolist()
+    ]
+    pairs.sort(key=lambda p: (-p.shared, p.one.student, p.other.student))
+    median = round(float(np.median(values)), 1) if len(values) else 0.0
+    return Comparison(len(found), pairs, median, usual, weights)
+
+
+def _pair(one: Work, other: Work, shared: float, whole: float, usual: float | None) -> Pair:
+    overlap = round(shared / max(1.0, whole), 3)
+    return Pair(one, other, round(shared, 1), overlap, overlap >= NEARLY_ALL if usual is None else shared > usual)
+
+
+def _passages_of(texts: Iterable[str]) -> set[Passage]:
+    return {passage for text in texts for passage, _ in passages(text)}
+
+
+def _weights(owned: Sequence[Collection[Passage]], solution: Collection[Passage]) -> dict[Passage, float]:
+    """Of the passages that at least two have."""
+    counts = Counter(passage for own in owned for passage in own)
+    members = len(owned) + 1
+    return {
+        passage: min(1.0, math.log(members / (n + (passage in solution))) / math.log(members / 2))
+        for passage, n in counts.items()
+        if n > 1
+    }
+
+
+def _shared(owned: Sequence[Collection[Passage]], weights: Mapping[Passage, float]) -> np.ndarray:
+    """float64[works, works]: what each two share."""
+    total = np.zeros((len(owned), len(owned)))
+    several = [passage for passage, weight in weights.items() if weight > 0]
+    for start in range(0, len(several), _BLOCK):
+        block = {passage: column for column, passage in enumerate(several[start : start + _BLOCK])}
+        has = np.zeros((len(owned), len(block)), np.float32)
+        for row, own in enumerate(owned):
+            has[row, [block[p] for p in own if p in block]] = 1
+        total += (has * np.array([weights[p] for p in block], np.float32)) @ has.T
+    return total
+
+
+def _usual(values: np.ndarray) -> float | None:
+    """What a pair of one class in ten would be above, if the upper half were spread as normally as its lower part."""
+    if len(values) < FEW:
+        return None
+    median, third = np.quantile(values, [0.5, 0.75])
+    normal = statistics.NormalDist()
+    return round(float(median + (third - median) * normal.inv_cdf(1 - 0.1 / len(values)) / normal.inv_cdf(0.75)), 1)

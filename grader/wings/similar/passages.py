@@ -1,0 +1,83 @@
+"""Two works side by side: which passages of each are in the other."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from grader.wings.similar.comparing import Pair, Passage, Work, passages
+from grader.wings.similar.tokens import Word
+
+RARE = 0.25
+"""The weight from which on a shared passage is shown."""
+
+
+@dataclass(frozen=True)
+class Piece:
+    """Text as it stands; ``number`` is that of the passage in the first work, 0 of text that is not shared."""
+
+    text: str
+    number: int
+
+
+@dataclass(frozen=True)
+class Shown:
+    """A file or a cell, in pieces."""
+
+    name: str
+    pieces: tuple[Piece, ...]
+
+
+@dataclass
+class _Run:
+    """A stretch of a text that shared passages cover."""
+
+    start: int
+    end: int
+    passages: list[Passage]
+
+
+def side_by_side(pair: Pair, weights: Mapping[Passage, float]) -> tuple[list[Shown], list[Shown]]:
+    """Both works, with their rare shared passages numbered in the order of the first."""
+    ones, others = ([list(passages(part.text)) for part in work.parts] for work in (pair.one, pair.other))
+    shared = _rare(ones, weights) & _rare(others, weights)
+    runs, runs_of_other = ([_runs(found, shared) for found in of] for of in (ones, others))
+    numbers: dict[Passage, int] = {}
+    for number, run in enumerate((run for of_part in runs for run in of_part), start=1):
+        for passage in run.passages:
+            numbers.setdefault(passage, number)
+    return _shown(pair.one, runs, numbers), _shown(pair.other, runs_of_other, numbers)
+
+
+_Found = list[tuple[Passage, Sequence[Word]]]
+
+
+def _rare(parts: Iterable[_Found], weights: Mapping[Passage, float]) -> set[Passage]:
+    return {p for found in parts for p, _ in found if weights.get(p, 0) >= RARE}
+
+
+def _runs(found: _Found, shared: Collection[Passage]) -> list[_Run]:
+    runs: list[_Run] = []
+    for passage, at in found:
+        if passage not in shared:
+            continue
+        if runs and at[0].start <= runs[-1].end:
+            runs[-1].end = at[-1].end
+            runs[-1].passages.append(passage)
+        else:
+            runs.append(_Run(at[0].start, at[-1].end, [passage]))
+    return runs
+
+
+def _shown(work: Work, runs: Sequence[list[_Run]], numbers: Mapping[Passage, int]) -> list[Shown]:
+    shown = []
+    for part, of_part in zip(work.parts, runs, strict=True):
+        pieces, done = [], 0
+        for run in of_part:
+            pieces += [
+                Piece(part.text[done : run.start], 0),
+                Piece(part.text[run.start : run.end], numbers[run.passages[0]]),
+            ]
+            done = run.end
+        shown.append(Shown(part.name, (*pieces, Piece(part.text[done:], 0))))
+    return shown

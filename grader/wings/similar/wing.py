@@ -1,0 +1,7 @@
+"""What this wing offers: ``similar``."""
+
+from __future__ import annotations
+
+from grader.wing import Wing
+
+WING = Wing(commands={"similar": "command.similar"})

@@ -1,0 +1,132 @@
+"""Which slices can be asked for, and how libtpu is told; what is missing is one line. The compiler itself is in ``tests/test_chips.py``."""
+
+from __future__ import annotations
+
+import itertools
+import re
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from grader.batch.findings import compiled_of
+from grader.clock import placed
+from grader.common.observation import Fault
+from grader.course.config import CourseError
+from grader.course.loading import Course
+from grader.wings.chip.compiling import (
+    INSTALL,
+    OLDEST,
+    UNTESTED,
+    Key,
+    Shipped,
+    can_compile_for,
+    compiler_problem,
+    slice_of,
+    topology_of,
+)  # fmt: skip
+from tests.commands import ROOT
+
+
+@pytest.mark.parametrize(
+    ("version", "problem"),
+    [
+        ("0.0.42", ""),
+        ("0.0.42.1", ""),
+        ("0.0.50", ""),
+        ("", f"the TPU's compiler is not installed; {INSTALL}"),
+        ("0.0.41", "libtpu 0.0.41 was not tested with this grader; pip install 'libtpu>=0.0.42,<0.0.51'"),
+        ("0.0.51", "libtpu 0.0.51 was not tested with this grader; pip install 'libtpu>=0.0.42,<0.0.51'"),
+        ("1.0", "libtpu 1.0 was not tested with this grader; pip install 'libtpu>=0.0.42,<0.0.51'"),
+    ],
+)
+def test_a_version_that_was_not_tested_is_told_with_what_to_install(version: str, problem: str) -> None:
+    assert compiler_problem(version) == problem
+
+
+def test_the_bounds_are_those_of_the_extra() -> None:
+    extra = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]["tpu"]
+    (bounds,) = (one for one in extra if one.startswith("libtpu"))
+    assert re.findall(r"\d+", bounds) == [str(n) for n in (*OLDEST, *UNTESTED)]
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("v5x:2x4", "unknown chip 'v5x'; did you mean 'v5p'? (known: v4p, v5p, v5e, v6e, 7x, v4)"),
+        ("v5e:2x5", "v5e has no slice of 2x5; did you mean v5e:2x4? doctor lists them"),
+        ("v5e:32x32", "v5e has no slice of 32x32"),
+        ("v5e", "'v5e' names no slice: write a chip and the sizes of its axes, such as \"v5e:2x4\""),
+        ("v5e:", "names no slice"),
+        ("v5e:2x-4", "names no slice"),
+        ("v5e:2x4x99999999999", "names no slice"),
+        ("", "unknown chip ''"),
+        (":2x4", "unknown chip ''"),
+        ("H100:8", "H100 is a GPU: it has a switch, not a torus"),
+        ("v3:2x2", "nothing is compiled for v3: its published 940 MHz make 1.23e14 FLOP/s"),
+        ("tpu7x:2x2x3", "7x has no slice of 2x2x3; did you mean 7x:"),
+        ("v5e:\uff12x4", "names no slice"),
+        ("v5e:0x8", "names no slice"),
+    ],
+)
+def test_a_slice_that_cannot_be_had_is_told_in_one_line(text: str, told: str) -> None:
+    with pytest.raises(CourseError) as error:
+        slice_of(text)
+    assert told in str(error.value) and "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("chip", ["v4p", "v5p", "v5e", "v6e", "7x"])
+def test_every_slice_that_is_listed_can_be_asked_for(chip: str) -> None:
+    listed = can_compile_for(chip)
+    assert len(listed) == len(set(listed)) > 5
+    for text in listed[:60]:
+        assert str(slice_of(text)) == text
+
+
+def test_libtpu_is_told_its_own_names_with_axes_of_one_chip_last() -> None:
+    told = topology_of(placed(slice_of("v4:1x2x2"), {"x": 4}))
+    assert told["name"] == "v4:2x2x1" and told["options"] == {"chip_config_name": "megacore"}
+    ring = [*told["chips"], told["chips"][0]]
+    assert len({tuple(at) for at in told["chips"]}) == 4
+    assert all(sum(abs(a - b) for a, b in zip(*pair, strict=True)) == 1 for pair in itertools.pairwise(ring))
+    flat = topology_of(placed(slice_of("v5e:2x4"), {"x": 2, "y": 4}))
+    assert flat["name"] == "v5e:2x4" and flat["options"] == {}
+    assert flat["chips"] == [[x, y, 0] for x in range(2) for y in range(4)]
+    two = topology_of(placed(slice_of("tpu7x:2x2x1"), {"x": 2, "y": 4}))
+    assert two["name"] == "tpu7x:2x2x1" and sorted(two["chips"]) == [
+        [x, y, 0, core] for x in range(2) for y in range(2) for core in range(2)
+    ]
+    assert topology_of(placed(slice_of("v5e:1x1"), {"x": 1}))["options"] == {"chips_per_host_bounds": (1, 1, 1)}
+
+
+def test_a_key_depends_on_the_program_and_on_all_about_it() -> None:
+    keys = {Key(about, program).digest for about in ("a", "b") for program in (b"", b"x", b"y")}
+    assert len(keys) == 6
+    assert Key("a", b"bc").digest != Key("ab", b"c").digest
+
+
+def test_what_is_too_large_is_told_in_gibibytes() -> None:
+    fault = compiled_of({"too_large": [(21 * 2**30), 16 * 2**30]})
+    assert isinstance(fault, Fault) and fault.kind == "memory" and fault.ran
+    assert fault.message == "the program is too large for the chip: it needs 21 of 16 GiB of its memory"
+    huge = compiled_of({"too_large": [5120 * 2**30, int(15.75 * 2**30)]})
+    assert isinstance(huge, Fault) and huge.message.endswith("it needs 5,120 of 15.8 GiB of its memory")
+
+
+def test_a_compilers_fault_is_the_learners_and_a_failure_of_ours_is_ours() -> None:
+    refused = compiled_of({"fault": {"kind": "broken", "message": "x", "line": 3, "file": "f.py"}})
+    assert isinstance(refused, Fault) and refused.kind == "raised"
+    ours = compiled_of({"broken": "KeyError"})
+    assert isinstance(ours, Fault) and ours.kind == "broken" and "while it compiled" in ours.message
+
+
+@pytest.mark.parametrize("content", [None, b"", b"rubbish", b"\xfd7zXZ\x00", b"{}"])
+def test_shipped_data_that_are_damaged_are_as_none(tmp_path: Path, content: bytes | None) -> None:
+    class At:
+        root = tmp_path
+
+    (tmp_path / "solutions").mkdir()
+    if content is not None:
+        (tmp_path / "solutions" / "compiled.json.xz").write_bytes(content)
+    course: Course = At()  # type: ignore[assignment]
+    assert Shipped.of(course).made == {}

@@ -1,0 +1,129 @@
+"""A compiled program in words: what is hidden and bare, what it holds, and where the clock says something else."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from grader.clock import Slice, Timeline, placed, replayed
+from grader.common.observation import Fault
+from grader.wings.chip.command import render
+from grader.wings.chip.on_chip import OnChip, as_data, bare_lines, counted, differences, facts
+from grader.wings.chip.on_chip_text import print_on_chip
+from grader.wire.operations import Communication
+from grader.wire.schedule import Instruction, Schedule
+
+MIB = 2**20
+RING = tuple((i, (i + 1) % 8) for i in range(8))
+
+
+def schedule(*, serial: bool = False, kind: str = "permute", cycles: int = 150_000, held: int = 10 * MIB) -> Schedule:
+    """Two collectives of 100 us (a permute) beside, or between, three products of 100 us."""
+    about = Communication(kind, RING if kind == "permute" else (tuple(range(8)),), ("x",), 4_500_000)
+    found: list[Instruction] = []
+    for number in range(2):
+        start = Instruction("start", kind, number=number, communication=about, file="mine.py", line=14)
+        product, done = Instruction("product", "dot_general", cycles=cycles), Instruction("done", "", number=number)
+        found += [product, start, done] if serial else [start, product, done]
+    found.append(Instruction("product", "dot_general", cycles=cycles))
+    return Schedule({"x": 8}, tuple(found), held, 0, 0, by="libtpu 1")
+
+
+def line_of(found: Schedule) -> Timeline:
+    return replayed(found, placed("v5e:2x4", found.mesh))
+
+
+def on_chip(compiled: Schedule, clock: Schedule | None = None) -> OnChip:
+    chip = Slice.of("v5e:2x4").chip
+    about = OnChip("f1_ag_matmul", "ag_matmul", {"x": 8}, {"B": 4}, "v5e:2x4", chip, compiled, line_of(compiled))
+    return replace(about, clock=line_of(clock or compiled))
+
+
+def printed(about: OnChip, width: int = 100) -> str:
+    stream = io.StringIO()
+    print_on_chip(about, Console(file=stream, width=width))
+    return stream.getvalue()
+
+
+def test_hidden_runs_are_counted_by_kind() -> None:
+    (one,) = counted(line_of(schedule()))
+    assert (one.kind, one.runs, one.hidden) == ("permute", 2, 2)
+    (one,) = counted(line_of(schedule(serial=True)))
+    assert (one.runs, one.hidden, one.share.part) == (2, 0, 0)
+
+
+def test_facts_say_what_is_hidden_what_are_products_and_what_is_held() -> None:
+    found = dict(facts(on_chip(schedule())))
+    assert found["talks"] == "2 of 2 permutes hidden: 200 us under kernels, 0 ps bare"
+    assert found["core"] == "300 us of 300 us are matrix products; other kernels 0 ps, waiting 0 ps"
+    assert found["memory"] == "10 MiB of 16 GB (0.1%): 10 MiB arguments, 0 B results, 0 B temporaries"
+    assert found["by"] == "libtpu 1"
+
+
+def test_what_stands_bare_is_told_with_its_line() -> None:
+    assert bare_lines(line_of(schedule())) == []
+    assert bare_lines(line_of(schedule(serial=True))) == ["permute over x stands bare for 200 us: mine.py:14"]
+
+
+def test_two_that_agree_differ_in_nothing() -> None:
+    about = on_chip(schedule())
+    assert differences(about) == []
+    assert "agrees    the compiler and the clock" in printed(about)
+
+
+@pytest.mark.parametrize(
+    ("compiled", "told"),
+    [
+        (schedule(serial=True), "hidden part of permute: 0% by the compiler's order, 100% by the clock's"),
+        (schedule(cycles=300_000), "the step takes 600 us by the compiler's cycles, 300 us by the clock (+100%)"),
+        (
+            schedule(cycles=300_000),
+            "  of it matrix products: 600 us by the compiler's cycles, 300 us by the clock (+100%)",
+        ),
+        (schedule(kind="all_gather"), "written are 2 permutes; the compiler made 2 all_gathers of it"),
+        (schedule(held=20 * MIB), "memory: 20 MiB by the compiler, 10 MiB by liveness"),
+    ],
+)
+def test_what_differs_is_told_with_both_numbers(compiled: Schedule, told: str) -> None:
+    assert told in differences(on_chip(compiled, schedule()))
+
+
+def test_small_differences_are_not_told() -> None:
+    assert differences(on_chip(schedule(cycles=160_000, held=11 * MIB), schedule())) == []
+
+
+def test_both_are_drawn_on_one_scale_however_narrow_the_terminal() -> None:
+    about = on_chip(schedule(serial=True), schedule())
+    for width in (40, 80, 200):
+        lines = printed(about, width).splitlines()
+        assert all(len(line) <= width for line in lines)
+        assert sum(line.startswith("compute ") for line in lines) == 2
+    first, second = (line for line in printed(about, 100).splitlines() if line.startswith("compute "))
+    assert len(first.rstrip()) > len(second.rstrip()) * 1.4, "500 us and 300 us"
+
+
+def test_a_fault_is_all_that_is_shown() -> None:
+    about = replace(on_chip(schedule()), fault=Fault("memory", "it needs 21 of 16 GiB"))
+    text = printed(about)
+    assert "it needs 21 of 16 GiB" in text and "compute" not in text
+    assert "it needs 21 of 16 GiB" in render([about])
+
+
+def test_the_page_has_both_pictures_and_cleans_what_learners_wrote() -> None:
+    about = replace(on_chip(schedule(serial=True), schedule()), task="<b>x</b>")
+    page = render([about])
+    assert page.count("<svg") == 1 and "the compiler&#39;s schedule" in page.replace("&#x27;", "&#39;")
+    assert "<b>x</b>" not in page and "&lt;b&gt;x" in page
+    assert "stands bare" in page and "differs" in page
+
+
+def test_as_data_it_has_picoseconds_and_bytes() -> None:
+    data = as_data(on_chip(schedule(serial=True), schedule()))
+    assert data["compiler"]["step"] == 500_000_000 and data["clock"]["step"] == 300_000_000
+    assert data["compiler"]["collectives"]["permute"] == {
+        "runs": 2, "hidden_runs": 0, "hidden": 0, "exposed": 200_000_000,
+    }  # fmt: skip
+    assert data["memory"]["held"] == 10 * MIB and data["differences"]

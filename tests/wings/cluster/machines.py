@@ -1,0 +1,136 @@
+"""A real scheduler and real workers, each a process of its own on the loopback, without a nanny. Not a test file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.commands import ROOT
+
+SECONDS = 300  # a test fails after so long; none waits that long where all is well
+
+
+class Machines:
+    """A scheduler; ``start`` starts workers. All that they write is below ``folder``.
+
+    Args:
+        words: of the scheduler's command.
+        env: of all that is started.
+    """
+
+    def __init__(self, folder: Path, *words: str, **env: str) -> None:
+        self.folder, self.env = folder, env
+        self.processes: list[subprocess.Popen[bytes]] = []
+        place = folder / "scheduler.json"
+        self.scheduler = self._run(
+            "scheduler", "--host", "127.0.0.1", "--port", "0", "--dashboard-address", "127.0.0.1:0",
+            "--scheduler-file", str(place), *words,
+        )  # fmt: skip
+        until(place.is_file, self.said("scheduler"))
+        until(lambda: place.read_text().endswith("}"), self.said("scheduler"))
+        self.address: str = json.loads(place.read_text())["address"]
+
+    def _run(self, what: str, *words: str, **env: str) -> subprocess.Popen[bytes]:
+        keep = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
+        whole = keep | {"PYTHONPATH": str(ROOT)} | self.env | env
+        with self.log(what).open("ab") as log:
+            command = [sys.executable, "-m", f"distributed.cli.dask_{what.partition('-')[0]}", *words]
+            process = subprocess.Popen(command, cwd=self.folder, env=whole, stdout=log, stderr=log)
+        self.processes.append(process)
+        return process
+
+    def log(self, what: str) -> Path:
+        return self.folder / f"{what}.log"
+
+    def said(self, what: str):
+        return lambda: self.log(what).read_text()
+
+    def start(self, name: str, *words: str, threads: int = 1, **env: str) -> subprocess.Popen[bytes]:
+        """A worker that is there when this returns."""
+        process = self._run(
+            f"worker-{name}", self.address, "--name", name, "--nthreads", str(threads), "--no-nanny", "--no-dashboard",
+            "--local-directory", str(self.folder / "scratch"), *words, **env,
+        )  # fmt: skip
+        said = self.said(f"worker-{name}")
+        until(lambda: "Registered to:" in said(), said)
+        return process
+
+    def held(self) -> list[str]:
+        """The courses that workers hold. ``os.walk`` passes over what they delete meanwhile; ``rglob`` raises then."""
+        folders = (name for _, names, _ in os.walk(self.folder / "scratch") for name in names)
+        return [name for name in folders if name.startswith("shardlings-course-")]
+
+    def stop(self, process: subprocess.Popen[bytes], how: signal.Signals = signal.SIGTERM) -> None:
+        process.send_signal(how)
+        process.wait(SECONDS)
+
+    def close(self) -> None:
+        for process in self.processes:
+            if process.poll() is None:
+                process.send_signal(signal.SIGCONT)
+                process.kill()
+                process.wait()
+
+
+@contextmanager
+def machines(folder: Path, *words: str, **env: str) -> Iterator[Machines]:
+    made = Machines(folder, *words, **env)
+    try:
+        yield made
+    finally:
+        made.close()
+
+
+def until(holds, tell=lambda: "") -> None:
+    """Wait until it holds."""
+    over = time.monotonic() + SECONDS
+    while not holds():
+        assert time.monotonic() < over, tell()
+        time.sleep(0.05)
+
+
+# A command whose patience with workers is that of a test.
+IMPATIENT = """
+import sys
+from grader.wings.cluster import spread
+from grader.wings.cluster.dispatch import Patience
+spread.Spread.__init__.__kwdefaults__["patience"] = Patience(silent=5, first=3, none=120, poll=0.2)
+from grader.cli import main
+main()
+"""
+
+
+def begun(*words: str, cwd: Path) -> subprocess.Popen[str]:
+    """A command that runs, in a session of its own."""
+    keep = {k: v for k, v in os.environ.items() if k not in ("XLA_FLAGS", "JAX_PLATFORMS")}
+    return subprocess.Popen(
+        [sys.executable, "-c", IMPATIENT, *words], cwd=cwd, env=keep | {"PYTHONPATH": str(ROOT)},
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )  # fmt: skip
+
+
+def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
+    """Its exit code, and what it said on standard error."""
+    try:
+        _, said = process.communicate(timeout=SECONDS)
+    finally:
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGKILL)
+    return process.returncode, said
+
+
+def written(folder: Path) -> dict[str, bytes]:
+    """All files of a folder of reports."""
+    return {
+        str(p.relative_to(folder)): p.read_bytes()
+        for p in sorted(folder.rglob("*"))
+        if p.is_file() and p.name != ".lock"
+    }

@@ -1,0 +1,70 @@
+"""``--cluster`` on the command line: what does not go with it, and what it needs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader.wings.cluster.dispatch import ClusterError
+from tests.commands import ROOT, one_line, shardlings
+
+AT = "tcp://127.0.0.1:1"
+REFUSED = {
+    "backend": (
+        ["--backend", "gpu"],
+        "--cluster goes with simulated devices alone: leave --backend and --processes out",
+    ),
+    "processes": (
+        ["--processes", "2"],
+        "--cluster goes with simulated devices alone: leave --backend and --processes out",
+    ),
+    "jobs": (
+        ["-j", "2"],
+        "with --cluster leave -j out: a worker grades as many at a time as dask worker --nthreads says",
+    ),
+    "why": (["--why", "ada", "c1/value"], "--why decides one check, here: leave --cluster out"),
+}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_does_not_go_with_it_is_said_in_one_line(tmp_path: Path, what: str) -> None:
+    words, says = REFUSED[what]
+    done = shardlings("grade", str(tmp_path), "--out", str(tmp_path / "out"), "--cluster", AT, *words)
+    assert one_line(done) == f"shardlings: {says}"
+
+
+@pytest.mark.parametrize("how", ["folder", "nbgrader"])
+def test_without_dask_it_says_what_to_install(tmp_path: Path, how: str) -> None:
+    without = "import sys; sys.modules['distributed'] = None\nfrom grader.cli import main\nmain()"
+    words = ["examples/submissions", "--out", str(tmp_path / "out"), "--only", "c1"]
+    words = ["--nbgrader", str(tmp_path), "03_matmuls"] if how == "nbgrader" else words
+    done = subprocess.run(
+        [sys.executable, "-c", without, "grade", *words, "--cluster", AT], cwd=ROOT, capture_output=True, text=True
+    )
+    assert one_line(done) == (
+        "shardlings: --cluster needs distributed, which is not installed; run: pip install 'shardlings[cluster]'"
+    )
+    assert not (tmp_path / "out").exists()
+
+
+def test_nothing_of_dask_is_imported_without_it() -> None:
+    # pint takes dask itself where it finds it
+    code = "import sys, grader.cli, grader.cli.grading\nassert 'distributed' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True)
+
+
+def test_the_isolation_is_what_was_named_else_what_this_machine_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    from grader.sandbox.tiers import NoIsolation
+    from grader.wings.cluster import spread
+
+    assert spread.tier_of("bwrap") == "bwrap"
+    with pytest.raises(NoIsolation, match="unknown isolation 'bwarp'"):
+        spread.tier_of("bwarp")
+    monkeypatch.setattr("grader.sandbox.tiers.available", lambda tier: "not here")
+    assert spread.tier_of("sandlock") == "sandlock"
+    with pytest.raises(ClusterError, match="so say which one the workers are to use: --isolation sandlock, or"):
+        spread.tier_of("auto")

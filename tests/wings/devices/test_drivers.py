@@ -1,0 +1,77 @@
+"""An accelerator's driver is let in for the process that runs programs on it, and for no other."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from grader.sandbox.limits import Limits
+from grader.sandbox.tiers import TIERS, available, command, environment
+from grader.sandbox.worker import Worker
+from grader.wings.devices import drivers, options
+from grader.wings.devices.backends import BACKENDS, CPU, Backend
+
+GPU = BACKENDS["gpu"]
+CONFINED = [tier for tier in TIERS[:2] if not available(tier)]
+
+
+@pytest.fixture
+def device(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A file in the place of a device."""
+    place = tmp_path / "nvidia0"
+    place.touch()
+    monkeypatch.setitem(drivers.DRIVERS, "gpu", replace(drivers.DRIVERS["gpu"], write=(f"{tmp_path}/nvidia*",)))
+    return str(place)
+
+
+@pytest.mark.parametrize("tier", CONFINED)
+def test_only_who_runs_programs_on_it_gets_the_device(tier: str, device: str) -> None:
+    def given(role: str, backend: Backend) -> bool:
+        made = command(tier, role, "/scratch", 0, drivers.extra_of(backend))
+        return device in " ".join(made).replace(":", " ").split()
+
+    assert given("run", GPU)
+    assert not given("run", CPU) and not given("trace", CPU)
+    with pytest.raises(ValueError, match="learner Python gets nothing beyond its role"):
+        given("trace", GPU)
+
+
+def test_settings_that_the_driver_reads_are_handed_on_and_no_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("CUDA_VISIBLE_DEVICES", "LIBTPU_INIT_ARGS", "TPU_WORKER_ID", "SECRET", "PYTHONPATH"):
+        monkeypatch.setenv(name, "7")
+    usual = environment(8).keys()
+    assert environment(8, extra=drivers.extra_of(GPU)).keys() - usual == {
+        "CUDA_VISIBLE_DEVICES",
+        "XLA_PYTHON_CLIENT_PREALLOCATE",
+    } | (
+        environment(8, extra=drivers.extra_of(GPU)).keys()
+        & {"LD_LIBRARY_PATH", "NVIDIA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE"}
+    )
+    assert environment(8, extra=drivers.extra_of(BACKENDS["tpu"])).keys() - usual >= {
+        "LIBTPU_INIT_ARGS",
+        "TPU_WORKER_ID",
+    }
+    assert not {"CUDA_VISIBLE_DEVICES", "TPU_WORKER_ID", "SECRET"} & usual
+
+
+@pytest.mark.parametrize("tier", CONFINED)
+def test_with_a_driver_s_files_let_in_a_sandbox_still_starts(tier: str, device: str) -> None:
+    """With a platform that is here, in the place of the accelerator's."""
+    with Worker("run", tier, 2, Limits(), drivers.extra_of(replace(GPU, platform="cpu"))) as worker:
+        assert worker.look() == {"platform": "cpu", "kind": "cpu", "count": 2}
+        assert worker.runs()
+
+
+def test_an_accelerator_is_no_must_and_what_is_missing_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """JAX is asked only where there may be one: a TPU's library looks for it for minutes."""
+    monkeypatch.setattr(drivers, "packages", lambda backend: [])
+    line = options.accelerator(BACKENDS["gpu"])
+    assert (line.ok, line.needed) == (False, False)
+    assert line.detail == "JAX has no driver for it; on a machine that has one: pip install 'jax[cuda13]'"
+    monkeypatch.setattr(drivers, "packages", lambda backend: ["there"])
+    monkeypatch.setattr(drivers, "writable", lambda backend: ["/dev/shm"])
+    assert (
+        options.accelerator(BACKENDS["tpu"]).detail == "its driver's package is installed, and there is no such device"
+    )

@@ -1,0 +1,89 @@
+"""Who is on the leaderboard, in which order, and under which name."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.common.result import Evidence, Report
+from grader.wings.leaderboard.board import NoBoard, leaderboard
+from grader.wings.leaderboard.command import render
+from tests.reports.example_reports import EVIL, exercise, make_report, number, result
+
+
+def timed(step: int | None, **changes) -> Evidence:
+    base = {"task": "train_step", "mesh": {"x": 2}, "dims": {"I": 8}, "secret": False, "program": "c0", "inputs": "4b"}
+    return Evidence.model_validate(base | {"step": step} | changes)
+
+
+def of(student: str, name: str, step: int | None = 5_000_000_000, status: str = "passed", **changes) -> Report:
+    base = {"exercise": "m1_block", "title": "M1 A block", "pseudonym": name, "evidence": [timed(None), timed(step)]}
+    return make_report(exercise([result("value", status), number()], **base | changes), student=student)
+
+
+def places(*reports: Report, **more) -> list[tuple[int, str, int]]:
+    return [(p.rank, p.name, p.step) for p in leaderboard(reports, **more).places]
+
+
+def test_the_quickest_is_first_and_equal_times_share_a_rank() -> None:
+    class_ = [
+        of("ada", "otter", 7),
+        of("bob", "newt", 5),
+        of("cyd", "heron", 7),
+        of("dan", "", 1),
+        of("eve", "vole", 9),
+    ]
+    assert places(*class_) == [(1, "newt", 5), (2, "heron", 7), (2, "otter", 7), (4, "vole", 9)]
+
+
+def test_a_wrong_answer_to_a_question_keeps_nobody_off_and_a_check_does() -> None:
+    board = leaderboard([of("ada", "otter"), of("bob", "newt", status="failed"), of("cyd", "heron", status="broken")])
+    assert [place.name for place in board.places] == ["otter"]
+    assert board.left_out == dict.fromkeys(["bob", "cyd"], "not all checks are passed")
+
+
+def test_a_time_is_that_of_the_sizes_that_learners_see() -> None:
+    several = [timed(None), timed(3, secret=True), timed(8), timed(2)]
+    assert places(of("ada", "otter", evidence=several)) == [(1, "otter", 8)]
+    assert leaderboard([of("ada", "otter", None)]).left_out == {"ada": "no program was timed"}
+
+
+@pytest.mark.parametrize(
+    "name", ["ada", "ADA", "a-d-a", "Ada Byron", "ada the great", "Byron", "bÿron", "LovelaceAda", "bob", "king"]
+)
+def test_nobody_is_called_as_somebody_in_the_class(name: str) -> None:
+    board = leaderboard([of("ada@uni.example", name), of("bob", "")], known=["Byron, Ada", "Lovelace, Ada", "King"])
+    assert not board.places
+    assert "ada@uni.example" in board.left_out
+
+
+def test_names_that_only_share_a_word_with_somebody_are_kept() -> None:
+    assert places(of("ada", "quiet otter", 3), known=["Otter, Ann"]) == [(1, "quiet otter", 3)]
+
+
+@pytest.mark.parametrize("name", [EVIL, "<b>x</b>", "x" * 31, "-", "  ", "оtter", "=1+1", "ot\u202eter", "a\x1b[31m"])
+def test_what_is_no_plain_name_is_not_shown(name: str) -> None:
+    board = leaderboard([of("ada", name), of("bob", "newt")])
+    assert [place.name for place in board.places] == ["newt"]
+    assert len(name) < 3 or name not in render(board)
+
+
+def test_a_name_that_two_chose_is_numbered() -> None:
+    assert places(of("ada", "Otter", 4), of("bob", "otter", 3)) == [(1, "otter", 3), (2, "Otter (2)", 4)]
+
+
+def test_the_page_shows_no_student_and_fetches_nothing() -> None:
+    board = leaderboard([of("ada", "quiet  otter", 69_655_172_414), of("bob", "newt", status="failed")])
+    page = render(board)
+    assert "quiet otter" in page
+    assert "69.655 ms" in page
+    assert "M1 A block" in page
+    assert not any(word in page for word in (">ada", "bob", "newt", "http:", "https:", "<script"))
+
+
+def test_it_is_said_what_there_is_no_board_of() -> None:
+    other = of("bob", "newt", exercise="f1_ag_matmul")
+    with pytest.raises(NoBoard, match="f1_ag_matmul, m1_block: say of which"):
+        leaderboard([of("ada", "otter"), other])
+    assert leaderboard([of("ada", "otter"), other], "f1_ag_matmul").places[0].name == "newt"
+    with pytest.raises(NoBoard, match="nobody gave a leaderboard_name"):
+        leaderboard([of("ada", "")])

@@ -1,0 +1,111 @@
+"""``shardlings similar``: from folders of submissions to a page for a person."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from grader import cli
+from tests.browser import CHROMIUM, CONTRAST, chromium
+from tests.reports.example_reports import Nesting
+from tests.wings.similar.programs import disguised, honest
+
+NAME = "c1_no_communication"
+
+
+def run(small: Path, *words: str):
+    where = ["--course", str(small), "--file", str(small / "similar.html")]
+    return CliRunner().invoke(cli.app, ["similar", str(small / "in"), *where, *words])
+
+
+def hand_in(small: Path, **texts: str) -> None:
+    for student, text in texts.items():
+        place = small / "in" / student
+        place.mkdir(parents=True)
+        (place / f"{NAME}.py").write_text(text, encoding="utf-8")
+
+
+def as_notebook(small: Path, student: str, text: str) -> None:
+    cells = [{"cell_type": "code", "source": part, "metadata": {}, "outputs": []} for part in text.split("\n\n\n")]
+    (small / "in" / student).mkdir(parents=True)
+    (small / "in" / student / "03_matmuls.ipynb").write_text(json.dumps({"cells": cells, "nbformat": 4}))
+
+
+def test_a_copy_in_a_notebook_is_found_and_shown_beside_what_it_is_of(small: Path) -> None:
+    hand_in(small, **{f"s{i}": honest(i) for i in range(8)})
+    as_notebook(small, "copier", disguised(honest(3)))
+    done = run(small)
+    assert done.exit_code == 0, done.output
+    heading, first, *_ = done.stdout.splitlines()
+    assert heading.split() == [
+        "shared",
+        "part",
+        "module,",
+        "pair",
+        "(part:",
+        "of",
+        "what",
+        "the",
+        "one",
+        "with",
+        "less",
+        "has)",
+    ]
+    assert first.startswith("*") and first.endswith("03_matmuls  copier, s3")
+    assert "9 works compared; unusually much is shared by 1 pair (*): " in done.stdout
+    page = (small / "similar.html").read_text(encoding="utf-8")
+    assert "copier and s3" in page and "<mark" in page and "part of no score" in page
+    links = [value for name, value in Nesting(page).attributes if name == "href"]
+    anchors = {value for name, value in Nesting(page).attributes if name == "id"}
+    assert links and {link.removeprefix("#") for link in links} <= anchors
+    data = json.loads(run(small, "--json").stdout)["03_matmuls"]
+    assert (data["works"], data["pairs"][0]["students"]) == (9, ["copier", "s3"])
+
+
+def test_work_is_read_and_never_run(small: Path) -> None:
+    trap = f"open({str(small / 'ran')!r}, 'w')\n"
+    hand_in(small, a=trap + honest(1), b=trap + honest(1), c="def broken(:\n" + honest(2))
+    assert run(small).exit_code == 0
+    assert not (small / "ran").exists()
+
+
+@pytest.mark.parametrize("students", [0, 1])
+def test_a_class_of_nobody_or_one_has_no_pairs(small: Path, students: int) -> None:
+    (small / "in").mkdir()
+    hand_in(small, **{f"s{i}": honest(i) for i in range(students)})
+    done = run(small)
+    if students:
+        assert done.exit_code == 0 and "1 work compared; unusually much is shared by 0 pairs: " in done.stdout
+        assert "No two works share" in (small / "similar.html").read_text()
+    else:
+        assert "nothing to grade" in str(done.exception)
+        assert not (small / "similar.html").exists()
+
+
+def test_names_and_code_are_text_in_the_page(small: Path) -> None:
+    evil = '"""</pre><script>alert(1)</script>\x1b[31m\u202e"""\n' + honest(1)
+    hand_in(small, **{"a b": evil, "c": evil + "# \u202e</mark>"})
+    assert run(small).exit_code == 0
+    page = (small / "similar.html").read_text(encoding="utf-8")
+    assert "<script" not in page and "\u202e" not in page and "&lt;script&gt;alert(1)" in page
+    assert "script-src" not in page
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium here")
+@pytest.mark.slow
+def test_the_page_fits_is_silent_and_fetches_nothing(small: Path) -> None:
+    wide = "x = " + " + ".join(["unbroken" * 20] * 30)
+    hand_in(small, a=honest(1) + wide, b=honest(1) + wide, **{"n" * 100: honest(1)})
+    assert run(small).exit_code == 0
+    path = small / "similar.html"
+    with chromium() as page:
+        for width in (400, 1440):
+            page.open(path, width)
+            page.value("document.querySelectorAll('details').forEach((d) => { d.open = true })")
+            assert (page.overflow(), page.told, page.asked) == (0, [], [path.as_uri()])
+            assert page.value(CONTRAST) == []
+        page.open(path, 1440, dark=True)
+        assert page.value(CONTRAST) == []

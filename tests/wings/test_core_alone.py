@@ -1,0 +1,96 @@
+"""The core works without any wing, and with any one wing deleted; what a missing wing offered is told in one line."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from grader import wing
+from tests.commands import ROOT
+
+ADA = ROOT / "examples" / "submissions" / "ada"
+EVERY_MODULE = """
+import importlib, pkgutil, grader
+for found in pkgutil.walk_packages(grader.__path__, "grader."):
+    if not found.name.startswith(("grader.integrations.nbgrader", "grader.__main__", "grader.cli.__main__", "grader._course", "grader.authoring.new_course")):
+        importlib.import_module(found.name)
+"""
+MISSING = {
+    "chip": ["--backend", "tpu:v5e:2x4"],
+    "devices": ["--processes", "2"],
+    "cluster": ["--cluster", "tcp://127.0.0.1:1"],
+}
+
+
+def without(folder: Path, *missing: str) -> Path:
+    """A copy of the package without these wings; without the folder of wings where none is named."""
+    skipped = shutil.ignore_patterns("__pycache__", "_course")
+    shutil.copytree(ROOT / "grader", folder / "grader", ignore=skipped)
+    for name in missing or ("",):
+        shutil.rmtree(folder / "grader" / "wings" / name)
+    return folder
+
+
+def python(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run Python with the copy of the package in place of the installed one."""
+    env = os.environ | {"PYTHONPATH": str(place), "SHARDLINGS_CACHE": str(place / "cache")}
+    return subprocess.run(
+        [sys.executable, "-P", *words], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+    )
+
+
+@pytest.fixture(scope="module")
+def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return without(tmp_path_factory.mktemp("core"))
+
+
+def test_without_wings_every_module_of_the_core_is_imported_and_the_help_names_its_commands(core: Path) -> None:
+    done = python(core, "-c", EVERY_MODULE + "print(grader.__file__)")
+    assert done.returncode == 0 and done.stdout.startswith(str(core)), done.stdout + done.stderr
+    helped = python(core, "-m", "grader", "--help").stdout
+    assert all(f" {name} " in helped for name in ("check", "grade", "explain", "start"))
+    assert not any(f" {name} " in helped for name in wing.commands())
+
+
+def test_without_wings_a_submission_is_graded(core: Path, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    done = python(core, "-m", "grader", "grade", str(ADA), "--out", str(out), "--only", "c1", "--isolation", "none")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert (out / "grades.csv").is_file() and (out / "index.html").is_file()
+
+
+def test_without_wings_their_commands_are_unknown(core: Path) -> None:
+    done = python(core, "-m", "grader", "similar", str(ADA))
+    assert done.returncode == 2 and done.stderr.splitlines()[-1] == "Error: No such command 'similar'."
+    done = python(core, "-m", "grader", "export", str(core / "x.zip"), "--to", "gradescope")
+    assert done.returncode == 2 and done.stderr == "shardlings: no format 'gradescope'; there are csv, canvas\n"
+    done = python(core, "-c", "from grader.notebook import chip")
+    assert "cannot import name 'chip'" in done.stderr
+
+
+@pytest.mark.parametrize("name", MISSING)
+def test_without_a_wing_its_option_says_which_one_it_needs(core: Path, tmp_path: Path, name: str) -> None:
+    words = ["grade", str(ADA), "--out", str(tmp_path / "out"), "--only", "c1", "--isolation", "none", *MISSING[name]]
+    done = python(core, "-m", "grader", *words)
+    option = " ".join(MISSING[name]) if name != "cluster" else "--cluster"
+    assert done.returncode == 2
+    assert done.stderr == f"shardlings: {option} needs the wing grader/wings/{name}, which is not installed here\n"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", sorted(wing.wings()))
+def test_with_one_wing_deleted_the_rest_works(tmp_path: Path, name: str) -> None:
+    place = without(tmp_path, name)
+    done = python(place, "-c", EVERY_MODULE)
+    assert done.returncode == 0, done.stderr
+    helped = python(place, "-m", "grader", "--help").stdout
+    gone = set(wing.wings()[name].commands)
+    assert gone == {command for command in wing.commands() if f" {command} " not in helped}
+    out = tmp_path / "out"
+    done = python(place, "-m", "grader", "grade", str(ADA), "--out", str(out), "--only", "c1", "--isolation", "none")
+    assert done.returncode == 0, done.stdout + done.stderr
