@@ -224,7 +224,7 @@ def lies(on: Slice, mesh: Mapping[str, int]) -> bool:
 
 def hidden_checks(exercise: Exercise) -> list[Any]:
     """The checks that ask how much is hidden."""
-    return [c for c in exercise.checks.values() if "expect_hidden" in c.fn.__code__.co_names]
+    return [c for c in exercise.checks.values() if "expect_overlap" in c.fn.__code__.co_names]
 
 
 def matmuls(course: Course) -> Iterator[tuple[str, str, Asked]]:

@@ -17,7 +17,7 @@ import math
 import jax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About, Exercise, normal
+from grader.exercise import Scenario, Exercise, normal
 from grader.expect import expect_close, expect_collectives, expect_spec
 from grader.hardware import all_gather_time
 
@@ -76,7 +76,7 @@ def gather_time(I):
     return all_gather_time(I, 4, "v5p")
 
 
-exercise.about(gather_time, lambda I: About(chip="v5p", rings=(4,)))
+exercise.scenario(gather_time, lambda I: Scenario(chip="v5p", rings=(4,)))
 
 
 @exercise.misconception(of=gather_time)

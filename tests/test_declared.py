@@ -57,7 +57,7 @@ def complaint(folder: Path, was: str, becomes: str) -> str:
         ("exercise.given(8)", "exercise.given()", "16: exercise.given: thing=... is missing"),
         (SPEC, f"{SPEC}, kind=3", "35: normal: no such argument 'kind'; there are dtype, spec"),
         (CALL, f"{CASES}publc=[])", "42: exercise.cases: no such argument 'publc'; did you mean 'public'?"),
-        ("exercise.about(gather_time,", "exercise.about(gather_time, publishd=[1], facts=", "70: exercise.about: no such argument 'publishd'; did you mean 'published'?"),
+        ("exercise.scenario(gather_time,", "exercise.scenario(gather_time, publishd=[1], facts=", "70: exercise.scenario: no such argument 'publishd'; did you mean 'published'?"),
     ],
 )  # fmt: skip
 def test_an_argument_that_is_none_or_is_missing(tmp_path: Path, was: str, becomes: str, message: str) -> None:
@@ -163,9 +163,9 @@ def test_tasks_calls_and_checks(tmp_path: Path, was: str, becomes: str, message:
         ("def gather_time(I):", "def gather_time(J):", "64: gather_time is called with I: missing a required argument: 'J'"),
         ("How long do {{ I }}", "How long do {{ K }}", "64: gather_time: its text does not render: 'K' is undefined"),
         ("How long do {{ I }}", "How long do {{ I ", "64: gather_time: its text does not render: expected token 'end of print statement', got 'bytes'"),
-        ("about(gather_time,", 'about("gather_time",', "70: about is told of the str 'gather_time', not of a question (@exercise.number)"),
-        ("lambda I: About", "lambda K: About", "70: what gather_time is about is called with I: missing a required argument: 'K'"),
-        ("lambda I: About", "About", "70: about is the About, not a function such as lambda X: About(rings=(X,))"),
+        ("scenario(gather_time,", 'scenario("gather_time",', "70: scenario is given the str 'gather_time', not a question (@exercise.number)"),
+        ("lambda I: Scenario", "lambda K: Scenario", "70: the scenario of gather_time is called with I: missing a required argument: 'K'"),
+        ("lambda I: Scenario", "Scenario", "70: scenario is the Scenario, not a function such as lambda X: Scenario(rings=(X,))"),
         (ONE_WAY, '@exercise.misconception(of="gather_time")', "73: of is the str 'gather_time', not a task or a question: write its name without quotes"),
         (ONE_WAY, "@exercise.misconception(of=value)", "73: of is the Check value, not a task or a question: write its name without quotes"),
         (ONE_WAY, f"{OTHER}@exercise.misconception(of=twice, fails=value)", "81: of is the Task twice of another exercise"),

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from grader.clock import Timeline
 from grader.common.intervals import Interval
 from grader.common.observation import Collective, Seen, total
-from grader.expect import Failure, expect_hidden
+from grader.expect import Failure, expect_overlap
 from grader.reports.explained import Explained
 from grader.reports.timelines import US
 
@@ -54,12 +54,12 @@ def _lines_of_timed(known: Sequence[Explained]) -> list[str]:
         return []
     longest = -(-max(t.step for t in found) // US)
     hidden = [k for k in dict.fromkeys(k for t in found for k in t.shares()) if all(_is_hidden(t, k) for t in found)]
-    return [f"expect_step_time(seen, at_most={longest}e-6)", *(f'expect_hidden(seen, "{kind}")' for kind in hidden)]
+    return [f"expect_step_time(seen, at_most={longest}e-6)", *(f'expect_overlap(seen, "{kind}")' for kind in hidden)]
 
 
 def _is_hidden(timeline: Timeline, kind: str) -> bool:
     try:
-        expect_hidden(Seen({}, clock=lambda **_: timeline), kind)
+        expect_overlap(Seen({}, clock=lambda **_: timeline), kind)
     except Failure:
         return False
     return True

@@ -1,8 +1,8 @@
 """Prove that what a question asks about can exist, in every draw, and that draws differ enough.
 
 An answer that is right by a formula may be nonsense in the world: 5 KV heads for 64 query heads, a slice that
-nobody sells, a time below that of its own hops. So each question says what it is about (``exercise.About``), and
-this module holds that against arithmetic and the hardware table.
+nobody sells, a time below that of its own hops. So each question names its chip, mesh and arrays
+(``exercise.Scenario``), and this module compares them with arithmetic and the hardware table.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from grader.common.layout import entries
-from grader.exercise import About, Choice, Quantity, Question, Table, Written
+from grader.exercise import Choice, Quantity, Question, Scenario, Table, Written
 from grader.hardware import CHIPS, slice_problem
 from grader.judging.kinds import kind_of
 from grader.judging.units import show, unit_of
@@ -29,48 +29,51 @@ def question_problems(question: Question) -> Iterator[str]:
     """What cannot be, over every draw: one line each, told with the first draw it shows in."""
     if isinstance(question.answer, Written):
         return
-    if question.about is None and not isinstance(question.answer, Choice):
-        yield f"{question.name}: nothing says what it is about; add exercise.about({question.name}, ...)"
+    if question.scenario is None and not isinstance(question.answer, Choice):
+        yield f"{question.name}: it has no scenario; add exercise.scenario({question.name}, ...)"
         return
     first: dict[str, str] = {}
     answers: list[Any] = []
     branches: set[str] = set()
     for params in question.variants():
         try:
-            about = question.about(**params) if question.about else About()
+            scenario = question.scenario(**params) if question.scenario else Scenario()
             answer = question(**params)
-            problems = [*impossible(about), *_of_number(question, about, answer)]
+            problems = [*impossible(scenario), *_of_number(question, scenario, answer)]
         except Exception as error:  # of the author's
-            problems = [f"what it is about raises {type(error).__name__}: {error}"]
+            problems = [f"its scenario raises {type(error).__name__}: {error}"]
         else:
             answers.append(answer)
-            branches.update(about.branches)
+            branches.update(scenario.branches)
         for problem in problems:
             first.setdefault(problem, ", ".join(f"{k}={v!r}" for k, v in params.items()))
     yield from (f"{question.name}: {problem}, with {where}" for problem, where in first.items())
     yield from _variety(question, answers, branches)
 
 
-def impossible(about: About) -> Iterator[str]:
+def impossible(scenario: Scenario) -> Iterator[str]:
     """Why there can be no such array, slice or model."""
-    for shape, spec in about.arrays:
+    for shape, spec in scenario.arrays:
         for size, axes in zip(shape, entries(tuple(spec), len(shape)), strict=True):
-            parts = math.prod(about.mesh[axis] for axis in axes)
+            parts = math.prod(scenario.mesh[axis] for axis in axes)
             if size % parts:
                 yield f"a dimension of {size} is not cut into {parts} equal parts"
-    if about.chip in CHIPS:
-        free = about.slice or about.rings or about.lines  # then the mesh may be a part of the slice
-        count = 0 if free else math.prod(about.mesh.values())
-        if problem := slice_problem(about.chip, shape=about.slice, count=count, rings=about.rings, lines=about.lines):
+    if scenario.chip in CHIPS:
+        free = scenario.slice or scenario.rings or scenario.lines  # then the mesh may be a part of the slice
+        count = 0 if free else math.prod(scenario.mesh.values())
+        rings, lines = scenario.rings, scenario.lines
+        problem = slice_problem(scenario.chip, shape=scenario.slice, count=count, rings=rings, lines=lines)
+        if problem:
             yield problem
-        if about.holds > CHIPS[about.chip].hbm:
-            yield f"one {about.chip} has {CHIPS[about.chip].hbm / 1e9:g} GB and would hold {about.holds / 1e9:.1f}"
-    query, kv = about.heads
+        memory = CHIPS[scenario.chip].hbm
+        if scenario.holds > memory:
+            yield f"one {scenario.chip} has {memory / 1e9:g} GB and would hold {scenario.holds / 1e9:.1f}"
+    query, kv = scenario.heads
     if query % kv:
         yield f"{query} query heads cannot share {kv} KV heads evenly"
 
 
-def _of_number(question: Question, about: About, answer: Any) -> Iterator[str]:
+def _of_number(question: Question, scenario: Scenario, answer: Any) -> Iterator[str]:
     """What a number cannot be."""
     if not isinstance(question.answer, Quantity):
         return
@@ -79,10 +82,10 @@ def _of_number(question: Question, about: About, answer: Any) -> Iterator[str]:
     for known in question.published:
         if abs(answer - known * factor) <= question.rtol * known * factor:
             yield f"the answer is published: {show(known * factor, unit)}"
-    if answer < about.least:
-        yield f"the answer, {as_shown}, is below {show(about.least, unit)}, the least there can be"
-    if answer > about.most:
-        yield f"the answer, {as_shown}, is above {show(about.most, unit)}, the most there can be"
+    if answer < scenario.least:
+        yield f"the answer, {as_shown}, is below {show(scenario.least, unit)}, the least there can be"
+    if answer > scenario.most:
+        yield f"the answer, {as_shown}, is above {show(scenario.most, unit)}, the most there can be"
 
 
 def _variety(question: Question, answers: list[Any], branches: set[str]) -> Iterator[str]:

@@ -37,7 +37,7 @@ a picture
 import jax
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About, Exercise, normal
+from grader.exercise import Scenario, Exercise, normal
 from grader.expect import expect_close, expect_collectives, expect_spec
 from grader.hardware import all_gather_time, latency
 
@@ -118,9 +118,9 @@ def {name}_one_way(chip, I, J, X):
     return 2 * {name}_time(chip=chip, I=I, J=J, X=X)
 
 
-exercise.about(
+exercise.scenario(
     {name}_time,
-    lambda chip, I, J, X: About(chip=chip, rings=(X,), mesh={{"x": X}}, arrays=[((I, J), P("x"))], least=latency(X)),
+    lambda chip, I, J, X: Scenario(chip=chip, rings=(X,), mesh={{"x": X}}, arrays=[((I, J), P("x"))], least=latency(X)),
 )
 '''
 

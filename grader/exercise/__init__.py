@@ -11,11 +11,10 @@ from grader.exercise import draws
 from grader.exercise.arguments import Array, array, axis, integers, normal
 from grader.exercise.declarations import Alternative, Call, Cases, Check, Misconception, Task
 from grader.exercise.exercise import Exercise
-from grader.exercise.questions import About, Choice, Quantity, Question, Spec, Table, Written, larger
+from grader.exercise.questions import Choice, Quantity, Question, Scenario, Spec, Table, Written, larger
 from grader.exercise.results import like
 
 __all__ = [
-    "About",
     "Alternative",
     "Array",
     "AuthorError",
@@ -27,6 +26,7 @@ __all__ = [
     "Misconception",
     "Quantity",
     "Question",
+    "Scenario",
     "Spec",
     "Table",
     "Task",

@@ -1,4 +1,4 @@
-"""The questions of an Exercise: numbers, PartitionSpecs, choices, tables, texts, and what they are about."""
+"""The questions of an Exercise: numbers, PartitionSpecs, choices, tables, texts, and their scenarios."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from grader import declared
 from grader.declared import AuthorError
 from grader.exercise import questions
 from grader.exercise.arguments import NOTHING
-from grader.exercise.questions import About, Answer, Question
+from grader.exercise.questions import Answer, Question, Scenario
 
 
 class Asks:
@@ -127,18 +127,20 @@ class Asks:
 
         return add
 
-    @declared.spelt("exercise.about")
-    def about(self, question: Question, facts: Callable[..., About], *, published: Sequence[float] = ()) -> None:
-        """Say what a question is about: ``exercise.about(time, lambda chip, X, **_: About(chip=chip, rings=(X,)))``.
+    @declared.spelt("exercise.scenario")
+    def scenario(self, question: Question, facts: Callable[..., Scenario], *, published: Sequence[float] = ()) -> None:
+        """Name the chip, mesh and arrays of a question.
 
-        A statement of its own, so that learners do not get it with the question.
+        ``exercise.scenario(time, lambda chip, X, **_: Scenario(chip=chip, rings=(X,)))``
+
+        It is a statement of its own, so that learners do not get it with the question.
 
         Args:
             facts: a function of the question's parameters.
             published: answers, in the question's unit, that no draw may have, since they can be read elsewhere.
         """
         if not isinstance(question, Question):
-            raise AuthorError(f"about is told of {declared.a(question)}, not of a question (@exercise.number)")
-        facts = declared.function("about", facts, "lambda X: About(rings=(X,))")
-        declared.takes(f"what {question.name} is about", facts, question.params)
-        question.about, question.published = facts, tuple(published)
+            raise AuthorError(f"scenario is given {declared.a(question)}, not a question (@exercise.number)")
+        facts = declared.function("scenario", facts, "lambda X: Scenario(rings=(X,))")
+        declared.takes(f"the scenario of {question.name}", facts, question.params)
+        question.scenario, question.published = facts, tuple(published)

@@ -1,4 +1,4 @@
-"""A question, the kind of answer that it asks for, and what each draw of it is about."""
+"""A question, the kind of answer that it asks for, and the scenario of each draw."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ TELLING = {"right", "correct", "answer", "solution", "true", "wrong", "false", "
 
 
 @dataclass(frozen=True)
-class About:
-    """What one draw of a question is about. ``verify`` proves of every draw that there can be such a thing.
+class Scenario:
+    """The chip, mesh and arrays of one draw of a question. ``verify`` proves for every draw that they can exist.
 
     Attributes:
         mesh: the size of every axis of the mesh.
@@ -105,7 +105,8 @@ class Question:
     """A question. ``fn(**params)`` is the answer: of numbers in SI (seconds, bytes, FLOP, ...).
 
     ``usual_rtol``, the course's tolerance, holds where the author named none.
-    ``about`` says what a draw is about; ``published`` are answers, in the question's unit, that can be read elsewhere.
+    ``scenario`` gives the chip, mesh and arrays of a draw. ``published`` are answers, in the question's unit, that
+    can be read elsewhere.
     """
 
     name: str
@@ -118,7 +119,7 @@ class Question:
     where: Callable[..., bool] | None = None
     hints: tuple[str, ...] = ()
     usual_rtol: float = USUAL_RTOL
-    about: Callable[..., About] | None = None
+    scenario: Callable[..., Scenario] | None = None
     published: tuple[float, ...] = ()
 
     def __call__(self, **params: Any) -> Any:

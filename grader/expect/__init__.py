@@ -7,7 +7,7 @@ ours, and no wider bound. NaN never passes: every comparison is ``difference <= 
 
 from grader.common.budget import between
 from grader.common.layout import entries
-from grader.expect.clock import expect_bubble, expect_hidden, expect_step_time, laid_out, show_time
+from grader.expect.clock import expect_bubble, expect_overlap, expect_step_time, laid_out, show_time
 from grader.expect.communication import (
     expect_at_most,
     expect_collectives,
@@ -34,12 +34,12 @@ __all__ = [
     "expect_collectives",
     "expect_equal",
     "expect_flops",
-    "expect_hidden",
     "expect_memory",
     "expect_no_collectives",
     "expect_not_waiting",
     "expect_only",
     "expect_outcomes",
+    "expect_overlap",
     "expect_shard_map",
     "expect_spec",
     "expect_step_time",

@@ -82,7 +82,7 @@ def laid_out(
         raise Failure(f"{place}{': ' if place else ''}{error.message}", where=place) from None
 
 
-def expect_hidden(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | None = None) -> None:
+def expect_overlap(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | None = None) -> None:
     """At least this part of the time of all collectives of a kind lies under kernels.
 
     The part is of the collectives' whole time. Choose sizes at which the work takes longer than they do, or ask for the
@@ -97,7 +97,7 @@ def expect_hidden(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | Non
         on: a slice, "v5e:2x4"; that of the timing call unless given.
     """
     if kind not in KINDS or not 0 < at_least <= 1:
-        raise ValueError(f"expect_hidden: {kind!r} is one of {', '.join(KINDS)}, at_least is over 0 and up to 1")
+        raise ValueError(f"expect_overlap: {kind!r} is one of {', '.join(KINDS)}, at_least is over 0 and up to 1")
     line, by = seen.clock(on=on), ""
     if on is None and seen.chip is not None and kind in ASYNCHRONOUS.get(line.chip, ()):
         try:

@@ -8,10 +8,12 @@ import pytest
 from jax.sharding import PartitionSpec as P
 
 from grader.authoring.possible import distinct, impossible, question_problems
-from grader.exercise import About, Exercise, Question, larger
+from grader.exercise import Exercise, Question, Scenario, larger
 
 
-def question(about: Any = About, answer: Any = lambda n: n * 1e-6, published: tuple = (), **changed: Any) -> Question:
+def question(
+    about: Any = Scenario, answer: Any = lambda n: n * 1e-6, published: tuple = (), **changed: Any
+) -> Question:
     exercise = Exercise()
     options = {"points": 1, "unit": "us", "params": {"n": [2, 3, 5, 7, 11, 13, 17, 19]}} | changed
 
@@ -20,28 +22,28 @@ def question(about: Any = About, answer: Any = lambda n: n * 1e-6, published: tu
         return answer(n)
 
     number = exercise.number(**options)(asked)
-    exercise.about(number, about if about is not About else lambda n: About(), published=published)
+    exercise.scenario(number, about if about is not Scenario else lambda n: Scenario(), published=published)
     return number
 
 
 @pytest.mark.parametrize(
     ("about", "lines"),
     [
-        (About(), []),
-        (About(mesh={"x": 4, "y": 2}, arrays=[((24, 10), P("x", "y"))]), []),
-        (About(mesh={"x": 4, "y": 2}, arrays=[((26, 10), P("x", "y"))]), ["a dimension of 26 is not cut into 4 equal parts"]),
-        (About(mesh={"x": 4, "y": 3}, arrays=[((512,), P(("x", "y")))]), ["a dimension of 512 is not cut into 12 equal parts"]),
-        (About(chip="v4p", mesh={"n": 2560}), ["v4p has no slice of 2560 chips"]),
-        (About(chip="v5p", mesh={"n": 2560}), []),
-        (About(chip="v5e", slice=(4, 16), lines=(4,)), ["v5e has no slice of 4x16"]),
-        (About(chip="v5e", mesh={"x": 8}, rings=(8,)), ["v5e has no slice with rings of 8"]),
-        (About(heads=(64, 8)), []),
-        (About(heads=(64, 5)), ["64 query heads cannot share 5 KV heads evenly"]),
-        (About(chip="v5e", mesh={"x": 16}, holds=17e9), ["one v5e has 16 GB and would hold 17.0"]),
-        (About(chip="H100", mesh={"x": 7}), []),
+        (Scenario(), []),
+        (Scenario(mesh={"x": 4, "y": 2}, arrays=[((24, 10), P("x", "y"))]), []),
+        (Scenario(mesh={"x": 4, "y": 2}, arrays=[((26, 10), P("x", "y"))]), ["a dimension of 26 is not cut into 4 equal parts"]),
+        (Scenario(mesh={"x": 4, "y": 3}, arrays=[((512,), P(("x", "y")))]), ["a dimension of 512 is not cut into 12 equal parts"]),
+        (Scenario(chip="v4p", mesh={"n": 2560}), ["v4p has no slice of 2560 chips"]),
+        (Scenario(chip="v5p", mesh={"n": 2560}), []),
+        (Scenario(chip="v5e", slice=(4, 16), lines=(4,)), ["v5e has no slice of 4x16"]),
+        (Scenario(chip="v5e", mesh={"x": 8}, rings=(8,)), ["v5e has no slice with rings of 8"]),
+        (Scenario(heads=(64, 8)), []),
+        (Scenario(heads=(64, 5)), ["64 query heads cannot share 5 KV heads evenly"]),
+        (Scenario(chip="v5e", mesh={"x": 16}, holds=17e9), ["one v5e has 16 GB and would hold 17.0"]),
+        (Scenario(chip="H100", mesh={"x": 7}), []),
     ],
 )  # fmt: skip
-def test_what_cannot_exist_is_told(about: About, lines: list[str]) -> None:
+def test_what_cannot_exist_is_told(about: Scenario, lines: list[str]) -> None:
     assert list(impossible(about)) == lines
 
 
@@ -51,21 +53,21 @@ def test_a_sound_question_has_no_problem() -> None:
 
 def test_a_question_says_what_it_is_about() -> None:
     number = question()
-    number.about = None
-    assert list(question_problems(number)) == ["asked: nothing says what it is about; add exercise.about(asked, ...)"]
+    number.scenario = None
+    assert list(question_problems(number)) == ["asked: it has no scenario; add exercise.scenario(asked, ...)"]
 
 
 def test_an_impossible_draw_is_told_with_the_draw() -> None:
-    number = question(lambda n: About(heads=(38, n)))
+    number = question(lambda n: Scenario(heads=(38, n)))
     found = list(question_problems(number))
     assert found[0] == "asked: 38 query heads cannot share 3 KV heads evenly, with n=3" and len(found) == 6
 
 
 def test_an_answer_stays_within_what_hardware_allows() -> None:
-    assert list(question_problems(question(lambda n: About(least=2.5e-6)))) == [
+    assert list(question_problems(question(lambda n: Scenario(least=2.5e-6)))) == [
         "asked: the answer, 2 us, is below 2.5 us, the least there can be, with n=2"
     ]
-    assert list(question_problems(question(lambda n: About(most=18e-6)))) == [
+    assert list(question_problems(question(lambda n: Scenario(most=18e-6)))) == [
         "asked: the answer, 19 us, is above 18 us, the most there can be, with n=19"
     ]
 
@@ -86,20 +88,20 @@ def test_a_question_has_eight_answers_at_least() -> None:
 @pytest.mark.parametrize("how", ["declared", "in the model", "in the answer"])
 def test_a_maximum_takes_both_branches(how: str) -> None:
     blind = "asked: its answer is the larger or smaller of several, but "
-    both = lambda n: About(branches=(larger(hops=5, bytes=n),))  # noqa: E731
-    one = lambda n: About(branches=(larger(hops=50, bytes=n),))  # noqa: E731
+    both = lambda n: Scenario(branches=(larger(hops=5, bytes=n),))  # noqa: E731
+    one = lambda n: Scenario(branches=(larger(hops=50, bytes=n),))  # noqa: E731
     changed: dict[str, Any] = {"model": "max(hops, bytes)"} if how == "in the model" else {}
     number = question(both, **changed)
     if how == "in the answer":
         number.fn = lambda n: max(0, n * 1e-6)
     assert list(question_problems(number)) == []
-    number.about = one
+    number.scenario = one
     assert list(question_problems(number)) == [f"{blind}all draws take 'hops'"]
-    number.about = lambda n: About()
+    number.scenario = lambda n: Scenario()
     undeclared = [f"{blind}say in `branches` which one a draw takes"]
     assert list(question_problems(number)) == ([] if how == "declared" else undeclared)
 
 
 def test_facts_that_cannot_be_told_are_a_problem() -> None:
-    found = list(question_problems(question(lambda n: About(arrays=[((n,), P("x"))]))))
-    assert found[0] == "asked: what it is about raises KeyError: 'x', with n=2"
+    found = list(question_problems(question(lambda n: Scenario(arrays=[((n,), P("x"))]))))
+    assert found[0] == "asked: its scenario raises KeyError: 'x', with n=2"

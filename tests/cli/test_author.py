@@ -71,7 +71,7 @@ Answer.
 
 import pytest
 
-from grader.exercise import About, Exercise
+from grader.exercise import Scenario, Exercise
 from grader.hardware import all_gather_time
 
 exercise = Exercise()
@@ -145,8 +145,8 @@ def test_a_module_of_questions_one_of_functions_and_an_empty_one(tmp_path: Path)
 
 
 def test_what_an_authors_function_raises_is_one_line(tmp_path: Path) -> None:
-    right = 'return all_gather_time(I, 4, "v5p")\n\n\nexercise.about'
-    found = made_up(tmp_path, right, "return 1 / 0\n\n\nexercise.about")
+    right = 'return all_gather_time(I, 4, "v5p")\n\n\nexercise.scenario'
+    found = made_up(tmp_path, right, "return 1 / 0\n\n\nexercise.scenario")
     done = shardlings("verify", cwd=found.root)
     assert done.returncode == 1 and done.stderr == ""
     assert "    gather_time has no answer: ZeroDivisionError: division by zero" in done.stdout.splitlines()

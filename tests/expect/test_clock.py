@@ -17,8 +17,8 @@ from grader.expect import (
     Failure,
     clock,
     expect_bubble,
-    expect_hidden,
     expect_memory,
+    expect_overlap,
     expect_step_time,
     laid_out,
     memory_of,
@@ -60,15 +60,15 @@ def local_ring(a, w):
 
 def test_a_ring_hides_its_hops_where_there_is_work_to_hide_them_under() -> None:
     for rows in (256, 2048):
-        expect_hidden(seen(matmul(local_ring, rows)), "permute", at_least=0.9)
+        expect_overlap(seen(matmul(local_ring, rows)), "permute", at_least=0.9)
 
 
 def test_a_ring_that_hops_bound_is_told_what_they_and_the_work_take() -> None:
     bound = seen(matmul(local_ring, 2048, columns=256))
     part = bound.timeline.shares()["permute"].part
     assert 0.06 < part < 0.07
-    expect_hidden(bound, "permute", at_least=0.06)
-    reason = told(expect_hidden, bound, "permute", at_least=0.95).reason
+    expect_overlap(bound, "permute", at_least=0.06)
+    reason = told(expect_overlap, bound, "permute", at_least=0.95).reason
     assert reason.startswith("all permute runs take 2.6098 ms and all kernels take ")
     assert reason.endswith(": there is too little work to hide them under; 95% of their time is due")
 
@@ -84,36 +84,36 @@ def test_who_shrinks_the_products_has_nothing_to_hide_hops_under() -> None:
             a = lax.ppermute(a, "x", [(i, (i + 1) % N) for i in range(N)])
         return a[0, 0]
 
-    failure = told(expect_hidden, seen(matmul(tiny, 2048)), "permute", at_least=0.05)
+    failure = told(expect_overlap, seen(matmul(tiny, 2048)), "permute", at_least=0.05)
     assert "matrix products " in failure.reason and "there is too little work to hide them under" in failure.reason
     assert failure.expected == 0.05 and failure.actual < 0.01
 
 
 @pytest.mark.parametrize("local", [permute_waits, late_in_loop])
 def test_a_permute_that_waits_is_bare(local: Callable) -> None:
-    failure = told(expect_hidden, seen(matmul(local, 2048)), "permute", at_least=0.5)
+    failure = told(expect_overlap, seen(matmul(local, 2048)), "permute", at_least=0.5)
     assert "permute over x takes 372.83 us" in failure.reason and "0% of all permute time lies under" in failure.reason
     assert failure.where.startswith("line ") and failure.where in failure.reason and "\n" not in failure.reason
 
 
 def test_what_a_bare_permute_waits_for_is_told() -> None:
-    reason = told(expect_hidden, seen(matmul(permute_waits, 2048)), "permute").reason
+    reason = told(expect_overlap, seen(matmul(permute_waits, 2048)), "permute").reason
     assert ": it waits for dot_general, line" in reason and "dot_general, line" in reason.split(", and ")[1]
-    reason = told(expect_hidden, seen(matmul(late_in_loop, 2048)), "permute").reason
+    reason = told(expect_overlap, seen(matmul(late_in_loop, 2048)), "permute").reason
     assert "372.83 us, 7 times, of which 372.83 us stand bare: it waits for nothing" in reason
 
 
 def test_a_kind_that_is_not_there_is_not_hidden() -> None:
     assert (
-        told(expect_hidden, seen(matmul(ring, 256)), "all_gather").reason
+        told(expect_overlap, seen(matmul(ring, 256)), "all_gather").reason
         == "the program has no all_gather that takes time"
     )
 
 
 def test_what_is_spelt_wrongly_is_the_authors() -> None:
     for kind, part in (("ppermute", 0.9), ("permute", 0.0), ("permute", 1.1)):
-        with pytest.raises(ValueError, match="expect_hidden"):
-            expect_hidden(seen(matmul(ring, 256)), kind, at_least=part)
+        with pytest.raises(ValueError, match="expect_overlap"):
+            expect_overlap(seen(matmul(ring, 256)), kind, at_least=part)
 
 
 def test_the_step_has_a_budget() -> None:
@@ -132,7 +132,7 @@ def test_a_slice_may_be_named_and_must_be_somewhere() -> None:
     program = matmul(local_ring, 256)
     ordinary = seen(program, None)
     assert ordinary.clock(on="v5e:2x4").step == seen(program).timeline.step
-    expect_hidden(ordinary, "permute", on="v5e:2x4")
+    expect_overlap(ordinary, "permute", on="v5e:2x4")
     with pytest.raises(ValueError, match="name the slice, on="):
         ordinary.clock()
     with pytest.raises(ValueError, match="there is no program to lay out in time"):

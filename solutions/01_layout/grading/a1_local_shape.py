@@ -5,7 +5,7 @@ import math
 from jax.sharding import PartitionSpec as P
 
 from a1_local_shape import exercise, local_load_time, local_shape_axes, local_shape_tuples, local_shape_uneven
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.hardware import hbm_time
 
 
@@ -49,9 +49,9 @@ def load_two_bytes(chip, I, J, X, Y, Z):
     return hbm_time(2 * I * J / (X * Y), chip)
 
 
-exercise.about(
+exercise.scenario(
     local_load_time,
-    lambda chip, I, J, X, Y, Z: About(
+    lambda chip, I, J, X, Y, Z: Scenario(
         chip=chip, mesh={"x": X, "y": Y, "z": Z}, arrays=[((I, J), P(("x", "y")))], holds=4 * I * J / (X * Y)
     ),
 )

@@ -6,7 +6,7 @@ import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 from a2_memory import exercise, memory_copies, memory_dtypes, named_axes, placed_and_unplaced, weights_in_all
-from grader.exercise import About
+from grader.exercise import Scenario
 
 
 @exercise.misconception(fails=memory_copies)
@@ -48,9 +48,9 @@ def weights_copied_along_z(I, J, X, Y, Z):
     return 2 * I * J * Z
 
 
-exercise.about(
+exercise.scenario(
     weights_in_all,
-    lambda I, J, X, Y, Z: About(mesh={"x": X, "y": Y, "z": Z}, arrays=[((I, J), P("x"))]),
+    lambda I, J, X, Y, Z: Scenario(mesh={"x": X, "y": Y, "z": Z}, arrays=[((I, J), P("x"))]),
 )
 
 
@@ -78,4 +78,4 @@ def placed_in_numbers(I, J, X, Y):
     return I * J * (1 + X * Y)
 
 
-exercise.about(placed_and_unplaced, lambda I, J, X, Y: About(mesh={"x": X, "y": Y}, arrays=[((I, J), P())]))
+exercise.scenario(placed_and_unplaced, lambda I, J, X, Y: Scenario(mesh={"x": X, "y": Y}, arrays=[((I, J), P())]))

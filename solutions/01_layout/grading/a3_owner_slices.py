@@ -6,7 +6,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from a3_owner_slices import exercise, first_row, owner_axes, owner_order, owner_slices, owner_tuples, reorder_bytes
-from grader.exercise import About
+from grader.exercise import Scenario
 
 
 @exercise.misconception(fails=owner_order)
@@ -79,8 +79,8 @@ def reorder_elements(I, J, X, Y):
     return I * J * (1 - (1 + math.gcd(X - 1, Y - 1)) / (X * Y))
 
 
-exercise.about(
+exercise.scenario(
     first_row,
-    lambda I, X, Y, device: About(mesh={"x": X, "y": Y}, arrays=[((I,), P(("y", "x")))], most=I - I / (X * Y)),
+    lambda I, X, Y, device: Scenario(mesh={"x": X, "y": Y}, arrays=[((I,), P(("y", "x")))], most=I - I / (X * Y)),
 )
-exercise.about(reorder_bytes, lambda I, J, X, Y: About(mesh={"x": X, "y": Y}, arrays=[((I, J), P(("x", "y")))]))
+exercise.scenario(reorder_bytes, lambda I, J, X, Y: Scenario(mesh={"x": X, "y": Y}, arrays=[((I, J), P(("x", "y")))]))

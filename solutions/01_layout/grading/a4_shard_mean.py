@@ -14,7 +14,7 @@ from a4_shard_mean import (
     shard_roll_further,
     shard_roll_value,
 )
-from grader.exercise import About
+from grader.exercise import Scenario
 
 
 @exercise.misconception(of=shard_mean, fails=shard_mean_value)
@@ -100,6 +100,6 @@ def roll_elements(S, D, X, Y, shift):
     return shift * D / Y
 
 
-exercise.about(
-    global_roll_bytes, lambda S, D, X, Y, shift: About(mesh={"x": X, "y": Y}, arrays=[((S, D), P("x", "y"))])
+exercise.scenario(
+    global_roll_bytes, lambda S, D, X, Y, shift: Scenario(mesh={"x": X, "y": Y}, arrays=[((S, D), P("x", "y"))])
 )

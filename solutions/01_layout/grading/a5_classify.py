@@ -6,7 +6,7 @@ import math
 from jax.sharding import PartitionSpec as P
 
 from a5_classify import axes_of, classify, exercise, how_many_shardings, partial_sum_bytes
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import expect_outcomes
 
 SPECS = [P(i, j) for i, j in itertools.product([None, "x", "y"], repeat=2)]
@@ -189,9 +189,9 @@ def partial_elements(I, J, K, X, Y, Z):
     return I * K / (X * Z)
 
 
-exercise.about(
+exercise.scenario(
     partial_sum_bytes,
-    lambda I, J, K, X, Y, Z: About(
+    lambda I, J, K, X, Y, Z: Scenario(
         mesh={"x": X, "y": Y, "z": Z}, arrays=[((I, J), P("x", "y")), ((J, K), P("y", "z"))]
     ),
 )
@@ -215,4 +215,4 @@ def shardings_without_tuples(r, k):
     return sum(math.comb(k, j) * math.perm(r, j) for j in range(k + 1))
 
 
-exercise.about(how_many_shardings, lambda r, k: About())
+exercise.scenario(how_many_shardings, lambda r, k: Scenario())

@@ -13,7 +13,7 @@ from a6_three_modes import (
     matmul_explicit,
     matmul_manual,
 )
-from grader.exercise import About, normal
+from grader.exercise import Scenario, normal
 from grader.expect import (
     Failure,
     expect_close,
@@ -183,7 +183,7 @@ def flops_without_two(I, J, K, X, Y):
 
 
 for asked in (gather_of_c_bytes, flops_of_one_constraint):
-    exercise.about(
+    exercise.scenario(
         asked,
-        lambda I, J, K, X, Y: About(mesh={"x": X, "y": Y}, arrays=[((I, J), P("x")), ((J, K), P(None, "y"))]),
+        lambda I, J, K, X, Y: Scenario(mesh={"x": X, "y": Y}, arrays=[((I, J), P("x")), ((J, K), P(None, "y"))]),
     )

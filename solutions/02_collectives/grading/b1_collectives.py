@@ -11,7 +11,7 @@ from b1_collectives import (
     exercise,
     reduce_scatter_body,
 )
-from grader.exercise import About, normal
+from grader.exercise import Scenario, normal
 from grader.expect import expect_close, expect_collectives
 from grader.hardware import all_to_all_time, latency
 
@@ -144,9 +144,9 @@ def all_to_all_one_way(chip, I, J, X):
     return 2 * all_to_all_time(2 * I * J, X, chip)
 
 
-exercise.about(
+exercise.scenario(
     all_to_all_on_ring,
-    lambda chip, I, J, X: About(
+    lambda chip, I, J, X: Scenario(
         chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x")), ((I, J), P(None, "x"))], least=latency(X)
     ),
 )

@@ -5,7 +5,7 @@ import math
 from jax.sharding import PartitionSpec as P
 
 from b2_reshard_plan import exercise, reshard_bytes, reshard_plan, run_plan
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import Failure
 
 
@@ -163,4 +163,4 @@ def reshard_own_chunk_too(I, J, X, Y):
     return 4 * I * J / Y
 
 
-exercise.about(reshard_bytes, lambda I, J, X, Y: About(mesh={"x": X, "y": Y}, arrays=[((I, J), P("x", "y"))]))
+exercise.scenario(reshard_bytes, lambda I, J, X, Y: Scenario(mesh={"x": X, "y": Y}, arrays=[((I, J), P("x", "y"))]))

@@ -13,7 +13,7 @@ from b3_transposes import (
     reduce_scatter_t,
     shift_t,
 )
-from grader.exercise import About, normal
+from grader.exercise import Scenario, normal
 from grader.expect import expect_close, expect_collectives
 
 DIMS = {"I": 72, "J": 48}
@@ -182,4 +182,4 @@ def fsdp_backward_shard(D, F, X):
     return 4 * D * F / X
 
 
-exercise.about(fsdp_backward_bytes, lambda D, F, X: About(mesh={"x": X}, arrays=[((D, F), P("x"))]))
+exercise.scenario(fsdp_backward_bytes, lambda D, F, X: Scenario(mesh={"x": X}, arrays=[((D, F), P("x"))]))

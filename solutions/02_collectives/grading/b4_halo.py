@@ -16,7 +16,7 @@ from b4_halo import (
     stencil_value,
     stencil_weighted,
 )
-from grader.exercise import About
+from grader.exercise import Scenario
 
 
 @exercise.misconception(of=halo, fails=halo_value)
@@ -117,4 +117,6 @@ def halo_elements(N, D, X, w):
     return 2 * w * D
 
 
-exercise.about(halo_bytes, lambda N, D, X, w: About(mesh={"x": X}, arrays=[((N, D), P("x"))], most=2 * N / X * D * 4))
+exercise.scenario(
+    halo_bytes, lambda N, D, X, w: Scenario(mesh={"x": X}, arrays=[((N, D), P("x"))], most=2 * N / X * D * 4)
+)

@@ -14,7 +14,7 @@ from b5_rooted import (
     rooted_scatter,
     rooted_scatter_bytes,
 )
-from grader.exercise import About, normal
+from grader.exercise import Scenario, normal
 from grader.expect import expect_close, expect_traffic
 from grader.hardware import all_reduce_time, latency
 
@@ -196,8 +196,10 @@ def rooted_scatter_n_hops(I, K, X):
     return X * 4 * I * K
 
 
-exercise.about(
+exercise.scenario(
     rooted_broadcast_time,
-    lambda chip, I, K, X: About(chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, K), P("x"))], least=2 * latency(X)),
+    lambda chip, I, K, X: Scenario(
+        chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, K), P("x"))], least=2 * latency(X)
+    ),
 )
-exercise.about(rooted_scatter_bytes, lambda I, K, X: About(mesh={"x": X}, arrays=[((I, K), P("x"))]))
+exercise.scenario(rooted_scatter_bytes, lambda I, K, X: Scenario(mesh={"x": X}, arrays=[((I, K), P("x"))]))

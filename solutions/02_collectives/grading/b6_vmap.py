@@ -15,7 +15,7 @@ from b6_vmap import (
     exercise,
     looped_latency,
 )
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.hardware import all_gather_time, latency
 
 
@@ -90,10 +90,10 @@ def looped_latency_of_one(B, X, Y):
     return 2 * latency(X)
 
 
-exercise.about(
+exercise.scenario(
     batch_gather_time,
-    lambda chip, B, I, J, X, Y: About(
+    lambda chip, B, I, J, X, Y: Scenario(
         chip=chip, rings=(X, Y), mesh={"x": X, "y": Y}, arrays=[((B, I, J), P("y", "x"))], least=latency(Y)
     ),
 )
-exercise.about(looped_latency, lambda B, X, Y: About(mesh={"y": Y}, arrays=[((B,), P("y"))]))
+exercise.scenario(looped_latency, lambda B, X, Y: Scenario(mesh={"y": Y}, arrays=[((B,), P("y"))]))

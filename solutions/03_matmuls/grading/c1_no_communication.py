@@ -5,7 +5,7 @@ import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
 from c1_no_communication import exercise, flops_per_device, local_flops, local_layout, local_traffic, local_value
-from grader.exercise import About
+from grader.exercise import Scenario
 
 
 @exercise.misconception(fails=[local_traffic, local_flops])
@@ -73,7 +73,7 @@ def flops_of_all_columns(I, J, K, X, Y, Z):
     return 2 * I * J * K / X
 
 
-exercise.about(
+exercise.scenario(
     flops_per_device,
-    lambda I, J, K, X, Y, Z: About(mesh={"x": X, "y": Y, "z": Z}, arrays=[((I, J), P("x")), ((J, K), P(None, "y"))]),
+    lambda I, J, K, X, Y, Z: Scenario(mesh={"x": X, "y": Y, "z": Z}, arrays=[((I, J), P("x")), ((J, K), P(None, "y"))]),
 )

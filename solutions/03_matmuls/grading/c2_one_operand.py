@@ -13,7 +13,7 @@ from c2_one_operand import (
     slice_first_traffic,
     slice_first_value,
 )
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.hardware import all_gather_time, all_reduce_time, latency
 
 
@@ -87,9 +87,9 @@ def reduce_time_one_way(chip, I, J, K, X):
 
 
 for asked in (gather_first_time, slice_first_time):
-    exercise.about(
+    exercise.scenario(
         asked,
-        lambda chip, I, J, K, X: About(
+        lambda chip, I, J, K, X: Scenario(
             chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P(None, "x")), ((J, K), P("x")), ((I, K), P("x"))],
             least=2 * latency(X),
         ),

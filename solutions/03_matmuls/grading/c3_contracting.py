@@ -15,7 +15,7 @@ from c3_contracting import (
     scattered_traffic,
     scattered_value,
 )
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.hardware import latency, reduce_scatter_time
 
 
@@ -121,10 +121,10 @@ def sent_whole_array_round(I, K, X):
     return 4 * I * K * (X - 1)
 
 
-exercise.about(
+exercise.scenario(
     scatter_time,
-    lambda chip, I, K, X: About(
+    lambda chip, I, K, X: Scenario(
         chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, K), P(None, "x"))], least=latency(X)
     ),
 )
-exercise.about(all_reduce_bytes, lambda I, K, X: About(mesh={"x": X}, arrays=[((I, K), P(None, "x"))]))
+exercise.scenario(all_reduce_bytes, lambda I, K, X: Scenario(mesh={"x": X}, arrays=[((I, K), P(None, "x"))]))

@@ -13,7 +13,7 @@ from c4_same_axis_twice import (
     matmul_keep_columns,
     matmul_keep_rows,
 )
-from grader.exercise import About, larger
+from grader.exercise import Scenario, larger
 from grader.hardware import all_gather_time, latency
 
 
@@ -78,9 +78,9 @@ def gather_elements(chip, I, J, K, X):
     return all_gather_time(min(I, K) * J, X, chip)
 
 
-exercise.about(
+exercise.scenario(
     cheaper_gather_time,
-    lambda chip, I, J, K, X: About(
+    lambda chip, I, J, K, X: Scenario(
         chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x")), ((J, K), P(None, "x"))], least=latency(X),
         branches=(larger(gather_b=I, gather_a=K),),
     ),

@@ -3,7 +3,7 @@
 from jax.sharding import PartitionSpec as P
 
 from c5_choose import choose, choose_large_batch, choose_small_batch, exercise, gather_first_total, reduce_last_total
-from grader.exercise import About, larger
+from grader.exercise import Scenario, larger
 from grader.hardware import all_gather_time, all_reduce_time, latency, matmul_time
 
 
@@ -86,9 +86,9 @@ def reduce_last_communication(chip, B, D, F, X):
     return all_reduce_time(2 * B * (D + F), X, chip)
 
 
-exercise.about(
+exercise.scenario(
     gather_first_total,
-    lambda chip, B, L, D, F, X: About(
+    lambda chip, B, L, D, F, X: Scenario(
         chip=chip, rings=(X,), mesh={"x": X}, arrays=[((D, F), P("x"))], least=2 * latency(X),
         branches=tuple(
             larger(arithmetic=matmul_time(2 * b * D * F, chip), gather=all_gather_time(2 * D * F, X, chip))
@@ -96,9 +96,9 @@ exercise.about(
         ),
     ),
 )  # fmt: skip
-exercise.about(
+exercise.scenario(
     reduce_last_total,
-    lambda chip, B, D, F, X: About(
+    lambda chip, B, D, F, X: Scenario(
         chip=chip, rings=(X,), mesh={"x": X}, arrays=[((D, F), P("x")), ((F, D), P("x"))], least=2 * latency(X),
         branches=tuple(
             larger(arithmetic=matmul_time(2 * B * D * F / X, chip), reduce=all_reduce_time(2 * B * n, X, chip))

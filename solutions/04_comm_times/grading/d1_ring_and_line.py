@@ -12,7 +12,7 @@ from d1_ring_and_line import (
     ring_reduce_time,
     ring_scatter_time,
 )
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import expect_outcomes
 from grader.hardware import all_gather_time, all_reduce_time, latency, reduce_scatter_time
 
@@ -317,37 +317,39 @@ def line_reduce_shard(chip, D, F):
 
 PUBLISHED = [373, 377, 559, 680, 746, 756]  # pop quiz 2 of the book, and what readers made of it
 
-exercise.about(
+exercise.scenario(
     ring_gather_time,
-    lambda chip, N, R, C: About(chip=chip, rings=(N,), mesh={"x": N}, arrays=[((R, C), P("x"))], least=latency(N)),
+    lambda chip, N, R, C: Scenario(chip=chip, rings=(N,), mesh={"x": N}, arrays=[((R, C), P("x"))], least=latency(N)),
 )
-exercise.about(
+exercise.scenario(
     ring_scatter_time,
-    lambda chip, X, Y, I, K: About(
+    lambda chip, X, Y, I, K: Scenario(
         chip=chip, rings=(X, Y), mesh={"x": X, "y": Y}, arrays=[((I, K), P("y", "x"))], least=latency(X)
     ),
 )
-exercise.about(
+exercise.scenario(
     ring_reduce_time,
-    lambda chip, N, D, F: About(chip=chip, rings=(N,), mesh={"x": N}, arrays=[((D, F), P("x"))], least=2 * latency(N)),
+    lambda chip, N, D, F: Scenario(
+        chip=chip, rings=(N,), mesh={"x": N}, arrays=[((D, F), P("x"))], least=2 * latency(N)
+    ),
 )
-exercise.about(
+exercise.scenario(
     line_gather_time,
-    lambda chip, X, Y, R, C: About(
+    lambda chip, X, Y, R, C: Scenario(
         chip=chip, slice=(X, Y), lines=(Y,), mesh={"y": Y}, arrays=[((R, C), P("y"))], least=latency(Y, "line")
     ),
     published=PUBLISHED,
 )
-exercise.about(
+exercise.scenario(
     line_scatter_time,
-    lambda chip, slice, I, K: About(
+    lambda chip, slice, I, K: Scenario(
         chip=chip, slice=tuple(map(int, slice.split("x"))), lines=(4,), mesh={"x": 2, "z": 4},
         arrays=[((I, K), P("x", "z"))], least=latency(4, "line"),
     ),
 )  # fmt: skip
-exercise.about(
+exercise.scenario(
     line_reduce_time,
-    lambda chip, D, F: About(
+    lambda chip, D, F: Scenario(
         chip=chip, slice=(4, 8), lines=(8,), mesh={"y": 8}, arrays=[((D, F), P("y"))], least=2 * latency(8, "line")
     ),
 )

@@ -13,7 +13,7 @@ from d2_several_axes import (
     gather_two_axes_time,
     reduce_cut_elsewhere_time,
 )
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import expect_outcomes
 from grader.hardware import latency
 
@@ -237,7 +237,7 @@ def about(spec, over, passes=1):
     def facts(chip, X, Y, Z, I, J):
         mesh = {"x": X, "y": Y, "z": Z}
         hops = latency([mesh[axis] for axis in over])
-        return About(
+        return Scenario(
             chip=chip, slice=(X, Y, Z), rings=(X, Y, Z), mesh=mesh, arrays=[((I, J), spec)], least=passes * hops
         )
 
@@ -245,6 +245,6 @@ def about(spec, over, passes=1):
 
 
 PUBLISHED = [11.6, 23, 46, 186, 190]  # question 2 of the book
-exercise.about(gather_cut_elsewhere_time, about(P("x", "y"), "x"), published=PUBLISHED)
-exercise.about(gather_two_axes_time, about(P(("x", "y"), "z"), "xy"), published=PUBLISHED)
-exercise.about(reduce_cut_elsewhere_time, about(P("x", "y"), "z", passes=2), published=PUBLISHED)
+exercise.scenario(gather_cut_elsewhere_time, about(P("x", "y"), "x"), published=PUBLISHED)
+exercise.scenario(gather_two_axes_time, about(P(("x", "y"), "z"), "xy"), published=PUBLISHED)
+exercise.scenario(reduce_cut_elsewhere_time, about(P("x", "y"), "z", passes=2), published=PUBLISHED)

@@ -12,7 +12,7 @@ from d3_latency import (
     tiny_gather_time,
     two_rings_tiny_time,
 )
-from grader.exercise import About, larger
+from grader.exercise import Scenario, larger
 from grader.expect import expect_outcomes
 from grader.hardware import CHIPS, HOP_TIME, axis_topology, latency, latency_bound_bytes
 
@@ -207,19 +207,19 @@ def branches(parts):
 
 def about_tiny(chip, N, R, L, C):
     ring = axis_topology(chip, N) == "ring"
-    return About(
+    return Scenario(
         chip=chip, rings=(N,) if ring else (), lines=() if ring else (N,), mesh={"x": N},
         arrays=[((R, C), P("x")), ((L, C), P("x"))], least=2 * latency(N, axis_topology(chip, N)),
         branches=branches(tiny_parts(chip, N, R, L, C)),
     )  # fmt: skip
 
 
-exercise.about(tiny_gather_time, about_tiny, published=[2, 3])  # question 3 and pop quiz 2 of the book
-exercise.about(
+exercise.scenario(tiny_gather_time, about_tiny, published=[2, 3])  # question 3 and pop quiz 2 of the book
+exercise.scenario(
     two_rings_tiny_time,
-    lambda chip, X, Y, R, L, C: About(
+    lambda chip, X, Y, R, L, C: Scenario(
         chip=chip, rings=(X, Y), mesh={"x": X, "y": Y}, arrays=[((n, C), P(("x", "y"))) for n in (R, L)],
         least=2 * latency((X, Y)), branches=branches(two_rings_parts(chip, X, Y, R, L, C)),
     ),
 )  # fmt: skip
-exercise.about(latency_bound_below, lambda chip, N: About(chip=chip, rings=(N,)), published=[45])
+exercise.scenario(latency_bound_below, lambda chip, N: Scenario(chip=chip, rings=(N,)), published=[45])

@@ -12,7 +12,7 @@ from d4_all_to_all import (
     switch_exchange_time,
     torus_exchange_time,
 )
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import expect_outcomes
 from grader.hardware import CHIPS, all_gather_time, all_to_all_time, latency
 
@@ -195,20 +195,22 @@ def traded(I, J, axes):
     return [((I, J), P(axes)), ((I, J), P(None, axes))]
 
 
-exercise.about(
+exercise.scenario(
     ring_exchange_time,
-    lambda chip, N, I, J: About(chip=chip, rings=(N,), mesh={"x": N}, arrays=traded(I, J, "x"), least=latency(N)),
+    lambda chip, N, I, J: Scenario(chip=chip, rings=(N,), mesh={"x": N}, arrays=traded(I, J, "x"), least=latency(N)),
 )
-exercise.about(
+exercise.scenario(
     line_exchange_time,
-    lambda chip, X, Y, I, J: About(
+    lambda chip, X, Y, I, J: Scenario(
         chip=chip, slice=(X, Y), lines=(X,), mesh={"x": X}, arrays=traded(I, J, "x"), least=latency(X, "line")
     ),
 )
-exercise.about(switch_exchange_time, lambda chip, N, I, J: About(chip=chip, mesh={"x": N}, arrays=traded(I, J, "x")))
-exercise.about(
+exercise.scenario(
+    switch_exchange_time, lambda chip, N, I, J: Scenario(chip=chip, mesh={"x": N}, arrays=traded(I, J, "x"))
+)
+exercise.scenario(
     torus_exchange_time,
-    lambda chip, X, Y, I, J: About(
+    lambda chip, X, Y, I, J: Scenario(
         chip=chip, rings=(X, Y), mesh={"x": X, "y": Y}, arrays=traded(I, J, ("x", "y")), least=latency((X, Y))
     ),
 )

@@ -12,7 +12,7 @@ from d5_parallelism_bounds import (
     mlp_times,
     tensor_most_chips,
 )
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import expect_outcomes
 from grader.hardware import CHIPS, link_intensity
 
@@ -248,11 +248,11 @@ def dcn_in_bits(**params):
 
 
 def slice_of(chip, N, **_):
-    return About(chip=chip, mesh={"n": N})
+    return Scenario(chip=chip, mesh={"n": N})
 
 
-exercise.about(fsdp_least_batch, slice_of, published=[850, 2550, 3.48e6])
-exercise.about(tensor_most_chips, lambda **_: About(), published=[11, 11.8, 12.8])
-exercise.about(mixed_least_batch, slice_of, published=[99, 235, 396])
-exercise.about(best_fsdp_chips, lambda B, F, N: slice_of("v5p", N), published=[13.7, 13.9, 1333])
-exercise.about(dcn_least_batch, lambda chip, dcn, P, n: slice_of(chip, n), published=[71_360, 73_440])
+exercise.scenario(fsdp_least_batch, slice_of, published=[850, 2550, 3.48e6])
+exercise.scenario(tensor_most_chips, lambda **_: Scenario(), published=[11, 11.8, 12.8])
+exercise.scenario(mixed_least_batch, slice_of, published=[99, 235, 396])
+exercise.scenario(best_fsdp_chips, lambda B, F, N: slice_of("v5p", N), published=[13.7, 13.9, 1333])
+exercise.scenario(dcn_least_batch, lambda chip, dcn, P, n: slice_of(chip, n), published=[71_360, 73_440])

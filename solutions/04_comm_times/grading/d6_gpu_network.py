@@ -11,7 +11,7 @@ from d6_gpu_network import (
     ragged_exchange_time,
     sharp_reduce_time,
 )
-from grader.exercise import About, larger
+from grader.exercise import Scenario, larger
 from grader.expect import expect_outcomes
 from grader.hardware import GPUS, all_reduce_time, all_to_all_time, tree_time
 
@@ -255,21 +255,21 @@ def gpu_batch_one_card(**params):
     return 8 * gpu_least_batch(**params)
 
 
-exercise.about(node_gather_time, lambda chip, I, J: About(mesh={"x": 8}, arrays=[((I, J), P("x"))]))
-exercise.about(
+exercise.scenario(node_gather_time, lambda chip, I, J: Scenario(mesh={"x": 8}, arrays=[((I, J), P("x"))]))
+exercise.scenario(
     nodes_gather_time,
-    lambda chip, M, I, J: About(
+    lambda chip, M, I, J: Scenario(
         mesh={"gpu": 8, "few": 2, "node": M},
         arrays=[((I, J), P(("gpu", "few"))), ((I, J), P(("gpu", "node")))],
         branches=tuple(larger(inside=inside, between=between) for inside, between in levels(chip, M, I, J)),
     ),
 )
-exercise.about(sharp_reduce_time, lambda chip, I, J: About(mesh={"x": 8}, arrays=[((I, J), P("x"))]))
-exercise.about(
-    ragged_exchange_time, lambda chip, B, D, k: About(mesh={"x": 8}, arrays=[((B, 8, D), P("x")), ((8,), P("x"))])
+exercise.scenario(sharp_reduce_time, lambda chip, I, J: Scenario(mesh={"x": 8}, arrays=[((I, J), P("x"))]))
+exercise.scenario(
+    ragged_exchange_time, lambda chip, B, D, k: Scenario(mesh={"x": 8}, arrays=[((B, 8, D), P("x")), ((8,), P("x"))])
 )
-exercise.about(
+exercise.scenario(
     gpu_least_batch,
-    lambda chip, sheet, N, E, k: About(mesh={"gpu": 8}, arrays=[((N,), P("gpu"))]),
+    lambda chip, sheet, N, E, k: Scenario(mesh={"gpu": 8}, arrays=[((N,), P("gpu"))]),
     published=[2200, 2475, 2500, 5625],
 )

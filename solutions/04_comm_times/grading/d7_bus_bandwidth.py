@@ -10,7 +10,7 @@ from d7_bus_bandwidth import (
     reduce_bus_bandwidth,
     scatter_from_bus_time,
 )
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.hardware import GPUS
 
 
@@ -112,8 +112,8 @@ def puzzle_half_of_reduce(n, ar, percent):
 
 
 EGRESS = GPUS["H100"].egress
-exercise.about(reduce_bus_bandwidth, lambda **_: About(most=EGRESS), published=[277, 297])
-exercise.about(
-    scatter_from_bus_time, lambda n, MB, busbw: About(least=(n - 1) * MB * 1e6 / EGRESS), published=[3.92, 4.06]
+exercise.scenario(reduce_bus_bandwidth, lambda **_: Scenario(most=EGRESS), published=[277, 297])
+exercise.scenario(
+    scatter_from_bus_time, lambda n, MB, busbw: Scenario(least=(n - 1) * MB * 1e6 / EGRESS), published=[3.92, 4.06]
 )
-exercise.about(puzzle_bus_bandwidth, lambda **_: About(most=EGRESS), published=[70, 277, 280, 297])
+exercise.scenario(puzzle_bus_bandwidth, lambda **_: Scenario(most=EGRESS), published=[70, 277, 280, 297])

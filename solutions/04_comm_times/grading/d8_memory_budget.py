@@ -1,7 +1,7 @@
 """What is checked in D8, and what goes wrong."""
 
 from d8_memory_budget import cache_of_batch, decode_step, decode_step_time, exercise, kv_cache_bytes, state_per_chip
-from grader.exercise import About, larger
+from grader.exercise import Scenario, larger
 from grader.expect import expect_outcomes
 from grader.hardware import CHIPS
 
@@ -187,11 +187,11 @@ def decode_on_one_chip(N, **rest):
     return N * decode_step(N=N, **rest)
 
 
-exercise.about(state_per_chip, lambda P, N, kept: About(mesh={"x": N}))
-exercise.about(cache_of_batch, lambda L, H, K, T, B: About(heads=(H, K)))
-exercise.about(
+exercise.scenario(state_per_chip, lambda P, N, kept: Scenario(mesh={"x": N}))
+exercise.scenario(cache_of_batch, lambda L, H, K, T, B: Scenario(heads=(H, K)))
+exercise.scenario(
     decode_step,
-    lambda chip, P, N, T, B, L, kB: About(
+    lambda chip, P, N, T, B, L, kB: Scenario(
         chip=chip,
         mesh={"x": N},
         holds=(P * 1e9 + kB * 1e3 * (B + L) * T) / N,

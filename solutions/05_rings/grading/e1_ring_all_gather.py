@@ -12,7 +12,7 @@ from e1_ring_all_gather import (
     ring_gather_traffic,
     ring_gather_value,
 )
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.hardware import all_gather_time, latency
 
 
@@ -120,10 +120,10 @@ def ring_gather_time_of_one_hop(chip, I, J, X):
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / (X - 1)
 
 
-exercise.about(ring_gather_bytes, lambda I, J, X: About(mesh={"x": X}, arrays=[((I, J), P("x"))]))
-exercise.about(
+exercise.scenario(ring_gather_bytes, lambda I, J, X: Scenario(mesh={"x": X}, arrays=[((I, J), P("x"))]))
+exercise.scenario(
     ring_gather_one_way_time,
-    lambda chip, I, J, X: About(
+    lambda chip, I, J, X: Scenario(
         chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x"))], least=latency(X, "one_way_ring")
     ),
 )

@@ -12,7 +12,7 @@ from e2_ring_reduce_scatter import (
     ring_scatter_traffic,
     ring_scatter_value,
 )
-from grader.exercise import About, larger
+from grader.exercise import Scenario, larger
 from grader.hardware import hop_time, latency, reduce_scatter_time
 
 
@@ -137,15 +137,15 @@ def ring_scatter_small_half_round(X, **rest):
     return ring_scatter_small_time(X=X, **rest) * (X // 2) / (X - 1)
 
 
-exercise.about(
+exercise.scenario(
     ring_scatter_one_way_time,
-    lambda chip, I, J, X: About(
+    lambda chip, I, J, X: Scenario(
         chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x"))], least=latency(X, "one_way_ring")
     ),
 )
-exercise.about(
+exercise.scenario(
     ring_scatter_small_time,
-    lambda chip, I, L, J, X: About(
+    lambda chip, I, L, J, X: Scenario(
         chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x")), ((L, J), P("x"))],
         least=2 * latency(X, "one_way_ring"),
         branches=tuple(larger(hops=hops, bytes=bytes) for hops, bytes in small_parts(chip, I, L, J, X)),

@@ -12,7 +12,7 @@ from e3_ring_all_reduce import (
     ring_reduce_traffic,
     ring_reduce_value,
 )
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.hardware import all_gather_time, all_reduce_time, latency
 
 
@@ -153,10 +153,10 @@ def ring_reduce_time_of_n_hops(chip, I, J, X):
     return all_reduce_time(2 * I * J, X, chip, topology="one_way_ring") * X / (X - 1)
 
 
-exercise.about(ring_reduce_total_bytes, lambda I, J, X: About(mesh={"x": X}, arrays=[((I, J), P("x"))]))
-exercise.about(
+exercise.scenario(ring_reduce_total_bytes, lambda I, J, X: Scenario(mesh={"x": X}, arrays=[((I, J), P("x"))]))
+exercise.scenario(
     ring_reduce_one_way_time,
-    lambda chip, I, J, X: About(
+    lambda chip, I, J, X: Scenario(
         chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x"))], least=2 * latency(X, "one_way_ring")
     ),
 )

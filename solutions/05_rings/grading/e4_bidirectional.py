@@ -12,7 +12,7 @@ from e4_bidirectional import (
     bidi_time_saved,
     exercise,
 )
-from grader.exercise import About, larger
+from grader.exercise import Scenario, larger
 from grader.hardware import CHIPS, all_gather_time, hop_time, latency
 
 
@@ -133,13 +133,13 @@ def bidi_saved_all(X, **rest):
     return bidi_time_saved(X=X, **rest) * (X - 1) / (X - 1 - X // 2)
 
 
-exercise.about(
+exercise.scenario(
     bidi_gather_time,
-    lambda chip, I, J, X: About(chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x"))], least=latency(X)),
+    lambda chip, I, J, X: Scenario(chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x"))], least=latency(X)),
 )
-exercise.about(
+exercise.scenario(
     bidi_time_saved,
-    lambda chip, I, L, J, X: About(
+    lambda chip, I, L, J, X: Scenario(
         chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x")), ((L, J), P("x"))],
         branches=tuple(larger(hop=hop_time(), bytes=seconds) for seconds in shard_times(chip, I, L, J, X)),
     ),

@@ -12,7 +12,7 @@ from e5_ring_all_to_all import (
     ring_trade_time,
     ring_trade_value,
 )
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.hardware import all_gather_time, all_to_all_time, latency
 
 
@@ -108,12 +108,12 @@ def ring_trade_time_of_quarter_gather(chip, I, J, X):
     return all_gather_time(2 * I * J, X, chip, topology="one_way_ring") / 4
 
 
-exercise.about(
-    ring_trade_bytes, lambda I, J, X: About(mesh={"x": X}, arrays=[((I, J), P("x")), ((I, J), P(None, "x"))])
+exercise.scenario(
+    ring_trade_bytes, lambda I, J, X: Scenario(mesh={"x": X}, arrays=[((I, J), P("x")), ((I, J), P(None, "x"))])
 )
-exercise.about(
+exercise.scenario(
     ring_trade_time,
-    lambda chip, I, J, X: About(
+    lambda chip, I, J, X: Scenario(
         chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x")), ((I, J), P(None, "x"))],
         least=latency(X, "one_way_ring"),
     ),

@@ -15,7 +15,7 @@ from f1_ag_matmul import (
     small,
     wide,
 )
-from grader.exercise import About, larger
+from grader.exercise import Scenario, larger
 from grader.expect import (
     Failure,
     between,
@@ -23,9 +23,9 @@ from grader.expect import (
     expect_close,
     expect_collectives,
     expect_flops,
-    expect_hidden,
     expect_memory,
     expect_not_waiting,
+    expect_overlap,
     expect_step_time,
     expect_traffic,
 )
@@ -93,7 +93,7 @@ def ag_order(seen):
 @exercise.check(wide, points=0.5, public=True, after=ag_order)
 def ag_hidden(seen):
     """ag_matmul in time: nine tenths of the hops are hidden, and the step takes hardly longer than the products"""
-    expect_hidden(seen, "permute", at_least=0.9)
+    expect_overlap(seen, "permute", at_least=0.9)
     rows, columns, width = sizes_of(seen)
     expect_step_time(seen, at_most=1.15 * seen.mesh["y"] * matmul_time(2 * rows * columns * width, "v5e"))
 
@@ -424,13 +424,13 @@ def ag_time_without_the_last(Y, **rest):
     return sum((Y - 1) * max(hop, product) for hop, product in both(Y=Y, **rest))
 
 
-exercise.about(
-    ag_matmul_bytes, lambda B, D, X, Y: About(mesh={"x": X, "y": Y}, arrays=[((B, D), ("x", "y"))])
+exercise.scenario(
+    ag_matmul_bytes, lambda B, D, X, Y: Scenario(mesh={"x": X, "y": Y}, arrays=[((B, D), ("x", "y"))])
 )  # fmt: skip
-exercise.about(ag_matmul_hides_from, lambda chip, Y: About(chip=chip, rings=(Y,)), published=[2550, 5100])
-exercise.about(
+exercise.scenario(ag_matmul_hides_from, lambda chip, Y: Scenario(chip=chip, rings=(Y,)), published=[2550, 5100])
+exercise.scenario(
     ag_matmul_time,
-    lambda chip, B, D, F, G, Y: About(
+    lambda chip, B, D, F, G, Y: Scenario(
         chip=chip, rings=(Y,), mesh={"y": Y}, least=2 * latency(Y, "one_way_ring"),
         arrays=[((B, D), (None, "y")), ((D, F), (None, "y")), ((D, G), (None, "y"))],
         branches=tuple(larger(hop=hop, product=product) for hop, product in both(chip, B, D, F, G, Y)),

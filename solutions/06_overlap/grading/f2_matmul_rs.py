@@ -15,7 +15,7 @@ from f2_matmul_rs import (
     small,
     wide,
 )
-from grader.exercise import About, larger
+from grader.exercise import Scenario, larger
 from grader.expect import (
     Failure,
     between,
@@ -23,8 +23,8 @@ from grader.expect import (
     expect_close,
     expect_collectives,
     expect_flops,
-    expect_hidden,
     expect_memory,
+    expect_overlap,
     expect_step_time,
     expect_traffic,
 )
@@ -90,7 +90,7 @@ def rs_order(seen):
 @exercise.check(wide, points=0.5, public=True, after=rs_order)
 def rs_hidden(seen):
     """matmul_rs in time: nine tenths of the hops are hidden, and the step takes hardly longer than the products"""
-    expect_hidden(seen, "permute", at_least=0.9)
+    expect_overlap(seen, "permute", at_least=0.9)
     rows, summed, columns = sizes_of(seen)
     expect_step_time(seen, at_most=1.25 * seen.mesh["y"] * matmul_time(2 * rows * summed * columns, "v5e"))
 
@@ -469,14 +469,14 @@ def rs_saved_from_one_way(Y, **rest):
     return sum((Y - 1) * (hop + product - max(hop, product)) for hop, product in both(Y=Y, **rest))
 
 
-exercise.about(
+exercise.scenario(
     matmul_rs_bytes,
-    lambda B, F, D, X, Y: About(mesh={"x": X, "y": Y}, arrays=[((B, D), ("x", "y")), ((B, F), ("x", "y"))]),
+    lambda B, F, D, X, Y: Scenario(mesh={"x": X, "y": Y}, arrays=[((B, D), ("x", "y")), ((B, F), ("x", "y"))]),
 )
-exercise.about(matmul_rs_hides_from, lambda chip, Y: About(chip=chip, rings=(Y,)), published=[2550, 5100])
-exercise.about(
+exercise.scenario(matmul_rs_hides_from, lambda chip, Y: Scenario(chip=chip, rings=(Y,)), published=[2550, 5100])
+exercise.scenario(
     matmul_rs_time_saved,
-    lambda chip, B, F, G, D, Y: About(
+    lambda chip, B, F, G, D, Y: Scenario(
         chip=chip, rings=(Y,), mesh={"y": Y}, arrays=[((B, F), (None, "y")), ((B, G), (None, "y")), ((B, D), (None, "y"))],
         branches=tuple(larger(hop=hop, product=product) for hop, product in both(chip, B, F, G, D, Y)),
     ),

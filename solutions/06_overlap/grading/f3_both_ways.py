@@ -13,7 +13,7 @@ from f3_both_ways import (
     exercise,
     hop_and_products,
 )
-from grader.exercise import About, larger, normal
+from grader.exercise import Scenario, larger, normal
 from grader.expect import (
     Failure,
     expect_beside,
@@ -571,11 +571,11 @@ def both_saved_in_n_rounds(Y, **rest):
     return both_ways_time_saved(Y=Y, **rest) * Y / (Y - 1)
 
 
-exercise.about(both_ways_bytes, lambda B, D, X, Y: About(mesh={"x": X, "y": Y}, arrays=[((B, D), ("x", "y"))]))
-exercise.about(both_ways_most_chips, lambda **_: About(), published=[11, 11.8, 12.8])
-exercise.about(
+exercise.scenario(both_ways_bytes, lambda B, D, X, Y: Scenario(mesh={"x": X, "y": Y}, arrays=[((B, D), ("x", "y"))]))
+exercise.scenario(both_ways_most_chips, lambda **_: Scenario(), published=[11, 11.8, 12.8])
+exercise.scenario(
     both_ways_time_saved,
-    lambda chip, B, D, F, G, Y: About(
+    lambda chip, B, D, F, G, Y: Scenario(
         chip=chip, rings=(Y,), mesh={"y": Y}, arrays=[((B, D), (None, "y")), ((D, F), (None, "y")), ((D, G), (None, "y"))],
         branches=tuple(larger(hop=hop / 2, products=products) for hop, products in both(chip, B, D, F, G, Y)),
     ),

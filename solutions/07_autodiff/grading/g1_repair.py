@@ -6,7 +6,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from g1_repair import decay, exercise, loop_time, means, squares
-from grader.exercise import About, larger, normal
+from grader.exercise import Scenario, larger, normal
 from grader.expect import expect_close, expect_collectives, expect_spec
 from grader.hardware import all_gather_time, all_reduce_time, latency
 
@@ -273,9 +273,9 @@ def loop_in_one_phase(chip, T, X, D, E):
     return T * sum(max(latency(X), all_gather_time(4 * n, X, chip)) for n in (D, E))
 
 
-exercise.about(
+exercise.scenario(
     loop_time,
-    lambda chip, T, X, D, E: About(
+    lambda chip, T, X, D, E: Scenario(
         chip=chip, rings=(X,), mesh={"x": X}, least=2 * T * 2 * latency(X),
         branches=tuple(larger(hops=2 * latency(X), bytes=all_reduce_time(4 * n, X, chip)) for n in (D, E)),
     ),

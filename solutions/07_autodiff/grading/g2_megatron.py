@@ -15,7 +15,7 @@ from g2_megatron import (
     layers_time,
     with_gradients,
 )
-from grader.exercise import About, normal
+from grader.exercise import Scenario, normal
 from grader.expect import expect_close, expect_collectives, expect_no_collectives, expect_traffic
 from grader.hardware import all_reduce_time, latency
 
@@ -326,8 +326,8 @@ def layers_of_parts(chip, L, T, D, X):
     return L * 4 * all_reduce_time(2 * T * D / X, X, chip)
 
 
-exercise.about(gated_bytes, lambda T, D, X: About(mesh={"x": X}, arrays=[((T, D), P(None, "x"))]))
-exercise.about(
+exercise.scenario(gated_bytes, lambda T, D, X: Scenario(mesh={"x": X}, arrays=[((T, D), P(None, "x"))]))
+exercise.scenario(
     layers_time,
-    lambda chip, L, T, D, X: About(chip=chip, rings=(X,), mesh={"x": X}, least=L * 4 * 2 * latency(X)),
+    lambda chip, L, T, D, X: Scenario(chip=chip, rings=(X,), mesh={"x": X}, least=L * 4 * 2 * latency(X)),
 )

@@ -5,7 +5,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from g3_inner_grad import exercise, grad_in_both, grad_vma_off, grad_vma_on, inner_grad_bytes, loss
-from grader.exercise import About, normal
+from grader.exercise import Scenario, normal
 from grader.expect import expect_close, expect_only, expect_traffic
 
 ARRAYS = {"w": normal("D", "K"), "rows": normal("B", "D", spec=P("x")), "targets": normal("B", "K", spec=P("x"))}
@@ -207,4 +207,4 @@ def inner_grad_summed_again(D, F, X):
     return 2 * (X - 1) / X * (2 + 4) * D * F
 
 
-exercise.about(inner_grad_bytes, lambda D, F, X: About(mesh={"x": X}, arrays=[((D, F), P(None, None))]))
+exercise.scenario(inner_grad_bytes, lambda D, F, X: Scenario(mesh={"x": X}, arrays=[((D, F), P(None, None))]))

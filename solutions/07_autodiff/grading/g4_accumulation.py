@@ -7,7 +7,7 @@ from jax.sharding import PartitionSpec as P
 from jax.sharding import reshard
 
 from g4_accumulation import accumulate, accumulated_saving, accumulated_tokens, exercise, loss
-from grader.exercise import About, normal
+from grader.exercise import Scenario, normal
 from grader.expect import between, expect_close, expect_memory, expect_spec, expect_traffic
 from grader.hardware import all_gather_time, all_reduce_time, latency
 
@@ -346,10 +346,12 @@ def tokens_one_way(chip, percent, X, width):
     return 2 * accumulated_tokens.fn(chip, percent, X, width)
 
 
-exercise.about(
+exercise.scenario(
     accumulated_saving,
-    lambda chip, G, X, M: About(
+    lambda chip, G, X, M: Scenario(
         chip=chip, rings=(X,), mesh={"x": X}, least=2 * (M - 1) * latency(X), holds=4 * G * 1e6
     ),
 )
-exercise.about(accumulated_tokens, lambda chip, percent, X, width: About(chip=chip, rings=(X,), mesh={"x": X}, least=1))
+exercise.scenario(
+    accumulated_tokens, lambda chip, percent, X, width: Scenario(chip=chip, rings=(X,), mesh={"x": X}, least=1)
+)

@@ -6,7 +6,7 @@ import numpy as np
 from jax.sharding import PartitionSpec as P
 
 from g5_batch_norm import EPS, batch_norm, exercise, two_pass_cost
-from grader.exercise import About, array, normal
+from grader.exercise import Scenario, array, normal
 from grader.expect import expect_close, expect_not_waiting, expect_only, expect_spec, expect_traffic
 from grader.hardware import all_reduce_time, latency
 
@@ -294,6 +294,6 @@ def two_pass_by_bytes(L, X, D):
     return L * 2 * all_reduce_time(4 * D, X, "v5p")
 
 
-exercise.about(
-    two_pass_cost, lambda L, X, D: About(chip="v5p", rings=(X,), mesh={"dp": X}, least=L * 2 * 2 * latency(X))
+exercise.scenario(
+    two_pass_cost, lambda L, X, D: Scenario(chip="v5p", rings=(X,), mesh={"dp": X}, least=L * 2 * 2 * latency(X))
 )

@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from grader.exercise import About, array, normal
+from grader.exercise import Scenario, array, normal
 from grader.expect import Failure, expect_close, expect_only, expect_traffic
 from grader.hardware import all_reduce_time, latency, reduce_scatter_time
 from h10_gather_tp import (
@@ -251,10 +251,10 @@ def slicing_costs_of_one_layer(chip, B, D, L, N):
     return reduce_scatter_time(2 * B * D, N, chip)
 
 
-exercise.about(gather_tp_bytes, lambda B, D, L, N: About(mesh={"tp": N}, arrays=[((B, D), (None, "tp"))]))
-exercise.about(
+exercise.scenario(gather_tp_bytes, lambda B, D, L, N: Scenario(mesh={"tp": N}, arrays=[((B, D), (None, "tp"))]))
+exercise.scenario(
     slicing_costs,
-    lambda chip, B, D, L, N: About(
+    lambda chip, B, D, L, N: Scenario(
         chip=chip, rings=(N,), mesh={"tp": N}, arrays=[((B, D), (None, "tp"))], least=(L - 1) * latency(N)
     ),
 )

@@ -8,7 +8,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About, array, axis, integers, like, normal
+from grader.exercise import Scenario, array, axis, integers, like, normal
 from grader.expect import Failure, expect_close, expect_equal, expect_spec, expect_traffic
 from grader.hardware import all_reduce_time, latency, matmul_time
 from h1_ddp import ddp_loss, ddp_step, ddp_unhidden, exercise
@@ -408,10 +408,10 @@ def unhidden_divided_by_chips(chip, M, T, N):
     return matmul_time(6e6 * M * T / N, chip) + all_reduce_time(2e6 * M, N, chip)
 
 
-exercise.about(ddp_loss, lambda A, B, a, b: About(mesh={"dp": 2}, most=5))
-exercise.about(
+exercise.scenario(ddp_loss, lambda A, B, a, b: Scenario(mesh={"dp": 2}, most=5))
+exercise.scenario(
     ddp_unhidden,
-    lambda chip, M, T, N: About(
+    lambda chip, M, T, N: Scenario(
         chip=chip, rings=(N,), mesh={"dp": N}, arrays=[((N * T, 8), P("dp"))], least=2 * latency(N), holds=16e6 * M
     ),
 )

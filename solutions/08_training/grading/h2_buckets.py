@@ -8,13 +8,13 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About, axis, like, normal
+from grader.exercise import Scenario, axis, like, normal
 from grader.expect import (
     Failure,
     expect_close,
     expect_collectives,
     expect_flops,
-    expect_hidden,
+    expect_overlap,
     expect_traffic,
 )
 from grader.hardware import CHIPS
@@ -178,7 +178,7 @@ def bucketed_overlap(small, large):
         if sent < 2 * sum(size):
             raise Failure(f"{sent} bytes are all-reduced, the gradients have {2 * sum(size)}")
     last = sum(size[i] for i in large.plan[-1])
-    expect_hidden(large, "all_reduce", at_least=0.95 * (1 - last / sum(size)))
+    expect_overlap(large, "all_reduce", at_least=0.95 * (1 - last / sum(size)))
 
 
 # -- right in other ways -----------------------------------------------------------------------
@@ -483,8 +483,8 @@ def bare_unhidden(chip, M, o, n):
     return 2e6 * M / CHIPS[chip].ici + n * o * 1e-6
 
 
-exercise.about(best_bucket, lambda chip, M, o: About(chip=chip, rings=(16,), mesh={"dp": 16}, holds=4e6 * M))
-exercise.about(
+exercise.scenario(best_bucket, lambda chip, M, o: Scenario(chip=chip, rings=(16,), mesh={"dp": 16}, holds=4e6 * M))
+exercise.scenario(
     bare_time,
-    lambda chip, M, o, n: About(chip=chip, rings=(16,), mesh={"dp": 16}, holds=4e6 * M, least=2 * 8e-6),
+    lambda chip, M, o, n: Scenario(chip=chip, rings=(16,), mesh={"dp": 16}, holds=4e6 * M, least=2 * 8e-6),
 )

@@ -6,7 +6,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About, array, axis, integers, like
+from grader.exercise import Scenario, array, axis, integers, like
 from grader.expect import expect_close, expect_equal, expect_spec, expect_traffic
 from grader.hardware import all_gather_time, all_reduce_time, latency, reduce_scatter_time
 from h3_zero1 import OPT, exercise, zero1_held, zero1_sending, zero1_step
@@ -432,15 +432,15 @@ def sending_one_way(chip, M, N):
     return 2 * zero1_sending.fn(chip, M, N)
 
 
-exercise.about(
+exercise.scenario(
     zero1_held,
-    lambda V, D, L, N: About(
+    lambda V, D, L, N: Scenario(
         mesh={"dp": N}, arrays=[((V, D), P("dp")), ((L, 12 * D * D), (None, "dp"))], holds=zero1_held.fn(V, D, L, N)
     ),
 )
-exercise.about(
+exercise.scenario(
     zero1_sending,
-    lambda chip, M, N: About(
+    lambda chip, M, N: Scenario(
         chip=chip, rings=(N,), mesh={"dp": N}, arrays=[((10**6 * M,), P("dp"))], least=2 * latency(N)
     ),
 )

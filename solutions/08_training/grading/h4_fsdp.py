@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About, array
+from grader.exercise import Scenario, array
 from grader.expect import (
     Failure,
     between,
@@ -491,13 +491,13 @@ def bytes_of_every_part(L, D, X):
     return L * D * D * (2 + 2 + 4)
 
 
-exercise.about(
+exercise.scenario(
     fsdp_forward_times,
-    lambda chip, L, D, X, small, large: About(
+    lambda chip, L, D, X, small, large: Scenario(
         chip=chip,
         rings=(X,),
         mesh={"x": X},
         arrays=[((L, D, D), P(None, "x")), ((small, D), P("x")), ((large, D), P("x"))],
     ),
 )
-exercise.about(fsdp_step_bytes, lambda L, D, X: About(mesh={"x": X}, arrays=[((L, D, D), P(None, "x"))]))
+exercise.scenario(fsdp_step_bytes, lambda L, D, X: Scenario(mesh={"x": X}, arrays=[((L, D, D), P(None, "x"))]))

@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from grader.exercise import About, array, integers, normal
+from grader.exercise import Scenario, array, integers, normal
 from grader.expect import Failure, expect_close, expect_no_collectives, expect_only, expect_outcomes, expect_traffic
 from grader.hardware import all_reduce_time, latency, matmul_time
 from h5_tensor_parallel import CUT, exercise, fused_columns, gated_mlp, gated_mlp_bytes, gated_mlp_time, init
@@ -410,10 +410,10 @@ def gated_mlp_time_whole_products(chip, B, D, F, N):
     return time_of(chip, B, D, F * N, N)
 
 
-exercise.about(gated_mlp_bytes, lambda B, D, F, N: About(mesh={"tp": N}, arrays=[((D, F), CUT["w1"])]))
-exercise.about(
+exercise.scenario(gated_mlp_bytes, lambda B, D, F, N: Scenario(mesh={"tp": N}, arrays=[((D, F), CUT["w1"])]))
+exercise.scenario(
     gated_mlp_time,
-    lambda chip, B, D, F, N: About(
+    lambda chip, B, D, F, N: Scenario(
         chip=chip,
         rings=(N,),
         mesh={"tp": N},

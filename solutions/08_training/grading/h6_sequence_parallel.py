@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from grader.exercise import About, array, integers, like, normal
+from grader.exercise import Scenario, array, integers, like, normal
 from grader.expect import (
     Failure,
     between,
@@ -420,10 +420,10 @@ def kept_bytes_of_one_layer(S, D, F, L, N):
     return 2 * S * (D + F) / N
 
 
-exercise.about(block_bytes, lambda S, D, N: About(mesh={"tp": N}, arrays=[((S, D), ("tp", None))]))
-exercise.about(
+exercise.scenario(block_bytes, lambda S, D, N: Scenario(mesh={"tp": N}, arrays=[((S, D), ("tp", None))]))
+exercise.scenario(
     kept_bytes,
-    lambda S, D, F, L, N: About(mesh={"tp": N}, arrays=[((S, D), ("tp", None)), ((S, F), (None, "tp"))]),
+    lambda S, D, F, L, N: Scenario(mesh={"tp": N}, arrays=[((S, D), ("tp", None)), ((S, F), (None, "tp"))]),
 )
 
 

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import expect_close, expect_flops, expect_only, expect_shard_map, expect_spec, expect_traffic
 from h7_fsdp_tp import exercise, layer, mlp_2d, mlp_2d_bytes, mlp_balance
 
@@ -316,10 +316,10 @@ def balance_of_an_all_reduce(F, X, Y):
     return 2 / 3 * F * X / Y
 
 
-exercise.about(
+exercise.scenario(
     mlp_2d_bytes,
-    lambda B, D, F, X, Y: About(
+    lambda B, D, F, X, Y: Scenario(
         mesh={"x": X, "y": Y}, arrays=[((B, D), P("x", "y")), ((D, F), P("x", "y")), ((F, D), P("y", "x"))]
     ),
 )
-exercise.about(mlp_balance, lambda F, X, Y: About(mesh={"x": X, "y": Y}, arrays=[((F,), P("y"))]))
+exercise.scenario(mlp_balance, lambda F, X, Y: Scenario(mesh={"x": X, "y": Y}, arrays=[((F,), P("y"))]))

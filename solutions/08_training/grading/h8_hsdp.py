@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About, axis, normal
+from grader.exercise import Scenario, axis, normal
 from grader.expect import expect_close, expect_spec, expect_traffic
 from grader.hardware import GPUS
 from h8_hsdp import ROWS, exercise, hsdp_far_bytes, hsdp_grads, hsdp_time
@@ -279,7 +279,7 @@ def time_of_the_longer(chip, M, R):
     return max(both(chip, M, R))
 
 
-exercise.about(
-    hsdp_far_bytes, lambda M, R, kept: About(mesh={"rep": R, "shard": 8}, holds=hsdp_far_bytes.fn(M, R, kept))
+exercise.scenario(
+    hsdp_far_bytes, lambda M, R, kept: Scenario(mesh={"rep": R, "shard": 8}, holds=hsdp_far_bytes.fn(M, R, kept))
 )
-exercise.about(hsdp_time, lambda chip, M, R: About(mesh={"rep": R, "shard": 8}))
+exercise.scenario(hsdp_time, lambda chip, M, R: Scenario(mesh={"rep": R, "shard": 8}))

@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About, array, larger
+from grader.exercise import Scenario, array, larger
 from grader.expect import (
     expect_close,
     expect_flops,
@@ -454,15 +454,15 @@ def mixed_whole_batch(**draw):
     return mixed(lambda g, m, r: max(g, m + r), **draw, activations=draw["X"])
 
 
-exercise.about(
+exercise.scenario(
     exchange_layer_time,
-    lambda chip, scheme, B, E, X: About(
+    lambda chip, scheme, B, E, X: Scenario(
         chip=chip, rings=(X,), mesh={"x": X}, arrays=[((B, E), SCHEMES[scheme][0]), ((E, E), SCHEMES[scheme][1])]
     ),
 )
-exercise.about(
+exercise.scenario(
     mixed_layer_time,
-    lambda chip, B, L, E, X, Y: About(
+    lambda chip, B, L, E, X, Y: Scenario(
         chip=chip, rings=(X, Y), mesh={"x": X, "y": Y},
         arrays=[((B, E), P("x", "y")), ((L, E), P("x", "y")), ((E, E), P("y", "x"))],
         branches=tuple(larger(

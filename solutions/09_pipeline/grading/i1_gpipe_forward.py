@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import expect_bubble, expect_close, expect_only, expect_spec, expect_traffic
 from grader.hardware import CHIPS, matmul_time
 from i1_gpipe_forward import bubble_flops, exercise, gpipe_forward, learns, pipeline_time, stage, there
@@ -296,10 +296,12 @@ def bubble_at_the_start(P, M, T, D):
     return P * (P - 1) / 2 * 3 * 2 * T * D**2
 
 
-exercise.about(
+exercise.scenario(
     pipeline_time,
-    lambda chip, P, M, T, D: About(
+    lambda chip, P, M, T, D: Scenario(
         chip=chip, mesh={"pp": P}, arrays=[((2 * P, D, D), PartitionSpec("pp"))], least=P * 1e-6
     ),
 )
-exercise.about(bubble_flops, lambda P, M, T, D: About(mesh={"pp": P}, arrays=[((3 * P, D, D), PartitionSpec("pp"))]))
+exercise.scenario(
+    bubble_flops, lambda P, M, T, D: Scenario(mesh={"pp": P}, arrays=[((3 * P, D, D), PartitionSpec("pp"))])
+)

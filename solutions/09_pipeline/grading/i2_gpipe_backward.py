@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from grader.exercise import About, axis, like, normal
+from grader.exercise import Scenario, axis, like, normal
 from grader.expect import (
     between,
     expect_close,
@@ -354,8 +354,8 @@ def step_back_as_there(chip, M, P, T, D):
     return (M + P - 1) * 2 * matmul_time(3 * 2 * T * D**2, chip)
 
 
-exercise.about(gpipe_stash, lambda M, P, L, T, D: About(mesh={"pp": P}, arrays=[((M, T, D), ())]))
-exercise.about(
+exercise.scenario(gpipe_stash, lambda M, P, L, T, D: Scenario(mesh={"pp": P}, arrays=[((M, T, D), ())]))
+exercise.scenario(
     gpipe_step_time,
-    lambda chip, M, P, T, D: About(chip=chip, mesh={"pp": P}, arrays=[((3 * P, D, D), PartitionSpec("pp"))]),
+    lambda chip, M, P, T, D: Scenario(chip=chip, mesh={"pp": P}, arrays=[((3 * P, D, D), PartitionSpec("pp"))]),
 )

@@ -2,7 +2,7 @@
 
 from jax.sharding import PartitionSpec
 
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import Failure
 from grader.hardware import matmul_time
 from i3_schedule_1f1b import exercise, in_flight_memory, schedule_1f1b, time_of_1f1b
@@ -294,10 +294,10 @@ def time_of_one_product(chip, P, M, T, D):
     return (M + P - 1) * 3 * matmul_time(2 * T * D**2, chip)
 
 
-exercise.about(
-    in_flight_memory, lambda P, M, T, D: About(mesh={"pp": P}, arrays=[((M, T, D), ())], branches=("P - s", "M"))
+exercise.scenario(
+    in_flight_memory, lambda P, M, T, D: Scenario(mesh={"pp": P}, arrays=[((M, T, D), ())], branches=("P - s", "M"))
 )
-exercise.about(
+exercise.scenario(
     time_of_1f1b,
-    lambda chip, P, M, T, D: About(chip=chip, mesh={"pp": P}, arrays=[((4 * P, D, D), PartitionSpec("pp"))]),
+    lambda chip, P, M, T, D: Scenario(chip=chip, mesh={"pp": P}, arrays=[((4 * P, D, D), PartitionSpec("pp"))]),
 )

@@ -1,6 +1,6 @@
 """What is checked in I4, and what goes wrong."""
 
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import Failure
 from grader.hardware import GPUS
 from i4_run_ranks import alternating_ring_time, blocking_ring_time, exercise, run_ranks
@@ -468,5 +468,5 @@ def ring_still_one_by_one(gpu, X, Y, V):
     return (X + Y) * V * 1e9 / GPUS[gpu].egress
 
 
-exercise.about(blocking_ring_time, lambda gpu, X, V: About(mesh={"pp": X}))
-exercise.about(alternating_ring_time, lambda gpu, X, Y, V: About(mesh={"pp": X}))
+exercise.scenario(blocking_ring_time, lambda gpu, X, V: Scenario(mesh={"pp": X}))
+exercise.scenario(alternating_ring_time, lambda gpu, X, Y, V: Scenario(mesh={"pp": X}))

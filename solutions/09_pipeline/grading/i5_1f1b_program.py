@@ -5,7 +5,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import PartitionSpec
 
-from grader.exercise import About, axis, like, normal
+from grader.exercise import Scenario, axis, like, normal
 from grader.expect import (
     between,
     expect_close,
@@ -285,8 +285,8 @@ def ticks_without_filling(chip, M, P, T, D):
     return 2 * M * 3 * matmul_time(2 * 2 * T * D**2, chip)
 
 
-exercise.about(stash_saved, lambda M, P, T, D: About(mesh={"pp": P}, arrays=[((M, T, D), ())]))
-exercise.about(
+exercise.scenario(stash_saved, lambda M, P, T, D: Scenario(mesh={"pp": P}, arrays=[((M, T, D), ())]))
+exercise.scenario(
     lock_step_time,
-    lambda chip, M, P, T, D: About(chip=chip, mesh={"pp": P}, arrays=[((2 * P, D, D), PartitionSpec("pp"))]),
+    lambda chip, M, P, T, D: Scenario(chip=chip, mesh={"pp": P}, arrays=[((2 * P, D, D), PartitionSpec("pp"))]),
 )

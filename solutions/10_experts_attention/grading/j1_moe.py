@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from grader.exercise import About, array, axis, normal
+from grader.exercise import Scenario, array, axis, normal
 from grader.expect import expect_close, expect_only, expect_traffic
 from j1_moe import EXPERTS, TOKENS, exercise, moe, moe_bytes, moe_hides_from
 
@@ -469,7 +469,7 @@ def hides_behind_one_matrix(chip, N, matrices):
     return moe_hides_from(chip=chip, N=N, matrices=matrices) * matrices
 
 
-exercise.about(
-    moe_bytes, lambda S, D, k, room, N: About(mesh={"ep": N}, arrays=[((N * S, D), ("ep",)), ((128, D), ("ep",))])
+exercise.scenario(
+    moe_bytes, lambda S, D, k, room, N: Scenario(mesh={"ep": N}, arrays=[((N * S, D), ("ep",)), ((128, D), ("ep",))])
 )
-exercise.about(moe_hides_from, lambda chip, N, matrices: About(chip=chip, rings=(N,)))
+exercise.scenario(moe_hides_from, lambda chip, N, matrices: Scenario(chip=chip, rings=(N,)))

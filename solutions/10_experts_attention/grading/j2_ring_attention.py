@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from grader.exercise import About, array, normal
+from grader.exercise import Scenario, array, normal
 from grader.expect import between, expect_close, expect_memory, expect_traffic
 from grader.hardware import matmul_time
 from j2_ring_attention import ROWS, attend, exercise, ring_attn, ring_hides_from, scored, send, stripes_save
@@ -712,10 +712,10 @@ def saved_by_all(chip, T, N, H):
     return stripes_save(chip=chip, T=T, N=N, H=H) * N
 
 
-exercise.about(ring_hides_from, lambda chip, N, Q: About(chip=chip, rings=(N,), heads=(Q, 8)))
-exercise.about(
+exercise.scenario(ring_hides_from, lambda chip, N, Q: Scenario(chip=chip, rings=(N,), heads=(Q, 8)))
+exercise.scenario(
     stripes_save,
-    lambda chip, T, N, H: About(
+    lambda chip, T, N, H: Scenario(
         chip=chip,
         rings=(N,),
         mesh={"cp": N},

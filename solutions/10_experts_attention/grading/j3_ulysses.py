@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.hardware import all_gather_time, all_to_all_time, latency
 from j3_ulysses import exercise, rotate, ulysses_bytes, ulysses_time, ulysses_traffic, ulysses_value
 
@@ -234,13 +234,13 @@ def time_of_all_heads_alike(chip, B, T, N):
     return all_to_all_time(2 * B * T * 128 * 192, N, chip)
 
 
-exercise.about(
+exercise.scenario(
     ulysses_bytes,
-    lambda B, T, N: About(mesh={"x": N}, arrays=[((B, T, 48, 128), P(None, "x")), ((B, T, 16, 128), P(None, "x"))]),
+    lambda B, T, N: Scenario(mesh={"x": N}, arrays=[((B, T, 48, 128), P(None, "x")), ((B, T, 16, 128), P(None, "x"))]),
 )
-exercise.about(
+exercise.scenario(
     ulysses_time,
-    lambda chip, B, T, N: About(
+    lambda chip, B, T, N: Scenario(
         chip=chip, rings=(N,), mesh={"x": N}, arrays=[((B, T, 16, 128), P(None, "x"))], least=4 * latency(N)
     ),
 )

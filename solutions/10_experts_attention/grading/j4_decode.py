@@ -4,7 +4,7 @@ import jax
 import jax.numpy as jnp
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.hardware import all_gather_time, all_reduce_time, hbm_time, latency
 from j4_decode import cache_read_time, decode_traffic, decode_value, exercise, merge_time
 
@@ -276,13 +276,13 @@ def merged_part(chip, B, X):
     return all_reduce_time(4 * B * 16 * 129, X, chip) / X
 
 
-exercise.about(
+exercise.scenario(
     cache_read_time,
-    lambda chip, B, S, X: About(
+    lambda chip, B, S, X: Scenario(
         chip=chip,
         mesh={"z": 2, "x": X, "y": 2},
         arrays=[((B, S, 8, 128), P("z", "x", "y", None))],
         holds=4 * B / 2 * S / X * 4 * 128,
     ),
 )
-exercise.about(merge_time, lambda chip, B, X: About(chip=chip, rings=(X,), least=2 * latency(X)))
+exercise.scenario(merge_time, lambda chip, B, X: Scenario(chip=chip, rings=(X,), least=2 * latency(X)))

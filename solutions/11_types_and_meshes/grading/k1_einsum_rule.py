@@ -5,7 +5,7 @@ import itertools
 
 import numpy as np
 
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import Failure, expect_outcomes
 from k1_einsum_rule import einsum_rule, elementwise_rule, exercise, pending_bytes, pieces_that_meet
 
@@ -355,13 +355,15 @@ def corners_meet(X, Y):
     return 2
 
 
-exercise.about(
+exercise.scenario(
     pending_bytes,
-    lambda B, N, E, F, H, X: About(mesh={"x": X}, arrays=[((B, N, E, F), (None, None, None, "x")), ((F, H), ("x",))]),
+    lambda B, N, E, F, H, X: Scenario(
+        mesh={"x": X}, arrays=[((B, N, E, F), (None, None, None, "x")), ((F, H), ("x",))]
+    ),
 )
-exercise.about(
+exercise.scenario(
     pieces_that_meet,
-    lambda X, Y: About(
+    lambda X, Y: Scenario(
         mesh={"x": X, "y": Y}, arrays=[((3, X * Y), (None, ("x", "y"))), ((X * Y, 5), (("y", "x"), None))]
     ),
 )

@@ -2,7 +2,7 @@
 
 import itertools
 
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import Failure, expect_outcomes
 from k2_einsum_bwd import columns_to_hide, einsum_bwd, exercise, gradient_bytes, scale_gradients
 
@@ -246,12 +246,12 @@ def scales_cut(X, **rest):
     return scale_gradients(X=X, **rest) / X
 
 
-exercise.about(
+exercise.scenario(
     columns_to_hide,
-    lambda chip, X, S, B, I: About(chip=chip, rings=(X,), mesh={"x": X}),
+    lambda chip, X, S, B, I: Scenario(chip=chip, rings=(X,), mesh={"x": X}),
     published=[2550, 850, 8192, 10200, 12.8],
 )
-exercise.about(scale_gradients, lambda L, H, X: About(mesh={"x": X}, arrays=[((96 * X, 2, H), ("x",))]))
+exercise.scenario(scale_gradients, lambda L, H, X: Scenario(mesh={"x": X}, arrays=[((96 * X, 2, H), ("x",))]))
 
 
 # -- other styles ------------------------------------------------------------------------------

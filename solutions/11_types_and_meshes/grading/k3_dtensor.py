@@ -4,7 +4,7 @@ import math
 
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import expect_outcomes
 from k3_dtensor import (
     axes_of,
@@ -347,10 +347,10 @@ def dp_alone(rows, dim):
     return P(*entries)
 
 
-exercise.about(specs_without_a_list, lambda r, k: About(mesh={f"x{i}": 2 for i in range(k)}))
-exercise.about(
+exercise.scenario(specs_without_a_list, lambda r, k: Scenario(mesh={f"x{i}": 2 for i in range(k)}))
+exercise.scenario(
     scattered_gradient,
-    lambda rows, dim: About(mesh=MESH | {"dp": 2}, arrays=[((48, 96), scattered_gradient(rows=rows, dim=dim))]),
+    lambda rows, dim: Scenario(mesh=MESH | {"dp": 2}, arrays=[((48, 96), scattered_gradient(rows=rows, dim=dim))]),
 )
 
 

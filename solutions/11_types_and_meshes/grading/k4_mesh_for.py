@@ -5,7 +5,7 @@ import math
 
 import numpy as np
 
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import Failure, expect_outcomes
 from k4_mesh_for import axes_for, exercise, groups, mesh_for, nodes_of_a_weight, tp_outermost_time
 
@@ -378,10 +378,10 @@ def a_node_for_each(S, C, **rest):
     return S * C
 
 
-exercise.about(tp_outermost_time, lambda T, L, B, D: About(mesh={"tp": T, "dp_shard": 16}))
-exercise.about(
+exercise.scenario(tp_outermost_time, lambda T, L, B, D: Scenario(mesh={"tp": T, "dp_shard": 16}))
+exercise.scenario(
     nodes_of_a_weight,
-    lambda P, R, S, C, T: About(mesh={"pp": P, "dp_replicate": R, "dp_shard": S, "cp": C, "tp": T}),
+    lambda P, R, S, C, T: Scenario(mesh={"pp": P, "dp_replicate": R, "dp_shard": S, "cp": C, "tp": T}),
 )
 
 

@@ -2,7 +2,7 @@
 
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import expect_outcomes
 from k5_logical_names import axes_of, bytes_by_rules, exercise, spec_by_rules, spec_of
 
@@ -264,16 +264,16 @@ def batch_goes_without(first, weight, mesh):
     return P("tp" if first == "seq" else None, None, "tp" if first == "heads" else None, last)
 
 
-exercise.about(
+exercise.scenario(
     bytes_by_rules,
-    lambda B, S, E, F, mesh: About(
+    lambda B, S, E, F, mesh: Scenario(
         mesh=dict(zip(("dp", "fsdp", "tp"), mesh, strict=True)),
         arrays=[((B, S, E), (("dp", "fsdp"), "tp")), ((E, F), ("fsdp", "tp"))],
     ),
 )
-exercise.about(
+exercise.scenario(
     spec_by_rules,
-    lambda first, weight, mesh: About(
+    lambda first, weight, mesh: Scenario(
         mesh={"dp": 2, "fsdp": 3, "tp": 4},
         arrays=[((12, 12, 12, 12), spec_by_rules(first=first, weight=weight, mesh=mesh))],
     ),

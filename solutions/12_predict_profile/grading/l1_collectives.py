@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import expect_outcomes
 from l1_collectives import KINDS, collectives, computations, device_groups, exercise, sent_by_loops, size
 
@@ -423,9 +423,9 @@ def sent_both_sides(N, **rest):
     return sent_by_loops(N=N + 2, **rest)
 
 
-exercise.about(
+exercise.scenario(
     sent_by_loops,
-    lambda M, L, A, B, G, N: About(
+    lambda M, L, A, B, G, N: Scenario(
         mesh={"x": N, "y": G}, arrays=[((A * N, B), ("x", None))], rings=(N,), least=2 * A * B
     ),
 )

@@ -5,7 +5,7 @@ from statistics import linear_regression, mean, median
 
 import numpy as np
 
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import expect_outcomes
 from l2_predict_profile import (
     all_reduce_predicted,
@@ -428,13 +428,13 @@ def latency_whole_array(N, a, b, p):
     return (N - 1) * a * 1e-6 * b * 1e9 * (100 - p) / p
 
 
-exercise.about(
+exercise.scenario(
     time_without_compiling,
-    lambda R, L, mean, std: About(most=mean * 1e-3),
+    lambda R, L, mean, std: Scenario(most=mean * 1e-3),
     published=[9.8],  # a notebook's 27.9 ± 36.2 ms of 5 runs
 )
-exercise.about(all_reduce_predicted, lambda N, a, b, V: About(rings=(N,), least=2 * (N - 1) * a * 1e-6))
-exercise.about(latency_small_from, lambda N, a, b, p: About(rings=(N,)))
+exercise.scenario(all_reduce_predicted, lambda N, a, b, V: Scenario(rings=(N,), least=2 * (N - 1) * a * 1e-6))
+exercise.scenario(latency_small_from, lambda N, a, b, p: Scenario(rings=(N,)))
 
 
 # -- said otherwise --------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from grader.exercise import About
+from grader.exercise import Scenario
 from grader.expect import expect_outcomes
 from l3_global_shapes import axes, exercise, global_shapes, grid, parameters, whole_product
 
@@ -235,9 +235,9 @@ def product_without_additions(**params):
     return whole_product(**params) / 2
 
 
-exercise.about(
+exercise.scenario(
     whole_product,
-    lambda B, K, F, X, Y, Z: About(
+    lambda B, K, F, X, Y, Z: Scenario(
         mesh={"x": X, "y": Y, "z": Z}, arrays=[((B * X, K * Y), ("x", "y")), ((K * Y, F), ("y", None))]
     ),
 )

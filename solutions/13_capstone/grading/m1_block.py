@@ -8,7 +8,7 @@ import numpy as np
 from jax.flatten_util import ravel_pytree
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About, array, larger, like, normal
+from grader.exercise import Scenario, array, larger, like, normal
 from grader.expect import (
     Failure,
     between,
@@ -1028,7 +1028,7 @@ def lies(chip, dp, sp, tp, b, T, D, branches=()):
     """On a slice of v5p, an axis each."""
     heads = D // 128
     arrays = [((dp * b, T, D), ("dp", "sp")), ((D, 3, heads, 128), (None, None, "tp")), ((D, 4 * D), (None, "tp"))]
-    return About(
+    return Scenario(
         mesh={"dp": dp, "sp": sp, "tp": tp},
         arrays=arrays,
         chip=chip,
@@ -1038,7 +1038,7 @@ def lies(chip, dp, sp, tp, b, T, D, branches=()):
     )
 
 
-exercise.about(block_times, lies)
+exercise.scenario(block_times, lies)
 
 
 def behind(chip, dp, sp, tp, b, T, D):
@@ -1052,6 +1052,6 @@ def slowest(chip, dp, sp, tp, b, T, D):
     return lies(chip, dp, sp, tp, b, T, D, branches=(larger(**times_of(chip, dp, sp, tp, b, T, D)),))
 
 
-exercise.about(block_step, behind)
-exercise.about(block_bottleneck, slowest)
-exercise.about(block_hides_from, lambda chip, T, D: About())
+exercise.scenario(block_step, behind)
+exercise.scenario(block_bottleneck, slowest)
+exercise.scenario(block_hides_from, lambda chip, T, D: Scenario())

@@ -15,7 +15,7 @@ import itertools
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About, Exercise
+from grader.exercise import Exercise, Scenario
 from grader.expect import expect_outcomes
 
 exercise = Exercise(stars=2)
@@ -202,9 +202,9 @@ def columns_forgotten(batch, order):
     return P(None, batch) if order == "sbo" else P(batch)
 
 
-exercise.about(
+exercise.scenario(
     linear_layer,
-    lambda batch, order: About(
+    lambda batch, order: Scenario(
         mesh={"dp": 4, "tp": 2},
         arrays=[((8, 8, 8), (None, batch)), ((8, 8), (None, "tp" if batch == "dp" else "dp"))],
     ),

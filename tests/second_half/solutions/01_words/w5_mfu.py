@@ -4,7 +4,7 @@
 6 FLOPs for each parameter and token; what is computed again for the backward pass is not. All arithmetic is in bfloat16; 1 TFLOP is 10^12 FLOP.
 """
 
-from grader.exercise import About, Exercise
+from grader.exercise import Exercise, Scenario
 from grader.hardware import CHIPS
 
 exercise = Exercise()
@@ -23,7 +23,7 @@ def useful(N, T):
     return 6 * N * 1e9 * T * 1e6
 
 
-exercise.about(useful, lambda N, T: About())
+exercise.scenario(useful, lambda N, T: Scenario())
 
 
 @exercise.misconception(of=useful)
@@ -47,7 +47,7 @@ def utilization(chip, N, T, slow):
     return {"useful": useful, "time": time, "mfu": useful / time / peak}
 
 
-exercise.about(utilization, lambda chip, N, T, slow: About(chip=chip, mesh={"dp": 256}))
+exercise.scenario(utilization, lambda chip, N, T, slow: Scenario(chip=chip, mesh={"dp": 256}))
 
 
 @exercise.misconception(of=utilization)
@@ -80,7 +80,7 @@ def bound_by(chip, B):
     return "arithmetic" if 2 * B / row.bf16 > 2 / row.hbm_bw else "hbm"
 
 
-exercise.about(bound_by, lambda chip, B: About())
+exercise.scenario(bound_by, lambda chip, B: Scenario())
 
 
 @exercise.misconception(of=bound_by)

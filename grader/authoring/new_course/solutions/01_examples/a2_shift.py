@@ -15,7 +15,7 @@ import jax
 import numpy as np
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About, Exercise, normal
+from grader.exercise import Exercise, Scenario, normal
 from grader.expect import expect_close, expect_collectives
 
 exercise = Exercise(meshes=[{"x": 4, "y": 2}, {"x": 5}, {"x": 8}])
@@ -91,4 +91,4 @@ def shift_bytes_of_all(I, J, X):
     return 4 * I * J
 
 
-exercise.about(shift_bytes, lambda I, J, X: About(mesh={"x": X}, arrays=[((I, J), P("x"))]))
+exercise.scenario(shift_bytes, lambda I, J, X: Scenario(mesh={"x": X}, arrays=[((I, J), P("x"))]))

@@ -5,7 +5,7 @@ Two questions and nothing to write. Answers may carry a unit: `"559 us"` and `"0
 
 from jax.sharding import PartitionSpec as P
 
-from grader.exercise import About, Exercise
+from grader.exercise import Exercise, Scenario
 from grader.hardware import all_gather_time, hbm_time, latency
 
 exercise = Exercise()
@@ -28,9 +28,9 @@ def gather_one_way(chip, I, J, X):
     return 2 * all_gather_time(2 * I * J, X, chip)
 
 
-exercise.about(
+exercise.scenario(
     gather_time,
-    lambda chip, I, J, X: About(chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x"))], least=latency(X)),
+    lambda chip, I, J, X: Scenario(chip=chip, rings=(X,), mesh={"x": X}, arrays=[((I, J), P("x"))], least=latency(X)),
 )
 
 
@@ -52,7 +52,7 @@ def load_of_all(chip, I, J, X):
     return hbm_time(4 * I * J, chip)
 
 
-exercise.about(
+exercise.scenario(
     load_time,
-    lambda chip, I, J, X: About(chip=chip, mesh={"x": X}, arrays=[((I, J), P("x"))], holds=4 * I * J / X),
+    lambda chip, I, J, X: Scenario(chip=chip, mesh={"x": X}, arrays=[((I, J), P("x"))], holds=4 * I * J / X),
 )
