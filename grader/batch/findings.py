@@ -105,11 +105,17 @@ class Ran:
 
 
 def reply_of(ask: Ask, body: Mapping[str, Any], blobs: Sequence[bytes]) -> Reply:
-    """Return what a learner's process answered to an ask."""
+    """Return what a learner's process answered to an ask. Of a request for a program, only the bytecode is kept."""
     fault = body.get("fault")
     if fault is not None:
         return Reply(fault_of(fault))
-    return Reply(None, body, blobs[0] if blobs and isinstance(ask.of, Call) else None)
+    if isinstance(ask.of, Call):
+        return Reply(program=blobs[0]) if blobs else Reply(OTHER_KIND)
+    reply = Reply(body=body)
+    try:
+        return reply if reply.text else Reply(OTHER_KIND)
+    except NOT_ONE:  # nested too deep to be written
+        return Reply(OTHER_KIND)
 
 
 def plain_values(ask: Ask, body: Mapping[str, Any]) -> Finding:

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from grader.batch.devices import Devices, stuck, unseen
-from grader.batch.findings import OTHER_KIND, Ran, Reply, observed, plain_values, run_fault
+from grader.batch.findings import Ran, Reply, observed, plain_values, run_fault
 from grader.batch.poison import Poisoned
 from grader.batch.remembering import RUNS, Store
 from grader.batch.tracing import Cost, Trace, traced_of
@@ -93,8 +93,7 @@ class Runs:
         """
         if reply.fault is not None or not isinstance(ask.of, Call):
             return _plain(ask, reply)
-        if reply.program is None:
-            return OTHER_KIND
+        assert reply.program is not None
         task = ask.exercise, ask.task, ask.secret
         finding = self._hung.get(task) or self._cost.no_more_runs or self._seen(ask, reply.program, before)
         if isinstance(finding, Fault) and finding.kind == "timeout":

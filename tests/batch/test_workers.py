@@ -353,10 +353,16 @@ def test_gradients_that_are_not_there_are_refused(given: int) -> None:
 
 
 @pytest.mark.parametrize("body", [{"program": True}, {"values": [{"value": 1}]}])
-def test_a_reply_without_a_program_is_refused(workers: Workers, body: dict) -> None:
-    ask = array()
-    reply = replies.reply_of(ask, body, [])
-    assert Runs(workers, [], Cost(workers.limits)).findings([ask], reply) == {ask: OTHER_KIND}
+def test_a_reply_without_a_program_is_refused(body: dict) -> None:
+    assert replies.reply_of(array(), body, []).fault == OTHER_KIND
+
+
+def test_a_reply_that_is_nested_too_deep_is_refused() -> None:
+    deep: list[Any] = []
+    for _ in range(100_000):
+        deep = [deep]
+    assert replies.reply_of(cases("a"), {"values": deep}, []).fault == OTHER_KIND
+    assert replies.reply_of(array(), {"values": deep}, [b"program"]).program == b"program"
 
 
 def died(stderr: str, phase: str = "executing") -> WorkerDied:
