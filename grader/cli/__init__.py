@@ -42,6 +42,7 @@ COMMANDS = {  # where each is, in the order of --help; imported when it is neede
     "start": "publish.start",
     "publish": "publish.publish",
     "export": "staff.export",
+    "drop": "staff.drop",
     "leaderboard": "staff.leaderboard",
     "similar": "similar.similar",
     "pages": "pages.pages",
