@@ -1,16 +1,16 @@
-"""What a regrade changes: whose score, by how much, and why. Found, told and written before anything is replaced.
+"""The changes of a regrade: whose score, by how much, and why. The grader reports them before the new reports count.
 
-``OUT/changes.csv`` is the whole history, newest last: lines are added and never taken away, so that what a killed
-regrade announced is not lost. ``OUT/changes.html`` shows the same.
+The database keeps the whole history. ``OUT/changes.csv`` and ``OUT/changes.html`` show it, newest last.
 """
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from grader.common.result import ExerciseReport, HandIn, Report, Result
 from grader.course.config import CourseError
@@ -206,9 +206,15 @@ class Told:
     when: str
     change: Change
 
+    @classmethod
+    def of(cls, row: Sequence[Any]) -> Told:
+        """A row of the database's history."""
+        regrade, when, *change = row
+        return cls(regrade, when, Change(*change))
+
 
 def read_history(folder: Path) -> list[Told]:
-    """What was told before. Raises CourseError for a file that is not as it was written: it is evidence."""
+    """The history in ``changes.csv``, for a folder of an older version. Raises CourseError for a file that was edited."""
     path = folder / FILE
     try:
         lines = list(csv.reader(io.StringIO(path.read_text(encoding="utf-8"), newline="")))
@@ -226,14 +232,6 @@ def read_history(folder: Path) -> list[Told]:
 def _told(line: list[str]) -> Told:
     regrade, when, student, what, before, after, of, why = line
     return Told(int(regrade), when, Change(student, what, float(before), float(after), float(of), why))
-
-
-def with_these(history: list[Told], changes: Iterable[Change], when: str) -> list[Told]:
-    """The history with what is new; what its last regrade told already, a killed one's, is not told twice."""
-    last = history[-1].regrade if history else 0
-    known = {_cells(one.change) for one in history if one.regrade == last}
-    new = [change for change in changes if _cells(change) not in known]
-    return [*history, *(Told(last + 1, when, change) for change in new)]
 
 
 def _cells(change: Change) -> tuple[object, ...]:

@@ -38,6 +38,7 @@ COMMANDS = {  # of the core: where each is, in the order of --help; imported whe
     "submit": "learner.submit",
     "start": "start.start",
     "export": "staff.export",
+    "drop": "staff.drop",
     "pages": "pages.pages",
     "mutants": "author.mutants",
     "nbgrader": "staff.nbgrader",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -30,7 +31,8 @@ from grader.cli.console import (
     tell,
     tell_unusable,
 )
-from grader.cli.options import Asked, has_reports, need_jax, roster_in, solved_course_at
+from grader.cli.grade_options import GradeOptions
+from grader.cli.options import has_reports, need_jax, roster_in, solved_course_at
 from grader.cli.regrading import (
     Rosters,
     adjustments,
@@ -85,59 +87,76 @@ def handed_in(course: Course, paths: list[Path], login: Callable[[str], str]) ->
     return HandedIn(places, submissions, not_graded | unread, notes)
 
 
-def grade_batch(
-    found: Course, paths: list[Path], to: Path, only: list[str], jobs: int, isolation: str, roster: Path | None,
-    *, as_json: bool, dry: bool = False, backend: str = "cpu", processes: int = 1, remember: bool = True,
-    cluster: str = "",
-) -> int:  # fmt: skip
-    """Grade everybody's work into the folder ``to``; the exit code. ``dry``: say what would change, write nothing.
-
-    ``backend``, ``processes``: where programs run beside the simulated devices, see ``devices_at``.
-    ``remember``: use what was found in earlier runs, and keep what is found in this one.
-    ``cluster``: address of the scheduler whose workers grade.
-    """
-    spread = spreading() if cluster else None
-    tier = spread.tier_of(isolation) if spread else best_tier(isolation)
-    known, now = rosters(to, roster_in(roster)), datetime.now().astimezone()
-    devices, compiler = beside_at(backend, processes, found, tier)
-    with (
-        remembered(remember and not cluster) as cache,
-        spread.Spread(found, tier, cluster, tell_of_cluster, remember=remember)
-        if spread
-        else Grader(found, tier, jobs, devices=devices, compiler=compiler, cache=cache) as grader,
-    ):
+def grade_batch(course: Course, options: GradeOptions) -> int:
+    """Grade all submissions into the folder that the options name; the exit code."""
+    assert options.to is not None
+    to, now = options.to, datetime.now().astimezone()
+    known = rosters(to, roster_in(options.roster))
+    with grader_for(course, options) as (grader, where):
         if not has_reports(to):
             grader.warm()  # while the class is read: nobody was graded before
         login = names_on_file(to, known.named.login if known.named else str)
-        with busy("reading what was handed in", quiet=as_json):
-            work = handed_in(found, paths, login)
-        names = chosen_now(found, work, only, known.named, now)
-        refuse_unusable(found, names)
-        if found.seed_problem:
-            tell("warning", found.seed_problem)
-        adjust = adjustments(found, to, paths, work.places, work.submissions, known, names)
-        with store.Folder(to, found, adjust, when=now.isoformat(timespec="seconds"), dry=dry) as folder:
-            unusable = refuse_on_file(folder, found) if has_reports(to) else None
-            graded, failures = store.grade_batch(
-                grader,
-                folder,
-                work.submissions,
-                names,
-                lambda total, what: progress(total, what, quiet=as_json),
-                lambda changes: announce(folder, changes, quiet=as_json),
-            )
-            work.submissions.let_go()
-            not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
-            if not dry:
-                keep_roster(to, known.plain)
-            if unusable is None:  # nobody waits for a result any more
-                unusable = others_unusable(found)
-            summary = finish(found, folder, graded, not_graded, unusable, known)
-    where = tier if devices is None else f"{tier}; values on {devices.text}"
-    print_batch(folder, summary, where, as_json=as_json)
+        with busy("reading what was handed in", quiet=options.as_json):
+            work = handed_in(course, [*options.paths], login)
+        names = chosen_now(course, work, [*options.only], known.named, now)
+        refuse_unusable(course, names)
+        if course.seed_problem:
+            tell("warning", course.seed_problem)
+        adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names)
+        when = now.isoformat(timespec="seconds")
+        with store.Folder(to, course, adjust, when=when, dry=options.dry_run) as folder:
+            graded, not_graded, summary = run_in(folder, grader, course, work, names, known, quiet=options.as_json)
+    print_batch(folder, summary, where, as_json=options.as_json)
     for student, reason in not_graded.items():
         tell("shardlings", f"{student} was not graded: {reason}")
     return BROKEN if not_graded else exit_code(graded)
+
+
+@contextmanager
+def grader_for(course: Course, options: GradeOptions) -> Iterator[tuple[Grader, str]]:
+    """A grader as the options ask for it, and where it grades, in words."""
+    spread = spreading() if options.cluster else None
+    tier = spread.tier_of(options.isolation) if spread else best_tier(options.isolation)
+    devices, compiler = beside_at(options.backend, options.processes, course, tier)
+    where = tier if devices is None else f"{tier}; values on {devices.text}"
+    with remembered(options.remember and not spread) as cache:
+        grader = (
+            spread.Spread(course, tier, options.cluster, tell_of_cluster, remember=options.remember)
+            if spread
+            else Grader(course, tier, options.jobs or 1, devices=devices, compiler=compiler, cache=cache)
+        )
+        with grader:
+            yield grader, where
+
+
+def run_in(
+    folder: store.Folder,
+    grader: Grader,
+    course: Course,
+    work: HandedIn,
+    names: list[str],
+    known: Rosters,
+    *,
+    quiet: bool,
+) -> tuple[list[Report], dict[str, str], Summary]:
+    """One run: the reports of those who were graded, why others were not, and the class."""
+    if text := folder.taken.text(folder.path):
+        tell("note", text)
+    keep_roster(folder, known.plain)
+    unusable = refuse_on_file(folder, course) if folder.database.students() else None
+    graded, failures = store.grade_batch(
+        grader,
+        folder,
+        work.submissions,
+        names,
+        lambda total, what: progress(total, what, quiet=quiet),
+        lambda changes: announce(folder, changes, quiet=quiet),
+    )
+    work.submissions.let_go()
+    not_graded = work.not_graded | {student: str(error) for student, error in failures.items()}
+    if unusable is None:  # nobody waits for a result any more
+        unusable = others_unusable(course)
+    return graded, not_graded, finish(course, folder, graded, not_graded, unusable, known)
 
 
 def spreading() -> ModuleType:
@@ -215,14 +234,14 @@ def finish(
         also=of_the_class(known, reports, folder.adjust.problems),
         absent=len(missing),
     )
-    folder.finish(reports, summary, missing)
+    folder.finish(summary, missing)
     if text := untimed(course, reports):
         tell("note", text)
     if missing:
         tell("note", f"in the roster, and handed in nothing (0 in grades.csv): {a_few(missing)}")
     if earlier := sorted({r.student for r in reports} - {r.student for r in graded} - not_graded.keys()):
         who, to = a_few(earlier), folder.path
-        tell("note", f"as graded before, and not in these folders: {who}; delete {to}/reports/NAME.json to drop one")
+        tell("note", f"as graded before, and not in these folders: {who}; to take one out: shardlings drop {to} NAME")
     return summary
 
 
@@ -248,15 +267,13 @@ def print_batch(folder: store.Folder, summary: Summary, tier: str, *, as_json: b
     out.print(f"\nReports: {to}/index.html, {to}/grades.csv  (isolation: {tier})", highlight=False, soft_wrap=True)
 
 
-def decide_again(
-    paths: list[Path], to: Path | None, student: str, check: str, isolation: str, roster: Path | None,
-    course: Path | None, beside: Asked | None = None, *, as_json: bool, html: Path | None = None,
-) -> int:  # fmt: skip
+def decide_again(options: GradeOptions) -> int:
     """One check of one student's work, and the report on file beside it; the exit code."""
-    found = solved_course_at(course, paths)
+    (student, check), to, html, paths = options.why, options.to, options.html, [*options.paths]
+    found = solved_course_at(options.course, paths)
     if html is not None and not html.parent.is_dir():
         raise CourseError(f"there is no folder {html.parent} to write {html.name} into; make it first")
-    known = rosters(to, roster_in(roster)).named
+    known = rosters(to, roster_in(options.roster)).named
     login = known.login if known else str
     students, _, _ = find_submissions(paths, found.module_of, names_on_file(to, login) if to else login)
     if student not in (there := dict(students)):
@@ -265,15 +282,16 @@ def decide_again(
         )
     submission = read(there[student], student, found.module_of, found.handed_out)
     kept = store.on_file(to, student) if to else None
-    tier, (backend, processes) = best_tier(isolation), beside or Asked()
+    tier = best_tier(options.isolation)
 
     def fresh() -> Grader:
-        return Grader(found, tier, **beside_at(backend, processes, found, tier, remember=False)._asdict())
+        beside = beside_at(options.backend, options.processes, found, tier, remember=False)
+        return Grader(found, tier, **beside._asdict())
 
     by_hand = read_overrides(to) if to else ()
-    with busy(f"deciding {check} again, from scratch: some seconds for each function", quiet=as_json):
+    with busy(f"deciding {check} again, from scratch: some seconds for each function", quiet=options.as_json):
         decided = appeals.why(found, tier, submission, check, kept, fresh, by_hand)
-    if as_json:
+    if options.as_json:
         print_json(
             {"result": decided.result.model_dump(mode="json"), "lines": decided.lines, "differs": decided.differs}
         )
@@ -312,45 +330,36 @@ def print_decision(decided: appeals.Why, student: str) -> None:
         say(indent + clean(line))
 
 
-def grade_nbgrader(
-    folder: Path,
-    assignments: list[str],
-    jobs: int,
-    isolation: str,
-    again: bool,
-    as_json: bool,
-    *,
-    remember: bool = True,
-    cluster: str = "",
-) -> int:
+def grade_nbgrader(options: GradeOptions) -> int:
     """Grade an nbgrader assignment into its gradebook; the exit code."""
     need_jax()
-    if len(assignments) != 1:
+    if len(options.paths) != 1:
         raise CourseError("with --nbgrader DIR, name one assignment: shardlings grade --nbgrader DIR ASSIGNMENT")
     try:
         from grader.integrations.nbgrader import batch
     except ModuleNotFoundError as missing:
         raise CourseError(f"{missing.name} is not installed; run: pip install 'nbgrader>=0.9.5,<0.10'") from None
-    asked = "" if isolation == "auto" else isolation
-    spread = spreading() if cluster else None
+    assert options.nbgrader is not None
+    folder, assignment = options.nbgrader, str(options.paths[0])
+    spread = spreading() if options.cluster else None
     done = batch.grade(
-        folder, assignments[0], lambda total, what: progress(total, what, quiet=as_json), jobs=jobs, isolation=asked,
-        again=again, remember=remember,
-        elsewhere=spread and spread.Elsewhere(cluster, tell_of_cluster),
+        folder, assignment, lambda total, what: progress(total, what, quiet=options.as_json), jobs=options.jobs or 0,
+        isolation="" if options.isolation == "auto" else options.isolation, again=options.again,
+        remember=options.remember, elsewhere=spread and spread.Elsewhere(options.cluster, tell_of_cluster),
     )  # fmt: skip
-    if as_json:
+    if options.as_json:
         print_json(vars(done))
     else:
         out.print(f"{len(done.graded)} graded, {len(done.kept)} as before  (isolation: {done.tier})", highlight=False)
         out.print(f"class page, for the staff: {done.page}", highlight=False, soft_wrap=True)
         out.print(
-            f"next: {going_to(folder)}nbgrader generate_feedback {assignments[0]}",
+            f"next: {going_to(folder)}nbgrader generate_feedback {assignment}",
             style="dim",
             soft_wrap=True,
         )
         if done.no_secret:
             outside = f"not through the exchange, so nbgrader release_feedback stops at them: {a_few(done.no_secret)}"
-            tell("note", f"{outside}; hand them feedback/STUDENT/{assignments[0]}/ yourself")
+            tell("note", f"{outside}; hand them feedback/STUDENT/{assignment}/ yourself")
         needed = [Attention(student=s, reason="; ".join(why)) for s, why in done.attention.items()]
         print_attention(needed, out)
     for student in done.pending:

@@ -118,7 +118,7 @@ def begin_workers(course: Course, tier: str) -> None:
 
 def has_reports(to: Path) -> bool:
     """Whether anybody was graded there before: then perhaps nobody is graded now."""
-    return any((to / "reports").glob("*.json"))
+    return (to / "grades.sqlite").exists() or any((to / "reports").glob("*.json"))
 
 
 def student_name(course: Course, student: str) -> str:

@@ -11,7 +11,9 @@ import typer
 from pydantic import ValidationError
 
 from grader.batch import store
-from grader.cli.console import busy, say
+from grader.batch.database import Database
+from grader.batch.written import write_files
+from grader.cli.console import busy, say, tell
 from grader.cli.options import RosterOption, roster_in
 from grader.common.files import write_atomic
 from grader.common.result import Report
@@ -31,41 +33,34 @@ def pages(
     to: Annotated[Path | None, typer.Option("--to", help="with --anonymous: another folder")] = None,
     roster: RosterOption = None,
 ) -> None:
-    """Write the class page and the students' pages anew from the reports; nothing is graded."""
+    """Write all files of OUT anew from its database: reports, pages and tables; nothing is graded."""
     if to is not None and not anonymous:
         raise CourseError("--to is for --anonymous; pages with names stay where grade wrote them")
-    reports, summary = export.load(folder), summary_of(folder)
+    reports = export.load(folder)
     known = roster_in(roster) if anonymous else None
     target = to or folder / "anonymous"
-    with store.Folder(folder), busy(f"writing the pages of {counted(len(reports), 'student')}"):
+    with store.Folder(folder) as opened, busy(f"writing the pages of {counted(len(reports), 'student')}"):
+        if text := opened.taken.text(folder):
+            tell("note", text)
         if anonymous:
+            summary = summary_of(folder, opened.database)
             others = [text for row in known.rows for text in row.values()] if known else []
             write_anonymous(folder, target, reports, summary, others)
         else:
-            write_named(folder, reports, summary)
+            write_files(folder, opened.database, opened.reports(), anew=True)
     if anonymous:
         say(f"wrote {target}/index.html; {folder}/{NAMES} says who is who: keep it to yourself")
     else:
         say(f"wrote {folder}/index.html and {len(reports)} students' pages")
 
 
-def summary_of(folder: Path) -> Summary:
+def summary_of(folder: Path, database: Database) -> Summary:
     """Raises CourseError where there is none that this version wrote."""
-    path = folder / "summary.json"
+    found = database.last_run()
     try:
-        return Summary.model_validate_json(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, ValidationError):
-        raise CourseError(f"{path} cannot be read, or is of another version; run shardlings grade again") from None
-
-
-def write_named(folder: Path, reports: list[Report], summary: Summary) -> None:
-    """The pages that grade writes; reports and tables stay as they are."""
-    with store.resumable():
-        for report in reports:
-            page = page_name(report.student)
-            write_atomic(folder / "students" / page, render_html(report, audience="student"))
-            write_atomic(folder / page, render_html(report, audience="staff"))
-        write_atomic(folder / "index.html", summary_html(summary, reports))
+        return Summary.model_validate_json(found[0] if found else "")
+    except ValidationError:
+        raise CourseError(f"{folder} has no summary of this version; run shardlings grade again") from None
 
 
 def write_anonymous(folder: Path, target: Path, reports: list[Report], summary: Summary, others: Sequence[str]) -> None:

@@ -8,21 +8,21 @@ from pathlib import Path
 
 from grader.batch.adjust import Adjustments, none
 from grader.batch.changes import BONUS, SUMS, Change, by_student
+from grader.batch.database import resumable
 from grader.batch.handing_in import stated_in, times_of
+from grader.batch.opening import ROSTER, has_database, names_in, reading
 from grader.batch.overrides import read_overrides
 from grader.batch.store import Folder
 from grader.cli.console import say, tell
 from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.common.text import a_few
-from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.intake.submission import Place, Submission
 from grader.integrations.roster import Roster
 from grader.reports.points import counted, tidy
 from grader.reports.untrusted import clean
 
-ROSTER = "roster.csv"
 MOST_TOLD = 100  # students; changes.html has all
 
 
@@ -43,17 +43,35 @@ def rosters(to: Path | None, named: Roster | None) -> Rosters:
     """The roster that was named, and the one that a folder of reports keeps. Raises CourseError."""
     if named is not None and named.plain:
         return Rosters(named, named)
-    kept = Roster(to / ROSTER) if to is not None and (to / ROSTER).is_file() else None
+    kept = kept_roster(to) if to is not None else None
     return Rosters(named or kept, kept)
 
 
-def keep_roster(to: Path, plain: Roster | None) -> None:
-    """So that an extension holds when the next command names no roster."""
-    if plain is not None and plain.path != to / ROSTER:
-        try:
-            write_atomic(to / ROSTER, plain.path.read_bytes())
-        except OSError as error:
-            raise CourseError(f"cannot write {to / ROSTER}: {error.strerror}") from None
+def kept_roster(to: Path) -> Roster | None:
+    """The file in a folder of reports, which people may edit; the database's copy if the file is gone."""
+    path = to / ROSTER
+    if path.is_file():
+        return Roster(path)
+    if not has_database(to):
+        return None
+    with reading(to) as database:
+        data = database.roster()
+    return Roster(path, data) if data is not None else None
+
+
+def keep_roster(folder: Folder, plain: Roster | None) -> None:
+    """Copy the roster when a run starts, so that its extensions hold for the next command.
+
+    The file comes first: a run that is killed between the two leaves a file that is read as an edit of the staff's.
+    """
+    if plain is None or folder.dry:
+        return
+    path = folder.path / ROSTER
+    with resumable():
+        if not path.is_file() or path.read_bytes() != plain.data:
+            write_atomic(path, plain.data)
+    if folder.database.roster() != plain.data:
+        folder.database.keep_roster(plain.data)
 
 
 def adjustments(
@@ -79,7 +97,7 @@ def names_on_file(to: Path, login: Callable[[str], str], here: Iterable[str] = (
     Args:
         here: whose reports are yet to be written.
     """
-    there = {name.lower(): name for name in (*here, *(path.stem for path in (to / "reports").glob("*.json")))}
+    there = {name.lower(): name for name in (*here, *names_in(to))}
     return lambda name: there.get(login(name).lower(), login(name))
 
 
@@ -103,7 +121,7 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
     if folder.uncounted:
         tell(
             "warning",
-            f"no whole report of who its file is named after, so it counts for nobody: {a_few(folder.uncounted)} in "
+            f"not in {folder.database.path.name}, so it counts for nobody: {a_few(folder.uncounted)} in "
             f"{folder.path}/reports; grade that student again, or move the file elsewhere",
         )
     groups = by_student(changes)
@@ -129,7 +147,7 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
     if len(groups) > MOST_TOLD:
         say(f"  and {len(groups) - MOST_TOLD} more")
     if not folder.dry:
-        say(f"written to {folder.path}/changes.html and changes.csv; reports are replaced now")
+        say(f"{folder.path}/changes.html and changes.csv keep this; reports are replaced now")
 
 
 def sums_text(changes: Sequence[Change]) -> str:

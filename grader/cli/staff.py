@@ -9,9 +9,9 @@ import typer
 
 from grader import wing
 from grader.cli.console import FAILED, busy, going_to, out, print_json, say, tell
+from grader.cli.grade_options import GradeOptions, carry_out
 from grader.cli.options import (
     AsJson,
-    Asked,
     BackendOption,
     CourseOption,
     Isolation,
@@ -19,11 +19,8 @@ from grader.cli.options import (
     NoStore,
     Processes,
     RosterOption,
-    begin_workers,
     course_at,
-    has_reports,
     roster_in,
-    solved_course_at,
 )
 from grader.common.text import a_few
 from grader.course.config import CourseError
@@ -77,67 +74,26 @@ def grade(
     as_json: AsJson = False,
 ) -> None:
     """Grade submissions with all checks, in a sandbox. Writes a report for each, grades.csv and a summary."""
-    if cluster and (backend, processes) != ("cpu", 1):
-        raise CourseError("--cluster goes with simulated devices alone: leave --backend and --processes out")
-    if cluster and any(why):
-        raise CourseError("--why decides one check, here: leave --cluster out")
-    if cluster and jobs:
-        raise CourseError(
-            "with --cluster leave -j out: a worker grades as many at a time as dask worker --nthreads says"
-        )
-    if html is not None and not any(why):
-        raise CourseError("--html goes with --why STUDENT CHECK: it is the page of one check")
-    if dry_run and (nbgrader is not None or any(why)):
-        raise CourseError("--dry-run goes with grading into a folder: grade SUBMISSIONS --out FOLDER --dry-run")
-    if (backend, processes) != ("cpu", 1) and nbgrader is not None:
-        raise CourseError(
-            "--nbgrader grades on simulated devices alone, so that nbgrader autograde gives the same grades; for another backend: "
-            f"grade {nbgrader}/submitted --out FOLDER --backend {backend}"
-        )
-    if any(why):
-        from grader.cli.grading import decide_again
-
-        student, check = why
-        if nbgrader is not None:
-            raise CourseError(
-                f"pass the student's folder, not --nbgrader: grade {nbgrader}/submitted/{student} --why ..."
-            )
-        asked = Asked(backend, processes)
-        raise typer.Exit(
-            decide_again(paths, to, student, check, isolation, roster, course, asked, as_json=as_json, html=html)
-        )
-    if nbgrader is not None:
-        from grader.cli.grading import grade_nbgrader
-
-        folder, of = nbgrader, [str(p) for p in paths]
-        raise typer.Exit(
-            grade_nbgrader(folder, of, jobs or 0, isolation, again, as_json, remember=not no_store, cluster=cluster)
-        )
-    if to is None:
-        raise CourseError("say where the reports go: --out FOLDER")
-    found = solved_course_at(course, paths)
-    found.select(only or [])  # a wrong name is reported before any work is read
-    if not cluster and not has_reports(to):
-        begin_workers(found, best_tier(isolation))
-    from grader.cli.grading import grade_batch
-
-    raise typer.Exit(
-        grade_batch(
-            found,
-            paths,
-            to,
-            only or [],
-            jobs or 1,
-            isolation,
-            roster,
-            as_json=as_json,
-            dry=dry_run,
-            backend=backend,
-            processes=processes,
-            remember=not no_store,
-            cluster=cluster,
-        )
+    options = GradeOptions(
+        paths=tuple(paths),
+        to=to,
+        jobs=jobs,
+        only=tuple(only or ()),
+        isolation=isolation,
+        nbgrader=nbgrader,
+        again=again,
+        why=why,
+        html=html,
+        dry_run=dry_run,
+        remember=not no_store,
+        roster=roster,
+        backend=backend,
+        processes=processes,
+        cluster=cluster,
+        course=course,
+        as_json=as_json,
     )
+    raise typer.Exit(carry_out(options))
 
 
 def doctor(
@@ -198,6 +154,17 @@ def export(
     else:
         raise CourseError(f"no format {to!r}; there are {', '.join(['csv', 'canvas', *others])}")
     say(f"wrote {path}")
+
+
+def drop(
+    folder: Annotated[Path, typer.Argument(metavar="OUT", help="what grade wrote")],
+    students: Annotated[list[str], typer.Argument(metavar="STUDENT...", help="as reports/STUDENT.json names them")],
+) -> None:
+    """Take students out of OUT: their reports and pages. Grade them again to have them back."""
+    from grader.batch.dropping import drop as take_out
+
+    take_out(folder, students)
+    say(f"took {', '.join(students)} out of {folder}; the next run writes the class page and grades.csv without them")
 
 
 @nbgrader.command("init")

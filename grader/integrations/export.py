@@ -10,7 +10,7 @@ import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from grader.batch.store import report_of
+from grader.batch.opening import names_in, reading
 from grader.common.files import write_atomic
 from grader.common.result import Report
 from grader.course.config import CourseError
@@ -25,18 +25,18 @@ CANVAS_OWN = (*CANVAS, "Root Account", "Integration ID")  # about the student, i
 
 def load(folder: Path) -> list[Report]:
     """The reports that ``grade`` wrote there, by student. Raises CourseError."""
-    paths = sorted((folder / "reports").glob("*.json"))
-    if not paths:
+    with reading(folder) as database:
+        students = database.students()
+        damaged = sorted({*names_in(folder)} - {*students})
+        reports = [found for student in students if (found := database.counting(student)) is not None]
+    if damaged:  # in a folder of an older version, which has no database
+        raise CourseError(
+            f"{folder / 'reports' / damaged[0]}.json is no whole report of {damaged[0]}; grade again to mend it, or move it "
+            "out of that folder"
+        )
+    if not reports:
         raise CourseError(f"no reports in {folder}; write them with: shardlings grade SUBMISSIONS --out {folder}")
-    reports = []
-    for path in paths:
-        report = report_of(folder, path.stem)
-        if report is None:
-            raise CourseError(
-                f"{path} is no whole report of {path.stem}; grade again to mend it, or move it out of that folder"
-            )
-        reports.append(report)
-    return sorted(reports, key=lambda r: r.student)
+    return reports
 
 
 def write_csv(reports: Sequence[Report], path: Path) -> None:

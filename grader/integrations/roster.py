@@ -24,11 +24,18 @@ class Roster:
         header: the columns, as Canvas names them; those of assignments are named "TITLE (NUMBER)".
         rows: a line per student, by column.
         points: the line of points possible, where there is one.
+        data: the file as it was read.
     """
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, data: bytes | None = None) -> None:
+        """Read a roster.
+
+        Args:
+            data: the file's content, if it is known.
+        """
         try:
-            text = path.read_text(encoding="utf-8-sig")
+            self.data = path.read_bytes() if data is None else data
+            text = self.data.decode("utf-8-sig").replace("\r\n", "\n").replace("\r", "\n")
         except (OSError, UnicodeDecodeError) as error:
             raise CourseError(
                 f"the roster {path} cannot be read: {getattr(error, 'strerror', None) or error}"

@@ -13,13 +13,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from grader.batch.adjust import Adjustments
-from grader.batch.changes import FILE, Change, changes_of, history_csv, read_history, with_these
+from grader.batch.changes import FILE, Change, Told, changes_of, history_csv, read_history
+from grader.batch.database import FILE as DATABASE
 from grader.batch.late import Handed
 from grader.batch.overrides import Override
 from grader.batch.store import Folder
 from grader.cli.regrading import sums_text
 from grader.common.result import Report
 from grader.course.config import Config, CourseError
+from tests.batch.test_store import counted
 from tests.reports.example_reports import EVIL, a_class, evil_report, exercise, make_report, mixed, result
 
 BASIS = {"submission": "s", "course": "c", "grader": "g", "versions": "jax 1", "isolation": "none"}
@@ -164,16 +166,17 @@ def test_reports_are_the_same_bytes_where_nothing_changed(checks, time, points) 
         Override(student="ada", check="c3_contracting/check0", points=points, by="B", reason="r")
     ]  # fmt: skip
     with tempfile.TemporaryDirectory() as name:
-        out = Path(name)
+        out, first, found = Path(name), {}, {}
         for _ in range(2):
             with Folder(out, adjust=Adjustments(LATE, hand, times=times)) as folder:
-                folder.keep(drawn("ada", checks))
-                first = {p: p.read_bytes() for p in out.rglob("*") if p.is_file()}
-                folder.settle()
-                folder.tell_changes()
-                folder.replace()
+                counted(folder, drawn("ada", checks))
                 assert folder.changes == []
-        assert {p: p.read_bytes() for p in out.rglob("*") if p.is_file()} == first
+            found = {p: p.read_bytes() for p in out.rglob("*") if p.is_file()}
+            first = first or found
+        assert found.keys() == first.keys()
+        assert {p: d for p, d in found.items() if p.name != DATABASE} == {
+            p: d for p, d in first.items() if p.name != DATABASE
+        }
         later = {"ada": {"03_matmuls": Handed(time + timedelta(days=30), "the file's date")}} if time else {}
         with Folder(out, adjust=Adjustments(LATE, hand, times=later)) as folder:  # the same work, copied: new dates
             folder.settle()
@@ -183,7 +186,8 @@ def test_reports_are_the_same_bytes_where_nothing_changed(checks, time, points) 
 def test_without_policy_and_overrides_a_report_is_what_the_grader_gave(tmp_path: Path) -> None:
     for plain in (*a_class(), mixed()):
         with Folder(tmp_path / "out", adjust=Adjustments(LATE.model_copy(update={"late": None}))) as folder:
-            assert folder.keep(plain) == plain
+            counted(folder, plain)
+            assert folder.database.counting(plain.student) == plain
             assert (tmp_path / "out" / "reports" / f"{plain.student}.json").read_text() == plain.dumps()
 
 
@@ -193,21 +197,26 @@ CHANGES = [Change("=ada", "c3/value", 2, 0, 2, f"-why {EVIL}"), Change("=ada", "
 
 
 def test_a_history_is_read_as_it_was_written_and_no_cell_is_a_formula(tmp_path: Path) -> None:
-    text = history_csv(with_these([], CHANGES, "2026"))
+    text = history_csv(Told(1, "2026", change) for change in CHANGES)
     (tmp_path / FILE).write_text(text)
     assert not [
         cell for line in csv.reader(io.StringIO(text)) for cell in line if cell[:1] in "=+-@" and cell[1:2].isalpha()
     ]
-    again = read_history(tmp_path)
-    assert history_csv(again) == text
-    assert [told.regrade for told in with_these(again, [Change("bo", "score", 1, 0, 2, "w")], "2027")] == [1, 1, 2]
+    assert history_csv(read_history(tmp_path)) == text
 
 
-def test_what_a_killed_regrade_told_is_not_told_twice_and_never_lost(tmp_path: Path) -> None:
-    told = with_these([], CHANGES, "2026")
-    assert with_these(told, CHANGES[1:], "2027") == told
-    back = with_these(told, [Change("=ada", "score", 0, 2, 2, "why")], "2027")
-    assert len(with_these(back, CHANGES, "2028")) == 5
+def test_an_older_history_goes_on(tmp_path: Path) -> None:
+    """Regrades are counted on from the last one in ``changes.csv``, and its lines stay as they are."""
+    before = history_csv(Told(1, "2026", change) for change in CHANGES)
+    (tmp_path / "reports").mkdir()
+    (tmp_path / FILE).write_text(before)
+    (tmp_path / "reports" / "alice.json").write_text(one(PASSED).dumps())
+    with Folder(tmp_path, when="2027") as folder:
+        counted(folder, one(FAILED, basis=BASIS | {"submission": "t"}))
+        assert folder.taken.reports == 1 and folder.taken.changes == 2
+    after = (tmp_path / FILE).read_text()
+    assert after.startswith(before)
+    assert [line.split(",")[:3] for line in after.removeprefix(before).splitlines()] == [["2", "2027", "alice"]] * 2
 
 
 @pytest.mark.parametrize(
@@ -224,27 +233,23 @@ def test_a_damaged_history_stops_the_regrade(text: str, tmp_path: Path) -> None:
 
 def test_a_folder_that_is_not_to_be_written_is_not_even_made(tmp_path: Path) -> None:
     with Folder(tmp_path / "out", dry=True) as folder:
-        folder.stage(mixed())
-        folder.settle()
+        assert counted(folder, mixed()) == [], "a copy is rolled back"
         assert [r.student for r in folder.reports()] == ["alice"]
-        folder.tell_changes()
-        folder.replace()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_a_report_that_cannot_be_read_is_named_since_its_change_is_not_known(tmp_path: Path) -> None:
     with Folder(tmp_path) as folder:
         (tmp_path / "reports" / "alice.json").write_text('{"schema_version": 99}')
-        folder.stage(mixed())
+        folder.keep(mixed())
         assert folder.unread == ["alice"]
 
 
 def test_hostile_text_does_no_harm_on_the_page_of_changes(tmp_path: Path) -> None:
     evil = evil_report().model_copy(update={"student": "eve"})
     with Folder(tmp_path, when="2026-11-22") as folder:
-        folder.keep(evil)
-        folder.stage(evil.model_copy(update={"exercises": []}))
-        folder.settle()
-        folder.tell_changes()
+        counted(folder, evil)
+    with Folder(tmp_path, when="2026-11-22") as folder:
+        counted(folder, evil.model_copy(update={"exercises": []}))
     page = (tmp_path / "changes.html").read_text()
     assert "<script>" not in page and "eve" in page and "For staff only" in page

@@ -16,6 +16,7 @@ from grader.course.config import CourseError
 from grader.course.finding import find_course
 from grader.course.loading import Course
 from grader.intake.submission import Chunk, Source, Submission, Unreadable
+from grader.reports.summary import summarise
 from tests.made_up import made_up
 
 
@@ -24,6 +25,15 @@ def a_report(student: str, fingerprint: str = "f") -> Report:
         student=student, course="c", versions={}, isolation="none", backend="cpu", fingerprint=fingerprint,
         points=0, earned=0, pending=0, exercises=[],
     )  # fmt: skip
+
+
+def counted(folder: Folder, *graded: Report) -> list[Report]:
+    """End a run in which these reports were made; all that count."""
+    for report in graded:
+        folder.keep(report)
+    folder.settle()
+    folder.finish(summarise(folder.reports()))
+    return list(folder.each())
 
 
 def test_a_report_is_kept_while_its_fingerprint_fits(tmp_path: Path) -> None:
@@ -53,16 +63,18 @@ def test_a_report_that_waits_for_better_luck_is_made_anew(tmp_path: Path) -> Non
 
 
 @pytest.mark.parametrize("damage", ["", "{", '{"schema_version": 2}', "null"])
-def test_a_damaged_report_is_made_anew(tmp_path: Path, damage: str) -> None:
+def test_a_damaged_report_of_an_older_version_is_made_anew(tmp_path: Path, damage: str) -> None:
+    (tmp_path / "reports").mkdir()
+    (tmp_path / "reports" / "ada.json").write_text(damage)
     with Folder(tmp_path) as folder:
-        folder.keep(a_report("ada"))
-        (tmp_path / "reports" / "ada.json").write_text(damage)
         assert folder.kept("ada", "f", ["e"]) is None
+        folder.settle()
+        assert folder.uncounted == ["ada.json"]
 
 
 def test_pages_for_students_and_staff_are_written(tmp_path: Path) -> None:
     with Folder(tmp_path) as folder:
-        folder.keep(a_report("ada"))
+        counted(folder, a_report("ada"))
     assert (tmp_path / "ada.html").is_file() and (tmp_path / "students" / "ada.html").is_file()
 
 
@@ -74,7 +86,7 @@ def test_a_second_grader_on_one_folder_is_refused(tmp_path: Path) -> None:
 def test_the_folder_of_another_course_is_refused(tmp_path: Path) -> None:
     course = made_up(tmp_path / "course")
     with Folder(tmp_path / "out", course) as folder:
-        folder.keep(part_of("ada", course, "x1_gather").model_copy(update={"course": "older"}))
+        counted(folder, part_of("ada", course, "x1_gather").model_copy(update={"course": "older"}))
         with pytest.raises(CourseError, match=r"holds the grades of 'older', not of 'c'; choose another --out"):
             folder.keep(part_of("ada", course))
 
@@ -102,16 +114,19 @@ def two(tmp_path: Path) -> Course:
 
 def test_modules_add_up_in_one_folder(tmp_path: Path, two: Course) -> None:
     with Folder(tmp_path / "out", two) as folder:
-        folder.keep(part_of("ada", two, "y1_more", fingerprint="of 02"))
-        folder.keep(part_of("bob", two, "y1_more", fingerprint="of 02"))
+        of_02 = [part_of(student, two, "y1_more", fingerprint="of 02") for student in ("ada", "bob")]
+        counted(folder, *of_02)
+    with Folder(tmp_path / "out", two) as folder:
         whole = folder.keep(part_of("ada", two, "x1_gather", fingerprint="of 01"))
         assert [e.exercise for e in whole.exercises] == ["x1_gather", "y1_more"]
         assert (whole.points, whole.earned) == (4, 2)
+        assert counted(folder) == [whole, of_02[1]]  # bob was not in these folders, and stays
+    with Folder(tmp_path / "out", two) as folder:
         assert folder.kept("ada", "of 01", ["x1_gather"]) == whole  # resumed, it is not graded again
         assert folder.kept("ada", "of 02", ["x1_gather"]) is None
-        assert [r.student for r in folder.reports()] == ["ada", "bob"]  # bob was not in these folders, and stays
         better = folder.keep(part_of("ada", two, "x1_gather", fingerprint="of 01, again", earned=2))
         assert (better.points, better.earned) == (4, 3)
+        counted(folder)
         assert folder.kept("ada", "of 01", ["x1_gather"]) is None
 
 
@@ -128,12 +143,10 @@ def test_what_is_a_bonus_is_what_the_course_says_now(tmp_path: Path, two: Course
     for student in ("ada", "bob"):
         old = part_of(student, course, "y1_more").model_copy(update={"points": 0.0})
         with Folder(tmp_path) as folder:
-            folder.keep(old)
+            counted(folder, old)
     with Folder(tmp_path, course) as folder:
-        folder.stage(part_of("ada", course, "x1_gather", fingerprint="of 01"))
-        folder.settle()
+        counted(folder, part_of("ada", course, "x1_gather", fingerprint="of 01"))
         assert folder.changes == []  # no score is another: what was not said is said now
-        folder.replace()
         settled = {r.student: r for r in folder.each()}
         totals = {s: (r.points, r.earned, r.bonus) for s, r in settled.items()}
         assert totals == {"ada": (2, 2, 1), "bob": (0, 1, 1)}
@@ -165,12 +178,13 @@ def test_titles_on_the_class_page_are_those_of_each_report(tmp_path: Path, two: 
         for student in ("ada", "bob"):
             part = part_of(student, two, "x1_gather").exercises[0].model_copy(update={"title": f"as {student} had it"})
             folder.keep(a_report(student).model_copy(update={"exercises": [part]}))
+        counted(folder)
         assert [e.title for r in folder.reports() for e in r.exercises] == ["as ada had it", "as bob had it"]
 
 
 def test_a_dry_run_knows_what_is_on_file_from_the_start(tmp_path: Path) -> None:
     with Folder(tmp_path) as folder:
-        folder.keep(a_report("ada"))
+        counted(folder, a_report("ada"))
     with Folder(tmp_path, dry=True) as folder:
         assert list(folder.each()) == [a_report("ada")]
         assert [r.student for r in folder.reports()] == ["ada"]
@@ -178,7 +192,7 @@ def test_a_dry_run_knows_what_is_on_file_from_the_start(tmp_path: Path) -> None:
 
 def test_what_was_graded_with_other_versions_says_so(tmp_path: Path, two: Course) -> None:
     with Folder(tmp_path / "out", two) as folder:
-        folder.keep(part_of("ada", two, "y1_more").model_copy(update={"versions": {"jax": "0.1"}}))
+        counted(folder, part_of("ada", two, "y1_more").model_copy(update={"versions": {"jax": "0.1"}}))
         whole = folder.keep(part_of("ada", two, "x1_gather").model_copy(update={"versions": {"jax": "0.2"}}))
     assert whole.notes == ["02_more: graded before, with jax 0.1"]
 

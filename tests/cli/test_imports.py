@@ -12,8 +12,11 @@ from typing import Any
 import pytest
 
 from grader import wing
+from grader.batch.store import Folder
 from grader.cli import COMMANDS, MISTAKES, app, grading, is_mistake
+from grader.cli.grade_options import GradeOptions
 from grader.cli.grading import grade_batch
+from grader.common.result import Report
 from grader.course import exercises
 from grader.course.config import CourseError
 from grader.course.finding import find_course
@@ -76,12 +79,18 @@ def test_before_the_first_report_only_what_is_graded_is_loaded(monkeypatch: pyte
     monkeypatch.setattr(
         exercises, "load_exercise", lambda path, name, *rest: loaded.append(name) or load(path, name, *rest)
     )
-    monkeypatch.setattr(grading.store, "grade_batch", lambda *_: when_graded.extend(loaded) or ([], {}))
+
+    def graded(grader: object, folder: Folder, *_: object) -> tuple[list[Report], dict[str, Exception]]:
+        when_graded.extend(loaded)
+        folder.settle()
+        return [], {}
+
+    monkeypatch.setattr(grading.store, "grade_batch", graded)
     course = find_course(ROOT)
     submission = ROOT / "examples" / "submissions" / "ada"
-    code = grade_batch(
-        course, [submission], tmp_path / "out", ["03_matmuls"], 1, "none", None, as_json=True, remember=False
+    options = GradeOptions(
+        (submission,), tmp_path / "out", only=("03_matmuls",), isolation="none", as_json=True, remember=False
     )
-    assert code == 0
+    assert grade_batch(course, options) == 0
     assert set(when_graded) == set(course.module("03_matmuls").exercises)
     assert set(loaded) == set(course.module_of)  # whether the others can be used is told in the end

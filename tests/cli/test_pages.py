@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -21,7 +23,8 @@ def graded(tmp_path: Path) -> Path:
     with store.Folder(tmp_path) as folder:
         for report in a_class():
             folder.keep(report)
-        folder.finish(a_class(), summarise(a_class(), not_graded={"zed": "zed.rar is no zip"}))
+        folder.settle()
+        folder.finish(summarise(a_class(), not_graded={"zed": "zed.rar is no zip"}))
     return tmp_path
 
 
@@ -34,12 +37,16 @@ def texts(folder: Path) -> dict[str, str]:
 
 
 def test_pages_are_written_anew_as_they_were(graded: Path) -> None:
-    before = texts(graded) | texts(graded / "students")
-    for path in (*graded.glob("*.html"), *graded.glob("students/*.html")):
+    def files() -> dict[Path, bytes]:
+        left_out = (".lock", "grades.sqlite")
+        return {path: path.read_bytes() for path in graded.rglob("*") if path.is_file() and path.name not in left_out}
+
+    before = files()
+    for path in before:
         path.unlink()
     done = run(graded)
     assert done.exit_code == 0 and "4 students' pages" in done.stdout
-    assert texts(graded) | texts(graded / "students") == before
+    assert files() == before
 
 
 def test_without_names_the_pages_say_nobodys_and_are_the_same_each_time(graded: Path) -> None:
@@ -67,6 +74,8 @@ def test_a_folder_with_names_takes_no_pages_without(graded: Path) -> None:
 def test_a_damaged_table_or_summary_is_one_line(graded: Path) -> None:
     (graded / NAMES).write_text("[]")
     assert f"{NAMES} is damaged" in str(run(graded, "--anonymous").exception)
-    (graded / "summary.json").write_text("{}")
-    assert "of another version; run shardlings grade again" in str(run(graded).exception)
+    with contextlib.closing(sqlite3.connect(graded / "grades.sqlite")) as connection:
+        connection.execute("DELETE FROM run")
+        connection.commit()
+    assert "has no summary of this version; run shardlings grade again" in str(run(graded).exception)
     assert "no reports in" in str(run(graded / "students").exception)

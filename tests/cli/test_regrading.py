@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from grader.cli.regrading import Rosters, names_on_file, of_the_class
+from grader.batch.store import Folder
+from grader.cli.regrading import Rosters, keep_roster, kept_roster, names_on_file, of_the_class
 from grader.integrations.roster import Roster
 from tests.commands import GOOD, ROOT, one_line, shardlings
 from tests.reports.example_reports import exercise, make_report, result
@@ -68,10 +69,17 @@ def test_a_term(term: Path) -> None:
     assert grades(term)["bob"]["earned"] == "0.8" and "set by hand by Tom: oral exam" in grades(term)["bob"]["remarks"]
     assert (term / "out" / "changes.html").is_file()
     shutil.copy(term / "out" / "reports" / "eve.json", term / "out" / "reports" / "eve-old.json")
+    (term / "out" / "roster.csv").unlink()
+    (term / "out" / "reports" / "eve.json").unlink()
     again = shardlings(*GRADE, cwd=term)
-    assert "what changes" not in again.stdout
+    assert "what changes" not in again.stdout, "the roster is known without its file"
+    assert (term / "out" / "roster.csv").read_bytes() == (term / "roster.csv").read_bytes()
+    assert (term / "out" / "reports" / "eve.json").is_file()
     assert "so it counts for nobody: eve-old.json in out/reports; grade that student again, or move" in again.stderr
     (term / "out" / "reports" / "eve-old.json").unlink()
+
+    assert shardlings("drop", "out", "bob", cwd=term).stdout.startswith("took bob out of out; the next run writes")
+    assert not (term / "out" / "reports" / "bob.json").exists() and not (term / "out" / "bob.html").exists()
 
     page = shardlings(*GRADE, "--why", "Ada", "local_value", "--html", "why.html", cwd=term)
     assert page.returncode == 0, page.stderr
@@ -90,6 +98,24 @@ def test_what_cannot_be_carried_out_is_one_line(term: Path) -> None:
     assert "late.percent_a_day: no such field; did you mean 'percent_per_day'?" in one_line(
         shardlings(*GRADE, cwd=term)
     )
+
+
+def test_a_roster_that_the_staff_edits_in_the_folder_holds(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("id,extension\nada,1d\n")
+    out = tmp_path / "out"
+    with Folder(out) as folder:
+        keep_roster(folder, Roster(tmp_path / "mine.csv"))
+    (out / "roster.csv").write_text("id,extension\nada,2d\n")
+    edited = kept_roster(out)
+    assert edited is not None and edited.extensions([])("ada")["*"].days == 2
+    with Folder(out) as folder:
+        keep_roster(folder, edited)
+    (out / "roster.csv").unlink()
+    kept = kept_roster(out)
+    assert kept is not None and kept.extensions([])("ada")["*"].days == 2
+    with Folder(out, dry=True) as folder:
+        keep_roster(folder, Roster(tmp_path / "mine.csv"))
+    assert not (out / "roster.csv").exists()
 
 
 def test_a_name_in_another_case_is_the_same_student_also_in_the_first_run(tmp_path: Path) -> None:

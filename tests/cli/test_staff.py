@@ -21,11 +21,11 @@ def test_doctor_tells_devices_and_isolation() -> None:
 
 
 def test_without_j_an_nbgrader_folder_says_how_many_at_a_time(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    asked: list[int] = []
-    monkeypatch.setattr(grading, "grade_nbgrader", lambda folder, names, jobs, *rest, **more: asked.append(jobs) or 0)
+    asked: list[int | None] = []
+    monkeypatch.setattr(grading, "grade_nbgrader", lambda options: asked.append(options.jobs) or 0)
     for more in ([], ["-j", "3"]):
         CliRunner().invoke(cli.app, ["grade", "--nbgrader", str(tmp_path), "m", *more])
-    assert asked == [0, 3]  # 0: as nbgrader_config.py says
+    assert asked == [None, 3]  # None: as nbgrader_config.py says
 
 
 def test_a_leaderboard_names_nobody_but_beside_it(tmp_path: Path) -> None:

@@ -1,0 +1,243 @@
+"""``OUT/grades.sqlite``: the one record of a course's grades. Every other file of the folder is written from it.
+
+Tables:
+    report   one row for each student: the report as the grader made it, and as it counts if that differs
+    made     reports that were made and do not count yet; a run that ends moves them into ``report``
+    change   the history of changed scores
+    run      runs that ended and changed something: time, summary, integrity, students without a report
+    roster   the roster that was named last
+
+The database uses SQLite's rollback journal, which works on network disks and keeps everything in one file. A process that is
+killed leaves at most a journal beside it, and the next one that opens the database rolls back.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from grader.common.result import Report
+from grader.course.config import CourseError
+
+FILE = "grades.sqlite"
+SCHEMA = 1
+APPLICATION = 0x53484152  # "SHAR"
+PATIENCE = 60.0
+"""Seconds to wait for another program that reads or writes the database."""
+
+_TABLES = (
+    "CREATE TABLE report (student TEXT PRIMARY KEY, graded BLOB NOT NULL, counts BLOB)",
+    "CREATE TABLE made (student TEXT PRIMARY KEY, graded BLOB NOT NULL)",
+    "CREATE TABLE change (id INTEGER PRIMARY KEY, regrade INTEGER NOT NULL, time TEXT NOT NULL, student TEXT NOT NULL, "
+    "what TEXT NOT NULL, before REAL NOT NULL, after REAL NOT NULL, most REAL NOT NULL, why TEXT NOT NULL)",
+    "CREATE TABLE run (id INTEGER PRIMARY KEY, time TEXT NOT NULL, summary TEXT NOT NULL, integrity TEXT NOT NULL, "
+    "absent TEXT NOT NULL)",
+    "CREATE TABLE roster (id INTEGER PRIMARY KEY CHECK (id = 1), file BLOB NOT NULL)",
+    f"PRAGMA application_id = {APPLICATION}",
+    f"PRAGMA user_version = {SCHEMA}",
+)
+
+
+class CannotWrite(CourseError):
+    """The output folder takes no more; everything that was written before is whole."""
+
+
+@contextmanager
+def resumable() -> Iterator[None]:
+    """Raises CannotWrite for a full disk and other errors of the machine, with what to do."""
+    try:
+        yield
+    except OSError as error:
+        raise CannotWrite(f"cannot write {error.filename}: {error.strerror}; {GO_ON}") from error
+
+
+GO_ON = "mend that and run the same command again: what is graded is kept"
+_DAMAGED = "write it back from a copy, or move it away: then the files in reports/ are read in its place"
+_SAID = {
+    "SQLITE_FULL": "No space left on device",
+    "SQLITE_READONLY": "it may not be written",
+    "SQLITE_CANTOPEN": "it cannot be opened",
+    "SQLITE_IOERR": "the disk failed, or a quota is used up",
+}
+
+
+@contextmanager
+def _sqlite(path: Path) -> Iterator[None]:
+    """Raises CourseError for errors of SQLite, in one line."""
+    try:
+        yield
+    except sqlite3.Error as error:
+        name = getattr(error, "sqlite_errorname", "")
+        if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            raise CourseError(f"another program holds {path}; wait for it and run the same command again") from error
+        if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
+            raise CourseError(f"{path} is damaged, or no database of grades; {_DAMAGED}") from error
+        for kind, said in _SAID.items():
+            if name.startswith(kind):
+                raise CannotWrite(f"cannot write {path}: {said}; {GO_ON}") from error
+        raise
+
+
+class Database:
+    """The grades of one folder. One thread uses it."""
+
+    def __init__(self, path: Path, import_into: Callable[[Database], None] | None = None) -> None:
+        """Open the database, or make it.
+
+        Args:
+            path: the file.
+            import_into: fills a database that was just made. It is made and filled in one transaction.
+        """
+        self.path = path
+        with _sqlite(path):
+            self._connection = sqlite3.connect(
+                f"file:{quote(str(path.absolute()))}?mode=rwc", uri=True, isolation_level=None, timeout=PATIENCE
+            )
+        try:
+            self._prepare(import_into)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        self._connection.close()
+
+    def _prepare(self, import_into: Callable[[Database], None] | None) -> None:
+        version = self._one("PRAGMA user_version")[0]
+        if version > SCHEMA:
+            raise CourseError(
+                f"{self.path} was written by a newer shardlings (schema {version}, and this one reads {SCHEMA}); "
+                "install that version"
+            )
+        if version == SCHEMA and self._one("PRAGMA application_id")[0] == APPLICATION:
+            return
+        if version or self._one("SELECT count(*) FROM sqlite_schema")[0]:
+            raise CourseError(f"{self.path} is damaged, or no database of grades; {_DAMAGED}")
+        with self.transaction():
+            for table in _TABLES:
+                self._do(table)
+            if import_into is not None:
+                import_into(self)
+
+    def _do(self, text: str, *values: Any) -> sqlite3.Cursor:
+        with _sqlite(self.path):
+            return self._connection.execute(text, values)
+
+    def _one(self, text: str, *values: Any) -> Any:
+        with _sqlite(self.path):
+            return self._connection.execute(text, values).fetchone()
+
+    def _all(self, text: str, *values: Any) -> list[Any]:
+        with _sqlite(self.path):
+            return self._connection.execute(text, values).fetchall()
+
+    # -- transactions
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """All or nothing."""
+        self.begin()
+        try:
+            yield
+        except BaseException:
+            self.roll_back()
+            raise
+        self.commit()
+
+    def begin(self) -> None:
+        self._do("BEGIN IMMEDIATE")
+
+    def commit(self) -> None:
+        try:
+            self._do("COMMIT")
+        except BaseException:
+            self.roll_back()
+            raise
+
+    def roll_back(self) -> None:
+        if self._connection.in_transaction:
+            self._connection.rollback()
+
+    # -- reports
+
+    def students(self) -> list[str]:
+        """Students whose report counts, in order."""
+        return [student for (student,) in self._all("SELECT student FROM report ORDER BY student")]
+
+    def counting(self, student: str) -> Report | None:
+        """The report that counts."""
+        row = self._one("SELECT coalesce(counts, graded) FROM report WHERE student = ?", student)
+        return _unpacked(row[0]) if row else None
+
+    def text(self, student: str) -> str:
+        """The JSON of the report that counts, as ``reports/STUDENT.json`` holds it."""
+        (data,) = self._one("SELECT coalesce(counts, graded) FROM report WHERE student = ?", student)
+        return zlib.decompress(data).decode()
+
+    def graded(self, student: str) -> Report | None:
+        """The report that counts, as the grader made it."""
+        row = self._one("SELECT graded FROM report WHERE student = ?", student)
+        return _unpacked(row[0]) if row else None
+
+    def made(self, student: str) -> Report | None:
+        """The report that was made and does not count yet."""
+        row = self._one("SELECT graded FROM made WHERE student = ?", student)
+        return _unpacked(row[0]) if row else None
+
+    def make(self, graded: Report) -> None:
+        """Keep a report that was made. It is on the disk when this returns."""
+        self._do("INSERT OR REPLACE INTO made VALUES (?, ?)", graded.student, _packed(graded))
+
+    def forget_made(self, student: str) -> None:
+        self._do("DELETE FROM made WHERE student = ?", student)
+
+    def count(self, graded: Report, counts: Report) -> bool:
+        """Have a report count; returns whether the row differs from the one before."""
+        packed = _packed(graded)
+        other = _packed(counts) if counts is not graded else packed
+        row = (packed, None if other == packed else other)
+        if self._one("SELECT graded, counts FROM report WHERE student = ?", graded.student) == row:
+            return False
+        self._do("INSERT OR REPLACE INTO report VALUES (?, ?, ?)", graded.student, *row)
+        return True
+
+    def drop(self, student: str) -> None:
+        self._do("DELETE FROM report WHERE student = ?", student)
+        self.forget_made(student)
+
+    # -- changes, runs, the roster
+
+    def history(self) -> list[tuple[Any, ...]]:
+        """Rows (regrade, time, student, what, before, after, of, why), oldest first."""
+        return self._all("SELECT regrade, time, student, what, before, after, most, why FROM change ORDER BY id")
+
+    def add_change(self, *row: Any) -> None:
+        self._do("INSERT INTO change VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?)", *row)
+
+    def last_run(self) -> tuple[str, str, str] | None:
+        """Summary, integrity and students without a report, as JSON; None before the first run ended."""
+        return self._one("SELECT summary, integrity, absent FROM run ORDER BY id DESC LIMIT 1")
+
+    def add_run(self, time: str, summary: str, integrity: str, absent: str) -> None:
+        self._do("INSERT INTO run VALUES (NULL, ?, ?, ?, ?)", time, summary, integrity, absent)
+
+    def roster(self) -> bytes | None:
+        """The file that was named last."""
+        row = self._one("SELECT file FROM roster")
+        return row[0] if row else None
+
+    def keep_roster(self, file: bytes) -> None:
+        self._do("INSERT OR REPLACE INTO roster VALUES (1, ?)", file)
+
+
+def _packed(report: Report) -> bytes:
+    return zlib.compress(report.dumps().encode(), 1)
+
+
+def _unpacked(data: bytes) -> Report:
+    return Report.loads(zlib.decompress(data).decode())

@@ -1,0 +1,27 @@
+"""Take students out of a folder of reports."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from grader.batch.opening import has_database
+from grader.batch.store import Folder
+from grader.batch.written import remove_files
+from grader.common.text import a_few
+from grader.course.config import CourseError
+
+
+def drop(path: Path, students: Sequence[str]) -> None:
+    """Delete their reports from the database and then their files. Raises CourseError for an unknown student."""
+    if not has_database(path) and not (path / "reports").is_dir():
+        raise CourseError(f"no reports in {path}")
+    with Folder(path) as folder:
+        known = folder.database.students()
+        if unknown := [student for student in students if student not in known]:
+            raise CourseError(f"no report of {a_few(unknown)} in {path}")
+        with folder.database.transaction():
+            for student in students:
+                folder.database.drop(student)
+        for student in students:
+            remove_files(path, student)

@@ -1,0 +1,152 @@
+"""Open the database of a folder of reports: to write, to read, or as a copy. A folder of an older version is taken over once."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from pathlib import Path
+
+from pydantic import ValidationError
+
+from grader.batch.changes import read_history
+from grader.batch.database import FILE, CannotWrite, Database
+from grader.batch.overrides import as_graded
+from grader.common.result import Report
+from grader.course.config import CourseError
+from grader.reports.summary import Summary
+from grader.reports.tables import NOTHING
+
+ROSTER = "roster.csv"
+
+
+@dataclass
+class TakenOver:
+    """Files of an older version that a new database was filled from; ``reports`` is 0 for a new folder."""
+
+    reports: int = 0
+    changes: int = 0
+
+    def text(self, folder: Path) -> str:
+        """One line for the staff; empty for a new folder."""
+        if not self.reports:
+            return ""
+        found = f"{self.reports} reports and {self.changes} lines of changes.csv"
+        return f"{folder} is of an older version: {found} were copied into {folder / FILE}, which counts from now on"
+
+
+def take_over(database: Database, folder: Path) -> TakenOver:
+    """Fill a new database from the files of an older version. Raises CourseError for a damaged history of changes."""
+    found = TakenOver()
+    for path in sorted((folder / "reports").glob("*.json")):
+        report = report_in(path)
+        if report is not None:
+            database.count(as_graded(report), report)
+            found.reports += 1
+    for told in read_history(folder):
+        database.add_change(told.regrade, told.when, *astuple(told.change))
+        found.changes += 1
+    roster = folder / ROSTER
+    if roster.is_file():
+        database.keep_roster(roster.read_bytes())
+    if found.reports:
+        _take_over_run(database, folder)
+    return found
+
+
+def _take_over_run(database: Database, folder: Path) -> None:
+    """What the last run wrote of the class, unless another version wrote it."""
+    try:
+        summary = (folder / "summary.json").read_text(encoding="utf-8")
+        Summary.model_validate_json(summary)
+        integrity = (folder / "integrity.json").read_text(encoding="utf-8")
+        with open(folder / "grades.csv", encoding="utf-8", newline="") as file:
+            absent = [row["student"].removeprefix("'") for row in csv.DictReader(file) if row["remarks"] == NOTHING]
+    except (OSError, UnicodeDecodeError, ValidationError, KeyError, csv.Error):
+        return
+    database.add_run("", summary, integrity, json.dumps(absent))
+
+
+def report_in(path: Path) -> Report | None:
+    """The report in a file; None for a file that is no whole report of the student whose name it has."""
+    try:
+        found = Report.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, ValidationError):
+        return None
+    return found if found.student == path.stem else None
+
+
+def has_database(folder: Path) -> bool:
+    """Whether there is one with anything in it; a process that is killed early leaves an empty file."""
+    path = folder / FILE
+    return path.is_file() and path.stat().st_size > 0
+
+
+@contextmanager
+def copied(folder: Path) -> Iterator[tuple[Database, TakenOver]]:
+    """A copy of the folder's database, in a temporary folder: nothing is written to ``folder``."""
+    taken = TakenOver()
+
+    def fill(made: Database) -> None:
+        nonlocal taken
+        taken = take_over(made, folder)
+
+    with tempfile.TemporaryDirectory(prefix="shardlings-") as place:
+        _copy(folder, Path(place))
+        database = Database(Path(place) / FILE, fill)
+        try:
+            yield database, taken
+        finally:
+            database.close()
+
+
+def _copy(folder: Path, place: Path) -> None:
+    try:
+        with _shared(folder):
+            for name in (FILE, f"{FILE}-journal"):  # a killed process leaves the journal, and the copy rolls back
+                if (folder / name).exists():
+                    shutil.copyfile(folder / name, place / name)
+    except OSError as error:
+        raise CannotWrite(f"cannot copy {folder / FILE} to {place}: {error.strerror}") from error
+
+
+@contextmanager
+def _shared(folder: Path) -> Iterator[None]:
+    """Keeps graders out meanwhile. Raises CourseError while one writes: half of a transaction cannot be copied."""
+    import fcntl
+
+    if not (folder / ".lock").exists():
+        yield
+        return
+    with open(folder / ".lock") as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise CourseError(f"a grader is writing to {folder}; wait for it") from None
+        yield
+
+
+@contextmanager
+def reading(folder: Path) -> Iterator[Database]:
+    """The folder's database, to read it; of a folder of an older version, one that is made for the moment."""
+    if not has_database(folder):
+        with copied(folder) as (database, _):
+            yield database
+        return
+    database = Database(folder / FILE)
+    try:
+        yield database
+    finally:
+        database.close()
+
+
+def names_in(folder: Path) -> list[str]:
+    """The students whose reports are in a folder, which may not exist."""
+    if not has_database(folder):
+        return sorted(path.stem for path in (folder / "reports").glob("*.json"))
+    with reading(folder) as database:
+        return database.students()

@@ -1,0 +1,97 @@
+"""The files of a folder of reports. All are written from the database, and can be written again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from grader.batch.changes import FILE as CHANGES
+from grader.batch.changes import Told, history_csv
+from grader.batch.database import Database, resumable
+from grader.batch.opening import ROSTER, report_in
+from grader.common.files import write_atomic
+from grader.common.result import Report
+from grader.course.config import CourseError
+from grader.reports.pages import page_name, render, render_html, summary_html
+from grader.reports.summary import Summary
+from grader.reports.tables import write_grades_csv
+from grader.reports.wording import Audience
+
+AUDIENCES: tuple[Audience, ...] = ("student", "staff")
+
+
+def write_files(folder: Path, database: Database, reports: Sequence[Report], *, anew: bool = False) -> None:
+    """Write all files of a folder.
+
+    Args:
+        reports: everybody's, as the class page needs them.
+        anew: also the pages that are as they should be.
+    """
+    found = database.last_run()
+    if found is None:
+        raise CourseError(f"{folder} has no summary of this version; run shardlings grade again")
+    summary, integrity, absent = found
+    with resumable():
+        for name in ("reports", "students"):
+            (folder / name).mkdir(exist_ok=True)
+        for student in database.students():
+            _write_student(folder, student, database.text(student), anew)
+        _write_history(folder, database)
+        if (roster := database.roster()) is not None:
+            _write_if_other(folder / ROSTER, roster)
+        write_atomic(folder / "integrity.json", integrity)
+        write_grades_csv(reports, folder / "grades.csv", json.loads(absent))
+        write_atomic(folder / "summary.json", summary)
+        write_atomic(folder / "index.html", summary_html(Summary.model_validate_json(summary), reports))
+
+
+def _write_student(folder: Path, student: str, text: str, anew: bool) -> None:
+    """Write the pages first and the report last: a report that is as it should be has its pages."""
+    path, pages = folder / "reports" / f"{student}.json", pages_of(folder, student)
+    current = path.is_file() and path.read_bytes() == text.encode()
+    whole = all(page.is_file() and page.stat().st_size for page in pages)
+    if not (current and whole) or anew:
+        report = Report.loads(text)
+        old = None if current or anew or not whole else report_in(path)
+        if old is None or not shows_the_same(report, old):
+            for page, audience in zip(pages, AUDIENCES, strict=True):
+                write_atomic(page, render_html(report, audience=audience), lasting=False)
+    if not current:
+        write_atomic(path, text, lasting=False)
+
+
+def _write_history(folder: Path, database: Database) -> None:
+    history = [Told.of(row) for row in database.history()]
+    if history:
+        _write_if_other(folder / CHANGES, history_csv(history).encode())
+        write_atomic(folder / "changes.html", render("changes.html.j2", history=history))
+
+
+def _write_if_other(path: Path, data: bytes) -> None:
+    if not path.is_file() or path.read_bytes() != data:
+        write_atomic(path, data)
+
+
+def pages_of(folder: Path, student: str) -> tuple[Path, Path]:
+    """The student's page, and the staff's."""
+    page = page_name(student)
+    return folder / "students" / page, folder / page
+
+
+def remove_files(folder: Path, student: str) -> None:
+    """Delete the report and the pages of a student who was taken out."""
+    with resumable():
+        for path in (*pages_of(folder, student), folder / "reports" / f"{student}.json"):
+            path.unlink(missing_ok=True)
+
+
+def shows_the_same(report: Report, other: Report) -> bool:
+    """Whether the pages of both are the same."""
+
+    def shown(of: Report) -> Report:
+        drawn_by = [{"grader": e.basis.get("grader", "")} for e in of.exercises]
+        exercises = [e.model_copy(update={"basis": b}) for e, b in zip(of.exercises, drawn_by, strict=True)]
+        return of.model_copy(update={"fingerprint": "", "exercises": exercises})
+
+    return all(e.basis for e in report.exercises) and shown(report).dumps() == shown(other).dumps()

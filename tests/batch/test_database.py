@@ -1,0 +1,302 @@
+"""The database of a folder of reports: killed at any moment, damaged, newer, full, or of an older version."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import signal
+import sqlite3
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from grader.batch import written
+from grader.batch.adjust import Adjustments
+from grader.batch.database import FILE, Database
+from grader.batch.dropping import drop
+from grader.batch.opening import names_in, reading
+from grader.batch.overrides import Override
+from grader.batch.store import CannotWrite, Folder, on_file
+from grader.common.result import Report
+from grader.course.config import CourseError
+from grader.reports.summary import summarise
+from tests.batch.test_store import counted
+from tests.reports.example_reports import a_class, exercise, make_report, result
+
+BY_HAND = [Override(student="ann", check="c3_contracting/v", points=1, by="Bo", reason="asked")]
+BEFORE = [make_report(exercise([result("v", points=2)]), student=student, fingerprint="1") for student in "abcd"]
+AFTER = [
+    make_report(exercise([result("v", "failed", points=2)]), student=student, fingerprint="2")
+    for student in ("ann", "b", "c", "e")
+]
+
+
+def grade(out: Path, reports: list[Report] | None = None, step: Callable[[], object] = lambda: None) -> None:
+    """What a run does with a folder, without grading: reports that are still valid are not made again."""
+    with Folder(out, adjust=Adjustments(overrides=BY_HAND), when="2026") as folder:
+        for report in AFTER if reports is None else reports:
+            step()
+            if folder.kept(report.student, report.fingerprint, ["c3_contracting"]) is None:
+                folder.keep(report)
+        folder.settle()
+        step()
+        folder.finish(summarise(folder.reports()), ["zoe"])
+
+
+def tree(out: Path) -> dict[str, bytes]:
+    found = (p for p in out.rglob("*") if p.is_file() and p.name not in (".lock", FILE))
+    return {str(p.relative_to(out)): p.read_bytes() for p in found if not p.name.startswith(".tmp-")}
+
+
+def rows(out: Path) -> list[str]:
+    with contextlib.closing(sqlite3.connect(out / FILE)) as connection:
+        assert connection.execute("PRAGMA integrity_check").fetchone() == ("ok",)
+        return list(connection.iterdump())
+
+
+def in_a_child(work: Callable[[], None]) -> int:
+    """Starts a process that does the work; its id."""
+    child = os.fork()
+    if not child:
+        with contextlib.suppress(BaseException):
+            work()
+            os._exit(0)
+        os._exit(1)
+    return child
+
+
+def killed_at(number: int, out: Path) -> bool:
+    """Runs in a process that SIGKILL ends before its ``number``-th statement or file; False if it ended by itself."""
+
+    def work() -> None:
+        left = iter(range(number))
+
+        def counting(function):
+            def counted(*args, **more):
+                if next(left, None) is None:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                return function(*args, **more)
+
+            return counted
+
+        for name in ("_do", "_one", "_all"):
+            setattr(Database, name, counting(getattr(Database, name)))
+        os.replace = counting(os.replace)
+        grade(out)
+
+    status = os.waitpid(in_a_child(work), 0)[1]
+    assert status in (0, signal.SIGKILL)
+    return status != 0
+
+
+@pytest.fixture
+def wanted(tmp_path: Path) -> Path:
+    """A folder whose two runs nobody disturbed."""
+    grade(tmp_path / "wanted", BEFORE)
+    grade(tmp_path / "wanted")
+    return tmp_path / "wanted"
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_between_any_two_statements(tmp_path: Path, wanted: Path) -> None:
+    files, content = tree(wanted), rows(wanted)
+    old = {r.student: r for r in BEFORE}
+    number = 0
+    while True:
+        out = tmp_path / f"out{number}"
+        grade(out, BEFORE)
+        killed = killed_at(number, out)
+        with reading(out) as database:
+            there = {s: database.counting(s) for s in database.students()}
+        assert there == old or len(there) == 6, "the reports that count are all old, or all new"
+        grade(out)
+        assert tree(out) == files and rows(out) == content
+        if not killed:
+            break
+        number += 1
+    assert number > 60
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("first", [True, False])
+def test_a_run_that_is_killed_at_fifteen_random_moments(tmp_path: Path, wanted: Path, first: bool) -> None:
+    rng, took = random.Random(27), 0.0
+    alone = tmp_path / "alone"
+    if not first:
+        grade(alone, BEFORE)
+    start = time.monotonic()
+    os.waitpid(in_a_child(lambda: grade(alone)), 0)
+    took = time.monotonic() - start
+    for number in range(15):
+        out = tmp_path / f"out{number}"
+        if not first:
+            grade(out, BEFORE)
+        child = in_a_child(lambda out=out: grade(out))
+        time.sleep(rng.random() * took)
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        grade(out)
+        assert tree(out) == tree(alone) and rows(out) == rows(alone)
+
+
+def test_a_killed_run_leaves_what_it_made_and_nothing_of_it_counts(tmp_path: Path) -> None:
+    with Folder(tmp_path) as folder:
+        for report in BEFORE:
+            folder.keep(report)
+        folder.settle()
+    assert names_in(tmp_path) == [] and not list((tmp_path / "reports").iterdir())
+    with Folder(tmp_path) as folder:
+        assert folder.kept("a", "1", ["c3_contracting"]) == BEFORE[0]
+        assert [r.student for r in counted(folder)] == ["a"], "only reports that this run asked for count"
+    with Folder(tmp_path) as folder:
+        assert folder.kept("b", "1", ["c3_contracting"]) == BEFORE[1]
+
+
+def test_a_report_is_kept_as_graded_and_as_it_counts(tmp_path: Path) -> None:
+    grade(tmp_path, AFTER)
+    graded = next(r for r in AFTER if r.student == "ann")
+    assert on_file(tmp_path, "ann") == graded
+    with reading(tmp_path) as database:
+        counts = database.counting("ann")
+    assert counts is not None and (counts.earned, graded.earned) == (1, 0)
+    assert counts.exercises[0].results[0].by_hand is not None
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("PRAGMA user_version = 9", "was written by a newer shardlings (schema 9, and this one reads 1); install"),
+        ("PRAGMA application_id = 7", "is damaged, or no database of grades; write it back from a copy, or move it"),
+    ],
+)
+def test_a_database_of_others_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    grade(tmp_path, BEFORE)
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        connection.execute(text)
+    before = tree(tmp_path)
+    for dry in (False, True):
+        with pytest.raises(CourseError) as refused, Folder(tmp_path, dry=dry):
+            pass
+        assert said in str(refused.value) and "\n" not in str(refused.value)
+    assert tree(tmp_path) == before
+
+
+@pytest.mark.parametrize("data", [b"no database" * 100, b"SQLite format 3\0" + b"\7" * 5000])
+def test_a_damaged_database_is_one_line(tmp_path: Path, data: bytes) -> None:
+    (tmp_path / FILE).write_bytes(data)
+    with pytest.raises(CourseError, match=r"grades\.sqlite is damaged, or no database of grades; "), Folder(tmp_path):
+        pass
+    with pytest.raises(CourseError, match="is damaged"), reading(tmp_path):
+        pass
+    assert (tmp_path / FILE).read_bytes() == data
+
+
+def test_an_empty_database_is_what_an_early_kill_leaves(tmp_path: Path) -> None:
+    (tmp_path / FILE).touch()
+    assert names_in(tmp_path) == []
+    grade(tmp_path, BEFORE)
+    assert names_in(tmp_path) == list("abcd")
+
+
+def test_another_program_that_holds_the_database_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    grade(tmp_path, BEFORE)
+    monkeypatch.setattr("grader.batch.database.PATIENCE", 0.1)
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        with pytest.raises(CourseError, match=r"another program holds .*; wait for it"):
+            grade(tmp_path)
+    grade(tmp_path)
+
+
+def test_a_dry_run_waits_for_no_grader_and_copies_none(tmp_path: Path) -> None:
+    with Folder(tmp_path), pytest.raises(CourseError, match="a grader is writing to"), Folder(tmp_path, dry=True):
+        pass
+    with Folder(tmp_path, dry=True), Folder(tmp_path, dry=True):
+        pass
+
+
+@pytest.mark.parametrize("full", ["the database", "the files"])
+def test_a_full_disk_is_one_line_and_nothing_is_lost(
+    tmp_path: Path, wanted: Path, monkeypatch: pytest.MonkeyPatch, full: str
+) -> None:
+    out = tmp_path / "out"
+    grade(out, BEFORE)
+    old = rows(out)
+
+    def no_room(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device", str(out / "x"))
+
+    with monkeypatch.context() as patched:
+        if full == "the database":
+            with Folder(out) as folder:
+                folder.database._do("PRAGMA max_page_count = 1")
+                with pytest.raises(CannotWrite, match=r"cannot write .*sqlite: No space left on device; mend that and"):
+                    folder.keep(a_large_report())
+            assert rows(out) == old
+        else:
+            patched.setattr(written, "write_atomic", no_room)
+            with pytest.raises(CannotWrite, match=r"cannot write .*x: No space left on device; mend that and run"):
+                grade(out)
+    grade(out)
+    assert tree(out) == tree(wanted) and rows(out) == rows(wanted)
+
+
+def a_large_report() -> Report:
+    noise = [random.Random(i).randbytes(1000).hex() for i in range(100)]
+    return make_report(exercise([result("v")]), student="large", notes=noise)
+
+
+@pytest.fixture
+def older(tmp_path: Path) -> Path:
+    """A folder as older versions wrote it: no database, and reports in staged/."""
+    grade(tmp_path / "older", BEFORE)
+    grade(tmp_path / "older")
+    (tmp_path / "older" / FILE).unlink()
+    (tmp_path / "older" / "staged").mkdir()
+    (tmp_path / "older" / "reports" / "zed.json").write_text("{")
+    (tmp_path / "older" / "roster.csv").write_text("id,extension\nb,2d\n")
+    return tmp_path / "older"
+
+
+def test_a_folder_of_an_older_version_is_taken_over_once(older: Path, wanted: Path) -> None:
+    before = tree(older)
+    assert names_in(older) == ["a", "ann", "b", "c", "d", "e", "zed"]
+    with reading(older) as database:
+        assert database.students() == ["a", "ann", "b", "c", "d", "e"]
+    assert tree(older) == before and not (older / FILE).exists(), "a reader changes nothing"
+    with Folder(older, dry=True) as folder:
+        assert "is of an older version: 6 reports and " in folder.taken.text(older)
+    assert tree(older) == before and not (older / FILE).exists()
+    with Folder(older) as folder:
+        assert "is of an older version: 6 reports and " in folder.taken.text(older)
+        assert folder.database.roster() == b"id,extension\nb,2d\n"
+        assert not (older / "staged").exists()
+    grade(older)
+    with Folder(older, adjust=Adjustments(overrides=BY_HAND)) as folder:
+        assert folder.taken.text(older) == ""
+        folder.settle()
+        assert folder.uncounted == ["zed.json"] and folder.changes == []
+    strays = {"reports/zed.json", "roster.csv"}
+    assert {n: d for n, d in tree(older).items() if n not in strays} == tree(wanted)
+    assert on_file(older, "ann") == next(r for r in AFTER if r.student == "ann")
+
+
+def test_a_student_is_taken_out(tmp_path: Path) -> None:
+    grade(tmp_path)
+    with pytest.raises(CourseError, match="no report of zed in"):
+        drop(tmp_path, ["b", "zed"])
+    drop(tmp_path, ["b", "c"])
+    left = [name for name in tree(tmp_path) if name.endswith((".json", ".html")) and Path(name).stem in ("b", "c")]
+    assert names_in(tmp_path) == ["ann", "e"] and left == []
+    with pytest.raises(CourseError, match="no reports in"):
+        drop(tmp_path / "nowhere", ["b"])
+
+
+def test_an_unchanged_run_adds_nothing(tmp_path: Path) -> None:
+    for _ in range(2):
+        with Folder(tmp_path, when="2026") as folder:
+            counted(folder, *a_class())
+    assert sum('INSERT INTO "run"' in row for row in rows(tmp_path)) == 1
