@@ -194,7 +194,7 @@ def test_exercises_of_one_notebook_share_its_namespace_and_its_notes(grader: Gra
     (place / "x2_more.py").write_text(
         text.replace("gather_time(I):", "second_time(I):")
         .replace("of=gather_time", "of=second_time")
-        .replace("about(gather_time", "about(second_time")
+        .replace("scenario(gather_time", "scenario(second_time")
     )
     (tmp_path / "course.yaml").write_text(COURSE.replace("[x1_gather]", "[x1_gather, x2_more]"))
     course = load_course(tmp_path / "course.yaml")
