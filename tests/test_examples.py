@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
 import filecmp
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import time
@@ -20,6 +18,7 @@ import yaml
 
 from grader.batch.database import FILE
 from grader.sandbox.tiers import NoIsolation, best_tier
+from tests.databases import graded_in
 
 ROOT = Path(__file__).resolve().parent.parent
 EXAMPLES = ROOT / "examples" / "submissions"  # a class that handed in one assignment
@@ -132,31 +131,20 @@ def test_reports_do_not_depend_on_how_they_were_made(graded: Path, tmp_path: Pat
     assert files_of(killed) == files_of(graded)
     _, different, missing = filecmp.cmpfiles(graded, killed, files_of(graded) - {FILE}, shallow=False)
     assert (different, missing) == ([], [])
-    assert rows(killed, "report", "graded") == rows(graded, "report", "graded")
-    assert rows(killed, "report", "graded").items() >= made.items()
+    assert graded_in(killed) == graded_in(graded)
+    assert graded_in(killed).items() >= made.items()
 
 
 def killed_after(reports: int, out: Path) -> dict[str, bytes]:
     """Kill a run once its database holds so many reports; these reports, by student."""
     running = subprocess.Popen(command(out, 2), cwd=ROOT, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
-        while len(rows(out, "made", "graded")) < reports and running.poll() is None:
+        while len(graded_in(out, "made")) < reports and running.poll() is None:
             time.sleep(0.05)
     finally:
         os.kill(running.pid, signal.SIGKILL)
         running.wait()
-    return rows(out, "made", "graded")
-
-
-def rows(out: Path, table: str, column: str) -> dict[str, bytes]:
-    """What a table of the folder's database says of each student; nothing before there is one."""
-    if not (out / FILE).is_file():
-        return {}
-    with contextlib.closing(sqlite3.connect(out / FILE, timeout=60)) as connection:
-        try:
-            return dict(connection.execute(f"SELECT student, {column} FROM {table}"))
-        except sqlite3.OperationalError:  # the tables are not there yet
-            return {}
+    return graded_in(out, "made")
 
 
 def files_of(out: Path) -> set[str]:

@@ -8,11 +8,13 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
+from grader.batch.database import FILE
 from tests.commands import ROOT
+from tests.databases import graded_in
 
 SECONDS = 300  # a test fails after so long; none waits that long where all is well
 
@@ -127,10 +129,11 @@ def ended(process: subprocess.Popen[str]) -> tuple[int, str]:
     return process.returncode, said
 
 
-def written(folder: Path) -> dict[str, bytes]:
-    """All files of a folder of reports."""
-    return {
+def written(folder: Path) -> Mapping[str, object]:
+    """All files of a folder of reports; of the database the reports, which come in any order."""
+    files = {
         str(p.relative_to(folder)): p.read_bytes()
         for p in sorted(folder.rglob("*"))
-        if p.is_file() and p.name != ".lock"
+        if p.is_file() and p.name not in (".lock", FILE)
     }
+    return files | {FILE: graded_in(folder)}
