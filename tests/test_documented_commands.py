@@ -37,7 +37,7 @@ NOT_RUN = {
     ("docs/chips.md", "shardlings check"): "needs the TPU's compiler; tests/test_chips.py and tests/wings/chip/test_command.py do that",
     ("docs/own-course.md", ""): "tests/authoring/test_scaffold.py runs them in an empty folder, and looks at the grades",
     ("docs/leaderboard.md", "$ shardlings grade"): "tests/cli/test_staff.py and tests/wings/leaderboard/test_board.py have such a class",
-    ("docs/cluster.md", "pip install"): "needs several machines; tests/cluster has a scheduler and workers on one",
+    ("docs/cluster.md", "pip install"): "needs several machines; tests/wings/cluster has a scheduler and workers on one",
     ("docs/cluster-slurm.md", "pip install"): "needs a package index; tests/wings/cluster/test_pages.py makes the job",
     ("docs/nbgrader.md", "pip install"): "needs a package index; tests/integrations/test_nbgrader.py runs init",
     ("docs/nbgrader.md", "nbgrader generate"): "tests/integrations/test_nbgrader.py runs a week with a gradebook",
