@@ -9,6 +9,7 @@ import stat
 import subprocess
 import sys
 import threading
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -47,7 +48,7 @@ def test_a_value_that_is_not_as_it_was_written_is_not_there(tmp_path: Path) -> N
         for number in (1, 2, 3):
             cache.put(key(number), b"value %d" % number)
         path = cache.path
-    with sqlite3.connect(path) as file:
+    with closing(sqlite3.connect(path)) as file, file:
         file.execute("UPDATE kept SET value = ? WHERE key = ?", (b"forged", key(1)))
         (digest, value) = file.execute("SELECT digest, value FROM kept WHERE key = ?", (key(3),)).fetchone()
         file.execute(
@@ -90,7 +91,7 @@ def test_what_was_not_used_for_longest_goes_first(tmp_path: Path) -> None:
         for number in range(900):
             cache.put(key(number), os.urandom(1000))
         path = cache.path
-    with sqlite3.connect(path) as file:  # a day ago
+    with closing(sqlite3.connect(path)) as file, file:  # a day ago
         file.execute("UPDATE kept SET used = used - 1")
     with Cache(tmp_path, MOST) as cache:
         assert cache.get(key(0)) is not None, "so it is used today"
