@@ -57,7 +57,7 @@ def resumable() -> Iterator[None]:
 
 
 GO_ON = "mend that and run the same command again: what is graded is kept"
-_DAMAGED = "write it back from a copy, or move it away: then the files in reports/ are read in its place"
+_DAMAGED = "restore it from a copy, or move it away: the next run then reads the files in reports/"
 _SAID = {
     "SQLITE_FULL": "No space left on device",
     "SQLITE_READONLY": "it may not be written",
@@ -76,7 +76,7 @@ def _sqlite(path: Path) -> Iterator[None]:
         if name.startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
             raise CourseError(f"another program holds {path}; wait for it and run the same command again") from error
         if name.startswith(("SQLITE_NOTADB", "SQLITE_CORRUPT")):
-            raise CourseError(f"{path} is damaged, or no database of grades; {_DAMAGED}") from error
+            raise CourseError(f"{path} is damaged, or is not a database of grades; {_DAMAGED}") from error
         for kind, said in _SAID.items():
             if name.startswith(kind):
                 raise CannotWrite(f"cannot write {path}: {said}; {GO_ON}") from error
@@ -117,7 +117,7 @@ class Database:
         if version == SCHEMA and self._one("PRAGMA application_id")[0] == APPLICATION:
             return
         if version or self._one("SELECT count(*) FROM sqlite_schema")[0]:
-            raise CourseError(f"{self.path} is damaged, or no database of grades; {_DAMAGED}")
+            raise CourseError(f"{self.path} is damaged, or is not a database of grades; {_DAMAGED}")
         with self.transaction():
             for table in _TABLES:
                 self._do(table)

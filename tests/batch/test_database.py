@@ -169,7 +169,7 @@ def test_a_report_is_kept_as_graded_and_as_it_counts(tmp_path: Path) -> None:
     ("text", "said"),
     [
         ("PRAGMA user_version = 9", "was written by a newer shardlings (schema 9, and this one reads 1); install"),
-        ("PRAGMA application_id = 7", "is damaged, or no database of grades; write it back from a copy, or move it"),
+        ("PRAGMA application_id = 7", "is damaged, or is not a database of grades; restore it from a copy, or move it"),
     ],
 )
 def test_a_database_of_others_is_refused(tmp_path: Path, text: str, said: str) -> None:
@@ -187,7 +187,10 @@ def test_a_database_of_others_is_refused(tmp_path: Path, text: str, said: str) -
 @pytest.mark.parametrize("data", [b"no database" * 100, b"SQLite format 3\0" + b"\7" * 5000])
 def test_a_damaged_database_is_one_line(tmp_path: Path, data: bytes) -> None:
     (tmp_path / FILE).write_bytes(data)
-    with pytest.raises(CourseError, match=r"grades\.sqlite is damaged, or no database of grades; "), Folder(tmp_path):
+    with (
+        pytest.raises(CourseError, match=r"grades\.sqlite is damaged, or is not a database of grades; "),
+        Folder(tmp_path),
+    ):
         pass
     with pytest.raises(CourseError, match="is damaged"), reading(tmp_path):
         pass
