@@ -1,4 +1,4 @@
-"""What a class answered to the questions that ask for a number: how far from right, and with which slips."""
+"""What a class answered to the questions that ask for a number: how far from right, and by which misconceptions."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ _STEPS = 9
 
 
 @dataclass(frozen=True)
-class Slip:
-    """A known slip that led to answers. ``ratio``: the middle one of them, divided by the right answer."""
+class MatchedMisconception:
+    """A misconception that led to answers. ``ratio``: the median of these answers, divided by the right one."""
 
     mark: str
     name: str
@@ -31,17 +31,17 @@ class Slip:
 
 @dataclass(frozen=True)
 class AnswerBar:
-    """Answers between ``low`` and ``high`` times the right one: how many are right, of which slip, and of none."""
+    """The answers between ``low`` and ``high`` times the right one, counted by misconception."""
 
     low: float
     high: float
     right: int
-    slips: tuple[tuple[str, int], ...]
+    misconceptions: tuple[tuple[str, int], ...]
     other: int
 
     @property
     def total(self) -> int:
-        return self.right + sum(n for _, n in self.slips) + self.other
+        return self.right + sum(n for _, n in self.misconceptions) + self.other
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class Answers:
     silent: int
     off_scale: int
     bars: tuple[AnswerBar, ...]
-    slips: tuple[Slip, ...]
+    misconceptions: tuple[MatchedMisconception, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +109,7 @@ def _ratio(actual: str, expected: str) -> float | None:
 
 def _answers(exercise: str, name: str, group: list[_Given]) -> Answers:
     silent = sum(given.result.actual is None for given in group)
-    slips = _slips(group)
+    misconceptions = _misconceptions(group)
     return Answers(
         exercise=exercise,
         name=name,
@@ -118,12 +118,12 @@ def _answers(exercise: str, name: str, group: list[_Given]) -> Answers:
         answered=len(group) - silent,
         silent=silent,
         off_scale=sum(given.ratio is None for given in group) - silent,
-        bars=_bars(group, {slip.name: slip.mark for slip in slips}),
-        slips=slips,
+        bars=_bars(group, {misconception.name: misconception.mark for misconception in misconceptions}),
+        misconceptions=misconceptions,
     )
 
 
-def _slips(group: list[_Given]) -> tuple[Slip, ...]:
+def _misconceptions(group: list[_Given]) -> tuple[MatchedMisconception, ...]:
     """The most common first, lettered."""
     by_name: dict[str, list[_Given]] = defaultdict(list)
     for given in group:
@@ -136,7 +136,9 @@ def _slips(group: list[_Given]) -> tuple[Slip, ...]:
         ratios = sorted(given.ratio for given in theirs if given.ratio is not None)
         middle = ratios[len(ratios) // 2] if ratios else math.nan
         mark = chr(ord("a") + number) if number < 26 else str(number + 1)
-        found.append(Slip(mark, name, theirs[0].result.hint, middle, tuple(given.student for given in theirs)))
+        found.append(
+            MatchedMisconception(mark, name, theirs[0].result.hint, middle, tuple(given.student for given in theirs))
+        )
     return tuple(found)
 
 
@@ -156,12 +158,12 @@ def _bars(group: list[_Given], marks: dict[str, str]) -> tuple[AnswerBar, ...]:
 
 
 def _bar(k: int, width: float, results: list[Result], marks: dict[str, str]) -> AnswerBar:
-    slips = Counter(marks[r.misconception] for r in results if r.misconception)
+    misconceptions = Counter(marks[r.misconception] for r in results if r.misconception)
     right = sum(r.status == "passed" for r in results)
     return AnswerBar(
         low=math.exp((k - 0.5) * width),
         high=math.exp((k + 0.5) * width),
         right=right,
-        slips=tuple(sorted(slips.items())),
-        other=len(results) - right - slips.total(),
+        misconceptions=tuple(sorted(misconceptions.items())),
+        other=len(results) - right - misconceptions.total(),
     )

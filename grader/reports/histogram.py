@@ -16,7 +16,7 @@ _TOP, _GAP = 20.0, 3.0
 
 @dataclass(frozen=True)
 class BarSegment:
-    """A part of a column: ``kind`` is right, slip, other or count, which each have a pattern and a colour."""
+    """A part of a column: ``kind`` is right, misconception, other or count, which each have a pattern and a colour."""
 
     kind: str
     y: float
@@ -59,23 +59,29 @@ def score_histogram(reports: Sequence[Report]) -> Histogram:
 
 
 def answer_histogram(answers: Answers) -> Histogram:
-    """Answers as multiples of the right one, on a logarithmic scale, with the letters of known slips."""
+    """Answers as multiples of the right one, on a logarithmic scale, with the letters of known misconceptions."""
     stacks = [
-        [("right", bar.right, ""), *(("slip", n, mark) for mark, n in bar.slips), ("other", bar.other, "")]
+        [
+            ("right", bar.right, ""),
+            *(("misconception", n, mark) for mark, n in bar.misconceptions),
+            ("other", bar.other, ""),
+        ]
         for bar in answers.bars
     ]
     texts = [_of_bar(bar) for bar in answers.bars]
     middles = [(bar.low * bar.high) ** 0.5 for bar in answers.bars]
     step = WIDTH / max(1, len(stacks))
     shown = [(step * (i + 0.5), f"×{middle:.2g}") for i, middle in enumerate(middles)][::3]
-    slips = "".join(f"; {counted(len(s.students), 'answer')} by the slip {s.name}" for s in answers.slips)
-    alt = f"{answers.right} of {counted(answers.answered, 'answer')} right{slips}"
+    misconceptions = "".join(
+        f"; {counted(len(s.students), 'answer')} by the misconception {s.name}" for s in answers.misconceptions
+    )
+    alt = f"{answers.right} of {counted(answers.answered, 'answer')} right{misconceptions}"
     return _histogram(stacks, texts, shown, alt)
 
 
 def _of_bar(bar: AnswerBar) -> str:
-    slips = "".join(f", {n} of slip {mark}" for mark, n in bar.slips)
-    return f"×{bar.low:.3g} to ×{bar.high:.3g}: {bar.right} right{slips}, {bar.other} other"
+    misconceptions = "".join(f", {n} of misconception {mark}" for mark, n in bar.misconceptions)
+    return f"×{bar.low:.3g} to ×{bar.high:.3g}: {bar.right} right{misconceptions}, {bar.other} other"
 
 
 def _histogram(

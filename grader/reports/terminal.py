@@ -33,7 +33,7 @@ from grader.reports.wording import (
     worth_of,
 )
 
-MOST = 10  # checks, and slips, of a class that a terminal shows; the class page has all
+MOST = 10  # checks, and misconceptions, of a class that a terminal shows; the class page has all
 _MARKS = {
     "passed": ("✓", "+"),
     "failed": ("✗", "x"),

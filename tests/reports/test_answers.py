@@ -36,12 +36,12 @@ def test_answers_are_counted_by_what_they_are() -> None:
         )
     )
     assert (found.right, found.answered, found.silent, found.off_scale) == (1, 5, 1, 1)
-    (slip,) = found.slips
-    assert (slip.mark, slip.name, slip.students) == ("a", "one_way", ("bea", "cat"))
-    assert slip.ratio == pytest.approx(2, rel=1e-3)
+    (misconception,) = found.misconceptions
+    assert (misconception.mark, misconception.name, misconception.students) == ("a", "one_way", ("bea", "cat"))
+    assert misconception.ratio == pytest.approx(2, rel=1e-3)
     assert sum(bar.total for bar in found.bars) == 4
     at_two = next(bar for bar in found.bars if bar.low <= 2 < bar.high)
-    assert at_two.slips == (("a", 2),)
+    assert at_two.misconceptions == (("a", 2),)
     at_the_edge = found.bars[0]
     assert (at_the_edge.other, at_the_edge.right) == (1, 0)  # 3700 times too small
 
@@ -70,9 +70,9 @@ def test_choices_checks_and_what_was_not_handed_in_have_no_histogram() -> None:
 def test_a_picture_says_what_it_shows() -> None:
     (found,) = numeric_answers(of(ann=right(), bea=number(), cat=number()))
     drawn = answer_histogram(found)
-    assert drawn.alt == "1 of 3 answers right; 2 answers by the slip one_way"
+    assert drawn.alt == "1 of 3 answers right; 2 answers by the misconception one_way"
     heights = {piece.kind: piece.height for column in drawn.columns for piece in column.pieces}
-    assert heights["slip"] == pytest.approx(2 * heights["right"], abs=0.2)
+    assert heights["misconception"] == pytest.approx(2 * heights["right"], abs=0.2)
     assert all(0 < piece.y < HEIGHT for column in drawn.columns for piece in column.pieces)
     assert [column.note for column in drawn.columns if column.note] == ["1", "2 a"]
 

@@ -32,7 +32,7 @@ browser_only = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium
 
 
 def drawn(students: int) -> list[Report]:
-    """A class by seed: four modules of five exercises, with slips, answers, files passed over and pending checks."""
+    """A class by seed: four modules of five exercises, with misconceptions, answers, files passed over and pending checks."""
     return [_student(f"student{i:03}", random.Random(i)) for i in range(students)]
 
 
@@ -41,7 +41,7 @@ def _student(name: str, rng: random.Random) -> Report:
     for module in range(1, 5):
         for i in range(5):
             results = [result(f"check{k}", rng.choice(["passed", "passed", "failed", "blocked"])) for k in range(3)]
-            results.append(layout_failure(misconception=f"slip{module}{i}{rng.randrange(4)}"))
+            results.append(layout_failure(misconception=f"misconception{module}{i}{rng.randrange(4)}"))
             results.append(_answer(rng))
             if rng.random() < 0.01:
                 results.append(result("memory", "broken", reason="the compiler ran out of time"))
@@ -57,14 +57,14 @@ def _student(name: str, rng: random.Random) -> Report:
 def _answer(rng: random.Random):
     if rng.random() < 0.5:
         return number(status="passed", earned=1.0, actual="read as 373 us", misconception="", hint="")
-    slips = [
+    misconceptions = [
         ("one_way", "read as 745.65 us"),
         ("", "read as 1 MB"),
         ("", None),
         ("", f"read as {rng.uniform(1, 9e5)} us"),
     ]
-    slip, actual = rng.choice(slips)
-    return number(misconception=slip, actual=actual)
+    misconception, actual = rng.choice(misconceptions)
+    return number(misconception=misconception, actual=actual)
 
 
 def write(folder: Path, reports: list[Report], pages: int | None = None) -> Path:

@@ -101,7 +101,7 @@ def _parts(course: Course, submission: Submission, names: list[str]) -> Mapping[
 
 
 def own_texts(course: Course, module: str, names: list[str]) -> Iterator[str]:
-    """The course's solutions and known slips: what they write is nobody's idea alone."""
+    """The course's solutions and misconceptions: similarity to them is no sign that two students worked together."""
     for name in course.module(module).exercises:
         path = course.path_of(name)
         for place in (path, path.parent / GRADING / path.name) if name in names else ():
