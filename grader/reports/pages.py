@@ -15,6 +15,7 @@ from jinja2 import ChoiceLoader, Environment, FileSystemLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from grader.clock.timeline import Timeline
+from grader.common.files import file_name
 from grader.common.result import ExerciseReport, Report, Result
 from grader.reports.arrows import draw_arrows
 from grader.reports.bars import draw_bars
@@ -200,12 +201,5 @@ def _prose(text: str, limit: int = 2000) -> Markup:
 
 
 def page_name(student: str) -> str:
-    """The file name of a student's page: ``<student>.html`` where that is safe in a folder and a link.
-
-    Other names keep their safe characters and get a part of their digest, so that no two collide.
-    """
-    if re.fullmatch(r"(?!(?i:index|changes|leaderboard)$)[A-Za-z0-9][A-Za-z0-9._-]{0,99}", student):
-        return f"{student}.html"
-    safe = re.sub(r"[^A-Za-z0-9_-]+", "-", student)[:60].strip("-")
-    digest = hashlib.sha256(student.encode("utf-8", "surrogatepass")).hexdigest()[:12]
-    return f"{safe or 'student'}-{digest}.html"
+    """Return the file name of a student's page."""
+    return f"{file_name(student)}.html"

@@ -6,6 +6,7 @@ import random
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import unquote
 
 import pytest
 
@@ -198,7 +199,7 @@ def test_links_resolve_and_pictures_have_words(page: Page, small: Path) -> None:
         if link.startswith("#"):
             assert page.value(f"document.getElementById('{link[1:]}') !== null")
         else:
-            assert (small.parent / link).is_file(), link
+            assert (small.parent / unquote(link)).is_file(), link
     pictures = "[...document.querySelectorAll('svg:not([aria-hidden])')]"
     assert page.value(f"{pictures}.every((s) => s.role === 'img' && s.getAttribute('aria-label').length > 10)")
     regions = "[...document.querySelectorAll('.scroll')]"
