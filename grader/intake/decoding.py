@@ -10,7 +10,6 @@ import warnings
 from grader.common import syntax
 from grader.intake.submission import Refused
 
-
 OTHER_FORMATS = {
     b"\xff\xfe": "UTF-16 text",
     b"\xfe\xff": "UTF-16 text",
