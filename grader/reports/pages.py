@@ -34,6 +34,7 @@ from grader.reports.summary import Summary
 from grader.reports.svg import draw_svg
 from grader.reports.timeline_svg import Chart, draw_chart
 from grader.reports.untrusted import clean
+from grader.reports.whole_class import WholeClass
 from grader.reports.wording import (
     Audience,
     by_hand_text,
@@ -64,13 +65,16 @@ def render_fragment(exercise: ExerciseReport, *, audience: Audience = "student")
     return template.render(exercise=seen_by(audience, exercise), audience=audience, look=inline, heading=3)
 
 
-def summary_html(summary: Summary, reports: Iterable[Report]) -> Iterator[str]:
+def summary_html(summary: Summary, whole: WholeClass, reports: Iterable[Report]) -> Iterator[str]:
     """The class page, piece by piece, as a large class's need not be held whole.
 
     It links to each student's page, named by ``page_name``, in the same folder.
     Its one script sorts and filters the table of students; the page's policy lets no other run.
+
+    Args:
+        whole: counted over all of ``reports``, which are read once.
     """
-    shown = class_page(summary, reports)
+    shown = class_page(summary, whole, reports)
     digest = base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode()
     template = _environment().get_template("class.html.j2")
     return template.generate(vars(shown), script=Markup(_script()), script_hash=Markup(f"sha256-{digest}"))
