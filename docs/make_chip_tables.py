@@ -46,8 +46,8 @@ from grader.sandbox.worker import Worker
 from grader.wings.chip import chips
 from grader.wings.chip.compiling import (
     SHIPPED,
-    Compiler,
     Shipped,
+    TpuCompiler,
     compiler_problem,
     compiler_version,
     name_of,
@@ -264,7 +264,7 @@ class Compiled:
     def grader(self, on: str) -> Grader:
         """One that compiles for this slice."""
         if on not in self.graders:
-            compiler = Compiler(self.course, "none", slice_of(on), worker=self.worker)
+            compiler = TpuCompiler(self.course, "none", slice_of(on), worker=self.worker)
             self.worker = compiler.worker
             self.graders[on] = Grader(self.course, "none", compiler=compiler)
         return self.graders[on]

@@ -345,7 +345,7 @@ def grade_nbgrader(options: GradeOptions) -> int:
     done = batch.grade(
         folder, assignment, lambda total, what: progress(total, what, quiet=options.as_json), jobs=options.jobs or 0,
         isolation="" if options.isolation == "auto" else options.isolation, again=options.again,
-        remember=options.remember, elsewhere=spread and spread.Elsewhere(options.cluster, tell_of_cluster),
+        remember=options.remember, elsewhere=spread and spread.OnCluster(options.cluster, tell_of_cluster),
     )  # fmt: skip
     if options.as_json:
         print_json(vars(done))

@@ -52,7 +52,7 @@ Processes = Annotated[
 ]
 
 
-class Asked(NamedTuple):
+class BackendChoice(NamedTuple):
     """``--backend`` and ``--processes`` as they were given."""
 
     backend: str = "cpu"

@@ -20,8 +20,8 @@ from grader.wire.text import closest
 _STUDENT = re.compile(r"(?!\.)[A-Za-z0-9._@ +-]{1,100}")
 
 
-class Found(NamedTuple):
-    """What there is to grade.
+class FoundSubmissions(NamedTuple):
+    """The submissions in some folders.
 
     Attributes:
         students: (student, place), by student.
@@ -34,7 +34,9 @@ class Found(NamedTuple):
     set_aside: dict[str, str]
 
 
-def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str], login: Callable[[str], str] = str) -> Found:
+def find_submissions(
+    paths: Sequence[Path], exercises: Mapping[str, str], login: Callable[[str], str] = str
+) -> FoundSubmissions:
     """Who handed in what.
 
     A file is one student's, named by the file without the exercise or module ("alice_c3_contracting.py"); several files
@@ -67,7 +69,7 @@ def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str], login:
     students = _alone(places, aside)
     if not students:
         raise NothingToGrade("; ".join([*notes, *aside.values()]) or "nothing to grade: name a folder of submissions")
-    return Found(students, list(first_notes(notes)), dict(sorted(aside.items())))
+    return FoundSubmissions(students, list(first_notes(notes)), dict(sorted(aside.items())))
 
 
 def _alone(places: Mapping[str, Mapping[str, Path]], aside: dict[str, str]) -> list[tuple[str, Place]]:

@@ -20,7 +20,7 @@ from grader.reports.points import counted
 from grader.reports.timeline_svg import draw_chart
 from grader.sandbox.tiers import best_tier
 from grader.wings.chip import chips
-from grader.wings.chip.compiling import Compiler, Shipped, compiler_problem, name_of, slice_of
+from grader.wings.chip.compiling import Shipped, TpuCompiler, compiler_problem, name_of, slice_of
 from grader.wings.chip.on_chip import OnChip, as_data, bare_lines, differences, facts
 from grader.wings.chip.on_chip_text import print_on_chip
 
@@ -62,7 +62,7 @@ def chip(
         if not all(name_of(ask, place) in shipped.made for ask in asked.asks):
             raise CourseError(problem)
         tell("note", f"{problem}; what is shown was compiled before, for the solution as it is")
-    compiler = None if shipped else Compiler(found, tier, place)
+    compiler = None if shipped else TpuCompiler(found, tier, place)
     doing = f"compiling {counted(len(asked.asks), 'program')} for {on}, seconds for each; a minute for a large one"
     with Grader(found, tier, compiler=compiler) as grader, busy(doing, quiet=as_json):
         made, notes = chips.on_chips(grader, source, asked.asks, place, shipped)

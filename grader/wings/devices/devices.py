@@ -38,7 +38,7 @@ class NoDevices(CourseError):
     """The devices that were asked for cannot be had; the message says what to do."""
 
 
-class Devices:
+class RealDevices:
     """The devices of one backend, on this machine, in one process or in several that are one mesh; one program at a time.
 
     Args:
