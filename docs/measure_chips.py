@@ -1,4 +1,4 @@
-"""Times of the references of docs/chips.md on chips that are here: python docs/measure_chips.py v5e:2x4
+"""Times of the references of docs/wings/chip.md on chips that are here: python docs/measure_chips.py v5e:2x4
 
     python docs/measure_chips.py v5e:2x4                       # on the eight chips of a v5litepod-8, into docs/measured.json
     python docs/measure_chips.py v5e:2x4 --only f1_            # those alone whose name has this in it
@@ -71,7 +71,9 @@ def measured(
 
 
 def main(words: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(description="Times of the references of docs/chips.md on chips that are here.")
+    parser = argparse.ArgumentParser(
+        description="Times of the references of docs/wings/chip.md on chips that are here."
+    )
     parser.add_argument("on", choices=(*SLICES, TWO_DEVICES), help="what is here; its name in the table")
     parser.add_argument("--backend", default="tpu")
     parser.add_argument("--processes", type=int, default=1)

@@ -151,7 +151,9 @@ def _expect_usable(address: str) -> None:
     except (ValueError, TypeError, OSError) as error:
         raise _unusable(address, error) from None
     if scheme in ("tls", "wss") and not encrypted:
-        raise ClusterError(f"{address} needs certificates, and Dask's settings name none; see TLS in docs/cluster.md")
+        raise ClusterError(
+            f"{address} needs certificates, and Dask's settings name none; see TLS in docs/wings/cluster.md"
+        )
     if scheme not in ("tls", "wss") and security.require_encryption:
         raise ClusterError(f"Dask's settings here require encryption, so --cluster takes tls://..., not {address}")
 
