@@ -34,15 +34,15 @@ WITH_SOLUTIONS = "Hidden checks and answers were judged as well, since the solut
 
 def check_work(
     found: Course, chosen: list[str], names: list[str], place: Path, tier: str, student: str, asked: BackendChoice,
-    *, told: bool, as_json: bool,
+    *, unconfined: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    """Check the work at ``place`` on these exercises, and print what came of it; the exit code.
+    """Check the work at ``place`` on these exercises, print the results, and return the exit code.
 
     Args:
         names: as they were typed.
-        told: say that it is run without a sandbox.
+        unconfined: print a note that the work runs without a sandbox.
     """
-    if told:
+    if unconfined:
         tell("note", f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto")
     submission = read(place, student, found.module_of, found.handed_out)
     begun = begun_of(found, submission, chosen, names or ["the course"], place)

@@ -73,8 +73,10 @@ def check(
     begin_workers(found, tier)
     from grader.cli.checking import check_work
 
-    told = tier == "none" and work is not None
-    raise typer.Exit(check_work(found, chosen, names or [], place, tier, who, asked, told=told, as_json=as_json))
+    unconfined = tier == "none" and work is not None
+    raise typer.Exit(
+        check_work(found, chosen, names or [], place, tier, who, asked, unconfined=unconfined, as_json=as_json)
+    )
 
 
 def submit(

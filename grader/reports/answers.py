@@ -132,12 +132,12 @@ def _misconceptions(group: list[_Given]) -> tuple[MatchedMisconception, ...]:
     ranked = sorted(by_name, key=lambda name: (-len(by_name[name]), name))
     found = []
     for number, name in enumerate(ranked):
-        theirs = by_name[name]
-        ratios = sorted(given.ratio for given in theirs if given.ratio is not None)
+        matched = by_name[name]
+        ratios = sorted(given.ratio for given in matched if given.ratio is not None)
         middle = ratios[len(ratios) // 2] if ratios else math.nan
         mark = chr(ord("a") + number) if number < 26 else str(number + 1)
         found.append(
-            MatchedMisconception(mark, name, theirs[0].result.hint, middle, tuple(given.student for given in theirs))
+            MatchedMisconception(mark, name, matched[0].result.hint, middle, tuple(given.student for given in matched))
         )
     return tuple(found)
 
