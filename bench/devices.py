@@ -36,7 +36,7 @@ from grader.intake.submission import Chunk, Source
 from grader.judging.judge import judge_checks
 from grader.judging.plan import OPEN_SEED, Ask, inputs_of, rng
 from grader.wings.devices.backends import backend_of
-from grader.wings.devices.devices import Devices, NoDevices
+from grader.wings.devices.devices import NoDevices, RealDevices
 
 ROOT = Path(__file__).resolve().parent.parent
 SHAPES = [
@@ -144,7 +144,9 @@ def main() -> None:
     asked = parser.parse_args()
     backend, course = backend_of(asked.backend), find_course(ROOT)
     try:
-        devices = Devices(backend, asked.isolation, course.config.limits, 1, tell=lambda text: print(f"note: {text}"))
+        devices = RealDevices(
+            backend, asked.isolation, course.config.limits, 1, tell=lambda text: print(f"note: {text}")
+        )
     except NoDevices as error:
         sys.exit(f"devices: {error}")
     with Grader(course, "none", devices=devices) as grader:

@@ -1,4 +1,4 @@
-"""The tables of docs/chips.md, and what the TPU compiler made of the course's own programs: python docs/make_chip_tables.py
+"""The tables of docs/wings/chip.md, and what the TPU compiler made of the course's own programs: python docs/make_chip_tables.py
 
     python docs/make_chip_tables.py           # compiles what is another program than the shipped one; needs shardlings[tpu], and no TPU
     python docs/make_chip_tables.py f2_       # compiles those again in whose name this regular expression is found; "." is all
@@ -46,8 +46,8 @@ from grader.sandbox.worker import Worker
 from grader.wings.chip import chips
 from grader.wings.chip.compiling import (
     SHIPPED,
-    Compiler,
     Shipped,
+    TpuCompiler,
     compiler_problem,
     compiler_version,
     name_of,
@@ -57,7 +57,7 @@ from grader.wings.chip.on_chip import OnChip, counted
 from grader.wire.schedule import Schedule, to_json
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE, DATA, MEASURED = ROOT / "docs" / "chips.md", ROOT / SHIPPED, ROOT / "docs" / "measured.json"
+PAGE, DATA, MEASURED = ROOT / "docs" / "wings" / "chip.md", ROOT / SHIPPED, ROOT / "docs" / "measured.json"
 SLICES = ("v5e:2x4", "v5p:2x2x2", "v6e:2x4")
 TWO_DEVICES = "7x:1x2x2"  # four chips of two devices; without module 08, whose programs take its compiler minutes each
 MATMULS = {
@@ -264,7 +264,7 @@ class Compiled:
     def grader(self, on: str) -> Grader:
         """One that compiles for this slice."""
         if on not in self.graders:
-            compiler = Compiler(self.course, "none", slice_of(on), worker=self.worker)
+            compiler = TpuCompiler(self.course, "none", slice_of(on), worker=self.worker)
             self.worker = compiler.worker
             self.graders[on] = Grader(self.course, "none", compiler=compiler)
         return self.graders[on]

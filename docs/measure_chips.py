@@ -1,4 +1,4 @@
-"""Times of the references of docs/chips.md on chips that are here: python docs/measure_chips.py v5e:2x4
+"""Times of the references of docs/wings/chip.md on chips that are here: python docs/measure_chips.py v5e:2x4
 
     python docs/measure_chips.py v5e:2x4                       # on the eight chips of a v5litepod-8, into docs/measured.json
     python docs/measure_chips.py v5e:2x4 --only f1_            # those alone whose name has this in it
@@ -31,7 +31,7 @@ from grader.course.config import CourseError
 from grader.course.loading import Course, load_course
 from grader.wings.chip.compiling import Shipped, name_of
 from grader.wings.devices.backends import UnknownBackend, backend_of
-from grader.wings.devices.devices import Devices
+from grader.wings.devices.devices import RealDevices
 from grader.wire.schedule import Schedule
 
 
@@ -45,7 +45,9 @@ def asked(course: Course, on: str, only: str, smaller: int) -> Iterator[Asked]:
                 yield Asked(title, source_of(course.exercise(name)), ask, on)
 
 
-def measured(course: Course, programs: Sequence[Asked], devices: Devices, shipped: Mapping[str, Any]) -> dict[str, Any]:
+def measured(
+    course: Course, programs: Sequence[Asked], devices: RealDevices, shipped: Mapping[str, Any]
+) -> dict[str, Any]:
     """Seconds of a call of each; those that could not be measured are told on standard error and left out."""
     devices.times, found = True, {}
     with Grader(course, "none", devices=devices) as grader:
@@ -69,7 +71,9 @@ def measured(course: Course, programs: Sequence[Asked], devices: Devices, shippe
 
 
 def main(words: Sequence[str]) -> None:
-    parser = argparse.ArgumentParser(description="Times of the references of docs/chips.md on chips that are here.")
+    parser = argparse.ArgumentParser(
+        description="Times of the references of docs/wings/chip.md on chips that are here."
+    )
     parser.add_argument("on", choices=(*SLICES, TWO_DEVICES), help="what is here; its name in the table")
     parser.add_argument("--backend", default="tpu")
     parser.add_argument("--processes", type=int, default=1)
@@ -90,7 +94,7 @@ def main(words: Sequence[str]) -> None:
             parser.error(f"no name has {ask.only!r} in it")
         before = json.loads(ask.out.read_text(encoding="utf-8")) if ask.out.exists() else {}
         limits = course.config.limits
-        devices = Devices(backend_of(ask.backend), "none", limits, course.config.devices, ask.processes)
+        devices = RealDevices(backend_of(ask.backend), "none", limits, course.config.devices, ask.processes)
     except (CourseError, UnknownBackend, ValueError) as error:
         sys.exit(f"measure_chips: {error}")
     found = measured(course, programs, devices, Shipped.of(course).made)

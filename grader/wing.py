@@ -14,6 +14,17 @@ from functools import cache
 from typing import Any
 
 WINGS = "grader.wings"
+WING_OF = {
+    "chip": "chip",
+    "leaderboard": "leaderboard",
+    "predict": "predict",
+    "profile": "predict",
+    "publish": "publish",
+    "similar": "similar",
+}
+"""The wing of each command. A wing that is not installed cannot name its commands itself."""
+EXTRAS = {"chip": "[tpu]", "cluster": "[cluster]"}
+"""The optional dependencies of a wing, as pip takes them."""
 
 
 class WingError(Exception):
@@ -85,9 +96,15 @@ def for_notebooks() -> dict[str, str]:
     return {name: f"{wing}.{place}" for wing, offered in wings().items() for name, place in offered.notebook.items()}
 
 
+def missing(asked: str, wing: str) -> WingError:
+    """Return the error for a command or an option whose wing is not installed."""
+    install = f"pip install --force-reinstall 'shardlings{EXTRAS.get(wing, '')}'"
+    return WingError(f"{asked} needs the wing grader/wings/{wing}, which is not installed; run: {install}")
+
+
 def needed(what: str, option: str) -> Any:
     """What the one wing offers that ``option`` needs. Raises WingError."""
     found = offered(what)
     if not found:
-        raise WingError(f"{option} needs the wing grader/wings/{what}, which is not installed here")
+        raise missing(option, what)
     return found[0]

@@ -11,7 +11,6 @@ import pytest
 
 from grader.course.exercises import load_exercise
 from grader.exercise import Cases
-from grader.wings.predict.cases import CASES, Line
 from tests import network
 
 PATH = Path(__file__).parents[1] / "solutions/12_predict_profile/l2_predict_profile.py"
@@ -130,15 +129,3 @@ def test_durations_are_those_of_calls_that_had_a_device_for_themselves(seed: int
         if rng.random() < 0.2:
             now += rng.random() * 3
     assert TASKS["durations"](log) == sorted(due.items()) and due
-
-
-@pytest.mark.parametrize("N", [2, 4, 8])
-def test_what_profile_predicts_is_what_a_simulated_ring_takes(N: int):
-    rounds = {"all_gather": [network.all_gather], "all_reduce": [network.reduce_scatter, network.all_gather]}
-    for case in CASES:
-        if case.program == "matmul":
-            rows = case.size // N
-            assert case.seconds(Line(1, 1, 7.0), N) == 2 * rows * case.size * case.size / 7
-        else:
-            due = ring(rounds[case.program], N, case.size, 2e-6, 3e9)
-            assert case.seconds(Line(2e-6, 3e9, 1), N) == pytest.approx(due)

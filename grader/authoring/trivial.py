@@ -50,7 +50,7 @@ class Trivial:
 def trivial_problems(
     course: Course, grader: Grader, exercise: Exercise, reference: Iterable[Answered]
 ) -> Iterator[str]:
-    """Which checks give points to a trivial program, one line each.
+    """Yield a line for each check that gives points to a trivial program.
 
     Each task is tried alone, beside right ones; then all tasks that do the same together.
 
@@ -59,11 +59,11 @@ def trivial_problems(
     """
     found = {a.ask.same: a.finding for a in reference}
     graded = [Answered(ask, found[ask.same]) for ask in grader.plan(exercise.id, False)]
-    told: set[str] = set()
+    reported: set[str] = set()
     for some in _tries(trivial_programs(course, grader, exercise, graded)):
         for check in earned(exercise, graded, some):
-            if check.name not in told:
-                told.add(check.name)
+            if check.name not in reported:
+                reported.add(check.name)
                 yield _problem(check, some)
 
 

@@ -93,6 +93,12 @@ class Commands(TyperGroup):
     def list_commands(self, ctx: Any) -> list[str]:
         return list(self.commands)
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if name not in self.commands and name in wing.WING_OF:
+            raise wing.missing(f"shardlings {name}", wing.WING_OF[name])
+        return super().resolve_command(ctx, args)
+
     def invoke(self, ctx: typer.Context) -> Any:
         try:
             return super().invoke(ctx)

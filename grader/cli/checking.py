@@ -16,7 +16,7 @@ from grader.batch.in_process import InProcess
 from grader.batch.submit import Ready
 from grader.cli.backend import beside_at
 from grader.cli.console import FAILED, UNUSABLE, busy, exit_code, out, points, say, tell, tell_unusable
-from grader.cli.options import Asked
+from grader.cli.options import BackendChoice
 from grader.common.result import Report
 from grader.course.config import CourseError, Module
 from grader.course.loading import Course
@@ -33,16 +33,16 @@ WITH_SOLUTIONS = "Hidden checks and answers were judged as well, since the solut
 
 
 def check_work(
-    found: Course, chosen: list[str], names: list[str], place: Path, tier: str, student: str, asked: Asked,
-    *, told: bool, as_json: bool,
+    found: Course, chosen: list[str], names: list[str], place: Path, tier: str, student: str, asked: BackendChoice,
+    *, unconfined: bool, as_json: bool,
 ) -> int:  # fmt: skip
-    """Check the work at ``place`` on these exercises, and print what came of it; the exit code.
+    """Check the work at ``place`` on these exercises, print the results, and return the exit code.
 
     Args:
         names: as they were typed.
-        told: say that it is run without a sandbox.
+        unconfined: print a note that the work runs without a sandbox.
     """
-    if told:
+    if unconfined:
         tell("note", f"{place} is run as it is, without a sandbox; for work that is not yours pass --isolation auto")
     submission = read(place, student, found.module_of, found.handed_out)
     begun = begun_of(found, submission, chosen, names or ["the course"], place)

@@ -1,4 +1,4 @@
-"""What the commands print, and the codes that they exit with."""
+"""Output and exit codes of the commands."""
 
 from __future__ import annotations
 
@@ -58,15 +58,15 @@ def print_json(data: Any) -> None:
 
 @contextlib.contextmanager
 def progress(total: int, what: str = "grading", *, quiet: bool, console: Console = err) -> Iterator[Any]:
-    """A bar that says what is done, with the time left; yields a function to call after each submission or exercise.
+    """Show a progress bar with the time left; yield a function to call after each submission or exercise.
 
-    In a log, where nothing can be drawn, a line now and then says the same.
+    In a log, print a line now and then instead.
 
     Args:
         console: where results are printed meanwhile, if any are: the bar stays below them.
     """
     if not quiet and not console.is_terminal:
-        yield _told(total, what) if console is err else lambda who: None
+        yield _progress_lines(total, what) if console is err else lambda who: None
         return
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -82,16 +82,16 @@ def progress(total: int, what: str = "grading", *, quiet: bool, console: Console
         yield lambda who: bar.update(task, advance=1, who=clean(who, 40))
 
 
-def _told(total: int, what: str) -> Callable[[str], None]:
-    """Says at most once in ``EVERY`` seconds how much is done, and how long the rest may take."""
-    began = said = monotonic()
+def _progress_lines(total: int, what: str) -> Callable[[str], None]:
+    """Return a function that prints the share done and the time left, at most once in ``EVERY`` seconds."""
+    began = printed = monotonic()
     done = 0
 
     def step(_: str) -> None:
-        nonlocal said, done
+        nonlocal printed, done
         done, now = done + 1, monotonic()
-        if now - said >= EVERY and done < total:
-            said, left = now, (now - began) / done * (total - done)
+        if now - printed >= EVERY and done < total:
+            printed, left = now, (now - began) / done * (total - done)
             tell(
                 what, f"{done} of {total} done, about {f'{left:.0f} s' if left < 120 else f'{left / 60:.0f} min'} left"
             )
@@ -101,7 +101,7 @@ def _told(total: int, what: str) -> Callable[[str], None]:
 
 @contextlib.contextmanager
 def busy(what: str, *, quiet: bool = False) -> Iterator[None]:
-    """Says what is done, and for how long by now, where nobody can say how much is left."""
+    """Show a task and its elapsed time; for tasks whose end is unknown."""
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())

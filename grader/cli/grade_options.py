@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from grader.cli.options import Asked, begin_workers, has_reports, solved_course_at
+from grader.cli.options import BackendChoice, begin_workers, has_reports, solved_course_at
 from grader.course.config import CourseError
 from grader.sandbox.tiers import best_tier
 
@@ -52,8 +52,8 @@ class GradeOptions:
     as_json: bool = False
 
     @property
-    def beside(self) -> Asked:
-        return Asked(self.backend, self.processes)
+    def beside(self) -> BackendChoice:
+        return BackendChoice(self.backend, self.processes)
 
     @property
     def appeals(self) -> bool:
@@ -61,7 +61,7 @@ class GradeOptions:
 
     def refuse_what_does_not_go_together(self) -> None:
         """Raises CourseError for options that exclude each other."""
-        beside = self.beside != Asked()
+        beside = self.beside != BackendChoice()
         refused = {
             "--cluster goes with simulated devices alone: leave --backend and --processes out": self.cluster and beside,
             "--why decides one check, here: leave --cluster out": self.cluster and self.appeals,

@@ -113,6 +113,8 @@ def grade_batch(course: Course, options: GradeOptions) -> int:
             work = handed_in(course, [*options.paths], login)
         names = chosen_now(course, work, [*options.only], known.named, now)
         refuse_unusable(course, names)
+        if course.seed_problem and options.as_json:  # else the summary begins with it
+            tell("warning", course.seed_problem)
         adjust = adjustments(course, to, options.paths, work.places, work.submissions, known, names)
         when = now.isoformat(timespec="seconds")
         with store.Folder(to, course, adjust, when=when, dry=options.dry_run) as folder:
@@ -361,7 +363,7 @@ def grade_nbgrader(options: GradeOptions) -> int:
     done = batch.grade(
         folder, assignment, lambda total, what: progress(total, what, quiet=options.as_json), jobs=options.jobs or 0,
         isolation="" if options.isolation == "auto" else options.isolation, again=options.again,
-        remember=options.remember, elsewhere=spread and spread.Elsewhere(options.cluster, tell_of_cluster),
+        remember=options.remember, elsewhere=spread and spread.OnCluster(options.cluster, tell_of_cluster),
     )  # fmt: skip
     if options.as_json:
         print_json(vars(done))

@@ -9,7 +9,7 @@ import typer
 
 from grader.cli.options import (
     AsJson,
-    Asked,
+    BackendChoice,
     BackendOption,
     CourseOption,
     Names,
@@ -69,12 +69,14 @@ def check(
     place, tier = work_in(found, work), best_tier(isolation)
     if tier != "none" and course is None:
         refuse_course_beside(found, place)
-    who, asked = student_name(found, student), Asked(backend, processes)
+    who, asked = student_name(found, student), BackendChoice(backend, processes)
     begin_workers(found, tier)
     from grader.cli.checking import check_work
 
-    told = tier == "none" and work is not None
-    raise typer.Exit(check_work(found, chosen, names or [], place, tier, who, asked, told=told, as_json=as_json))
+    unconfined = tier == "none" and work is not None
+    raise typer.Exit(
+        check_work(found, chosen, names or [], place, tier, who, asked, unconfined=unconfined, as_json=as_json)
+    )
 
 
 def submit(

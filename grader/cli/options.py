@@ -43,8 +43,8 @@ BackendOption = Annotated[
     str,
     typer.Option(
         "--backend",
-        help="cpu; gpu or tpu: values on what is here as well (docs/devices.md); tpu:v5e:2x4: what needs no execution "
-        "from what that slice's compiler makes of programs (docs/chips.md)",
+        help="cpu; gpu or tpu: values on what is here as well (docs/wings/devices.md); tpu:v5e:2x4: what needs no execution "
+        "from what that slice's compiler makes of programs (docs/wings/chip.md)",
     ),
 ]
 Processes = Annotated[
@@ -52,7 +52,7 @@ Processes = Annotated[
 ]
 
 
-class Asked(NamedTuple):
+class BackendChoice(NamedTuple):
     """``--backend`` and ``--processes`` as they were given."""
 
     backend: str = "cpu"

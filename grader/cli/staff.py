@@ -67,7 +67,7 @@ def grade(
     cluster: Annotated[
         str,
         typer.Option(
-            "--cluster", metavar="ADDRESS", help="grade on the workers of this Dask scheduler (docs/cluster.md)"
+            "--cluster", metavar="ADDRESS", help="grade on the workers of this Dask scheduler (docs/wings/cluster.md)"
         ),
     ] = "",
     course: CourseOption = None,

@@ -37,7 +37,7 @@ def replayed(schedule: Schedule, on: str | Placement, *, apart: bool = False) ->
     memory = LiveMemory(schedule.held, schedule.arguments, schedule.results - schedule.aliased, schedule.temporaries)
     return Timeline(
         place.slice.chip.name, place.slice.shape, place.axes, schedule.by, body.length, body.busy, tuple(spans),
-        tuple(found.loops), tuple(_collectives(body, 1)), tuple(_bare(body)), body.flops, memory, body.products,
+        tuple(found.loops), tuple(_collectives(body, 1)), tuple(_critical(body)), body.flops, memory, body.products,
     )  # fmt: skip
 
 
@@ -197,11 +197,11 @@ def _collectives(body: _Body, times: int) -> list[CollectiveTime]:
     return found
 
 
-def _bare(body: _Body) -> list[int]:
-    """Numbers of what sets the length: every kernel, and the collectives that the core waits for."""
+def _critical(body: _Body) -> list[int]:
+    """Return the numbers of every kernel and of the collectives that the core waits for: they set the length."""
     found = [(start, number) for number, start, _, _ in body.ran]
     found += [(sent.start, sent.of.number) for sent in body.sent if sent.waited]
     numbers = [number for _, number in sorted(found)]
     for _, _, _, inner in body.inner:
-        numbers += _bare(inner)
+        numbers += _critical(inner)
     return numbers

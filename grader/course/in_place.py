@@ -8,12 +8,12 @@ from grader.exercise import Exercise
 
 
 def reference_in_place(exercise: Exercise) -> str:
-    """The tasks of the solution and all that they need, each at its own line; everything else is blank."""
+    """Return the tasks of the solution and all that they need, each at its own line; other lines are blank."""
     parts = statements(exercise)
     chosen = [p for p in parts if p.kind in ("given", "task")]
     private = {p.name: p for p in parts if p.kind == "private" and p.name}
     reached = names_reached([p.node for p in chosen], {name: p.node for name, p in private.items()})
-    placed = {_first_line(p, bare=True): undecorated(p) for p in chosen}
+    placed = {_first_line(p, skip_decorators=True): undecorated(p) for p in chosen}
     placed |= {_first_line(p): p.text for p in private.values() if p.name in reached}
     code = "\n".join(placed.values())
     placed |= {_first_line(p): p.text for p in parts if needed_imports([p], used_by=code)}
@@ -25,7 +25,7 @@ def reference_in_place(exercise: Exercise) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _first_line(part: Statement, *, bare: bool = False) -> int:
-    """Where a statement begins; ``bare``: without its decorators."""
-    decorators = [] if bare else getattr(part.node, "decorator_list", [])
+def _first_line(part: Statement, *, skip_decorators: bool = False) -> int:
+    """Return a statement's first line, which is that of its first decorator unless ``skip_decorators``."""
+    decorators = [] if skip_decorators else getattr(part.node, "decorator_list", [])
     return min([part.node.lineno, *(d.lineno for d in decorators)])

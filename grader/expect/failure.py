@@ -17,14 +17,14 @@ class Compared:
         held, due: the values of each device; what is due as float64 or complex128.
         good: which values are right.
         bound: how far a right value may be off.
-        told: which values say anything of their cause; None: all.
+        informative: which values depend on their cause; None: all.
     """
 
     held: Sequence[np.ndarray]
     due: Sequence[np.ndarray]
     good: Sequence[np.ndarray]
     bound: float
-    told: Sequence[np.ndarray] | None = None
+    informative: Sequence[np.ndarray] | None = None
 
 
 class Failure(Exception):

@@ -21,8 +21,8 @@ _LONGEST = 100  # characters of a name
 _JOINERS = "\u200c\u200d"  # parts of words in several scripts, though not printable by themselves
 
 
-class Found(NamedTuple):
-    """What there is to grade.
+class FoundSubmissions(NamedTuple):
+    """The submissions in some folders.
 
     Attributes:
         students: (student, place), by student.
@@ -35,7 +35,9 @@ class Found(NamedTuple):
     set_aside: dict[str, str]
 
 
-def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str], login: Callable[[str], str] = str) -> Found:
+def find_submissions(
+    paths: Sequence[Path], exercises: Mapping[str, str], login: Callable[[str], str] = str
+) -> FoundSubmissions:
     """Who handed in what.
 
     A file is one student's, named by the file without the exercise or module ("alice_c3_contracting.py"); several files
@@ -68,7 +70,7 @@ def find_submissions(paths: Sequence[Path], exercises: Mapping[str, str], login:
     students = _alone(places, aside)
     if not students:
         raise NothingToGrade("; ".join([*notes, *aside.values()]) or "nothing to grade: name a folder of submissions")
-    return Found(students, list(first_notes(notes)), dict(sorted(aside.items())))
+    return FoundSubmissions(students, list(first_notes(notes)), dict(sorted(aside.items())))
 
 
 def _is_a_name(student: str) -> bool:

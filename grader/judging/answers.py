@@ -8,7 +8,7 @@ from typing import Any
 
 from grader.common.result import Result
 from grader.exercise import Misconception, Question, Written
-from grader.judging.kinds import Kind, kind_name, kind_of, units_known
+from grader.judging.kinds import AnswerKind, kind_name, kind_of, units_known
 from grader.judging.questions import label_of
 from grader.judging.units import BadAnswer
 from grader.wire.limits import MAX_TEXT
@@ -82,7 +82,9 @@ def read_back(question: Question, params: Mapping[str, Any], raw: Any) -> Result
     return result(reason=f"{read}; judged after you submit", actual=read)
 
 
-def wanted(question: Question, fn: Callable[..., Any], params: Mapping[str, Any], kind: Kind | None = None) -> Any:
+def wanted(
+    question: Question, fn: Callable[..., Any], params: Mapping[str, Any], kind: AnswerKind | None = None
+) -> Any:
     """Return the answer of the question's or a misconception's function. Raises ValueError and what that raises."""
     return (kind or kind_of(question, params)).want(question.answered_by(fn, params))
 

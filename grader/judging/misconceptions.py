@@ -152,16 +152,16 @@ def _cases(seen: tuple) -> list[tuple]:
 # -- whether two findings are alike ------------------------------------------------------------
 
 
-def _fits(mine: Sequence[Found], forms: Sequence[Sequence[Found]]) -> bool:
+def _fits(submitted: Sequence[Found], forms: Sequence[Sequence[Found]]) -> bool:
     """A check finds what it finds in one form of a mistake, or what it finds in all of them."""
-    if any(_same_way(mine, form) for form in forms):
+    if any(_same_way(submitted, form) for form in forms):
         return True
-    alike = {len(mine), *map(len, forms)}
+    alike = {len(submitted), *map(len, forms)}
     if len(forms) == 1 or len(alike) > 1:
         return False
     common = [_common(found) for found in zip(*forms, strict=True)]
-    told = [n for n, found in enumerate(common) if found is not OPEN]
-    return _same_way([mine[n] for n in told], [common[n] for n in told])
+    shared = [n for n, found in enumerate(common) if found is not OPEN]
+    return _same_way([submitted[n] for n in shared], [common[n] for n in shared])
 
 
 OPEN = Fault("open", "the forms of a mistake have nothing in common here")
@@ -176,8 +176,10 @@ def _common(found: Sequence[Found]) -> Found:
     first, *rest = (one for one in compared if one is not None)
     if any(_shapes(other.held) != _shapes(first.held) for other in rest):
         return OPEN
-    told = [_near_all(held, [other.held[n] for other in rest], 2 * first.bound) for n, held in enumerate(first.held)]
-    common = Failure(failures[0].reason, compared=replace(first, told=told))
+    informative = [
+        _near_all(held, [other.held[n] for other in rest], 2 * first.bound) for n, held in enumerate(first.held)
+    ]
+    common = Failure(failures[0].reason, compared=replace(first, informative=informative))
     return common.about(failures[0].of)
 
 
@@ -191,16 +193,16 @@ def _near_all(held: np.ndarray, others: Sequence[np.ndarray], bound: float) -> n
     return np.logical_and.reduce([np.ones(held.shape, bool), *near])
 
 
-def _same_way(mine: Sequence[Found], theirs: Sequence[Found]) -> bool:
+def _same_way(submitted: Sequence[Found], mistaken: Sequence[Found]) -> bool:
     """Whether a check fails in the same places and for the same reason.
 
     What a mistake leaves undefined may be NaN in one program and a number in the other: that says nothing, so other
     places must agree, and be no fewer.
     """
-    if len(mine) != len(theirs):
+    if len(submitted) != len(mistaken):
         return False
     agreed = undefined = 0
-    for one, other in zip(mine, theirs, strict=True):
+    for one, other in zip(submitted, mistaken, strict=True):
         if one is None and other is None:
             continue
         same, open_ = _alike(one, other)
@@ -228,11 +230,11 @@ def _gist(fault: Fault) -> tuple[str, str]:
 
 
 def _same_failures(one: Failure, other: Failure) -> tuple[int | None, int]:
-    mine, theirs = ({f.of: f for f in (each, *each.others)} for each in (one, other))
-    if mine.keys() != theirs.keys():
+    submitted, mistaken = ({f.of: f for f in (each, *each.others)} for each in (one, other))
+    if submitted.keys() != mistaken.keys():
         return None, 0
     agreed = undefined = 0
-    for a, b in ((failure, theirs[name]) for name, failure in mine.items()):
+    for a, b in ((failure, mistaken[name]) for name, failure in submitted.items()):
         if a.compared is not None and b.compared is not None:
             same, open_ = _same_values(a.compared, b.compared)
         else:
@@ -248,14 +250,16 @@ def _same_finding(one: Failure, other: Failure) -> bool:
 
     Where the data are not numbers, the words of the reasons must agree too; where there are none, also their numbers.
     """
-    mine, theirs = ([f.expected, f.actual] for f in (one, other))
-    if not all(isinstance(n, int | float) for n in (*mine, *theirs)):
-        numbers = mine == theirs == [None, None]
-        mine, theirs = (
+    submitted, mistaken = ([f.expected, f.actual] for f in (one, other))
+    if not all(isinstance(n, int | float) for n in (*submitted, *mistaken)):
+        numbers = submitted == mistaken == [None, None]
+        submitted, mistaken = (
             [*data, _says(f.reason), *(_numbers(f.reason) if numbers else [])]
-            for f, data in ((one, mine), (other, theirs))
+            for f, data in ((one, submitted), (other, mistaken))
         )
-    return len(mine) == len(theirs) and all(_same_data(a, b, one.spread) for a, b in zip(mine, theirs, strict=True))
+    return len(submitted) == len(mistaken) and all(
+        _same_data(a, b, one.spread) for a, b in zip(submitted, mistaken, strict=True)
+    )
 
 
 def _says(reason: str) -> str:
@@ -274,23 +278,23 @@ def _same_data(a: object, b: object, spread: float) -> bool:
     return a == b
 
 
-def _same_values(mine: Compared, theirs: Compared) -> tuple[int | None, int]:
+def _same_values(submitted: Compared, mistaken: Compared) -> tuple[int | None, int]:
     """Both are wrong in the same places, by the same error wherever both are numbers.
 
     Only places can be compared if different values are due, which depend on what a program draws by itself.
     """
-    if _shapes(mine.held) != _shapes(theirs.held):
+    if _shapes(submitted.held) != _shapes(mistaken.held):
         return None, 0
-    errors, others = ([_wide(h) - d for h, d in zip(c.held, c.due, strict=True)] for c in (mine, theirs))
+    errors, others = ([_wide(h) - d for h, d in zip(c.held, c.due, strict=True)] for c in (submitted, mistaken))
     largest = max((float(np.max(np.abs(b), initial=0, where=np.isfinite(b))) for b in others), default=0.0)
-    bound = theirs.bound + NEAR * largest
+    bound = mistaken.bound + NEAR * largest
     agreed = undefined = 0
-    random = any(np.any(np.abs(d - e) > theirs.bound) for d, e in zip(mine.due, theirs.due, strict=True))
-    told = theirs.told or [np.ones(held.shape, bool) for held in theirs.held]
-    for a, b, good_a, good_b, of in zip(errors, others, mine.good, theirs.good, told, strict=True):
+    random = any(np.any(np.abs(d - e) > mistaken.bound) for d, e in zip(submitted.due, mistaken.due, strict=True))
+    informative = mistaken.informative or [np.ones(held.shape, bool) for held in mistaken.held]
+    for a, b, good_a, good_b, of in zip(errors, others, submitted.good, mistaken.good, informative, strict=True):
         sure_a, sure_b, wrong = np.isfinite(a), np.isfinite(b), of & ~(good_a & good_b)
         numbers = wrong & sure_a & sure_b
-        apart = not random and (np.abs(a - b) > bound if largest > CLEAR * theirs.bound else True)
+        apart = not random and (np.abs(a - b) > bound if largest > CLEAR * mistaken.bound else True)
         if np.any(of & (good_a != good_b) & ~numbers) or np.any(numbers & apart):
             return None, 0
         agreed += int(np.count_nonzero((numbers & (not random)) | (wrong & ~sure_a & ~sure_b)))
@@ -305,10 +309,10 @@ def _wide(values: np.ndarray) -> np.ndarray:
 # -- all the rest ------------------------------------------------------------------------------
 
 
-def _likeness(mine: Shown, theirs: Shown, misconception: Misconception) -> tuple[bool, ...]:
+def _likeness(submitted: Shown, mistaken: Shown, misconception: Misconception) -> tuple[bool, ...]:
     """Whether all collectives are the same, all matmuls, and all results."""
-    others = {answer.ask.same: answer.finding for answer in theirs.answered}
-    pairs = [(a.finding, others.get(a.ask.same)) for a in mine.answered if a.ask.task == misconception.of.name]
+    others = {answer.ask.same: answer.finding for answer in mistaken.answered}
+    pairs = [(a.finding, others.get(a.ask.same)) for a in submitted.answered if a.ask.task == misconception.of.name]
     if plain := _outcome_pairs(pairs):
         return True, True, all(same_outcome(x, y, 1e-6) for x, y in plain)
     seen = [(a, b) for a, b in pairs if isinstance(a, Observation) and isinstance(b, Observation)]

@@ -52,8 +52,8 @@ def draw_bars(result: Result) -> Bars | None:
         for i, (name, value, number, colour) in enumerate(numbers)
     ]
     ends = [LEFT + row.width + 8 + len(row.number) * CHAR for row in rows]
-    said = ", ".join(f"{name} {number}" for name, _, number, _ in numbers)
-    return Bars(round(max(ends), 1), ROW * len(rows), LEFT, rows, f"bars: {said}")
+    numbers_text = ", ".join(f"{name} {number}" for name, _, number, _ in numbers)
+    return Bars(round(max(ends), 1), ROW * len(rows), LEFT, rows, f"bars: {numbers_text}")
 
 
 def _is_amount(value: Any) -> bool:

@@ -140,7 +140,7 @@ def draw_rounds(rounds: Rounds) -> RoundsSvg:
         for y, (_, _, held) in zip(tops, rounds.rows, strict=True)
         for column, source in enumerate(held)
     ]
-    told = "; ".join(
+    held_text = "; ".join(
         f"{name}: {', '.join('zeros' if s is None else rounds.devices[s] for s in held)}"
         for name, _, held in rounds.rows
     )
@@ -153,5 +153,5 @@ def draw_rounds(rounds: Rounds) -> RoundsSvg:
         left=left,
         cells=cells,
         caption=rounds.caption,
-        alt=clean(f"{rounds.caption}. {told}", 2000),
+        alt=clean(f"{rounds.caption}. {held_text}", 2000),
     )

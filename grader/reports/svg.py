@@ -16,7 +16,7 @@ _LARGEST = 740.0
 
 
 @dataclass(frozen=True)
-class Cell:
+class Tile:
     """One block of an SVG picture, in its units."""
 
     x: float
@@ -37,7 +37,7 @@ class Svg:
     height: float
     left: float
     top: float
-    cells: list[Cell]
+    cells: list[Tile]
     columns: list[tuple[float, int]]
     rows: list[tuple[float, int]]
     stroke: float
@@ -92,10 +92,10 @@ def _frame(parts: list[Block], labels: list[list[str]], rows: int, cols: int, di
     return _Frame(left=left, top=18 if dims else 2, width=width, height=height, rows=rows, cols=cols)
 
 
-def _cell(picture: Picture, frame: _Frame, block: Block, lines: list[str]) -> Cell:
+def _cell(picture: Picture, frame: _Frame, block: Block, lines: list[str]) -> Tile:
     """The block in its place, under its label where there is one."""
     width = frame.width * (block.cols[1] - block.cols[0]) / frame.cols
-    return Cell(
+    return Tile(
         x=round(frame.left + frame.width * block.cols[0] / frame.cols, 1),
         y=round(frame.top + frame.height * block.rows[0] / frame.rows, 1),
         width=round(width, 1),

@@ -29,7 +29,7 @@ from grader.reports.wording import (
     reason_text,
     seen_by,
     standing_of,
-    unsaid_pairs,
+    unstated_pairs,
     worth_of,
 )
 
@@ -102,7 +102,7 @@ def _print_result(paper: Paper, result: Result, audience: Audience) -> None:
         paper.line(paper.text(f"hint: {result.hint}", "cyan"), indent=4)
     if place_text(result):
         paper.line(paper.text(place_text(result), "bright_black", 200), indent=4)
-    for name, data in unsaid_pairs(result):
+    for name, data in unstated_pairs(result):
         paper.line(paper.text(f"{name + ':':<9} {data}"), indent=4)
     _print_pictures(paper, pictures(result))
     for timeline in timelines_of(result):

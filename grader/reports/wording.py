@@ -50,11 +50,13 @@ def data_pairs(result: Result) -> list[tuple[str, str]]:
     return [(name, show_data(data)) for name, data in pairs if result.status == "failed" and data is not None]
 
 
-def unsaid_pairs(result: Result) -> list[tuple[str, str]]:
+def unstated_pairs(result: Result) -> list[tuple[str, str]]:
     """Leave out data that the reason states already; a page shows both side by side and repeats them."""
-    pairs, said = data_pairs(result), _alike(reason_text(result))
-    told = all(len(data) >= SHORT and _alike(data) in said for name, data in pairs if name in ("expected", "yours"))
-    return [pair for pair in pairs if not told or pair[0] == "for staff"]
+    pairs, reason = data_pairs(result), _alike(reason_text(result))
+    repeated = all(
+        len(data) >= SHORT and _alike(data) in reason for name, data in pairs if name in ("expected", "yours")
+    )
+    return [pair for pair in pairs if not repeated or pair[0] == "for staff"]
 
 
 def _alike(text: str) -> str:

@@ -22,7 +22,7 @@ from grader.common.observation import Collective
 from grader.runner import flops
 from grader.runner.admission import RAGGED, ProgramRefused, array_bytes, callee_of, kind_of, place_of, shaped, walk
 from grader.runner.data import data_of
-from grader.runner.flops import FREE, Cost
+from grader.runner.flops import FREE, FlopCount
 from grader.runner.groups import (
     Groups,
     are_partial,
@@ -298,7 +298,7 @@ def _is_complex(value: Any) -> bool:
     return isinstance(getattr(value.type, "element_type", None), ir.ComplexType)
 
 
-def cost_of(op: Any, data: int) -> Cost:
+def cost_of(op: Any, data: int) -> FlopCount:
     """The arithmetic of one operation, regions left out. ``data``: how many operands are data of the program."""
     name, results, operands = op.name.partition(".")[2], list(op.results), list(op.operands)
     shape = _shape(results[0]) if results else []

@@ -54,32 +54,32 @@ CHOOSES = {
 
 
 @dataclass(frozen=True)
-class Cost:
+class FlopCount:
     """Arithmetic operations, and those of matrix products among them, also of products written out."""
 
     flops: Interval = NOTHING
     dots: Interval = NOTHING
 
-    def __add__(self, other: Cost) -> Cost:
-        return Cost(self.flops + other.flops, self.dots + other.dots)
+    def __add__(self, other: FlopCount) -> FlopCount:
+        return FlopCount(self.flops + other.flops, self.dots + other.dots)
 
-    def __mul__(self, times: Interval | float) -> Cost:
-        return Cost(self.flops * times, self.dots * times)
+    def __mul__(self, times: Interval | float) -> FlopCount:
+        return FlopCount(self.flops * times, self.dots * times)
 
-    def either(self, other: Cost) -> Cost:
-        return Cost(self.flops.either(other.flops), self.dots.either(other.dots))
-
-
-FREE = Cost()
+    def either(self, other: FlopCount) -> FlopCount:
+        return FlopCount(self.flops.either(other.flops), self.dots.either(other.dots))
 
 
-def dot(result: Sequence[int], contracted: int, complex_: bool) -> Cost:
+FREE = FlopCount()
+
+
+def dot(result: Sequence[int], contracted: int, complex_: bool) -> FlopCount:
     """A multiplication and an addition for each element of the result and each contracted one."""
     each = Interval.of(2 * math.prod(result) * contracted * (4 if complex_ else 1))
-    return Cost(each, each)
+    return FlopCount(each, each)
 
 
-def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) -> Cost:
+def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) -> FlopCount:
     """An operation without sizes of its own, by name; unknown names may cost anything.
 
     A product of two operands that are data counts as part of a matmul, with the addition that it is made for: ``a @ b``
@@ -91,28 +91,28 @@ def elementwise(name: str, result: Sequence[int], complex_: bool, factors: int) 
     if name in NONE:
         return FREE
     if name not in ELEMENTWISE:
-        return Cost(UNKNOWN, UNKNOWN)
+        return FlopCount(UNKNOWN, UNKNOWN)
     each = math.prod(result) * (4 if complex_ else 1)
     if name in MULTIPLY and factors and (factors > 1 or name == "square"):
-        return Cost(Interval.of(each), Interval.of(2 * each))
-    return Cost(Interval.of(each))
+        return FlopCount(Interval.of(each), Interval.of(2 * each))
+    return FlopCount(Interval.of(each))
 
 
-def logic(name: str, result: Sequence[int], data: Sequence[bool]) -> Cost:
+def logic(name: str, result: Sequence[int], data: Sequence[bool]) -> FlopCount:
     """One operation for each element of what is computed from data without arithmetic.
 
     Args:
         data: of each operand, whether it is data.
     """
     deciding = data if name in LOGIC else data[CHOOSES.get(name, slice(0))]
-    return Cost(Interval.of(math.prod(result))) if any(deciding) else FREE
+    return FlopCount(Interval.of(math.prod(result))) if any(deciding) else FREE
 
 
-def fft(elements: int, length: int) -> Cost:
+def fft(elements: int, length: int) -> FlopCount:
     """The usual 5 n log2 n of one transform."""
-    return Cost(Interval.of(math.ceil(5 * elements * math.log2(max(length, 1)))))
+    return FlopCount(Interval.of(math.ceil(5 * elements * math.log2(max(length, 1)))))
 
 
-def solve(elements: int, n: int) -> Cost:
+def solve(elements: int, n: int) -> FlopCount:
     """At most n operations for each element: triangular solves, Cholesky."""
-    return Cost(Interval(0, elements * n))
+    return FlopCount(Interval(0, elements * n))

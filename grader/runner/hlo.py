@@ -15,7 +15,7 @@ from grader.common.intervals import UNKNOWN, Interval, Path, sum_over_paths
 from grader.common.observation import Collective, total
 from grader.runner import flops
 from grader.runner.admission import RAGGED, ProgramRefused
-from grader.runner.flops import FREE, Cost
+from grader.runner.flops import FREE, FlopCount
 from grader.runner.groups import (
     Groups,
     are_partial,
@@ -285,13 +285,13 @@ def listed(text: str) -> Groups:
 # -- arithmetic --------------------------------------------------------------------------------
 
 
-def compiled_cost(hlo: str) -> Cost:
+def compiled_cost(hlo: str) -> FlopCount:
     """The arithmetic that one device executes."""
     costs = [(v.path, cost_of(v) * v.times) for v in walk(hlo)]
-    return Cost(sum_over_paths((p, c.flops) for p, c in costs), sum_over_paths((p, c.dots) for p, c in costs))
+    return FlopCount(sum_over_paths((p, c.flops) for p, c in costs), sum_over_paths((p, c.dots) for p, c in costs))
 
 
-def cost_of(visit: Visit) -> Cost:
+def cost_of(visit: Visit) -> FlopCount:
     """Return the arithmetic of one instruction, without that of the computations it calls."""
     one = visit.of
     name = one.opcode.replace("-", "_")
@@ -301,7 +301,7 @@ def cost_of(visit: Visit) -> Cost:
     match name:
         case "dot":
             if left is None:
-                return Cost(UNKNOWN, UNKNOWN)
+                return FlopCount(UNKNOWN, UNKNOWN)
             contracted = _numbers(one.attributes.get("lhs_contracting_dims", ""))
             return flops.dot(result, math.prod(left[d] for d in contracted), is_complex)
         case "convolution" if right is not None:
@@ -313,7 +313,7 @@ def cost_of(visit: Visit) -> Cost:
             return flops.solve(math.prod(result), (left or [1])[-1])
         case "custom_call":
             target = one.attributes.get("custom_call_target", "").strip('"')
-            return FREE if target in ("TopK", "Sharding") else Cost(UNKNOWN, UNKNOWN)
+            return FREE if target in ("TopK", "Sharding") else FlopCount(UNKNOWN, UNKNOWN)
     if one.opcode.removesuffix("-start").removesuffix("-done").removesuffix("-update") in {*KINDS, "async", "copy"}:
         return FREE
     index = not result and dtype.startswith(("s", "u"))

@@ -21,7 +21,6 @@ from grader.batch.workers import Workers
 from grader.common.observation import Fault
 from grader.course.finding import find_course
 from grader.course.loading import Course, load_course
-from grader.wings.gradescope import autograder as gradescope
 from tests.batch.test_grade import NAME, RIGHT, submitted
 from tests.commands import one_line, shardlings
 from tests.made_up import made_up
@@ -249,20 +248,6 @@ def test_the_command_says_so_in_one_line(tmp_path: Path) -> None:
     line = one_line(shardlings(*words, cwd=tmp_path / "course"))
     assert line.startswith("shardlings: the canary failed: the reference of x1_gather gets 2 of 3 points here")
     assert not (tmp_path / "out" / "grades.csv").exists()
-
-
-def test_gradescope_shows_it_to_the_staff_and_gives_no_score(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    made_up(tmp_path / "source" / "course", *WRONG_REFERENCE)
-    settings = {"exercises": [NAME], "isolation": "none"}
-    (tmp_path / "source" / gradescope.SETTINGS).write_text(json.dumps(settings))
-    (tmp_path / "submission").mkdir()
-    (tmp_path / "submission" / f"{NAME}.py").write_text(RIGHT)
-    gradescope.main(tmp_path)
-    assert capsys.readouterr().out.startswith("the canary failed: the reference of x1_gather gets 2 of 3 points")
-    results = json.loads((tmp_path / "results" / "results.json").read_text())
-    assert "canary" not in json.dumps(results) and not {"score", "tests"} & set(results)
 
 
 def settings_of(grader: Grader, root: Path, monkeypatch: pytest.MonkeyPatch) -> Any:

@@ -26,17 +26,3 @@ def test_without_j_an_nbgrader_folder_says_how_many_at_a_time(monkeypatch: pytes
     for more in ([], ["-j", "3"]):
         CliRunner().invoke(cli.app, ["grade", "--nbgrader", str(tmp_path), "m", *more])
     assert asked == [None, 3]  # None: as nbgrader_config.py says
-
-
-def test_a_leaderboard_names_nobody_but_beside_it(tmp_path: Path) -> None:
-    from tests.wings.leaderboard.test_board import of
-
-    (tmp_path / "reports").mkdir()
-    for report in (of("ada", "quiet otter", 7_000_000_000), of("bob", "newt", status="failed")):
-        (tmp_path / "reports" / f"{report.student}.json").write_text(report.dumps())
-    found = CliRunner().invoke(cli.app, ["leaderboard", str(tmp_path)])
-    assert found.exit_code == 0
-    assert "  1  quiet otter" in found.stdout
-    assert "7.000 ms" in found.stdout
-    assert "bob is not on it: not all checks are passed" in found.stderr
-    assert "quiet otter" in (tmp_path / "leaderboard.html").read_text()

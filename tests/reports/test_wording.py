@@ -16,7 +16,7 @@ from grader.reports.wording import (
     percent_of,
     score_of,
     standing_of,
-    unsaid_pairs,
+    unstated_pairs,
     worth_of,
 )
 from tests.reports.example_reports import (
@@ -103,12 +103,12 @@ def test_words_that_a_person_reads_are_neither_passed_nor_left_open() -> None:
 def test_a_terminal_repeats_nothing_that_the_reason_says() -> None:
     shape = "the result has shape (8, 80), expected (16, 40)"
     said = result("a", "failed", reason=shape, expected=[16, 40], actual=[8, 80], staff="seed 3")
-    assert unsaid_pairs(said) == [("for staff", "seed 3")]
+    assert unstated_pairs(said) == [("for staff", "seed 3")]
     assert [name for name, _ in data_pairs(said)] == ["expected", "yours", "for staff"]
     short = result("a", "failed", reason="on the mesh (x=4, y=2), device 1 is wrong", expected=2, actual=1)
-    assert unsaid_pairs(short) == [("expected", "2"), ("yours", "1")]
+    assert unstated_pairs(short) == [("expected", "2"), ("yours", "1")]
     half = result("a", "failed", reason="it returned [8, 80]", expected=[16, 40], actual=[8, 80])
-    assert unsaid_pairs(half) == data_pairs(half)
+    assert unstated_pairs(half) == data_pairs(half)
 
 
 def test_what_is_not_judged_is_neither_earned_nor_lost() -> None:

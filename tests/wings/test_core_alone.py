@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import shutil
 import subprocess
@@ -44,6 +45,13 @@ def python(place: Path, *words: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+def missing(asked: str, name: str, extra: str) -> str:
+    return (
+        f"shardlings: {asked} needs the wing grader/wings/{name}, which is not installed; "
+        f"run: pip install --force-reinstall 'shardlings{extra}'\n"
+    )
+
+
 @pytest.fixture(scope="module")
 def core(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return without(tmp_path_factory.mktemp("core"))
@@ -64,9 +72,25 @@ def test_without_wings_a_submission_is_graded(core: Path, tmp_path: Path) -> Non
     assert (out / "grades.csv").is_file() and (out / "index.html").is_file()
 
 
-def test_without_wings_their_commands_are_unknown(core: Path) -> None:
-    done = python(core, "-m", "grader", "similar", str(ADA))
-    assert done.returncode == 2 and done.stderr.splitlines()[-1] == "Error: No such command 'similar'."
+@pytest.mark.parametrize(
+    ("command", "extra"), [("similar", ""), ("profile", ""), ("chip", "[tpu]")], ids=["similar", "profile", "chip"]
+)
+def test_without_its_wing_a_command_says_which_one_it_needs(core: Path, command: str, extra: str) -> None:
+    done = python(core, "-m", "grader", command, str(ADA))
+    assert (done.returncode, done.stderr) == (2, missing(f"shardlings {command}", wing.WING_OF[command], extra))
+
+
+def test_the_table_of_commands_is_what_the_wings_offer() -> None:
+    assert {name: place.split(".")[0] for name, place in wing.commands().items()} == wing.WING_OF
+    assert wing.EXTRAS.keys() <= wing.wings().keys()
+
+
+def test_a_command_that_no_wing_has_is_unknown(core: Path) -> None:
+    done = python(core, "-m", "grader", "similarly", str(ADA))
+    assert done.returncode == 2 and "No such command 'similarly'." in done.stderr
+
+
+def test_without_wings_their_format_and_their_functions_are_unknown(core: Path) -> None:
     done = python(core, "-m", "grader", "export", str(core / "x.zip"), "--to", "gradescope")
     assert done.returncode == 2 and done.stderr == "shardlings: no format 'gradescope'; there are csv, canvas\n"
     done = python(core, "-c", "from grader.notebook import chip")
@@ -79,7 +103,38 @@ def test_without_a_wing_its_option_says_which_one_it_needs(core: Path, tmp_path:
     done = python(core, "-m", "grader", *words)
     option = " ".join(MISSING[name]) if name != "cluster" else "--cluster"
     assert done.returncode == 2
-    assert done.stderr == f"shardlings: {option} needs the wing grader/wings/{name}, which is not installed here\n"
+    assert done.stderr == missing(option, name, {"chip": "[tpu]", "cluster": "[cluster]"}.get(name, ""))
+
+
+def imports_of_wings(text: str) -> list[str]:
+    """The modules of wings, and of the tests of wings, that a Python file imports."""
+    found: list[str] = []
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found += [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            found += [f"{node.module}.{alias.name}" for alias in node.names]
+    return [name for name in found if name.startswith(("grader.wings", "tests.wings"))]
+
+
+def test_no_test_of_the_core_imports_a_wing() -> None:
+    files = [path for path in (ROOT / "tests").rglob("*.py") if not {"wings", "submissions"} & set(path.parts)]
+    assert len(files) > 150
+    found = {str(path.relative_to(ROOT)): imports_of_wings(path.read_text(encoding="utf-8")) for path in files}
+    assert {name: modules for name, modules in found.items() if modules} == {}
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "import grader.wings.chip.chips",
+        "from grader.wings import chip",
+        "from grader import wings",
+        "def test() -> None:\n    from tests.wings.similar.programs import work",
+    ],
+)
+def test_an_import_of_a_wing_is_found(line: str) -> None:
+    assert imports_of_wings(line)
 
 
 @pytest.mark.slow

@@ -39,7 +39,7 @@ KEPT = ".shardlings"
 
 
 @dataclass(frozen=True)
-class Work:
+class NotebookWork:
     """One submitted notebook, read and repaired, and what its verdict depends on.
 
     ``points`` and ``exercise_of`` are by grade cell.
@@ -120,7 +120,7 @@ class Shardlings(LoggingConfigurable):
     def is_ours(self, notebook: str) -> bool:
         return any(m.id == notebook for m in self.loaded.config.modules)
 
-    def read(self, path: Path, student: str, assignment: str, notebook: str, known: Sequence[Known]) -> Work:
+    def read(self, path: Path, student: str, assignment: str, notebook: str, known: Sequence[Known]) -> NotebookWork:
         """Read and repair a submitted notebook. Raises CourseError where gradebook and course disagree."""
         course = self.loaded
         names = list(course.module(notebook).exercises) if self.is_ours(notebook) else []
@@ -130,7 +130,7 @@ class Shardlings(LoggingConfigurable):
         given = folder.texts_given(course) if names else frozenset()
         repaired = repair(path, student, known, names, given)
         fingerprint = self.grader.fingerprint(repaired.submission, names)
-        return Work(student, assignment, notebook, repaired, names, fingerprint, points, exercise_of)
+        return NotebookWork(student, assignment, notebook, repaired, names, fingerprint, points, exercise_of)
 
     def _agree(self, assignment: str, exercise_of: Mapping[str, str], points: Mapping[str, float]) -> None:
         again = "run: shardlings nbgrader init DIR && nbgrader generate_assignment --force " + assignment
@@ -141,7 +141,7 @@ class Shardlings(LoggingConfigurable):
             if abs(points[cell] - worth) > 1e-6:
                 raise CourseError(f"{name} is worth {worth:g} points in the course, {points[cell]:g} in the gradebook; {again}")  # fmt: skip
 
-    def report(self, work: Work) -> Report:
+    def report(self, work: NotebookWork) -> Report:
         """The report, from what was kept or from grading now."""
         found = self.kept(work.fingerprint)
         if found is None and work.fingerprint in self._coming:
@@ -152,12 +152,12 @@ class Shardlings(LoggingConfigurable):
             self.keep(work.fingerprint, found)
         return found
 
-    def ahead(self, works: Sequence[Work]) -> None:
+    def ahead(self, works: Sequence[NotebookWork]) -> None:
         """Grade these in the background; ``report`` waits for its own."""
         left = [w for w in works if self.kept(w.fingerprint) is None]
         self._coming = {w.fingerprint: Future() for w in left}
 
-        def done(work: Work, result: Report | Exception) -> None:
+        def done(work: NotebookWork, result: Report | Exception) -> None:
             coming = self._coming[work.fingerprint]
             coming.set_result(result) if isinstance(result, Report) else coming.set_exception(result)
 
@@ -194,9 +194,9 @@ class Shardlings(LoggingConfigurable):
         place.parent.mkdir(parents=True, exist_ok=True)
         write_atomic(place, report.dumps())
 
-    def batch(self, works: Sequence[Work], done: Callable[[Work, Report | Exception], None]) -> None:
+    def batch(self, works: Sequence[NotebookWork], done: Callable[[NotebookWork, Report | Exception], None]) -> None:
         """Grade in parallel what was not kept; ``done`` is called in this thread for every work."""
-        left: dict[str, Work] = {}
+        left: dict[str, NotebookWork] = {}
         for work in works:
             found = self.kept(work.fingerprint)
             if found is None:
@@ -214,13 +214,13 @@ class Shardlings(LoggingConfigurable):
             self._prove(names)
             self.grader.batch(left, lambda student: self._next(left[student]), names, finished)
 
-    def _next(self, work: Work) -> Submission:
+    def _next(self, work: NotebookWork) -> Submission:
         if self._stopped:
             raise CancelledError
         return work.repaired.submission
 
 
-def stamp(work: Work, known: Sequence[Known], dates: Sequence[object], late: Sequence[str]) -> str:
+def stamp(work: NotebookWork, known: Sequence[Known], dates: Sequence[object], late: Sequence[str]) -> str:
     """Changes when anything that the graded notebook or its rows depend on changes.
 
     Args:

@@ -40,7 +40,7 @@ from grader.course.config import CourseError
 from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import by_hand, class_page, handed_in
 from grader.integrations.nbgrader import folder as course_folder
-from grader.integrations.nbgrader.autograder import KEPT, Elsewhere, Work, stamp
+from grader.integrations.nbgrader.autograder import KEPT, Elsewhere, NotebookWork, stamp
 from grader.integrations.nbgrader.gradebook import annotate, one_transaction, save, submissions_of
 from grader.integrations.nbgrader.plugin import METADATA, Session, graded, rebuild
 from grader.integrations.nbgrader.repair import Known
@@ -55,8 +55,8 @@ Bar = Callable[[int, str], AbstractContextManager[Callable[[str], None]]]
 
 
 @dataclass
-class Outcome:
-    """Students by what was done: graded now, as before, or why they could not be."""
+class BatchOutcome:
+    """The students of a batch: graded now, kept from an earlier run, or failed and why."""
 
     graded: list[str] = field(default_factory=list)
     kept: list[str] = field(default_factory=list)
@@ -78,7 +78,7 @@ class _Student:
     """One student's submission: its notebooks, read, and the reports that have come in."""
 
     name: str
-    works: dict[str, Work]
+    works: dict[str, NotebookWork]
     timestamp: Any
     stamps: dict[str, str]
     reports: dict[str, Report] = field(default_factory=dict)
@@ -99,7 +99,7 @@ def _not_understood(student: _Student, known: dict[str, list[Known]]) -> list[st
 def grade(
     folder: Path, assignment: str, bar: Bar, *, jobs: int = 0, isolation: str = "", again: bool = False,
     remember: bool = True, elsewhere: Elsewhere | None = None,
-) -> Outcome:  # fmt: skip
+) -> BatchOutcome:  # fmt: skip
     """Grade what is new or changed in ``submitted/*/<assignment>/``.
 
     Args:
@@ -156,9 +156,9 @@ class _Batch:
         self.late: Any = AssignLatePenalties(parent=self.converter)
         self.late.init_plugin()
 
-    def run(self, bar: Bar, again: bool) -> Outcome:
+    def run(self, bar: Bar, again: bool) -> BatchOutcome:
         settings = self.session.shardlings
-        outcome = Outcome(tier=settings.tier)
+        outcome = BatchOutcome(tier=settings.tier)
         with warnings.catch_warnings(), Gradebook(self.coursedir.db_url, self.coursedir.course_id) as gradebook:
             warnings.simplefilter("ignore")  # SQLAlchemy, on how nbgrader builds its rows
             self.gradebook = gradebook
@@ -280,7 +280,7 @@ class _Batch:
         except (OSError, ValueError, KeyError, TypeError):
             return ""
 
-    def _wait_for_a_person(self, outcome: Outcome) -> None:
+    def _wait_for_a_person(self, outcome: BatchOutcome) -> None:
         """Our cells that nbgrader asks somebody to look at: resubmitted over a manual score, pending, or an answer in words; and
         what people gave by now, laid over the reports."""
         for student, reason in outcome.failures.items():
@@ -294,7 +294,7 @@ class _Batch:
                 self._look_at(submission, checks, words, outcome)
         outcome.attention = dict(sorted(outcome.attention.items()))
 
-    def _look_at(self, submission: Any, checks: dict[str, str], words: dict[str, str], outcome: Outcome) -> None:
+    def _look_at(self, submission: Any, checks: dict[str, str], words: dict[str, str], outcome: BatchOutcome) -> None:
         """What a person must look at; ``checks``, ``words``: exercises by grade cell, and answers in words by theirs."""
         who, ours = str(submission.student_id), checks | words
         waiting = [
@@ -327,7 +327,7 @@ class _Batch:
 
     # grading
 
-    def _grade(self, students: list[_Student], outcome: Outcome, advance: Callable[[str], None]) -> None:
+    def _grade(self, students: list[_Student], outcome: BatchOutcome, advance: Callable[[str], None]) -> None:
         by_name = {s.name: s for s in students}
         ready: list[_Student] = []
         at_once = 1  # the first is to be seen soon
@@ -344,7 +344,7 @@ class _Batch:
             ready.clear()
             at_once = min(2 * at_once, MOST_AT_ONCE)
 
-        def done(work: Work, result: Report | Exception) -> None:
+        def done(work: NotebookWork, result: Report | Exception) -> None:
             student = by_name[work.student]
             if isinstance(result, Exception):
                 outcome.failures[student.name] = f"{type(result).__name__}: {result}"
@@ -407,7 +407,7 @@ class _Batch:
         del held  # so long the session knows them
         return found
 
-    def _notebook(self, student: _Student, work: Work) -> Any:
+    def _notebook(self, student: _Student, work: NotebookWork) -> Any:
         node = nbformat.v4.new_notebook()
         rebuild(node, work)
         if self.kernels[work.notebook]:

@@ -25,7 +25,7 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
         submission: nbgrader's SubmittedAssignment.
     """
     grades = {grade.name: grade for book in submission.notebooks for grade in book.grades}
-    said = {comment.name: comment.manual_comment for book in submission.notebooks for comment in book.comments}
+    comments = {comment.name: comment.manual_comment for book in submission.notebooks for comment in book.comments}
     found: list[Override] = []
     for graded in report.exercises:
         exercise = course.exercise(graded.exercise)
@@ -45,7 +45,7 @@ def laid_over(report: Report, submission: Any, course: Course) -> Report:
             found.append(_override(report.student, exercise.id, total, graded, ""))
         else:
             found += [
-                _override(report.student, check, points, results[check], said.get(words[check]))
+                _override(report.student, check, points, results[check], comments.get(words[check]))
                 for check, points in given.items()
                 if check in results
             ]
@@ -68,8 +68,10 @@ def _points(exercise: Exercise, grade: Any) -> float | None:
     return grade.extra_credit if exercise.extension else grade.manual_score
 
 
-def _override(student: str, check: str, points: float, target: ExerciseReport | Result, said: str | None) -> Override:
+def _override(
+    student: str, check: str, points: float, target: ExerciseReport | Result, comment: str | None
+) -> Override:
     within = min(max(float(points), 0.0), target.points)
     return Override(
-        student=student, check=check, points=within, by=WHO, reason=(said or "").strip()[:SAID] or "no comment"
+        student=student, check=check, points=within, by=WHO, reason=(comment or "").strip()[:SAID] or "no comment"
     )

@@ -13,7 +13,7 @@ from sqlalchemy.orm import selectinload
 
 from grader.common.result import Report
 from grader.integrations.nbgrader import cells, folder
-from grader.integrations.nbgrader.autograder import Shardlings, Work
+from grader.integrations.nbgrader.autograder import NotebookWork, Shardlings
 from grader.integrations.nbgrader.repair import Known
 
 NO_RESPONSE = "No response."
@@ -85,7 +85,7 @@ def submissions_of(gradebook: Gradebook, assignment: str, students: Sequence[str
     )
 
 
-def annotate(submitted: Any, autograder: Shardlings, work: Work, report: Report) -> None:
+def annotate(submitted: Any, autograder: Shardlings, work: NotebookWork, report: Report) -> None:
     """What nbgrader's own saving leaves out: reasons as comments, extra credit, what a person must look at.
 
     Manual scores and comments are never touched. Commits nothing.
@@ -115,7 +115,7 @@ def annotate(submitted: Any, autograder: Shardlings, work: Work, report: Report)
             grade.needs_manual_grade = True
 
 
-def save(submitted: Any, nodes: list[Any], work: Work) -> None:
+def save(submitted: Any, nodes: list[Any], work: NotebookWork) -> None:
     """As nbgrader's SaveAutoGrades, for all cells at once. Commits nothing."""
     from nbgrader.utils import determine_grade
 

@@ -30,7 +30,7 @@ from grader.common.result import Report
 from grader.common.text import A_LINK
 from grader.intake.submission import Unreadable
 from grader.integrations.nbgrader import cells, handed_in
-from grader.integrations.nbgrader.autograder import Shardlings, Work, stamp
+from grader.integrations.nbgrader.autograder import NotebookWork, Shardlings, stamp
 from grader.integrations.nbgrader.gradebook import annotate, in_order, known_cells
 from grader.integrations.nbgrader.repair import Known
 
@@ -90,7 +90,7 @@ class Session:
         self.shardlings = Shardlings(root=coursedir.root, parent=parent)
         self.shardlings.parent = None  # it has its settings; holding on to the converter would keep both for ever
         self.known_of: dict[tuple[str, str], list[Known]] = {}
-        self.works: dict[tuple[str, str, str], tuple[Work, Report]] = {}
+        self.works: dict[tuple[str, str, str], tuple[NotebookWork, Report]] = {}
         self.started = False
         self.late = late_policy(parent)
 
@@ -110,7 +110,9 @@ class Session:
     def path(self, step: str, student: str, assignment: str, notebook: str) -> Path:
         return Path(self.coursedir.format_path(step, student, assignment)) / f"{notebook}.ipynb"
 
-    def read(self, gradebook: Gradebook, student: str, assignment: str, notebook: str) -> tuple[Work, list[Known]]:
+    def read(
+        self, gradebook: Gradebook, student: str, assignment: str, notebook: str
+    ) -> tuple[NotebookWork, list[Known]]:
         if (assignment, notebook) not in self.known_of:
             self.known_of[assignment, notebook] = self.known(gradebook, assignment, notebook)
         known = self.known_of[assignment, notebook]
@@ -130,7 +132,7 @@ class Session:
                     works.append(self.shardlings.read(path, Path(place).parent.name, assignment, notebook, known))
         self.shardlings.ahead(works)
 
-    def stamp(self, gradebook: Gradebook, work: Work, known: list[Known]) -> str:
+    def stamp(self, gradebook: Gradebook, work: NotebookWork, known: list[Known]) -> str:
         found: Any = gradebook.find_submission(work.assignment, work.student)
         return stamp(work, known, [found.timestamp, found.duedate], self.late)
 
@@ -157,14 +159,14 @@ def _where(resources: Any) -> tuple[str, str, str]:
     return ours["student"], ours["assignment"], ours["notebook"]
 
 
-def rebuild(nb: Any, work: Work) -> None:
+def rebuild(nb: Any, work: NotebookWork) -> None:
     """Put the repaired cells in place of the submitted ones; nothing else of the file is kept."""
     nb.cells = work.repaired.cells
     nb.nbformat, nb.nbformat_minor = 4, 5
     nb.metadata = nbformat.from_dict({"language_info": {"name": "python"}})
 
 
-def graded(nb: Any, work: Work, report: Report, mark: str) -> None:
+def graded(nb: Any, work: NotebookWork, report: Report, mark: str) -> None:
     """Fill the notebook with the report."""
     cells.fill(nb.cells, report, work.exercise_of, work.points)
     nb.metadata[METADATA] = {"fingerprint": work.fingerprint, "stamp": mark}

@@ -7,14 +7,14 @@ from typing import Any, Literal
 
 from grader.exercise import Choice, Quantity, Question, Spec, Table, Written
 from grader.judging.kinds.choices import LETTERS, ChoiceKind
-from grader.judging.kinds.kind import Kind
+from grader.judging.kinds.kind import AnswerKind
 from grader.judging.kinds.quantities import QuantityKind, numbers_of
 from grader.judging.kinds.specs import SpecKind
 from grader.judging.kinds.tables import TableKind
 from grader.judging.kinds.written import WrittenKind
 from grader.judging.units import unit_of
 
-__all__ = ["Kind", "heading", "kind_name", "kind_of", "units_known"]
+__all__ = ["AnswerKind", "heading", "kind_name", "kind_of", "units_known"]
 Name = Literal["number", "spec", "choice", "table", "written"]
 NAMES: dict[type, Name] = {
     Quantity: "number",
@@ -55,7 +55,7 @@ def units_known(question: Question) -> None:
                 unit_of(unit)
 
 
-def kind_of(question: Question, drawn: Mapping[str, Any]) -> Kind[Any, Any]:
+def kind_of(question: Question, drawn: Mapping[str, Any]) -> AnswerKind[Any, Any]:
     """How answers to this question, with what was drawn for a learner, are read and judged.
 
     Raises:

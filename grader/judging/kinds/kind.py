@@ -13,7 +13,7 @@ Given = TypeVar("Given")
 UNKNOWN = "not right, and no known misconception leads to it"
 
 
-class Kind(Protocol[Want, Given]):
+class AnswerKind(Protocol[Want, Given]):
     """How one kind of answer is asked for, read, compared and shown.
 
     A *want* is what an author's function answers, once it is proved to be of the kind; a *given* is what was read of a

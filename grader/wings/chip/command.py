@@ -23,7 +23,7 @@ from grader.reports.points import counted
 from grader.reports.timeline_svg import draw_chart
 from grader.sandbox.tiers import best_tier
 from grader.wings.chip import chips
-from grader.wings.chip.compiling import Compiler, Shipped, compiler_problem, name_of, slice_of
+from grader.wings.chip.compiling import Shipped, TpuCompiler, compiler_problem, name_of, slice_of
 from grader.wings.chip.on_chip import OnChip, as_data, bare_lines, differences, facts
 from grader.wings.chip.on_chip_text import print_on_chip
 
@@ -57,7 +57,7 @@ def chip(
     solution = explains_solution(found, exercise, work, solution)
     source = explaining.reference(exercise) if solution else own_source(found, exercise, work, student, tier, course)
     shipped = shipped_of(found, asked.asks, place, solution)
-    compiler = None if shipped else Compiler(found, tier, place)
+    compiler = None if shipped else TpuCompiler(found, tier, place)
     doing = f"compiling {counted(len(asked.asks), 'program')} for {on}, seconds for each; a minute for a large one"
     with Grader(found, tier, compiler=compiler) as grader, busy(doing, quiet=as_json):
         made, notes = chips.on_chips(grader, source, asked.asks, place, shipped)

@@ -156,7 +156,7 @@ def reading_digest() -> str:
     return hashlib.sha256(b"".join(f.read_bytes() for f in files)).hexdigest()
 
 
-class Compiler:
+class TpuCompiler:
     """A worker that compiles programs for one slice; started when it is first needed.
 
     Args:

@@ -14,7 +14,7 @@ from grader.intake.submission import Source
 from grader.notebook import in_notebook, show_html
 from grader.reports.pages import render_timelines
 from grader.wings.chip import chips
-from grader.wings.chip.compiling import Compiler, NoCompiler, compiler_problem, slice_of
+from grader.wings.chip.compiling import NoCompiler, TpuCompiler, compiler_problem, slice_of
 from grader.wings.chip.on_chip import OnChip
 from grader.wings.chip.on_chip_text import print_on_chip
 
@@ -54,6 +54,6 @@ def compiled(
         raise NoCompiler(problem)
     exercise, task = explaining.chosen(course, name)
     asks = chips.asked(course, exercise, task, place, mesh, dims).asks
-    compiler = Compiler(course, "none", place)
+    compiler = TpuCompiler(course, "none", place)
     with Grader(course, "none", here=InProcess(namespace, compiler), compiler=compiler) as grader:
         return chips.on_chips(grader, Source("this notebook", ()), asks, place)[0]

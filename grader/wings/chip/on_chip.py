@@ -146,9 +146,9 @@ def _times_apart(about: OnChip) -> Iterator[str]:
             "other kernels": (line.busy - line.products, clock.busy - clock.products),
             "waiting for collectives": (line.idle, clock.idle),
         }
-        for what, (theirs, ours) in parts.items():
-            if abs(theirs - ours) > STEP_APART / 3 * clock.step:
-                yield f"  of it {what}: {_both(theirs, ours)}"
+        for what, (compiled, ours) in parts.items():
+            if abs(compiled - ours) > STEP_APART / 3 * clock.step:
+                yield f"  of it {what}: {_both(compiled, ours)}"
     shares = clock.shares()
     for kind, share in line.shares().items():
         other = shares.get(kind)
@@ -164,13 +164,13 @@ def _memory_apart(about: OnChip) -> Iterator[str]:
         yield f"memory: {show_bytes(schedule.held)} by the compiler, {show_bytes(clock.memory.peak)} by liveness"
 
 
-def _apart(theirs: int, ours: int) -> float:
-    return abs(theirs - ours) / max(ours, 1)
+def _apart(compiled: int, ours: int) -> float:
+    return abs(compiled - ours) / max(ours, 1)
 
 
-def _both(theirs: int, ours: int) -> str:
-    by = f" ({(theirs - ours) / ours:+.0%})" if ours else ""
-    return f"{show_time(theirs)} by the compiler's cycles, {show_time(ours)} by the clock{by}"
+def _both(compiled: int, ours: int) -> str:
+    by = f" ({(compiled - ours) / ours:+.0%})" if ours else ""
+    return f"{show_time(compiled)} by the compiler's cycles, {show_time(ours)} by the clock{by}"
 
 
 def bare_lines(line: Timeline) -> list[str]:

@@ -9,17 +9,17 @@ from grader.course.config import CourseError
 from grader.course.loading import Course
 from grader.hardware import CHIPS, SMALL_SLICES, slices
 from grader.hardware.cores import CORES
-from grader.wings.chip.compiling import Compiler, NoCompiler, compiler_problem, compiler_version, slice_of
+from grader.wings.chip.compiling import NoCompiler, TpuCompiler, compiler_problem, compiler_version, slice_of
 
 
-def compiler_at(name: str, processes: int, course: Course, tier: str, remember: bool) -> Compiler:
+def compiler_at(name: str, processes: int, course: Course, tier: str, remember: bool) -> TpuCompiler:
     """The compiler of the slice that a backend names. Raises CourseError: none such, or nothing can be compiled for it here."""
     place = slice_of(name.partition(":")[2])
     if processes > 1:
         raise CourseError(f"--processes shares simulated devices, so it goes with --backend cpu, not {name}")
     if problem := compiler_problem():
         raise NoCompiler(f"--backend {name}: {problem}")
-    return Compiler(course, tier, place, remember=remember)
+    return TpuCompiler(course, tier, place, remember=remember)
 
 
 def doctor() -> list[MachineCheck]:

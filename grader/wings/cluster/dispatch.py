@@ -54,8 +54,8 @@ PATIENCE = Patience()
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A worker as the scheduler has it; ``heard`` changes whenever it gave a sign of life."""
+class WorkerState:
+    """A worker as the scheduler reports it; ``heard`` changes whenever it gave a sign of life."""
 
     name: str
     threads: int
@@ -72,7 +72,7 @@ class Link(Protocol):
 
     address: str
 
-    def workers(self) -> Mapping[str, Seen]:
+    def workers(self) -> Mapping[str, WorkerState]:
         """Those that are there, by address. Raises ClusterError: the scheduler is gone."""
         ...
 
@@ -98,7 +98,7 @@ class Member:
     """A worker that is or was there."""
 
     address: str
-    seen: Seen
+    seen: WorkerState
     since: float  # when it was last heard, by our own clock
     state: Literal["new", "asked", "preparing", "ready", "refused"] = "new"
     under_way: set[int] = field(default_factory=set)

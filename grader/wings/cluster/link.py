@@ -19,7 +19,7 @@ from distributed.comm.registry import get_backend
 from distributed.scheduler import KilledWorker
 
 from grader.wings.cluster import there
-from grader.wings.cluster.dispatch import ClusterError, Lost, Seen
+from grader.wings.cluster.dispatch import ClusterError, Lost, WorkerState
 
 CONNECT_SECONDS, FETCH_SECONDS, ASK_SECONDS, LEAVE_SECONDS = 10.0, 30.0, 10.0, 5.0
 GONE_SECONDS = 60.0  # without a word of the scheduler; where the connection breaks, it is known in CONNECT_SECONDS
@@ -50,7 +50,7 @@ class Dask:
         self._came: queue.SimpleQueue[tuple[int, bytes | Exception]] = queue.SimpleQueue()
         self._fetchers = ThreadPoolExecutor(FETCHERS, thread_name_prefix="fetch")
         self._silent_since: float | None = None
-        self._last: dict[str, Seen] = {}
+        self._last: dict[str, WorkerState] = {}
 
     @property
     def dashboard(self) -> str:
@@ -59,7 +59,7 @@ class Dask:
             return self.client.dashboard_link or ""
         return ""
 
-    def workers(self) -> Mapping[str, Seen]:
+    def workers(self) -> Mapping[str, WorkerState]:
         try:
             found: Any = self.client.sync(self._identity, callback_timeout=ASK_SECONDS)
         except (*NOTHING, AttributeError, RuntimeError, ValueError) as error:
@@ -73,7 +73,7 @@ class Dask:
             return self._last
         self._silent_since = None
         self._last = {
-            address: Seen(str(w["name"]), max(1, w["nthreads"]), w["local_directory"], w["last_seen"])
+            address: WorkerState(str(w["name"]), max(1, w["nthreads"]), w["local_directory"], w["last_seen"])
             for address, w in found["workers"].items()
             if w["status"] in ("running", "paused")
         }
@@ -151,7 +151,9 @@ def _expect_usable(address: str) -> None:
     except (ValueError, TypeError, OSError) as error:
         raise _unusable(address, error) from None
     if scheme in ("tls", "wss") and not encrypted:
-        raise ClusterError(f"{address} needs certificates, and Dask's settings name none; see TLS in docs/cluster.md")
+        raise ClusterError(
+            f"{address} needs certificates, and Dask's settings name none; see TLS in docs/wings/cluster.md"
+        )
     if scheme not in ("tls", "wss") and security.require_encryption:
         raise ClusterError(f"Dask's settings here require encryption, so --cluster takes tls://..., not {address}")
 

@@ -124,11 +124,11 @@ def packed(submission: Submission) -> bytes:
 
 
 def unpacked(data: bytes) -> Submission:
-    """The same submission."""
-    told = json.loads(zlib.decompress(data))
+    """Return the submission that was packed."""
+    content = json.loads(zlib.decompress(data))
     sources = [
         Source(s["name"], tuple(Chunk(**c) for c in s["chunks"]), tuple((e, after) for e, after in s["ends"]))
-        for s in told["sources"]
+        for s in content["sources"]
     ]
-    of = {exercise: sources[i] for exercise, i in told["of"].items()}
-    return Submission(told["student"], of, tuple(told["notes"]), told["digest"])
+    of = {exercise: sources[i] for exercise, i in content["of"].items()}
+    return Submission(content["student"], of, tuple(content["notes"]), content["digest"])

@@ -66,8 +66,8 @@ class Spread(Grader):
 
 
 @dataclass(frozen=True)
-class Elsewhere:
-    """A cluster to grade on, for who makes the grader."""
+class OnCluster:
+    """Settings of a cluster; makes the grader that uses it."""
 
     address: str
     tell: Callable[[str], None]

@@ -38,7 +38,7 @@ class NoDevices(CourseError):
     """The devices that were asked for cannot be had; the message says what to do."""
 
 
-class Devices:
+class RealDevices:
     """The devices of one backend, on this machine, in one process or in several that are one mesh; one program at a time.
 
     Args:
@@ -217,7 +217,7 @@ def gathered(replies: Sequence[Reply], devices: int) -> Reply:
 
 def why_not(backend: Backend, problem: str) -> str:
     """One line on devices that cannot be had, and what to do."""
-    said, asked = one(problem), f"--backend {backend.name}"
+    reason, asked = one(problem), f"--backend {backend.name}"
     held = re.search(r"already in use by process with pid (\d+)|libtpu_lockfile|already in use", problem, re.IGNORECASE)
     if backend.name == "tpu" and held:
         who = f"process {held[1]}" if held[1] else "another process"
@@ -226,7 +226,7 @@ def why_not(backend: Backend, problem: str) -> str:
             "/tmp/libtpu_lockfile"
         )
     what = {"gpu": "GPU", "tpu": "TPU"}.get(backend.name, backend.name)
-    return f"{asked}: JAX finds no {what} here ({said}); {backend.install or 'see shardlings doctor'}"
+    return f"{asked}: JAX finds no {what} here ({reason}); {backend.install or 'see shardlings doctor'}"
 
 
 def one(text: str) -> str:

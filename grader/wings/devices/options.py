@@ -12,10 +12,10 @@ from grader.course.loading import Course
 from grader.sandbox.limits import Limits
 from grader.wings.devices import drivers
 from grader.wings.devices.backends import BACKENDS, CPU, Backend, UnknownBackend, backend_of
-from grader.wings.devices.devices import Devices, NoDevices
+from grader.wings.devices.devices import NoDevices, RealDevices
 
 
-def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: bool = False) -> Devices | None:
+def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: bool = False) -> RealDevices | None:
     """The devices that were asked for; None where simulated ones in one process are all. Raises CourseError."""
     try:
         backend = backend_of(name)
@@ -30,7 +30,7 @@ def devices_at(name: str, processes: int, course: Course, tier: str, *, quiet: b
             "other devices than simulated ones need processes of their own, which this system does not fork"
         )
     note = (lambda text: None) if quiet else (lambda text: tell("note", text))
-    devices = Devices(backend, tier, course.config.limits, course.config.devices, processes, note)
+    devices = RealDevices(backend, tier, course.config.limits, course.config.devices, processes, note)
     note(f"values are those of {devices.text}, all else is read as ever")
     return devices
 
@@ -48,7 +48,7 @@ def accelerator(backend: Backend) -> MachineCheck:
     if not drivers.present(backend):
         return MachineCheck(name, False, "its driver's package is installed, and there is no such device")
     try:
-        devices = Devices(backend, "none", Limits(), 1)
+        devices = RealDevices(backend, "none", Limits(), 1)
     except NoDevices as error:
         return MachineCheck(name, False, str(error))
     devices.close()

@@ -14,8 +14,8 @@ PROGRAMS = Path(__file__).with_name("programs.py")
 
 
 @dataclass(frozen=True)
-class Line:
-    """What predicts a time: seconds of a hop, bytes/s of a link, FLOP/s of a device."""
+class TimeModel:
+    """A machine as three numbers: seconds of a hop, bytes/s of a link, FLOP/s of a device."""
 
     alpha: float
     beta: float
@@ -50,7 +50,7 @@ class Case:
         """FLOPs of each device."""
         return 2 * self.size**3 / devices
 
-    def seconds(self, line: Line, devices: int) -> float:
+    def seconds(self, line: TimeModel, devices: int) -> float:
         if self.program not in COLLECTIVES:
             return self.flops(devices) / line.flops
         return self.hops(devices) * line.alpha + self.crossed(devices) / line.beta

@@ -24,7 +24,7 @@ from grader.reports.loglog import MeasuredPoint, show_seconds
 from grader.reports.pages import loglog_svg
 from grader.reports.untrusted import clean
 from grader.wings.predict import steps
-from grader.wings.predict.cases import LIMITS, Line, cases_on, source
+from grader.wings.predict.cases import LIMITS, TimeModel, cases_on, source
 from grader.wings.predict.journal import Journal, Prediction
 from grader.wings.predict.measured import Fit, Timed, fit, learners_log, timed
 from grader.wings.predict.process import ask
@@ -205,7 +205,7 @@ def beside(course: Course, name: str, work: Path | None) -> Path:
     return folder_of(course, PROFILED, work)
 
 
-def line_of(numbers: Sequence[str]) -> Line:
+def line_of(numbers: Sequence[str]) -> TimeModel:
     """``alpha=2us beta=3GB/s flops=40GFLOP/s``, in any order. Raises CourseError."""
     found: dict[str, float] = {}
     for text in numbers:
@@ -217,7 +217,7 @@ def line_of(numbers: Sequence[str]) -> Line:
         found[name] = number_of(name, value)
     if missing := [name for name in NUMBERS if name not in found]:
         raise CourseError(f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing; write {EXAMPLE}")
-    return Line(**found)
+    return TimeModel(**found)
 
 
 def number_of(name: str, text: str) -> float:
@@ -271,7 +271,7 @@ def late_text(one: Prediction) -> str:
     return " (after a measurement)" if one.late else ""
 
 
-def line_text(line: Line) -> str:
+def line_text(line: TimeModel) -> str:
     return ", ".join(f"{name} = {show(value, NUMBERS[name][0])}" for name, value in vars(line).items())
 
 
@@ -301,7 +301,7 @@ def show_measured(measured: Sequence[Timed], prediction: Prediction, fitted: Fit
         say(f"{describe(found)} on {found['cores']} cores: these numbers are theirs, and no chip's.")
 
 
-def row_data(one: Timed, line: Line, n: int) -> dict[str, Any]:
+def row_data(one: Timed, line: TimeModel, n: int) -> dict[str, Any]:
     return {
         "program": one.case.program, "size": one.case.size, "predicted": one.case.seconds(line, n), "measured": one.typical,
         "spread": one.spread, "first": one.first, "calls": len(one.seconds),

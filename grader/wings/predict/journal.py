@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from grader.common.files import write_atomic
-from grader.wings.predict.cases import LIMITS, Line, digest
+from grader.wings.predict.cases import LIMITS, TimeModel, digest
 from grader.wings.predict.process import NotMeasured
 
 
@@ -19,7 +19,7 @@ class Prediction:
     """``late``: these programs had been measured on these devices before."""
 
     at: str
-    line: Line
+    line: TimeModel
     late: bool
 
 
@@ -45,7 +45,7 @@ class Journal:
             if entry["what"] == "measurement":
                 late = True
             else:
-                found.append(Prediction(entry["at"], Line(*(entry[name] for name in LIMITS)), late))
+                found.append(Prediction(entry["at"], TimeModel(*(entry[name] for name in LIMITS)), late))
         return found
 
     def measured(self, devices: str) -> bool:

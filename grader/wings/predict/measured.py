@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from grader.wings.predict.cases import CASES, Case, Line
+from grader.wings.predict.cases import CASES, Case, TimeModel
 
 
 @dataclass(frozen=True)
@@ -41,8 +41,8 @@ class Fit:
 
     def seconds(self, case: Case, devices: int) -> float | None:
         if case.program == "matmul":
-            return case.seconds(Line(0, 1, self.flops), devices) if self.flops else None
-        return None if self.beta is None else case.seconds(Line(self.alpha or 0, self.beta, 1), devices)
+            return case.seconds(TimeModel(0, 1, self.flops), devices) if self.flops else None
+        return None if self.beta is None else case.seconds(TimeModel(self.alpha or 0, self.beta, 1), devices)
 
 
 def timed(calls: Sequence[Mapping[str, Any]]) -> list[Timed]:

@@ -45,8 +45,8 @@ def by_opcode(
     """Seconds of one call on one device; an instruction that no program of ours has is left out."""
     total: dict[tuple[str, str], float] = {}
     for event in events:
-        said = event.get("args", {})
-        key = opcodes.get((said.get("hlo_module", ""), said.get("hlo_op", "")))
+        arguments = event.get("args", {})
+        key = opcodes.get((arguments.get("hlo_module", ""), arguments.get("hlo_op", "")))
         if event.get("ph") == "X" and key:
             total[key] = total.get(key, 0.0) + event.get("dur", 0) * 1e-6 / (devices * CALLS)
     return [{"program": program, "opcode": opcode, "seconds": took} for (program, opcode), took in total.items()]

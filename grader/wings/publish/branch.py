@@ -135,11 +135,13 @@ class Repository:
         return done.stdout.decode(errors="replace").strip() if done.returncode == 0 else ""
 
 
-def _why(said: str) -> str:
+def _why(stderr: str) -> str:
     """The line of git's complaint that says what is wrong."""
-    if "not a git repository" in said:
+    if "not a git repository" in stderr:
         return "this is in no git repository; git init there, or publish to a folder: --students DIR"
-    if "user.email" in said:
+    if "user.email" in stderr:
         return "it does not know who you are; git config user.name NAME, git config user.email MAIL, then publish again"
-    lines = [line for line in said.splitlines() if line.startswith(("fatal:", "error:"))] or said.splitlines() or [""]
+    lines = (
+        [line for line in stderr.splitlines() if line.startswith(("fatal:", "error:"))] or stderr.splitlines() or [""]
+    )
     return lines[0].removeprefix("fatal: ").removeprefix("error: ")

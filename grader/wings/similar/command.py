@@ -21,7 +21,7 @@ from grader.intake.submission import Submission, Unreadable
 from grader.reports.pages import render_template
 from grader.reports.points import counted
 from grader.reports.untrusted import clean, clean_code
-from grader.wings.similar.comparing import LENGTH, LONGEST, Comparison, Part, Work, compare
+from grader.wings.similar.comparing import LENGTH, LONGEST, Comparison, Part, StudentCode, compare
 from grader.wings.similar.page import Group, groups, lines, listed
 
 TEMPLATES = Path(__file__).parent / "templates"
@@ -81,13 +81,13 @@ def larger_groups(compared: Mapping[str, Comparison]) -> list[Group]:
     return [group for group in groups(compared) if len(group.students) > 2]
 
 
-def works_by_module(course: Course, submissions: list[Submission], names: list[str]) -> dict[str, list[Work]]:
+def works_by_module(course: Course, submissions: list[Submission], names: list[str]) -> dict[str, list[StudentCode]]:
     """Everybody's work by module, where anybody handed in something; long ones are cut, and named."""
-    found: dict[str, list[Work]] = {}
+    found: dict[str, list[StudentCode]] = {}
     too_long = []
     for submission in submissions:
         for module, parts in _parts(course, submission, names).items():
-            work = Work(clean(submission.student, 100), tuple(parts))
+            work = StudentCode(clean(submission.student, 100), tuple(parts))
             if work.too_long:
                 too_long.append(submission.student)
             found.setdefault(module, []).append(work.cut())

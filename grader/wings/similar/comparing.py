@@ -39,8 +39,8 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Work:
-    """What one student handed in of one module."""
+class StudentCode:
+    """The code that one student submitted of one module."""
 
     student: str
     parts: tuple[Part, ...]
@@ -49,13 +49,13 @@ class Work:
     def too_long(self) -> bool:
         return sum(len(part.text) for part in self.parts) > LONGEST
 
-    def cut(self) -> Work:
+    def cut(self) -> StudentCode:
         """As much of it as is looked at."""
         left, parts = LONGEST, []
         for part in self.parts:
             parts.append(Part(part.name, part.text[:left]))
             left -= len(parts[-1].text)
-        return Work(self.student, tuple(parts))
+        return StudentCode(self.student, tuple(parts))
 
 
 @dataclass(frozen=True)
@@ -69,8 +69,8 @@ class Pair:
             all that one has.
     """
 
-    one: Work
-    other: Work
+    one: StudentCode
+    other: StudentCode
     shared: float
     overlap: float
     unusual: bool
@@ -104,7 +104,7 @@ def passages(text: str) -> Iterator[tuple[Passage, Sequence[Word]]]:
         yield hash(tuple(codes[i : i + LENGTH])), found[i : i + LENGTH]
 
 
-def compare(works: Iterable[Work], given: Iterable[str], solutions: Iterable[str]) -> Comparison:
+def compare(works: Iterable[StudentCode], given: Iterable[str], solutions: Iterable[str]) -> Comparison:
     """Every pair of a class.
 
     Args:
@@ -129,7 +129,7 @@ def compare(works: Iterable[Work], given: Iterable[str], solutions: Iterable[str
     return Comparison(len(found), pairs, median, usual, weights)
 
 
-def _pair(one: Work, other: Work, shared: float, whole: float, usual: float | None) -> Pair:
+def _pair(one: StudentCode, other: StudentCode, shared: float, whole: float, usual: float | None) -> Pair:
     overlap = round(shared / max(1.0, whole), 3)
     return Pair(one, other, round(shared, 1), overlap, overlap >= NEARLY_ALL if usual is None else shared > usual)
 

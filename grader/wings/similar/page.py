@@ -9,12 +9,12 @@ from itertools import zip_longest
 from markupsafe import Markup
 
 from grader.wings.similar.comparing import Comparison, Pair
-from grader.wings.similar.passages import Piece, Shown, side_by_side
+from grader.wings.similar.passages import MarkedFile, TextSpan, side_by_side
 
 
 @dataclass(frozen=True)
-class Line:
-    """A pair of the page's list; ``sides``: both works, as HTML."""
+class PairRow:
+    """A row of the page's list: a pair of students; ``sides``: the code of both, as HTML."""
 
     number: int
     module: str
@@ -69,18 +69,20 @@ def listed(compared: Mapping[str, Comparison], most: int) -> list[tuple[str, Pai
     return [*found, *usual][:most]
 
 
-def lines(compared: Mapping[str, Comparison], most: int) -> list[Line]:
+def lines(compared: Mapping[str, Comparison], most: int) -> list[PairRow]:
     """What the page shows of ``most`` pairs."""
     found = []
     for number, (module, pair) in enumerate(listed(compared, most), start=1):
         one, other = side_by_side(pair, compared[module].weights)
         found.append(
-            Line(number, module, pair, (_as_html(one, other, number, "ab"), _as_html(other, one, number, "ba")))
+            PairRow(number, module, pair, (_as_html(one, other, number, "ab"), _as_html(other, one, number, "ba")))
         )
     return found
 
 
-def _as_html(here: Sequence[Shown], there: Sequence[Shown], pair: int, sides: str) -> list[tuple[str, Markup]]:
+def _as_html(
+    here: Sequence[MarkedFile], there: Sequence[MarkedFile], pair: int, sides: str
+) -> list[tuple[str, Markup]]:
     """Each file or cell; a shared passage links to the same one on the other side, where that is marked as a whole."""
     known = {piece.number for part in there for piece in part.pieces}
     seen: set[int] = {0}
@@ -98,7 +100,7 @@ def _as_html(here: Sequence[Shown], there: Sequence[Shown], pair: int, sides: st
     return shown
 
 
-def _marked(piece: Piece, pair: int, sides: str, first: bool, linked: bool) -> Markup:
+def _marked(piece: TextSpan, pair: int, sides: str, first: bool, linked: bool) -> Markup:
     anchor = Markup(' id="p{}{}{}"').format(pair, sides[0], piece.number) if first else ""
     link = Markup(' href="#p{}{}{}"').format(pair, sides[1], piece.number) if linked else ""
     return Markup("<mark{}><a{}>{}</a>{}</mark>").format(anchor, link, piece.number, piece.text)

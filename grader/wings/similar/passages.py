@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from grader.wings.similar.comparing import Pair, Passage, Work, passages
+from grader.wings.similar.comparing import Pair, Passage, StudentCode, passages
 from grader.wings.similar.tokens import Word
 
 RARE = 0.25
@@ -13,7 +13,7 @@ RARE = 0.25
 
 
 @dataclass(frozen=True)
-class Piece:
+class TextSpan:
     """Text as it stands; ``number`` is that of the passage in the first work, 0 of text that is not shared."""
 
     text: str
@@ -21,11 +21,11 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Shown:
-    """A file or a cell, in pieces."""
+class MarkedFile:
+    """A file or a cell, cut into spans."""
 
     name: str
-    pieces: tuple[Piece, ...]
+    pieces: tuple[TextSpan, ...]
 
 
 @dataclass
@@ -37,7 +37,7 @@ class _Run:
     passages: list[Passage]
 
 
-def side_by_side(pair: Pair, weights: Mapping[Passage, float]) -> tuple[list[Shown], list[Shown]]:
+def side_by_side(pair: Pair, weights: Mapping[Passage, float]) -> tuple[list[MarkedFile], list[MarkedFile]]:
     """Both works, with their rare shared passages numbered in the order of the first."""
     ones, others = ([list(passages(part.text)) for part in work.parts] for work in (pair.one, pair.other))
     shared = _rare(ones, weights) & _rare(others, weights)
@@ -69,15 +69,15 @@ def _runs(found: _Found, shared: Collection[Passage]) -> list[_Run]:
     return runs
 
 
-def _shown(work: Work, runs: Sequence[list[_Run]], numbers: Mapping[Passage, int]) -> list[Shown]:
+def _shown(work: StudentCode, runs: Sequence[list[_Run]], numbers: Mapping[Passage, int]) -> list[MarkedFile]:
     shown = []
     for part, of_part in zip(work.parts, runs, strict=True):
         pieces, done = [], 0
         for run in of_part:
             pieces += [
-                Piece(part.text[done : run.start], 0),
-                Piece(part.text[run.start : run.end], numbers[run.passages[0]]),
+                TextSpan(part.text[done : run.start], 0),
+                TextSpan(part.text[run.start : run.end], numbers[run.passages[0]]),
             ]
             done = run.end
-        shown.append(Shown(part.name, (*pieces, Piece(part.text[done:], 0))))
+        shown.append(MarkedFile(part.name, (*pieces, TextSpan(part.text[done:], 0))))
     return shown

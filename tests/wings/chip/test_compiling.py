@@ -1,4 +1,4 @@
-"""Which slices can be asked for, and how libtpu is told; what is missing is one line. The compiler itself is in ``tests/test_chips.py``."""
+"""Which slices can be asked for, how libtpu is started, and the line on what is missing. ``test_chips.py`` runs the compiler."""
 
 from __future__ import annotations
 

@@ -266,7 +266,7 @@ def test_over_tls_by_dasks_own_settings(
         assert code == 2 and f"no scheduler answers at {plain}" in said, said
         code, said = ended(grade(here, "plain", "--cluster", there.address))
         assert code == 2 and said.splitlines()[-1] == (
-            f"shardlings: {there.address} needs certificates, and Dask's settings name none; see TLS in docs/cluster.md"
+            f"shardlings: {there.address} needs certificates, and Dask's settings name none; see TLS in docs/wings/cluster.md"
         )
         for key, value in settings.items():
             monkeypatch.setenv(key, value)

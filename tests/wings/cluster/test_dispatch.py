@@ -8,7 +8,7 @@ import pytest
 
 from grader.common.result import Report
 from grader.intake.submission import Chunk, Source, Submission, Unreadable
-from grader.wings.cluster.dispatch import MOST_LOST, ClusterError, Dispatch, Lost, NotGradedThere, Patience, Seen
+from grader.wings.cluster.dispatch import MOST_LOST, ClusterError, Dispatch, Lost, NotGradedThere, Patience, WorkerState
 from grader.wings.cluster.parcel import About, Answer, Kit, unpacked
 from grader.wings.cluster.there import deciding
 
@@ -62,9 +62,10 @@ class Cluster:
         self.at: dict[float, Callable[[], object]] = {}  # what happens when
         self.sent = 0
 
-    def workers(self) -> Mapping[str, Seen]:
+    def workers(self) -> Mapping[str, WorkerState]:
         return {
-            name: Seen(name, w.threads, "", 0.0 if name in self.silent else self.now) for name, w in self.there.items()
+            name: WorkerState(name, w.threads, "", 0.0 if name in self.silent else self.now)
+            for name, w in self.there.items()
         }
 
     def send(self, to: str, what: str, *words: bytes | str | int) -> int:

@@ -19,7 +19,7 @@ import jsonschema
 import pytest
 import yaml
 
-DOCS = Path(__file__).resolve().parents[3] / "docs"
+DOCS = Path(__file__).resolve().parents[3] / "docs" / "wings"
 REQUIRED = os.environ.get("SHARDLINGS_PAGES") == "required"
 
 

@@ -17,7 +17,7 @@ from grader.intake.submission import Chunk, Source, Submission
 from grader.sandbox.limits import Limits
 from grader.sandbox.worker import Worker, WorkerDied
 from grader.wings.devices.backends import BACKENDS, CPU
-from grader.wings.devices.devices import Devices, NoDevices, gathered, why_not
+from grader.wings.devices.devices import NoDevices, RealDevices, gathered, why_not
 from tests.made_up import made_up
 
 NAME = "x1_gather"
@@ -36,16 +36,16 @@ def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
 
 
 @pytest.fixture(scope="module")
-def two_processes() -> Iterator[Devices]:
-    devices = Devices(CPU, "none", Limits(), simulated=4, processes=2)
+def two_processes() -> Iterator[RealDevices]:
+    devices = RealDevices(CPU, "none", Limits(), simulated=4, processes=2)
     yield devices
     devices.close()
 
 
 @pytest.fixture(scope="module")
-def fewer() -> Iterator[Devices]:
+def fewer() -> Iterator[RealDevices]:
     """A machine that is too small for the course: two devices."""
-    devices = Devices(CPU, "none", Limits(), simulated=2)
+    devices = RealDevices(CPU, "none", Limits(), simulated=2)
     yield devices
     devices.close()
 
@@ -60,14 +60,14 @@ def grader(course: Course) -> Iterator[Grader]:
         yield made
 
 
-def with_devices(grader: Grader, devices: Devices | None) -> Grader:
+def with_devices(grader: Grader, devices: RealDevices | None) -> Grader:
     """A grader with these devices beside the same processes."""
     workers = grader.hosts[0].without_devices()  # type: ignore[union-attr]
     workers.devices = devices
     return Grader(grader.course, "none", here=workers, devices=devices)
 
 
-def graded(grader: Grader, devices: Devices | None, text: str = RIGHT) -> Report:
+def graded(grader: Grader, devices: RealDevices | None, text: str = RIGHT) -> Report:
     return with_devices(grader, devices).grade(submitted(text), [NAME])
 
 
@@ -75,7 +75,7 @@ def results(report: Report) -> dict[str, Result]:
     return {r.name: r for r in report.exercises[0].results if r.kind == "check"}
 
 
-def test_two_processes_hold_what_one_holds(grader: Grader, two_processes: Devices) -> None:
+def test_two_processes_hold_what_one_holds(grader: Grader, two_processes: RealDevices) -> None:
     """The mesh of four lies across both; each has two devices, and neither sees the other's shards."""
     assert two_processes.text == "cpu: 4 devices of 2 processes"
     found = [a.finding for a in with_devices(grader, two_processes).ask(submitted(), NAME)]
@@ -90,7 +90,7 @@ def test_two_processes_hold_what_one_holds(grader: Grader, two_processes: Device
 
 
 def test_two_processes_time_a_program_together(
-    grader: Grader, two_processes: Devices, fewer: Devices, monkeypatch: pytest.MonkeyPatch
+    grader: Grader, two_processes: RealDevices, fewer: RealDevices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As many calls in each, since they wait for each other; and nothing is timed of what there are no devices for."""
     monkeypatch.setattr("grader.wings.devices.devices.ROUNDS", 2)
@@ -107,7 +107,9 @@ def test_two_processes_time_a_program_together(
     assert "needs 4 devices, 2 here" in {one.measured for one in untimed}
 
 
-def test_what_needs_more_devices_than_there_are_is_blocked_and_costs_nothing(grader: Grader, fewer: Devices) -> None:
+def test_what_needs_more_devices_than_there_are_is_blocked_and_costs_nothing(
+    grader: Grader, fewer: RealDevices
+) -> None:
     """The values cannot be seen; what the program says of itself can, and is judged."""
     report = graded(grader, fewer)
     found = results(report)
@@ -120,7 +122,7 @@ def test_what_needs_more_devices_than_there_are_is_blocked_and_costs_nothing(gra
     assert report.notes == ["cpu: 2 devices: judged 2 of 3 points here"]
 
 
-def test_what_is_wrong_on_simulated_devices_is_wrong_however_few_there_are(grader: Grader, fewer: Devices) -> None:
+def test_what_is_wrong_on_simulated_devices_is_wrong_however_few_there_are(grader: Grader, fewer: RealDevices) -> None:
     zeros = "import jax\ndef gather(a, *, mesh):\n    return jax.numpy.zeros(a.shape)\n"
     found = results(graded(grader, fewer, zeros))
     assert {n: (r.status, r.unjudged) for n, r in found.items()} == {
@@ -131,15 +133,15 @@ def test_what_is_wrong_on_simulated_devices_is_wrong_however_few_there_are(grade
 
 
 def test_what_is_wrong_on_the_devices_alone_fails_there(
-    grader: Grader, two_processes: Devices, monkeypatch: pytest.MonkeyPatch
+    grader: Grader, two_processes: RealDevices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    right = Devices.outputs
+    right = RealDevices.outputs
 
-    def wrong(self: Devices, *about: object) -> object:
+    def wrong(self: RealDevices, *about: object) -> object:
         found = right(self, *about)  # type: ignore[arg-type]
         return [[[replace(a, shards=[-s for s in a.shards]) for a in run] for run in one] for one in found]
 
-    monkeypatch.setattr(Devices, "outputs", wrong)  # as an accelerator with a fault would
+    monkeypatch.setattr(RealDevices, "outputs", wrong)  # as an accelerator with a fault would
     found = results(graded(grader, two_processes))
     assert found["value"].status == "failed"
     assert found["value"].reason.startswith(
@@ -149,7 +151,7 @@ def test_what_is_wrong_on_the_devices_alone_fails_there(
 
 
 def test_a_program_that_the_devices_do_not_run_is_not_the_learners_failure(
-    grader: Grader, two_processes: Devices, monkeypatch: pytest.MonkeyPatch
+    grader: Grader, two_processes: RealDevices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for worker in two_processes.workers:
         monkeypatch.setattr(worker, "run_program", lambda *about, **more: ({"broken": "no such thing"}, []))
@@ -164,7 +166,7 @@ def test_with_simulated_devices_alone_a_report_says_nothing_new(grader: Grader) 
     assert "unjudged" not in report.dumps() and "backend" not in report.exercises[0].basis
 
 
-def test_what_other_devices_decided_has_another_fingerprint(grader: Grader, two_processes: Devices) -> None:
+def test_what_other_devices_decided_has_another_fingerprint(grader: Grader, two_processes: RealDevices) -> None:
     prints = {with_devices(grader, d).fingerprint(submitted(), [NAME]) for d in (None, two_processes)}
     assert len(prints) == 2
 
@@ -194,12 +196,12 @@ def test_devices_that_cannot_be_had_are_told_in_one_line(name: str, said: str, t
 
 def test_devices_are_shared_evenly_or_not_at_all() -> None:
     with pytest.raises(NoDevices, match="8 devices cannot be shared evenly by 3 processes"):
-        Devices(CPU, "none", Limits(), simulated=8, processes=3)
+        RealDevices(CPU, "none", Limits(), simulated=8, processes=3)
 
 
 def test_an_accelerator_that_is_not_here_is_told_before_anything_is_graded(tmp_path: Path) -> None:
     with pytest.raises(NoDevices, match=r"--backend gpu: JAX finds no GPU here \(.*\); pip install 'jax\[cuda13\]'"):
-        Devices(BACKENDS["gpu"], "none", Limits(), simulated=8)
+        RealDevices(BACKENDS["gpu"], "none", Limits(), simulated=8)
 
 
 def test_where_a_sandbox_keeps_the_device_away_one_line_says_what_is_less_confined(
@@ -211,19 +213,21 @@ def test_where_a_sandbox_keeps_the_device_away_one_line_says_what_is_less_confin
         Worker, "look", lambda self, joined=(): found.get(self.tier, {"problem": "no device\nof any kind"})
     )
     told: list[str] = []
-    devices = Devices(BACKENDS["gpu"], "sandlock", Limits(), 8, tell=told.append)
+    devices = RealDevices(BACKENDS["gpu"], "sandlock", Limits(), 8, tell=told.append)
     assert (devices.text, [w.tier for w in devices.workers]) == ("gpu: 1 x Example 9000", ["none"])
     assert told == [
         "the gpu cannot be reached from inside of sandlock (no device of any kind): the process that runs programs on it is not "
         "confined; learner Python is"
     ]
     found["sandlock"] = found["none"]
-    assert [w.tier for w in Devices(BACKENDS["gpu"], "sandlock", Limits(), 8, tell=told.append).workers] == ["sandlock"]
+    assert [w.tier for w in RealDevices(BACKENDS["gpu"], "sandlock", Limits(), 8, tell=told.append).workers] == [
+        "sandlock"
+    ]
     assert len(told) == 1
 
 
 def test_processes_that_are_one_mesh_start_anew_together_when_one_of_them_died(
-    grader: Grader, two_processes: Devices
+    grader: Grader, two_processes: RealDevices
 ) -> None:
     """Those that are left wait for it in vain, and know nothing of its successor."""
     graded(grader, two_processes)
@@ -238,7 +242,7 @@ def test_processes_that_are_one_mesh_start_anew_together_when_one_of_them_died(
 
 
 def test_what_does_not_finish_is_not_waited_for_again(
-    grader: Grader, two_processes: Devices, monkeypatch: pytest.MonkeyPatch
+    grader: Grader, two_processes: RealDevices, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []
 

@@ -13,7 +13,7 @@ from grader.batch.explaining import Wanted
 from grader.course.config import CourseError
 from grader.course.exercises import load_exercise
 from grader.reports.explained import Explained
-from grader.wings.predict.cases import Line
+from grader.wings.predict.cases import TimeModel
 from grader.wings.predict.command import line_of, predicted_text
 from grader.wings.predict.steps import Step, keep
 from tests.commands import ROOT, one_line, shardlings
@@ -22,7 +22,7 @@ NUMBERS = ("alpha=20us", "beta=3GB/s", "flops=20GFLOP/s")
 
 
 def test_three_numbers_in_any_order_and_unit() -> None:
-    assert line_of(["flops=0.02 TFLOP/s", "alpha = 2e-5 s", "beta=3e9 B/s"]) == Line(2e-5, 3e9, 2e10)
+    assert line_of(["flops=0.02 TFLOP/s", "alpha = 2e-5 s", "beta=3e9 B/s"]) == TimeModel(2e-5, 3e9, 2e10)
 
 
 @pytest.mark.parametrize(

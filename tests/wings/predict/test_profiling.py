@@ -8,17 +8,17 @@ from pathlib import Path
 import pytest
 
 from grader.wings.predict import cases
-from grader.wings.predict.cases import Case, Line, cases_on
+from grader.wings.predict.cases import Case, TimeModel, cases_on
 from grader.wings.predict.journal import Journal
 from grader.wings.predict.measured import Fit, fit, learners_log, timed
 from grader.wings.predict.process import NotMeasured
 from grader.wings.predict.trace import CALLS, by_opcode, opcodes_of
 
-LINE = Line(3e-6, 2e9, 5e10)
+LINE = TimeModel(3e-6, 2e9, 5e10)
 KEPT = {"alpha": 3e-6, "beta": 2e9, "flops": 5e10}
 
 
-def calls_of(devices: int, line: Line = LINE) -> list[dict]:
+def calls_of(devices: int, line: TimeModel = LINE) -> list[dict]:
     """Each program five times, exactly as predicted, after a first call that compiles."""
     found, now = [], 10.0
     for case in cases_on(devices):
@@ -45,7 +45,7 @@ def test_on_one_device_only_products_run() -> None:
 
 
 def test_a_latency_below_zero_is_none() -> None:
-    found = fit(timed(calls_of(8, Line(-1e-7, 2e9, 5e10))), 8)
+    found = fit(timed(calls_of(8, TimeModel(-1e-7, 2e9, 5e10))), 8)
     assert found.alpha is None and found.beta == pytest.approx(2e9, rel=1e-4)
     assert (found.seconds(Case("all_reduce", 2**20), 8) or 0) > 0
 
@@ -65,7 +65,7 @@ def test_predictions_after_a_measurement_are_late_and_nothing_is_replaced(tmp_pa
     assert path.read_text().startswith(first)
     assert [p.late for p in journal.predictions("8 chips")] == [False, True]
     assert journal.measured("8 chips") and not journal.measured("4 chips")
-    assert journal.predictions("8 chips")[-1].line == Line(1e-6, 2e9, 5e10)
+    assert journal.predictions("8 chips")[-1].line == TimeModel(1e-6, 2e9, 5e10)
     assert Journal.read(path) == journal and journal.predictions("4 chips") == []
 
 

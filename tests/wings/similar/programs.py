@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 import re
 
-from grader.wings.similar.comparing import Part, Work
+from grader.wings.similar.comparing import Part, StudentCode
 
 STUB = '''"""# A task
 
@@ -80,5 +80,5 @@ def disguised(text: str) -> str:
     return re.sub(r"^(def \w+\(.*\):)$", r'\1\n  """My own words."""', copied, flags=re.MULTILINE)
 
 
-def work(student: str, *texts: str) -> Work:
-    return Work(student, tuple(Part(f"cell {i}", text) for i, text in enumerate(texts, start=1)))
+def work(student: str, *texts: str) -> StudentCode:
+    return StudentCode(student, tuple(Part(f"cell {i}", text) for i, text in enumerate(texts, start=1)))

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from grader.wings.similar.comparing import FEW, LENGTH, LONGEST, Work, compare
+from grader.wings.similar.comparing import FEW, LENGTH, LONGEST, StudentCode, compare
 from tests.wings.similar.programs import STUB, disguised, honest, work
 
 
-def a_class(students: int) -> list[Work]:
+def a_class(students: int) -> list[StudentCode]:
     return [work(f"s{i:03}", honest(i)) for i in range(students)]
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from grader.wings.similar.comparing import Comparison, Pair, Work
+from grader.wings.similar.comparing import Comparison, Pair, StudentCode
 from grader.wings.similar.page import groups, listed
 
 
 def pair(one: str, other: str, shared: float, unusual: bool = True) -> Pair:
-    return Pair(Work(one, ()), Work(other, ()), shared, 0.5, unusual)
+    return Pair(StudentCode(one, ()), StudentCode(other, ()), shared, 0.5, unusual)
 
 
 STAR = [pair("s008", f"s{n:03}", 90.0 - n / 1000) for n in range(100, 130)]

@@ -1,4 +1,4 @@
-"""The tables of docs/chips.md are what the shipped data come to; the data are of programs that there are."""
+"""The tables of docs/wings/chip.md are what the shipped data come to; the data are of programs that there are."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from grader.course.loading import Course, load_course
 from grader.wings.chip.compiling import Shipped
 from tests.commands import ROOT
 
-PAGE = (ROOT / "docs" / "chips.md").read_text(encoding="utf-8")
+PAGE = (ROOT / "docs" / "wings" / "chip.md").read_text(encoding="utf-8")
 
 
 @pytest.fixture(scope="module")

@@ -19,9 +19,9 @@ from grader.expect import Failure, expect_close, values
 from grader.intake.submission import Chunk, Source, Submission
 from grader.wings.devices.backends import BACKENDS
 from tests.commands import ROOT
-from tests.emulation import Emulated
+from tests.wings.devices.emulation import Emulated
 
-# One product; gradients through relus, whose masks flip. The whole course: python -m tests.emulation tpu
+# One product; gradients through relus, whose masks flip. The whole course: python -m tests.wings.devices.emulation tpu
 CASES = [("tpu", "c3_contracting"), ("tpu", "h2_buckets"), ("gpu", "c3_contracting")]
 
 

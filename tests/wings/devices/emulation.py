@@ -1,6 +1,6 @@
 """An accelerator's arithmetic on a CPU: factors of matrix products are rounded first, as ``jax.lax.Precision.DEFAULT`` has it.
 
-A stand-in for ``Devices``, in this process: programs run on its simulated devices after ``reduce_precision`` was written before
+A stand-in for ``RealDevices``, in this process: programs run on its simulated devices after ``reduce_precision`` was written before
 both factors of each float32 product, 8 bits of exponent and so many of mantissa: 7 for bfloat16 (TPU), 10 for TF32 (GPU). What is
 summed stays float32, as there.
 """
@@ -37,7 +37,7 @@ PRODUCTS = {"stablehlo.dot_general", "stablehlo.dot", "stablehlo.convolution"}
 
 
 class Emulated:
-    """In the place of ``grader.wings.devices.devices.Devices``."""
+    """In the place of ``grader.wings.devices.devices.RealDevices``."""
 
     def __init__(self, backend: Backend) -> None:
         self.backend, self.text = backend, f"{backend.name}: emulated"
@@ -94,7 +94,7 @@ class Emulated:
 
 def sweep(backend: Backend, asked: list[str]) -> int:
     """Grade these references; how many checks do not pass."""
-    course, emulated, failing = find_course(Path(__file__).resolve().parents[1]), Emulated(backend), 0
+    course, emulated, failing = find_course(Path(__file__).resolve().parents[3]), Emulated(backend), 0
     plain, off = values._close, [0.0]
 
     def close(got: Sharded, want: Any, terms: int, scale: float | None, dtype: str | None) -> None:

@@ -33,7 +33,7 @@ from grader.judging.plan import Ask
 from grader.sandbox.tiers import TIERS, available, best_tier
 from grader.sandbox.worker import Worker
 from grader.wings.chip import chips
-from grader.wings.chip.compiling import Compiler, compiler_problem, slice_of
+from grader.wings.chip.compiling import TpuCompiler, compiler_problem, slice_of
 from grader.wings.chip.on_chip import OnChip, bare_lines, counted, facts
 from grader.wire.frames import decode
 from grader.wire.schedule import Schedule
@@ -59,7 +59,7 @@ def course() -> Course:
 @pytest.fixture(scope="module")
 def worker(course: Course, cache: Cache) -> Iterator[Worker]:
     """One for all tests and slices."""
-    compiler = Compiler(course, best_tier(), slice_of("v5e:2x4"), cache)
+    compiler = TpuCompiler(course, best_tier(), slice_of("v5e:2x4"), cache)
     yield compiler.worker
     compiler.close()
 
@@ -77,7 +77,7 @@ def graders(course: Course, worker: Worker, cache: Cache) -> Iterator[dict[str, 
     workers: Grader | None = None
     found = {}
     for name in names:
-        compiler = Compiler(course, best_tier(), slice_of(name), cache, worker)
+        compiler = TpuCompiler(course, best_tier(), slice_of(name), cache, worker)
         found[name] = Grader(course, best_tier(), compiler=compiler)
         workers = workers or found[name]
     yield found
@@ -227,7 +227,7 @@ def test_what_was_compiled_is_not_compiled_again_and_damage_only_costs_time(
     course: Course, graders: dict[str, Grader], cache: Cache
 ) -> None:
     compiler = graders["v5e:2x4"].compiler
-    assert isinstance(compiler, Compiler)
+    assert isinstance(compiler, TpuCompiler)
     first = compiled(course, graders, "gather_first").schedule
     made, found = compiler.made, compiler.found
     assert compiled(course, graders, "gather_first").schedule == first
@@ -276,7 +276,7 @@ def test_other_slices_than_the_calls_own_decide_nothing_about_hidden_time(
 
 @pytest.mark.parametrize("tier", [t for t in TIERS if t != best_tier() and not available(t)])
 def test_programs_are_compiled_in_every_tier(course: Course, tier: str, tmp_path: Path) -> None:
-    compiler = Compiler(course, tier, slice_of("v5e:2x2"), Cache(tmp_path, MOST))
+    compiler = TpuCompiler(course, tier, slice_of("v5e:2x2"), Cache(tmp_path, MOST))
     exercise = course.exercise("c1_no_communication")
     asks = chips.asked(course, exercise, None, compiler.on, {"x": 2, "y": 2}, {"I": 512, "J": 512, "K": 512}).asks
     with Grader(course, tier, compiler=compiler) as grader:
@@ -291,7 +291,7 @@ def test_a_tpu_that_another_process_holds_does_not_matter(course: Course, tmp_pa
         fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
         pytest.skip("somebody holds a TPU here")
-    compiler = Compiler(course, "none", slice_of("v5e:2x2"), Cache(tmp_path, MOST))
+    compiler = TpuCompiler(course, "none", slice_of("v5e:2x2"), Cache(tmp_path, MOST))
     exercise = course.exercise("c1_no_communication")
     asks = chips.asked(course, exercise, None, compiler.on, {"x": 2, "y": 2}, {"I": 512, "J": 512, "K": 256}).asks
     with lock, Grader(course, "none", compiler=compiler) as grader:

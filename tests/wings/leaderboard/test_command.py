@@ -1,0 +1,22 @@
+"""The command that writes the leaderboard."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from typer.testing import CliRunner
+
+from grader import cli
+from tests.wings.leaderboard.test_board import of
+
+
+def test_a_leaderboard_names_nobody_but_beside_it(tmp_path: Path) -> None:
+    (tmp_path / "reports").mkdir()
+    for report in (of("ada", "quiet otter", 7_000_000_000), of("bob", "newt", status="failed")):
+        (tmp_path / "reports" / f"{report.student}.json").write_text(report.dumps())
+    found = CliRunner().invoke(cli.app, ["leaderboard", str(tmp_path)])
+    assert found.exit_code == 0
+    assert "  1  quiet otter" in found.stdout
+    assert "7.000 ms" in found.stdout
+    assert "bob is not on it: not all checks are passed" in found.stderr
+    assert "quiet otter" in (tmp_path / "leaderboard.html").read_text()

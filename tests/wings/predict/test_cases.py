@@ -1,0 +1,21 @@
+"""The times that ``profile`` predicts, derived a second time: rings are simulated hop by hop."""
+
+from __future__ import annotations
+
+import pytest
+
+from grader.wings.predict.cases import CASES, TimeModel
+from tests import network
+from tests.test_keys_profile import ring
+
+
+@pytest.mark.parametrize("N", [2, 4, 8])
+def test_what_profile_predicts_is_what_a_simulated_ring_takes(N: int):
+    rounds = {"all_gather": [network.all_gather], "all_reduce": [network.reduce_scatter, network.all_gather]}
+    for case in CASES:
+        if case.program == "matmul":
+            rows = case.size // N
+            assert case.seconds(TimeModel(1, 1, 7.0), N) == 2 * rows * case.size * case.size / 7
+        else:
+            due = ring(rounds[case.program], N, case.size, 2e-6, 3e9)
+            assert case.seconds(TimeModel(2e-6, 3e9, 1), N) == pytest.approx(due)
