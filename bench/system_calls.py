@@ -1,27 +1,43 @@
-"""List the system calls that confined processes make: the measurement behind ``grader/sandbox/calls.py``.
+"""List the system calls that Python, NumPy and JAX make over the whole course: what ``grader/sandbox/calls.py`` rests on.
 
-    python bench/system_calls.py [--quick] COMMAND...
-    python bench/system_calls.py .venv/bin/shardlings verify --no-store -j 1 --isolation sandlock
+    python bench/system_calls.py [--quick] [--students N]
 
-Needs ``strace``. The command and all its processes run under it. A process counts from the moment at which it installs
-its filter: as ``trace`` if it runs learner code, as ``run`` if it runs programs. For calls whose arguments decide, the
-table names these arguments. A call that fails shows its errors, so that a call which the filter refuses is found.
-``--quick`` leaves out the calls that make most of the time, such as ``futex`` and ``read``.
+Needs ``strace``. Grades the reference and every alternative of each exercise without a sandbox and without a filter, so
+that every call is seen. Two kinds of processes count: ``trace``, in which learner code runs, and ``run``, which compiles
+and executes programs, each from the place where the filter would be installed. Where a call's arguments decide, the table
+names them. A star marks calls that ``calls.py`` lacks or does not make.
+
+``--quick`` leaves out the calls that take most of strace's time, such as ``futex`` and ``read``. ``--students`` ends after N
+of the students of ``tests/right.py``; the first hands in every reference.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path[:1] = [str(ROOT)]
+
+from grader.batch.grade import Grader  # noqa: E402
+from grader.course.finding import find_course  # noqa: E402
+from grader.intake.reading import read as read_submission  # noqa: E402
+from grader.sandbox.calls import CALLS  # noqa: E402
+from tests.right import right_class  # noqa: E402
 
 FREQUENT = "futex,read,write,mmap,munmap,madvise,mprotect,close,lseek,clock_nanosleep,sched_yield,getrusage"
 LINE = re.compile(r"^(\d+) +(?:<\.\.\. )?(\w+)(?:\((.*)| resumed>(.*))$")
 RESULT = re.compile(r"\) += (-?\d+|\?)(?: (E[A-Z]+\d*))?[^=]*$")
+# The last call before the filter, by role: limits are set (confine.py), nothing may look into the process (main.py).
+BEGINS = {"trace": ("prlimit64", "RLIMIT_NOFILE, {"), "run": ("prctl", "PR_SET_DUMPABLE, SUID_DUMP_DISABLE")}
 STARTS = ("clone", "clone3", "fork", "vfork")
 
 
@@ -88,30 +104,31 @@ class Reading:
         error = result[2] if result else None
         thread.stretches[stretch][1][told + (f" -> {error}" if error else "")] += 1
         if call == "execve" and not error:
-            thread.stretches.append((f"{started_role(arguments)} unconfined", Counter()))
-        elif "SECCOMP_SET_MODE_FILTER" in arguments or "PR_SET_SECCOMP" in arguments:
-            thread.stretches.append(("confined", Counter()))
+            thread.stretches.append((f"{started_role(arguments)} before", Counter()))
+        elif any(call == name and text in arguments for name, text in BEGINS.values()):
+            thread.stretches.append((told, Counter()))
         elif call in STARTS and result and not error and result[1].isdigit():
             self.threads[int(result[1])].parent = pid, stretch
 
     def role(self, pid: int, stretch: int) -> str:
-        """Return ``trace`` or ``run`` if the thread was confined in this stretch, or the same with ``unconfined``."""
+        """Return the role of a thread in a stretch; with ``before`` if the filter was not yet due."""
         own = self.threads[pid].stretches[stretch][0]
-        if own and own != "confined":
+        if own.endswith(" before"):
             return own
         if stretch > 0:
-            before = self.role(pid, stretch - 1)
+            earlier = self.role(pid, stretch - 1)
         else:
             parent = self.threads[pid].parent
-            before = self.role(*parent) if parent else ""
-        return before.removesuffix(" unconfined") if own else before
+            earlier = self.role(*parent) if parent else ""
+        role = earlier.removesuffix(" before")
+        return role if role in BEGINS and own.startswith(BEGINS[role][0]) else earlier
 
     def by_role(self) -> dict[str, Counter[str]]:
         found: dict[str, Counter[str]] = defaultdict(Counter)
         for pid, thread in list(self.threads.items()):
             for at, (_, calls) in enumerate(thread.stretches):
                 role = self.role(pid, at)
-                if role in ("trace", "run"):
+                if role in BEGINS:
                     found[role] += calls
         return found
 
@@ -147,27 +164,44 @@ def read(lines: Iterable[str]) -> dict[str, Counter[str]]:
 
 
 def measured(command: list[str], quick: bool) -> dict[str, Counter[str]]:
-    """Run a command under strace and return the calls of its confined processes, by role."""
+    """Run a command under strace and return the calls of its workers, by role."""
     which = ["--seccomp-bpf", "-e", f"trace=!{FREQUENT}"] if quick else []
-    strace = ["strace", "-f", "-q", "-s", "80", "-o", "|cat >&3", *which, *command]
-    with subprocess.Popen(["bash", "-c", 'exec 3>&1 1>&2; exec "$@"', "-", *strace], stdout=subprocess.PIPE, text=True,
-                          errors="replace") as running:  # fmt: skip
-        assert running.stdout is not None
-        return read(running.stdout)
+    inlet, outlet = os.pipe()
+    strace = ["strace", "-f", "-q", "-s", "80", "-o", f"/proc/self/fd/{outlet}", *which, *command]
+    with subprocess.Popen(strace, pass_fds=[outlet], stdout=sys.stderr), open(inlet, errors="replace") as lines:
+        os.close(outlet)
+        return read(lines)
+
+
+def grade(students: int) -> None:
+    """Grade the class of right submissions with one worker of each role."""
+    course = find_course(ROOT)
+    with tempfile.TemporaryDirectory() as place, Grader(course, "none", 1) as grader:
+        for student in right_class(course, Path(place))[:students]:
+            submission = read_submission(Path(place, student), student, course.module_of)
+            report = grader.grade(submission, list(submission.sources))
+            print(f"{student}: {report.earned} of {sum(one.points for one in report.exercises)} points", flush=True)
 
 
 def rows(found: dict[str, Counter[str]]) -> Iterator[str]:
+    made = {call.name for call in CALLS if call.answer is None}
     for told in sorted({told for calls in found.values() for told in calls}):
-        yield f"{found['trace'][told]:9} {found['run'][told]:9}  {told}"
+        star = " " if told.split()[0] in made else "*"
+        yield f"{found['trace'][told]:9} {found['run'][told]:9} {star} {told}"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--quick", action="store_true")
-    parser.add_argument("command", nargs=argparse.REMAINDER)
+    parser.add_argument("--students", type=int, default=99)
+    parser.add_argument("--grade", action="store_true", help=argparse.SUPPRESS)
     args = parser.parse_args()
-    found = defaultdict(Counter, measured(args.command, args.quick))
-    print("    trace       run  call", *rows(found), sep="\n")
+    if args.grade:
+        grade(args.students)
+        return
+    command = [sys.executable, __file__, "--grade", "--students", str(args.students)]
+    found = defaultdict(Counter, measured(command, args.quick))
+    print("    trace       run    call", *rows(found), sep="\n")
     sys.exit(not any(found.values()))
 
 
