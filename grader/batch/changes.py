@@ -9,13 +9,14 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass, fields
+from itertools import chain, groupby
 from pathlib import Path
 from typing import Any
 
 from grader.common.result import ExerciseReport, HandIn, Report, Result
 from grader.course.config import CourseError
 from grader.reports.points import tidy
-from grader.reports.tables import csv_cell
+from grader.reports.tables import csv_cell, csv_lines
 from grader.reports.wording import by_hand_text
 
 FILE = "changes.csv"
@@ -35,7 +36,7 @@ FAILS_NOW = "the grader itself failed"
 NOTHING = "the same submission, course and versions: a person should look (--why)"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Change:
     """One line: what is another for one student.
 
@@ -239,13 +240,16 @@ def _cells(change: Change) -> tuple[object, ...]:
     return tuple(csv_cell(value) for value in astuple(change))
 
 
-def history_csv(history: Iterable[Told]) -> str:
-    """The file: numbers are numbers, and no text is a formula."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(COLUMNS)
-    writer.writerows((one.regrade, one.when, *_cells(one.change)) for one in history)
-    return text.getvalue()
+def history_csv(history: Iterable[Told]) -> Iterator[str]:
+    """The lines of the file: numbers are numbers, and no text is a formula."""
+    return csv_lines(chain([COLUMNS], ((one.regrade, one.when, *_cells(one.change)) for one in history)))
+
+
+def by_regrade(history: Iterable[Told]) -> Iterator[tuple[int, str, Iterator[Change]]]:
+    """Each regrade's number, time and changes, which are read before the next regrade is asked for."""
+    for regrade, rows in groupby(history, key=lambda one: one.regrade):
+        first = next(rows)
+        yield regrade, first.when, (one.change for one in chain([first], rows))
 
 
 def by_student(changes: Iterable[Change]) -> Mapping[str, list[Change]]:

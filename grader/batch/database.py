@@ -13,6 +13,7 @@ killed leaves at most a journal beside it, and the next one that opens the datab
 
 from __future__ import annotations
 
+import shlex
 import sqlite3
 import zlib
 from collections.abc import Callable, Iterator
@@ -200,9 +201,12 @@ class Database:
         return self._inflated(student, data)
 
     def made(self, student: str) -> Report | None:
-        """The report that was made and does not count yet."""
+        """The report that was made and does not count yet; None for a damaged one, which is made again."""
         row = self._one("SELECT graded FROM made WHERE student = ?", student)
-        return self._unpacked(student, row[0]) if row else None
+        try:
+            return self._unpacked(student, row[0]) if row else None
+        except CourseError:
+            return None
 
     def make(self, graded: Report) -> None:
         """Keep a report that was made. It is on the disk when this returns."""
@@ -225,9 +229,13 @@ class Database:
 
     # -- changes, runs, the roster
 
-    def history(self) -> list[tuple[Any, ...]]:
-        """Rows (regrade, time, student, what, before, after, of, why), oldest first."""
-        return self._all("SELECT regrade, time, student, what, before, after, most, why FROM change ORDER BY id")
+    def history(self, *, newest_first: bool = False) -> Iterator[tuple[Any, ...]]:
+        """Rows (regrade, time, student, what, before, after, of, why), oldest first, or the newest regrade first."""
+        order = "regrade DESC, id" if newest_first else "id"
+        with _sqlite(self.path):
+            yield from self._do(
+                f"SELECT regrade, time, student, what, before, after, most, why FROM change ORDER BY {order}"
+            )
 
     def regrades(self) -> int:
         """How many runs changed a score."""
@@ -266,7 +274,7 @@ class Database:
             raise self._damaged(student) from None
 
     def _damaged(self, student: str) -> CourseError:
-        mend = f"take it out with shardlings drop {self.path.parent} {student}, and grade again"
+        mend = f"take it out with shardlings drop {self.path.parent} {shlex.quote(student)}, and grade again"
         return CourseError(f"{self.path} holds a damaged report of {student}; {mend}")
 
 

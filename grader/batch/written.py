@@ -6,13 +6,13 @@ import json
 from pathlib import Path
 
 from grader.batch.changes import FILE as CHANGES
-from grader.batch.changes import Told, history_csv
+from grader.batch.changes import Told, by_regrade, history_csv
 from grader.batch.database import Database, resumable
 from grader.batch.opening import ROSTER, report_in
 from grader.common.files import file_name, write_atomic
 from grader.common.result import Report
 from grader.course.config import CourseError
-from grader.reports.pages import page_name, render, render_html, summary_html
+from grader.reports.pages import page_name, render_html, render_pieces, summary_html
 from grader.reports.summary import Summary
 from grader.reports.tables import write_grades_csv
 from grader.reports.whole_class import WholeClass
@@ -65,10 +65,10 @@ def _write_student(folder: Path, report: Report, text: str, anew: bool) -> None:
 
 
 def _write_history(folder: Path, database: Database) -> None:
-    history = [Told.of(row) for row in database.history()]
-    if history:
-        _write_if_other(folder / CHANGES, history_csv(history).encode())
-        write_atomic(folder / "changes.html", render("changes.html.j2", history=history))
+    if database.regrades():
+        write_atomic(folder / CHANGES, history_csv(map(Told.of, database.history())))
+        newest_first = map(Told.of, database.history(newest_first=True))
+        write_atomic(folder / "changes.html", render_pieces("changes.html.j2", regrades=by_regrade(newest_first)))
 
 
 def _write_if_other(path: Path, data: bytes) -> None:

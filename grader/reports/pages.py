@@ -76,8 +76,8 @@ def summary_html(summary: Summary, whole: WholeClass, reports: Iterable[Report])
     """
     shown = class_page(summary, whole, reports)
     digest = base64.b64encode(hashlib.sha256(_script().encode()).digest()).decode()
-    template = _environment().get_template("class.html.j2")
-    return template.generate(vars(shown), script=Markup(_script()), script_hash=Markup(f"sha256-{digest}"))
+    script_hash = Markup(f"sha256-{digest}")
+    return render_pieces("class.html.j2", **vars(shown), script=Markup(_script()), script_hash=script_hash)
 
 
 @cache
@@ -145,7 +145,12 @@ def loglog_svg(points: Sequence[MeasuredPoint], heading: str) -> str:
 
 def render(template: str, **data: Any) -> str:
     """A page by the name of its template."""
-    return _environment().get_template(template).render(**data)
+    return "".join(render_pieces(template, **data))
+
+
+def render_pieces(template: str, **data: Any) -> Iterator[str]:
+    """The same, piece by piece, as a long page need not be held whole."""
+    return _environment().get_template(template).generate(**data)
 
 
 def render_template(template: str, folder: Path, **data: Any) -> str:

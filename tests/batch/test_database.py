@@ -8,6 +8,7 @@ import random
 import signal
 import sqlite3
 import time
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from grader.batch.overrides import Override
 from grader.batch.store import CannotWrite, Folder, on_file
 from grader.common.result import Report
 from grader.course.config import CourseError
+from grader.integrations.export import load, write_csv
 from grader.reports.summary import summarise
 from tests.batch.test_store import counted
 from tests.reports.example_reports import a_class, exercise, make_report, result
@@ -195,6 +197,30 @@ def test_a_damaged_database_is_one_line(tmp_path: Path, data: bytes) -> None:
     with pytest.raises(CourseError, match="is damaged"), reading(tmp_path):
         pass
     assert (tmp_path / FILE).read_bytes() == data
+
+
+@pytest.mark.parametrize("data", [b"", b"no zlib", zlib.compress(b"{}"), zlib.compress(b"\xff"), "text", 7])
+def test_a_damaged_report_is_one_line_and_is_taken_out(tmp_path: Path, data: object) -> None:
+    grade(tmp_path, BEFORE)
+    with contextlib.closing(sqlite3.connect(tmp_path / FILE)) as connection:
+        connection.execute("UPDATE report SET graded = ? WHERE student = 'b'", (data,))
+        connection.commit()
+    for work in (lambda: grade(tmp_path), lambda: write_csv(load(tmp_path), tmp_path / "results.csv")):
+        with pytest.raises(
+            CourseError, match=rf"holds a damaged report of b; take it out with .* drop {tmp_path} b, and"
+        ):
+            work()
+    drop(tmp_path, ["b"])
+    grade(tmp_path)
+    assert names_in(tmp_path) == ["a", "ann", "b", "c", "d", "e"]
+
+
+def test_a_damaged_report_that_does_not_count_yet_is_made_again(tmp_path: Path) -> None:
+    with Folder(tmp_path) as folder:
+        folder.keep(BEFORE[0])
+        folder.database._do("UPDATE made SET graded = 'x'")
+        assert folder.kept("a", "1", ["c3_contracting"]) is None
+        assert counted(folder, BEFORE[0]) == [BEFORE[0]]
 
 
 def test_an_empty_database_is_what_an_early_kill_leaves(tmp_path: Path) -> None:
