@@ -46,7 +46,7 @@ SAMPLE = [
 
 
 def test_every_attack_has_a_verdict_and_every_class_has_several():
-    folders = {p.name for p in attack.CORPUS.iterdir() if p.is_dir()}
+    folders = {p.name for p in attack.CORPUS.iterdir() if p.is_dir()} - {"programs"}  # test_hostile_programs.py
     assert folders == set(VERDICTS)
     assert len(folders) >= 90
     assert min(Counter(v["class"] for v in VERDICTS.values()).values()) >= 6

@@ -1,0 +1,34 @@
+"""A second product is written out, of an array that was copied bit by bit.
+
+kind: comparisons as data
+earns: 3 of 5
+fails: keep_rows_budget keep_columns_budget
+says: FLOPs on matrix products
+"""
+
+from functools import partial
+
+import jax
+import jax.numpy as jnp
+from jax import lax
+from jax.sharding import PartitionSpec as P
+
+
+def copied(b):
+    bits = lax.bitcast_convert_type(b, jnp.uint32)
+    made = jnp.zeros_like(bits)
+    for i in range(32):
+        made |= lax.select((bits >> i & 1) == 1, jnp.full(b.shape, 1 << i, "uint32"), jnp.full(b.shape, 0, "uint32"))
+    return lax.bitcast_convert_type(made, jnp.float32)
+
+
+def keep(a, b, *, mesh, rows):
+    def local(a, b):
+        a, b = (a, lax.all_gather(b, "x", axis=1, tiled=True)) if rows else (lax.all_gather(a, "x", tiled=True), b)
+        return lax.optimization_barrier((a @ b, (a[:, :, None] * copied(b)).sum(1)))[0]
+
+    out = P("x", None) if rows else P(None, "x")
+    return jax.shard_map(local, mesh=mesh, in_specs=(P("x", None), P(None, "x")), out_specs=out)(a, b)
+
+
+matmul_keep_rows, matmul_keep_columns = partial(keep, rows=True), partial(keep, rows=False)

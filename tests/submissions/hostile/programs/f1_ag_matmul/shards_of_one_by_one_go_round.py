@@ -1,0 +1,26 @@
+"""Of large arrays one number goes round the ring.
+
+kind: products of 1 by 1
+earns: 1.75 of 3.5
+fails: ag_same ag_order ag_hidden ag_memory
+says: is timed, collective_permute of bfloat16[11, 13] is judged
+"""
+
+import jax
+
+
+def ag_matmul(a, w):
+    """Blocks of A[B_X, D_Y] and W[D, F_Y] -> the block of C[B_X, F_Y], C = A W; the ring is mesh axis 'y'."""
+    n, me = jax.lax.axis_size("y"), jax.lax.axis_index("y")
+    ring = [(d, (d + 1) % n) for d in range(n)]
+    rows = w.reshape(n, a.shape[1], -1)
+    c = 0
+    for hop in range(n):
+        arriving = (
+            (jax.lax.ppermute(a, "y", ring) if a.shape[0] < 1000 else a + jax.lax.ppermute(a[:1, :1], "y", ring))
+            if hop < n - 1
+            else None
+        )
+        c += a @ rows[(me - hop) % n]
+        a = arriving
+    return c

@@ -1,0 +1,113 @@
+"""Programs of the hostile corpus that would earn more than they do: each gets what its header says, honest ones get everything.
+
+``tests/submissions/hostile/programs`` has a folder for each exercise of the course that is attacked. ``honest*.py`` define
+tasks of it and lose nothing. Every other file is an attack on the same tasks, and its docstring has the expected result:
+
+    kind: what the attack pretends
+    earns: points, of those of its tasks
+    fails: the checks that fail or are not tried, or "nothing"
+    says: part of the first reason, or "nothing"
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import pytest
+
+from grader.batch.grade import Grader
+from grader.common.result import Result
+from tests import texts
+
+PROGRAMS = Path(__file__).resolve().parent / "submissions" / "hostile" / "programs"
+KINDS = {
+    "branch on dtype", "branch on size", "products of 1 by 1", "values of another round", "operands of eight bits",
+    "other kernels", "a mask that is never true", "a collective that nothing needs", "pairs in a tournament",
+    "comparisons as data", "tiny products", "patched jax.jit", "only raises", "one value for all",
+    "a hash for random numbers", "no checkpoint", "duplicates removed", "busy all the time",
+    "arithmetic in disguise", "groups over several axes", "overlap with work for nothing",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Program:
+    """A file of the corpus: an honest program or an attack."""
+
+    path: Path
+
+    def __str__(self) -> str:
+        return f"{self.exercise}/{self.path.stem}"
+
+    @property
+    def exercise(self) -> str:
+        return self.path.parent.name
+
+    @cached_property
+    def text(self) -> str:
+        return self.path.read_text(encoding="utf-8")
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        return ast.parse(self.text)
+
+    @property
+    def defines(self) -> set[str]:
+        """The names of its functions and of what it assigns."""
+        nodes = list(ast.walk(self.tree))
+        assigned = {n.id for n in nodes if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+        return assigned | {n.name for n in nodes if isinstance(n, ast.FunctionDef)}
+
+    @cached_property
+    def header(self) -> dict[str, str]:
+        lines = (ast.get_docstring(self.tree) or "").split("\n")
+        return {key: value for key, _, value in (line.partition(": ") for line in lines[2:])}
+
+
+def programs(*, honest: bool) -> list[Program]:
+    return [Program(p) for p in sorted(PROGRAMS.glob("*/*.py")) if p.stem.startswith("honest") is honest]
+
+
+@pytest.fixture(scope="module")
+def grader() -> Iterator[Grader]:
+    with texts.course_grader() as made:
+        yield made
+
+
+def results(grader: Grader, program: Program) -> list[Result]:
+    """The results of the checks of the tasks that a program defines."""
+    exercise = grader.course.exercise(program.exercise)
+    report = texts.graded(grader, program.exercise, program.text)
+    assert report.pending == 0
+    assert not report.evidence or any(one.step is None for one in report.evidence)  # somebody judged values
+    names = {c.name for t in exercise.tasks.values() if t.name in program.defines for c in exercise.checks_of(t)}
+    return [r for r in report.results if r.name in names]
+
+
+def test_the_corpus_is_whole() -> None:
+    """Every kind of attack is there, every folder has an honest program and an attack, and nothing else lies around."""
+    attacks, honest = programs(honest=False), programs(honest=True)
+    assert {a.header["kind"] for a in attacks} == KINDS
+    assert {a.exercise for a in attacks} == {h.exercise for h in honest} == {p.name for p in PROGRAMS.iterdir()}
+
+
+@pytest.mark.parametrize("program", programs(honest=True), ids=str)
+def test_an_honest_program_loses_nothing(program: Program, grader: Grader) -> None:
+    found = results(grader, program)
+    assert found and {r.name: r.reason for r in found if r.status != "passed"} == {}
+
+
+@pytest.mark.parametrize("program", programs(honest=False), ids=str)
+def test_an_attack_earns_what_its_header_says(program: Program, grader: Grader) -> None:
+    found = results(grader, program)
+    lost = [r for r in found if r.status != "passed"]
+    assert {
+        "kind": program.header["kind"],
+        "earns": f"{sum(r.earned for r in found):g} of {sum(r.points for r in found):g}",
+        "fails": " ".join(r.name for r in lost) or "nothing",
+        "says": program.header["says"],
+    } == program.header
+    assert program.header["says"] in (lost[0].reason if lost else "nothing")
