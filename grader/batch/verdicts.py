@@ -37,10 +37,11 @@ class Judge:
         Args:
             workers: run misconceptions that were not tried yet.
         """
-        results = judge_checks(exercise, answered, public=public)
+        compared = paired(answered)
+        results = judge_checks(exercise, compared, public=public)
         if self._course.solved:
-            results = self.with_hints(exercise, results, answered, workers, public)
-        evidence = [_evidence(a) for a in paired(answered) if not isinstance(a.ask.of, Question)]
+            results = self.with_hints(exercise, results, compared, workers, public)
+        evidence = [_evidence(a) for a in compared if not isinstance(a.ask.of, Question)]
         return Checked(results=results, evidence=evidence, lasting=self._lasting(exercise, answered))
 
     def with_hints(

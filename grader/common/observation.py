@@ -194,6 +194,7 @@ class Observation:
             asked.
         compiled_on: for which slice, "v5e:2x4".
         poison: shows which operations matter; None where the program is not run.
+        paired: of a timed program, it was compared with the one whose values are judged, and is that one.
     """
 
     outputs: list[list[Sharded]]
@@ -209,6 +210,7 @@ class Observation:
     compiled: Schedule | Fault | None = None
     compiled_on: str = ""
     poison: Poison | None = field(default=None, compare=False, repr=False)
+    paired: bool = field(default=False, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

@@ -24,12 +24,13 @@ TOO_LARGE = (
 def paired(answered: Sequence[Answered]) -> list[Answered]:
     """Return the answers; a timed program that is not the judged one at other sizes becomes a Fault.
 
-    Which operations of a timed program matter is known from the judged one.
+    Which operations of a timed program matter is known from the judged one. An answer that was paired before is not
+    compared again.
     """
     found = []
     for answer in answered:
         call, seen = answer.ask.of, answer.finding
-        if isinstance(call, Call) and call.timing and isinstance(seen, Observation):
+        if isinstance(call, Call) and call.timing and isinstance(seen, Observation) and not seen.paired:
             judged = partner(answer.ask, answered)
             answer = replace(answer, finding=_fault(answer, judged) or _with_poison(seen, judged.finding))
         found.append(answer)
@@ -37,7 +38,7 @@ def paired(answered: Sequence[Answered]) -> list[Answered]:
 
 
 def _with_poison(timed: Observation, judged: Finding) -> Observation:
-    return replace(timed, poison=judged.poison) if isinstance(judged, Observation) and judged.poison else timed
+    return replace(timed, poison=judged.poison if isinstance(judged, Observation) else None, paired=True)
 
 
 def partner(ask: Ask, answered: Sequence[Answered]) -> Answered:

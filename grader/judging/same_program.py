@@ -72,13 +72,13 @@ class _Comparison:
 
     def first_difference(self) -> Difference | None:
         one = two = None
-        for one, two in zip(self.small.walk(), self.large.walk(), strict=False):
+        small, large = list(self.small.walk()), list(self.large.walk())
+        for one, two in zip(small, large, strict=False):
             what = self.kinds(one, two) or self.numbers(one, two) or self.shapes(one, two)
             if what:
                 return self.differ(one, two, what)
-        counts = [sum(1 for _ in program.walk()) for program in (self.small, self.large)]
-        if counts[0] != counts[1] and one is not None and two is not None:
-            return self.differ(one, two, f"it has {counts[1]} operations, the judged program has {counts[0]}")
+        if len(small) != len(large) and one is not None and two is not None:
+            return self.differ(one, two, f"it has {len(large)} operations, the judged program has {len(small)}")
         if (self.small.main.arguments, self.small.main.results) != (self.large.main.arguments, self.large.main.results):
             return Difference("it returns other values")
         return self.shrinking_parts()

@@ -9,7 +9,8 @@ and infinite ones.
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Sequence
+from functools import cache, partial
 from typing import Any
 
 import jax
@@ -19,54 +20,69 @@ from jax import lax
 from grader.wire.frames import dtype_of
 
 SPREAD = 1 << 16
+STREAMS = 2  # of noise, for each array
 
 
 @cache
 def lowered(shape: tuple[int, ...], dtype: str) -> str:
     """``chosen`` for arrays of this type, as a module of StableHLO."""
     scalar = jax.ShapeDtypeStruct((), np.int32)
-    array = jax.ShapeDtypeStruct(shape, dtype_of(dtype))
+    drawn = [jax.ShapeDtypeStruct(shape, np.uint32)] * STREAMS
+    return _lowered(chosen, jax.ShapeDtypeStruct(shape, dtype_of(dtype)), scalar, scalar, *drawn)
+
+
+@cache
+def lowered_noise(shape: tuple[int, ...]) -> str:
+    """``noise`` for arrays of this shape, as a module of StableHLO: a function of the salt."""
+    return _lowered(partial(noise, shape), jax.ShapeDtypeStruct((), np.int32))
+
+
+def _lowered(function: Any, *arguments: Any) -> str:
     with jax.enable_x64(True), jax.set_mesh(None):  # type: ignore[arg-type]
-        return jax.jit(chosen, keep_unused=True).lower(array, scalar, scalar, scalar).as_text()
+        return jax.jit(function, keep_unused=True).lower(*arguments).as_text()
 
 
-def chosen(array: Any, wanted: Any, number: Any, salt: Any) -> Any:
+def chosen(array: Any, wanted: Any, number: Any, *drawn: Any) -> Any:
     """Other values where this operation's ``number`` is the one that is ``wanted``, else its own."""
-    return lax.select(lax.broadcast(lax.eq(wanted, number), array.shape), others(array, salt), array)
+    return lax.select(lax.broadcast(lax.eq(wanted, number), array.shape), others(array, drawn), array)
 
 
-def others(array: Any, salt: Any) -> Any:
+def noise(shape: tuple[int, ...], salt: Any) -> list[Any]:
+    """Return two numbers below ``SPREAD`` for each element, device and salt, like drawn ones.
+
+    XLA computes them once: without the barrier it would do so for each operation that is changed.
+    """
+    return lax.optimization_barrier([_mixed(shape, salt, stream) for stream in range(1, STREAMS + 1)])
+
+
+def others(array: Any, drawn: Sequence[Any]) -> Any:
+    """Return other values in the place of an array's own. ``drawn``: the noise of its shape."""
     if not array.size:
         return array
     if array.dtype == bool:
         return lax.bitwise_not(array)
     if np.issubdtype(array.dtype, np.complexfloating):
-        return lax.complex(_other_floats(lax.real(array), salt), _other_floats(lax.imag(array), salt))
+        return lax.complex(_other_floats(lax.real(array), drawn), _other_floats(lax.imag(array), drawn))
     if np.issubdtype(array.dtype, np.integer):
-        return _other_integers(array, salt)
+        return _other_integers(array, drawn)
     if array.dtype.kind == "V" and array.dtype.name.startswith(("int", "uint")):
-        return lax.convert_element_type(_other_integers(lax.convert_element_type(array, "int32"), salt), array.dtype)
-    return _other_floats(array, salt)
+        return lax.convert_element_type(_other_integers(lax.convert_element_type(array, "int32"), drawn), array.dtype)
+    return _other_floats(array, drawn)
 
 
-def _other_floats(array: Any, salt: Any) -> Any:
+def _other_floats(array: Any, drawn: Sequence[Any]) -> Any:
     """Turned round and made smaller, each by another factor, and moved by a part of the largest."""
     kind = array.dtype
     wide = lax.convert_element_type(array, "float64" if kind == np.float64 else "float32")
     finite = lax.select(lax.is_finite(wide), wide, lax.full_like(wide, 0))
     largest = lax.reduce_max(lax.abs(finite), tuple(range(wide.ndim)))
     largest = lax.select(lax.gt(largest, lax.full_like(largest, 0)), largest, lax.full_like(largest, 1))
-    one, two = (_part(array.shape, salt, stream, wide.dtype) for stream in (1, 2))
+    one, two = (lax.convert_element_type(each, wide.dtype) * (1 / SPREAD) for each in drawn)  # from 0 to 1
     made = lax.mul(finite, lax.neg(0.25 + 0.5 * one)) + lax.broadcast(largest, array.shape) * (0.25 * two)
     return lax.convert_element_type(made, kind)
 
 
-def _part(shape: tuple[int, ...], salt: Any, stream: int, dtype: Any) -> Any:
-    """A number from 0 to 1 for each element."""
-    return lax.convert_element_type(_mixed(shape, salt, stream), dtype) * (1 / SPREAD)
-
-
-def _other_integers(array: Any, salt: Any) -> Any:
+def _other_integers(array: Any, drawn: Sequence[Any]) -> Any:
     """Another one between the smallest and the largest, or the next where all are the same."""
     unsigned = np.dtype(f"uint{8 * array.dtype.itemsize}")
     dims = tuple(range(array.ndim))
@@ -77,7 +93,7 @@ def _other_integers(array: Any, salt: Any) -> Any:
 
     span = lax.broadcast(plain(high) - plain(low), array.shape)
     nothing, one = lax.full_like(span, 0), lax.full_like(span, 1)
-    upper, lower = (lax.convert_element_type(_mixed(array.shape, salt, n), np.uint64) for n in (1, 2))
+    upper, lower = (lax.convert_element_type(each, np.uint64) for each in drawn)
     mixed = lax.convert_element_type(upper * np.uint64(SPREAD) + lower, unsigned)
     step = one + lax.rem(mixed, lax.max(span, one))  # from 1 to the span
     place = plain(array) - lax.broadcast(plain(low), array.shape)
@@ -87,7 +103,6 @@ def _other_integers(array: Any, salt: Any) -> Any:
 
 
 def _mixed(shape: tuple[int, ...], salt: Any, stream: int) -> Any:
-    """A number below ``SPREAD`` for each element, device and salt, like drawn ones."""
     place = lax.full(shape, np.uint32(stream * 0x9E3779B9 & 0xFFFFFFFF))
     place = place + lax.broadcast(lax.convert_element_type(salt, "uint32") * np.uint32(0x85EBCA6B), shape)
     for dim in range(len(shape)):

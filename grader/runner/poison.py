@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import jax
@@ -65,8 +66,11 @@ def moved(
         return execution.fault("compile", str(error)), []
 
 
-def _distances(compiled: compiling.Executable, values: list[np.ndarray], steps: Steps, numbers: Sequence[int]) -> dict:
+def _distances(compiled: compiling.Executable, values: list[Any], steps: Steps, numbers: Sequence[int]) -> dict:
     compiling.on_phase("executing")
+    first = len(compiled.shardings) - 2  # arguments of the first step: placed once for all runs
+    placed = map(jax.device_put, values[:first], compiled.shardings[:first])
+    values = [*placed, *values[first:]]
     own = _run(compiled, values, steps, NOBODY, 0)
     largest = [max((_largest(shard) for shard in result), default=0.0) for result in own]
     found = []
@@ -88,7 +92,7 @@ def _distances(compiled: compiling.Executable, values: list[np.ndarray], steps: 
 
 
 def _run(
-    compiled: compiling.Executable, values: list[np.ndarray], steps: Steps, number: int, salt: int
+    compiled: compiling.Executable, values: list[Any], steps: Steps, number: int, salt: int
 ) -> list[list[np.ndarray]]:
     """The shards of each result of each step."""
     fresh, count = iter(values), len(compiled.shardings) - 2
@@ -143,6 +147,14 @@ def compiled(
     return compiling.Executable(call, devices, shardings, {})
 
 
+@dataclass
+class Salt:
+    """A salt where a block has it, and the noise that is computed from it: for each shape, before all operations."""
+
+    value: Any
+    noise: dict[tuple[int, ...], Sequence[Any]] = field(default_factory=dict)
+
+
 class PoisonedModule:
     """A module in its one form, changed where it lies.
 
@@ -155,7 +167,7 @@ class PoisonedModule:
         functions = [o.operation for o in module.body.operations if o.operation.name == "func.func"]
         self.functions = {f.attributes["sym_name"].value: f for f in functions}
         self.sizes: dict[str, int] = {}
-        self.chosen: dict[tuple, Any] = {}
+        self.added: dict[str, str] = {}
         with module.context, ir.Location.unknown():
             self.integer = ir.RankedTensorType.get([], ir.IntegerType.get_signless(32))
             for name, function in list(self.functions.items()):
@@ -197,9 +209,9 @@ class PoisonedModule:
         if "arg_attrs" in function.attributes:
             about = [*ir.ArrayAttr(function.attributes["arg_attrs"]), ir.DictAttr.get({}), ir.DictAttr.get({})]
             function.attributes["arg_attrs"] = ir.ArrayAttr.get(about)
-        self.block(block, wanted, salt, 0)
+        self.block(block, wanted, Salt(salt), 0)
 
-    def block(self, block: Any, wanted: Any, salt: Any, number: int) -> int:
+    def block(self, block: Any, wanted: Any, salt: Salt, number: int) -> int:
         """Change a block whose first operation has this number; returns the number after its last."""
         for op in [o.operation for o in block]:
             if self.is_one(op):
@@ -209,7 +221,7 @@ class PoisonedModule:
                 if size := self.size_of(callee):
                     with ir.InsertionPoint(op):
                         left = self.made("stablehlo.subtract", [wanted, self.constant(number)], [self.integer])
-                    self.written_anew(op, [left, salt])
+                    self.written_anew(op, [left, salt.value])
                     number += size
             elif op.name in BRANCHES:
                 for region in op.regions:
@@ -218,12 +230,12 @@ class PoisonedModule:
                 number = self.shut_off(op, wanted, salt, number)
         return number
 
-    def shut_off(self, op: Any, wanted: Any, salt: Any, number: int) -> int:
+    def shut_off(self, op: Any, wanted: Any, salt: Salt, number: int) -> int:
         """``shard_map``, or a computation with a name: what its block is to see it is given."""
         mapped = op.name == "sdy.manual_computation"
         manual: set[str] = set(sdy.ManualAxesAttr(op.attributes["manual_axes"])) if mapped else set()  # type: ignore
         axes = [a for a in self.mesh if a in manual]
-        who = [salt]
+        who = [salt.value]
         if axes:
             devices = math.prod(self.mesh[a] for a in axes)
             kind = ir.RankedTensorType.get([devices], self.integer.element_type)
@@ -244,7 +256,7 @@ class PoisonedModule:
                 place = self.made("stablehlo.add", [place, self.constant(1)], [self.integer])
                 far = self.made("stablehlo.multiply", [own, self.constant(4099)], [self.integer])
                 own = self.made("stablehlo.add", [far, place], [self.integer])
-        return self.block(block, inner, own, number)
+        return self.block(block, inner, Salt(own), number)
 
     def written_anew(self, op: Any, more: list[Any], shardings: Sequence[str] = ()) -> Any:
         """An operation with further operands."""
@@ -266,31 +278,40 @@ class PoisonedModule:
         op.erase()
         return made
 
-    def poison(self, op: Any, wanted: Any, salt: Any, number: int) -> None:
+    def poison(self, op: Any, wanted: Any, salt: Salt, number: int) -> None:
         for result in op.results:
+            drawn = self.noise(salt, shaped(result.type)[0])
             with ir.InsertionPoint.after(op):
                 at = self.constant(number)
-                name = self.choosing(result)
             with ir.InsertionPoint.after(at.owner):
-                call = ir.Operation.create(
-                    "func.call",
-                    [result.type],
-                    [result, wanted, at, salt],
-                    {"callee": ir.FlatSymbolRefAttr.get(name)},
-                )
+                name = self.function_of(others.lowered(*shaped(result.type)))
+                call = self.call(name, [result, wanted, at, *drawn], [result.type])
             result.replace_all_uses_except(call.results[0], call)
 
-    def choosing(self, value: Any) -> str:
-        """The name of the function that chooses between a value of this type and another one."""
-        kind = shaped(value.type)
-        if kind not in self.chosen:
-            self.chosen[kind] = f"poison_{len(self.chosen)}"
-            lowered = ir.Module.parse(others.lowered(*kind), self.module.context)  # held while it is copied from
+    def noise(self, salt: Salt, shape: tuple[int, ...]) -> Sequence[Any]:
+        """Return the noise of a shape, computed once where the salt comes from."""
+        if shape not in salt.noise:
+            kind = ir.RankedTensorType.get(shape, ir.IntegerType.get_unsigned(32))
+            name = self.function_of(others.lowered_noise(shape))
+            maker: Any = salt.value.owner  # a block, of its argument
+            is_block = isinstance(maker, ir.Block)
+            with ir.InsertionPoint.at_block_begin(maker) if is_block else ir.InsertionPoint.after(maker):
+                salt.noise[shape] = self.call(name, [salt.value], [kind] * others.STREAMS).results
+        return salt.noise[shape]
+
+    def call(self, name: str, operands: list[Any], types: list[Any]) -> Any:
+        return ir.Operation.create("func.call", types, operands, {"callee": ir.FlatSymbolRefAttr.get(name)})
+
+    def function_of(self, text: str) -> str:
+        """Return the name of the function of a module, which is copied into this one."""
+        if text not in self.added:
+            self.added[text] = f"poison_{len(self.added)}"
+            lowered = ir.Module.parse(text, self.module.context)  # held while it is copied from
             (main,) = lowered.body.operations
-            main.attributes["sym_name"] = ir.StringAttr.get(self.chosen[kind])
+            main.attributes["sym_name"] = ir.StringAttr.get(self.added[text])
             main.attributes["sym_visibility"] = ir.StringAttr.get("private")
             main.operation.clone(ir.InsertionPoint(self.module.body))
-        return self.chosen[kind]
+        return self.added[text]
 
     def constant(self, number: int) -> Any:
         value = ir.Attribute.parse(f"dense<{number}> : tensor<i32>")

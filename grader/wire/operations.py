@@ -21,8 +21,10 @@ from grader.wire.plain import as_list, as_size, as_text
 MAX_OPERATIONS = 5_000
 """A program of more operations, written out, does not carry them, nor does one of more values or uses of them."""
 
-MOST_KEPT, LONGEST_KEPT = 512, 1 << 15
-"""Programs that are kept once they are read, and the longest of these, in characters: some tens of MiB in all."""
+MOST_KEPT, LONGEST_KEPT = 256, 1 << 17
+"""Programs that are kept once they are read, and the longest of these, in characters: some tens of MiB in all.
+
+A ring of eight at two sizes has 77,000 characters, most of them attributes."""
 
 MAX_VALUES = 8 * MAX_OPERATIONS
 MAX_USES = 12 * MAX_OPERATIONS  # of values, by operations and as results of bodies
@@ -36,7 +38,7 @@ MATMULS = ("dot_general", "dot", "ragged_dot", "convolution")
 DIRECTIONS = ("EQ", "NE", "GE", "GT", "LE", "LT")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Value:
     """An array of the program.
 
@@ -55,7 +57,7 @@ class Value:
         return math.prod(self.shape) * dtype_of(self.dtype).itemsize // self.parts
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Communication:
     """What a collective does: between whom, along which axes, with how much.
 
@@ -72,7 +74,7 @@ class Communication:
     bytes: int
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Body:
     """Operations in program order, with the values that come in and go out."""
 
@@ -81,7 +83,7 @@ class Body:
     results: tuple[int, ...]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Operation:
     """One operation; values are numbers into ``Operations.values``.
 
@@ -134,12 +136,13 @@ class Operations:
         """Every operation in program order, the bodies of each after it."""
         stack = [iter(self.main.operations)]
         while stack:
-            found = next(stack[-1], None)
-            if found is None:
+            for found in stack[-1]:
+                yield found
+                if found.bodies:
+                    stack.append(itertools.chain.from_iterable(body.operations for body in found.bodies))
+                    break
+            else:
                 stack.pop()
-                continue
-            yield found
-            stack.append(itertools.chain.from_iterable(body.operations for body in found.bodies))
 
 
 # -- as JSON -----------------------------------------------------------------------------------
@@ -164,9 +167,8 @@ def _body_to_json(body: Body) -> list[Any]:
 
 def _operation_to_json(op: Operation) -> dict[str, Any]:
     """Only what is not as usual."""
-    about = vars(op)
     found: dict[str, Any] = {"name": op.name, "in": list(op.operands), "out": list(op.results)}
-    found |= {name: about[name] for name, value in USUAL.items() if about[name] != value}
+    found |= {name: value for name, usual in USUAL.items() if (value := getattr(op, name)) != usual}
     if op.communication is not None:
         c = op.communication
         found["communication"] = [c.kind, [list(group) for group in c.groups], list(c.axes), c.bytes]
@@ -279,7 +281,7 @@ class _OperationsDecoder:
         if self.uses > MAX_USES:
             raise ValueError("values are used too often")
         found = tuple(as_size(n, most=len(self.values) - 1) for n in numbers)
-        if not set(found) <= self.made:
+        if not self.made.issuperset(found):
             raise ValueError("a value is used before it is made")
         return found
 

@@ -161,7 +161,9 @@ def test_others_differ_everywhere_and_lie_where_the_own_ones_do(dtype: str, shap
     rng = np.random.default_rng(0)
     with jax.enable_x64(True):
         own = jax.numpy.asarray(rng.integers(1, 8, shape) if "int" in dtype else rng.normal(size=shape)).astype(dtype)
-        salted: list[Any] = [np.asarray(jax.jit(others.others)(own, np.int32(salt))) for salt in range(2)]
+        salted: list[Any] = [
+            np.asarray(jax.jit(others.others)(own, others.noise(own.shape, np.int32(salt)))) for salt in range(2)
+        ]
     for other in salted:
         assert other.dtype == own.dtype and np.mean(other == np.asarray(own)) <= 0.03
         if dtype != "bool" and own.size > 1:
@@ -171,5 +173,5 @@ def test_others_differ_everywhere_and_lie_where_the_own_ones_do(dtype: str, shap
 
 def test_no_number_that_is_finite_becomes_another_kind() -> None:
     for values in ([0.0, 0.0], [np.inf, 1.0], [np.nan, -np.inf], [3e38, -3e38]):
-        other = np.asarray(jax.jit(others.others)(np.array(values, np.float32), np.int32(0)))
+        other = np.asarray(jax.jit(others.others)(np.array(values, np.float32), others.noise((2,), np.int32(0))))
         assert np.isfinite(other).all() and (other != values).all()
