@@ -9,7 +9,7 @@ is on its way.
 
 **Budget.** N − 1 `ppermute`s over y to a neighbour, one block [B/X, D/Y] each, and no other collective. Every product
 once. A hop carries sums, so it waits for products; but each has one beside it, which does not need what the hop brings.
-On a ring of eight v5e chips nine tenths of the hops' time lie under kernels, and the step takes at most 1.25 times as
+On a ring of eight v5e chips nine tenths of the hops' time lie under kernels, and the step takes at most 1.35 times as
 long as its products. A device never holds its partial sums of all columns.
 
 ```

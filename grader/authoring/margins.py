@@ -1,12 +1,12 @@
-"""Prove that memory budgets separate: right programs stay below them and wrong programs go beyond, both with room.
+"""Prove that budgets separate: right programs stay below them and wrong programs go beyond, both with room.
 
 The judge runs the checks again, on the programs that ``verify`` has traced already. What a word compared stands in
-``Seen.spent``. Only inputs that are not secret count: memory depends on sizes, and secret inputs have the same.
+``Seen.spent``. Only inputs that are not secret count: amounts depend on sizes, and secret inputs have the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,19 +15,31 @@ from grader.common.budget import Budget, BudgetUse
 from grader.common.layout import show_device
 from grader.common.observation import Observation, Seen
 from grader.exercise import Check, Exercise
-from grader.expect import show_bytes
+from grader.expect import show_bytes, show_time
 from grader.judging.judge import Together, together
 from grader.judging.seen import Answered
 
 ROOM = 1.1
+ROUNDING = 1e-9
+COUNT = "expect_at_most"
+SEPARATED = {"expect_memory": "memory", "expect_step_time": "time"}
+"""The words whose amounts differ between styles: their budgets are ``between(right, wrong)``."""
+SHOWN: Mapping[str, Callable[[float], str]] = {
+    "expect_memory": show_bytes,
+    "expect_traffic": show_bytes,
+    "expect_flops": lambda n: f"{n:,.0f} FLOPs",
+    "expect_step_time": lambda seconds: show_time(seconds * 1e12),
+    "expect_bubble": lambda part: f"{part:.1%}",
+}
 Amounts = Mapping[str, Sequence[Answered]]
+Uses = Mapping[str, BudgetUse]
+"""By the name of a program, what a word compared."""
 
 
 @dataclass(frozen=True)
 class BudgetKey:
-    """One budget: the how-manieth of a check, on a mesh and with sizes."""
+    """One budget of a check: its place among the check's budgets, on a mesh and with sizes."""
 
-    check: str
     sizes: str
     number: int
 
@@ -35,72 +47,112 @@ class BudgetKey:
 def margin_problems(exercise: Exercise, right: Amounts, wrong: Amounts) -> Iterator[str]:
     """Name the budgets that do not separate.
 
+    The misconceptions that name a check prove each ``between``, on every mesh and with every size. A plain number of
+    ``expect_at_most`` needs one misconception that has more, with some mesh and sizes. Those that name an earlier check
+    count here, too: the later check never judges them.
+
     Args:
         right: what the reference and the alternatives came to, by the name that problems use.
         wrong: what each misconception came to, by its name.
     """
-    below: dict[BudgetKey, dict[str, BudgetUse]] = {}
-    for who, answered in right.items():
-        for place, spent in spent_by(exercise.checks.values(), answered).items():
-            below.setdefault(place, {})[who] = spent
-    judged = {place.check for place in below}
-    beyond: dict[BudgetKey, dict[str, BudgetUse]] = {}
-    for misconception, answered in wrong.items():
-        named = [exercise.checks[name] for name in exercise.misconceptions[misconception].fails if name in judged]
-        for place, spent in spent_by(named, answered).items():
-            if spent.amount > spent.budget:
-                beyond.setdefault(place, {})[misconception] = spent
-    for place, spents in below.items():
-        for problem in _problems(spents, beyond.get(place, {})):
-            yield f"{place.check} {place.sizes}: {problem}"
+    for check in exercise.checks.values():
+        below = _by_place(check, right)
+        if not below:
+            continue
+        named = _by_place(check, _failing(exercise, wrong, {check.name}))
+        plain = [place for place, uses in below.items() if not _separates(uses)]
+        for place, uses in below.items():
+            if place not in plain:
+                yield from (f"{check.name} {place.sizes}: {p}" for p in _problems(uses, named.get(place, {})))
+        if any(use.word == COUNT for place in plain for use in below[place].values()):
+            earlier = _by_place(check, _failing(exercise, wrong, set(_before(exercise, check))))
+            tried = [use for found in (named, earlier) for place in plain for use in found.get(place, {}).values()]
+            if not any(use.word == COUNT and _is_beyond(use) for use in tried):
+                yield f"{check.name}: no misconception has more collectives than {COUNT} allows"
 
 
-def _problems(right: Mapping[str, BudgetUse], wrong: Mapping[str, BudgetUse]) -> Iterator[str]:
-    budgets = [spent.budget for spent in right.values()]
-    budget = budgets[0]
+def _separates(right: Uses) -> bool:
+    """Whether the budget is ``between``, or has to be."""
+    use = next(iter(right.values()))
+    return isinstance(use.budget, Budget) or use.word in SEPARATED
+
+
+def _before(exercise: Exercise, check: Check) -> Iterator[str]:
+    """The checks that must pass before this one is judged."""
+    for name in check.after:
+        yield name
+        yield from _before(exercise, exercise.checks[name])
+
+
+def _failing(exercise: Exercise, wrong: Amounts, checks: set[str]) -> Amounts:
+    """Of misconceptions, those that name one of these checks."""
+    return {name: found for name, found in wrong.items() if checks & set(exercise.misconceptions[name].fails)}
+
+
+def _by_place(check: Check, amounts: Amounts) -> dict[BudgetKey, Uses]:
+    found: dict[BudgetKey, dict[str, BudgetUse]] = {}
+    for who, answered in amounts.items():
+        for place, use in uses_of(check, answered):
+            found.setdefault(place, {})[who] = use
+    return dict(found)
+
+
+def _problems(right: Uses, wrong: Uses) -> Iterator[str]:
+    use = next(iter(right.values()))
+    budget, show = use.budget, SHOWN.get(use.word, _count)
     if not isinstance(budget, Budget):
-        yield "a memory budget is between(right, wrong), the least that a right and the wrong program need"
+        what = SEPARATED[use.word]
+        yield f"a {what} budget is between(right, wrong), the least that a right and the wrong program need"
         return
-    yield from _claimed("right", budget.right, {who: spent.amount for who, spent in right.items()})
-    for who, spent in right.items():
-        if spent.amount * ROOM > spent.budget:
-            yield f"{who} takes {show_bytes(spent.amount)}, too close to the budget, {show_bytes(spent.budget)}"
-    if not wrong:
-        yield f"no misconception goes beyond the budget, {show_bytes(budget)}"
+    yield from _claimed("right", budget.right, right)
+    room = 1 if use.word == COUNT else ROOM
+    for who, one in right.items():
+        if one.amount * room > one.budget * (1 + ROUNDING):
+            yield f"{who} takes {show(one.amount)}, too close to the budget, {show(one.budget)}"
+    beyond = {who: one for who, one in wrong.items() if _is_beyond(one)}
+    if not beyond:
+        yield f"no misconception goes beyond the budget, {show(budget)}"
         return
-    # Room beyond the budget follows: it is at most wrong / sqrt(1.5), and what is measured at least wrong / ROOM.
-    yield from _claimed("wrong", budget.wrong, {who: spent.amount for who, spent in wrong.items()})
+    yield from _claimed("wrong", budget.wrong, beyond)
+    for who, one in beyond.items():
+        if one.amount < room * one.budget:
+            yield f"{who} takes {show(one.amount)}, too close to the budget, {show(one.budget)}"
 
 
-def _claimed(what: str, claim: float, found: Mapping[str, float]) -> Iterator[str]:
+def _claimed(what: str, claim: float, found: Uses) -> Iterator[str]:
     """The least that programs need is what the file says, within ROOM."""
-    who = min(found, key=lambda name: found[name])
-    if not claim / ROOM <= found[who] <= claim * ROOM:
+    who = min(found, key=lambda name: found[name].amount)
+    least, show = found[who].amount, SHOWN.get(found[who].word, _count)
+    if not claim / ROOM <= least <= claim * ROOM:
         yield (
-            f"between says that a {what} program needs {show_bytes(claim)} at least; "
-            f"{who} takes {show_bytes(found[who])}, the least of all"
+            f"between says that a {what} program needs {show(claim)} at least; "
+            f"{who} takes {show(least)}, the least of all"
         )
 
 
-def spent_by(checks: Iterable[Check], answered: Sequence[Answered]) -> dict[BudgetKey, BudgetUse]:
-    """What each budget of these checks was compared with."""
-    found = {}
-    for check in checks:
-        for group in together(check, list(answered)):
-            if group.ask.secret or not all(isinstance(a.finding, Observation) for a in group.each):
-                continue
-            for number, spent in enumerate(_spent_in(group)):
-                if spent.word == "expect_memory" or isinstance(spent.budget, Budget):
-                    found[BudgetKey(check.name, _sizes(group), number)] = spent
-    return found
+def _is_beyond(use: BudgetUse) -> bool:
+    return use.amount > use.budget
 
 
-def _spent_in(group: Together) -> list[BudgetUse]:
+def _count(n: float) -> str:
+    return f"{n:g}"
+
+
+def uses_of(check: Check, answered: Sequence[Answered]) -> Iterator[tuple[BudgetKey, BudgetUse]]:
+    """What each budget of this check was compared with."""
+    for group in together(check, list(answered)):
+        if group.ask.secret or not all(isinstance(a.finding, Observation) for a in group.each):
+            continue
+        for number, use in enumerate(_uses_in(group)):
+            yield BudgetKey(_sizes(group), number), use
+
+
+def _uses_in(group: Together) -> list[BudgetUse]:
     """What the check compares in its first run: all runs are of the same program."""
     given = next(iter(group.seen(public=False)))
     with suppress(Exception):  # what it compared until then counts; why it failed is a problem of another proof
         group.judged(given)
-    return [spent for seen in _seens(given) for spent in seen.spent]
+    return [use for seen in _seens(given) for use in seen.spent]
 
 
 def _seens(given: Any) -> Iterator[Seen]:

@@ -2,8 +2,8 @@
 
 For every exercise: the reference passes everything with full marks on every mesh, and so does every alternative; the
 stub earns nothing, and neither does a trivial program; every misconception fails exactly the checks it names and gets
-its own hint, with every seed tried, and passes nothing that it fails in public; each memory budget lies between what
-right and what wrong programs need; what learners get of it has all that is public, and the reference passes that, too;
+its own hint, with every seed tried, and passes nothing that it fails in public; each budget lies between what right
+and what wrong programs need; what learners get of it has all that is public, and the reference passes that, too;
 no two answers of a question lie within its tolerance, and what a question asks about can exist; hidden dimensions are
 as awkward as public ones. For the course: names are unique, ``exercises/`` is current, what learners are given holds no
 line of a solution, no hidden check and no seed, and what the tables of sources name exists.

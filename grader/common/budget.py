@@ -19,29 +19,33 @@ class Budget(float):
     right: float
     wrong: float
 
-    def __new__(cls, right: float, wrong: float, styles: float = 1) -> Budget:
+    def __new__(cls, right: float, wrong: float, styles: float = 1, at: float | None = None) -> Budget:
         if not (right > 0 and styles >= 1 and LEAST_RATIO * styles * right <= wrong < math.inf):
             raise ValueError(
                 f"between({right:g}, {wrong:g}): the wrong program needs at least {LEAST_RATIO:g} times what right "
                 f"programs need, {styles * right:g}; choose sizes where they differ more"
             )
-        budget = super().__new__(cls, math.floor(math.sqrt(styles * right * wrong)))
+        if at is not None and not styles * right <= at < wrong:
+            raise ValueError(f"between({right:g}, {wrong:g}): at={at:g} does not lie between them")
+        mean = math.sqrt(styles * right * wrong)
+        budget = super().__new__(cls, at if at is not None else math.floor(mean) if mean >= 1 else mean)
         budget.right, budget.wrong = right, wrong
         return budget
 
 
-def between(right: float, wrong: float, *, styles: float = 1) -> Budget:
-    """Return the budget between right programs and a wrong one: their geometric mean, a whole number.
+def between(right: float, wrong: float, *, styles: float = 1, at: float | None = None) -> Budget:
+    """Return the budget between right programs and a wrong one: their geometric mean, a whole number from 1 up.
 
     Args:
         right: the least that a right program needs.
         wrong: the least that the wrong program needs.
         styles: how many times ``right`` other right programs need.
+        at: the budget, where the statement names it.
 
     Raises:
-        ValueError: ``wrong`` is less than 1.5 times what right programs need.
+        ValueError: ``wrong`` is less than 1.5 times what right programs need, or ``at`` does not lie between them.
     """
-    return Budget(right, wrong, styles)
+    return Budget(right, wrong, styles, at)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from grader.clock import ASYNCHRONOUS, CollectiveTime, Timeline, Untimed, timeline
+from grader.common.budget import BudgetUse
 from grader.common.observation import Seen, Timing
 from grader.expect.costs import expect_other_flops, told_apart
 from grader.expect.failure import Failure
@@ -132,6 +133,7 @@ def expect_overlap(seen: Seen, kind: str, *, at_least: float = 0.9, on: str | No
 def expect_step_time(seen: Seen, *, at_most: float, on: str | None = None) -> None:
     """The step takes at most this many seconds, on the slice of the timing call or the one named (``on="v5e:2x4"``)."""
     line = seen.clock(on=on)
+    seen.spent.append(BudgetUse("expect_step_time", line.step / 1e12, at_most))
     if line.step <= at_most * 1e12:
         return
     worst = max(line.collectives, key=lambda c: (c.exposed, -c.number), default=None)
@@ -182,6 +184,7 @@ def expect_bubble(seen: Seen, *, useful: float, at_most: float) -> None:
     if at_most < 1:
         expect_other_flops(seen, at_most=useful / (1 - at_most) / devices)
     wasted = 1 - useful / spent if spent else 0.0
+    seen.spent.append(BudgetUse("expect_bubble", wasted, at_most))
     if wasted <= at_most + 1e-9:
         return
     thrown, most = told_apart(_percent, wasted, at_most)

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import TypeVar
 
+from grader.common.budget import BudgetUse
 from grader.common.intervals import NOTHING, Interval
 from grader.common.observation import Collective, Seen, over, total
 from grader.expect.costs import show_bytes, told_apart
 from grader.expect.failure import Failure
 from grader.expect.mattering import collectives_that_matter
 
-Budget = Mapping[str | tuple[str, ...], int]
+Counts = Mapping[str | tuple[str, ...], int]
+Count = TypeVar("Count", bound=float)
 Key = tuple[str, tuple[str, ...], bool]
 
 
-def expect_collectives(seen: Seen, **wanted: Budget) -> None:
+def expect_collectives(seen: Seen, **wanted: Counts) -> None:
     """Exactly these collectives: ``expect_collectives(seen, reduce_scatter={"x": 1})``.
 
     Keys are kinds (see ``Collective.kind``), values map an axis (or a tuple of axes) to a count,
@@ -35,15 +38,19 @@ def expect_collectives(seen: Seen, **wanted: Budget) -> None:
         _expect_mattering(seen, want)
 
 
-def expect_at_most(seen: Seen, **allowed: Budget) -> None:
+def expect_at_most(seen: Seen, **allowed: Mapping[str | tuple[str, ...], float]) -> None:
     """These collectives or fewer, and no others: ``expect_at_most(seen, all_gather={"x": 2})``.
 
-    Use it where a right program can do with fewer. Keys and values are those of ``expect_collectives``.
+    Use it where a right program can do with fewer. Keys are those of ``expect_collectives``, values are counts or
+    ``between(right, wrong, at=count)``.
     """
-    _no_more(seen, _wanted(seen, allowed), _found(seen))
+    want, found = _wanted(seen, allowed), _found(seen)
+    for key, count in want.items():
+        seen.spent.append(BudgetUse("expect_at_most", found.get(key, NOTHING).most, count))
+    _no_more(seen, {key: int(count) for key, count in want.items()}, found)
 
 
-def _wanted(seen: Seen, budgets: Mapping[str, Budget]) -> dict[Key, int]:
+def _wanted(seen: Seen, budgets: Mapping[str, Mapping[str | tuple[str, ...], Count]]) -> dict[Key, Count]:
     return {
         (kind, axes, False): count
         for kind, budget in budgets.items()
@@ -129,6 +136,7 @@ def expect_traffic(seen: Seen, *, at_most: float, axis: str | None = None) -> No
     sent = seen.sends(counted)
     if not sent.known:
         raise Failure("a loop's number of rounds cannot be read, so its traffic is unknown")
+    seen.spent.append(BudgetUse("expect_traffic", sent.most, at_most))
     if not sent.most <= at_most:
         worst = max(counted, key=lambda c: (c.sent * c.rounds).most, default=None)
         who = "each device sends" if sent.exact else "a device sends up to"

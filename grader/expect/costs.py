@@ -97,6 +97,7 @@ def expect_flops(seen: Seen, *, at_most: float | None = None, at_least: float = 
         _expect_mattering(seen, at_least)
     if at_most is None:
         return
+    seen.spent.append(BudgetUse("expect_flops", seen.dot_flops.most, at_most))
     _expect_at_most(seen.dot_flops.most, at_most, "on matrix products")
     expect_other_flops(seen, at_most=at_most)
 

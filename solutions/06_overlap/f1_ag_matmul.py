@@ -8,7 +8,7 @@ the shards of `A`, and each term needs one: multiply the shard that is here whil
 
 **Budget.** N − 1 `ppermute`s over y to a neighbour, one shard each, and no other collective. Every product once. No hop
 waits for a product, and each has one beside it that need not wait for the hop. On a ring of eight v5e chips nine tenths
-of the hops' time lie under products, and the step takes at most 1.15 times as long as its products. With a narrow `W`
+of the hops' time lie under products, and the step takes at most 1.2 times as long as its products. With a narrow `W`
 (F/Y = 2048 and less) a device never holds more than four shards of `A`.
 
 ```

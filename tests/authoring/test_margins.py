@@ -1,4 +1,4 @@
-"""verify names a memory budget that does not separate right programs from wrong ones, or says what is not so of them."""
+"""verify names a budget that does not separate right programs from wrong ones, or says what is not so of them."""
 
 from __future__ import annotations
 
@@ -52,6 +52,56 @@ def quarter_beside(a, *, mesh):
 
 
 '''
+SENT = '''\
+@exercise.check(call, points=1, after=traffic)
+def sent(seen):
+    """each device sends its part once"""
+    needed = 4 * seen.dims["I"] * seen.dims["J"] * (seen.mesh["x"] - 1) / seen.mesh["x"]
+    expect_traffic(seen, at_most=BUDGET)
+
+
+'''
+SENT_TWICE = '''\
+@exercise.misconception(fails=sent)
+def sent_with_a_copy(a, *, mesh):
+    """You sent each part beside a copy of it."""
+    local = lambda a: secret_helper(jax.numpy.stack([a, 2 * a], axis=1)).sum(1) / 3
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
+
+
+'''
+PADDED = '''\
+@exercise.alternative()
+def padded(a, *, mesh):
+    """Each device sends one more row."""
+    def local(a):
+        more = secret_helper(jax.numpy.concatenate([a, a[:1]]))
+        return more.reshape(-1, len(a) + 1, a.shape[1])[:, :-1].reshape(-1, a.shape[1])
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
+
+
+'''
+TIMES = '''\
+@exercise.check(call, points=1, after=value)
+def gathers(seen):
+    """a gather or two"""
+    expect_at_most(seen.only(kind="all_gather"), all_gather={"x": BUDGET})
+
+
+'''
+SEVERAL = '''\
+def again(a, mesh, times):
+    local = lambda a: sum(secret_helper(a * (n + 1)) for n in range(times)) / (times * (times + 1) / 2)
+    return jax.shard_map(local, mesh=mesh, in_specs=P("x"), out_specs=P(), check_vma=False)(a)
+
+
+@exercise.misconception(fails=[traffic, gathers])
+def four_gathers(a, *, mesh):
+    """You gathered four times."""
+    return again(a, mesh, 4)
+
+
+'''
 Problems = Callable[..., list[str]]
 
 
@@ -63,22 +113,29 @@ def workers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Workers]:
 
 
 @pytest.fixture
-def problems(workers: Workers, tmp_path: Path) -> Problems:
-    """What verify finds, by the check ``memory``, in a course with this budget and more declarations."""
+def declared(workers: Workers, tmp_path: Path) -> Problems:
+    """What verify finds in a course with these declarations and texts in place of others."""
 
-    def problems(budget: str, *declared: str) -> list[str]:
+    def declared(*declared: str, **replaced: str) -> list[str]:
         made_up(tmp_path)
         path = tmp_path / "solutions/01_gather/x1_gather.py"
-        text = path.read_text().replace(
-            "expect_close, expect_coll", "between, expect_close, expect_memory, expect_coll"
-        )
+        words = "between, expect_at_most, expect_memory, expect_traffic"
+        text = path.read_text().replace("import expect_close", f"import {words}, expect_close")
         first = "@exercise.misconception(fails=value)\n"
-        added = "".join([CHECK.replace("BUDGET", budget), *declared])
-        path.write_text(text.replace(first, added + first, 1))
+        text = text.replace(first, "".join(declared) + first, 1)
+        for was, becomes in replaced.items():
+            text = text.replace(was, becomes)
+        path.write_text(text)
         grader = Grader(load_course(tmp_path / "course.yaml"), "none", here=cast(Any, workers))
         return list(verify.exercise_problems(grader.course, grader, "x1_gather"))
 
-    return problems
+    return declared
+
+
+@pytest.fixture
+def problems(declared: Problems) -> Problems:
+    """What verify finds, by the check ``memory``, in a course with this budget and more declarations."""
+    return lambda budget, *more: declared(CHECK, *more, BUDGET=budget)
 
 
 def test_a_budget_with_room_on_both_sides_is_no_problem(problems: Problems) -> None:
@@ -125,3 +182,58 @@ def test_sizes_at_which_right_and_wrong_are_alike_are_named(problems: Problems) 
         "the reference does not pass memory: the check itself failed: ValueError: between(96, 134"
     )
     assert "choose sizes where they differ more" in found[0]
+
+
+def test_a_budget_of_bytes_lies_between_as_one_of_memory_does(declared: Problems) -> None:
+    assert declared(SENT, SENT_TWICE, BUDGET="between(needed, 2 * needed, at=1.1 * needed)") == []
+
+
+@pytest.mark.parametrize(
+    ("budget", "problem"),
+    [
+        (
+            "between(needed / 2, 2 * needed)",
+            "between says that a right program needs 36 B at least; the reference takes 72 B, the least of all",
+        ),
+        (
+            "between(needed, 3 * needed)",
+            "between says that a wrong program needs 216 B at least; sent_with_a_copy takes 144 B, the least of all",
+        ),
+        (
+            "between(needed, 2 * needed, at=1.9 * needed)",
+            "sent_with_a_copy takes 144 B, too close to the budget, 137 B",
+        ),
+        (
+            "between(needed, 2 * needed, at=1.05 * needed)",
+            "the reference takes 72 B, too close to the budget, 76 B",
+        ),
+    ],
+    ids=["right-needs-more", "wrong-needs-less", "no-room-above", "no-room-below"],
+)
+def test_a_budget_of_bytes_without_room_is_named(declared: Problems, budget: str, problem: str) -> None:
+    assert f"sent on (x=4) with I=8, J=3: {problem}" in declared(SENT, SENT_TWICE, BUDGET=budget)
+
+
+def test_a_wrong_program_on_the_right_side_is_named(declared: Problems) -> None:
+    found = declared(SENT, SENT_TWICE, BUDGET="between(needed, 5 * needed)")
+    assert "the misconception sent_with_a_copy fails nothing, it names sent" in found
+    assert "sent on (x=4) with I=8, J=3: no misconception goes beyond the budget, 160 B" in found
+
+
+def test_a_right_program_beyond_the_budget_is_named(declared: Problems) -> None:
+    found = declared(SENT, SENT_TWICE, PADDED, BUDGET="between(needed, 2 * needed, at=1.1 * needed)")
+    assert "sent on (x=4) with I=8, J=3: the alternative padded takes 108 B, too close to the budget, 79 B" in found
+    assert any(problem.startswith("the alternative padded does not pass sent: ") for problem in found)
+
+
+def test_a_plain_number_of_collectives_needs_a_misconception_beyond_it(declared: Problems) -> None:
+    assert declared(TIMES, SEVERAL, BUDGET="1") == []
+    assert declared(TIMES, BUDGET="1") == ["gathers: no misconception has more collectives than expect_at_most allows"]
+
+
+def test_a_number_of_collectives_has_a_ratio_in_place_of_room(declared: Problems) -> None:
+    assert declared(TIMES, SEVERAL, BUDGET="between(1, 4, at=1)") == []
+    assert declared(TIMES, SEVERAL, BUDGET="between(1, 2, at=1)")[0] == (
+        "gathers on (x=4) with I=8, J=3: between says that a wrong program needs 2 at least; "
+        "four_gathers takes 4, the least of all"
+    )

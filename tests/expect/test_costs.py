@@ -11,6 +11,7 @@ from grader.common.intervals import UNKNOWN, Interval
 from grader.expect import (
     Failure,
     between,
+    expect_at_most,
     expect_flops,
     expect_memory,
     expect_traffic,
@@ -97,6 +98,19 @@ def test_a_budget_leaves_room_for_other_styles() -> None:
         between(100, 290, styles=2)
 
 
+def test_a_budget_of_less_than_one_is_not_rounded() -> None:
+    assert between(0.002, 0.008) == pytest.approx(0.004)
+
+
+def test_a_statement_may_name_the_budget() -> None:
+    budget = between(100, 200, at=115)
+    assert (budget, budget.right, budget.wrong) == (115, 100, 200)
+    assert between(6, 12, at=6) == 6
+    for outside in (99, 200, math.nan):
+        with pytest.raises(ValueError, match=r"between\(100, 200\): at=.* does not lie between them"):
+            between(100, 200, at=outside)
+
+
 def test_a_seen_remembers_what_was_compared_with_a_budget_also_of_a_part_of_it() -> None:
     whole, budget = seen(memory=300), between(100, 400)
     with pytest.raises(Failure):
@@ -112,6 +126,18 @@ def test_a_budget_that_is_no_number_raises_nothing_but_a_failure(word: object, g
         word(got, at_most=math.nan)  # type: ignore[operator]
     with pytest.raises(Failure):
         word(got, at_most=-math.inf)  # type: ignore[operator]
+
+
+def test_each_word_records_what_it_compared_with_a_budget() -> None:
+    program, count = seen(collective("permute", "x"), flops=4, dot_flops=4), between(1, 2, at=1)
+    expect_flops(program, at_most=9)
+    expect_at_most(program, permute={"x": count})
+    assert program.spent == [BudgetUse("expect_flops", 4, 9), BudgetUse("expect_at_most", 1, count)]
+    with pytest.raises(Failure):
+        expect_traffic(program, at_most=0)
+    assert (program.spent[-1].word, program.spent[-1].budget) == ("expect_traffic", 0)
+    twice = seen(*[collective("permute", "x")] * 2)
+    assert "permute over x 2 times" in reason(expect_at_most, twice, permute={"x": count})
 
 
 def test_bytes_are_shown_in_powers_of_1024() -> None:

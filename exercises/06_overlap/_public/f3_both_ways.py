@@ -11,7 +11,8 @@ them, with `check_vma=False`), on a ring over y. Rows and columns may be odd in 
 **Budget.** `ppermute`s over y to a neighbour and no other collective; in all N − 1 blocks from each device as before,
 and in neither direction more than ⌊N/2⌋, or N − 1 of the larger halves. Every product once, in parts if you like, and
 beside each hop a product that need not wait for it. On a ring of eight v5e chips, with the sizes below, the step takes
-at most 1.4 times as long as its products; one way round it takes 1.6 times as long.
+at most 1.4 times as long as its products (`both_ways_matmul_rs` 1.55 times: it adds sums, too); one way round it takes
+1.6 times as long.
 
 ```
    y = 4, on device y1; U_j and L_j are the upper and lower rows of A_j
@@ -62,6 +63,7 @@ from grader.hardware import link_intensity
 from grader.hardware import matmul_time
 from grader.exercise import normal
 from grader.expect import Failure
+from grader.expect import between
 from grader.expect import expect_beside
 from grader.expect import expect_close
 from grader.expect import expect_flops
@@ -160,7 +162,7 @@ rs = exercise.call(both_ways_matmul_rs, **scatter, dims={"B": 10, "D": 60, "F": 
 rs_small = exercise.call(both_ways_matmul_rs, **scatter, meshes=[{"x": 1, "y": 8}], dims={"B": 22, "D": 8 * 26, "F": 8 * 34})
 
 
-rs_large = exercise.timing(rs_small, on="v5e:2x4", dims={"B": 8192, "D": 32768, "F": 40960})
+rs_large = exercise.timing(rs_small, on="v5e:2x4", dims={"B": 8192, "D": 32768, "F": 34816})
 
 
 @exercise.helper
@@ -222,7 +224,8 @@ def both_ag_fast(seen):
     """both_ways_ag_matmul in time: products beside the hops, and the step takes at most 1.4 times as long as its products"""
     expect_not_waiting(seen, "permute", on="product")
     expect_beside(seen, "permute", of="product")
-    expect_step_time(seen, at_most=1.4 * matmul_time(work(seen), "v5e"))
+    products = matmul_time(work(seen), "v5e")
+    expect_step_time(seen, at_most=between(products, 1.8 * products, at=1.4 * products))
 
 
 @exercise.check(rs, points=0.75, public=True)
@@ -253,6 +256,8 @@ def both_rs_same(small, large):
 
 @exercise.check(rs_large, points=0.5, public=True, after=both_rs_same)
 def both_rs_fast(seen):
-    """both_ways_matmul_rs in time: products beside the hops, and the step takes at most 1.4 times as long as its products"""
+    """both_ways_matmul_rs in time: products beside the hops, and the step takes at most 1.55 times as long as its products"""
     expect_beside(seen, "permute", of="product")
-    expect_step_time(seen, at_most=1.4 * matmul_time(work(seen), "v5e"))
+    products = matmul_time(work(seen), "v5e")
+    right, wrong = 1.29 * products, 1.97 * products
+    expect_step_time(seen, at_most=between(right, wrong, at=1.55 * products))

@@ -16,6 +16,7 @@ from f3_both_ways import (
 from grader.exercise import Scenario, larger, normal
 from grader.expect import (
     Failure,
+    between,
     expect_beside,
     expect_close,
     expect_flops,
@@ -49,7 +50,7 @@ rs_small = exercise.call(
 )  # fmt: skip
 rs_large = exercise.timing(
     rs_small, on="v5e:2x4",
-    dims={"B": 8192, "D": 32768, "F": 40960}, hidden_dims={"B": 10240, "D": 40960, "F": 43008},
+    dims={"B": 8192, "D": 32768, "F": 34816}, hidden_dims={"B": 10240, "D": 40960, "F": 34816},
 )  # fmt: skip
 
 
@@ -112,7 +113,8 @@ def both_ag_fast(seen):
     """both_ways_ag_matmul in time: products beside the hops, and the step takes at most 1.4 times as long as its products"""
     expect_not_waiting(seen, "permute", on="product")
     expect_beside(seen, "permute", of="product")
-    expect_step_time(seen, at_most=1.4 * matmul_time(work(seen), "v5e"))
+    products = matmul_time(work(seen), "v5e")
+    expect_step_time(seen, at_most=between(products, 1.8 * products, at=1.4 * products))  # 1.8: hops, then products
 
 
 @exercise.check(rs, points=0.75, public=True)
@@ -143,9 +145,11 @@ def both_rs_same(small, large):
 
 @exercise.check(rs_large, points=0.5, public=True, after=both_rs_same)
 def both_rs_fast(seen):
-    """both_ways_matmul_rs in time: products beside the hops, and the step takes at most 1.4 times as long as its products"""
+    """both_ways_matmul_rs in time: products beside the hops, and the step takes at most 1.55 times as long as its products"""
     expect_beside(seen, "permute", of="product")
-    expect_step_time(seen, at_most=1.4 * matmul_time(work(seen), "v5e"))
+    products = matmul_time(work(seen), "v5e")
+    right, wrong = 1.29 * products, 1.97 * products  # sums are added beside; hops, then products
+    expect_step_time(seen, at_most=between(right, wrong, at=1.55 * products))
 
 
 def ways(n):

@@ -84,7 +84,8 @@ def fsdp_forward(seen):
 def fsdp_backward(seen):
     """fsdp_loss: backward, at most one all-gather and exactly one reduce-scatter for each layer"""
     backward, each = seen.only(backward=True), {"dp": seen.dims["L"]}
-    expect_at_most(backward.only(kind="all_gather"), all_gather=each)
+    gathers = between(seen.dims["L"] - 1, 2 * seen.dims["L"], at=seen.dims["L"])  # the last layer may be kept
+    expect_at_most(backward.only(kind="all_gather"), all_gather={"dp": gathers})
     expect_collectives(backward.only(kind="reduce_scatter"), reduce_scatter=each)
     expect_others(backward, "all_gather", "reduce_scatter")
     expect_layers(backward)
@@ -364,6 +365,39 @@ def own_rows(dw):
 def summed_whole_gradients(ws, x, *, mesh):
     """You all-reduced each gradient and kept a part of it. A reduce-scatter brings a device its own part alone, for half the bytes."""
     return with_backward(lambda dw: own_rows(jax.lax.psum(dw, "dp")))(ws, x, mesh=mesh)
+
+
+@exercise.misconception(fails=fsdp_backward)
+def scattered_in_halves(ws, x, *, mesh):
+    """You reduce-scatter the gradient of each half of the rows. Add the halves on the device, then one reduce-scatter for each layer is enough."""
+    scattered = lambda dw: jax.lax.psum_scatter(dw, "dp", tiled=True)  # noqa: E731
+    return with_backward(lambda dw: scattered(dw / 4) + scattered(3 * dw / 4))(ws, x, mesh=mesh)
+
+
+@exercise.misconception(fails=fsdp_backward)
+def gathered_for_each_matmul(ws, x, *, mesh):
+    """You gather a layer twice in the backward pass: once to compute the activation again, once for the gradient of x. Gather it once and use it for both."""
+    rows = x.shape[0]
+    gathered = lambda w: jax.lax.all_gather(w, "dp", tiled=True)  # noqa: E731
+
+    def backward(kept, g):
+        x, w = kept
+        w, g = jax.lax.optimization_barrier((w, g))
+        out = jnp.tanh(x @ gathered(w))
+        w, out = jax.lax.optimization_barrier((w, out))
+        g = g * (1 - out**2)
+        return g @ gathered(w).T, jax.lax.psum_scatter(x.T @ g, "dp", tiled=True)
+
+    layer = jax.custom_vjp(lambda x, w: jnp.tanh(x @ gathered(w)))
+    layer.defvjp(lambda x, w: (layer(x, w), (x, w)), backward)
+
+    def local(ws, x):
+        for w in ws:
+            x = layer(x, w)
+        return jax.lax.psum(jnp.sum(x**2), "dp") / rows
+
+    specs = (P(None, "dp"), P("dp"))
+    return jax.shard_map(local, mesh=mesh, in_specs=specs, out_specs=P(), check_vma=False)(ws, x)
 
 
 @exercise.misconception(fails=fsdp_gradients)
