@@ -124,30 +124,29 @@ def announce(folder: Folder, changes: Sequence[Change], *, quiet: bool) -> None:
             f"not in {folder.database.path.name}, so it counts for nobody: {a_few(folder.uncounted)} in "
             f"{folder.path}/reports; grade that student again, or move the file elsewhere",
         )
-    groups = by_student(changes)
     if quiet:
         return
-    if not groups:
-        if folder.dry:
-            say("no score on file would change")
-        return
+    if folder.dry and not changes:
+        say("no score on file would change")
+    if changes:
+        say_changes(by_student(changes), "would change" if folder.dry else "changes")
+    if changes and not folder.dry:
+        say(f"{folder.path}/changes.html and changes.csv keep this; reports are replaced now")
+
+
+def say_changes(groups: Mapping[str, Sequence[Change]], what: str) -> None:
+    """Say whose score changes, and in which exercises; of the first ``MOST_TOLD`` students."""
     by = [sum(c.by for c in own if c.what in SUMS) for own in groups.values()]
     fallen, risen = (sum(one * sign > 1e-9 for one in by) for sign in (-1, 1))
-    what = "would change" if folder.dry else "changes"
     kept = len(groups) - fallen - risen
     say(f"what {what} on file: the scores of {counted(fallen, 'student')} fall, of {risen} rise, of {kept} stay")
     for student, own in list(groups.items())[:MOST_TOLD]:
         say(f"  {clean(student, 100)}: {sums_text(own)}")
-        for change in own:
-            if change.what in SUMS:
-                continue
-            say(
-                f"    {clean(change.what, 200)}: {tidy(change.before)} -> {tidy(change.after)}; {clean(change.why, 600)}"
-            )
+        for change in (one for one in own if one.what not in SUMS):
+            points = f"{tidy(change.before)} -> {tidy(change.after)}"
+            say(f"    {clean(change.what, 200)}: {points}; {clean(change.why, 600)}")
     if len(groups) > MOST_TOLD:
         say(f"  and {len(groups) - MOST_TOLD} more")
-    if not folder.dry:
-        say(f"{folder.path}/changes.html and changes.csv keep this; reports are replaced now")
 
 
 def sums_text(changes: Sequence[Change]) -> str:
@@ -162,20 +161,25 @@ def sums_text(changes: Sequence[Change]) -> str:
 def of_the_class(
     known: Rosters, reports: Sequence[Report], problems: Sequence[tuple[str, str]]
 ) -> list[tuple[str, str]]:
-    """Who needs a person for what lies over the verdicts, or for who they are."""
+    """Students who need review, and why: overrides that do nothing, and what does not agree with the roster."""
     found = [(student, f"override: {problem}") for student, problem in problems]
     if known.named:
         found += [
             (r.student, "handed in, and is not in the roster") for r in reports if known.named.row_of(r.student) is None
         ]
-    if known.plain:
-        asked: dict[str, float] = {}  # by module, without its bonus: that is no duty
-        for report in reports:
-            own = [e for e in report.exercises if not e.extension]
-            asked |= {e.module: sum(x.points for x in own if x.module == e.module) for e in own}
-        for report in reports:
-            lacking = [module for module in asked if module not in {e.module for e in report.exercises}]
-            if lacking and known.plain.row_of(report.student):
-                worth = f"{tidy(sum(asked[m] for m in lacking))} points, which are not in the score's maximum here"
-                found.append((report.student, f"nothing handed in for {', '.join(lacking)}: {worth}"))
+    return found + (not_handed_in(known.plain, reports) if known.plain else [])
+
+
+def not_handed_in(roster: Roster, reports: Sequence[Report]) -> list[tuple[str, str]]:
+    """Students of the roster who handed in nothing for a module that others handed in."""
+    worth: dict[str, float] = {}  # by module, without its bonus: that is no duty
+    for report in reports:
+        own = [e for e in report.exercises if not e.extension]
+        worth |= {e.module: sum(x.points for x in own if x.module == e.module) for e in own}
+    found = []
+    for report in reports:
+        lacking = [module for module in worth if module not in {e.module for e in report.exercises}]
+        if lacking and roster.row_of(report.student):
+            points = f"{tidy(sum(worth[m] for m in lacking))} points, which are not in the score's maximum here"
+            found.append((report.student, f"nothing handed in for {', '.join(lacking)}: {points}"))
     return found

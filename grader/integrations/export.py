@@ -71,35 +71,41 @@ def write_canvas(
     """
     reports = list(reports)
     modules = list(dict.fromkeys(e.module for r in reports for e in r.exercises))
-    possible = [
-        max((sum(e.points for e in r.exercises if e.module == m and e.exercise not in extensions) for r in reports), default=0)
-        for m in modules
-    ]  # fmt: skip
-    known = [name for name in (roster.header if roster else CANVAS) if name in CANVAS_OWN]
-    columns = [roster.column(m) for m in modules] if roster else modules
-    own = [roster.points.get(c, "").strip() if roster else "" for c in columns]
+    possible: list[float | str] = [max(_possible_in(r, m, extensions) for r in reports) for m in modules]
+    known, columns = list(CANVAS), modules
+    if roster:
+        known = [name for name in roster.header if name in CANVAS_OWN]
+        columns = [roster.column(m) for m in modules]
+        possible = [
+            roster.points.get(column, "").strip() or points for column, points in zip(columns, possible, strict=True)
+        ]
     head = ["    Points Possible", *[""] * (len(known) - 1)]
-    lines: list[tuple[object, ...]] = [
-        (*known, *columns),
-        (*head, *(there or points for there, points in zip(own, possible, strict=True))),
-    ]
+    lines: list[tuple[object, ...]] = [(*known, *columns), (*head, *possible)]
     strangers: list[str] = []
     for report in reports:
-        asked = {e.module for e in report.exercises}
-        earned = [_earned_in(report, m) if m in asked else "" for m in modules]
-        row = roster.row_of(report.student) if roster else {"Student": report.student, "SIS Login ID": report.student}
+        row = _row(report.student, roster)
         if row is None:
             strangers.append(report.student)
         else:
+            earned = [_earned_in(report, m) for m in modules]
             lines.append((*(row.get(column, "") for column in known), *earned))
     _write(path, lines, keep_first=2)
     return strangers
 
 
-def _earned_in(report: Report, module: str) -> float:
-    """What a module earned, less what lateness cost there."""
-    earned = sum(e.earned for e in report.exercises if e.module == module)
-    return round(earned - sum(one.penalty for one in report.hand_ins if one.module == module), 6)
+def _row(student: str, roster: Roster | None) -> dict[str, str] | None:
+    return roster.row_of(student) if roster else {"Student": student, "SIS Login ID": student}
+
+
+def _possible_in(report: Report, module: str, extensions: frozenset[str]) -> float:
+    return sum(e.points for e in report.exercises if e.module == module and e.exercise not in extensions)
+
+
+def _earned_in(report: Report, module: str) -> float | str:
+    """What a module earned, less what lateness cost there; '' if the report does not have it."""
+    earned = [e.earned for e in report.exercises if e.module == module]
+    penalties = sum(one.penalty for one in report.hand_ins if one.module == module)
+    return round(sum(earned) - penalties, 6) if earned else ""
 
 
 def _write(path: Path, lines: list[tuple[object, ...]], keep_first: int = 1) -> None:
